@@ -1,0 +1,133 @@
+import {
+  array,
+  ignored,
+  type Infer,
+  instant,
+  integer,
+  line,
+  listing,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  string,
+  text,
+} from "./schema.ts";
+
+/**
+ * What a personal access token may be used for (contract 3); the last three at the tool endpoint only. Tokens are stored with the
+ * places of their scopes in this list, so new ones go to the end.
+ */
+export const scopes = [
+  "agent.strategy.read",
+  "agent.pages.read",
+  "agent.knowledge.read",
+  "agent.bookings.read",
+] as const;
+export type Scope = (typeof scopes)[number];
+
+const role = oneOf("CREATOR", "OPERATOR", "OWNER");
+
+/** `GET /v2/account/assistant/me`. */
+export const nothing = object({});
+
+/** Who is signed in, where they may work, and what their accounts have. */
+export const me = object({
+  user: object({ userId: string(), email: nullable(string()) }),
+  handles: array(object({ handle: string(), role })),
+  entitlements: array(string()),
+});
+export type Me = Infer<typeof me>;
+
+const derived = { tokenId: ignored, expiresAt: ignored, createdAt: ignored, lastUsedAt: ignored };
+
+/** `POST /v2/account/tokens`; without `expiresInDays` the token holds until it is revoked. */
+export const newToken = object({
+  name: line(100),
+  scopes: array(oneOf(...scopes), { minItems: 1, uniqueItems: true }),
+  expiresInDays: optional(nullable(integer(1, 3650))),
+  ...derived,
+});
+
+/** `{token}` with its secret, which is shown this one time. */
+export const newTokenAnswer = object({
+  token: object({
+    tokenId: string(),
+    name: string(),
+    scopes: array(string()),
+    expiresAt: nullable(instant),
+    secret: string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
+  }),
+});
+export type NewToken = Infer<typeof newTokenAnswer>["token"];
+
+/** A token as its owner sees it later. */
+export const token = object({
+  tokenId: string(),
+  name: string(),
+  scopes: array(string()),
+  createdAt: instant,
+  expiresAt: nullable(instant),
+  lastUsedAt: nullable(instant),
+});
+export type Token = Infer<typeof token>;
+
+/** `GET /v2/account/tokens`. */
+export const tokenListing = object(listing);
+/** `{tokens, nextCursor}`. */
+export const tokenList = object({ tokens: array(token), nextCursor: nullable(string()) });
+/** The path of one token. */
+export const tokenPath = object({ tokenId: string({ maxLength: 64 }) });
+
+/** `POST /oauth/assistant/desktop/start`: the challenge may be any text; what it is worth shows at redemption. */
+export const pairingStart = object({
+  deviceProofChallenge: string({ minLength: 1, maxLength: 512 }),
+  deviceName: optional(text(80)),
+  userAgent: optional(string()),
+});
+
+/** What the desktop client polls with and what the browser opens. Letters 5 to 12 of `attemptId` are the code to compare. */
+export const pairingStarted = object({
+  attemptId: string(),
+  authorizeUrl: string({ format: "uri" }),
+  expiresAt: instant,
+});
+export type PairingStarted = Infer<typeof pairingStarted>;
+
+const attemptId = string({ minLength: 1, maxLength: 128 });
+
+/** `POST /oauth/assistant/desktop/authorize`. */
+export const pairingDecision = object({ attemptId, decision: oneOf("allow", "deny") });
+/** What became of the attempt. */
+export const pairingDecided = object({ attemptId: string(), status: oneOf("authorised", "denied") });
+export type PairingDecided = Infer<typeof pairingDecided>;
+
+/** `POST /oauth/assistant/desktop/redeem`. */
+export const pairingRedemption = object({ attemptId, deviceProofVerifier: string({ minLength: 1, maxLength: 512 }) });
+/** Nothing yet (202), or the session, once. */
+export const pairingRedeemed = object({
+  status: oneOf("pending", "authorised"),
+  session: optional(object({ token: string(), expiresAt: instant })),
+  relay: optional(object({ baseUrl: string({ format: "uri" }), mcpUrls: array(string({ format: "uri" })) })),
+});
+export type PairingRedeemed = Infer<typeof pairingRedeemed>;
+
+/** The page where a person decides about an attempt: its address and, from its form, the decision. */
+export const pairingPage = object({ attemptId: optional(string({ maxLength: 128 })), cookie: optional(string()) });
+export const pairingForm = object({
+  attemptId,
+  decision: oneOf("allow", "deny"),
+  proof: string({ maxLength: 200 }),
+  cookie: optional(string()),
+});
+
+/** The built-in sign-in page and its two forms: an address, then the code that was sent to it. */
+export const signInPage = object({ returnTo: optional(string({ maxLength: 2000 })) });
+export const signInForm = object({
+  email: optional(string({ maxLength: 320 })),
+  signInId: optional(string({ maxLength: 128 })),
+  code: optional(string({ maxLength: 32 })),
+  returnTo: optional(string({ maxLength: 2000 })),
+  origin: optional(string()),
+  host: optional(string()),
+});

@@ -1,0 +1,91 @@
+import {
+  anything,
+  array,
+  boolean,
+  handle,
+  id,
+  ignored,
+  type Infer,
+  integer,
+  listing,
+  map,
+  merge,
+  nullable,
+  number,
+  object,
+  oneOf,
+  optional,
+  partial,
+  string,
+  withCode,
+  withDefault,
+} from "./schema.ts";
+
+/** What makes a rule send. */
+export const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
+export type Trigger = (typeof triggers)[number];
+
+/** Bounds of a delay in minutes (specification "Limits"). */
+export const shortestDelay = 15;
+export const longestDelay = 43_200;
+
+/** A name in a mapping (contract 6). */
+const identifier = string({ pattern: "^[A-Za-z0-9_.-]{1,64}$" });
+
+const body = {
+  trigger: withCode(oneOf(...triggers), "invalid_trigger"),
+  delayMinutes: optional(anything),
+  templateId: id,
+  senderId: withCode(string({ pattern: "^sender_", maxLength: 128 }), "invalid_sender_id"),
+  variableMappings: withDefault(map(identifier, { propertyNames: identifier, maxProperties: 64 }), {}),
+  enabled: withDefault(boolean, true),
+};
+
+const derived = { ruleId: ignored, version: ignored, createdAt: ignored, updatedAt: ignored, counts: ignored };
+const path = { handle: string(), campaignId: string({ maxLength: 128 }) };
+
+/** `POST …/email-rules`. `delayMinutes` is checked by the function, for its own error codes. */
+export const newRule = object({ ...path, ...body, ...derived });
+/** `PUT …/email-rules/{ruleId}`. */
+export const ruleChange = merge(
+  object({ ...derived, ...path, ruleId: string({ maxLength: 128 }), expectedVersion: optional(integer(0)) }),
+  partial(object(body)),
+);
+/** The path of one rule. */
+export const rulePath = object({ ...path, ruleId: string({ maxLength: 128 }) });
+/** `GET …/email-rules/{ruleId}/preview`. */
+export const rulePreview = object({ ...path, ruleId: string({ maxLength: 128 }), leadId: id });
+/** `GET …/email-rules`. */
+export const ruleListing = object({ ...path, ...listing });
+
+/** A campaign email rule (specification "Campaign email rule"). */
+export const rule = object({
+  ruleId: string(),
+  handle,
+  campaignId: string(),
+  trigger: oneOf(...triggers),
+  delayMinutes: nullable(integer(shortestDelay, longestDelay)),
+  templateId: string(),
+  senderId: string(),
+  variableMappings: map(string()),
+  enabled: boolean,
+  version: integer(1),
+  createdAt: string(),
+  updatedAt: string(),
+  counts: optional(object({ waiting: integer(0), sent: integer(0), denied: integer(0) })),
+});
+export type Rule = Infer<typeof rule>;
+/** `{rule}`. */
+export const ruleAnswer = object({ rule });
+/** `{rules, nextCursor}`. */
+export const ruleList = object({ rules: array(rule), nextCursor: nullable(string()) });
+
+/** `POST …/conversions`. */
+export const newConversion = object({
+  handle,
+  leadId: id,
+  campaignId: id,
+  value: optional(nullable(number())),
+  currency: optional(nullable(string({ pattern: "^[A-Za-z]{3}$" }))),
+  occurredAt: optional(string({ format: "instant" })),
+});

@@ -1,0 +1,370 @@
+import {
+  anything,
+  array,
+  boolean,
+  email,
+  handle,
+  id,
+  ignored,
+  type Infer,
+  instant,
+  integer,
+  line,
+  listing,
+  map,
+  merge,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  partial,
+  type Schema,
+  string,
+  text,
+  withCode,
+  withDefault,
+} from "./schema.ts";
+
+/** What a message is for; a sender carries those it may be used for. */
+export const purposes = ["PRODUCT_NOTIFICATION", "LEAD_VERIFICATION", "TRANSACTIONAL_API", "CALENDAR"] as const;
+export type Purpose = (typeof purposes)[number];
+
+/** Local parts that a sender's address may have (specification, "Limits"). */
+export const localParts = ["noreply", "notifications", "calendar", "support", "hello"] as const;
+
+/** Statuses of a delivery and of a message (contract 6). */
+export const statuses = [
+  "QUEUED",
+  "SENDING",
+  "DEFERRED",
+  "SENT",
+  "DELIVERED",
+  "BOUNCED",
+  "COMPLAINED",
+  "DENIED",
+  "FAILED",
+  "CANCELLED",
+] as const;
+export type MessageStatus = (typeof statuses)[number];
+
+/** Kinds of event: every status, and a recipient's wish to get no more. */
+export const eventTypes = [...statuses, "UNSUBSCRIBED"] as const;
+export type EventType = (typeof eventTypes)[number];
+
+/** Most recipients of one message. */
+export const mostRecipients = 50;
+
+const purpose = oneOf(...purposes);
+const status = oneOf(...statuses);
+
+// domains and their identities
+
+/** A domain name of at least two labels, in ASCII; case is folded by the functions. */
+export const domainName = string({
+  maxLength: 253,
+  pattern:
+    "^(?=.*[A-Za-z])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)+[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
+});
+
+/** `GET …/email-identity` and `POST …/reconcile`: any name, an unknown one is a domain that isn't there. */
+export const domainPath = object({ domain: string() });
+
+/** `POST /v2/account/domains`. */
+export const newDomain = object({
+  domain: domainName,
+  handle: optional(handle),
+  accountId: optional(id),
+  createdAt: ignored,
+  status: ignored,
+});
+
+/** `GET /v2/account/domains`. */
+export const domainListing = object({ ...listing });
+
+export const recordPurposes = ["OWNERSHIP", "DKIM", "SPF", "MAIL_FROM_MX", "DMARC"] as const;
+export type RecordPurpose = (typeof recordPurposes)[number];
+export const recordStatuses = ["FOUND", "MISSING", "MISMATCH", "UNKNOWN"] as const;
+export type RecordStatus = (typeof recordStatuses)[number];
+
+/** A DNS record that the domain's owner publishes. Names are absolute; an MX value is preference and host. */
+export const dnsRecord = object({
+  type: oneOf("TXT", "MX"),
+  name: string(),
+  value: string(),
+  purpose: oneOf(...recordPurposes),
+  required: boolean,
+  status: oneOf(...recordStatuses),
+});
+export type DnsRecord = Infer<typeof dnsRecord>;
+
+export const identityStatuses = ["PENDING", "READY", "FAILED"] as const;
+export type IdentityStatus = (typeof identityStatuses)[number];
+
+/** The email identity of a domain. */
+export const identity = object({
+  identityKey: string(),
+  region: string(),
+  domain: string(),
+  status: oneOf(...identityStatuses),
+  mailFromDomain: string(),
+  requiredDnsRecords: array(dnsRecord),
+  lastCheckedAt: nullable(string()),
+});
+export type Identity = Infer<typeof identity>;
+
+/** A domain of an account. `owned` once its OWNERSHIP record was found; only then it shows pages and is nobody else's. */
+export const accountDomain = object({
+  domain: string(),
+  accountId: string(),
+  handle: nullable(string()),
+  owned: boolean,
+  status: oneOf(...identityStatuses),
+  requiredDnsRecords: array(dnsRecord),
+  createdAt: string(),
+});
+export type AccountDomain = Infer<typeof accountDomain>;
+export const domainAnswer = object({ domain: accountDomain });
+export const domainList = object({ domains: array(accountDomain), nextCursor: nullable(string()) });
+
+// senders
+
+/** A sender id as clients choose it. */
+export const senderId = withCode(string({ pattern: "^sender_[A-Za-z0-9_.:-]{1,121}$" }), "invalid_sender_id");
+
+const senderBody = {
+  domain: domainName,
+  localPart: withCode(oneOf(...localParts), "sender_local_part_not_allowed"),
+  displayName: withDefault(text(120, { pattern: "^[^\\u0000-\\u001f\\u007f]*$" }), ""),
+  replyTo: optional(nullable(email)),
+  purposes: array(purpose, { minItems: 1, maxItems: purposes.length, uniqueItems: true }),
+  enabled: withDefault(boolean, true),
+};
+const senderDerived = {
+  fromEmail: ignored,
+  status: ignored,
+  identityKey: ignored,
+  version: ignored,
+  createdAt: ignored,
+  updatedAt: ignored,
+};
+
+/** `PUT …/senders/{senderId}`: the first one needs domain, localPart and purposes. */
+export const senderChange = merge(object({ handle, senderId, ...senderDerived }), partial(object(senderBody)));
+
+/** A sender as it is stored. */
+export interface StoredSender {
+  senderId: string;
+  domain: string;
+  localPart: (typeof localParts)[number];
+  displayName: string;
+  replyTo: string | null;
+  purposes: Purpose[];
+  enabled: boolean;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A sender as its owner reads it. */
+export const sender = object({
+  senderId: string(),
+  handle,
+  domain: string(),
+  localPart: oneOf(...localParts),
+  fromEmail: string(),
+  displayName: string(),
+  replyTo: nullable(string()),
+  purposes: array(purpose),
+  enabled: boolean,
+  status: oneOf("PENDING", "READY", "PAUSED"),
+  identityKey: string(),
+  createdAt: string(),
+  updatedAt: string(),
+});
+export type Sender = Infer<typeof sender>;
+export const senderAnswer = object({ sender });
+export const senderList = object({ senders: array(sender), nextCursor: nullable(string()) });
+export const identityAnswer = object({ identity, senderProfiles: array(sender) });
+
+/** A list of something of a handle. */
+export const handleListing = object({ handle, ...listing });
+
+// templates
+
+/** Longest subject in characters and longest body in bytes of UTF-16 code units. */
+const longestSubject = 500;
+const longestBody = 262_144;
+
+const templateBody = {
+  name: line(200),
+  subject: line(longestSubject),
+  html: optional(nullable(text(longestBody))),
+  text: optional(nullable(text(longestBody))),
+};
+const templateDerived = { activeVersion: ignored, createdAt: ignored, updatedAt: ignored };
+
+/** `POST …/templates`. */
+export const newTemplate = object({
+  handle,
+  templateId: withCode(string({ pattern: "^tmpl_[A-Za-z0-9_.:-]{1,123}$" }), "invalid_template_id"),
+  ...templateBody,
+  status: ignored,
+  ...templateDerived,
+});
+
+/** `PUT …/templates/{templateId}`: `expectedVersion` is the `activeVersion` that the caller has seen. */
+export const templateChange = merge(
+  object({ handle, templateId: string(), ...templateDerived, expectedVersion: optional(integer(0)) }),
+  partial(object({ ...templateBody, status: oneOf("ACTIVE", "PAUSED") })),
+);
+
+export const templatePath = object({ handle, templateId: string() });
+export const templateVersionPath = object({ handle, templateId: string(), version: string() });
+
+const variables = map(text(20_000), { maxProperties: 200 });
+
+/** `POST …/templates/{templateId}/preview`. */
+export const templatePreview = object({ handle, templateId: string(), variables: withDefault(variables, {}) });
+
+/** The content of one version of a template. `text` is derived from `html` where the owner gave none. */
+export interface TemplateContent {
+  subject: string;
+  html: string | null;
+  text: string | null;
+}
+
+/** A template as its owner reads it. */
+export const template = object({
+  templateId: string(),
+  handle,
+  name: string(),
+  subject: string(),
+  html: nullable(string()),
+  text: nullable(string()),
+  activeVersion: integer(1),
+  status: oneOf("ACTIVE", "PAUSED"),
+  createdAt: string(),
+  updatedAt: string(),
+});
+export type Template = Infer<typeof template>;
+export const templateAnswer = object({ template });
+export const templateList = object({ templates: array(template), nextCursor: nullable(string()) });
+export const previewAnswer = object({ subject: string(), html: nullable(string()), text: string() });
+
+// messages
+
+/** `POST …/messages`. The consent is checked after the body, so anything is a body's consent. */
+export const newMessage = object({
+  handle,
+  senderId,
+  to: array(email, { minItems: 1, maxItems: mostRecipients }),
+  purpose,
+  templateId: string({ minLength: 1, maxLength: 128 }),
+  variables: withDefault(variables, {}),
+  idempotencyKey: optional(string({ minLength: 1, maxLength: 255 })),
+  consentAttestation: optional(anything),
+  messageId: ignored,
+  status: ignored,
+  recipientCount: ignored,
+  fromEmail: ignored,
+  createdAt: ignored,
+});
+
+export const messagePath = object({ handle, messageId: string() });
+
+/** One recipient of a message. */
+export const delivery = object({ recipient: string(), status });
+
+/** A message as its owner reads it. */
+export const message = object({
+  messageId: string(),
+  handle,
+  status,
+  purpose,
+  senderId: string(),
+  recipientCount: integer(1, mostRecipients),
+  fromEmail: string(),
+  templateId: nullable(string()),
+  templateVersion: nullable(integer(1)),
+  deliveries: array(delivery),
+  createdAt: string(),
+});
+export type Message = Infer<typeof message>;
+
+/** Something that happened to a recipient's delivery. `attempt` is 0 before the first. */
+export const messageEvent = object({
+  eventId: string(),
+  messageId: string(),
+  type: oneOf(...eventTypes),
+  recipient: string(),
+  purpose,
+  at: string(),
+  reason: optional(string()),
+  smtpCode: optional(integer()),
+  attempt: integer(0),
+});
+export type MessageEvent = Infer<typeof messageEvent>;
+export const messageAnswer = object({ message });
+export const messageDetail = object({ message, timeline: array(messageEvent) });
+export const messageList = object({ messages: array(message), nextCursor: nullable(string()) });
+
+/** `GET …/events`: one of the four filters at least. */
+export const eventListing = object({
+  handle,
+  messageId: optional(string({ maxLength: 128 })),
+  recipient: optional(email),
+  purpose: optional(purpose),
+  since: optional(instant),
+  ...listing,
+});
+export const eventList = object({ events: array(messageEvent), nextCursor: nullable(string()) });
+
+// suppressions
+
+/** Where a suppression comes from. */
+export const suppressionSources = ["HARD_BOUNCE", "COMPLAINT", "UNSUBSCRIBE", "OWNER"] as const;
+export type SuppressionSource = (typeof suppressionSources)[number];
+
+/** `POST …/suppressions`. */
+export const newSuppression = object({
+  handle,
+  email,
+  reason: optional(nullable(line(200))),
+  source: ignored,
+  messageId: ignored,
+  createdAt: ignored,
+});
+export const suppressionPath = object({ handle, email: string() });
+
+/** An address that gets no mail of this handle. `messageId` is the message that brought it here, if one did. */
+export const suppression = object({
+  email: string(),
+  reason: string(),
+  source: oneOf(...suppressionSources),
+  messageId: nullable(string()),
+  createdAt: string(),
+});
+export type Suppression = Infer<typeof suppression>;
+export const suppressionAnswer = object({ suppression });
+export const suppressionList = object({ suppressions: array(suppression), nextCursor: nullable(string()) });
+
+// feedback
+
+/** What a mail provider tells of a message: in the envelope of Standard Webhooks or without one. */
+export const feedback = object({
+  type: oneOf("DELIVERED", "BOUNCED", "COMPLAINED", "UNSUBSCRIBED"),
+  messageId: string({ minLength: 1, maxLength: 128 }),
+  recipient: email,
+  reason: optional(nullable(text(500))),
+  smtpCode: optional(nullable(integer(200, 599))),
+  /** The enhanced status code (RFC 3463), for example 5.1.1. */
+  enhancedStatus: optional(nullable(string({ pattern: "^[245]\\.\\d{1,3}\\.\\d{1,3}$" }))),
+});
+export type Feedback = Infer<typeof feedback>;
+
+/** A signed request as it came: the signature is over its bytes. */
+export const signedRequest = object({ body: optional(anything), headers: anything });
+/** How many notices changed something. */
+export const feedbackAnswer = object({ applied: integer(0) });
+
+/** A visitor's unsubscribe link. Mail programs post `List-Unsubscribe=One-Click` (RFC 8058). */
+export const unsubscribePath: Schema<{ token: string }> = object({ token: string({ maxLength: 500 }) });

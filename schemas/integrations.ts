@@ -1,0 +1,90 @@
+import { array, boolean, handle, type Infer, instant, object, oneOf, optional, string } from "./schema.ts";
+
+/** Keys of the providers (contract 7). */
+export const providerKeys = ["google", "microsoft", "caldav", "zoom", "stripe"] as const;
+export type ProviderKey = (typeof providerKeys)[number];
+
+const providerKey = string({ maxLength: 32 });
+
+/** The path of a handle's integrations, and of one provider there. */
+export const integrationsPath = object({ handle });
+export const providerPath = object({ handle, providerKey });
+/** `POST …/oauth/callback`. */
+export const oauthCallback = object({
+  handle,
+  providerKey,
+  code: string({ minLength: 1, maxLength: 4096 }),
+  state: string({ minLength: 1, maxLength: 256 }),
+});
+/** `GET /oauth/scheduling/{providerKey}/return`: what a provider sends a browser back with. */
+export const oauthReturn = object({
+  providerKey,
+  code: optional(string({ maxLength: 4096 })),
+  state: optional(string({ maxLength: 256 })),
+  error: optional(string({ maxLength: 256 })),
+});
+/** The path of one credential. */
+export const credentialPath = object({ handle, providerKey, credentialId: string({ maxLength: 128 }) });
+
+/** A connected account as its owner reads it. */
+export const credential = object({
+  credentialId: string(),
+  providerKey: oneOf(...providerKeys),
+  account: string(),
+  status: oneOf("OK", "DEGRADED"),
+  createdAt: instant,
+});
+export type Credential = Infer<typeof credential>;
+export const credentialAnswer = object({ credential });
+export const integrationList = object({
+  providers: array(object({ providerKey: oneOf(...providerKeys), configured: boolean })),
+  credentials: array(credential),
+});
+export const oauthStarted = object({ authorizeUrl: string({ format: "uri" }), state: string() });
+
+/** A connected account as it is stored; `secret` is sealed JSON, null where the provider needs none. */
+export type StoredCredential = Credential & { secret: string | null };
+
+/** `POST …/pages/{slug}/checkout` and the way back from there. */
+export const pageCheckout = object({ handle: string(), pageSlug: string() });
+export const pageCheckoutReturn = object({
+  handle: string(),
+  pageSlug: string(),
+  session: optional(string({ maxLength: 255, pattern: "^[A-Za-z0-9_]+$" })),
+});
+export const checkoutAnswer = object({
+  nextAction: object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) }),
+});
+export const received = object({ received: boolean });
+
+/** `POST …/integrations/caldav/credentials`. */
+export const newCaldavCredential = object({
+  handle,
+  serverUrl: string({ minLength: 1, maxLength: 2048 }),
+  username: string({ minLength: 1, maxLength: 320 }),
+  password: string({ minLength: 1, maxLength: 1024 }),
+});
+
+/** `GET …/integrations/{providerKey}/calendars`. */
+export const calendarsPath = providerPath;
+export const calendar = object({
+  calendarId: string(),
+  credentialId: string(),
+  name: string(),
+  primary: boolean,
+  writable: boolean,
+});
+export type Calendar = Infer<typeof calendar>;
+export const calendarList = object({ calendars: array(calendar) });
+
+const calendarIds = array(string({ minLength: 1, maxLength: 2048 }), { maxItems: 50, uniqueItems: true });
+const calendarSelection = {
+  credentialId: string({ maxLength: 128 }),
+  busyCalendarIds: calendarIds,
+  destinationCalendarId: optional(string({ minLength: 1, maxLength: 2048 })),
+};
+/** `POST …/selected-calendars`: replaces what was selected of this account. */
+export const selection = object({ handle, ...calendarSelection });
+export const selectedCalendars = object(calendarSelection);
+export type SelectedCalendars = Infer<typeof selectedCalendars>;
+export const selectedCalendarsAnswer = object({ selectedCalendars });

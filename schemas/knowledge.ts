@@ -1,0 +1,95 @@
+import {
+  array,
+  handle,
+  id,
+  ignored,
+  type Infer,
+  integer,
+  line,
+  listing,
+  merge,
+  nullable,
+  number,
+  object,
+  oneOf,
+  optional,
+  partial,
+  string,
+  text,
+  withDefault,
+  boolean,
+} from "./schema.ts";
+
+/** Most bytes of a document's content (contract 4). */
+export const largestDocument = 204_800;
+
+/** A tag of a document. */
+export const tag = line(64);
+
+const body = {
+  title: line(300),
+  topic: withDefault(text(200), ""),
+  source: withDefault(text(500), ""),
+  contentType: withDefault(oneOf("text/plain", "text/markdown"), "text/plain"),
+  containerTags: withDefault(array(tag, { maxItems: 32 }), []),
+  content: string({ minLength: 1, maxLength: largestDocument, pattern: "\\S" }),
+};
+
+const derived = { documentId: ignored, status: ignored, chunkCount: ignored, createdAt: ignored, updatedAt: ignored };
+
+/** `POST …/knowledge/documents`. */
+export const newDocument = object({ handle, ...body, ...derived });
+
+/** `PUT …/knowledge/documents/{documentId}`. */
+export const documentChange = merge(object({ handle, ...derived, documentId: id }), partial(object(body)));
+
+/** The path of one document. */
+export const documentPath = object({ handle: string(), documentId: id });
+
+/** `GET …/knowledge/documents`. */
+export const documentListing = object({ handle, ...listing });
+
+/** `POST …/knowledge/query`; `limit` is clamped to 50. */
+export const knowledgeQuery = object({
+  handle,
+  query: string({ minLength: 1, maxLength: 2000, pattern: "\\S" }),
+  limit: withDefault(integer(1), 8),
+  containerTags: withDefault(array(tag, { maxItems: 32 }), []),
+});
+
+/** A document as lists show it. */
+export const document = object({
+  documentId: id,
+  title: string(),
+  topic: string(),
+  source: string(),
+  contentType: oneOf("text/plain", "text/markdown"),
+  containerTags: array(string()),
+  status: oneOf("INDEXING", "READY", "FAILED"),
+  chunkCount: integer(0),
+  createdAt: string(),
+  updatedAt: string(),
+});
+export type Document = Infer<typeof document>;
+
+/** `{document}`; reading one adds its content. */
+export const documentAnswer = object({ document: merge(document, object({ content: optional(string()) })) });
+/** `{documents, nextCursor}`. */
+export const documentList = object({ documents: array(document), nextCursor: nullable(string()) });
+/** What a knowledge query answers. */
+export const queryAnswer = object({
+  results: array(
+    object({
+      documentId: id,
+      title: string(),
+      topic: string(),
+      source: string(),
+      snippet: string(),
+      score: number(),
+      containerTags: array(string()),
+    }),
+  ),
+  retrievalMode: string(),
+  degraded: boolean,
+});
+export type QueryAnswer = Infer<typeof queryAnswer>;

@@ -1,0 +1,120 @@
+import {
+  anything,
+  array,
+  boolean,
+  handle,
+  id,
+  type Infer,
+  instant,
+  listing,
+  map,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  string,
+  text,
+} from "./schema.ts";
+
+/** Most custom fields of a lead (contract 5). */
+export const mostFields = 20;
+/** The form of a custom field's name (contract 5). */
+export const fieldName = /^[A-Za-z0-9_.-]{1,64}$/;
+/** Longest value of a custom field in characters. */
+export const longestValue = 5000;
+
+const own = {
+  name: optional(text(200)),
+  firstName: optional(text(200)),
+  company: optional(text(200)),
+  phone: optional(text(60)),
+  service: optional(text(200)),
+  message: optional(text(5000)),
+  source: optional(text(200)),
+};
+
+/**
+ * `POST /v2/public/handles/{handle}/leads`, as JSON or as a form. Other scalar keys become custom fields; a form sends all as
+ * text, so nested parts may come as JSON in a string.
+ */
+export const newLead = object(
+  {
+    handle: string(),
+    // Read by the function, after the honeypot: what a program fills in needn't be an address.
+    email: optional(anything),
+    ...own,
+    fields: optional(anything),
+    pageSlug: optional(text(96)),
+    campaignId: optional(text(128)),
+    leadContext: optional(anything),
+    tracking: optional(anything),
+    consent: optional(anything),
+    website: optional(anything),
+  },
+  { additionalProperties: true },
+);
+
+/** What a lead disclosed of the conversation that led to it (contract 5). */
+export const leadContext = object({
+  pageSlug: optional(text(96)),
+  visitorQuestion: optional(text(500)),
+  visibleAnswerText: optional(text(10_000)),
+  evidenceTitles: optional(array(text(300), { maxItems: 20 })),
+  retrievalMode: optional(text(100)),
+});
+
+/** A lead as its owner reads it. */
+export const lead = object({
+  leadId: id,
+  status: oneOf("ACCEPTED", "UNVERIFIED", "VERIFIED"),
+  email: string(),
+  ...own,
+  fields: map(string()),
+  pageSlug: nullable(string()),
+  campaignId: nullable(string()),
+  leadContext: nullable(leadContext),
+  tracking: nullable(map(anything)),
+  consent: nullable(anything),
+  captures: object({ first: string(), last: string() }),
+  createdAt: string(),
+  updatedAt: string(),
+});
+export type Lead = Infer<typeof lead>;
+
+/** `{lead: {leadId, status}}`: all that a visitor learns; UNVERIFIED where a code was sent to confirm the address. */
+export const leadAccepted = object({ lead: object({ leadId: id, status: oneOf("ACCEPTED", "UNVERIFIED") }) });
+/** `GET …/leads`. */
+export const leadListing = object({
+  handle,
+  q: optional(text(200)),
+  pageSlug: optional(text(96)),
+  campaignId: optional(text(128)),
+  since: optional(instant),
+  ...listing,
+});
+/** `GET …/leads/export`. */
+export const leadExport = object({
+  handle,
+  pageSlug: optional(text(96)),
+  campaignId: optional(text(128)),
+  since: optional(instant),
+});
+/** The path of one lead. */
+export const leadPath = object({ handle: string(), leadId: id });
+/** `POST …/leads/{leadId}/verify`. */
+export const leadCode = object({ handle: string(), leadId: id, code: string({ minLength: 1, maxLength: 20 }) });
+/** `{lead}`. */
+export const leadAnswer = object({ lead });
+/** `{leads, nextCursor}`. */
+export const leadList = object({ leads: array(lead), nextCursor: nullable(string()) });
+
+/** `POST …/campaigns`. */
+export const newCampaign = object({
+  handle,
+  campaignId: optional(id),
+  name: text(200, { minLength: 1 }),
+  live: optional(boolean),
+  verifyLeads: optional(boolean),
+});
+/** `GET …/campaigns`. */
+export const campaignListing = object({ handle, ...listing });

@@ -1,0 +1,117 @@
+import {
+  array,
+  boolean,
+  handle,
+  id,
+  ignored,
+  type Infer,
+  integer,
+  line,
+  listing,
+  map,
+  merge,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  partial,
+  slug,
+  string,
+  text,
+  withDefault,
+} from "./schema.ts";
+
+/** Most bytes of a page's content (contract 4). */
+export const largestContent = 262_144;
+
+const assistant = object({
+  title: optional(text(120)),
+  intro: optional(text(500)),
+  suggestedQuestions: optional(array(line(200), { maxItems: 3 })),
+});
+
+const derived = {
+  url: ignored,
+  version: ignored,
+  createdAt: ignored,
+  updatedAt: ignored,
+  publishedAt: ignored,
+};
+
+const body = {
+  title: line(200),
+  description: withDefault(text(1000), ""),
+  template: withDefault(oneOf("html_render"), "html_render"),
+  accessMode: withDefault(oneOf("PUBLIC", "PAID"), "PUBLIC"),
+  status: withDefault(oneOf("DRAFT", "PUBLISHED"), "DRAFT"),
+  content: withDefault(string({ maxLength: largestContent }), ""),
+  teaser: withDefault(string({ maxLength: 65_536 }), ""),
+  campaignId: optional(nullable(id)),
+  verifyLeads: optional(boolean),
+  assistant: optional(nullable(assistant)),
+  price: optional(
+    nullable(object({ amountMinor: integer(1, 99_999_999), currency: string({ pattern: "^[a-z]{3}$" }) })),
+  ),
+};
+
+/** `POST …/pages`. */
+export const newPage = object({ handle, pageSlug: slug, ...body, ...derived });
+
+/** `PUT …/pages/{pageSlug}`: what is absent keeps its value. */
+export const pageChange = merge(
+  object({ handle, pageSlug: slug, ...derived, expectedVersion: optional(integer(0)) }),
+  partial(object(body)),
+);
+
+/** The path of one page. */
+export const pagePath = object({ handle: string(), pageSlug: string() });
+
+/** `GET …/pages`. */
+export const pageListing = object({ handle, ...listing });
+
+/** What a visitor's browser sends with a page request. */
+export const pageVisit = object({
+  handle: string(),
+  pageSlug: string(),
+  cookie: optional(string()),
+  access: optional(string({ maxLength: 200 })),
+});
+
+/** A page as it is stored. */
+export type StoredPage = Required<
+  Pick<
+    Infer<typeof newPage>,
+    "pageSlug" | "title" | "description" | "template" | "accessMode" | "status" | "content" | "teaser"
+  >
+> &
+  Pick<Infer<typeof newPage>, "campaignId" | "verifyLeads" | "assistant" | "price"> & {
+    createdAt: string;
+    updatedAt: string;
+    publishedAt: string | null;
+  };
+
+/** A page as its owner reads it. */
+export const page = object({
+  handle,
+  pageSlug: slug,
+  ...body,
+  url: string({ format: "uri" }),
+  version: integer(1),
+  createdAt: string(),
+  updatedAt: string(),
+  publishedAt: nullable(string()),
+});
+
+/** `{page}`. */
+export const pageAnswer = object({ page });
+/** `{pages, nextCursor}`. */
+export const pageList = object({ pages: array(page), nextCursor: nullable(string()) });
+/** The page's config for its assistant (contract 4). */
+export const agentConfig = object({
+  handle,
+  pageSlug: slug,
+  chatUrl: string(),
+  questionUrl: string(),
+  leadUrl: string(),
+  assistant: map(string()),
+});

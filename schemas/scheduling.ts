@@ -1,0 +1,403 @@
+import {
+  anything,
+  array,
+  boolean,
+  either,
+  email,
+  handle,
+  id,
+  ignored,
+  type Infer,
+  instant,
+  integer,
+  line,
+  listing,
+  map,
+  merge,
+  needed,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  partial,
+  type Schema,
+  slug,
+  string,
+  text,
+  timeZone,
+  withCode,
+  withDefault,
+} from "./schema.ts";
+
+const clockTime = string({ pattern: "^(?:[01]\\d|2[0-3]):[0-5]\\d$" });
+const endTime = string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
+const date = string({ format: "date" });
+const stamps = { version: ignored, createdAt: ignored, updatedAt: ignored };
+
+const weeklyRow = object({ day: integer(0, 6), startTime: clockTime, endTime });
+/** One of `{date, startTime, endTime}`, `{date, unavailable: true}`, `{from, to, unavailable: true}`. */
+const overrideRow = object({
+  date: optional(date),
+  from: optional(date),
+  to: optional(date),
+  startTime: optional(clockTime),
+  endTime: optional(endTime),
+  unavailable: optional(boolean),
+});
+
+/** `POST …/scheduling/schedules`: makes the schedule of this id, or puts this one in its place. */
+export const newSchedule = object({
+  handle,
+  scheduleId: optional(id),
+  timeZone,
+  weeklyAvailability: withDefault(array(weeklyRow, { maxItems: 200 }), []),
+  overrides: withDefault(array(overrideRow, { maxItems: 2000 }), []),
+  expectedVersion: optional(integer(0)),
+  ...stamps,
+});
+
+/** The path of one schedule. */
+export const schedulePath = object({ handle: string(), scheduleId: string() });
+/** `GET …/scheduling/schedules` and `…/event-types`. */
+export const schedulingListing = object({ handle, ...listing });
+
+/** What replaces the weekly hours of one date or of a stretch of dates. */
+export type Override =
+  | { date: string; startTime: string; endTime: string }
+  | { date: string; unavailable: true }
+  | { from: string; to: string; unavailable: true };
+
+/** A schedule as it is stored. */
+export interface StoredSchedule {
+  scheduleId: string;
+  timeZone: string;
+  weeklyAvailability: Infer<typeof weeklyRow>[];
+  overrides: Override[];
+  createdAt: string;
+  updatedAt: string;
+}
+
+const schedule = object({
+  handle,
+  scheduleId: id,
+  timeZone,
+  weeklyAvailability: array(weeklyRow),
+  overrides: array(overrideRow),
+  version: integer(1),
+  createdAt: instant,
+  updatedAt: instant,
+});
+/** `{schedule}`. */
+export const scheduleAnswer = object({ schedule });
+/** `{schedules, nextCursor}`. */
+export const scheduleList = object({ schedules: array(schedule), nextCursor: nullable(string()) });
+
+/** Kinds of question that an event type may ask. */
+export const fieldTypes = [
+  "text",
+  "textarea",
+  "text_area",
+  "text-area",
+  "email",
+  "phone",
+  "number",
+  "select",
+  "radio",
+  "checkbox",
+  "boolean",
+  "url",
+] as const;
+
+const bookingField = object({
+  id: string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
+  label: line(200),
+  type: oneOf(...fieldTypes),
+  required: withDefault(boolean, false),
+  options: optional(array(line(200), { minItems: 1, maxItems: 100, uniqueItems: true })),
+});
+/** One question of an event type. */
+export type BookingField = Infer<typeof bookingField>;
+
+const location = object({
+  type: string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }),
+  label: withDefault(string({ maxLength: 500, format: "line" }), ""),
+});
+const buffer = integer(0, 1440);
+const currency = string({ pattern: "^[A-Za-z]{3}$" });
+const price = integer(1, 99_999_999);
+
+const eventTypeBody = {
+  slug,
+  title: line(200),
+  durationMinutes: integer(1, 1440),
+  description: withDefault(text(5000), ""),
+  timeZone: optional(nullable(timeZone)),
+  scheduleId: optional(nullable(id)),
+  hidden: withDefault(boolean, false),
+  status: withDefault(oneOf("ACTIVE", "PAUSED", "ARCHIVED"), "ACTIVE"),
+  confirmationRequired: withDefault(boolean, false),
+  minimumNoticeMinutes: withDefault(integer(0, 525_600), 0),
+  slotIntervalMinutes: optional(nullable(integer(1, 1440))),
+  bookingWindowDays: optional(nullable(integer(1, 3650))),
+  maxBookingsPerDay: optional(nullable(integer(1, 1440))),
+  reminderMinutes: optional(nullable(integer(1, 43_200))),
+  locations: withDefault(array(location, { maxItems: 20 }), []),
+  bookingFields: withDefault(array(bookingField, { maxItems: 50 }), []),
+};
+const buffers = object({ beforeMinutes: withDefault(buffer, 0), afterMinutes: withDefault(buffer, 0) });
+const payment = object({
+  enabled: withDefault(boolean, false),
+  amountMinor: optional(nullable(price)),
+  currency: optional(nullable(currency)),
+});
+const derived = { ...stamps, revision: ignored, url: ignored };
+
+/** `POST …/scheduling/event-types`. */
+export const newEventType = object({
+  handle,
+  ...eventTypeBody,
+  buffers: withDefault(buffers, { beforeMinutes: 0, afterMinutes: 0 }),
+  payment: withDefault(payment, { enabled: false }),
+  ...derived,
+  eventTypeId: ignored,
+});
+
+/** `PUT …/scheduling/event-types/{eventTypeId}`: what is absent keeps its value, inside `buffers` and `payment` too. */
+export const eventTypeChange = merge(
+  object({
+    handle,
+    eventTypeId: string(),
+    expectedVersion: optional(integer(0)),
+    buffers: optional(partial(buffers)),
+    payment: optional(partial(payment)),
+    ...derived,
+  }),
+  partial(object(eventTypeBody)),
+);
+
+/** The path of one event type. */
+export const eventTypePath = object({ handle: string(), eventTypeId: string() });
+
+/** An event type as it is stored; without a zone of its own it has its schedule's. */
+export type StoredEventType = Omit<
+  Infer<typeof newEventType>,
+  "handle" | "version" | "createdAt" | "updatedAt" | "revision" | "url" | "eventTypeId"
+> & {
+  eventTypeId: string;
+  createdAt: string;
+  updatedAt: string;
+};
+
+const eventType = object({
+  handle,
+  eventTypeId: id,
+  ...eventTypeBody,
+  buffers,
+  payment,
+  url: string({ format: "uri" }),
+  version: integer(1),
+  revision: integer(1),
+  createdAt: instant,
+  updatedAt: instant,
+});
+/** `{eventType}`. */
+export const eventTypeAnswer = object({ eventType });
+/** `{eventTypes, nextCursor}`. */
+export const eventTypeList = object({ eventTypes: array(eventType), nextCursor: nullable(string()) });
+
+const publicEvent = object({
+  handle,
+  eventTypeId: id,
+  slug,
+  title: string(),
+  description: string(),
+  duration: integer(1),
+  locations: array(location),
+  timeZone,
+  bookingFields: array(bookingField),
+  paymentRequired: boolean,
+  price: nullable(object({ amountMinor: price, currency })),
+  confirmationRequired: boolean,
+  availableActions: array(oneOf("book", "cancel", "reschedule")),
+});
+/** An event type as visitors see it. */
+export type PublicEvent = Infer<typeof publicEvent>;
+/** `{event}`. */
+export const publicEventAnswer = object({ event: publicEvent });
+/** `{events}`. */
+export const publicEventList = object({ events: array(publicEvent) });
+
+/** The path of a public event or list; anything unknown is a 404. */
+export const publicHandle = object({ handle: string() });
+export const publicEventPath = object({ handle: string(), eventSlug: string() });
+export const publicBookingPath = object({ handle: string(), eventSlug: string(), bookingUid: string() });
+
+/** The visitor's page: `booking` is the uid of one that is managed, `embed=1` shows it inside another page. */
+export const schedulingVisit = object({
+  handle: string(),
+  eventSlug: string(),
+  booking: optional(string({ maxLength: 128 })),
+  embed: optional(string({ maxLength: 8 })),
+});
+
+/** `GET …/slots`; `bookingUid` names a booking that is being moved, whose own time is then free. */
+export const slotQuery = object({
+  handle: string(),
+  eventSlug: string(),
+  start: instant,
+  end: instant,
+  timeZone: optional(timeZone),
+  bookingUid: optional(string({ maxLength: 128 })),
+});
+/** `{slots, displayTimeZone}`. */
+export const slotList = object({
+  slots: array(
+    object({
+      start: instant,
+      end: instant,
+      timeZone,
+      sourceAvailability: object({ kind: oneOf("weekly", "override", "default"), label: string() }),
+      bookingNonce: string(),
+    }),
+  ),
+  displayTimeZone: timeZone,
+});
+
+const missing = "booking_required_fields";
+const filledText = { minLength: 1, pattern: "\\S" };
+const name = string({ ...filledText, maxLength: 200, format: "line" });
+const attendee = object({
+  name: needed(name, missing),
+  email: needed({ ...email, ...filledText } as Schema<string>, missing),
+  timeZone: optional(timeZone),
+});
+const slotInstant = optional(needed({ ...instant, ...filledText } as Schema<string>, missing));
+const slot = object({ start: slotInstant, end: slotInstant, bookingNonce: optional(string({ maxLength: 200 })) });
+const guest = either(email, object({ email, name: optional(string({ maxLength: 200, format: "line" })) }));
+const reason = optional(nullable(text(1000)));
+
+/** `POST …/bookings`. Start and end may stand in `slot` or at the top. */
+export const newBooking = object({
+  handle: string(),
+  eventSlug: string(),
+  attendee: needed(attendee, missing),
+  slot: optional(needed(slot, missing)),
+  start: slotInstant,
+  end: slotInstant,
+  answers: withDefault(withCode(map(anything), "invalid_booking_answers"), {}),
+  guests: withDefault(array(guest, { maxItems: 20 }), []),
+  location: optional(object({ type: optional(string({ maxLength: 32 })) })),
+  tracking: optional(
+    nullable(object({ source: optional(nullable(text(200))), placement: optional(nullable(text(200))) })),
+  ),
+});
+
+/** `POST …/reschedule`. */
+export const bookingMove = object({
+  handle: string(),
+  eventSlug: string(),
+  bookingUid: string({ minLength: 1, maxLength: 128 }),
+  slot: optional(needed(slot, missing)),
+  start: slotInstant,
+  end: slotInstant,
+  reschedulingReason: reason,
+});
+
+/** `POST …/bookings/{uid}/cancel` by a visitor. */
+export const publicCancellation = object({
+  handle: string(),
+  eventSlug: string(),
+  bookingUid: string(),
+  cancellationReason: reason,
+});
+/** `POST …/scheduling/bookings/{uid}/cancel` by the owner. */
+export const ownerCancellation = object({ handle, bookingUid: string(), cancellationReason: reason });
+/** `POST …/scheduling/bookings/{uid}/decline`. */
+export const declining = object({ handle, bookingUid: string(), reason });
+/** The path of a booking as its owner names it. */
+export const bookingPath = object({ handle, bookingUid: string() });
+
+export const bookingStatuses = ["ACCEPTED", "PENDING", "PENDING_PAYMENT", "REJECTED", "CANCELLED"] as const;
+export type BookingStatus = (typeof bookingStatuses)[number];
+
+/** `GET …/scheduling/bookings`: by start, `from` inclusive and `to` exclusive. */
+export const bookingListing = object({
+  handle,
+  status: optional(oneOf(...bookingStatuses)),
+  from: optional(instant),
+  to: optional(instant),
+  order: withDefault(oneOf("asc", "desc"), "desc"),
+  ...listing,
+});
+
+const bookingPayment = object({
+  amountMinor: price,
+  currency,
+  status: oneOf("REQUIRED", "PAID", "REFUND_DUE"),
+  checkoutUrl: optional(nullable(string())),
+});
+
+/** A booking as owner and visitor read it. */
+export const booking = object({
+  bookingUid: id,
+  handle,
+  eventTypeId: id,
+  eventSlug: slug,
+  title: string(),
+  status: oneOf(...bookingStatuses),
+  start: instant,
+  end: instant,
+  durationMinutes: integer(1),
+  timeZone,
+  attendee: object({ name: string(), email, timeZone }),
+  guests: array(object({ email, name: optional(string()) })),
+  answers: map(string()),
+  tracking: nullable(object({ source: optional(nullable(string())), placement: optional(nullable(string())) })),
+  location: nullable(location),
+  meetingUrl: nullable(string()),
+  sequence: integer(0),
+  syncStatus: oneOf("OK", "DEGRADED"),
+  payment: nullable(bookingPayment),
+  holdUntil: nullable(instant),
+  cancellationReason: nullable(string()),
+  cancelledBy: nullable(oneOf("visitor", "owner", "service")),
+  reschedulingReason: nullable(string()),
+  rescheduledFrom: nullable(object({ start: instant, end: instant })),
+  confirmedAt: nullable(instant),
+  version: integer(1),
+  createdAt: instant,
+  updatedAt: instant,
+});
+export type Booking = Infer<typeof booking>;
+
+/** A booking as it is stored: its buffers are those of its event type when it was made or last moved. */
+export type StoredBooking = Omit<Booking, "handle" | "version"> & {
+  buffers: { beforeMinutes: number; afterMinutes: number };
+  reminderMinutes: number | null;
+};
+
+const nextAction = object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) });
+/** `{bookingUid, status, booking, nextAction?}`. */
+export const bookingAnswer = object({
+  bookingUid: id,
+  status: oneOf(...bookingStatuses),
+  booking,
+  nextAction: optional(nextAction),
+});
+export type BookingAnswer = Infer<typeof bookingAnswer>;
+/** `{booking}`. */
+export const bookingRead = object({ booking });
+/** `{bookings, nextCursor}`. */
+export const bookingList = object({ bookings: array(booking), nextCursor: nullable(string()) });
+
+/** Why a mail goes out. */
+export const mailKinds = [
+  "confirmed",
+  "requested",
+  "declined",
+  "rescheduled",
+  "cancelled",
+  "reminder",
+  "link",
+] as const;
+export type MailKind = (typeof mailKinds)[number];

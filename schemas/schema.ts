@@ -1,0 +1,124 @@
+/** The small grammar of shapes: each value is a JSON Schema (2020-12) that carries its TypeScript type. */
+
+declare const shape: unique symbol;
+declare const absent: unique symbol;
+
+/** A JSON Schema whose accepted values have type T. */
+export interface Schema<T> {
+  readonly [keyword: string]: unknown;
+  readonly [shape]?: T;
+}
+
+/** A property that may be left out. */
+export interface Optional<T> extends Schema<T> {
+  readonly [absent]: true;
+}
+
+/** The type of the values that a schema accepts. */
+export type Infer<S> = S extends Schema<infer T> ? T : never;
+
+type Properties = Record<string, Schema<unknown>>;
+type OptionalKeys<P> = { [K in keyof P]: P[K] extends Optional<unknown> ? K : never }[keyof P];
+type Flat<T> = { [K in keyof T]: T[K] };
+export type Fields<P> = Flat<
+  { [K in Exclude<keyof P, OptionalKeys<P>>]: Infer<P[K]> } & { [K in OptionalKeys<P>]?: Infer<P[K]> | undefined }
+>;
+
+const optionalMark = Symbol("optional");
+
+/** A closed object; owner routes refuse other properties, public routes drop them. */
+export function object<P extends Properties>(properties: P, more: Schema<unknown> = {}): Schema<Fields<P>> {
+  const required = Object.keys(properties).filter((name) => !isOptional(properties[name]));
+  return { type: "object", properties, required, additionalProperties: false, ...more } as Schema<Fields<P>>;
+}
+
+/** Marks a property of `object` as one that may be absent. */
+export function optional<T>(schema: Schema<T>): Optional<T> {
+  return { ...schema, [optionalMark]: true } as unknown as Optional<T>;
+}
+
+/** A property that may be absent and then has this value. */
+export function withDefault<T>(schema: Schema<T>, value: T): Schema<T> {
+  return { ...schema, default: value, [optionalMark]: true } as unknown as Schema<T>;
+}
+
+/** True for a property that `object` doesn't list as required. */
+export function isOptional(schema: Schema<unknown> | undefined): boolean {
+  return schema !== undefined && optionalMark in schema;
+}
+
+/** Names the error code of this value (absent, wrong type or wrong form), which beats `invalid_request`. */
+export function withCode<S extends Schema<unknown>>(schema: S, code: string): S {
+  return { ...schema, "x-code": code };
+}
+
+/** Names the error code of this value where it is absent, blank or of a wrong type; a malformed one stays `invalid_request`. */
+export function needed<S extends Schema<unknown>>(schema: S, code: string): S {
+  return { ...schema, "x-absent-code": code };
+}
+
+/** A read-only property of the resource: accepted from a client that sends back what it read, and ignored. */
+export const ignored: Optional<unknown> = optional<unknown>({ readOnly: true });
+
+/** All properties of a schema's object as optional ones: the shape of a partial PUT. */
+export function partial<T>(schema: Schema<T>): Schema<Partial<T>> {
+  const properties = schema.properties as Properties;
+  const loose = Object.entries(properties).map(([name, property]) => [name, withoutDefault(property)]);
+  return { ...schema, properties: Object.fromEntries(loose), required: [] } as Schema<Partial<T>>;
+}
+
+/** Properties of several objects in one closed object. */
+export function merge<A, B>(first: Schema<A>, second: Schema<B>): Schema<Flat<Omit<A, keyof B> & B>> {
+  const properties = { ...(first.properties as Properties), ...(second.properties as Properties) };
+  return object(properties) as unknown as Schema<Flat<Omit<A, keyof B> & B>>;
+}
+
+export const string = (more: Schema<unknown> = {}): Schema<string> => ({ type: "string", ...more }) as Schema<string>;
+export const text = (maxLength: number, more: Schema<unknown> = {}): Schema<string> => string({ maxLength, ...more });
+export const filled = (maxLength: number): Schema<string> => string({ minLength: 1, maxLength, pattern: "\\S" });
+export const line = (maxLength: number): Schema<string> =>
+  string({ minLength: 1, maxLength, pattern: "^[^\\u0000-\\u001f\\u007f]*\\S[^\\u0000-\\u001f\\u007f]*$" });
+export const integer = (minimum?: number, maximum?: number): Schema<number> =>
+  ({
+    type: "integer",
+    ...(minimum === undefined ? {} : { minimum }),
+    ...(maximum === undefined ? {} : { maximum }),
+  }) as Schema<number>;
+export const number = (more: Schema<unknown> = {}): Schema<number> => ({ type: "number", ...more }) as Schema<number>;
+export const boolean: Schema<boolean> = { type: "boolean" };
+export const anything: Schema<unknown> = {};
+export const oneOf = <const V extends readonly string[]>(...values: V): Schema<V[number]> =>
+  ({ type: "string", enum: values }) as Schema<V[number]>;
+export const array = <T>(items: Schema<T>, more: Schema<unknown> = {}): Schema<T[]> =>
+  ({ type: "array", items, ...more }) as Schema<T[]>;
+export const map = <T>(values: Schema<T>, more: Schema<unknown> = {}): Schema<Record<string, T>> =>
+  ({ type: "object", additionalProperties: values, ...more }) as Schema<Record<string, T>>;
+export const either = <A, B>(first: Schema<A>, second: Schema<B>): Schema<A | B> =>
+  ({ anyOf: [first, second] }) as Schema<A | B>;
+export const nullable = <T>(schema: Schema<T>): Schema<T | null> =>
+  ({
+    ...schema,
+    type: [schema.type as string, "null"],
+    ...(schema.enum ? { enum: [...(schema.enum as unknown[]), null] } : {}),
+  }) as Schema<T | null>;
+
+/** A handle: the owner namespace (contract 1). */
+export const handle = string({ pattern: "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$" });
+/** A page or event slug (contract 1). */
+export const slug = string({ pattern: "^[a-z0-9]+(?:-[a-z0-9]+)*$", maxLength: 96 });
+/** An addr-spec of RFC 5321 in the form that mail systems accept: dot-atom local part, domain name. */
+export const email = string({ format: "address", maxLength: 254 });
+/** An instant of RFC 3339 with an offset. */
+export const instant = string({ format: "instant" });
+/** An IANA zone name that this platform knows. */
+export const timeZone = string({ format: "time-zone", maxLength: 64 });
+/** An opaque id made by the service. */
+export const id = string({ minLength: 1, maxLength: 128, pattern: "^[A-Za-z0-9_.:-]+$" });
+
+/** The two query parameters of every list (contract 1): `limit` is clamped to 100. */
+export const listing = { limit: withDefault(integer(1), 25), cursor: optional(string({ maxLength: 512 })) };
+
+function withoutDefault(property: Schema<unknown>): Schema<unknown> {
+  const { default: _default, ...rest } = property;
+  return optional(rest);
+}

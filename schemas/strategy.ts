@@ -1,0 +1,32 @@
+import { array, handle, type Infer, integer, number, object, oneOf, string, withDefault } from "./schema.ts";
+
+/** The groups of strategy knowledge: a document belongs to one by the tags `strategy` and the group's name (contract 9). */
+export const strategyGroups = ["worked_examples", "failed_examples", "app_structure_examples"] as const;
+export type StrategyGroup = (typeof strategyGroups)[number];
+
+/** `POST …/agent/strategy/retrieve`; `limit` is for each group and clamped to 20. */
+export const strategyQuery = object({
+  handle,
+  query: string({ minLength: 1, maxLength: 2000, pattern: "\\S" }),
+  limit: withDefault(integer(1), 5),
+});
+
+/** The path of one stored retrieval. */
+export const strategyPath = object({ handle: string(), contextId: string({ maxLength: 128 }) });
+
+const group = object({
+  matchCount: integer(0),
+  items: array(object({ documentId: string(), title: string(), summary: string(), score: number() })),
+});
+export type StrategyMatches = Infer<typeof group>;
+
+/** What a retrieval found; `partial` where a part of the search could not answer in full. */
+export const strategyAnswer = object({
+  contextId: string(),
+  status: oneOf("complete", "partial"),
+  query: string(),
+  worked_examples: group,
+  failed_examples: group,
+  app_structure_examples: group,
+});
+export type StrategyAnswer = Infer<typeof strategyAnswer>;

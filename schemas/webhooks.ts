@@ -1,0 +1,136 @@
+import { booking } from "./scheduling.ts";
+import {
+  array,
+  handle,
+  ignored,
+  type Infer,
+  instant,
+  integer,
+  line,
+  listing,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Schema,
+  string,
+} from "./schema.ts";
+
+/** Kinds of event that an endpoint may ask for (specification, "Events" 1). */
+export const webhookEventTypes = [
+  "scheduling.booking.created",
+  "scheduling.booking.confirmed",
+  "scheduling.booking.cancelled",
+  "scheduling.booking.rescheduled",
+  "scheduling.payment.required",
+  "scheduling.payment.succeeded",
+  "scheduling.sync.degraded",
+] as const;
+export type WebhookEventType = (typeof webhookEventTypes)[number];
+
+/** What a test sends: no endpoint can ask for it, and each gets its own tests. */
+export const testEventType = "webhook.test";
+
+const derived = { webhookId: ignored, secret: ignored, status: ignored, createdAt: ignored };
+
+/** `POST …/scheduling/webhooks`; without `events` the endpoint gets all. */
+export const newWebhook = object({
+  handle,
+  url: string({ minLength: 1, maxLength: 2048 }),
+  events: optional(array(oneOf(...webhookEventTypes), { minItems: 1, uniqueItems: true })),
+  description: optional(nullable(line(200))),
+  ...derived,
+});
+
+const webhookId = string({ maxLength: 128 });
+/** The path of one endpoint. */
+export const webhookPath = object({ handle, webhookId });
+/** `GET …/scheduling/webhooks`. */
+export const webhookListing = object({ handle, ...listing });
+/** `GET …/deliveries`. */
+export const deliveryListing = object({ handle, webhookId, ...listing });
+/** The path of one delivery. */
+export const deliveryPath = object({ handle, webhookId, deliveryId: string({ maxLength: 300 }) });
+
+const webhookFields = {
+  webhookId: string(),
+  url: string({ format: "uri" }),
+  events: array(oneOf(...webhookEventTypes)),
+  description: nullable(string()),
+  status: oneOf("ACTIVE", "DISABLED"),
+  createdAt: instant,
+};
+
+/** An endpoint as its owner reads it later. */
+export const webhook = object(webhookFields);
+export type Webhook = Infer<typeof webhook>;
+/** An endpoint at the one time at which its secret is shown. */
+export const shownWebhook = object({ ...webhookFields, secret: string({ pattern: "^whsec_" }) });
+export type ShownWebhook = Infer<typeof shownWebhook>;
+export const shownWebhookAnswer = object({ webhook: shownWebhook });
+export const webhookAnswer = object({ webhook });
+export const webhookList = object({ webhooks: array(webhook), nextCursor: nullable(string()) });
+
+/** An endpoint as it is stored; secrets are sealed. */
+export interface StoredWebhook extends Omit<Webhook, "webhookId"> {
+  webhookId: string;
+  secret: string;
+  /** The secret before the last rotation, and the real ms until which it signs too. */
+  previous: { secret: string; until: number } | null;
+}
+
+const attempt = object({
+  at: instant,
+  durationMs: integer(0),
+  /** HTTP status, null where no answer came. */
+  status: nullable(integer(100, 599)),
+  error: nullable(string()),
+  /** The first bytes of the answer. */
+  responseSnippet: string(),
+});
+export type DeliveryAttempt = Infer<typeof attempt>;
+
+/** One event on its way to one endpoint. */
+export const delivery = object({
+  deliveryId: string(),
+  webhookId: string(),
+  eventId: string(),
+  type: string(),
+  status: oneOf("PENDING", "SUCCEEDED", "FAILED"),
+  attempts: array(attempt),
+  nextAttemptAt: nullable(instant),
+  createdAt: instant,
+});
+export type Delivery = Infer<typeof delivery>;
+export const deliveryAnswer = object({ delivery });
+export const deliveryList = object({ deliveries: array(delivery), nextCursor: nullable(string()) });
+
+/** A delivery as it is stored: `asked` ones were asked for by the owner and go to disabled endpoints too. */
+export type StoredDelivery = Delivery & { asked: boolean };
+
+const bookingData = object({ handle, booking });
+const span = object({ start: instant, end: instant });
+
+/** The `data` of each kind of event. */
+export const webhookData: Record<WebhookEventType | typeof testEventType, { summary: string; data: Schema<unknown> }> =
+  {
+    "scheduling.booking.created": { summary: "A booking was saved, in whatever status", data: bookingData },
+    "scheduling.booking.confirmed": { summary: "A booking became ACCEPTED", data: bookingData },
+    "scheduling.booking.cancelled": { summary: "A booking became CANCELLED or REJECTED", data: bookingData },
+    "scheduling.booking.rescheduled": {
+      summary: "A booking was moved",
+      data: object({ handle, booking, previous: span }),
+    },
+    "scheduling.payment.required": { summary: "A booking waits for its payment", data: bookingData },
+    "scheduling.payment.succeeded": { summary: "A booking was paid", data: bookingData },
+    "scheduling.sync.degraded": {
+      summary: "A provider failed: its calendar can't be read, or a booking's event could not be written",
+      data: object({
+        providerKey: nullable(string()),
+        credentialId: nullable(string()),
+        booking: optional(nullable(booking)),
+        reason: string(),
+      }),
+    },
+    [testEventType]: { summary: "A test that the owner asked for", data: object({ handle, webhookId: string() }) },
+  };
