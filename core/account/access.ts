@@ -1,0 +1,46 @@
+import type { Redis } from "ioredis";
+import { Fail } from "../errors.ts";
+import type { Caller, Role, Runtime } from "../runtime.ts";
+import { reaches, roleOn } from "./handles.ts";
+import { holderOf, tokenPrefix } from "./tokens.ts";
+
+/** What a route on a handle asks of a token. */
+export interface HandleAccess {
+  token: string;
+  handle: string;
+  role: Role;
+  /** Scopes of which a personal access token must have one; without any, only sessions are taken. */
+  scopes: readonly string[] | undefined;
+}
+
+/**
+ * Who a token speaks for on a handle: `invalid_token` first, then `forbidden` for strangers and for handles that are unknown or
+ * inactive, so that handles can't be enumerated; `insufficient_role` below the needed role; `insufficient_scope` for a personal
+ * access token without the scope. The role is read live.
+ */
+export async function handleSession({ redis, sessions }: Runtime, asked: HandleAccess): Promise<Partial<Caller>> {
+  const session: Partial<Caller> = isPersonal(asked.token)
+    ? await personal(redis, asked)
+    : await sessions.check(asked.token);
+  const role = await roleOn(redis, asked.handle, session.userId ?? "");
+  if (role === undefined) throw new Fail("forbidden");
+  if (!reaches(role, asked.role)) throw new Fail("insufficient_role", { detail: `This needs ${asked.role}.` });
+  mustHaveScope(session, asked.scopes ?? []);
+  return { ...session, role, handle: asked.handle };
+}
+
+/** Refuses a personal access token that has none of the scopes (RFC 6750); a session may do all that its user may. */
+export function mustHaveScope({ scopes }: Pick<Caller, "scopes">, needed: readonly string[]): void {
+  if (scopes !== undefined && !needed.some((scope) => scopes.includes(scope)))
+    throw new Fail("insufficient_scope", { scope: needed.join(" ") });
+}
+
+function isPersonal(token: string): boolean {
+  return token.startsWith(tokenPrefix);
+}
+
+async function personal(redis: Redis, { token, scopes }: HandleAccess): Promise<Partial<Caller>> {
+  if (scopes === undefined)
+    throw new Fail("invalid_token", { detail: "Personal access tokens are not accepted here." });
+  return holderOf(redis, token);
+}

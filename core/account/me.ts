@@ -1,0 +1,33 @@
+import type { Redis } from "ioredis";
+import type { Me } from "../../schemas/account.ts";
+import { Fail } from "../errors.ts";
+import { keys } from "../redis.ts";
+import type { Caller, Runtime } from "../runtime.ts";
+import { sharedRead } from "../shared-read.ts";
+import { handlesOf } from "./handles.ts";
+
+const prefix = "entitlement:";
+
+/**
+ * The session check (contract 3): the user, the handles with their roles and the entitlements of all their accounts, read live.
+ * `invalid_token` without the entitlement `assistant` on any of them.
+ */
+export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller): Promise<Me> {
+  const userId = caller.userId as string;
+  const { email, ...more } = await sharedRead(redis, `me ${userId}`, () => belongings(redis, userId));
+  if (!more.entitlements.includes("assistant"))
+    throw new Fail("invalid_token", { detail: "The account has no access to the assistant." });
+  return { user: { userId, email: caller.email ?? email }, ...more };
+}
+
+async function belongings(redis: Redis, userId: string): Promise<Omit<Me, "user"> & { email: string | null }> {
+  const [email, held] = await Promise.all([redis.hget(keys.user(userId), "email"), handlesOf(redis, userId)]);
+  const entitlements = await entitlementsOf(redis, [...new Set(held.map(({ account }) => account))]);
+  return { email, handles: held.map(({ handle, role }) => ({ handle, role })), entitlements };
+}
+
+async function entitlementsOf(redis: Redis, accounts: string[]): Promise<string[]> {
+  const fields = await Promise.all(accounts.map((account) => redis.hkeys(keys.account(account))));
+  const names = fields.flat().filter((field) => field.startsWith(prefix));
+  return [...new Set(names.map((field) => field.slice(prefix.length)))].sort();
+}

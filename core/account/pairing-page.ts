@@ -1,0 +1,43 @@
+import type { PairingDecided, pairingForm, pairingPage } from "../../schemas/account.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../errors.ts";
+import type { Caller, Runtime } from "../runtime.ts";
+import { isSigned, sign } from "../sealing.ts";
+import { authorizeUrl, decidePairing, type PendingPairing, pendingPairing } from "./pairing.ts";
+import type { Session } from "./sessions.ts";
+import { sessionOfCookie } from "./sign-in.ts";
+
+/** An attempt as a browser shows it, with who is signed in there. */
+export interface PairingVisit extends PendingPairing {
+  user?: Session;
+  /** Proves that the form was made for this attempt and this session. */
+  proof?: string;
+  /** Where to sign in, and come back from. */
+  loginUrl: string;
+}
+
+/** The page of an attempt; `attempt_expired`, `attempt_not_pending`. */
+export async function visitPairing(runtime: Runtime, input: Infer<typeof pairingPage>): Promise<PairingVisit> {
+  const { env } = runtime;
+  const pending = await pendingPairing(runtime, input.attemptId ?? "");
+  const returnTo = encodeURIComponent(authorizeUrl(env, pending.attemptId));
+  const loginUrl = `${env.LOGIN_URL}${env.LOGIN_URL.includes("?") ? "&" : "?"}returnTo=${returnTo}`;
+  const session = await sessionOfCookie(runtime, input.cookie);
+  if (session === undefined) return { ...pending, loginUrl };
+  const { token, ...user } = session;
+  return { ...pending, loginUrl, user, proof: sign(env, "pairing form", `${pending.attemptId} ${token}`) };
+}
+
+/** The decision of a signed-in browser's own form; `invalid_token` without a session, `forbidden` for a form made elsewhere. */
+export async function decideByForm(
+  runtime: Runtime,
+  input: Infer<typeof pairingForm>,
+  caller: Caller,
+): Promise<PairingDecided> {
+  const { attemptId, decision, proof } = input;
+  const session = await sessionOfCookie(runtime, input.cookie);
+  if (session === undefined) throw new Fail("invalid_token");
+  if (!isSigned(runtime.env, "pairing form", `${attemptId} ${session.token}`, proof)) throw new Fail("forbidden");
+  const { token: _token, ...user } = session;
+  return decidePairing(runtime, { attemptId, decision }, { ...caller, ...user });
+}

@@ -1,0 +1,133 @@
+import { createHash, randomInt } from "node:crypto";
+import type {
+  PairingDecided,
+  pairingDecision,
+  PairingRedeemed,
+  pairingRedemption,
+  pairingStart,
+  PairingStarted,
+} from "../../schemas/account.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../errors.ts";
+import { outcome } from "../outcome.ts";
+import { keys, script, transact } from "../redis.ts";
+import type { Caller, Runtime } from "../runtime.ts";
+import { sameText } from "../sealing.ts";
+import { takeToken } from "../throttle.ts";
+import { handlesOf } from "./handles.ts";
+import { issueToken } from "./signing.ts";
+
+/** Seconds in which an attempt must be decided and redeemed (contract 3). */
+const attemptLasts = 600;
+/** The number of the wrong proof that ends an attempt (contract 3). */
+const mostWrong = 5;
+/** Seconds for which a paired desktop is signed in. */
+const sessionLasts = 30 * 86_400;
+/** Attempts that one address may start: at once, and a second. */
+const starts = { burst: 300, rate: 5 };
+/** Letters that can't be taken for each other. */
+const codeLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
+const codeLength = 8;
+
+/** A pairing attempt that waits for a decision, as the person who decides sees it. */
+export interface PendingPairing {
+  attemptId: string;
+  /** `K7QF-M2XP`: what the desktop shows too. */
+  code: string;
+  device: string;
+}
+
+/**
+ * Starts a pairing (contract 3): the client keeps the verifier, shows the code (letters 5 to 12 of the attempt's id), opens the
+ * address and polls `redeemPairing`.
+ */
+export async function startPairing(
+  runtime: Runtime,
+  input: Infer<typeof pairingStart>,
+  caller: Caller,
+): Promise<PairingStarted> {
+  const { redis, env } = runtime;
+  await takeToken(runtime, { name: "pairing", tag: caller.address ?? "", ...starts });
+  const attemptId = runtime.id(`att_${newCode()}_`);
+  const device = deviceOf(input);
+  const expires = Date.now() + attemptLasts * 1000;
+  await transact(redis, (transaction) => {
+    transaction.hset(keys.pairing(attemptId), { challenge: input.deviceProofChallenge, device, status: "pending" });
+    transaction.pexpireat(keys.pairing(attemptId), expires);
+  });
+  return { attemptId, authorizeUrl: authorizeUrl(env, attemptId), expiresAt: new Date(expires).toISOString() };
+}
+
+/** The browser page of an attempt. */
+export function authorizeUrl({ BASE_URL }: { BASE_URL: string }, attemptId: string): string {
+  return `${BASE_URL}/oauth/assistant/desktop/authorize?attemptId=${encodeURIComponent(attemptId)}`;
+}
+
+/** An attempt that can still be decided; `attempt_expired` for unknown ones, `attempt_not_pending` afterwards. */
+export async function pendingPairing({ redis }: Pick<Runtime, "redis">, attemptId: string): Promise<PendingPairing> {
+  const [status, device] = await redis.hmget(keys.pairing(attemptId), "status", "device");
+  if (!status) throw new Fail("attempt_expired");
+  if (status !== "pending") throw new Fail("attempt_not_pending");
+  return { attemptId, code: codeOf(attemptId), device: device ?? "" };
+}
+
+/** Allows or denies an attempt for the signed-in user, once; `attempt_expired`, `attempt_not_pending`. */
+export async function decidePairing(
+  { redis }: Runtime,
+  input: Infer<typeof pairingDecision>,
+  caller: Caller,
+): Promise<PairingDecided> {
+  const status = input.decision === "allow" ? "authorised" : "denied";
+  const values = [status, caller.userId as string, caller.email ?? ""];
+  const result = await script<string>(redis, "decidePairing", [keys.pairing(input.attemptId)], values);
+  if (result === "unknown") throw new Fail("attempt_expired");
+  if (result === "late") throw new Fail("attempt_not_pending");
+  return { attemptId: input.attemptId, status };
+}
+
+/**
+ * Hands the session to whoever knows the verifier, once. `attempt_expired` for unknown, used and expired attempts,
+ * `device_proof_mismatch` (the fifth ends the attempt), `attempt_denied`; 202 `pending` until a person has decided.
+ */
+export async function redeemPairing(
+  runtime: Runtime,
+  input: Infer<typeof pairingRedemption>,
+): Promise<PairingRedeemed> {
+  const key = keys.pairing(input.attemptId);
+  const challenge = await runtime.redis.hget(key, "challenge");
+  if (challenge === null) throw new Fail("attempt_expired");
+  const proof = sameText(challengeOf(input.deviceProofVerifier), challenge) ? "right" : "wrong";
+  const [status, userId, email] = await script<string[]>(runtime.redis, "redeemPairing", [key], [proof, mostWrong]);
+  if (status === "unknown") throw new Fail("attempt_expired");
+  if (status === "wrong") throw new Fail("device_proof_mismatch");
+  if (status === "denied") throw new Fail("attempt_denied");
+  if (status === "pending") return { status };
+  return outcome(await session(runtime, userId as string, email as string), "created");
+}
+
+/** base64url(SHA-256(verifier)), as PKCE makes it (RFC 7636, S256). */
+export function challengeOf(verifier: string): string {
+  return createHash("sha256").update(verifier).digest("base64url");
+}
+
+/** The code to compare, which the client reads from the attempt's id too. */
+export function codeOf(attemptId: string): string {
+  return `${attemptId.slice(4, 8)}-${attemptId.slice(8, 12)}`;
+}
+
+function newCode(): string {
+  return Array.from({ length: codeLength }, () => codeLetters[randomInt(codeLetters.length)]).join("");
+}
+
+/** What the client says that it is; else what its request said. */
+function deviceOf({ deviceName, userAgent }: Infer<typeof pairingStart>): string {
+  const said = [deviceName, userAgent].map((text) => text?.replace(/\p{C}/gu, "").trim()).find(Boolean);
+  return [...(said ?? "")].slice(0, 80).join("");
+}
+
+async function session({ env, redis, signingKey }: Runtime, userId: string, email: string): Promise<PairingRedeemed> {
+  const expiresAt = new Date((Math.floor(Date.now() / 1000) + sessionLasts) * 1000).toISOString();
+  const token = await issueToken(signingKey, env, { userId, ...(email ? { email } : {}), seconds: sessionLasts });
+  const mcpUrls = (await handlesOf(redis, userId)).map(({ handle }) => `${env.BASE_URL}/mcp/${handle}/mcp`);
+  return { status: "authorised", session: { token, expiresAt }, relay: { baseUrl: env.BASE_URL, mcpUrls } };
+}

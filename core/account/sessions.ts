@@ -1,0 +1,201 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JSONWebKeySet,
+  type JWTPayload,
+  jwtVerify,
+  type JWTVerifyOptions,
+} from "jose";
+import { LRUCache } from "lru-cache";
+import type { Env } from "../env.ts";
+import { Fail } from "../errors.ts";
+import type { SigningKey } from "./signing.ts";
+
+/** Who a session token speaks for. */
+export interface Session {
+  userId: string;
+  email?: string;
+}
+
+type Keys = ReturnType<typeof createLocalJWKSet>;
+
+const algorithms = ["EdDSA", "ES256", "RS256"];
+/** Seconds of difference between clocks that are let pass (contract 3). */
+const leeway = 5;
+/** Ms for which a checked signature is remembered (contract 3: at most 60 s). */
+const remembered = 60_000;
+/** Ms after which a key set is read again, and after which one that can't be read is no longer trusted (contract 3). */
+const fresh = 600_000;
+const trusted = 3_600_000;
+/** Ms between two reads that an unknown key id may cause, and between two tries of a key set that can't be read. */
+const cooldown = 30_000;
+const retry = 1_000;
+
+/** Checks session tokens of this service's own key and of the outside signer (contract 3). Membership is not its matter. */
+export class Sessions {
+  readonly #env: Env;
+  readonly #own: SigningKey;
+  readonly #ownKeys: Keys;
+  readonly #outside: KeySet | undefined;
+  readonly #clock: () => number;
+  readonly #checked = new LRUCache<string, { session: Session; from: number; until: number }>({ max: 10_000 });
+
+  /** `clock` is real time in ms, whatever TEST_CLOCK says. */
+  constructor(env: Env, own: SigningKey, clock: () => number = Date.now) {
+    const place = env.AUTH_JWKS_URL ?? env.AUTH_JWKS_FILE;
+    this.#env = env;
+    this.#own = own;
+    this.#clock = clock;
+    this.#ownKeys = createLocalJWKSet(this.jwks);
+    this.#outside = place === undefined ? undefined : new KeySet(place, clock);
+  }
+
+  /** The published key set of this service. */
+  get jwks(): JSONWebKeySet {
+    return { keys: [this.#own.publicJwk] };
+  }
+
+  /** The session of a token; `invalid_token` for every other string, `service_unavailable` while no key can be had. */
+  async check(token: string): Promise<Session> {
+    const digest = createHash("sha256").update(token).digest("base64");
+    const known = this.#checked.get(digest);
+    const now = this.#clock();
+    if (known && now >= known.from && now < known.until) return known.session;
+    const payload = await this.#verify(token);
+    const session = {
+      userId: payload.sub as string,
+      ...(typeof payload.email === "string" ? { email: payload.email } : {}),
+    };
+    const until = Math.min(now + remembered, ((payload.exp as number) + leeway) * 1000);
+    this.#checked.set(digest, { session, from: ((payload.nbf ?? 0) - leeway) * 1000, until });
+    return session;
+  }
+
+  async #verify(token: string): Promise<JWTPayload> {
+    const { keys, ...expected } = await this.#signerOf(token);
+    const options: JWTVerifyOptions = {
+      algorithms,
+      clockTolerance: leeway,
+      requiredClaims: ["sub", "exp"],
+      currentDate: new Date(this.#clock()),
+    };
+    try {
+      const { payload } = await jwtVerify(token, keys, { ...options, ...expected });
+      if (typeof payload.sub !== "string" || payload.sub === "") throw new Fail("invalid_token");
+      return payload;
+    } catch (error) {
+      if (error instanceof errors.JOSEError) throw new Fail("invalid_token", {}, error);
+      throw error;
+    }
+  }
+
+  /** The keys of the signer that a token names, and what must stand in its tokens. Without AUTH_AUDIENCE they must be meant for BASE_URL. */
+  async #signerOf(token: string): Promise<{ keys: Keys; issuer: string; audience: string }> {
+    const { BASE_URL, AUTH_ISSUER, AUTH_AUDIENCE = BASE_URL } = this.#env;
+    const { issuer, kid } = named(token);
+    const fromOutside = this.#outside !== undefined && issuer === AUTH_ISSUER && kid !== this.#own.kid;
+    if (fromOutside) return { keys: await (this.#outside as KeySet).holding(kid), issuer, audience: AUTH_AUDIENCE };
+    if (issuer !== BASE_URL) throw new Fail("invalid_token");
+    return { keys: this.#ownKeys, issuer, audience: BASE_URL };
+  }
+}
+
+/** What a token says of its signer, not believed yet. */
+function named(token: string): { issuer: string; kid: string | undefined } {
+  try {
+    return { issuer: decodeJwt(token).iss ?? "", kid: decodeProtectedHeader(token).kid };
+  } catch (error) {
+    // Whatever is wrong with its form, it is no token.
+    throw new Fail("invalid_token", {}, error);
+  }
+}
+
+/** A key set at an address or in a file, read again as it ages or when a key id is new. */
+class KeySet {
+  readonly #place: string;
+  readonly #clock: () => number;
+  #held: { keys: Keys; ids: Set<string | undefined>; readAt: number } | undefined;
+  #triedAt = Number.NEGATIVE_INFINITY;
+  #searchedAt = Number.NEGATIVE_INFINITY;
+  /** Why the last read failed. */
+  #failure: unknown;
+  #reading: Promise<void> | undefined;
+
+  constructor(place: string, clock: () => number) {
+    this.#place = place;
+    this.#clock = clock;
+  }
+
+  /**
+   * The keys to check a token with this key id. An aged set is read again in the background; an unknown id waits for one read,
+   * at most once a cooldown. `service_unavailable` where only a read could tell and there is none.
+   */
+  async holding(kid: string | undefined): Promise<Keys> {
+    if (!this.#isTrusted()) await this.#read();
+    else if (!this.#knows(kid)) await this.#search();
+    else if (this.#age() > fresh) void this.#read();
+    if (this.#held === undefined || !this.#isTrusted()) throw unreachable(this.#failure);
+    if (!this.#knows(kid) && this.#failure !== undefined) throw unreachable(this.#failure);
+    return this.#held.keys;
+  }
+
+  #age(): number {
+    return this.#clock() - (this.#held?.readAt ?? Number.NEGATIVE_INFINITY);
+  }
+
+  #isTrusted(): boolean {
+    return this.#age() <= trusted;
+  }
+
+  #knows(kid: string | undefined): boolean {
+    return kid === undefined || (this.#held?.ids.has(kid) ?? false);
+  }
+
+  async #search(): Promise<void> {
+    if (this.#clock() - this.#searchedAt < cooldown && this.#failure === undefined) return;
+    this.#searchedAt = this.#clock();
+    await this.#read();
+  }
+
+  /** One read at a time; a failed one is remembered and not repeated at once. Never rejects. */
+  async #read(): Promise<void> {
+    if (this.#failure !== undefined && this.#clock() - this.#triedAt < retry) return;
+    this.#reading ??= this.#load().finally(() => {
+      this.#reading = undefined;
+    });
+    await this.#reading;
+  }
+
+  async #load(): Promise<void> {
+    this.#triedAt = this.#clock();
+    try {
+      const set = await (this.#place.startsWith("http") ? fetched(this.#place) : fromFile(this.#place));
+      this.#held = {
+        keys: createLocalJWKSet(set),
+        ids: new Set(set.keys.map(({ kid }) => kid)),
+        readAt: this.#clock(),
+      };
+      this.#failure = undefined;
+    } catch (error) {
+      this.#failure = error;
+    }
+  }
+}
+
+async function fetched(url: string): Promise<JSONWebKeySet> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(3000), redirect: "error" });
+  if (!answer.ok) throw new Error(`The key set answered ${answer.status}.`);
+  return (await answer.json()) as JSONWebKeySet;
+}
+
+async function fromFile(path: string): Promise<JSONWebKeySet> {
+  return JSON.parse(await readFile(path, "utf8")) as JSONWebKeySet;
+}
+
+function unreachable(cause: unknown): Fail {
+  return new Fail("service_unavailable", { retryAfter: 5, detail: "The signer's keys can't be read." }, cause);
+}

@@ -1,0 +1,152 @@
+import { createHash } from "node:crypto";
+import type { signInForm, signInPage } from "../../schemas/account.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import type { Env } from "../env.ts";
+import { Fail } from "../errors.ts";
+import { job } from "../queues.ts";
+import { keys, script } from "../redis.ts";
+import type { Caller, Runtime } from "../runtime.ts";
+import { sameText, sixDigits } from "../sealing.ts";
+import { takeToken } from "../throttle.ts";
+import { userOfEmail } from "./handles.ts";
+import type { Session } from "./sessions.ts";
+import { issueToken } from "./signing.ts";
+
+/** Ms in which a code must be used, and the number of the wrong one that ends it. */
+const codeLasts = 600_000;
+const mostWrong = 5;
+/** Seconds for which a browser stays signed in. */
+export const sessionLasts = 12 * 3600;
+/** Codes asked for: 3 at once and 3 in 15 minutes for one mail address, 30 for one network address. */
+const forEmail = { burst: 3, rate: 3 / 900 };
+const forAddress = { burst: 30, rate: 30 / 900 };
+const address = /^[^\s@]{1,64}@[^\s@.]+(?:\.[^\s@.]+)*$/;
+
+/** Where a sign-in stands, for its page. */
+export type SignInStep =
+  | { step: "email"; returnTo: string; problem?: "email" | "ended" }
+  | { step: "code"; returnTo: string; signInId: string; email: string; problem?: "wrong" }
+  | { step: "done"; email: string; token: string; location: string | undefined };
+
+/** The first step of the built-in sign-in; `not_found` where LOGIN_BUILTIN is off. */
+export async function openSignIn({ env }: Runtime, { returnTo = "" }: Infer<typeof signInPage>): Promise<SignInStep> {
+  mustBeOn(env);
+  return { step: "email", returnTo };
+}
+
+/** The next step: sends a code to an address, or takes the code. Both answer the same for addresses that nobody here has. */
+export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
+  mustBeOn(runtime.env);
+  mustBeOwnPage(runtime.env, input);
+  const { signInId, returnTo = "" } = input;
+  return signInId === undefined
+    ? askForCode(runtime, input, caller)
+    : tryCode(runtime, { signInId, code: input.code ?? "", returnTo });
+}
+
+/** The session that a browser's cookie holds, if it is good. */
+export async function sessionOfCookie(
+  { sessions }: Runtime,
+  cookie: string | undefined,
+): Promise<(Session & { token: string }) | undefined> {
+  const pair = (cookie ?? "").split(/; */).find((one) => one.startsWith(`${sessionCookie}=`));
+  if (pair === undefined) return undefined;
+  const token = pair.slice(sessionCookie.length + 1);
+  try {
+    return { ...(await sessions.check(token)), token };
+  } catch (error) {
+    // A session that is over is no session; everything else is news.
+    if (error instanceof Fail && error.code === "invalid_token") return undefined;
+    throw error;
+  }
+}
+
+/** Name of the cookie; it is sent to the pairing page alone. */
+export const sessionCookie = "session";
+export const cookiePath = "/oauth/assistant/desktop";
+
+function mustBeOn(env: Env): void {
+  if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
+}
+
+/** A form of another site may not sign a browser in. Programs send no origin. */
+function mustBeOwnPage(env: Env, { origin, host }: Infer<typeof signInForm>): void {
+  if (origin === undefined) return;
+  const own = [env.LOGIN_URL, env.BASE_URL].map((one) => new URL(one).origin);
+  const isOwn = own.includes(origin) || (URL.canParse(origin) && new URL(origin).host === host);
+  if (!isOwn) throw new Fail("forbidden", { detail: "The form is not of this page." });
+}
+
+async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
+  const { redis, queues } = runtime;
+  const { returnTo = "" } = input;
+  const email = (input.email ?? "").trim().toLowerCase();
+  if (email.length > 254 || !address.test(email)) return { step: "email", returnTo, problem: "email" };
+  if (runtime.env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
+  await takeToken(runtime, { name: "sign-in-address", tag: caller.address ?? "", ...forAddress });
+  await takeToken(runtime, {
+    name: "sign-in-email",
+    tag: createHash("sha256").update(email).digest("base64url"),
+    ...forEmail,
+  });
+  const signInId = runtime.id("sgn_");
+  const user = (await userOfEmail(redis, email)) ?? "";
+  await queues.commit(signInId, [job("account.sign-in-code", signInId, { signInId })], (transaction) => {
+    transaction.hset(keys.signIn(signInId), { email, user });
+    transaction.pexpire(keys.signIn(signInId), codeLasts);
+  });
+  return { step: "code", returnTo, signInId, email };
+}
+
+async function tryCode(
+  runtime: Runtime,
+  input: { signInId: string; code: string; returnTo: string },
+): Promise<SignInStep> {
+  const { env, redis } = runtime;
+  const { signInId, returnTo } = input;
+  const digits = input.code.replace(/\D/g, "");
+  const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
+  const isRight = roots.some((root) => sameText(digits, codeOf(root, signInId)));
+  const [result, userId = "", email = ""] = await script<string[]>(
+    redis,
+    "trySignIn",
+    [keys.signIn(signInId)],
+    [isRight ? "right" : "wrong", mostWrong],
+  );
+  if (result === "right") return welcome(runtime, { userId, email, returnTo });
+  if (result !== "wrong") return { step: "email", returnTo, problem: "ended" };
+  return {
+    step: "code",
+    returnTo,
+    signInId,
+    email: (await redis.hget(keys.signIn(signInId), "email")) ?? "",
+    problem: "wrong",
+  };
+}
+
+async function welcome(
+  runtime: Runtime,
+  input: { userId: string; email: string; returnTo: string },
+): Promise<SignInStep> {
+  const { userId, email } = input;
+  const token = await issueToken(runtime.signingKey, runtime.env, { userId, email, seconds: sessionLasts });
+  return { step: "done", email, token, location: destination(runtime.env, input.returnTo, token) };
+}
+
+/**
+ * Where to go after signing in: only to this service and to the application. The pairing page reads the cookie; everyone else takes
+ * the token from the fragment, which no server sees.
+ */
+function destination(env: Env, returnTo: string, token: string): string | undefined {
+  if (returnTo === "" || !URL.canParse(returnTo, env.BASE_URL)) return undefined;
+  const url = new URL(returnTo, env.BASE_URL);
+  if (![env.BASE_URL, env.APP_URL].some((one) => new URL(one).origin === url.origin)) return undefined;
+  const readsCookie = url.origin === new URL(env.LOGIN_URL).origin && url.pathname.startsWith(`${cookiePath}/`);
+  url.hash = readsCookie ? "" : `token=${token}`;
+  return url.href;
+}
+
+/** Six digits that follow from the id under the service's key: the code itself is stored nowhere, and in no job. */
+export function codeOf(root: string, signInId: string): string {
+  return sixDigits(root, "sign-in code", signInId);
+}

@@ -1,0 +1,64 @@
+import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from "jose";
+import type { Redis } from "ioredis";
+import type { Env } from "../env.ts";
+import { keys } from "../redis.ts";
+import { resealed, seal, unseal } from "../sealing.ts";
+
+/** The service's own EdDSA key (contract 3): signs session tokens; its public half is the published key set. */
+export interface SigningKey {
+  kid: string;
+  private: CryptoKey;
+  publicJwk: JWK;
+}
+
+const purpose = "signing key";
+
+interface Stored {
+  kid: string;
+  sealed: string;
+  jwk: JWK;
+}
+
+/** Reads the key, or makes it on the first start; two processes that start at once end with the same key. */
+export async function signingKey({ redis, env }: { redis: Redis; env: Env }): Promise<SigningKey> {
+  const stored = (await redis.get(keys.signingKey)) ?? (await makeKey(redis, env));
+  const { kid, sealed, jwk } = JSON.parse(stored) as Stored;
+  const pem = unseal(env, purpose, kid, sealed).toString();
+  return { kid, private: await importPKCS8(pem, "EdDSA"), publicJwk: jwk };
+}
+
+/** Seals the key anew after SECRET_KEY has changed; true where that was needed. The key itself stays. */
+export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env }): Promise<boolean> {
+  const stored = await redis.get(keys.signingKey);
+  if (stored === null) return false;
+  const key = JSON.parse(stored) as Stored;
+  const sealed = resealed(env, purpose, key.kid, key.sealed);
+  if (sealed !== undefined) await redis.set(keys.signingKey, JSON.stringify({ ...key, sealed }));
+  return sealed !== undefined;
+}
+
+/** A session token of this service for a user, for `seconds`. */
+export async function issueToken(
+  key: SigningKey,
+  env: Env,
+  user: { userId: string; email?: string; seconds: number },
+): Promise<string> {
+  const now = Math.floor(Date.now() / 1000);
+  return new SignJWT(user.email ? { email: user.email } : {})
+    .setProtectedHeader({ alg: "EdDSA", kid: key.kid, typ: "JWT" })
+    .setSubject(user.userId)
+    .setIssuer(env.BASE_URL)
+    .setAudience(env.BASE_URL)
+    .setIssuedAt(now)
+    .setExpirationTime(now + user.seconds)
+    .sign(key.private);
+}
+
+async function makeKey(redis: Redis, env: Env): Promise<string> {
+  const pair = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
+  const kid = crypto.randomUUID();
+  const jwk = { ...(await exportJWK(pair.publicKey)), kid, alg: "EdDSA", use: "sig" };
+  const stored: Stored = { kid, jwk, sealed: seal(env, purpose, kid, await exportPKCS8(pair.privateKey)) };
+  await redis.set(keys.signingKey, JSON.stringify(stored), "NX");
+  return (await redis.get(keys.signingKey)) as string;
+}

@@ -1,0 +1,155 @@
+import type { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import type { Redis } from "ioredis";
+import {
+  type NewToken,
+  type newToken,
+  type Scope,
+  scopes,
+  type Token,
+  type tokenListing,
+  type tokenPath,
+} from "../../schemas/account.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../errors.ts";
+import { base62, toBase62 } from "../ids.ts";
+import { listIds } from "../records.ts";
+import { keys, script, transact } from "../redis.ts";
+import type { Caller, Runtime } from "../runtime.ts";
+
+/** What stands before every personal access token, for people and for secret scanners. */
+export const tokenPrefix = "pat_";
+/** Random letters of base 62 in a token: 178 bits. */
+const randomLetters = 30;
+const checksumLetters = 6;
+const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${randomLetters + checksumLetters}}$`);
+/** Ms between two notes of the last use. */
+const noted = 60_000;
+const day = 86_400_000;
+
+/** Who a personal access token speaks for, and for what. */
+export interface TokenHolder {
+  userId: string;
+  scopes: Scope[];
+}
+
+/**
+ * Makes a token for the signed-in user. The secret leaves the service here and never again; what is kept is its SHA-256. A token
+ * speaks for its user on all of the user's handles, with the role that the user has there at the time of use.
+ */
+export async function createToken(
+  { redis }: Runtime,
+  input: Infer<typeof newToken>,
+  caller: Caller,
+): Promise<{ token: NewToken }> {
+  const { userId } = caller as { userId: string };
+  const secret = newSecret();
+  const tokenId = idOf(secret);
+  const now = Date.now();
+  const expires = input.expiresInDays ? now + input.expiresInDays * day : undefined;
+  const kept = { digest: digestOf(secret), user: userId, name: input.name, scopes: packed(input.scopes), created: now };
+  // The list first: a token that no list names could not be revoked. A name in the list without a token is left out when read.
+  await redis.zadd(keys.userTokens(userId), now, tokenId);
+  await transact(redis, (transaction) => {
+    transaction.hset(keys.token(tokenId), kept);
+    if (expires) transaction.pexpireat(keys.token(tokenId), expires);
+  });
+  return { token: { tokenId, name: input.name, scopes: input.scopes, expiresAt: instantOf(expires), secret } };
+}
+
+/** The user's tokens, the newest first; what has expired is gone. */
+export async function listTokens(
+  { redis }: Runtime,
+  input: Infer<typeof tokenListing>,
+  caller: Caller,
+): Promise<{ tokens: Token[]; nextCursor: string | null }> {
+  const list = keys.userTokens(caller.userId as string);
+  const { ids, nextCursor } = await listIds(redis, list, input);
+  const found = await readTokens(redis, ids);
+  const gone = ids.filter((_, at) => found[at] === undefined);
+  if (gone.length > 0) await redis.zrem(list, ...gone);
+  return { tokens: found.filter((token) => token !== undefined), nextCursor };
+}
+
+/** Revokes a token of the user, from the next request on; `token_not_found`, also for another user's. */
+export async function revokeToken(
+  { redis }: Runtime,
+  { tokenId }: Infer<typeof tokenPath>,
+  caller: Caller,
+): Promise<void> {
+  const list = keys.userTokens(caller.userId as string);
+  if ((await redis.zscore(list, tokenId)) === null) throw new Fail("token_not_found");
+  const removed = await redis.del(keys.token(tokenId));
+  await redis.zrem(list, tokenId);
+  if (removed === 0) throw new Fail("token_not_found");
+}
+
+/** Who a secret speaks for, read live; `invalid_token` for every string that isn't a token of this service at this moment. */
+export async function holderOf(redis: Redis, secret: string): Promise<TokenHolder> {
+  if (!isWellFormed(secret)) throw new Fail("invalid_token");
+  const [userId, held] = await script<string[]>(
+    redis,
+    "useToken",
+    [keys.token(idOf(secret))],
+    [digestOf(secret), Date.now(), noted],
+  );
+  if (userId === undefined) throw new Fail("invalid_token");
+  return { userId, scopes: unpacked(held as string) };
+}
+
+function newSecret(): string {
+  const random = base62(randomLetters);
+  return tokenPrefix + random + checksum(random);
+}
+
+/** Typing errors and made-up tokens are refused without a look at Redis. */
+function isWellFormed(secret: string): boolean {
+  const random = secret.slice(tokenPrefix.length, -checksumLetters);
+  return form.test(secret) && checksum(random) === secret.slice(-checksumLetters);
+}
+
+function checksum(random: string): string {
+  return toBase62(createHash("sha256").update(random).digest().readUIntBE(0, 6), checksumLetters);
+}
+
+/** Kept as 32 bytes, so that many tokens stay small. */
+function digestOf(secret: string): Buffer {
+  return createHash("sha256").update(secret).digest();
+}
+
+/** The public id is another hash of the secret, so that one key finds the token; it tells nothing of the stored digest. */
+function idOf(secret: string): string {
+  return `tok_${createHash("sha256").update(`token id ${secret}`).digest("base64url").slice(0, 22)}`;
+}
+
+/** Scopes as digits, their places in the table, so that many tokens stay small. */
+function packed(names: readonly Scope[]): string {
+  return names.map((name) => scopes.indexOf(name)).join("");
+}
+
+function unpacked(digits: string): Scope[] {
+  return [...digits].flatMap((digit) => scopes[Number(digit)] ?? []);
+}
+
+/** Tokens in the order of their ids; undefined for one that is gone. */
+async function readTokens(redis: Redis, ids: string[]): Promise<(Token | undefined)[]> {
+  return Promise.all(
+    ids.map(async (id) => {
+      const fields = redis.hmget(keys.token(id), "name", "scopes", "created", "used");
+      const [row, expires] = await Promise.all([fields, redis.pexpiretime(keys.token(id))]);
+      return shown(id, row, expires);
+    }),
+  );
+}
+
+/** Redis says when a token expires; a number below 0 means never. */
+function shown(tokenId: string, [name, held, created, used]: (string | null)[], expires: number): Token | undefined {
+  if (!name || !held || !created) return undefined;
+  const expiresAt = expires > 0 ? new Date(expires).toISOString() : null;
+  const times = { createdAt: instantOf(created) as string, expiresAt, lastUsedAt: instantOf(used) };
+  return { tokenId, name, scopes: unpacked(held), ...times };
+}
+
+function instantOf(ms: string | number | null | undefined): string | null {
+  return ms ? new Date(Number(ms)).toISOString() : null;
+}

@@ -1,0 +1,173 @@
+import { createHash } from "node:crypto";
+import type {
+  chatRequest,
+  chatStream,
+  CtaCard,
+  EvidenceCard,
+  question,
+  QuestionAnswer,
+} from "../../schemas/assistant.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../errors.ts";
+import { job } from "../queues.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { type Asked, checkQuestion, readMessages } from "./messages.ts";
+import type { Follower, RunChunk } from "./relay-follower.ts";
+import { cancelRun, createRun, RunLost, runState } from "./runs.ts";
+
+/** Shortest chat id that resumes: the id is the capability (contract 5). */
+const shortestCapability = 16;
+/** Seconds for which an answer can be replayed. */
+const replayable = 600;
+/** Ms after which the JSON route gives up (contract 5). */
+const patience = 20_000;
+
+type Page = { handle: string; pageSlug: string };
+
+/** Starts an answer to the latest message and follows it: the UI message stream, chunk by chunk (contract 5). */
+export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): Promise<AsyncIterable<RunChunk>> {
+  const asked = readMessages(input.messages);
+  const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");
+  const resumable = input.resumable === true && chatId.length >= shortestCapability;
+  const { runId, follower } = await startRun(runtime, input, { ...asked, chatId, resumable });
+  if (chatId.length >= shortestCapability) await runtime.redis.set(chatKey(input, chatId), runId, "EX", replayable);
+  return new ChatStream(follower);
+}
+
+/** Answers one question as an object: the same run, folded. `service_unavailable` when no answer comes in 20 s, or its worker dies. */
+export async function askQuestion(runtime: Runtime, input: Infer<typeof question>): Promise<QuestionAnswer> {
+  checkQuestion(input.question, "/question");
+  const asked = { question: input.question.trim(), history: [], sectionShown: true };
+  const { follower } = await startRun(runtime, input, { ...asked, chatId: runtime.id("chat_"), resumable: false });
+  const timer = setTimeout(() => void follower.return(), patience);
+  try {
+    return await fold(follower);
+  } catch (error) {
+    throw error instanceof RunLost ? new Fail("service_unavailable", { retryAfter: 5 }, error) : error;
+  } finally {
+    clearTimeout(timer);
+    await follower.return();
+  }
+}
+
+/** Replays the chat's latest answer, from the start or after an event, and goes on with it; undefined when there is nothing. */
+export async function resumeChat(
+  runtime: Runtime,
+  input: Infer<typeof chatStream>,
+): Promise<AsyncIterable<RunChunk> | undefined> {
+  const runId = await runOf(runtime, input);
+  if (runId === undefined || (await runState(runtime.redis, runId)) === "unknown") return undefined;
+  const after = /^\d{1,15}$/.test(input.lastEventId ?? "") ? Number(input.lastEventId) : 0;
+  return new ChatStream(runtime.relay.follow(runId, { after, resumable: true }));
+}
+
+/** Stops the chat's answer at once; nothing to stop is no error. */
+export async function stopChat(runtime: Runtime, input: Infer<typeof chatStream>): Promise<void> {
+  const runId = await runOf(runtime, input);
+  if (runId !== undefined) await cancelRun(runtime.redis, runId);
+}
+
+async function startRun(
+  runtime: Runtime,
+  page: Page,
+  asked: Asked & { chatId: string; resumable: boolean },
+): Promise<{ runId: string; follower: Follower }> {
+  const runId = runtime.id("run_");
+  const { question, history, chatId, resumable, sectionShown } = asked;
+  const fields = {
+    handle: page.handle,
+    pageSlug: page.pageSlug,
+    question,
+    chatId,
+    history: JSON.stringify(history),
+    sectionShown: sectionShown ? "1" : "0",
+  };
+  await createRun(runtime.redis, runId, fields);
+  const follower = runtime.relay.follow(runId, { resumable });
+  await runtime.queues.later(job("assistant.answer", runId, { runId }));
+  return { runId, follower };
+}
+
+async function runOf({ redis }: Runtime, input: Infer<typeof chatStream>): Promise<string | undefined> {
+  if (input.chatId.length < shortestCapability) return undefined;
+  return (await redis.get(chatKey(input, input.chatId))) ?? undefined;
+}
+
+function chatKey(page: Page, chatId: string): string {
+  return keys.chatRun(page.handle, page.pageSlug, createHash("sha256").update(chatId).digest("base64url"));
+}
+
+const interrupted = { type: "error", errorText: "The answer was interrupted. Please try again." };
+/** What the reader gets after the run's own chunks; a worker that fails has written its own error. */
+const lastChunks = { done: undefined, failed: undefined, cancelled: { type: "abort" }, lost: interrupted };
+
+/** A follower whose end always says how it ended, in the protocol's own chunks. */
+class ChatStream implements AsyncIterableIterator<RunChunk> {
+  readonly #follower: Follower;
+  #last = 0;
+  #over = false;
+
+  constructor(follower: Follower) {
+    this.#follower = follower;
+  }
+
+  async next(): Promise<IteratorResult<RunChunk>> {
+    if (this.#over) return { done: true, value: undefined };
+    try {
+      const step = await this.#follower.next();
+      if (step.done) return this.#end(lastChunks[this.#follower.outcome ?? "done"]);
+      this.#last = step.value.id;
+      return { done: false, value: step.value };
+    } catch {
+      // Whatever cut the answer off, the visitor can only be told that it was.
+      return this.#end(interrupted);
+    }
+  }
+
+  /** Must not wait for a pending `next`, or a reader that leaves would be noticed only by the next chunk. */
+  async return(): Promise<IteratorResult<RunChunk>> {
+    this.#over = true;
+    await this.#follower.return();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #end(chunk: object | undefined): IteratorResult<RunChunk> {
+    this.#over = true;
+    return chunk
+      ? { done: false, value: { id: this.#last + 1, chunk: JSON.stringify(chunk) } }
+      : { done: true, value: undefined };
+  }
+}
+
+async function fold(chunks: AsyncIterable<RunChunk>): Promise<QuestionAnswer> {
+  const answer: QuestionAnswer = {
+    answerMarkdown: "",
+    evidenceCards: [],
+    ctaCards: [],
+    followUps: [],
+    degraded: false,
+    retrievalMode: "none",
+    modelId: "",
+  };
+  let finished = false;
+  for await (const { chunk } of chunks) {
+    const part = JSON.parse(chunk);
+    if (part.type === "start") Object.assign(answer, pick(part.messageMetadata));
+    else if (part.type === "text-delta") answer.answerMarkdown += part.delta;
+    else if (part.type === "data-evidence") answer.evidenceCards = part.data.cards as EvidenceCard[];
+    else if (part.type === "data-cta") answer.ctaCards = part.data.cards as CtaCard[];
+    else if (part.type === "data-follow-ups") answer.followUps = part.data.questions as string[];
+    else if (part.type === "finish") finished = true;
+  }
+  if (!finished) throw new Fail("service_unavailable", { retryAfter: 5 });
+  return answer;
+}
+
+function pick({ modelId, retrievalMode, degraded }: QuestionAnswer): Partial<QuestionAnswer> {
+  return { modelId, retrievalMode, degraded };
+}

@@ -1,0 +1,81 @@
+import type { FormField } from "../../schemas/assistant.ts";
+import { clip, oneLine } from "./characters.ts";
+
+/** Most generated fields beyond the native ones (specification "Limits"). */
+const mostGenerated = 3;
+/** Longest label or option, in UTF-16 units. */
+const longestLabel = 80;
+/** Most choices of a select. */
+const mostOptions = 8;
+
+const native: Record<string, FormField> = {
+  email: { key: "email", label: "Email", type: "email", required: true },
+  name: { key: "name", label: "Name", type: "text", required: false },
+  company: { key: "company", label: "Company", type: "text", required: false },
+  phone: { key: "phone", label: "Phone", type: "tel", required: false },
+  message: { key: "message", label: "Message", type: "textarea", required: false },
+};
+
+/** Names that the lead route reads itself; a generated field of that name would be taken for something else. */
+const reserved = [
+  "firstName",
+  "service",
+  "source",
+  "fields",
+  "pageSlug",
+  "campaignId",
+  "leadContext",
+  "tracking",
+  "consent",
+  "website",
+];
+
+/**
+ * Form fields out of a proposal that may come from a model: `email` always and first, native fields with their own types, at most
+ * three generated ones, labels and options as plain text. What can't be used is left out, so at most eight fields remain.
+ */
+export function leadFields(proposed: unknown): FormField[] {
+  const fields = new Map<string, FormField>([["email", native.email!]]);
+  for (const one of Array.isArray(proposed) ? proposed : []) {
+    const field = readField(one);
+    if (field && (field.key === "email" || !fields.has(field.key)) && hasRoom(fields, field))
+      fields.set(field.key, field);
+  }
+  return [...fields.values()];
+}
+
+/** True for `email`, `name`, `company`, `phone` and `message`. */
+export function isNative(key: string): boolean {
+  return Object.hasOwn(native, key);
+}
+
+function hasRoom(fields: Map<string, FormField>, field: FormField): boolean {
+  return isNative(field.key) || [...fields.keys()].filter((key) => !isNative(key)).length < mostGenerated;
+}
+
+function readField(proposed: unknown): FormField | undefined {
+  const { key, label, type, required, options } = (
+    typeof proposed === "object" && proposed !== null ? proposed : {}
+  ) as Record<string, unknown>;
+  const shown = plainLine(label);
+  if (typeof key !== "string") return undefined;
+  if (isNative(key))
+    return {
+      ...native[key]!,
+      ...(shown === "" ? {} : { label: shown }),
+      required: key === "email" || required === true,
+    };
+  if (shown === "" || !/^[A-Za-z][A-Za-z0-9_.-]{0,63}$/.test(key) || reserved.includes(key)) return undefined;
+  return { key, label: shown, required: required === true, ...readType(type, options) };
+}
+
+function readType(type: unknown, options: unknown): Pick<FormField, "type" | "options"> {
+  const listed = Array.isArray(options) ? options.map(plainLine).filter((option) => option !== "") : [];
+  const choices = [...new Set(listed)].slice(0, mostOptions);
+  if (type === "select" && choices.length >= 2) return { type, options: choices };
+  return { type: type === "textarea" ? type : "text" };
+}
+
+function plainLine(value: unknown): string {
+  return typeof value === "string" ? clip(oneLine(value), longestLabel) : "";
+}

@@ -1,0 +1,85 @@
+import { Buffer } from "node:buffer";
+import sanitize from "sanitize-html";
+import type { FormField } from "../../schemas/assistant.ts";
+import { isNative, leadFields } from "./lead-fields.ts";
+
+/** Most bytes of a form's HTML (specification "Limits": 12 KB). */
+export const largestForm = 12_288;
+
+/** Longest answer by type of field, in UTF-16 units; the widget holds what a frame sends to the same figures. */
+const longest: Record<FormField["type"], number> = { text: 200, email: 254, tel: 40, textarea: 2000, select: 80 };
+
+const completions: Record<string, string> = { email: "email", name: "name", company: "organization", phone: "tel" };
+
+/** What may occur in a form. No tag loads, runs or leads anywhere, and no attribute holds an address, a style or a handler. */
+const allowed: sanitize.IOptions = {
+  allowedTags: ["form", "div", "label", "span", "input", "textarea", "select", "option", "button"],
+  allowedAttributes: {
+    "*": ["class"],
+    div: ["aria-hidden"],
+    span: ["aria-hidden"],
+    label: ["for"],
+    input: ["id", "name", "type", "required", "maxlength", "autocomplete", "tabindex"],
+    textarea: ["id", "name", "required", "maxlength", "rows"],
+    select: ["id", "name", "required"],
+    option: ["value"],
+    button: ["type"],
+  },
+  allowedSchemes: [],
+  allowProtocolRelative: false,
+};
+
+/** The fields that are used of a proposal and their form; without the generated ones where these would make it too large. */
+export function leadForm(proposed: unknown, submitLabel: string): { fields: FormField[]; html: string } {
+  const fields = leadFields(proposed);
+  const html = formHtml(fields, submitLabel);
+  if (html !== undefined) return { fields, html };
+  const fewer = fields.filter(({ key }) => isNative(key));
+  return { fields: fewer, html: formHtml(fewer, submitLabel) as string };
+}
+
+/**
+ * The form of checked fields, made by an escaping template and passed through a sanitiser; undefined over 12 KB. A `trap` is a
+ * field that people don't see and programs fill in.
+ */
+export function formHtml(fields: FormField[], submitLabel: string, trap = false): string | undefined {
+  const rows = fields.map(row).join("") + (trap ? trapRow : "");
+  return safeForm(`<form class="svc-lead-form">${rows}<button type="submit">${escaped(submitLabel)}</button></form>`);
+}
+
+/** HTML with nothing in it but form elements; undefined over 12 KB. */
+export function safeForm(html: string): string | undefined {
+  // What is too large is refused before it costs a parse.
+  if (Buffer.byteLength(html) > largestForm) return undefined;
+  const safe = sanitize(html, allowed);
+  return Buffer.byteLength(safe) > largestForm ? undefined : safe;
+}
+
+function row(field: FormField): string {
+  const mark = field.required ? ' <span class="svc-required" aria-hidden="true">*</span>' : "";
+  return `<div class="svc-field"><label for="${inputId(field.key)}">${escaped(field.label)}${mark}</label>${control(field)}</div>`;
+}
+
+const trapRow = `<div class="svc-trap" aria-hidden="true"><label for="${inputId("website")}">Leave this empty</label><input id="${inputId("website")}" name="website" type="text" tabindex="-1" autocomplete="off" /></div>`;
+
+function control(field: FormField): string {
+  const common = `id="${inputId(field.key)}" name="${escaped(field.key)}"${field.required ? " required" : ""}`;
+  const limit = `maxlength="${longest[field.type]}"`;
+  if (field.type === "textarea") return `<textarea ${common} ${limit} rows="3"></textarea>`;
+  if (field.type === "select")
+    return `<select ${common}>${['<option value=""></option>', ...(field.options ?? []).map(option)].join("")}</select>`;
+  return `<input ${common} type="${field.type}" ${limit} autocomplete="${completions[field.key] ?? "off"}" />`;
+}
+
+function option(text: string): string {
+  return `<option>${escaped(text)}</option>`;
+}
+
+/** Prefixed, so that no key becomes a property of the frame's window. */
+function inputId(key: string): string {
+  return `svc-field-${key}`;
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
+}

@@ -1,0 +1,34 @@
+import { formField, type leadFormPath, type LeadSection } from "../../schemas/assistant.ts";
+import { array, type Infer, object, string } from "../../schemas/schema.ts";
+import { Fail } from "../errors.ts";
+import { pageUrl } from "../pages/pages.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+
+/** Seconds for which a shown section has its form (contract 5). */
+const kept = 86_400;
+
+const stored = object({ fields: array(formField), submitLabel: string() });
+
+/** What is kept of a section that was shown to a visitor. */
+export type StoredForm = Infer<typeof stored>;
+
+/** The same with the address of the page that shows it. */
+export type LeadForm = StoredForm & { pageUrl: string };
+
+/** Keeps what the form of a lead section is made of for 24 h, so that its frame can be served by address. */
+export async function storeLeadSection(
+  { redis }: Pick<Runtime, "redis">,
+  place: { handle: string; pageSlug: string; section: Pick<LeadSection, "sectionId" | "fields" | "submitLabel"> },
+): Promise<void> {
+  const { sectionId, fields, submitLabel } = place.section;
+  const form: StoredForm = { fields, submitLabel };
+  await redis.set(keys.leadSection(place.handle, place.pageSlug, sectionId), JSON.stringify(form), "EX", kept);
+}
+
+/** The form of a section; `not_found` when it was never shown on this page or its time is over. */
+export async function readLeadForm(runtime: Runtime, input: Infer<typeof leadFormPath>): Promise<LeadForm> {
+  const form = await runtime.redis.get(keys.leadSection(input.handle, input.pageSlug, input.sectionId));
+  if (form === null) throw new Fail("not_found");
+  return { ...(JSON.parse(form) as StoredForm), pageUrl: pageUrl(runtime, input.handle, input.pageSlug) };
+}

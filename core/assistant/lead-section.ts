@@ -1,0 +1,232 @@
+import { type FormField, type LeadSection, longestQuestion } from "../../schemas/assistant.ts";
+import { clip, oneLine } from "./characters.ts";
+import { type Facts, factsOf, supports } from "./facts.ts";
+import { type Language, languageOf } from "./language.ts";
+import { leadForm } from "./lead-form-html.ts";
+import { type Intent, intentOf } from "./lead-intent.ts";
+import { type LeadPhrases, leadPhrases } from "./lead-phrases.ts";
+import { folded } from "./topics.ts";
+
+/** What a lead section is made of. */
+export interface LeadMaterial {
+  sectionId: string;
+  pageSlug: string;
+  question: string;
+  /** The answer as the visitor sees it. */
+  answer: string;
+  evidenceTitles: string[];
+  retrievalMode: string;
+  /** What a model proposes; untrusted, each piece is checked and falls back to the standard one. */
+  proposal?: unknown;
+  /** Next questions that the answer offers. */
+  followUps?: string[];
+}
+
+type View = LeadSection["dynamicView"];
+
+/** UTF-16 units of one line of the section. */
+const LINE = 80;
+const SENTENCE = 240;
+const ANSWER_LENGTH = 4000;
+const MAXIMUM_TITLES = 10;
+const STEPS = { least: 3, most: 4 };
+const SIGNALS = { least: 2, most: 4 };
+const CHIPS = { least: 1, most: 4 };
+
+const ACCENTS: readonly View["visualAccent"][] = ["signal", "launch", "support", "proof"];
+const STANDARD_ACCENT: Record<Intent, View["visualAccent"]> = {
+  quote: "signal",
+  demo: "launch",
+  contact: "support",
+  purchase: "proof",
+};
+const STANDARD_FIELDS: Record<Intent, (keyof LeadPhrases["fields"])[]> = {
+  demo: ["email", "name", "company", "phone"],
+  quote: ["email", "name", "company", "message"],
+  purchase: ["email", "name", "phone", "message"],
+  contact: ["email", "name", "phone", "message"],
+};
+/** An option may be a number or a range. */
+const NUMBERS = /[\p{L}\p{N}]/u;
+/** Markup, handlers, schemes and entities: no line of the section needs them. */
+const MARKUP =
+  /[<>{}\\]|\]\(|!\[|&(?:#|\w+;)|\bon\w+\s*=|\b(?:javascript|vbscript|data|file|blob)\s*:|:\/\/|\bstyle\s*=|\/\//i;
+/** What no lead form may ask for. */
+const SENSITIVE =
+  /\b(?:pass ?words?|passcodes?|passwort\w*|kennwort\w*|mots? de passe|contrasenas?|wachtwoord\w*|senhas?|pins?|tans?|credit ?cards?|card numbers?|kreditkarte\w*|carte (?:bancaire|bleue|de credit)|tarjetas?|cvv|cvc|iban|bank accounts?|account numbers?|kontonummer\w*|ssn|social security|sozialversicherung\w*|passports?|reisepass\w*|ausweis\w*|tax ids?|steuer ?id|api keys?|tokens?|secrets?|birth ?dates?|date of birth|geburtsdatum|mother s maiden|driver s licen[cs]e|one time codes?|verification codes?|otp)\b/;
+
+/** True where the visitor asks for contact, a quote, a demo, a price for their case or a purchase. */
+export function wantsContact(question: string): boolean {
+  return intentOf(question) !== undefined;
+}
+
+/** The output of the tool `renderLeadQualificationSection`, within all limits of the specification. */
+export function leadSection(material: LeadMaterial): LeadSection {
+  const intent = intentOf(material.question) ?? "contact";
+  const language = languageOf(material.question);
+  const phrases = leadPhrases[language];
+  const proposed = record(material.proposal);
+  const check = new Check(material);
+  const submitLabel = check.line(proposed.submitLabel, phrases.submit);
+  const { fields, html } = leadForm(formFields(intent, phrases, { proposed: proposed.fields, check }), submitLabel);
+  return {
+    sectionId: material.sectionId,
+    collapsedTitle: check.line(proposed.collapsedTitle, phrases.title[intent]),
+    collapsedBody: check.sentence(proposed.collapsedBody, phrases.body),
+    html,
+    fields,
+    submitLabel,
+    // Always our own words: the visitor is told what is sent, whatever a model says.
+    contextDisclosure: phrases.disclosure,
+    dynamicView: view(material, { intent, language, proposed: record(proposed.dynamicView), check }),
+    leadContext: leadContext(material),
+  };
+}
+
+function formFields(
+  intent: Intent,
+  { fields }: LeadPhrases,
+  { proposed, check }: { proposed: unknown; check: Check },
+): Partial<FormField>[] {
+  const native = STANDARD_FIELDS[intent].map((key) => ({ key, label: fields[key], required: key === "email" }));
+  const generated = list(proposed).flatMap((field) => check.field(field));
+  return [...native, ...generated];
+}
+
+function view(
+  material: LeadMaterial,
+  {
+    intent,
+    language,
+    proposed,
+    check,
+  }: { intent: Intent; language: Language; proposed: Record<string, unknown>; check: Check },
+): View {
+  const phrases = leadPhrases[language];
+  const path = record(proposed.recommendedPath);
+  const accent = ACCENTS.find((name) => name === proposed.visualAccent);
+  return {
+    headline: check.line(proposed.headline, phrases.headline[intent]),
+    subhead: check.sentence(proposed.subhead, phrases.subhead),
+    recommendedPath: {
+      label: check.line(path.label, phrases.path.label),
+      body: check.sentence(path.body, phrases.path.body),
+    },
+    momentumSteps: check.steps(proposed.momentumSteps, phrases.steps),
+    fitSignals: check.lines(proposed.fitSignals, SIGNALS, standardSignals(material, { phrases, check })),
+    questionChips: check.lines(proposed.questionChips, CHIPS, standardChips(material, check)),
+    visualAccent: accent ?? STANDARD_ACCENT[intent],
+  };
+}
+
+/** What the visitor knows to be true: their question and where its answer came from. */
+function standardSignals(
+  { question, evidenceTitles }: LeadMaterial,
+  { phrases, check }: { phrases: LeadPhrases; check: Check },
+): string[] {
+  const asked = check.clean(question, LINE);
+  const titles = check.clean(evidenceTitles.slice(0, 3).join(", "), LINE);
+  return [
+    asked === "" ? phrases.signals.goesAlong : phrases.signals.question.replace("{question}", () => asked),
+    ...(titles === "" ? [] : [phrases.signals.titles.replace("{titles}", () => titles)]),
+    phrases.signals.form,
+  ];
+}
+
+function standardChips({ followUps = [] }: LeadMaterial, check: Check): string[] {
+  return followUps
+    .map((question) => check.clean(question, SENTENCE))
+    .filter((question) => question !== "")
+    .slice(0, CHIPS.most);
+}
+
+function leadContext({
+  pageSlug,
+  question,
+  answer,
+  evidenceTitles,
+  retrievalMode,
+}: LeadMaterial): LeadSection["leadContext"] {
+  return {
+    pageSlug,
+    visitorQuestion: [...question].slice(0, longestQuestion).join(""),
+    visibleAnswerText: clip(answer, ANSWER_LENGTH),
+    evidenceTitles: evidenceTitles.slice(0, MAXIMUM_TITLES).map(oneLine),
+    retrievalMode,
+  };
+}
+
+/** Takes a proposal piece by piece: plain text that says nothing which the conversation doesn't bear out. */
+class Check {
+  private readonly known: Facts;
+
+  /** The visitor's own numbers ("50 people") may be said again, but a price only where the answer names it. */
+  constructor({ question, answer, evidenceTitles }: LeadMaterial) {
+    const shown = factsOf([answer, ...evidenceTitles].join("\n"));
+    this.known = { ...shown, words: new Set([...shown.words, ...factsOf(question).numbers]) };
+  }
+
+  line(proposed: unknown, standard: string): string {
+    return this.text(proposed, LINE) || standard;
+  }
+
+  sentence(proposed: unknown, standard: string): string {
+    return this.text(proposed, SENTENCE) || standard;
+  }
+
+  lines(proposed: unknown, { least, most }: { least: number; most: number }, standard: string[]): string[] {
+    const lines = list(proposed)
+      .map((line) => this.text(line, SENTENCE))
+      .filter((line) => line !== "");
+    return lines.length < least ? standard : lines.slice(0, most);
+  }
+
+  steps(proposed: unknown, standard: View["momentumSteps"]): View["momentumSteps"] {
+    const steps = list(proposed)
+      .map(record)
+      .map(({ title, body }) => ({ title: this.text(title, LINE), body: this.text(body, SENTENCE) }))
+      .filter(({ title, body }) => title !== "" && body !== "");
+    return steps.length < STEPS.least ? standard : steps.slice(0, STEPS.most);
+  }
+
+  /** A generated field, never a required one: a model's question doesn't stand between a visitor and the owner. */
+  field(proposed: unknown): Partial<FormField>[] {
+    const { key, label, type, options } = record(proposed);
+    const name = this.text(label, LINE);
+    const choices = list(options).map((option) =>
+      typeof option === "string" ? this.clean(option, LINE, NUMBERS) : "",
+    );
+    if (typeof key !== "string" || name === "" || choices.includes("") || SENSITIVE.test(spaced(key))) return [];
+    return [{ key, label: name, required: false, options: choices, ...(isType(type) ? { type } : {}) }];
+  }
+
+  /** Text with nothing in it that a form doesn't need; empty where there is such a thing. */
+  clean(text: string, length: number, holds = /\p{L}/u): string {
+    const line = clip(oneLine(text), length);
+    const { mails, links, phones } = factsOf(line);
+    const reaches = mails.size + links.size + phones.size > 0;
+    return reaches || MARKUP.test(line) || SENSITIVE.test(spaced(line)) || !holds.test(line) ? "" : line;
+  }
+
+  private text(proposed: unknown, length: number): string {
+    if (typeof proposed !== "string" || proposed.length > length * 4) return "";
+    const line = this.clean(proposed, length);
+    return line !== "" && supports(this.known, factsOf(line)) ? line : "";
+  }
+}
+
+function isType(type: unknown): type is FormField["type"] {
+  return type === "text" || type === "textarea" || type === "select";
+}
+
+function spaced(text: string): string {
+  return folded(text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")).replace(/[^\p{L}\p{N}]+/gu, " ");
+}
+
+function record(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value.slice(0, 20) : [];
+}

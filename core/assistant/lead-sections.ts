@@ -1,0 +1,52 @@
+import { createHash } from "node:crypto";
+import type { LeadSection } from "../../schemas/assistant.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { storeLeadSection } from "./lead-forms.ts";
+import { leadSection, wantsContact } from "./lead-section.ts";
+import type { Asking } from "./messages.ts";
+import { proposalPrompt } from "./prompt.ts";
+
+/** Seconds for which a chat remembers that it has shown its section. */
+const remembered = 86_400;
+/** Ms that a model may take to propose a section before the standard one is shown. */
+const proposesWithin = 6000;
+
+/** The lead section, once a chat, when the visitor asks for contact, a quote, a demo, a price for their case or a purchase. */
+export async function leadSectionFor(
+  runtime: Runtime,
+  asked: Asking,
+  shown: { text: string; evidenceTitles: string[]; followUps: string[]; mode: string; signal: AbortSignal },
+): Promise<LeadSection | undefined> {
+  if (asked.sectionShown || !wantsContact(asked.question) || !(await isFirst(runtime, asked))) return undefined;
+  const proposal = await propose(runtime, asked, shown);
+  const section = leadSection({
+    sectionId: runtime.id("sec_"),
+    pageSlug: asked.pageSlug,
+    question: asked.question,
+    answer: shown.text,
+    evidenceTitles: shown.evidenceTitles,
+    followUps: shown.followUps,
+    retrievalMode: shown.mode,
+    proposal,
+  });
+  await storeLeadSection(runtime, { handle: asked.handle, pageSlug: asked.pageSlug, section });
+  return section;
+}
+
+async function isFirst({ redis }: Runtime, { handle, pageSlug, chatId }: Asking): Promise<boolean> {
+  const chat = createHash("sha256").update(chatId).digest("base64url");
+  return (await redis.set(keys.chatSection(handle, pageSlug, chat), "1", "EX", remembered, "NX")) === "OK";
+}
+
+/** What a model would put into the section, unchecked; nothing where it fails, for there is a standard one. */
+async function propose(
+  { model }: Runtime,
+  asked: Asking,
+  shown: { text: string; signal: AbortSignal },
+): Promise<unknown> {
+  if (model.writer === undefined) return undefined;
+  const { messages, schema } = proposalPrompt({ question: asked.question, answer: shown.text });
+  const signal = AbortSignal.any([shown.signal, AbortSignal.timeout(proposesWithin)]);
+  return model.writer.propose(messages, schema, signal).catch(() => undefined);
+}

@@ -1,0 +1,71 @@
+import { lastMessages, longestQuestion } from "../../schemas/assistant.ts";
+import { Fail, invalid } from "../errors.ts";
+import type { Turn } from "./question.ts";
+
+/** What a chat request asks, read out of messages that are the client's word. */
+export interface Asked {
+  question: string;
+  /** What was said before, oldest first; untrusted. */
+  history: Turn[];
+  /** True where the conversation already shows a lead section. */
+  sectionShown: boolean;
+}
+
+/** The same of one chat on one page: what an answer is made for. */
+export interface Asking extends Asked {
+  handle: string;
+  pageSlug: string;
+  chatId: string;
+}
+
+/** Longest text of one earlier message that is kept, in characters. */
+const keptOfHistory = 2000;
+/** Earlier messages that are kept. */
+const keptMessages = 12;
+
+interface Message {
+  role: "user" | "assistant";
+  text: string;
+  sectionShown: boolean;
+}
+
+/** The latest question of a chat: `invalid_request` without one or with a `system` message, `question_too_long`. */
+export function readMessages(messages: unknown[]): Asked {
+  const read = messages.slice(-lastMessages).map((message, at) => readMessage(message, at));
+  const latest = read.findLastIndex(({ role }) => role === "user");
+  const question = read[latest]?.text.trim() ?? "";
+  if (question === "") throw invalid("/messages", "holds no text of a user");
+  checkQuestion(question, "/messages");
+  const before = read.slice(0, latest).filter(({ text }) => text !== "");
+  const history = before.slice(-keptMessages).map(({ role, text }) => ({ role, text: text.slice(0, keptOfHistory) }));
+  return { question, history, sectionShown: read.some((message) => message.sectionShown) };
+}
+
+/** Refuses an empty question and one of more than 500 code points. */
+export function checkQuestion(question: string, path: string): void {
+  if (question.trim() === "") throw invalid(path, "holds no text");
+  // A string has at least half as many code points as it has units, so most lengths need no counting.
+  if (question.length > longestQuestion && [...question].length > longestQuestion)
+    throw new Fail("question_too_long", {
+      errors: [{ path, message: `is longer than ${longestQuestion} characters` }],
+    });
+}
+
+function readMessage(message: unknown, at: number): Message {
+  const { role, parts } = (typeof message === "object" && message !== null ? message : {}) as {
+    role?: unknown;
+    parts?: unknown;
+  };
+  if (role !== "user" && role !== "assistant") throw invalid(`/messages/${at}/role`, "is not user or assistant");
+  if (!Array.isArray(parts)) throw invalid(`/messages/${at}/parts`, "is not a list");
+  const text = parts.map((part, place) => textOf(part, `/messages/${at}/parts/${place}`)).join("");
+  return { role, text, sectionShown: parts.some((part) => part?.type === "tool-renderLeadQualificationSection") };
+}
+
+function textOf(part: unknown, path: string): string {
+  const { type, text } = (typeof part === "object" && part !== null ? part : {}) as { type?: unknown; text?: unknown };
+  if (typeof type !== "string") throw invalid(`${path}/type`, "is not a string");
+  if (type !== "text") return "";
+  if (typeof text !== "string") throw invalid(`${path}/text`, "is not a string");
+  return text;
+}

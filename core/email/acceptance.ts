@@ -1,0 +1,308 @@
+import { Buffer } from "node:buffer";
+import { type Message, mostRecipients, type newMessage, type Purpose } from "../../schemas/email.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { delayUntil } from "../clock.ts";
+import { Fail, invalid } from "../errors.ts";
+import { bodyDigest, keyDigest } from "../idempotency.ts";
+import { outcome } from "../outcome.ts";
+import { isRedisAway, keys, script } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { addressDigest, distinct, isAddress } from "./address.ts";
+import { mailKeys } from "./events.ts";
+import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
+import { refusal, type SendingRights, sendingRights } from "./senders.ts";
+import { mustFitAll, mustHaveAll, type TemplateState, templateState, templateVersion } from "./templates.ts";
+import { announce, ranks, wake } from "./turns.ts";
+
+/** A file that goes with a mail. A `text/calendar` one is shown as an invitation too. */
+export interface Attachment {
+  filename: string;
+  contentType: string;
+  content: string | Uint8Array;
+}
+
+/** A mail to be sent: from a template and variables, or with a content that the service itself has made. */
+export interface MailRequest {
+  handle: string;
+  senderId: string;
+  to: readonly string[];
+  purpose: Purpose;
+  templateId?: string | undefined;
+  variables?: Readonly<Record<string, string>>;
+  content?: { subject: string; html?: string | undefined; text?: string | undefined };
+  attachments?: readonly Attachment[];
+  /**
+   * Who asks. To `api` a refusal is an error. For all others it is known only later that a mail can't be sent, so the refusal is
+   * recorded: a message whose deliveries are DENIED, with the code as reason.
+   */
+  origin: "api" | "rule" | "scheduling" | "verification";
+  /** A once-only key: a second accept with the same key changes nothing and gives the first one's message. Remembered for 400 days. */
+  key?: string | undefined;
+  /** Why the asker itself doesn't want it sent any more: recorded as a message whose deliveries are DENIED for this reason. */
+  denied?: string | undefined;
+  /** A client's key with the digest of its body (contract 1), kept for 24 hours. */
+  idempotency?: { key: string; digest: string } | undefined;
+}
+
+/** Seconds after which a client may ask again while mail can't be taken. */
+const closedFor = 30;
+/** Longest header value (RFC 5322, 2.1.1), and bytes of all attachments of a mail. */
+const longestSubject = 998;
+const largestAttachments = 10_485_760;
+/** Real seconds for which the owner of a message id is remembered, as long as the message itself. */
+const ownerKept = 7_776_000;
+
+/**
+ * Accepts a mail: checks in the contract's order (sender, domain, purpose, template, variables, suppression, quota, queue), then
+ * writes the message, its deliveries with their events and their places in the queue in one step. What is accepted survives the
+ * crash of any process. Throws the codes of the specification's email table; `transactional_email_queue_unavailable` where no mail
+ * server is configured or Redis can't take it.
+ */
+export async function acceptMessage(runtime: Runtime, asked: MailRequest): Promise<{ message: Message }> {
+  const request = { ...asked, to: recipientsOf(asked.to) };
+  const { handle, senderId } = request;
+  const [known, rights, template] = await Promise.all([
+    earlier(runtime, request),
+    sendingRights(runtime, handle, senderId),
+    request.content ? undefined : templateState(runtime, { handle, templateId: request.templateId ?? "" }),
+  ]);
+  if (known !== undefined) return known;
+  if (request.denied !== undefined) return write(runtime, request, refused(runtime, request, rights));
+  try {
+    return await write(runtime, request, await prepared(runtime, request, { rights, template }));
+  } catch (error) {
+    if (request.origin === "api" || !(error instanceof Fail) || !error.permanent) throw error;
+    return write(runtime, request, refused(runtime, { ...request, denied: error.code }, rights));
+  }
+}
+
+function refused(runtime: Runtime, request: MailRequest, rights: SendingRights): Prepared {
+  return { message: messageOf(runtime, request, { rights, template: undefined }), content: {}, denied: request.denied };
+}
+
+/** A client's direct send (specification, "Email routes", rule 2): the consent first, then all of `acceptMessage`. */
+export async function sendMessage(runtime: Runtime, input: Infer<typeof newMessage>): Promise<{ message: Message }> {
+  const { idempotencyKey, consentAttestation, ...mail } = input;
+  if (consentAttestation !== true)
+    throw new Fail("consent_attestation_required", {
+      errors: [{ path: "/consentAttestation", message: "must be true" }],
+    });
+  const idempotency = idempotencyKey === undefined ? undefined : { key: idempotencyKey, digest: bodyDigest(input) };
+  return acceptMessage(runtime, { ...mail, origin: "api", idempotency });
+}
+
+/** A message that is ready to be written, with what it will be made from, or why it can't be sent. */
+interface Prepared {
+  message: StoredMessage;
+  content: object;
+  denied?: string | undefined;
+}
+
+function recipientsOf(to: readonly string[]): string[] {
+  const wrong = to.findIndex((address) => !isAddress(address));
+  if (wrong !== -1) throw invalid(`/to/${wrong}`, "is not an email address");
+  const recipients = distinct(to);
+  if (recipients.length === 0 || recipients.length > mostRecipients)
+    throw invalid("/to", `holds 1 to ${mostRecipients} addresses`);
+  return recipients;
+}
+
+/** The answer to an earlier request with the same key, of a client or of the service itself. */
+async function earlier(
+  { redis }: Runtime,
+  { handle, idempotency, key }: MailRequest,
+): Promise<{ message: Message } | undefined> {
+  if (idempotency !== undefined) {
+    const stored = await redis.get(keys.idempotent(handle, "messages", keyDigest(idempotency.key)));
+    return stored === null ? undefined : replay(stored, idempotency.digest);
+  }
+  const messageId = key === undefined ? null : await redis.get(keys.emailOnce(handle, keyDigest(key)));
+  return messageId === null ? undefined : first(redis, handle, messageId);
+}
+
+function replay(stored: string, digest: string): { message: Message } {
+  const { body, answer } = JSON.parse(stored) as { body: string; answer: { message: Message } };
+  if (body !== digest) throw new Fail("idempotency_conflict");
+  return outcome(answer, "replayed");
+}
+
+/** The message that a once-only key made; it is gone after 90 days, and the key isn't. */
+async function first(redis: Runtime["redis"], handle: string, messageId: string): Promise<{ message: Message }> {
+  const message = await findMessage(redis, handle, messageId);
+  if (message === undefined) throw new Fail("message_not_found");
+  return outcome({ message }, "replayed");
+}
+
+interface Known {
+  rights: SendingRights;
+  template: TemplateState | undefined;
+}
+
+async function prepared(runtime: Runtime, request: MailRequest, { rights, template }: Known): Promise<Prepared> {
+  const code = refusal(rights, request.purpose);
+  if (code !== undefined) throw new Fail(code);
+  const content = request.content ? ownContent(request.content) : await fromTemplate(runtime, request, template);
+  return {
+    message: messageOf(runtime, request, { rights, template }),
+    content: { ...content, ...withAttachments(request) },
+  };
+}
+
+/** The variables, once it is sure that the mail can be made of them. */
+async function fromTemplate(
+  runtime: Runtime,
+  { handle, variables = {} }: MailRequest,
+  template: TemplateState | undefined,
+): Promise<object> {
+  if (template === undefined) throw new Fail("email_template_not_found");
+  const { templateId, status, activeVersion: version } = template;
+  if (status !== "ACTIVE") throw new Fail("email_template_not_active");
+  const parsed = await templateVersion(runtime, { handle, templateId, version });
+  mustHaveAll(parsed, variables);
+  mustFitAll(parsed, variables);
+  return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };
+}
+
+function ownContent({ subject, html, text }: NonNullable<MailRequest["content"]>): object {
+  if (/\p{Cc}/u.test(subject) || subject.length > longestSubject)
+    throw invalid("/content/subject", "is not one line of at most 998 characters");
+  return { subject, html: html ?? null, text: text ?? null };
+}
+
+function withAttachments({ attachments = [] }: MailRequest): object {
+  if (attachments.length === 0) return {};
+  const list = attachments.map((one) => ({ ...one, content: Buffer.from(one.content as string).toString("base64") }));
+  if (list.reduce((sum, { content }) => sum + content.length, 0) > (largestAttachments * 4) / 3)
+    throw invalid("/attachments", "are too large");
+  return { attachments: list };
+}
+
+function messageOf(runtime: Runtime, request: MailRequest, { rights: { sender }, template }: Known): StoredMessage {
+  const { handle, purpose, senderId, to, origin } = request;
+  const address = sender ? `${sender.localPart}@${sender.domain}` : "";
+  return {
+    messageId: runtime.id("msg_"),
+    handle,
+    purpose,
+    senderId,
+    fromEmail: sender?.displayName ? `${sender.displayName} <${address}>` : address,
+    from: { name: sender?.displayName ?? "", address, replyTo: sender?.replyTo ?? null },
+    templateId: template?.templateId ?? request.templateId ?? null,
+    templateVersion: template?.activeVersion ?? null,
+    createdAt: new Date(runtime.now()).toISOString(),
+    recipients: [...to],
+    origin,
+  };
+}
+
+type Written = [kind: string, ...rest: string[]];
+
+/**
+ * Writes the message and wakes the worker. The handle's turn is announced on the same connection before it, so that a crash right
+ * after it loses no wake-up.
+ */
+async function write(runtime: Runtime, request: MailRequest, ready: Prepared): Promise<{ message: Message }> {
+  const { redis } = runtime;
+  const { handle, messageId, purpose, recipients } = ready.message;
+  const answer = {
+    message: viewOf(
+      ready.message,
+      "QUEUED",
+      recipients.map(() => "QUEUED"),
+    ),
+  };
+  const [kind, ...rest] = await queued(async () => {
+    const announced = ready.denied ? undefined : announce(redis, handle);
+    const owned = redis.set(keys.messageOwner(messageId), handle, "EX", ownerKept);
+    const written = script<Written>(
+      redis,
+      "acceptMessage",
+      namesOf(runtime, request),
+      valuesOf(runtime, request, { ...ready, answer }),
+    );
+    return (await Promise.all([written, announced, owned]))[0];
+  });
+  if (kind !== "accepted") return otherwise(runtime, request, kind, rest);
+  if (!ready.denied)
+    wake(redis, handle, ranks[purpose]).catch((error: Error) =>
+      runtime.log.warn({ error: error.message }, "email.wake"),
+    );
+  return request.origin === "api" ? answer : first(redis, handle, messageId);
+}
+
+async function queued(accept: () => Promise<Written>): Promise<Written> {
+  try {
+    return await accept();
+  } catch (error) {
+    if (isRedisAway(error)) throw closed(error);
+    throw error;
+  }
+}
+
+function namesOf({ now }: Runtime, { handle, key, idempotency }: MailRequest): string[] {
+  const day = new Date(now()).toISOString().slice(0, 10);
+  return [
+    ...mailKeys(handle),
+    keys.messages(handle),
+    keys.suppressed(handle),
+    keys.emailQuota(handle, day),
+    keys.emailOnce(handle, key === undefined ? "" : keyDigest(key)),
+    keys.idempotent(handle, "messages", idempotency === undefined ? "" : keyDigest(idempotency.key)),
+  ];
+}
+
+function valuesOf(
+  { env }: Runtime,
+  { origin, key, idempotency }: MailRequest,
+  { message, content, denied, answer }: Prepared & { answer: object },
+): (string | number)[] {
+  const { messageId, purpose, recipients, createdAt } = message;
+  const about = recipients.map((recipient) => [
+    JSON.stringify({ messageId, recipient, purpose }).slice(1, -1),
+    addressDigest(recipient),
+  ]);
+  const forRepeats = idempotency === undefined ? "" : JSON.stringify({ body: idempotency.digest, answer });
+  return [
+    ...[messageId, JSON.stringify(message), JSON.stringify(content), purpose, ranks[purpose]],
+    ...[createdAt, Date.parse(createdAt), Date.now(), JSON.stringify(about), env.EMAIL_QUOTA_PER_DAY],
+    ...[
+      forRepeats,
+      key === undefined ? "" : "1",
+      denied ?? "",
+      origin === "api" ? "all" : "each",
+      env.SMTP_URL ? "" : "closed",
+    ],
+  ];
+}
+
+function otherwise(
+  runtime: Runtime,
+  request: MailRequest,
+  kind: string,
+  rest: string[],
+): { message: Message } | Promise<{ message: Message }> {
+  if (kind === "repeated") return replay(rest[0] as string, request.idempotency?.digest ?? "");
+  if (kind === "once") return first(runtime.redis, request.handle, rest[0] as string);
+  if (kind === "closed") throw closed();
+  throw kind === "suppressed" ? suppressed(request, rest.map(Number)) : overQuota(runtime);
+}
+
+function closed(cause?: unknown): Fail {
+  return new Fail("transactional_email_queue_unavailable", { retryAfter: closedFor }, cause);
+}
+
+function suppressed({ to }: MailRequest, places: number[]): Fail {
+  const recipients = distinct(to);
+  const faults = places.map((place) => ({
+    path: `/to/${to.indexOf(recipients[place] as string)}`,
+    message: `${recipients[place]} is suppressed`,
+  }));
+  return new Fail("email_recipient_suppressed", { errors: faults });
+}
+
+/** The quota is for a UTC day of domain time; Retry-After is in real seconds. */
+function overQuota(runtime: Runtime): Fail {
+  const day = 86_400_000;
+  const midnight = (Math.floor(runtime.now() / day) + 1) * day;
+  return new Fail("email_quota_exceeded", { retryAfter: Math.ceil(delayUntil(runtime, midnight) / 1000) });
+}

@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { ifFree } from "../lock.ts";
+import { isRedisAway, keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { readInbound } from "./feedback.ts";
+import type { Mailbox } from "./mailbox.ts";
+
+/** Times of the watch in real ms. Tests pass shorter ones. */
+export interface WatchTimes {
+  /** Between two looks into the mailbox. */
+  every: number;
+  /** The first wait after trouble; it doubles up to the longest. */
+  afterTrouble: number;
+  longest: number;
+}
+
+const usualTimes: WatchTimes = { every: 30_000, afterTrouble: 5_000, longest: 600_000 };
+
+/**
+ * Reads the mailbox of BOUNCE_IMAP_URL until the signal: what each unseen mail reports is recorded, and then it is marked as seen.
+ * A crash between the two reads it again, which changes nothing. Of many processes one reads at a time. Trouble is logged and waited
+ * out. Returns at once where no mailbox is configured.
+ */
+export async function watchBounces(
+  runtime: Runtime,
+  signal: AbortSignal,
+  times: WatchTimes = usualTimes,
+): Promise<void> {
+  if (runtime.openBounces === undefined) return;
+  let troubles = 0;
+  while (!signal.aborted) {
+    try {
+      await ifFree(runtime.redis, keys.bounceMailbox, () => readBounces(runtime, signal));
+      troubles = 0;
+    } catch (error) {
+      if (!signal.aborted)
+        runtime.log.warn({ error: (error as Error).message, troubles: ++troubles }, "email.bounces.unreadable");
+    }
+    await sleep(waitAfter(troubles, times), undefined, { signal }).catch(() => undefined);
+  }
+}
+
+function waitAfter(troubles: number, { every, afterTrouble, longest }: WatchTimes): number {
+  return troubles === 0 ? every : Math.min(afterTrouble * 2 ** (troubles - 1), longest);
+}
+
+/** One look: every unseen mail, the oldest first. */
+async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const mailbox = await (runtime.openBounces as () => Promise<Mailbox>)();
+  const stop = (): void => mailbox.close();
+  signal.addEventListener("abort", stop);
+  try {
+    for (const uid of await mailbox.unseen()) {
+      if (signal.aborted) return;
+      const mail = await mailbox.read(uid);
+      if (mail === undefined) continue;
+      await readInbound(runtime, mail).catch((error: Error) => unreadable(runtime, uid, error));
+      await mailbox.markSeen(uid);
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+    mailbox.close();
+  }
+}
+
+/** A mail that can't be read is left to people, and holds up no other; that nothing can be stored is another matter. */
+function unreadable({ log }: Runtime, uid: number, error: Error): void {
+  if (isRedisAway(error)) throw error;
+  log.warn({ uid, error: error.message }, "email.bounces.malformed");
+}

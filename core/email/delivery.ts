@@ -1,0 +1,207 @@
+import type { Buffer } from "node:buffer";
+import { setTimeout } from "node:timers/promises";
+import type { MessageStatus, Suppression } from "../../schemas/email.ts";
+import { delayUntil } from "../clock.ts";
+import { Fail } from "../errors.ts";
+import { isRedisAway } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { signMime } from "./dkim.ts";
+import { type DeliveryName, type Move, moveDelivery } from "./events.ts";
+import { dkimKey, mailFromDomain } from "./identity.ts";
+import type { StoredMessage } from "./messages.ts";
+import { composeMime, type Mail, type MimeFile } from "./mime.ts";
+import { returnAddress, unsubscribeToken } from "./return-path.ts";
+import { refusal, type SendingRights, sendingRights } from "./senders.ts";
+import { type Envelope, SmtpFailure, type SmtpPool } from "./smtp.ts";
+import { isSuppressed, suppressionOf } from "./suppressions.ts";
+import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
+import { ranks, wake } from "./turns.ts";
+import { type Attempted, judge, type Verdict } from "./verdict.ts";
+
+/** A delivery that a worker has taken: it alone may settle it, by the token. */
+export interface Taken extends DeliveryName {
+  message: StoredMessage;
+  content: StoredContent;
+  /** 1 for the first. */
+  attempt: number;
+  /** Recipients that the handle's day had before this message. */
+  quotaBefore: number;
+  token: string;
+}
+
+/** What a message is made from: variables of its template version, or a content of the service's own. */
+export interface StoredContent {
+  variables?: Record<string, string>;
+  subject?: string;
+  html?: string | null;
+  text?: string | null;
+  attachments?: MimeFile[];
+}
+
+/** How an attempt ended: settled, or given back because nobody can use the server now. */
+export type Attempt = "settled" | "provider";
+
+/**
+ * One attempt at a delivery: asks again whether it may be sent, makes the mail, signs it, gives it to the server and records the
+ * outcome with its event in one step. Errors of Redis fly on: the lease ends, and the delivery is taken again.
+ */
+export async function attemptDelivery(runtime: Runtime, pool: SmtpPool, taken: Taken): Promise<Attempt> {
+  const { handle, message } = taken;
+  const rights = await sendingRights(runtime, handle, message.senderId, domainOf(message));
+  const denied = await denial(runtime, taken, rights);
+  if (denied !== undefined) return settle(runtime, taken, { to: "DENIED", reason: denied });
+  const made = await makeMail(runtime, taken, rights.account);
+  if ("refused" in made) return settle(runtime, taken, made.refused);
+  try {
+    await pool.send(made.envelope, made.bytes);
+  } catch (error) {
+    if (!(error instanceof SmtpFailure)) throw error;
+    return settleFailure(runtime, taken, judge(error, attempted(runtime, taken)));
+  }
+  return settle(runtime, taken, { to: "SENT" });
+}
+
+/** Why a delivery may not be sent any more; the sender, its domain, suppression and quota are asked as they are now. */
+async function denial(
+  runtime: Runtime,
+  { handle, message, n, quotaBefore }: Taken,
+  rights: SendingRights,
+): Promise<string | undefined> {
+  if (!rights.active) return "handle_inactive";
+  const code = refusal(rights, message.purpose);
+  if (code !== undefined) return code;
+  if (await isSuppressed(runtime, handle, message.recipients[n] as string)) return "email_recipient_suppressed";
+  return quotaBefore + n + 1 > runtime.env.EMAIL_QUOTA_PER_DAY ? "email_quota_exceeded" : undefined;
+}
+
+function domainOf({ from }: StoredMessage): string {
+  return from.address.split("@")[1] ?? "";
+}
+
+type Settlement = Pick<Move, "reason" | "smtpCode" | "due" | "attemptBack" | "suppression"> & { to: MessageStatus };
+type Made = { envelope: Envelope; bytes: Buffer } | { refused: Settlement };
+
+/** The mail as bytes, signed. One that can't be made is denied, and one that would leave unsigned fails: the next try is the same. */
+async function makeMail(runtime: Runtime, taken: Taken, account: string): Promise<Made> {
+  const { message, n, messageId } = taken;
+  const domain = domainOf(message);
+  let step: "render" | "sign" = "render";
+  try {
+    const mime = composeMime(mailOf(runtime, taken, await renderedOf(runtime, taken)));
+    step = "sign";
+    const bytes = await signMime(mime, await dkimKey(runtime, { domain, account }));
+    return {
+      envelope: {
+        from: returnAddress(runtime.env, { kind: "b", messageId, n }, domain),
+        to: message.recipients[n] as string,
+      },
+      bytes,
+    };
+  } catch (error) {
+    if (isRedisAway(error)) throw error;
+    if (error instanceof Fail) return { refused: { to: "DENIED", reason: error.code } };
+    runtime.log.error({ handle: taken.handle, messageId, step, error: (error as Error).message }, "email.unsendable");
+    return { refused: { to: "FAILED", reason: step === "sign" ? "dkim_signing_failed" : "mail_not_made" } };
+  }
+}
+
+async function renderedOf(runtime: Runtime, { handle, message, content }: Taken): Promise<Rendered> {
+  if (content.subject !== undefined) {
+    const { subject, html = null, text } = content;
+    return { subject, html, text: text ?? textOf(html ?? "") };
+  }
+  const { templateId, templateVersion: version } = message;
+  const parsed = await templateVersion(runtime, {
+    handle,
+    templateId: templateId as string,
+    version: version as number,
+  });
+  return renderTemplate(parsed, content.variables ?? {});
+}
+
+function mailOf(runtime: Runtime, { message, content, messageId, n }: Taken, { subject, html, text }: Rendered): Mail {
+  const { name, address, replyTo } = message.from;
+  const domain = domainOf(message);
+  return {
+    from: { name, address },
+    to: message.recipients[n] as string,
+    replyTo,
+    subject,
+    messageId: `${messageId}.${n}@${mailFromDomain(domain)}`,
+    date: new Date(message.createdAt),
+    html,
+    text,
+    files: content.attachments ?? [],
+    more: [
+      ["Auto-Submitted", "auto-generated"],
+      ...(message.purpose === "PRODUCT_NOTIFICATION" ? unsubscription(runtime, { messageId, n }, domain) : []),
+    ],
+  };
+}
+
+/** The fields of a one-click unsubscription (RFC 8058), with an address for programs that only know those (RFC 2369). */
+function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, domain: string): [string, string][] {
+  const page = `${env.BASE_URL}/v2/public/email/unsubscribe/${unsubscribeToken(env, at)}`;
+  const address = returnAddress(env, { kind: "u", ...at }, domain);
+  return [
+    ["List-Unsubscribe", `<${page}>, <mailto:${address}?subject=unsubscribe>`],
+    ["List-Unsubscribe-Post", "List-Unsubscribe=One-Click"],
+  ];
+}
+
+function attempted(runtime: Runtime, { attempt, message }: Taken): Attempted {
+  return { attempt, purpose: message.purpose, age: runtime.now() - Date.parse(message.createdAt) };
+}
+
+async function settleFailure(runtime: Runtime, taken: Taken, verdict: Verdict): Promise<Attempt> {
+  if (verdict.kind === "failed") {
+    const { reason, code: smtpCode, hard } = verdict;
+    return settle(runtime, taken, {
+      to: "FAILED",
+      reason,
+      smtpCode,
+      suppression: hard ? bounced(runtime, taken) : undefined,
+    });
+  }
+  if (verdict.kind === "provider") {
+    await settle(runtime, taken, { to: "DEFERRED", reason: verdict.reason, due: Date.now(), attemptBack: true });
+    return "provider";
+  }
+  const due = Date.now() + delayUntil(runtime, runtime.now() + verdict.wait);
+  return settle(runtime, taken, { to: "DEFERRED", reason: verdict.reason, smtpCode: verdict.code, due });
+}
+
+function bounced(runtime: Runtime, { message, n, messageId }: Taken): Suppression {
+  return suppressionOf(message.recipients[n] as string, { source: "HARD_BOUNCE", messageId, at: runtime.now() });
+}
+
+/** Real ms between two tries to record an outcome while Redis is away, and how often that is tried. */
+const recordsEvery = 500;
+const mostTries = 60;
+
+/**
+ * Records an outcome. What the server has taken is recorded even where the lease went to another worker meanwhile, for it is true;
+ * every other outcome is that of the delivery's holder alone.
+ */
+async function settle(runtime: Runtime, taken: Taken, { to, due, ...more }: Settlement): Promise<Attempt> {
+  const sent = to === "SENT";
+  const move: Move = {
+    from: sent ? ["SENDING", "QUEUED", "DEFERRED"] : ["SENDING"],
+    to,
+    type: to,
+    due,
+    ...more,
+    ...(sent ? {} : { token: taken.token }),
+  };
+  for (let tries = 1; ; tries++) {
+    try {
+      await moveDelivery(runtime, taken, move);
+      break;
+    } catch (error) {
+      if (!isRedisAway(error) || tries === mostTries) throw error;
+      await setTimeout(recordsEvery);
+    }
+  }
+  if (due !== undefined) await wake(runtime.redis, taken.handle, ranks[taken.message.purpose], due);
+  return "settled";
+}

@@ -1,0 +1,213 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isRedisAway, keys, script } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { Breaker } from "./breaker.ts";
+import { attemptDelivery, type StoredContent, type Taken } from "./delivery.ts";
+import { mailKeys } from "./events.ts";
+import type { StoredMessage } from "./messages.ts";
+import { SmtpFailure, type SmtpPool } from "./smtp.ts";
+import { type Lane, lastRank, nextTurns, rest, restsFor, type Turn } from "./turns.ts";
+
+/** Times of a dispatcher in real ms. Tests pass shorter ones. */
+export interface DispatchTimes {
+  /** A worker that says nothing for this long has lost what it was sending. */
+  lease: number;
+  /** With nothing to do, the line of handles is looked at this often. */
+  poll: number;
+}
+
+const usualTimes: DispatchTimes = { lease: 15_000, poll: 100 };
+
+/** Real ms in which attempts may end when the process stops; what then still hangs is taken again by another worker. */
+const endsWithin = 15_000;
+/** Mails a second that one handle may send, and how many at once after a rest; the same for all processes together. */
+const handleRate = { rate: 500, burst: 1000 };
+
+/** Sends what is due until the signal, then lets running attempts end. Returns at once where no mail server is configured. */
+export async function dispatchMail(
+  runtime: Runtime,
+  signal: AbortSignal,
+  times: DispatchTimes = usualTimes,
+): Promise<void> {
+  if (runtime.mailer === undefined) return;
+  await new Dispatcher(runtime, runtime.mailer, times).run(signal);
+}
+
+/**
+ * Feeds a small window of attempts from the handles' queues. The window is the number of connections to the server, so that what
+ * waits does so in Redis, where the next turn decides who goes first. One place is kept for verification codes, and no handle has
+ * all the others, so that one whose mails hang holds up nobody else's.
+ */
+class Dispatcher {
+  readonly #runtime: Runtime;
+  readonly #pool: SmtpPool;
+  readonly #times: DispatchTimes;
+  readonly #breaker = new Breaker();
+  readonly #running = new Map<string, { handle: string; place: string; ended: Promise<void> }>();
+  /** Set when a place became free, so that the next pause is none. */
+  #freed = false;
+  #stopPause = new AbortController();
+
+  constructor(runtime: Runtime, pool: SmtpPool, times: DispatchTimes) {
+    this.#runtime = runtime;
+    this.#pool = pool;
+    this.#times = times;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const renewing = setInterval(
+      () => void this.#renew().catch((error: Error) => this.#report(error)),
+      this.#times.lease / 3,
+    );
+    signal.addEventListener("abort", () => this.#goOn());
+    while (!signal.aborted) {
+      this.#freed = false;
+      const started = await this.#round().catch((error: Error) => this.#report(error));
+      if (!started && !signal.aborted) await this.#pause();
+    }
+    const ended = Promise.all([...this.#running.values()].map((one) => one.ended));
+    await Promise.race([ended, sleep(endsWithin, undefined, { ref: false })]);
+    clearInterval(renewing);
+  }
+
+  /** One look at both lines. Returns how many attempts it started. */
+  async #round(): Promise<number> {
+    if (!(await this.#canSend())) return 0;
+    const urgent = await this.#serve("urgent", this.#window - this.#running.size);
+    const normal = await this.#serve("normal", Math.max(1, this.#window - 1) - this.#running.size);
+    return urgent + normal;
+  }
+
+  get #window(): number {
+    return this.#pool.settings.maxConnections;
+  }
+
+  /** After a failure of the server one probe must succeed; it costs no message anything. */
+  async #canSend(): Promise<boolean> {
+    if (this.#breaker.wait > 0) return false;
+    if (!this.#breaker.open) return true;
+    try {
+      await this.#pool.probe();
+    } catch (error) {
+      if (!(error instanceof SmtpFailure)) throw error;
+      this.#breaker.failed();
+      this.#runtime.log.warn({ error: error.message }, "email.server.unavailable");
+      return false;
+    }
+    this.#breaker.succeeded();
+    this.#runtime.log.info("email.server.available");
+    return true;
+  }
+
+  async #serve(lane: Lane, free: number): Promise<number> {
+    if (free <= 0) return 0;
+    const { turns, waiting } = await nextTurns(this.#runtime.redis, lane, free);
+    let started = 0;
+    for (const turn of turns) {
+      const left = Math.min(free - started, this.#mostOfHandle(lane) - this.#runningOf(turn.handle));
+      if (left > 0) started += await this.#take(turn, { share: Math.max(1, Math.floor(free / waiting)), most: left });
+    }
+    return started;
+  }
+
+  #mostOfHandle(lane: Lane): number {
+    return Math.max(1, this.#window - (lane === "urgent" ? 1 : 2));
+  }
+
+  #runningOf(handle: string): number {
+    return [...this.#running.values()].filter((one) => one.handle === handle).length;
+  }
+
+  async #take(turn: Turn, { share, most }: { share: number; most: number }): Promise<number> {
+    const { redis, id, now } = this.#runtime;
+    const [token, real, domain] = [id(""), Date.now(), now()];
+    const names = [...mailKeys(turn.handle), keys.throttle("email", turn.handle), keys.handle(turn.handle)];
+    const times = [real, real + this.#times.lease, token, new Date(domain).toISOString(), domain];
+    const values = [share, lastRank[turn.lane], ...times, handleRate.rate, handleRate.burst, most];
+    const [nextLook, ...rows] = await script<[string, ...Row[]]>(redis, "takeDeliveries", names, values);
+    for (const row of rows) this.#start(takenFrom(turn.handle, token, row));
+    const until = nextLook === "" ? real + restsFor : Math.min(Number(nextLook), real + restsFor);
+    if (until > real) await rest(redis, turn, until);
+    return rows.length;
+  }
+
+  #start(taken: Taken): void {
+    const place = `${taken.messageId}:${taken.n}`;
+    const ended = this.#attempt(taken).finally(() => {
+      this.#running.delete(taken.token + place);
+      this.#goOn();
+    });
+    this.#running.set(taken.token + place, { handle: taken.handle, place, ended });
+  }
+
+  async #attempt(taken: Taken): Promise<void> {
+    try {
+      await this.#serverToken();
+      if ((await attemptDelivery(this.#runtime, this.#pool, taken)) === "provider") this.#breaker.failed();
+    } catch (error) {
+      this.#report(error as Error);
+    }
+  }
+
+  /** Waits for the server's own limit, which all processes share. */
+  async #serverToken(): Promise<void> {
+    const { host, rateLimit, rateDelta } = this.#pool.settings;
+    if (rateLimit === 0) return;
+    const take = () =>
+      script<number>(
+        this.#runtime.redis,
+        "takeToken",
+        [keys.throttle("smtp", host)],
+        [(rateLimit * 1000) / rateDelta, rateLimit],
+      );
+    for (let wait = await take(); wait > 0; wait = await take()) await sleep(wait);
+  }
+
+  /** Says that this process still sends what it has taken. */
+  async #renew(): Promise<void> {
+    const until = Date.now() + this.#times.lease;
+    await Promise.all(
+      [...this.#running.values()].map(({ handle, place }) =>
+        this.#runtime.redis.zadd(keys.emailLeases(handle), "XX", until, place),
+      ),
+    );
+  }
+
+  /** Waits for the next look, or for the end of an attempt, which frees a place. */
+  async #pause(): Promise<void> {
+    if (this.#freed) return;
+    this.#stopPause = new AbortController();
+    await sleep(this.#times.poll, undefined, { signal: this.#stopPause.signal }).catch((error: Error) => {
+      if (error.name !== "AbortError") throw error;
+    });
+  }
+
+  #goOn(): void {
+    this.#freed = true;
+    this.#stopPause.abort();
+  }
+
+  #report(error: Error): 0 {
+    const message = isRedisAway(error) ? "email.redis" : "email.dispatch.failed";
+    this.#runtime.log.warn({ error: error.message }, message);
+    return 0;
+  }
+}
+
+type Row = [place: string, json: string, content: string, attempt: number, quota: string | null];
+
+function takenFrom(handle: string, token: string, [place, json, content, attempt, quota]: Row): Taken {
+  const message = JSON.parse(json) as StoredMessage;
+  const n = Number(place.split(":").at(-1));
+  const { messageId } = message;
+  return {
+    handle,
+    messageId,
+    n,
+    message,
+    content: JSON.parse(content) as StoredContent,
+    attempt,
+    quotaBefore: Number(quota ?? 0),
+    token,
+  };
+}

@@ -1,0 +1,192 @@
+import type { AccountDomain, domainListing, domainPath, Identity, newDomain, Sender } from "../../schemas/email.ts";
+import type { JobData } from "../../schemas/jobs.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { attachDomain, type DomainClaim, domainClaim, domainsOf } from "../account/domains.ts";
+import { handlesOf, reaches } from "../account/handles.ts";
+import { delayUntil } from "../clock.ts";
+import { Fail, invalid } from "../errors.ts";
+import { outcome } from "../outcome.ts";
+import { cursorAfter, pageOf } from "../paging.ts";
+import { type Job, job } from "../queues.ts";
+import { keys, script } from "../redis.ts";
+import type { Caller, Role, Runtime } from "../runtime.ts";
+import { sameDomain } from "./address.ts";
+import { openDns } from "./dns.ts";
+import { checkIdentity, identityOf } from "./identity.ts";
+import { sendersOfDomain } from "./senders.ts";
+
+/** Domain ms between two checks of a domain: daily, and more often while its owner is at work on the records. */
+const checksEvery = { ready: 86_400_000, pending: 600_000 };
+/** Domain ms after its making for which a domain is checked often. */
+const workLasts = 72 * 3_600_000;
+
+type Place = { handle: string; role: Role; account: string };
+
+/**
+ * Attaches a domain to the account of the caller's handles (contract 3): 201 the first time. `domain_taken` once it is another
+ * account's; until its OWNERSHIP record is found it shows no pages and keeps nobody else out.
+ */
+export async function addDomain(
+  runtime: Runtime,
+  input: Infer<typeof newDomain>,
+  caller: Caller,
+): Promise<{ domain: AccountDomain }> {
+  const account = accountOf(await handlesOf(runtime.redis, caller.userId as string), input);
+  const domain = sameDomain(input.domain);
+  mustNotBeOurs(runtime, domain);
+  const before = await domainClaim(runtime.redis, account, domain);
+  const claim = await attachDomain(runtime, { account, domain, handle: input.handle ?? before?.handle ?? undefined });
+  const answer = { domain: await shown(runtime, claim) };
+  if (before !== undefined) return answer;
+  await requestCheck(runtime, claim);
+  return outcome(answer, "created");
+}
+
+/** The domains of the caller's accounts, by name. */
+export async function listDomains(
+  runtime: Runtime,
+  input: Infer<typeof domainListing>,
+  caller: Caller,
+): Promise<{ domains: AccountDomain[]; nextCursor: string | null }> {
+  const places = await handlesOf(runtime.redis, caller.userId as string);
+  const accounts = operated(places);
+  if (accounts.length === 0 && places.length > 0) throw tooLow();
+  const claims = (await Promise.all(accounts.map((account) => domainsOf(runtime.redis, account)))).flat().sort(byName);
+  const list = `domains of ${caller.userId}`;
+  const { limit, after } = pageOf(input, list);
+  const rest = after === undefined ? claims : claims.filter((claim) => nameOf(claim) > after);
+  const domains = await Promise.all(rest.slice(0, limit).map((claim) => shown(runtime, claim)));
+  const last = rest.length > limit ? rest[limit - 1] : undefined;
+  return { domains, nextCursor: cursorAfter(last && nameOf(last), list) };
+}
+
+/** The email identity of a domain of the caller's account, with the senders that use it; `account_domain_not_found`. */
+export async function readIdentity(
+  runtime: Runtime,
+  input: Infer<typeof domainPath>,
+  caller: Caller,
+): Promise<{ identity: Identity; senderProfiles: Sender[] }> {
+  const claim = await claimOf(runtime, caller, input.domain);
+  await watch(runtime, claim);
+  const [identity, senderProfiles] = await Promise.all([identityOf(runtime, claim), sendersOfDomain(runtime, claim)]);
+  return { identity, senderProfiles };
+}
+
+/** Starts a check of the domain's records; the identity as it is before it. */
+export async function reconcileIdentity(
+  runtime: Runtime,
+  input: Infer<typeof domainPath>,
+  caller: Caller,
+): Promise<{ identity: Identity; senderProfiles: Sender[] }> {
+  const claim = await claimOf(runtime, caller, input.domain);
+  await requestCheck(runtime, claim);
+  const [identity, senderProfiles] = await Promise.all([identityOf(runtime, claim), sendersOfDomain(runtime, claim)]);
+  return { identity, senderProfiles };
+}
+
+/** The job of a check: asks DNS and settles the identity. Nothing to do once the account has no claim on the domain. */
+export async function checkDomain(runtime: Runtime, { domain, account }: JobData<"email.check">): Promise<void> {
+  const claim = await domainClaim(runtime.redis, account, domain);
+  if (claim === undefined) return;
+  const { status } = await checkIdentity(runtime, await openDns(runtime.env), claim);
+  runtime.log.info({ domain, status }, "email.identity.checked");
+}
+
+/** Starts the checks that are due; called now and then by each worker, each check is taken by one. Returns how many there were. */
+export async function startDueChecks(runtime: Runtime): Promise<number> {
+  const due = await runtime.redis.zrangebyscore(keys.domainChecks, "-inf", Date.now(), "WITHSCORES", "LIMIT", 0, 100);
+  let started = 0;
+  for (let at = 0; at < due.length; at += 2)
+    started += (await startDueCheck(runtime, due[at] as string, due[at + 1] as string)) ? 1 : 0;
+  return started;
+}
+
+/** The claim that the caller may administer; others' domains are not there, too low a role is refused. */
+async function claimOf(runtime: Runtime, caller: Caller, name: string): Promise<DomainClaim> {
+  const places = await handlesOf(runtime.redis, caller.userId as string);
+  const accounts = [...new Set(places.map(({ account }) => account))];
+  const found = await Promise.all(accounts.map((account) => domainClaim(runtime.redis, account, sameDomain(name))));
+  const claims = found.filter((claim) => claim !== undefined);
+  if (claims.length === 0) throw new Fail("account_domain_not_found");
+  const allowed = claims.filter(({ account }) => operated(places).includes(account));
+  if (allowed.length === 0) throw tooLow();
+  return allowed.find(({ owned }) => owned) ?? (allowed[0] as DomainClaim);
+}
+
+function accountOf(places: Place[], input: Infer<typeof newDomain>): string {
+  const { handle, accountId } = input;
+  const fitting = places.filter(
+    (place) => (handle ?? place.handle) === place.handle && (accountId ?? place.account) === place.account,
+  );
+  const accounts = [...new Set(fitting.map(({ account }) => account))];
+  if (accounts.length === 0) throw new Fail("forbidden");
+  if (accounts.length > 1) throw invalid("/accountId", `is needed, one of ${accounts.join(", ")}`);
+  if (!operated(places).includes(accounts[0] as string)) throw tooLow();
+  return accounts[0] as string;
+}
+
+/** The accounts on one of whose handles the user is OPERATOR at least. */
+function operated(places: Place[]): string[] {
+  return [...new Set(places.filter(({ role }) => reaches(role, "OPERATOR")).map(({ account }) => account))];
+}
+
+function tooLow(): Fail {
+  return new Fail("insufficient_role", { detail: "This needs OPERATOR." });
+}
+
+/** The service's own names, under which handles have their pages, are nobody's. */
+function mustNotBeOurs({ env }: Runtime, domain: string): void {
+  const own = env.PUBLIC_DOMAIN?.replace(/:\d+$/, "");
+  if (own !== undefined && (domain === own || domain.endsWith(`.${own}`))) throw new Fail("domain_taken");
+}
+
+async function shown(runtime: Runtime, claim: DomainClaim): Promise<AccountDomain> {
+  const { status, requiredDnsRecords } = await identityOf(runtime, claim);
+  const createdAt = (await runtime.redis.hget(keys.domain(claim.domain), "createdAt")) ?? "";
+  const { domain, account, handle, owned } = claim;
+  return { domain, accountId: account, handle, owned, status, requiredDnsRecords, createdAt };
+}
+
+const nameOf = ({ domain, account }: DomainClaim): string => `${domain} ${account}`;
+const byName = (one: DomainClaim, other: DomainClaim): number => (nameOf(one) < nameOf(other) ? -1 : 1);
+
+/** The check and the time of the next one; the job is in the outbox before the caller is answered. */
+async function requestCheck(runtime: Runtime, claim: DomainClaim): Promise<void> {
+  await watch(runtime, claim);
+  const { domain, account } = claim;
+  const at = new Date(runtime.now()).toISOString();
+  const key = keys.emailIdentity(domain, account);
+  await runtime.queues.commit(
+    domain,
+    [checkJob(runtime, { domain, account })],
+    (transaction) => void transaction.hset(key, "requestedAt", at),
+  );
+}
+
+function checkJob(runtime: Runtime, data: JobData<"email.check">): Job {
+  return job("email.check", runtime.id("check_"), data);
+}
+
+/** Puts the domain on the list of those that are checked by themselves. */
+async function watch(runtime: Runtime, claim: DomainClaim): Promise<void> {
+  const due = Date.now() + delayUntil(runtime, runtime.now() + checksEvery.pending);
+  await runtime.redis.zadd(keys.domainChecks, "NX", due, nameOf(claim));
+}
+
+/** Whoever moves the entry to its next time has taken it; a crash before the job is made costs one interval. */
+async function startDueCheck(runtime: Runtime, member: string, due: string): Promise<boolean> {
+  const [domain = "", account = ""] = member.split(" ");
+  const next = Date.now() + delayUntil(runtime, runtime.now() + (await interval(runtime, domain, account)));
+  if ((await script<number>(runtime.redis, "restTurn", [keys.domainChecks], [member, due, next])) === 0) return false;
+  await runtime.queues.later(checkJob(runtime, { domain, account }));
+  return true;
+}
+
+async function interval(runtime: Runtime, domain: string, account: string): Promise<number> {
+  const [status, createdAt] = await Promise.all([
+    runtime.redis.hget(keys.emailIdentity(domain, account), "status"),
+    runtime.redis.hget(keys.domain(domain), "createdAt"),
+  ]);
+  const isNew = runtime.now() - Date.parse(createdAt ?? "") < workLasts;
+  return status !== "READY" && isNew ? checksEvery.pending : checksEvery.ready;
+}

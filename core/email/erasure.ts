@@ -1,0 +1,80 @@
+import type { JobData } from "../../schemas/jobs.ts";
+import { keys, transact } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { addressDigest } from "./address.ts";
+import { moveDelivery } from "./events.ts";
+import { findMessage } from "./messages.ts";
+import { ranks } from "./turns.ts";
+
+/** Stands where an erased person's address stood among other recipients of a message; no mail can go there (RFC 2606). */
+const nobody = "erased@erased.invalid";
+
+/**
+ * Takes a person out of the mails of a handle: what waits is cancelled, messages to that person alone go with all their events, in
+ * others the address is replaced. A suppression stays, as a digest, so that the person's wish outlives the record of it.
+ */
+export async function erasePerson(runtime: Runtime, { handle, address }: JobData<"leads.erase">): Promise<void> {
+  const list = keys.emailEvents(handle, `to:${address}`);
+  const places = await runtime.redis.zrevrange(list, 0, -1);
+  for (const messageId of new Set(places.map((place) => place.split(":")[0] as string)))
+    await eraseFrom(runtime, { handle, messageId, address });
+  await runtime.redis.del(list);
+}
+
+interface Place {
+  handle: string;
+  messageId: string;
+  address: string;
+}
+
+async function eraseFrom(runtime: Runtime, { handle, messageId, address }: Place): Promise<void> {
+  const message = await findMessage(runtime.redis, handle, messageId);
+  if (message === undefined) return;
+  const n = message.deliveries.findIndex(({ recipient }) => addressDigest(recipient) === address);
+  if (n === -1) return;
+  await moveDelivery(
+    runtime,
+    { handle, messageId, n },
+    { from: ["QUEUED", "DEFERRED"], to: "CANCELLED", type: "CANCELLED" },
+  );
+  if (message.deliveries.length === 1) await removeMessage(runtime, { handle, messageId, address }, message.purpose);
+  else
+    await replaceRecipient(
+      runtime,
+      { handle, messageId, address },
+      { n, recipient: message.deliveries[n]?.recipient ?? "" },
+    );
+}
+
+async function removeMessage({ redis }: Runtime, { handle, messageId }: Place, purpose: string): Promise<void> {
+  const events = await redis.llen(keys.messageEvents(handle, messageId));
+  const names = Array.from({ length: events }, (_, place) => `${messageId}:${place}`);
+  await transact(redis, (transaction) => {
+    transaction
+      .del(keys.message(handle, messageId), keys.messageEvents(handle, messageId))
+      .zrem(keys.messages(handle), messageId);
+    if (names.length > 0) transaction.zrem(keys.emailEvents(handle, purpose), ...names);
+    for (const rank of Object.values(ranks)) transaction.zrem(keys.emailQueue(handle, rank), `${messageId}:0`);
+  });
+}
+
+async function replaceRecipient(
+  { redis }: Runtime,
+  { handle, messageId }: Place,
+  { n, recipient }: { n: number; recipient: string },
+): Promise<void> {
+  const message = keys.message(handle, messageId);
+  const timeline = keys.messageEvents(handle, messageId);
+  const [json, about] = await redis.hmget(message, "json", `about:${n}`);
+  const events = await redis.lrange(timeline, 0, -1);
+  const without = (text: string): string => text.replaceAll(JSON.stringify(recipient), JSON.stringify(nobody));
+  await transact(redis, (transaction) => {
+    transaction.hset(message, {
+      json: without(json ?? ""),
+      [`about:${n}`]: without(about ?? ""),
+      [`digest:${n}`]: addressDigest(nobody),
+    });
+    for (const [place, event] of events.entries())
+      if (without(event) !== event) transaction.lset(timeline, place, without(event));
+  });
+}

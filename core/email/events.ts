@@ -1,0 +1,210 @@
+import type { Redis } from "ioredis";
+import {
+  type eventListing,
+  type EventType,
+  type MessageEvent,
+  type MessageStatus,
+  purposes,
+  type Suppression,
+} from "../../schemas/email.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail, invalid } from "../errors.ts";
+import { cursorAfter, pageOf } from "../paging.ts";
+import { keys, pipelined, script } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { addressDigest, sameAddress } from "./address.ts";
+
+/** The keys with which every script of email begins. */
+export function mailKeys(handle: string): string[] {
+  const prefixes = [
+    keys.message(handle, ""),
+    keys.messageEvents(handle, ""),
+    keys.emailEvents(handle, ""),
+    keys.emailQueue(handle, ""),
+  ];
+  return [...prefixes, keys.emailStamp(handle), keys.emailLeases(handle)];
+}
+
+/** One recipient's delivery of a message: `n` is its place among the recipients, from 0. */
+export interface DeliveryName {
+  handle: string;
+  messageId: string;
+  n: number;
+}
+
+/** A move of a delivery to another status, or an event that keeps it. */
+export interface Move {
+  /** Statuses in which the delivery must be. */
+  from: readonly MessageStatus[];
+  /** The new status; absent keeps it. */
+  to?: MessageStatus;
+  type: EventType;
+  reason?: string | undefined;
+  smtpCode?: number | undefined;
+  /** Of the worker that sends it; another one's result is refused. */
+  token?: string;
+  /** Real ms when it is due again. */
+  due?: number | undefined;
+  /** True where the attempt doesn't count. */
+  attemptBack?: boolean;
+  suppression?: Suppression | undefined;
+}
+
+/** Moves a delivery and writes its event and its suppression in one step; false where it is not in one of those statuses. */
+export async function moveDelivery(
+  { redis, now }: Pick<Runtime, "redis" | "now">,
+  name: DeliveryName,
+  move: Move,
+): Promise<boolean> {
+  const { handle, messageId, n } = name;
+  const at = now();
+  const values = [
+    messageId,
+    n,
+    move.from.join(","),
+    move.to ?? "",
+    move.type,
+    new Date(at).toISOString(),
+    at,
+    furtherMembers(move),
+  ];
+  const more = [
+    move.token ?? "",
+    move.due ?? "",
+    move.attemptBack ? 1 : 0,
+    move.suppression ? JSON.stringify(move.suppression) : "",
+  ];
+  const names = [...mailKeys(handle), keys.suppressed(handle), keys.suppressions(handle)];
+  return (await script<string>(redis, "moveDelivery", names, [...values, ...more])) === "moved";
+}
+
+/** What happened to a message, in its order. */
+export async function timelineOf(redis: Redis, handle: string, messageId: string): Promise<MessageEvent[]> {
+  return (await redis.lrange(keys.messageEvents(handle, messageId), 0, -1)).map(
+    (json) => JSON.parse(json) as MessageEvent,
+  );
+}
+
+/** Events of a handle, the newest first; one of the four filters is needed (`event_filter_required`). */
+export async function listEvents(
+  { redis }: Runtime,
+  input: Infer<typeof eventListing>,
+): Promise<{ events: MessageEvent[]; nextCursor: string | null }> {
+  const { messageId, recipient, purpose, since } = input;
+  if ([messageId, recipient, purpose, since].every((filter) => filter === undefined))
+    throw new Fail("event_filter_required");
+  const list = `events of ${input.handle}`;
+  const { limit, after } = pageOf(input, list);
+  const range = {
+    below: after === undefined ? undefined : stampIn(after),
+    since: since === undefined ? 0 : Date.parse(since) * 1000,
+  };
+  const found = messageId === undefined ? listed(redis, input, range) : ofMessage(redis, input, range);
+  const events = await first(found, limit + 1, (event) => fits(event, input));
+  return {
+    events: events.slice(0, limit),
+    nextCursor: cursorAfter(events.length > limit ? stampOf(events[limit - 1] as MessageEvent) : undefined, list),
+  };
+}
+
+interface Range {
+  below: string | undefined;
+  since: number;
+}
+
+type Filters = Infer<typeof eventListing>;
+
+function furtherMembers({ reason, smtpCode }: Move): string {
+  return (
+    (reason === undefined ? "" : `,"reason":${JSON.stringify(reason)}`) +
+    (smtpCode === undefined ? "" : `,"smtpCode":${smtpCode}`)
+  );
+}
+
+function stampIn(cursor: string): string {
+  if (!/^\d{1,17}$/.test(cursor)) throw invalid("/cursor", "is not a cursor of this list");
+  return cursor;
+}
+
+function stampOf({ eventId }: MessageEvent): string {
+  return eventId.slice("evt_".length);
+}
+
+function fits(event: MessageEvent, { messageId, recipient, purpose }: Filters): boolean {
+  const same = recipient === undefined || sameAddress(event.recipient) === sameAddress(recipient);
+  return same && (purpose ?? event.purpose) === event.purpose && (messageId ?? event.messageId) === event.messageId;
+}
+
+async function* ofMessage(redis: Redis, input: Filters, { below, since }: Range): AsyncGenerator<MessageEvent> {
+  for (const event of (await timelineOf(redis, input.handle, input.messageId as string)).reverse()) {
+    const stamp = Number(stampOf(event));
+    if (stamp >= since && stamp < Number(below ?? Number.POSITIVE_INFINITY)) yield event;
+  }
+}
+
+/** Events from the list of the recipient, or of the purpose, or of all purposes together. */
+async function* listed(redis: Redis, input: Filters, range: Range): AsyncGenerator<MessageEvent> {
+  const { handle, recipient, purpose } = input;
+  const names = recipient ? [`to:${addressDigest(recipient)}`] : purpose ? [purpose] : purposes;
+  const lists = names.map((name) => keys.emailEvents(handle, name));
+  let below = range.below;
+  for (;;) {
+    const places = await newest(redis, lists, { ...range, below });
+    yield* await read(
+      redis,
+      handle,
+      places.map(([place]) => place),
+    );
+    if (places.length < batch) return;
+    below = (places.at(-1) as [string, string])[1];
+  }
+}
+
+/** Places that are read from a list in one round trip. */
+const batch = 200;
+
+/** The newest places of several lists below a stamp; stamps are unique on a handle, so the lists merge by them. */
+async function newest(
+  redis: Redis,
+  lists: string[],
+  { below, since }: Range,
+): Promise<[place: string, stamp: string][]> {
+  const rows = await pipelined(redis, (pipeline) => {
+    for (const list of lists)
+      pipeline.zrevrangebyscore(
+        list,
+        below === undefined ? "+inf" : `(${below}`,
+        since,
+        "WITHSCORES",
+        "LIMIT",
+        0,
+        batch,
+      );
+  });
+  const pairs = (rows as string[][]).flatMap((row) =>
+    Array.from(
+      { length: row.length / 2 },
+      (_, at) => [row[at * 2] as string, row[at * 2 + 1] as string] as [string, string],
+    ),
+  );
+  return pairs.sort((one, other) => Number(other[1]) - Number(one[1])).slice(0, batch);
+}
+
+async function read(redis: Redis, handle: string, places: string[]): Promise<MessageEvent[]> {
+  const rows = await pipelined(redis, (pipeline) => {
+    for (const place of places) {
+      const [messageId = "", at = ""] = place.split(":");
+      pipeline.lindex(keys.messageEvents(handle, messageId), Number(at));
+    }
+  });
+  return (rows as (string | null)[]).flatMap((json) => (json === null ? [] : [JSON.parse(json) as MessageEvent]));
+}
+
+async function first<T>(found: AsyncIterable<T>, most: number, fits: (one: T) => boolean): Promise<T[]> {
+  const kept: T[] = [];
+  for await (const one of found) {
+    if (fits(one)) kept.push(one);
+    if (kept.length === most) break;
+  }
+  return kept;
+}

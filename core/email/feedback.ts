@@ -1,0 +1,163 @@
+import type { Buffer } from "node:buffer";
+import { type Feedback, type Message, type MessageStatus, statuses } from "../../schemas/email.ts";
+import { Fail, invalid } from "../errors.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { isAddress, sameAddress } from "./address.ts";
+import { type DeliveryName, moveDelivery } from "./events.ts";
+import { findMessage } from "./messages.ts";
+import { type Notice, type Report, readReport } from "./reports.ts";
+import { returnedIn } from "./return-path.ts";
+import { signedBody, type SignedRequest } from "./signed-request.ts";
+import { isHardBounce, isSuppressed, suppressionOf } from "./suppressions.ts";
+
+/** How many of the notices changed something; the others were known, late, or of mail that is not ours. */
+export interface Applied {
+  applied: number;
+}
+
+/**
+ * `POST /v2/email/feedback`: what a mail provider tells, as JSON: one object with `type` (DELIVERED, BOUNCED, COMPLAINED,
+ * UNSUBSCRIBED), `messageId`, `recipient` and optionally `reason`, `smtpCode`, `enhancedStatus`; or the same as `data` of a Standard
+ * Webhooks event; or several as `events`.
+ */
+export async function takeFeedback(runtime: Runtime, request: SignedRequest): Promise<Applied> {
+  const list = feedbackIn(signedBody(runtime.env, request));
+  let applied = 0;
+  for (const one of list) applied += (await apply(runtime, await named(runtime, one), one)) ? 1 : 0;
+  return { applied };
+}
+
+/** `POST /v2/email/inbound`: a mail that came to a return path, a complaint report, or one to an unsubscribe address. */
+export async function takeInbound(runtime: Runtime, request: SignedRequest): Promise<Applied> {
+  return readInbound(runtime, signedBody(runtime.env, request));
+}
+
+/** Applies what a mail from outside tells; mail that tells nothing is no error. */
+export async function readInbound(runtime: Runtime, mail: Buffer): Promise<Applied> {
+  const report = await readReport(mail);
+  const returned = report.addresses.map((address) => returnedIn(runtime.env, address)).find((one) => one !== undefined);
+  const at = returned ?? originalIn(report);
+  if (at === undefined) return { applied: 0 };
+  const notices: Notice[] = returned?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : report.notices;
+  const delivery = await deliveryAt(runtime, at);
+  let applied = 0;
+  for (const notice of notices) applied += (await apply(runtime, delivery, notice)) ? 1 : 0;
+  return { applied };
+}
+
+/** Notes that a recipient wants no more mail of this handle, with the suppression; again is no change. False for unknown deliveries. */
+export async function unsubscribe(
+  runtime: Runtime,
+  at: { messageId: string; n: number },
+  reason: string,
+): Promise<boolean> {
+  const delivery = await deliveryAt(runtime, at);
+  if (delivery === undefined) return false;
+  await apply(runtime, delivery, { type: "UNSUBSCRIBED", reason });
+  return true;
+}
+
+/** A delivery that feedback speaks of. */
+export interface FoundDelivery extends DeliveryName {
+  message: Message;
+  recipient: string;
+}
+
+/** The delivery of a message id and place; undefined where there is none (any more). */
+export async function deliveryAt(
+  { redis }: Runtime,
+  { messageId, n }: { messageId: string; n: number },
+): Promise<FoundDelivery | undefined> {
+  const handle = await redis.get(keys.messageOwner(messageId));
+  const message = handle === null ? undefined : await findMessage(redis, handle, messageId);
+  const recipient = message?.deliveries[n]?.recipient;
+  return handle && message && recipient ? { handle, messageId, n, message, recipient } : undefined;
+}
+
+/** From which statuses a notice may move a delivery. One may come before the worker has recorded that the server took the mail. */
+const moves: Record<Feedback["type"], readonly MessageStatus[]> = {
+  DELIVERED: ["SENDING", "DEFERRED", "SENT"],
+  BOUNCED: ["SENDING", "DEFERRED", "SENT", "DELIVERED"],
+  COMPLAINED: ["SENDING", "DEFERRED", "SENT", "DELIVERED", "BOUNCED"],
+  UNSUBSCRIBED: statuses,
+};
+
+async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, notice: Notice): Promise<boolean> {
+  if (delivery === undefined) return false;
+  const { type, reason, smtpCode } = notice;
+  const leaves = type === "UNSUBSCRIBED";
+  if (leaves && (await isSuppressed(runtime, delivery.handle, delivery.recipient))) return false;
+  return moveDelivery(runtime, delivery, {
+    from: moves[type],
+    ...(leaves ? {} : { to: type }),
+    type,
+    reason: reason?.replace(/\s+/g, " ").slice(0, 300),
+    smtpCode: smtpCode ?? undefined,
+    suppression: suppressionFor(runtime, delivery, notice),
+  });
+}
+
+function suppressionFor(runtime: Runtime, { recipient, messageId }: FoundDelivery, { type, enhancedStatus }: Notice) {
+  const source = {
+    COMPLAINED: "COMPLAINT",
+    UNSUBSCRIBED: "UNSUBSCRIBE",
+    BOUNCED: isHardBounce(enhancedStatus ?? undefined) ? "HARD_BOUNCE" : undefined,
+    DELIVERED: undefined,
+  } as const;
+  const cause = source[type];
+  return cause === undefined ? undefined : suppressionOf(recipient, { source: cause, messageId, at: runtime.now() });
+}
+
+/** The delivery that a report's original names by its Message-ID: complaints come to a mailbox of their own. */
+function originalIn({ originalMessageId = "" }: Report): { kind: "b"; messageId: string; n: number } | undefined {
+  const [, messageId, n] = /^<?(msg_[A-Za-z0-9]+)\.(\d{1,2})@/.exec(originalMessageId) ?? [];
+  return messageId === undefined ? undefined : { kind: "b", messageId, n: Number(n) };
+}
+
+async function named(runtime: Runtime, { messageId, recipient }: Feedback): Promise<FoundDelivery | undefined> {
+  const first = await deliveryAt(runtime, { messageId, n: 0 });
+  const n = first?.message.deliveries.findIndex((one) => sameAddress(one.recipient) === sameAddress(recipient)) ?? -1;
+  return first === undefined || n === -1 ? undefined : { ...first, n, recipient };
+}
+
+const types = {
+  DELIVERED: "DELIVERED",
+  BOUNCED: "BOUNCED",
+  COMPLAINED: "COMPLAINED",
+  UNSUBSCRIBED: "UNSUBSCRIBED",
+} as const;
+
+function feedbackIn(body: Buffer): Feedback[] {
+  const parsed = jsonIn(body);
+  const list = Array.isArray(parsed.events) ? parsed.events : [parsed.data ?? parsed];
+  return list.map((one, at) =>
+    feedbackOf({ type: parsed.type, ...(one as object) }, Array.isArray(parsed.events) ? `/events/${at}` : ""),
+  );
+}
+
+function jsonIn(body: Buffer): Record<string, unknown> {
+  try {
+    const parsed: unknown = JSON.parse(body.toString("utf8"));
+    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed))
+      return parsed as Record<string, unknown>;
+  } catch (error) {
+    throw new Fail("invalid_request", { detail: "The body can't be read." }, error);
+  }
+  throw invalid("", "must be an object");
+}
+
+function feedbackOf(given: Record<string, unknown>, path: string): Feedback {
+  const { type, messageId, recipient, reason, smtpCode, enhancedStatus } = given;
+  const known = types[String(type).toUpperCase().split(".").at(-1) as keyof typeof types];
+  if (known === undefined) throw invalid(`${path}/type`, `is not one of ${Object.keys(types).join(", ")}`);
+  if (typeof messageId !== "string" || messageId === "") throw invalid(`${path}/messageId`, "is missing");
+  if (typeof recipient !== "string" || !isAddress(recipient))
+    throw invalid(`${path}/recipient`, "is not an email address");
+  return {
+    ...{ type: known, messageId, recipient },
+    ...(typeof reason === "string" ? { reason } : {}),
+    ...(Number.isInteger(smtpCode) ? { smtpCode: smtpCode as number } : {}),
+    ...(typeof enhancedStatus === "string" ? { enhancedStatus } : {}),
+  };
+}

@@ -1,0 +1,280 @@
+import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto";
+import { promisify } from "node:util";
+import type { Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
+import type { DnsRecord, Identity, IdentityStatus, RecordPurpose, RecordStatus } from "../../schemas/email.ts";
+import { type DomainClaim, proveDomain } from "../account/domains.ts";
+import type { Env } from "../env.ts";
+import { Fail } from "../errors.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { resealed, seal, unseal } from "../sealing.ts";
+import type { AskDns, DnsAnswer } from "./dns.ts";
+
+/** Ms of definite absence after which an identity counts as failed (contract 6). */
+const absenceLasts = 72 * 3_600_000;
+
+/** What is made once for an identity: there is one for each account that claims a domain, so that nobody learns another's. */
+interface Made {
+  identityKey: string;
+  /** What the OWNERSHIP record holds. */
+  token: string;
+  selector: string;
+  /** SubjectPublicKeyInfo in base64, as the DKIM record holds it. */
+  publicKey: string;
+  /** The private key (PKCS #8), sealed. */
+  sealed: string;
+}
+
+/** What changes. */
+interface State {
+  status: IdentityStatus;
+  records: Partial<Record<RecordPurpose, RecordStatus>>;
+  lastCheckedAt: string | null;
+  /** Domain ms since when a required record has been definitely absent. */
+  absentSince: number | null;
+  /** True where an operator of a development installation stands for the domain, whatever DNS says. */
+  vouched: boolean;
+}
+
+const purpose = "dkim key";
+
+type Store = Pick<Runtime, "redis" | "env" | "id" | "now">;
+type At = Pick<DomainClaim, "domain" | "account">;
+
+/** The identity of an account's domain; its key pair and token are made when it is first asked for. */
+export async function identityOf(store: Store, at: At): Promise<Identity> {
+  const [made, state] = await Promise.all([madeOnce(store, at), stateOf(store.redis, at)]);
+  return shown(store.env, at.domain, { ...made, ...state });
+}
+
+/** Statuses of identities, in one round trip; PENDING and no key where none was made yet. */
+export async function identityStatuses(
+  redis: Redis,
+  list: At[],
+): Promise<{ status: IdentityStatus; identityKey: string }[]> {
+  const rows = await Promise.all(
+    list.map(({ domain, account }) => redis.hmget(keys.emailIdentity(domain, account), "status", "made")),
+  );
+  return rows.map(([status, made]) => ({
+    status: statusOf(status),
+    identityKey: made ? (JSON.parse(made) as Made).identityKey : "",
+  }));
+}
+
+/** The status of one identity; PENDING where none was made yet. */
+export async function identityStatus(redis: Redis, { domain, account }: At): Promise<IdentityStatus> {
+  return statusOf(await redis.hget(keys.emailIdentity(domain, account), "status"));
+}
+
+/** Seals the private key of an identity anew after SECRET_KEY has changed; true where that was needed. */
+export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "env">, at: At): Promise<boolean> {
+  const key = keys.emailIdentity(at.domain, at.account);
+  const json = await redis.hget(key, "made");
+  if (json === null) return false;
+  const made = JSON.parse(json) as Made;
+  const sealed = resealed(env, purpose, sealedFor(at), made.sealed);
+  // What is made once never changes otherwise: nothing can come between.
+  if (sealed !== undefined) await redis.hset(key, "made", JSON.stringify({ ...made, sealed }));
+  return sealed !== undefined;
+}
+
+/** The name that bounces return to, for which SPF is checked. */
+export function mailFromDomain(domain: string): string {
+  return `mail.${domain}`;
+}
+
+/** What signs the mail of a domain (RFC 6376): the names of its public key and the private one. */
+export interface DkimKey {
+  domain: string;
+  selector: string;
+  key: KeyObject;
+}
+
+const opened = new LRUCache<string, KeyObject>({ max: 500 });
+
+/** The signing key of a domain, unsealed once a process. Throws where it can't be opened. */
+export async function dkimKey(store: Store, { domain, account }: At): Promise<DkimKey> {
+  const { selector, sealed } = await madeOnce(store, { domain, account });
+  const key = opened.get(sealed) ?? openKey(store.env, { domain, account }, sealed);
+  opened.set(sealed, key);
+  return { domain, selector, key };
+}
+
+/**
+ * Checks the domain's records and settles its status: READY when all required ones are there, FAILED after 72 hours in which a
+ * required one was definitely absent. What DNS can't tell changes nothing.
+ */
+export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClaim): Promise<Identity> {
+  const [made, state] = await Promise.all([madeOnce(store, claim), stateOf(store.redis, claim)]);
+  const found = await lookUp(ask, recordsOf(store.env, claim.domain, { ...made, ...state }));
+  const records =
+    found.OWNERSHIP === "FOUND" && !(await proven(store, claim)) ? { ...found, OWNERSHIP: "MISMATCH" as const } : found;
+  const next = settled(state, records, store.now());
+  await store.redis.hset(keys.emailIdentity(claim.domain, claim.account), {
+    status: next.status,
+    records: JSON.stringify(next.records),
+    lastCheckedAt: next.lastCheckedAt ?? "",
+    absentSince: next.absentSince ?? "",
+  });
+  return shown(store.env, claim.domain, { ...made, ...next });
+}
+
+async function madeOnce({ redis, env, id }: Store, at: At): Promise<Made> {
+  const key = keys.emailIdentity(at.domain, at.account);
+  const known = await redis.hget(key, "made");
+  if (known !== null) return JSON.parse(known) as Made;
+  // Two that make it at once end with the same one.
+  await redis.hsetnx(key, "made", JSON.stringify(await make(env, id, at)));
+  return JSON.parse((await redis.hget(key, "made")) as string) as Made;
+}
+
+async function make(env: Env, id: Store["id"], at: At): Promise<Made> {
+  const pair = await promisify(generateKeyPair)("rsa", { modulusLength: 2048 });
+  const identityKey = id("ident_");
+  const publicKey = pair.publicKey.export({ type: "spki", format: "der" }).toString("base64");
+  const sealed = seal(env, purpose, sealedFor(at), pair.privateKey.export({ type: "pkcs8", format: "der" }));
+  return { identityKey, token: id(""), selector: `s${id("").slice(0, 8).toLowerCase()}`, publicKey, sealed };
+}
+
+function openKey(env: Env, at: At, sealed: string): KeyObject {
+  return createPrivateKey({ key: unseal(env, purpose, sealedFor(at), sealed), format: "der", type: "pkcs8" });
+}
+
+function sealedFor({ domain, account }: At): string {
+  return `${domain} ${account}`;
+}
+
+async function stateOf(redis: Redis, { domain, account }: At): Promise<State> {
+  const fields = ["status", "records", "lastCheckedAt", "absentSince", "vouched"] as const;
+  const [status, records, lastCheckedAt, absentSince, vouched] = await redis.hmget(
+    keys.emailIdentity(domain, account),
+    ...fields,
+  );
+  return {
+    status: statusOf(status),
+    records: records ? (JSON.parse(records) as State["records"]) : {},
+    lastCheckedAt: lastCheckedAt || null,
+    absentSince: absentSince ? Number(absentSince) : null,
+    vouched: vouched === "1",
+  };
+}
+
+function statusOf(field: string | null | undefined): IdentityStatus {
+  return (field as IdentityStatus | null | undefined) ?? "PENDING";
+}
+
+function shown(env: Env, domain: string, identity: Made & State): Identity {
+  return {
+    identityKey: identity.identityKey,
+    region: env.EMAIL_REGION,
+    domain,
+    status: identity.status,
+    mailFromDomain: mailFromDomain(domain),
+    requiredDnsRecords: recordsOf(env, domain, identity),
+    lastCheckedAt: identity.lastCheckedAt,
+  };
+}
+
+function recordsOf(
+  env: Env,
+  domain: string,
+  { token, selector, publicKey, records }: Made & Pick<State, "records">,
+): DnsRecord[] {
+  const from = mailFromDomain(domain);
+  const rows: [RecordPurpose, DnsRecord["type"], string, string][] = [
+    ["OWNERSHIP", "TXT", `_ownership.${domain}`, `domain-ownership=${token}`],
+    ["DKIM", "TXT", `${selector}._domainkey.${domain}`, `v=DKIM1; k=rsa; p=${publicKey}`],
+    ["SPF", "TXT", from, `v=spf1 include:${env.MAIL_SPF_INCLUDE} ~all`],
+    ["MAIL_FROM_MX", "MX", from, `10 ${env.MAIL_MX_HOST}`],
+    ["DMARC", "TXT", `_dmarc.${domain}`, "v=DMARC1; p=none"],
+  ];
+  return rows.map(([purpose, type, name, value]) => {
+    return { type, name, value, purpose, required: purpose !== "DMARC", status: records[purpose] ?? "UNKNOWN" };
+  });
+}
+
+async function lookUp(ask: AskDns, records: DnsRecord[]): Promise<State["records"]> {
+  const statuses = await Promise.all(records.map((record) => statusInDns(ask, record)));
+  return Object.fromEntries(records.map(({ purpose }, at) => [purpose, statuses[at] as RecordStatus]));
+}
+
+async function statusInDns(ask: AskDns, record: DnsRecord): Promise<RecordStatus> {
+  const answer = await ask(record.type, record.name);
+  const status = compared(record, answer);
+  return record.purpose === "DMARC" && status === "MISSING" ? policyAbove(ask, record) : status;
+}
+
+function compared(record: DnsRecord, answer: DnsAnswer): RecordStatus {
+  if (answer.kind !== "found") return answer.kind === "none" ? "MISSING" : "UNKNOWN";
+  const [related, fits] = comparisons[record.purpose];
+  const candidates = answer.values.filter(related);
+  return candidates.length === 0 ? "MISSING" : fits(candidates, record.value) ? "FOUND" : "MISMATCH";
+}
+
+type Comparison = [related: (value: string) => boolean, fits: (candidates: string[], wanted: string) => boolean];
+
+/** Which values at a name are of a record's kind, and whether they say what they should. */
+const comparisons: Record<RecordPurpose, Comparison> = {
+  OWNERSHIP: [
+    (value) => value.startsWith("domain-ownership="),
+    (values, wanted) => values.some((value) => value.trim() === wanted),
+  ],
+  // Several keys at one selector leave open which one a receiver takes (RFC 6376, 3.6.2.2).
+  DKIM: [
+    (value) => /(^|;)\s*p=/i.test(value),
+    (values, wanted) => values.length === 1 && publicKeyIn(values[0]) === publicKeyIn(wanted),
+  ],
+  // More than one SPF record is an error for every receiver (RFC 7208, 4.5).
+  SPF: [
+    (value) => /^v=spf1(\s|$)/i.test(value),
+    (values, wanted) => values.length === 1 && includesIn(values[0]).includes(includesIn(wanted)[0] ?? ""),
+  ],
+  MAIL_FROM_MX: [
+    () => true,
+    (values, wanted) => values.some((value) => value.split(" ")[1] === wanted.split(" ")[1]?.toLowerCase()),
+  ],
+  DMARC: [
+    (value) => /^v=DMARC1\s*(;|$)/i.test(value),
+    (values) => values.length === 1 && /;\s*p=(none|quarantine|reject)\b/i.test(values[0] ?? ""),
+  ],
+};
+
+function publicKeyIn(record = ""): string {
+  return (/(?:^|;)\s*p=([^;]*)/i.exec(record)?.[1] ?? "").replace(/\s/g, "");
+}
+
+function includesIn(record = ""): string[] {
+  return [...record.toLowerCase().matchAll(/\s[+?~]?include:(\S+)/g)].map(([, host]) =>
+    (host as string).replace(/\.$/, ""),
+  );
+}
+
+/** A domain without a policy of its own has that of a domain above it. */
+async function policyAbove(ask: AskDns, record: DnsRecord): Promise<RecordStatus> {
+  const above = record.name.replace(/^_dmarc\.[^.]+\./, "_dmarc.");
+  if (above === record.name || above.split(".").length < 3) return "MISSING";
+  return statusInDns(ask, { ...record, name: above });
+}
+
+/** True when the domain is this account's own now; another account may have proven it first. */
+async function proven(store: Store, claim: DomainClaim): Promise<boolean> {
+  try {
+    return (await proveDomain(store, claim)).owned;
+  } catch (error) {
+    if (error instanceof Fail && error.code === "domain_taken") return false;
+    throw error;
+  }
+}
+
+function settled(state: State, records: State["records"], now: number): State {
+  const required = (Object.keys(records) as RecordPurpose[])
+    .filter((purpose) => purpose !== "DMARC")
+    .map((purpose) => records[purpose]);
+  const absent = required.some((status) => status === "MISSING" || status === "MISMATCH");
+  const ready = required.every((status) => status === "FOUND");
+  const absentSince = ready ? null : absent ? (state.absentSince ?? now) : state.absentSince;
+  const failed = absent && absentSince !== null && now - absentSince >= absenceLasts && !state.vouched;
+  const status = ready ? "READY" : failed ? "FAILED" : state.status;
+  return { ...state, status, records, absentSince, lastCheckedAt: new Date(now).toISOString() };
+}

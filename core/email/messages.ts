@@ -1,0 +1,92 @@
+import type { Redis } from "ioredis";
+import type { handleListing, Message, MessageEvent, messagePath, MessageStatus, Purpose } from "../../schemas/email.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../errors.ts";
+import { listIds } from "../records.ts";
+import { keys, pipelined } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { moveDelivery, timelineOf } from "./events.ts";
+
+/** What never changes of a message. */
+export interface StoredMessage {
+  messageId: string;
+  handle: string;
+  purpose: Purpose;
+  senderId: string;
+  /** Display name and address, as they were at acceptance. */
+  fromEmail: string;
+  from: { name: string; address: string; replyTo: string | null };
+  templateId: string | null;
+  templateVersion: number | null;
+  createdAt: string;
+  recipients: string[];
+  origin: "api" | "rule" | "scheduling" | "verification";
+}
+
+/** The handle's messages, the newest first. */
+export async function listMessages(
+  { redis }: Runtime,
+  input: Infer<typeof handleListing>,
+): Promise<{ messages: Message[]; nextCursor: string | null }> {
+  const { ids, nextCursor } = await listIds(redis, keys.messages(input.handle), input);
+  return { messages: await findMessages(redis, input.handle, ids), nextCursor };
+}
+
+/** One message and all that happened to it; `message_not_found`. */
+export async function readMessage(
+  { redis }: Runtime,
+  input: Infer<typeof messagePath>,
+): Promise<{ message: Message; timeline: MessageEvent[] }> {
+  const { handle, messageId } = input;
+  const [message, timeline] = await Promise.all([
+    findMessage(redis, handle, messageId),
+    timelineOf(redis, handle, messageId),
+  ]);
+  if (message === undefined) throw new Fail("message_not_found");
+  return { message, timeline };
+}
+
+/** Takes back what waits to be sent; `message_not_cancellable` where no delivery does. */
+export async function cancelMessage(runtime: Runtime, input: Infer<typeof messagePath>): Promise<{ message: Message }> {
+  const { handle, messageId } = input;
+  const { message } = await readMessage(runtime, input);
+  const waiting = ["QUEUED", "DEFERRED"] as const;
+  const cancelled = await Promise.all(
+    message.deliveries.map((_, n) =>
+      moveDelivery(runtime, { handle, messageId, n }, { from: waiting, to: "CANCELLED", type: "CANCELLED" }),
+    ),
+  );
+  if (!cancelled.includes(true)) throw new Fail("message_not_cancellable");
+  return { message: (await findMessage(runtime.redis, handle, messageId)) ?? message };
+}
+
+/** A message, or undefined where there is none any more. */
+export async function findMessage(redis: Redis, handle: string, messageId: string): Promise<Message | undefined> {
+  return (await findMessages(redis, handle, [messageId]))[0];
+}
+
+/** A message as its owner reads it. */
+export function viewOf(stored: StoredMessage, status: MessageStatus, statuses: MessageStatus[]): Message {
+  const { messageId, handle, purpose, senderId, fromEmail, templateId, templateVersion, createdAt, recipients } =
+    stored;
+  const deliveries = recipients.map((recipient, n) => ({ recipient, status: statuses[n] as MessageStatus }));
+  const what = { purpose, senderId, recipientCount: recipients.length, fromEmail, templateId, templateVersion };
+  return { messageId, handle, status, ...what, deliveries, createdAt };
+}
+
+async function findMessages(redis: Redis, handle: string, ids: string[]): Promise<Message[]> {
+  const rows = await pipelined(redis, (pipeline) => {
+    for (const id of ids) pipeline.hmget(keys.message(handle, id), "json", "status", "statuses");
+  });
+  return (rows as (string | null)[][]).flatMap(([json, status, statuses]) =>
+    json
+      ? [
+          viewOf(
+            JSON.parse(json) as StoredMessage,
+            status as MessageStatus,
+            (statuses ?? "").split(",") as MessageStatus[],
+          ),
+        ]
+      : [],
+  );
+}

@@ -1,0 +1,167 @@
+import { Buffer } from "node:buffer";
+import {
+  buildHeaderValue,
+  encodeWord,
+  encodeWords,
+  foldLines,
+  isPlainText,
+  quoteString,
+} from "nodemailer/lib/mime-funcs";
+import { encode, wrap } from "nodemailer/lib/qp";
+
+/** A file as a mail carries it; the content is base64. */
+export interface MimeFile {
+  filename: string;
+  contentType: string;
+  content: string;
+}
+
+/** A mail to one recipient. */
+export interface Mail {
+  from: { name: string; address: string };
+  to: string;
+  replyTo: string | null;
+  subject: string;
+  /** Without the angle brackets. */
+  messageId: string;
+  date: Date;
+  html: string | null;
+  text: string;
+  files: MimeFile[];
+  /** Further header fields, in their order. Values are ASCII and one line. */
+  more: [name: string, value: string][];
+}
+
+/** A mail as it is signed and sent: header fields, folded, and a body; ASCII with CRLF throughout. */
+export interface Mime {
+  headers: [name: string, value: string][];
+  body: string;
+}
+
+/** Longest line of a body part that goes as it is, and of a folded header (RFC 5322, 2.1.1). */
+const longestLine = 76;
+
+/** Writes a mail as MIME (RFC 2045–2047): nothing but ASCII, no line over 76 characters, no header that a value could add. */
+export function composeMime(mail: Mail): Mime {
+  const { type, encoding, body } = partOf(mail);
+  const headers: [string, string][] = [
+    ["From", mailbox(mail.from)],
+    ["To", mail.to],
+    ...(mail.replyTo ? ([["Reply-To", mail.replyTo]] as [string, string][]) : []),
+    ["Subject", words(mail.subject)],
+    ["Message-ID", `<${mail.messageId}>`],
+    ["Date", mail.date.toUTCString().replace("GMT", "+0000")],
+    ...mail.more,
+    ["MIME-Version", "1.0"],
+    ["Content-Type", type],
+    ...(encoding ? ([["Content-Transfer-Encoding", encoding]] as [string, string][]) : []),
+  ];
+  return { headers: headers.map(([name, value]) => [name, folded(name, value)]), body };
+}
+
+interface Part {
+  type: string;
+  encoding?: string;
+  disposition?: string;
+  body: string;
+}
+
+/** Text and HTML, and an invitation, are alternatives of one another; files come beside them. */
+function partOf(mail: Mail): Part {
+  const invitation = mail.files.find(({ contentType }) => contentType.startsWith("text/calendar"));
+  const html = mail.html === null ? [] : [textPart("text/html; charset=utf-8", mail.html)];
+  const shown = [
+    textPart("text/plain; charset=utf-8", mail.text),
+    ...html,
+    ...(invitation ? [invitationPart(invitation)] : []),
+  ];
+  const main = shown.length === 1 ? (shown[0] as Part) : multipart("alternative", mail.messageId, shown);
+  return mail.files.length === 0 ? main : multipart("mixed", mail.messageId, [main, ...mail.files.map(filePart)]);
+}
+
+/** `=_` can stand in no quoted-printable or base64 line, so a boundary with it can't be met in a part. */
+function multipart(kind: string, messageId: string, parts: Part[]): Part {
+  const boundary = `=_${kind}.${messageId.split("@")[0]}`;
+  const body = parts.map((part) => `--${boundary}\r\n${partHeaders(part)}\r\n${part.body}\r\n`).join("");
+  return { type: `multipart/${kind}; boundary="${boundary}"`, body: `${body}--${boundary}--\r\n` };
+}
+
+function partHeaders({ type, encoding, disposition }: Part): string {
+  const headers = [
+    ["Content-Type", type],
+    ...(encoding ? [["Content-Transfer-Encoding", encoding]] : []),
+    ...(disposition ? [["Content-Disposition", disposition]] : []),
+  ];
+  return headers.map(([name, value]) => `${name}: ${folded(name as string, value as string)}\r\n`).join("");
+}
+
+function textPart(type: string, text: string): Part {
+  const lines = text.replace(/\r\n|\r|\n/g, "\r\n");
+  const body = lines.endsWith("\r\n") ? lines : `${lines}\r\n`;
+  if (isShortAscii(body)) return { type, encoding: "7bit", body };
+  return mostlyForeign(body)
+    ? { type, encoding: "base64", body: base64Lines(Buffer.from(body).toString("base64")) }
+    : { type, encoding: "quoted-printable", body: wrap(encode(body), longestLine) };
+}
+
+function isShortAscii(text: string): boolean {
+  let start = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 126 || (code < 32 && code !== 9 && code !== 10 && code !== 13)) return false;
+    if (code === 10) start = at + 1;
+    else if (at - start > longestLine) return false;
+  }
+  return true;
+}
+
+/** True where base64 is shorter than quoted-printable, as it is for most alphabets but Latin. */
+function mostlyForeign(text: string): boolean {
+  return Buffer.byteLength(text) > text.length * 1.3;
+}
+
+function invitationPart({ contentType, content }: MimeFile): Part {
+  return { type: safeType(contentType), encoding: "base64", body: base64Lines(content) };
+}
+
+function filePart({ filename, contentType, content }: MimeFile): Part {
+  const [type = ""] = safeType(contentType).split(";");
+  const named = (value: string, params: Record<string, string>) => buildHeaderValue({ value, params });
+  const disposition = named("attachment", { filename: filename.replace(/[\p{Cc}/\\]/gu, "_") });
+  return {
+    type: type === "text/calendar" ? "application/ics" : type,
+    encoding: "base64",
+    disposition,
+    body: base64Lines(content),
+  };
+}
+
+const mediaType = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:; *[\w-]+=(?:"[\w .+-]*"|[\w!#$&^.+-]+))*$/;
+
+function safeType(contentType: string): string {
+  return mediaType.test(contentType) ? contentType : "application/octet-stream";
+}
+
+function base64Lines(content: string): string {
+  return content.replace(/.{76}(?=.)/g, "$&\r\n");
+}
+
+function mailbox({ name, address }: Mail["from"]): string {
+  if (name === "") return address;
+  if (!isPlainText(name)) return `${encodeWord(name, "B", 52)} <${address}>`;
+  return `${/^[\w !#$%&'*+/=?^`{|}~-]+$/.test(name) ? name : quoteString(name)} <${address}>`;
+}
+
+function words(text: string): string {
+  return isPlainText(text) ? text : encodeWords(text, "B", 52, true);
+}
+
+/** The value folded as its line is; a line break in a value is never more than a fold. */
+function folded(name: string, value: string): string {
+  const line = `${name}: ${value.replace(/[\r\n]+/g, " ")}`;
+  // A long first word stays beside the name: a line of white space alone is not for every reader.
+  return foldLines(line, longestLine)
+    .slice(name.length + 1)
+    .replace(/^ *\r\n/, "")
+    .slice(1);
+}

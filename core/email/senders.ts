@@ -1,0 +1,200 @@
+import type {
+  handleListing,
+  IdentityStatus,
+  Purpose,
+  Sender,
+  senderChange,
+  StoredSender,
+} from "../../schemas/email.ts";
+import type { ErrorCode } from "../../schemas/errors.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { type DomainClaim, domainClaim } from "../account/domains.ts";
+import { findHandle } from "../account/handles.ts";
+import { Fail, invalid } from "../errors.ts";
+import { changeRecord, createRecord, listRecords, type Place, readRecord } from "../records.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { sameDomain } from "./address.ts";
+import { identityOf, identityStatus, identityStatuses } from "./identity.ts";
+
+/**
+ * Makes a sender or changes what is sent of one. `account_domain_not_found`, and `domain_email_identity_not_ready` for one that is
+ * to be enabled; then nothing is stored.
+ */
+export async function putSender(runtime: Runtime, input: Infer<typeof senderChange>): Promise<{ sender: Sender }> {
+  const { handle, senderId } = input;
+  const account = await accountOf(runtime, handle);
+  const change = (current: StoredSender) => checked(runtime, account, changed(runtime, input, current));
+  const place = placeOf(handle, senderId);
+  const stored =
+    (await changeRecord<StoredSender>(runtime, place, { change })) ?? (await createSender(runtime, account, input));
+  return { sender: (await shown(runtime, { handle, account }, [stored]))[0] as Sender };
+}
+
+/** The handle's senders, the newest first. */
+export async function listSenders(
+  runtime: Runtime,
+  input: Infer<typeof handleListing>,
+): Promise<{ senders: Sender[]; nextCursor: string | null }> {
+  const list = { key: keys.senders(input.handle), record: (senderId: string) => keys.sender(input.handle, senderId) };
+  const { records, nextCursor } = await listRecords<StoredSender>(runtime.redis, list, input);
+  const account = await accountOf(runtime, input.handle);
+  return { senders: await shown(runtime, { handle: input.handle, account }, records), nextCursor };
+}
+
+/** Senders of a domain on all handles of its account, 100 of each handle at most. */
+export async function sendersOfDomain(
+  runtime: Runtime,
+  claim: Pick<DomainClaim, "domain" | "account">,
+): Promise<Sender[]> {
+  const handles = (await runtime.redis.smembers(keys.accountHandles(claim.account))).sort();
+  const lists = await Promise.all(handles.map((handle) => listSenders(runtime, { handle, limit: 100 })));
+  return lists.flatMap(({ senders }) => senders).filter(({ domain }) => domain === claim.domain);
+}
+
+/** What sending by a sender depends on, read at one moment. */
+export interface SendingRights {
+  sender: StoredSender | undefined;
+  account: string;
+  active: boolean;
+  claim: DomainClaim | undefined;
+  status: IdentityStatus;
+}
+
+/** Reads a handle's sender, its domain (or the one that a message was accepted with) and that domain's identity. */
+export async function sendingRights(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  senderId: string,
+  domain?: string,
+): Promise<SendingRights> {
+  const [sender, owner] = await Promise.all([
+    readRecord<StoredSender>(redis, keys.sender(handle, senderId)),
+    findHandle(redis, handle),
+  ]);
+  const account = owner?.account ?? "";
+  const at = { domain: domain ?? sender?.domain ?? "", account };
+  const [claim, status] = await Promise.all([domainClaim(redis, account, at.domain), identityStatus(redis, at)]);
+  return { sender, account, active: owner?.active === true, claim, status };
+}
+
+/** Why a sender may not send now, in the order of the contract; undefined when it may. */
+export function refusal({ sender, claim, status }: SendingRights, purpose: Purpose): ErrorCode | undefined {
+  if (sender === undefined) return "sender_profile_not_found";
+  if (!sender.enabled) return "sender_not_ready";
+  if (claim === undefined) return "account_domain_not_found";
+  if (status !== "READY") return "domain_email_identity_not_ready";
+  return sender.purposes.includes(purpose) ? undefined : "sender_purpose_not_allowed";
+}
+
+/** The newest sender of a handle that may send for a purpose now; undefined when there is none. */
+export async function findSender(runtime: Runtime, handle: string, purpose: Purpose): Promise<Sender | undefined> {
+  const { senders } = await listSenders(runtime, { handle, limit: 100 });
+  return senders.find(({ status, purposes }) => status === "READY" && purposes.includes(purpose));
+}
+
+async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<string> {
+  return (await findHandle(redis, handle))?.account ?? "";
+}
+
+function placeOf(handle: string, senderId: string): Place {
+  return {
+    tag: handle,
+    key: keys.sender(handle, senderId),
+    list: keys.senders(handle),
+    member: senderId,
+    counter: keys.sendersVersion(handle),
+  };
+}
+
+async function createSender(
+  runtime: Runtime,
+  account: string,
+  input: Infer<typeof senderChange>,
+): Promise<StoredSender> {
+  const { handle, senderId } = input;
+  const value = await checked(runtime, account, changed(runtime, input, blank(input)));
+  const created = await createRecord(runtime, placeOf(handle, senderId), { value, at: runtime.now() });
+  // Two first requests at once: the later one changes what the earlier one made.
+  if (!created)
+    return (await changeRecord<StoredSender>(runtime, placeOf(handle, senderId), { change: () => value })) ?? value;
+  return value;
+}
+
+/** A sender before its first values; those that have no default must be sent. */
+function blank(input: Infer<typeof senderChange>): StoredSender {
+  const { senderId, domain, localPart, purposes } = input;
+  if (domain === undefined) throw invalid("/domain", "is missing");
+  if (localPart === undefined)
+    throw new Fail("sender_local_part_not_allowed", { errors: [{ path: "/localPart", message: "is missing" }] });
+  if (purposes === undefined) throw invalid("/purposes", "is missing");
+  return {
+    senderId,
+    domain,
+    localPart,
+    purposes,
+    displayName: "",
+    replyTo: null,
+    enabled: true,
+    createdAt: "",
+    updatedAt: "",
+  };
+}
+
+function changed(runtime: Runtime, input: Infer<typeof senderChange>, current: StoredSender): StoredSender {
+  const { domain = current.domain, localPart = current.localPart, displayName = current.displayName } = input;
+  const { replyTo = current.replyTo, purposes = current.purposes, enabled = current.enabled } = input;
+  const updatedAt = new Date(runtime.now()).toISOString();
+  const fields = { domain: sameDomain(domain), localPart, displayName: displayName.trim(), replyTo, purposes, enabled };
+  return { senderId: current.senderId, ...fields, createdAt: current.createdAt || updatedAt, updatedAt };
+}
+
+async function checked({ redis }: Runtime, account: string, sender: StoredSender): Promise<StoredSender> {
+  if ((await domainClaim(redis, account, sender.domain)) === undefined) throw new Fail("account_domain_not_found");
+  const status = await identityStatus(redis, { domain: sender.domain, account });
+  if (sender.enabled && status !== "READY") throw new Fail("domain_email_identity_not_ready");
+  return sender;
+}
+
+async function shown(
+  runtime: Runtime,
+  owner: { handle: string; account: string },
+  list: StoredSender[],
+): Promise<Sender[]> {
+  const identities = await identityStatuses(
+    runtime.redis,
+    list.map(({ domain }) => ({ domain, account: owner.account })),
+  );
+  return Promise.all(
+    list.map((sender, at) =>
+      view(runtime, owner, sender, identities[at] as { status: IdentityStatus; identityKey: string }),
+    ),
+  );
+}
+
+async function view(
+  runtime: Runtime,
+  { handle, account }: { handle: string; account: string },
+  sender: StoredSender,
+  identity: { status: IdentityStatus; identityKey: string },
+): Promise<Sender> {
+  const { domain, localPart, enabled } = sender;
+  const identityKey = identity.identityKey || (await identityOf(runtime, { domain, account })).identityKey;
+  const status = enabled ? (identity.status === "READY" ? "READY" : "PENDING") : "PAUSED";
+  const { senderId, displayName, replyTo, purposes, createdAt, updatedAt } = sender;
+  return {
+    senderId,
+    handle,
+    domain,
+    localPart,
+    fromEmail: `${localPart}@${domain}`,
+    displayName,
+    replyTo,
+    purposes,
+    enabled,
+    status,
+    identityKey,
+    createdAt,
+    updatedAt,
+  };
+}

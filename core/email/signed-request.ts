@@ -1,0 +1,37 @@
+import { Buffer } from "node:buffer";
+import { createHmac } from "node:crypto";
+import type { Env } from "../env.ts";
+import { Fail } from "../errors.ts";
+import { sameText } from "../sealing.ts";
+
+/** Real seconds by which a signature may be old or early (Standard Webhooks, "Verifying webhook authenticity"). */
+const tolerance = 300;
+
+/** A request as it came. */
+export interface SignedRequest {
+  body?: unknown;
+  headers: unknown;
+}
+
+/**
+ * The body of a request that is signed as Standard Webhooks says, with EMAIL_FEEDBACK_SECRET (`whsec_` and base64). `invalid_token`
+ * for every other one, and for all where no secret is configured.
+ */
+export function signedBody(
+  { EMAIL_FEEDBACK_SECRET: secret }: Pick<Env, "EMAIL_FEEDBACK_SECRET">,
+  request: SignedRequest,
+): Buffer {
+  const headers = request.headers as Record<string, string | undefined>;
+  const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures } = headers;
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  if (secret === undefined || !id || !timestamp || !signatures)
+    throw new Fail("invalid_token", { detail: "The request is not signed." });
+  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(Date.now() / 1000 - Number(timestamp)) > tolerance) {
+    throw new Fail("invalid_token", { detail: "The signature is too old." });
+  }
+  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  const expected = createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64");
+  const fits = signatures.split(" ").some((one) => one.startsWith("v1,") && sameText(one.slice(3), expected));
+  if (!fits) throw new Fail("invalid_token", { detail: "The signature does not fit." });
+  return body;
+}

@@ -1,0 +1,77 @@
+import type {
+  handleListing,
+  newSuppression,
+  Suppression,
+  suppressionPath,
+  SuppressionSource,
+} from "../../schemas/email.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { listIds } from "../records.ts";
+import { keys, transact } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { addressDigest, sameAddress } from "./address.ts";
+
+/** Enhanced status codes (RFC 3463) after which an address gets no more mail: it doesn't exist, or takes none. */
+const hopeless = ["5.1.1", "5.1.10", "5.2.1"];
+
+/** True for a code that says that the address is at fault, and not the message, the sender or the moment. */
+export function isHardBounce(enhancedStatus: string | undefined): boolean {
+  return enhancedStatus !== undefined && hopeless.includes(enhancedStatus);
+}
+
+/** A suppression as it is stored; the address is folded, for all spellings are the same one. */
+export function suppressionOf(
+  address: string,
+  more: { source: SuppressionSource; reason?: string; messageId?: string; at: number },
+): Suppression {
+  const { source, reason = source, messageId = null, at } = more;
+  return { email: sameAddress(address), reason, source, messageId, createdAt: new Date(at).toISOString() };
+}
+
+/** Suppresses an address by the owner's wish; an earlier suppression stays as it is. */
+export async function addSuppression(
+  runtime: Runtime,
+  input: Infer<typeof newSuppression>,
+): Promise<{ suppression: Suppression }> {
+  const { handle, email, reason } = input;
+  const at = runtime.now();
+  const made = suppressionOf(email, { source: "OWNER", ...(reason ? { reason } : {}), at });
+  const digest = addressDigest(email);
+  const [, , stored] = await transact(runtime.redis, (transaction) => {
+    transaction.hsetnx(keys.suppressed(handle), digest, JSON.stringify(made));
+    transaction.zadd(keys.suppressions(handle), "NX", at, digest);
+    transaction.hget(keys.suppressed(handle), digest);
+  });
+  return { suppression: JSON.parse(stored as string) as Suppression };
+}
+
+/** The handle's suppressions, the newest first. */
+export async function listSuppressions(
+  { redis }: Runtime,
+  input: Infer<typeof handleListing>,
+): Promise<{ suppressions: Suppression[]; nextCursor: string | null }> {
+  const { ids, nextCursor } = await listIds(redis, keys.suppressions(input.handle), input);
+  const found = ids.length === 0 ? [] : await redis.hmget(keys.suppressed(input.handle), ...ids);
+  return { suppressions: found.flatMap((json) => (json ? [JSON.parse(json) as Suppression] : [])), nextCursor };
+}
+
+/** Lets an address have mail again; also where it was not suppressed. */
+export async function removeSuppression(
+  { redis }: Runtime,
+  { handle, email }: Infer<typeof suppressionPath>,
+): Promise<void> {
+  const digest = addressDigest(email);
+  await transact(redis, (transaction) => {
+    transaction.hdel(keys.suppressed(handle), digest);
+    transaction.zrem(keys.suppressions(handle), digest);
+  });
+}
+
+/** True where an address gets no mail of a handle. */
+export async function isSuppressed(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  address: string,
+): Promise<boolean> {
+  return (await redis.hexists(keys.suppressed(handle), addressDigest(address))) === 1;
+}

@@ -1,0 +1,268 @@
+import { convert } from "html-to-text";
+import { LRUCache } from "lru-cache";
+import type {
+  handleListing,
+  newTemplate,
+  Template,
+  TemplateContent,
+  templateChange,
+  templatePath,
+  templatePreview,
+  templateVersionPath,
+} from "../../schemas/email.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail, invalid } from "../errors.ts";
+import { type Beside, changeRecord, createRecord, listRecords, type Place, readRecord } from "../records.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { checkValues, hasValue, namesIn, parseHtml, parseKnown, parsePlain, type Pieces, render } from "./grammar.ts";
+
+type StoredTemplate = Omit<Template, "handle">;
+
+/** A version of a template, parsed: what a message is made from. */
+export interface ParsedTemplate {
+  subject: Pieces;
+  html: Pieces | null;
+  text: Pieces;
+  /** Names of all variables that it asks for. */
+  names: string[];
+}
+
+/** What a recipient reads. */
+export interface Rendered {
+  subject: string;
+  html: string | null;
+  text: string;
+}
+
+/** Makes a template; `template_invalid`, `email_template_already_exists`. */
+export async function createTemplate(
+  runtime: Runtime,
+  input: Infer<typeof newTemplate>,
+): Promise<{ template: Template }> {
+  const { handle, templateId, name } = input;
+  const content = contentOf(input, { subject: "", html: null, text: null });
+  const at = runtime.now();
+  const value = stamped({ templateId, name, ...content, activeVersion: 1, status: "ACTIVE" }, at);
+  if (!(await createRecord(runtime, placeOf(handle, templateId), { value, at, beside: beside(handle)(value) }))) {
+    throw new Fail("email_template_already_exists");
+  }
+  return { template: shown(handle, value) };
+}
+
+/**
+ * Changes what is sent of a template; other content is a new version, and the earlier ones stay readable. `email_template_not_found`,
+ * `template_invalid`, `version_conflict` when `activeVersion` is not the expected one.
+ */
+export async function changeTemplate(
+  runtime: Runtime,
+  input: Infer<typeof templateChange>,
+): Promise<{ template: Template }> {
+  const { handle, templateId, expectedVersion } = input;
+  const change = (current: StoredTemplate): StoredTemplate => {
+    mustBeVersion(current.activeVersion, expectedVersion);
+    const content = contentOf(input, current);
+    const activeVersion = sameContent(content, current) ? current.activeVersion : current.activeVersion + 1;
+    const { name = current.name, status = current.status } = input;
+    return {
+      ...stamped({ ...current, name, status, ...content, activeVersion }, runtime.now()),
+      createdAt: current.createdAt,
+    };
+  };
+  const changed = await changeRecord<StoredTemplate>(runtime, placeOf(handle, templateId), {
+    change,
+    beside: beside(handle),
+  });
+  if (changed === undefined) throw new Fail("email_template_not_found");
+  return { template: shown(handle, changed) };
+}
+
+/** One template in its active version. */
+export async function readTemplate(
+  { redis }: Pick<Runtime, "redis">,
+  input: Infer<typeof templatePath>,
+): Promise<{ template: Template }> {
+  const stored = await readRecord<StoredTemplate>(redis, keys.template(input.handle, input.templateId));
+  if (stored === undefined) throw new Fail("email_template_not_found");
+  return { template: shown(input.handle, stored) };
+}
+
+/** One template with the content of an earlier version. */
+export async function readTemplateVersion(
+  runtime: Runtime,
+  input: Infer<typeof templateVersionPath>,
+): Promise<{ template: Template }> {
+  const { template } = await readTemplate(runtime, input);
+  const version = Number(input.version);
+  const json = Number.isInteger(version)
+    ? await runtime.redis.get(keys.templateContent(input.handle, input.templateId, version))
+    : null;
+  if (json === null) throw new Fail("email_template_not_found");
+  return { template: { ...template, ...(JSON.parse(json) as TemplateContent), activeVersion: version } };
+}
+
+/** The handle's templates, the newest first. */
+export async function listTemplates(
+  { redis }: Runtime,
+  input: Infer<typeof handleListing>,
+): Promise<{ templates: Template[]; nextCursor: string | null }> {
+  const list = {
+    key: keys.templates(input.handle),
+    record: (templateId: string) => keys.template(input.handle, templateId),
+  };
+  const { records, nextCursor } = await listRecords<StoredTemplate>(redis, list, input);
+  return { templates: records.map((stored) => shown(input.handle, stored)), nextCursor };
+}
+
+/** The mail that a template makes of these variables; `template_variables_missing`. */
+export async function previewTemplate(runtime: Runtime, input: Infer<typeof templatePreview>): Promise<Rendered> {
+  const { template } = await readTemplate(runtime, input);
+  const parsed = parseTemplate(template);
+  mustHaveAll(parsed, input.variables);
+  return renderTemplate(parsed, input.variables);
+}
+
+/** Active versions of templates by their key and record version, which changes with each change. */
+const activeVersions = new LRUCache<string, number>({ max: 2000 });
+
+export type TemplateState = Pick<Template, "templateId" | "status" | "activeVersion">;
+
+/** What a send must know of a template; undefined where there is none. The content is read only when it has changed. */
+export async function templateState(
+  { redis }: Pick<Runtime, "redis">,
+  at: { handle: string; templateId: string },
+): Promise<TemplateState | undefined> {
+  const key = keys.template(at.handle, at.templateId);
+  const [record, status] = await redis.hmget(key, "version", "status");
+  if (!record) return undefined;
+  const activeVersion = activeVersions.get(`${key} ${record}`);
+  if (activeVersion !== undefined)
+    return { templateId: at.templateId, status: status as Template["status"], activeVersion };
+  const stored = await readRecord<StoredTemplate>(redis, key);
+  if (stored) activeVersions.set(`${key} ${stored.version}`, stored.activeVersion);
+  return stored;
+}
+
+const parsedVersions = new LRUCache<string, ParsedTemplate>({ max: 200 });
+
+/** A version of a template, parsed; versions never change, so each is read and parsed once a process. */
+export async function templateVersion(
+  { redis }: Pick<Runtime, "redis">,
+  at: { handle: string; templateId: string; version: number },
+): Promise<ParsedTemplate> {
+  const key = keys.templateContent(at.handle, at.templateId, at.version);
+  const known = parsedVersions.get(key);
+  if (known) return known;
+  const json = await redis.get(key);
+  if (json === null) throw new Fail("email_template_not_found");
+  const parsed = parseTemplate(JSON.parse(json) as TemplateContent);
+  parsedVersions.set(key, parsed);
+  return parsed;
+}
+
+/** Parses a content; `template_invalid` with the position of what is not allowed. */
+export function parseTemplate(content: TemplateContent): ParsedTemplate {
+  const subject = parsePlain("subject", content.subject);
+  const html = content.html === null ? null : parseHtml(content.html);
+  const text = content.text === null ? derivedText(content.html ?? "", html ?? []) : parsePlain("text", content.text);
+  return { subject, html, text, names: [...new Set([subject, html ?? [], text].flatMap(namesIn))] };
+}
+
+/** `template_variables_missing` naming every variable of the template that has no value. */
+export function mustHaveAll({ names }: ParsedTemplate, variables: Readonly<Record<string, string>>): void {
+  const missing = names.filter((name) => !hasValue(variables, name));
+  if (missing.length === 0) return;
+  throw new Fail("template_variables_missing", {
+    detail: `These variables have no value: ${missing.join(", ")}.`,
+    errors: missing.map((name) => ({ path: `/variables/${name}`, message: "is missing" })),
+  });
+}
+
+/** `invalid_request` for values that can't stand where the template asks for them. */
+export function mustFitAll({ subject, html, text }: ParsedTemplate, variables: Readonly<Record<string, string>>): void {
+  for (const pieces of [subject, html ?? [], text]) checkValues(pieces, variables);
+}
+
+/** Writes the values into a parsed content. */
+export function renderTemplate(
+  { subject, html, text }: ParsedTemplate,
+  variables: Readonly<Record<string, string>>,
+): Rendered {
+  return {
+    subject: render(subject, variables),
+    html: html === null ? null : render(html, variables),
+    text: render(text, variables),
+  };
+}
+
+/** The text of an HTML mail, for those who read it so. */
+export function textOf(html: string): string {
+  return convert(html, reading);
+}
+
+const reading = {
+  wordwrap: false as const,
+  selectors: [
+    { selector: "a", options: { hideLinkHrefIfSameAsText: true } },
+    { selector: "img", format: "skip" },
+    // Letters stay as they are: a heading may hold a placeholder.
+    ...["h1", "h2", "h3", "h4", "h5", "h6"].map((selector) => ({ selector, options: { uppercase: false } })),
+    { selector: "table", options: { uppercaseHeaderCells: false } },
+  ],
+};
+
+/** The text comes from the template and not from each mail: only what is a placeholder in the HTML is one in the text. */
+function derivedText(html: string, pieces: Pieces): Pieces {
+  return parseKnown(textOf(html), new Set(namesIn(pieces)));
+}
+
+function placeOf(handle: string, templateId: string): Place {
+  return {
+    tag: handle,
+    key: keys.template(handle, templateId),
+    list: keys.templates(handle),
+    member: templateId,
+    counter: keys.templatesVersion(handle),
+  };
+}
+
+function contentOf(
+  input: { [K in keyof TemplateContent]?: TemplateContent[K] | undefined },
+  current: TemplateContent,
+): TemplateContent {
+  const { subject = current.subject, html = current.html, text = current.text } = input;
+  const content = { subject, html: html || null, text: text || null };
+  if (content.html === null && content.text === null) throw invalid("/html", "or text is needed");
+  parseTemplate(content);
+  return content;
+}
+
+function sameContent(one: TemplateContent, other: TemplateContent): boolean {
+  return one.subject === other.subject && one.html === other.html && one.text === other.text;
+}
+
+/** The content of the active version has a key of its own, which stays when later versions come. */
+function beside(handle: string): (template: StoredTemplate) => Beside {
+  return ({ templateId, activeVersion, subject, html, text }) => ({
+    key: keys.templateContent(handle, templateId, activeVersion),
+    value: JSON.stringify({ subject, html, text }),
+  });
+}
+
+function mustBeVersion(current: number, expected: number | undefined): void {
+  if (expected === undefined || expected === current) return;
+  throw new Fail("version_conflict", {
+    detail: `The active version is ${current}.`,
+    more: { currentVersion: current },
+  });
+}
+
+function stamped(template: Omit<StoredTemplate, "createdAt" | "updatedAt">, at: number): StoredTemplate {
+  const instant = new Date(at).toISOString();
+  return { ...template, createdAt: instant, updatedAt: instant };
+}
+
+function shown(handle: string, stored: StoredTemplate): Template {
+  const { templateId, name, subject, html, text, activeVersion, status, createdAt, updatedAt } = stored;
+  return { templateId, handle, name, subject, html, text, activeVersion, status, createdAt, updatedAt };
+}

@@ -1,0 +1,21 @@
+import { createHash } from "node:crypto";
+
+/** A digest that is equal for bodies whose parsed JSON is equal, whatever the order of their keys (contract 1). */
+export function bodyDigest(body: unknown): string {
+  return createHash("sha256").update(canonical(body)).digest("base64url");
+}
+
+/** What stands for a client's key in the name of a Redis key. */
+export function keyDigest(key: string): string {
+  return createHash("sha256").update(key).digest("base64url").slice(0, 32);
+}
+
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `{${members
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`)
+    .join(",")}}`;
+}

@@ -1,0 +1,335 @@
+/** A piece of a document, the unit of retrieval: `text` is an exact piece of the content. */
+export interface Piece {
+  /** Headings above the text from the outermost, joined by ` › `; empty without any. */
+  heading: string;
+  text: string;
+}
+
+/** What is cut: the document's title (a heading that repeats it is left out), its content and media type. */
+export interface Chunkable {
+  title: string;
+  content: string;
+  contentType: "text/plain" | "text/markdown";
+}
+
+interface Range {
+  start: number;
+  end: number;
+}
+
+interface Block extends Range {
+  /** Number of the heading line above it. */
+  section: number;
+  heading: string;
+  /** `alone` makes a piece by itself, `whole` may share one but is not cut, `text` is cut between sentences. */
+  kind: "text" | "whole" | "alone";
+}
+
+/** Sizes are in words: those between spaces, and half a word for each letter of a script without spaces. */
+const PIECE_SIZE = 200;
+const USUAL_SIZE = 160;
+/** No text has longer words than this on average; what seems to is numbers, addresses or one endless word. */
+const LETTERS_A_WORD = 12;
+/** A paragraph up to this size is not looked into for sentences. */
+const SMALL_PARAGRAPH = 60;
+/** What has no sentence end for so long isn't prose; it is cut between words, or inside a word that has no end either. */
+const SENTENCE_SIZE = 400;
+const SENTENCE_LENGTH = 4000;
+const CUT_LENGTH = 1000;
+/** More pieces than this come from thousands of tiny sections; neighbours are then joined to at least `JOINED_LENGTH`. */
+const MAXIMUM_PIECES = 1000;
+const JOINED_LENGTH = 1000;
+const MAXIMUM_CARDS = 100;
+const CARD_LENGTH = 64_000;
+const HEADING_LENGTH = 200;
+
+const CARD = "productivity_lesson_card";
+const CARD_OBJECT = new RegExp(`"?${CARD}"?\\s*:\\s*\\{`, "g");
+const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)/;
+const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
+const UNDERLINE = /^ {0,3}(={3,}|-{3,})\s*$/;
+const ITEM = /^\s*(?:[-*+•|]|\d{1,9}[.)])(?:\s|$)/;
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/gu;
+/** Not `Intl.Segmenter`: it cuts after "Dr." and takes seconds, quadratically, for 200 KB. */
+const SENTENCE_END = /[.!?…।؟۔]["'”’»)\]]*\s+(?![\p{Ll}\s])|[。！？｡]["'”’」』）]*/gu;
+const ABBREVIATION =
+  /(?:^|[\s(“"'])(?:\p{L}|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|Art|Fig|vs|approx|ca|bzw|z\.\s?B|e\.g|i\.e|pp)\.\s+$/iu;
+
+/**
+ * Cuts a document into pieces of about 120 to 200 words: Markdown by its headings, plain text by its paragraphs, both
+ * between sentences only. Lesson cards stay whole, each a piece of its own. In order, without overlap; at most about a
+ * thousand pieces and time linear in the length, whatever the content is.
+ */
+export function chunk(document: Chunkable): Piece[] {
+  const { content } = document;
+  const pieces = sections(new Scanner(document).blocks()).flatMap((section) => pack(content, section));
+  return (pieces.length > MAXIMUM_PIECES ? join(pieces) : pieces)
+    .map(({ start, end, heading }) => ({ heading, text: content.slice(start, end).trim() }))
+    .filter((piece) => piece.text !== "");
+}
+
+/** Reads the lines of a document once and tells headings, paragraphs, list items, fenced blocks and cards apart. */
+class Scanner {
+  private readonly content: string;
+  private readonly markdown: boolean;
+  private readonly title: string;
+  private readonly cards: Range[];
+  private readonly found: Block[] = [];
+  private readonly path: { level: number; name: string; line: Range; used: boolean }[] = [];
+  private paragraph: Range | undefined;
+  private alone = 0;
+  private section = 0;
+
+  constructor({ title, content, contentType }: Chunkable) {
+    this.content = content;
+    this.markdown = contentType === "text/markdown";
+    this.title = plain(title).toLowerCase();
+    this.cards = cardObjects(content);
+  }
+
+  blocks(): Block[] {
+    for (let at = 0; at < this.content.length; ) at = this.readLine(at);
+    this.endParagraph();
+    this.leave(0);
+    return this.found;
+  }
+
+  /** Reads what starts at `start` and returns where the next thing starts. */
+  private readLine(start: number): number {
+    const end = lineEnd(this.content, start);
+    const line = this.content.slice(start, end);
+    const fence = FENCE.exec(line);
+    if (fence) return this.readFence({ start, end }, fence);
+    while (this.cards[0] && this.cards[0].start < start) this.cards.shift();
+    if (this.cards[0] && this.cards[0].start < end) return this.readCard(start, this.cards[0]);
+    if (line.trim() === "") this.endParagraph();
+    else if (!this.markdown || !this.readHeading({ start, end }, line)) this.addLine({ start, end }, ITEM.test(line));
+    return end;
+  }
+
+  private readFence(open: Range, [, marks = "", language]: RegExpExecArray): number {
+    let end = open.end;
+    let closed = false;
+    while (!closed && end < this.content.length) {
+      const next = lineEnd(this.content, end);
+      closed = isFenceEnd(this.content.slice(end, next), marks);
+      end = next;
+    }
+    const names = language === CARD || this.content.slice(open.start, end).includes(`"${CARD}"`);
+    this.endParagraph();
+    this.add({ start: open.start, end }, names && closed && end - open.start <= CARD_LENGTH ? "alone" : "whole");
+    return end;
+  }
+
+  private readCard(start: number, card: Range): number {
+    if (card.start > start) this.addLine({ start, end: card.start }, false);
+    this.endParagraph();
+    this.add(card, "alone");
+    return card.end;
+  }
+
+  private readHeading(range: Range, line: string): boolean {
+    const hashes = HEADING.exec(line);
+    if (hashes) this.enter(hashes[1]!.length, plain(line.slice(hashes[0].length)), afterMarks(range, hashes[0]));
+    else if (this.paragraph && UNDERLINE.test(line) && this.isOneLine(this.paragraph)) {
+      const title = this.paragraph;
+      this.paragraph = undefined;
+      this.enter(line.includes("=") ? 1 : 2, plain(this.content.slice(title.start, title.end)), title);
+    } else return false;
+    return true;
+  }
+
+  private isOneLine(paragraph: Range): boolean {
+    return !this.content.slice(paragraph.start, paragraph.end).trim().includes("\n");
+  }
+
+  private enter(level: number, name: string, line: Range): void {
+    this.endParagraph();
+    this.leave(level);
+    this.section++;
+    for (const above of this.path) above.used = true;
+    this.path.push({ level, name, line, used: name === "" });
+  }
+
+  /** Leaves the sections from `level` inwards. A heading with nothing below it is itself the text of its section. */
+  private leave(level: number): void {
+    while ((this.path.at(-1)?.level ?? -1) >= level) {
+      const { used, line } = this.path.at(-1)!;
+      if (!used) this.add(line, "text");
+      this.path.pop();
+    }
+  }
+
+  private addLine(line: Range, begins: boolean): void {
+    if (begins) this.endParagraph();
+    this.paragraph = { start: this.paragraph?.start ?? line.start, end: line.end };
+  }
+
+  private endParagraph(): void {
+    const paragraph = this.paragraph;
+    this.paragraph = undefined;
+    if (paragraph) this.add(paragraph, "text");
+  }
+
+  private add({ start, end }: Range, kind: Block["kind"]): void {
+    for (const above of this.path) above.used = true;
+    const names = this.path.map(({ name }) => name).filter((name) => name !== "" && name.toLowerCase() !== this.title);
+    if (kind === "alone") this.alone++;
+    const place = { start, end, section: this.section, heading: names.join(" › ") };
+    this.found.push({ ...place, kind: this.alone > MAXIMUM_CARDS ? "text" : kind });
+  }
+}
+
+function plain(heading: string): string {
+  return heading
+    .slice(0, HEADING_LENGTH)
+    .trim()
+    .replace(/(?:^|[ \t])#+$/, "")
+    .replace(/[*_`]/g, "")
+    .trim();
+}
+
+function afterMarks({ start, end }: Range, marks: string): Range {
+  return { start: start + marks.length, end };
+}
+
+function lineEnd(content: string, start: number): number {
+  const end = content.indexOf("\n", start);
+  return end < 0 ? content.length : end + 1;
+}
+
+function isFenceEnd(line: string, marks: string): boolean {
+  const trimmed = line.trim();
+  return trimmed.startsWith(marks) && trimmed === trimmed[0]!.repeat(trimmed.length);
+}
+
+/** Cards that are not fenced: the key followed by an object, or an object that starts with the key. */
+function cardObjects(content: string): Range[] {
+  const found: Range[] = [];
+  let tried = 0;
+  for (const match of content.matchAll(CARD_OBJECT)) {
+    if (++tried > MAXIMUM_CARDS) break;
+    const before = content.slice(Math.max(0, match.index - 100), match.index).trimEnd();
+    const enclosed = match[0].startsWith('"') && before.endsWith("{");
+    const start = enclosed ? content.lastIndexOf("{", match.index) : match.index;
+    const end = objectEnd(content, enclosed ? start : match.index + match[0].length - 1);
+    if (end > 0 && start >= (found.at(-1)?.end ?? 0)) found.push({ start, end });
+  }
+  return found;
+}
+
+/** Where the JSON object that opens at `open` ends; 0 when it doesn't. */
+function objectEnd(content: string, open: number): number {
+  const limit = Math.min(content.length, open + CARD_LENGTH);
+  let depth = 0;
+  let quoted = false;
+  for (let at = open; at < limit; at++) {
+    const letter = content[at];
+    if (quoted && letter === "\\") at++;
+    else if (letter === '"') quoted = !quoted;
+    else if (!quoted && letter === "{") depth++;
+    else if (!quoted && letter === "}" && --depth === 0) return at + 1;
+  }
+  return 0;
+}
+
+function sections(blocks: Block[]): Block[][] {
+  const found: Block[][] = [];
+  for (const block of blocks) {
+    const last = found.at(-1)?.[0];
+    const same = last && last.section === block.section && last.kind !== "alone" && block.kind !== "alone";
+    if (same) found.at(-1)!.push(block);
+    else found.push([block]);
+  }
+  return found;
+}
+
+/** Joins the units of one section into pieces of much the same size. */
+function pack(content: string, section: Block[]): Block[] {
+  const units = section
+    .flatMap((block) => cutBlock(content, block))
+    .map((unit) => ({ ...unit, size: size(content, unit) }));
+  let left = units.reduce((sum, unit) => sum + unit.size, 0);
+  let room = 0;
+  let most = 0;
+  const pieces: Block[] = [];
+  for (const unit of units) {
+    if (pieces.length === 0 || room < unit.size / 2 || most < unit.size) {
+      pieces.push({ ...section[0]!, start: unit.start });
+      room = left <= PIECE_SIZE ? left : left / Math.ceil(left / USUAL_SIZE);
+      most = PIECE_SIZE;
+    }
+    pieces.at(-1)!.end = unit.end;
+    room -= unit.size;
+    most -= unit.size;
+    left -= unit.size;
+  }
+  return pieces;
+}
+
+function cutBlock(content: string, block: Block): Range[] {
+  if (block.kind === "alone") return [block];
+  const whole = size(content, block);
+  if (whole <= (block.kind === "whole" ? PIECE_SIZE : SMALL_PARAGRAPH) && fits(block)) return [block];
+  const text = content.slice(block.start, block.end);
+  const ranges = block.kind === "whole" ? lines(text) : sentenceRanges(text);
+  return ranges
+    .map(({ start, end }) => ({ start: block.start + start, end: block.start + end }))
+    .flatMap((range) => (fits(range) && size(content, range) <= SENTENCE_SIZE ? [range] : cutAnywhere(content, range)));
+}
+
+function fits(range: Range): boolean {
+  return range.end - range.start <= SENTENCE_LENGTH;
+}
+
+function lines(text: string): Range[] {
+  const found: Range[] = [];
+  for (let start = 0; start < text.length; start = found.at(-1)!.end) found.push({ start, end: lineEnd(text, start) });
+  return found;
+}
+
+function sentenceRanges(text: string): Range[] {
+  const found: Range[] = [];
+  let start = 0;
+  for (const { index, 0: marks } of text.matchAll(SENTENCE_END)) {
+    const end = index + marks.length;
+    if (ABBREVIATION.test(text.slice(Math.max(start, index - 12), end))) continue;
+    found.push({ start, end });
+    start = end;
+  }
+  return start < text.length ? [...found, { start, end: text.length }] : found;
+}
+
+function cutAnywhere(content: string, { start, end }: Range): Range[] {
+  const found: Range[] = [];
+  for (let from = start; from < end; from = found.at(-1)!.end) {
+    found.push({ start: from, end: from + CUT_LENGTH >= end ? end : cutPoint(content, from) });
+  }
+  return found;
+}
+
+/** After the last space within reach, else between two code points. */
+function cutPoint(content: string, from: number): number {
+  const space = content.slice(from, from + CUT_LENGTH).search(/\s\S*$/);
+  if (space > 0) return from + space + 1;
+  const splitsPair = /[\ud800-\udbff]/.test(content[from + CUT_LENGTH - 1]!);
+  return from + CUT_LENGTH - (splitsPair ? 1 : 0);
+}
+
+function size(content: string, { start, end }: Range): number {
+  const text = content.slice(start, end);
+  const words = (text.match(/\S+/g)?.length ?? 0) + (text.match(UNSPACED)?.length ?? 0) / 2;
+  return Math.max(words, text.length / LETTERS_A_WORD);
+}
+
+function join(pieces: Block[]): Block[] {
+  const joined: Block[] = [];
+  for (const piece of pieces) {
+    const last = joined.at(-1);
+    const full = !last || last.kind === "alone" || piece.kind === "alone" || last.end - last.start >= JOINED_LENGTH;
+    if (full) joined.push({ ...piece });
+    else last.end = piece.end;
+  }
+  return joined;
+}

@@ -1,0 +1,233 @@
+import { Buffer } from "node:buffer";
+import type { Redis } from "ioredis";
+import {
+  type Document,
+  type documentChange,
+  type documentListing,
+  type documentPath,
+  largestDocument,
+  type newDocument,
+} from "../../schemas/knowledge.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail, invalid } from "../errors.ts";
+import { type Job, job } from "../queues.ts";
+import { listIds } from "../records.ts";
+import { keys, pipelined, script, transact } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { chunk, type Piece } from "./chunking.ts";
+import { encodeVector, type StoredDocument, tagSeparator } from "./stored.ts";
+import { passageTerms } from "./words.ts";
+
+/** Characters of a piece that are embedded: a lesson card stays whole and may be longer than a model reads. */
+const longestEmbedded = 6000;
+
+/** Accepts a document: findable by words when this returns; the job adds vectors. */
+export async function createDocument(
+  runtime: Runtime,
+  input: Infer<typeof newDocument>,
+): Promise<{ document: Document }> {
+  const { handle, ...fields } = input;
+  const at = new Date(runtime.now()).toISOString();
+  const stored = {
+    ...(fields as Partial<StoredDocument>),
+    documentId: runtime.id("doc_"),
+    revision: runtime.id(""),
+    createdAt: at,
+    updatedAt: at,
+  } as StoredDocument;
+  return accept(runtime, handle, stored);
+}
+
+/** Changes what is sent of a document and indexes it anew; `document_not_found`. */
+export async function changeDocument(
+  runtime: Runtime,
+  input: Infer<typeof documentChange>,
+): Promise<{ document: Document }> {
+  const { handle, documentId, ...changes } = input;
+  const current = await find(runtime, handle, documentId);
+  const updatedAt = new Date(runtime.now()).toISOString();
+  return accept(runtime, handle, {
+    ...current,
+    ...(changes as Partial<StoredDocument>),
+    documentId,
+    revision: runtime.id(""),
+    updatedAt,
+  });
+}
+
+/** One document with its content. */
+export async function readDocument(
+  runtime: Runtime,
+  input: Infer<typeof documentPath>,
+): Promise<{ document: Document & { content: string } }> {
+  const stored = await find(runtime, input.handle, input.documentId);
+  const [state] = await states(runtime.redis, input.handle, [input.documentId]);
+  return { document: { ...shown(stored, state), content: stored.content } };
+}
+
+/** The handle's documents, the newest first, without content. */
+export async function listDocuments(
+  runtime: Runtime,
+  input: Infer<typeof documentListing>,
+): Promise<{ documents: Document[]; nextCursor: string | null }> {
+  const { redis } = runtime;
+  const { ids, nextCursor } = await listIds(redis, keys.documents(input.handle), input);
+  const [stored, found] = await Promise.all([
+    Promise.all(ids.map((id) => fetch(runtime, input.handle, id))),
+    states(redis, input.handle, ids),
+  ]);
+  return { documents: stored.flatMap((one, at) => (one ? [shown(one, found[at])] : [])), nextCursor };
+}
+
+/** Removes a document and everything that was made of it; `document_not_found`. */
+export async function deleteDocument({ redis }: Runtime, input: Infer<typeof documentPath>): Promise<void> {
+  if (!(await drop(redis, input.handle, input.documentId))) throw new Fail("document_not_found");
+}
+
+/**
+ * Makes a document's chunks anew, with vectors where an embedding model is configured. Also heals what a crash left between the
+ * document and its chunks. On the last failed attempt the document is FAILED, and stays findable by words.
+ */
+export async function indexDocument(
+  runtime: Runtime,
+  { handle, documentId }: { handle: string; documentId: string },
+  attempt: { last: boolean; signal: AbortSignal },
+): Promise<void> {
+  const stored = await fetch(runtime, handle, documentId);
+  if (stored === undefined) return void (await drop(runtime.redis, handle, documentId));
+  const pieces = piecesOf(stored);
+  try {
+    const texts = pieces.map(({ heading, text }) =>
+      [stored.title, heading, text.slice(0, longestEmbedded)].filter(Boolean).join("\n"),
+    );
+    const vectors = (await runtime.model.embedder?.embed(texts, "document", attempt.signal)) ?? [];
+    await writeChunks(runtime, handle, stored, { status: "READY", vectors, jobs: [] });
+  } catch (error) {
+    if (attempt.last) await writeChunks(runtime, handle, stored, { status: "FAILED", vectors: [], jobs: [] });
+    throw error;
+  }
+}
+
+/**
+ * redis-om's `save` replaces a whole hash and takes part in no transaction, so the job that heals is in the outbox before it,
+ * and the chunks with the same job come after it.
+ */
+async function accept(runtime: Runtime, handle: string, stored: StoredDocument): Promise<{ document: Document }> {
+  if (Buffer.byteLength(stored.content) > largestDocument)
+    throw invalid("/content", `is longer than ${largestDocument} bytes`);
+  const { redis, queues } = runtime;
+  const { documentId, revision } = stored;
+  const indexing = job("knowledge.index", `knowledge.index-${documentId}-${revision}`, { handle, documentId });
+  await queues.mark(handle);
+  await transact(redis, (transaction) => {
+    transaction.zadd(keys.documents(handle), "NX", Date.parse(stored.createdAt), documentId);
+    transaction.hset(keys.outbox(handle), indexing.id, JSON.stringify(indexing));
+  });
+  await (await runtime.documents()).save(entityId(handle, documentId), stored);
+  const chunkCount = await writeChunks(runtime, handle, stored, { status: "INDEXING", vectors: [], jobs: [indexing] });
+  return { document: shown(stored, { status: "INDEXING", chunkCount }) };
+}
+
+async function writeChunks(
+  { redis, queues, model }: Runtime,
+  handle: string,
+  stored: StoredDocument,
+  made: { status: Document["status"]; vectors: Float32Array[]; jobs: Job[] },
+): Promise<number> {
+  const pieces = piecesOf(stored);
+  const { documentId, revision } = stored;
+  const fields = pieces.flatMap((piece, part) =>
+    fieldsOf(stored, piece, { handle, model, vector: made.vectors[part] }),
+  );
+  const chunkKeys = pieces.map((_, part) => keys.chunk(handle, documentId, part));
+  await queues.step(handle, made.jobs, (outboxKey, encoded) =>
+    script(
+      redis,
+      "writeChunks",
+      [documentKey(handle, documentId), keys.knowledge(handle), outboxKey, ...chunkKeys],
+      [revision, documentId, keys.chunk(handle, documentId, 0).slice(0, -1), made.status, encoded, ...fields],
+    ),
+  );
+  return pieces.length;
+}
+
+/** A chunk's fields in the order of the script; `terms` are the words as the service itself reads them. */
+function fieldsOf(
+  stored: StoredDocument,
+  { heading, text }: Piece,
+  made: { handle: string; model: Runtime["model"]; vector: Float32Array | undefined },
+): (string | number | Buffer)[] {
+  const { documentId, title, topic, source } = stored;
+  const tags = stored.containerTags.join(tagSeparator);
+  const { vector } = made;
+  const measured = vector ? [encodeVector(vector), made.model.embedder?.id ?? "", vector.length] : ["", "", ""];
+  return [
+    made.handle,
+    documentId,
+    title,
+    topic,
+    source,
+    heading,
+    text,
+    tags,
+    ...measured,
+    passageTerms({ title, heading, text }).join(" "),
+  ];
+}
+
+function piecesOf(stored: StoredDocument): ReturnType<typeof chunk> {
+  return chunk({ title: stored.title, content: stored.content, contentType: stored.contentType as "text/plain" });
+}
+
+async function drop(redis: Redis, handle: string, documentId: string): Promise<boolean> {
+  const prefix = keys.chunk(handle, documentId, 0).slice(0, -1);
+  const places = [documentKey(handle, documentId), keys.knowledge(handle), keys.documents(handle)];
+  return (await script<number>(redis, "dropChunks", places, [documentId, prefix])) === 1;
+}
+
+async function find(runtime: Runtime, handle: string, documentId: string): Promise<StoredDocument> {
+  const stored = await fetch(runtime, handle, documentId);
+  if (stored === undefined) throw new Fail("document_not_found");
+  return stored;
+}
+
+async function fetch(runtime: Runtime, handle: string, documentId: string): Promise<StoredDocument | undefined> {
+  return (await runtime.documents()).fetch(entityId(handle, documentId));
+}
+
+interface State {
+  status: Document["status"];
+  chunkCount: number;
+}
+
+async function states(redis: Redis, handle: string, ids: string[]): Promise<State[]> {
+  if (ids.length === 0) return [];
+  const rows = await pipelined(redis, (pipeline) => {
+    for (const id of ids) pipeline.hmget(keys.knowledge(handle), `s:${id}`, `d:${id}`);
+  });
+  return (rows as [string | null, string | null][]).map(([status, mark]) => ({
+    status: (status ?? "INDEXING") as Document["status"],
+    chunkCount: Number(mark?.split(":")[1] ?? 0),
+  }));
+}
+
+function shown(stored: StoredDocument, state: State | undefined): Document {
+  const { documentId, title, topic, source, contentType, containerTags, createdAt, updatedAt } = stored;
+  const { status, chunkCount } = state ?? { status: "INDEXING" as const, chunkCount: 0 };
+  return {
+    documentId,
+    title,
+    topic,
+    source,
+    contentType: contentType as Document["contentType"],
+    containerTags,
+    status,
+    chunkCount,
+    createdAt,
+    updatedAt,
+  };
+}
+
+const entityId = (handle: string, documentId: string): string => `{${handle}}:${documentId}`;
+const documentKey = (handle: string, documentId: string): string =>
+  `${keys.documentPrefix}:${entityId(handle, documentId)}`;

@@ -1,0 +1,196 @@
+import { damping, rarity } from "./bm25.ts";
+import { expand, feedbackDocuments, originalWeight } from "./feedback.ts";
+import { keepBest, type SlotScore } from "./ranking.ts";
+
+/** Words of more than a quarter of the documents say little about five of them, and are the slowest to score. */
+const FEEDBACK_SHARE = 0.25;
+const FEEDBACK_FREQUENCY = 10;
+/** A long question is cut here, so that no input makes a slow query. */
+const QUERY_TERMS = 64;
+
+/** A posting is one number: the slot above, the term's frequency in the lowest eight bits. */
+const FREQUENCY_BITS = 8;
+const HIGHEST_FREQUENCY = 255;
+/** Slots fit above the frequency. */
+const MAXIMUM_SLOTS = 2 ** (32 - FREQUENCY_BITS);
+/** What a term costs beside its postings, in bytes: the string, its place in the dictionary, the array's head. */
+const TERM_BYTES = 220;
+const SEQUENCE_BYTES = 120;
+
+/**
+ * Ranks documents by BM25 with feedback expansion. Documents are lists of terms under small whole numbers (slots) that the
+ * caller chooses and may use again after a removal. Nothing in it waits; all of it is typed arrays.
+ */
+export class LexicalIndex {
+  private readonly ids = new Map<string, number>();
+  private readonly names: string[] = [];
+  private readonly postings: Uint32Array[] = [];
+  private readonly frequencies: number[] = [];
+  private readonly freeIds: number[] = [];
+  private readonly sequences: (Uint32Array | undefined)[] = [];
+  private norms = new Float32Array(0);
+  private scores = new Float32Array(0);
+  private normsKnown = false;
+  private documents = 0;
+  private totalLength = 0;
+  private held = 0;
+
+  /** About how much memory it takes. */
+  get bytes(): number {
+    return this.held + this.scores.byteLength + this.norms.byteLength;
+  }
+
+  add(slot: number, documentTerms: readonly string[]): void {
+    if (this.sequences[slot]) this.remove(slot);
+    if (slot >= MAXIMUM_SLOTS) throw new RangeError(`No more than ${MAXIMUM_SLOTS} slots`);
+    const sequence = Uint32Array.from(documentTerms, (term) => this.idOf(term));
+    for (const [id, count] of tally(sequence)) this.addPosting(id, slot, count);
+    this.sequences[slot] = sequence;
+    this.count(sequence, 1);
+  }
+
+  remove(slot: number): void {
+    const sequence = this.sequences[slot];
+    if (!sequence) return;
+    for (const id of new Set(sequence)) this.removePosting(id, slot);
+    this.sequences[slot] = undefined;
+    this.count(sequence, -1);
+  }
+
+  /**
+   * The best documents for a list of terms, best first. Only slots whose byte in `allowed` is 1 are found or give feedback;
+   * without it, all.
+   */
+  search(queryTerms: readonly string[], limit: number, allowed?: Uint8Array): SlotScore[] {
+    const query = this.weigh(queryTerms);
+    if (query.size === 0 || limit < 1) return [];
+    this.prepare();
+    for (const [id, weight] of query) this.score(id, weight * originalWeight);
+    const feedback = this.feedback(this.best(feedbackDocuments, allowed));
+    for (const [id, weight] of feedback) this.score(id, weight * (1 - originalWeight));
+    return this.best(limit, allowed);
+  }
+
+  private idOf(term: string): number {
+    const known = this.ids.get(term);
+    if (known !== undefined) return known;
+    const id = this.freeIds.pop() ?? this.names.length;
+    this.ids.set(term, id);
+    this.names[id] = term;
+    this.postings[id] = new Uint32Array(1);
+    this.frequencies[id] = 0;
+    this.held += TERM_BYTES + term.length + 4;
+    return id;
+  }
+
+  private addPosting(id: number, slot: number, count: number): void {
+    const frequency = this.frequencies[id]!;
+    if (frequency === this.postings[id]!.length) this.resize(id, Math.ceil(frequency * 1.5) + 1);
+    this.postings[id]![frequency] = slot * 2 ** FREQUENCY_BITS + Math.min(count, HIGHEST_FREQUENCY);
+    this.frequencies[id] = frequency + 1;
+  }
+
+  /** The order of postings means nothing, so the last one takes the free place. */
+  private removePosting(id: number, slot: number): void {
+    const postings = this.postings[id]!;
+    const last = --this.frequencies[id]!;
+    for (let at = 0; at <= last; at++) {
+      if (postings[at]! >>> FREQUENCY_BITS !== slot) continue;
+      postings[at] = postings[last]!;
+      break;
+    }
+    if (last === 0) this.forget(id);
+    else if (last < postings.length / 4) this.resize(id, last * 2);
+  }
+
+  private forget(id: number): void {
+    const name = this.names[id]!;
+    this.ids.delete(name);
+    this.freeIds.push(id);
+    this.held -= TERM_BYTES + name.length + this.postings[id]!.byteLength;
+    this.names[id] = "";
+    this.postings[id] = new Uint32Array(0);
+  }
+
+  private resize(id: number, length: number): void {
+    const old = this.postings[id]!;
+    const resized = new Uint32Array(length);
+    resized.set(old.subarray(0, Math.min(length, this.frequencies[id]!)));
+    this.postings[id] = resized;
+    this.held += resized.byteLength - old.byteLength;
+  }
+
+  private count(sequence: Uint32Array, sign: 1 | -1): void {
+    this.documents += sign;
+    this.totalLength += sign * sequence.length;
+    this.held += sign * (sequence.byteLength + SEQUENCE_BYTES);
+    this.normsKnown = false;
+  }
+
+  /** Known terms of a query, weighted so that all weights sum to 1. */
+  private weigh(queryTerms: readonly string[]): Map<number, number> {
+    const known = queryTerms.slice(0, QUERY_TERMS).flatMap((term) => this.ids.get(term) ?? []);
+    const weights = new Map<number, number>();
+    for (const id of known) weights.set(id, (weights.get(id) ?? 0) + 1 / known.length);
+    return weights;
+  }
+
+  private prepare(): void {
+    if (!this.normsKnown) this.makeNorms();
+    this.scores.fill(0);
+  }
+
+  private makeNorms(): void {
+    const slots = this.sequences.length;
+    if (this.norms.length < slots) {
+      this.norms = new Float32Array(Math.ceil(slots * 1.25));
+      this.scores = new Float32Array(this.norms.length);
+    }
+    const average = Math.max(1, this.totalLength / Math.max(1, this.documents));
+    for (let slot = 0; slot < slots; slot++) {
+      this.norms[slot] = damping(this.sequences[slot]?.length ?? 0, average);
+    }
+    this.normsKnown = true;
+  }
+
+  private score(id: number, weight: number): void {
+    const { norms, scores } = this;
+    const postings = this.postings[id]!;
+    const documents = this.frequencies[id]!;
+    const factor = weight * rarity(this.documents, documents);
+    for (let at = 0; at < documents; at++) {
+      const posting = postings[at]!;
+      const slot = posting >>> FREQUENCY_BITS;
+      const frequency = posting & HIGHEST_FREQUENCY;
+      scores[slot]! += (factor * frequency) / (frequency + norms[slot]!);
+    }
+  }
+
+  /** The highest scores in order; of equal ones the lower slot. */
+  private best(limit: number, allowed: Uint8Array | undefined): SlotScore[] {
+    const { scores } = this;
+    const found: SlotScore[] = [];
+    let lowest = 0;
+    const slots = this.sequences.length;
+    for (let slot = 0; slot < slots; slot++) {
+      const score = scores[slot]!;
+      if (score <= lowest || (allowed && allowed[slot] !== 1)) continue;
+      lowest = keepBest(found, { slot, score }, { limit, floor: 0 });
+    }
+    return found;
+  }
+
+  private feedback(best: SlotScore[]): [id: number, weight: number][] {
+    const frequent = Math.max(FEEDBACK_FREQUENCY, this.documents * FEEDBACK_SHARE);
+    return expand(
+      best.map(({ slot, score }) => ({ score, terms: this.sequences[slot]! })),
+      { keep: (id) => this.frequencies[id]! <= frequent, name: (id) => this.names[id]! },
+    );
+  }
+}
+
+function tally(sequence: Uint32Array): Map<number, number> {
+  const counts = new Map<number, number>();
+  for (const id of sequence) counts.set(id, (counts.get(id) ?? 0) + 1);
+  return counts;
+}

@@ -1,0 +1,47 @@
+import type { knowledgeQuery, QueryAnswer } from "../../schemas/knowledge.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { snippetOf } from "../assistant/grounding.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Passage, SearchResult } from "./search.ts";
+
+/** Most results of one query (contract 4). */
+const mostResults = 50;
+/** Ms that the embedding of a question may take before words alone answer. */
+const embedsWithin = 3000;
+
+/** The best documents for a query, each with its best passage; a failing embedder degrades to words. */
+export async function queryKnowledge(runtime: Runtime, input: Infer<typeof knowledgeQuery>): Promise<QueryAnswer> {
+  const limit = Math.min(input.limit, mostResults);
+  const found = await searchKnowledge(runtime, {
+    handle: input.handle,
+    text: input.query,
+    tags: input.containerTags,
+    limit: limit * 3,
+  });
+  const best = new Map<string, { passage: Passage; score: number }>();
+  for (const hit of found.hits) if (!best.has(hit.passage.documentId)) best.set(hit.passage.documentId, hit);
+  const results = [...best.values()].slice(0, limit).map(({ passage, score }) => ({
+    documentId: passage.documentId,
+    title: passage.title,
+    topic: passage.topic,
+    source: passage.source,
+    snippet: snippetOf(passage.text, input.query),
+    score,
+    containerTags: passage.tags,
+  }));
+  return { results, retrievalMode: found.mode, degraded: found.degraded };
+}
+
+/** Passages for a text, by words and by vectors where an embedding model is configured. */
+export async function searchKnowledge(
+  { index, model }: Pick<Runtime, "index" | "model">,
+  asked: { handle: string; text: string; tags: string[]; limit: number },
+): Promise<SearchResult> {
+  if (model.embedder === undefined) return index.search(asked);
+  const embedded = await model.embedder
+    .embed([asked.text], "query", AbortSignal.timeout(embedsWithin))
+    .catch(() => undefined);
+  const vector = embedded?.[0];
+  const found = await index.search({ ...asked, ...(vector ? { vector, model: model.embedder.id } : {}) });
+  return vector ? found : { ...found, degraded: true };
+}

@@ -1,0 +1,66 @@
+/** One row of `FT.SEARCH`: the key, its score where WITHSCORES asked for it, and the fields of RETURN. */
+export interface FoundRow {
+  key: string;
+  score: number;
+  fields: Map<string, string>;
+}
+
+/** An answer of `FT.SEARCH`. */
+export interface FoundRows {
+  /** How many match, also beyond the rows. */
+  total: number;
+  rows: FoundRow[];
+  /** True when the server says that it stopped early; RESP2 can't say so. */
+  partial: boolean;
+}
+
+type Reply = unknown[];
+
+/**
+ * Reads an answer of `FT.SEARCH` in the form of RESP2 (`[total, key, score?, fields?, …]`) or of RESP3 as ioredis flattens it
+ * (`["results", [["id", key, …], …], "total_results", total, "warning", [], …]`).
+ */
+export function readRows(reply: unknown, asked: { scores: boolean; fields: boolean }): FoundRows {
+  if (!Array.isArray(reply)) throw new TypeError("FT.SEARCH did not answer with a list");
+  return typeof reply[0] === "number" ? readClassic(reply, asked) : readNamed(reply);
+}
+
+/** A value of `FT.INFO`, the same in both protocols; undefined where the server doesn't say. */
+export function readInfo(reply: unknown, name: string): string | undefined {
+  const value = pairs(reply as Reply).get(name);
+  return value === undefined ? undefined : String(value);
+}
+
+function readClassic([total, ...rest]: Reply, { scores, fields }: { scores: boolean; fields: boolean }): FoundRows {
+  const width = 1 + (scores ? 1 : 0) + (fields ? 1 : 0);
+  const rows: FoundRow[] = [];
+  for (let at = 0; at + width <= rest.length; at += width) {
+    const score = scores ? Number(rest[at + 1]) : 0;
+    rows.push({ key: String(rest[at]), score, fields: strings(fields ? rest[at + width - 1] : []) });
+  }
+  return { total: Number(total), rows, partial: false };
+}
+
+function readNamed(reply: Reply): FoundRows {
+  const answer = pairs(reply);
+  const rows = (answer.get("results") as Reply[]).map((result) => {
+    const row = pairs(result);
+    return {
+      key: String(row.get("id")),
+      score: Number(row.get("score") ?? 0),
+      fields: strings(row.get("extra_attributes")),
+    };
+  });
+  const warnings = answer.get("warning") as Reply | undefined;
+  return { total: Number(answer.get("total_results")), rows, partial: (warnings?.length ?? 0) > 0 };
+}
+
+function strings(list: unknown): Map<string, string> {
+  return new Map(Array.from(pairs((list ?? []) as Reply), ([name, value]) => [name, String(value)]));
+}
+
+function pairs(list: Reply): Map<string, unknown> {
+  const found = new Map<string, unknown>();
+  for (let at = 0; at + 1 < list.length; at += 2) found.set(String(list[at]), list[at + 1]);
+  return found;
+}

@@ -1,0 +1,188 @@
+import { Buffer } from "node:buffer";
+import { keepBest, type SlotScore } from "./ranking.ts";
+
+/** A vector of another length than the index holds: it was made by another model. */
+export class DimensionMismatch extends Error {
+  override readonly name = "DimensionMismatch";
+
+  constructor(expected: number, given: number) {
+    super(`A vector has ${given} dimensions where ${expected} are kept`);
+  }
+}
+
+/** Memory with rows of 32-bit floats in it, and what computes dot products there. All places are byte offsets. */
+export interface DotMemory {
+  buffer: ArrayBuffer;
+  /** Writes the products of the query with `count` rows of `width` bytes each to `scores`. */
+  dots(query: number, rows: number, count: number, width: number, scores: number): void;
+}
+
+/** Bytes of the program in cosine.wat, 337 of them. */
+const PROGRAM =
+  "AGFzbQEAAAABCQFgBX9/f39/AAIIAQFtAW0CAAEDAgEABwgBBGRvdHMAAAqjAgGgAgIDfwR7IAQgAkECdGohBSAAIANqIQcCQANAIAQgBU8NASAA" +
+  "IQb9DAAAAAAAAAAAAAAAAAAAAAAhCP0MAAAAAAAAAAAAAAAAAAAAACEJ/QwAAAAAAAAAAAAAAAAAAAAAIQr9DAAAAAAAAAAAAAAAAAAAAAAhCwNA" +
+  "IAggBv0ABAAgAf0ABAD95gH95AEhCCAJIAb9AAQQIAH9AAQQ/eYB/eQBIQkgCiAG/QAEICAB/QAEIP3mAf3kASEKIAsgBv0ABDAgAf0ABDD95gH9" +
+  "5AEhCyABQcAAaiEBIAZBwABqIgYgB0kNAAsgCCAJ/eQBIAogC/3kAf3kASEIIAQgCP0fACAI/R8BkiAI/R8CIAj9HwOSkjgCACAEQQRqIQQMAAsL" +
+  "Cw==";
+const PAGE = 65_536;
+const FLOAT = 4;
+/** Floats that one step of the program takes: four registers of four. */
+const STEP = 16;
+const FEWEST_ROWS = 16;
+const GROWTH = 1.5;
+
+const program = compile();
+
+/**
+ * Exact nearest vectors by cosine, in memory: rows are normalised when they are added, then a search is one dot product a row.
+ * Vectors of one index have the same number of dimensions; others throw `DimensionMismatch`. Slots are small whole numbers of
+ * the caller.
+ */
+export class VectorIndex {
+  readonly dimensions: number;
+  private readonly width: number;
+  private readonly open: (bytes: number) => DotMemory;
+  private readonly rows = new Map<number, number>();
+  private slots = new Int32Array(0);
+  private memory: DotMemory;
+  private capacity = 0;
+
+  constructor(dimensions: number, open: (bytes: number) => DotMemory = openMemory) {
+    this.dimensions = dimensions;
+    this.width = Math.ceil(dimensions / STEP) * STEP * FLOAT;
+    this.open = open;
+    this.memory = open(this.width);
+  }
+
+  /** Number of vectors. */
+  get size(): number {
+    return this.rows.size;
+  }
+
+  /** About how much memory it takes. */
+  get bytes(): number {
+    return this.memory.buffer.byteLength + this.slots.byteLength + this.rows.size * 40;
+  }
+
+  add(slot: number, vector: Float32Array): void {
+    this.check(vector);
+    const row = this.rows.get(slot) ?? this.rows.size;
+    if (row >= this.capacity) this.resize(Math.max(FEWEST_ROWS, Math.ceil(this.capacity * GROWTH)));
+    this.write(this.rowAt(row), vector);
+    this.rows.set(slot, row);
+    this.slots[row] = slot;
+  }
+
+  /** The last row moves into the free one, so that a search reads no gaps. */
+  remove(slot: number): void {
+    const row = this.rows.get(slot);
+    if (row === undefined) return;
+    this.rows.delete(slot);
+    const last = this.rows.size;
+    const moved = this.slots[last]!;
+    if (row !== last) {
+      new Uint8Array(this.memory.buffer).copyWithin(this.rowAt(row), this.rowAt(last), this.rowAt(last + 1));
+      this.rows.set(moved, row);
+      this.slots[row] = moved;
+    }
+    if (last > FEWEST_ROWS && last < this.capacity / 4) this.resize(last * 2);
+  }
+
+  /** The nearest vectors, best first, with their cosines. Only slots whose byte in `allowed` is 1 are found; without it, all. */
+  search(query: Float32Array, limit: number, allowed?: Uint8Array): SlotScore[] {
+    this.check(query);
+    this.write(0, query);
+    this.memory.dots(0, this.rowAt(0), this.size, this.width, this.width);
+    return this.best(limit, allowed);
+  }
+
+  private best(limit: number, allowed: Uint8Array | undefined): SlotScore[] {
+    const scores = new Float32Array(this.memory.buffer, this.width, this.size);
+    const kept = { limit, floor: Number.NEGATIVE_INFINITY };
+    const found: SlotScore[] = [];
+    let lowest = limit > 0 ? kept.floor : Number.POSITIVE_INFINITY;
+    for (let row = 0; row < scores.length; row++) {
+      const score = scores[row]!;
+      if (score <= lowest || (allowed && allowed[this.slots[row]!] !== 1)) continue;
+      lowest = keepBest(found, { slot: this.slots[row]!, score }, kept);
+    }
+    return found;
+  }
+
+  private check(vector: Float32Array): void {
+    if (vector.length !== this.dimensions) throw new DimensionMismatch(this.dimensions, vector.length);
+  }
+
+  /** Memory holds the query, then a score a row, then the rows. */
+  private rowAt(row: number, capacity = this.capacity): number {
+    return this.width + capacity * FLOAT + row * this.width;
+  }
+
+  /** A vector without a direction (all zeros, or not finite) is kept as zeros, like to none. */
+  private write(place: number, vector: Float32Array): void {
+    let squares = 0;
+    for (const value of vector) squares += value * value;
+    const factor = squares > 0 && Number.isFinite(squares) ? 1 / Math.sqrt(squares) : 0;
+    const row = new Float32Array(this.memory.buffer, place, this.dimensions);
+    for (let at = 0; at < row.length; at++) row[at] = factor === 0 ? 0 : vector[at]! * factor;
+  }
+
+  private resize(wanted: number): void {
+    // A multiple of four keeps the rows on 16-byte places.
+    const capacity = Math.ceil(wanted / 4) * 4;
+    const memory = this.open(this.rowAt(capacity, capacity));
+    const kept = new Uint8Array(this.memory.buffer, this.rowAt(0), this.size * this.width);
+    new Uint8Array(memory.buffer).set(kept, this.rowAt(0, capacity));
+    const slots = new Int32Array(capacity);
+    slots.set(this.slots.subarray(0, this.size));
+    Object.assign(this, { memory, capacity, slots });
+  }
+}
+
+/** Memory of at least so many bytes with SIMD where there is WebAssembly with SIMD, plain memory elsewhere. */
+function openMemory(bytes: number): DotMemory {
+  return program ? openSimdMemory(program, bytes) : openPlainMemory(bytes);
+}
+
+/** The same computation in plain JavaScript: the same additions in the same order with 32 bits, so the same scores. */
+export function openPlainMemory(bytes: number): DotMemory {
+  const buffer = new ArrayBuffer(bytes);
+  const floats = new Float32Array(buffer);
+  const lanes = new Float32Array(STEP);
+  const dots: DotMemory["dots"] = (query, rows, count, width, scores) => {
+    for (let row = 0; row < count; row++) {
+      lanes.fill(0);
+      addProducts(lanes, floats.subarray(query / FLOAT), floats.subarray((rows + row * width) / FLOAT), width / FLOAT);
+      floats[scores / FLOAT + row] = sum(lanes);
+    }
+  };
+  return { buffer, dots };
+}
+
+/** True when this runtime computes with SIMD. */
+export const hasSimd: boolean = program !== undefined;
+
+function compile(): WebAssembly.Module | undefined {
+  const bytes = Buffer.from(PROGRAM, "base64");
+  return typeof WebAssembly === "object" && WebAssembly.validate(bytes) ? new WebAssembly.Module(bytes) : undefined;
+}
+
+function openSimdMemory(module: WebAssembly.Module, bytes: number): DotMemory {
+  const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE) });
+  const instance = new WebAssembly.Instance(module, { m: { m: memory } });
+  return { buffer: memory.buffer, dots: instance.exports.dots as DotMemory["dots"] };
+}
+
+function addProducts(lanes: Float32Array, query: Float32Array, row: Float32Array, length: number): void {
+  for (let at = 0; at < length; at += STEP) {
+    for (let lane = 0; lane < STEP; lane++) {
+      lanes[lane] = lanes[lane]! + Math.fround(query[at + lane]! * row[at + lane]!);
+    }
+  }
+}
+
+function sum(lanes: Float32Array): number {
+  const lane = (at: number) =>
+    Math.fround(Math.fround(lanes[at]! + lanes[at + 4]!) + Math.fround(lanes[at + 8]! + lanes[at + 12]!));
+  return Math.fround(Math.fround(lane(0) + lane(1)) + Math.fround(lane(2) + lane(3)));
+}

@@ -1,0 +1,393 @@
+import { createHash } from "node:crypto";
+import {
+  fieldName,
+  type Lead,
+  type leadExport,
+  type leadListing,
+  type leadPath,
+  longestValue,
+  mostFields,
+  type newLead,
+} from "../schemas/leads.ts";
+import type { StoredPage } from "../schemas/pages.ts";
+import type { Infer } from "../schemas/schema.ts";
+import { isAgentEnabled } from "./assistant/gate.ts";
+import { campaignOf, findCampaign } from "./campaigns.ts";
+import { addressDigest, isAddress } from "./email/address.ts";
+import { Fail, invalid } from "./errors.ts";
+import { cursorAfter, pageOf } from "./paging.ts";
+import { captured } from "./lead-verification.ts";
+import { type Job, job } from "./queues.ts";
+import { readRecord, readRecords } from "./records.ts";
+import { keys, pipelined, script } from "./redis.ts";
+import type { Runtime } from "./runtime.ts";
+import { sharedRead } from "./shared-read.ts";
+import { takeToken } from "./throttle.ts";
+
+/** A lead as it is stored. */
+export type StoredLead = Omit<Lead, "leadId"> & { leadId: string };
+
+/** Seconds in which the same person on the same page is the same lead (contract 5). */
+const recent = 86_400;
+/** How often a capture is tried again when another one of the same person came between. */
+const mostTries = 20;
+/** Leads that one list request looks at before it answers with what it has and a cursor. */
+const mostLooked = 5000;
+const batch = 200;
+
+/** What a visitor learns of a lead: accepted, or waiting for the code that was sent to its address. */
+export interface Accepted {
+  leadId: string;
+  status: "ACCEPTED" | "UNVERIFIED";
+}
+
+/** Throttle and gate of the lead route, before the body is read: `rate_limited`, or one `not_found` for every reason. */
+export async function admitLead(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
+  const { PUBLIC_LEADS_RATE: rate, PUBLIC_LEADS_BURST: burst } = runtime.env;
+  const [, enabled] = await Promise.all([
+    takeToken(runtime, { name: "leads", tag: handle, rate, burst }),
+    isAgentEnabled(runtime, handle),
+  ]);
+  if (!enabled) throw new Fail("not_found");
+}
+
+/**
+ * Takes a lead: it, its trigger and the jobs that follow are one step. The same email, page and campaign within 24 h updates the
+ * lead and is a new trigger. A filled honeypot is answered alike and nothing is stored.
+ */
+export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: Accepted }> {
+  const given = readGiven(input);
+  if (given === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
+  const { campaignId, verify } = await campaignFor(runtime, input.handle, given);
+  for (let tries = 0; tries < mostTries; tries++) {
+    const lead = await tryCapture(runtime, input.handle, { ...given, campaignId, verify });
+    if (lead !== undefined) return { lead };
+  }
+  throw new Fail("service_unavailable", { retryAfter: 1 });
+}
+
+/** One lead; `lead_not_found`. */
+export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>): Promise<{ lead: Lead }> {
+  const found = await readRecord<StoredLead>(redis, keys.lead(input.handle, input.leadId));
+  if (found === undefined) throw new Fail("lead_not_found");
+  return { lead: shown(found) };
+}
+
+/** Leads, the newest first, by text, page, campaign and time. A rare text may need several pages: follow the cursor. */
+export async function listLeads(
+  runtime: Runtime,
+  input: Infer<typeof leadListing>,
+): Promise<{ leads: Lead[]; nextCursor: string | null }> {
+  const list = keys.leads(input.handle);
+  const { limit, after } = pageOf(input, list);
+  const leads: Lead[] = [];
+  let place = after;
+  for (let looked = 0; looked < mostLooked; looked += batch) {
+    const some = await nextLeads(runtime, input, place);
+    for (const { lead, at } of some.leads) {
+      if (!fits(lead, input)) continue;
+      if (leads.length === limit) return { leads, nextCursor: cursorAfter(place, list) };
+      leads.push(lead);
+      place = at;
+    }
+    place = some.last ?? place;
+    if (some.done) return { leads, nextCursor: null };
+  }
+  return { leads, nextCursor: cursorAfter(place, list) };
+}
+
+/** All leads that fit, the oldest last, in batches: memory doesn't grow with their number. */
+export async function* exportLeads(runtime: Runtime, input: Infer<typeof leadExport>): AsyncGenerator<Lead[]> {
+  let place: string | undefined;
+  for (;;) {
+    const some = await nextLeads(runtime, input, place);
+    yield some.leads.map(({ lead }) => lead).filter((lead) => fits(lead, input));
+    if (some.done) return;
+    place = some.last;
+  }
+}
+
+/** Erases the person of a lead: all leads of the same address on the handle, and what was copied of them. */
+export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>): Promise<void> {
+  const { lead } = await readLead(runtime, input);
+  const { redis, queues } = runtime;
+  const person = keys.person(input.handle, digest(lead.email));
+  const all = await redis.smembers(person);
+  const records = await readRecords<StoredLead>(
+    redis,
+    all.map((id) => keys.lead(input.handle, id)),
+  );
+  const erasing = job("leads.erase", `leads.erase-${input.leadId}`, {
+    handle: input.handle,
+    address: addressDigest(lead.email),
+  });
+  await queues.commit(input.handle, [erasing], (transaction) => {
+    for (const one of records)
+      transaction
+        .del(
+          keys.lead(input.handle, one.leadId),
+          recentKey(input.handle, one),
+          keys.conversions(input.handle, one.leadId),
+        )
+        .zrem(keys.leads(input.handle), one.leadId);
+    transaction.del(person);
+  });
+}
+
+type Given = Pick<StoredLead, "email" | "fields" | "pageSlug" | "leadContext" | "tracking" | "consent"> & {
+  campaignId: string | null;
+} & Partial<StoredLead>;
+
+/** What the visitor sent, in order; undefined for a filled honeypot. */
+function readGiven(input: Infer<typeof newLead>): Given | undefined {
+  const {
+    handle: _handle,
+    email,
+    fields,
+    pageSlug,
+    campaignId,
+    leadContext,
+    tracking,
+    consent,
+    website,
+    ...rest
+  } = input as typeof input & Record<string, unknown>;
+  if (
+    typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
+  )
+    return undefined;
+  if (typeof email !== "string" || !isAddress(email)) throw invalid("/email", "is not an email address");
+  const context = part(leadContext, "/leadContext");
+  const known = Object.fromEntries(
+    knownNames.flatMap((name) => (rest[name] === undefined ? [] : [[name, rest[name]]])),
+  );
+  const custom = Object.entries(rest).filter(([name]) => !knownNames.includes(name));
+  return {
+    ...known,
+    email,
+    fields: customFields([
+      ...Object.entries(part(fields, "/fields") ?? {}).map(inFields),
+      ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
+    ]),
+    pageSlug: pageSlug ?? (typeof context?.pageSlug === "string" ? context.pageSlug.slice(0, 96) : null),
+    campaignId: campaignId ?? null,
+    leadContext: context ? disclosed(context) : null,
+    tracking: part(tracking, "/tracking") ?? null,
+    consent: consent ?? null,
+  };
+}
+
+const knownNames = ["name", "firstName", "company", "phone", "service", "message", "source"];
+const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}`, name, value });
+
+/** An object, also as JSON in a form's text. */
+function part(value: unknown, path: string): Record<string, unknown> | undefined {
+  if (value === undefined || value === null || value === "") return undefined;
+  const parsed = typeof value === "string" ? parse(value, path) : value;
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw invalid(path, "must be an object");
+  if (JSON.stringify(parsed).length > 20_000) throw invalid(path, "is too large");
+  return parsed as Record<string, unknown>;
+}
+
+function parse(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Fail("invalid_request", { errors: [{ path, message: "is not JSON" }] }, error);
+  }
+}
+
+function customFields(list: { path: string; name: string; value: unknown }[]): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (const { path, name, value } of list) {
+    if (!fieldName.test(name))
+      throw invalid(path, "is not a name of letters, digits, _, . and - with at most 64 characters");
+    if (value === null || value === undefined) continue;
+    if (typeof value === "object") throw invalid(path, "must be a text, a number or a boolean");
+    if (String(value).length > longestValue) throw invalid(path, `is longer than ${longestValue} characters`);
+    Object.defineProperty(fields, name, { value: String(value), enumerable: true, configurable: true, writable: true });
+  }
+  if (Object.keys(fields).length > mostFields) throw invalid("/fields", `holds more than ${mostFields} custom fields`);
+  return fields;
+}
+
+function disclosed(context: Record<string, unknown>): Lead["leadContext"] {
+  const text = (name: string, length: number) =>
+    typeof context[name] === "string" ? { [name]: (context[name] as string).slice(0, length) } : {};
+  const titles = Array.isArray(context.evidenceTitles)
+    ? context.evidenceTitles.filter((one) => typeof one === "string")
+    : [];
+  return {
+    ...text("pageSlug", 96),
+    ...text("visitorQuestion", 500),
+    ...text("visibleAnswerText", 10_000),
+    evidenceTitles: titles.slice(0, 20).map((title: string) => title.slice(0, 300)),
+    ...text("retrievalMode", 100),
+  };
+}
+
+/** The campaign that was named, else the page's, else the only live one, else none (contract 5); and whether either asks to verify. */
+async function campaignFor(
+  runtime: Runtime,
+  handle: string,
+  given: Given,
+): Promise<{ campaignId: string | null; verify: boolean }> {
+  const { redis } = runtime;
+  const key = keys.page(handle, given.pageSlug ?? "");
+  const read = () => sharedRead(redis, key, () => readRecord<StoredPage>(redis, key));
+  const page = given.pageSlug === null ? undefined : await read();
+  const campaignId = await campaignOf(runtime, handle, { named: given.campaignId, page: page?.campaignId ?? null });
+  const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
+  return { campaignId, verify: page?.verifyLeads === true || campaign?.verifyLeads === true };
+}
+
+/** What a capture causes: the trigger, or first the code where the lead must be verified. */
+function consequences(runtime: Runtime, handle: string, lead: StoredLead): Job[] {
+  if (lead.status !== "UNVERIFIED") return captured(runtime, handle, lead);
+  const round = runtime.id("code_");
+  return [job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
+}
+
+async function tryCapture(
+  runtime: Runtime,
+  handle: string,
+  { verify, ...given }: Given & { verify: boolean },
+): Promise<Accepted | undefined> {
+  const { redis, queues, now, id } = runtime;
+  const at = now();
+  const recentLead = recentKey(handle, given);
+  const known = await redis.get(recentLead);
+  const current = known === null ? undefined : await readRecord<StoredLead>(redis, keys.lead(handle, known));
+  const leadId = current ? (known as string) : id("lead_");
+  const next = {
+    ...merged(leadId, given, { current, at: new Date(at).toISOString() }),
+    status: statusOf(current, verify),
+  };
+  const places = [recentLead, keys.lead(handle, leadId), keys.leads(handle), keys.person(handle, digest(given.email))];
+  const word = await queues.step(handle, consequences(runtime, handle, next), (outboxKey, encoded) =>
+    script<string>(
+      redis,
+      "captureLead",
+      [...places, outboxKey],
+      [
+        known ?? "",
+        current?.version ?? 0,
+        leadId,
+        JSON.stringify({ ...next, version: undefined }),
+        at,
+        recent,
+        encoded,
+      ],
+    ),
+  );
+  const status = next.status === "UNVERIFIED" ? "UNVERIFIED" : "ACCEPTED";
+  return word === "written" ? { leadId, status } : undefined;
+}
+
+function merged(
+  leadId: string,
+  given: Given,
+  { current, at }: { current: (StoredLead & { version: number }) | undefined; at: string },
+): StoredLead {
+  const base = current ?? { leadId, status: "ACCEPTED" as const, createdAt: at, captures: { first: at, last: at } };
+  return {
+    ...base,
+    ...given,
+    fields: { ...current?.fields, ...given.fields },
+    leadContext: given.leadContext ?? current?.leadContext ?? null,
+    tracking: given.tracking ?? current?.tracking ?? null,
+    consent: given.consent ?? current?.consent ?? null,
+    captures: { first: base.captures.first, last: at },
+    createdAt: base.createdAt,
+    updatedAt: at,
+  };
+}
+
+function statusOf(current: StoredLead | undefined, verify: boolean): Lead["status"] {
+  if (current?.status === "VERIFIED") return "VERIFIED";
+  return verify ? "UNVERIFIED" : "ACCEPTED";
+}
+
+interface Some {
+  leads: { lead: Lead; at: string }[];
+  last: string | undefined;
+  done: boolean;
+}
+
+/** The next batch after a place, which is `score leadId`; several leads may have one score. */
+async function nextLeads(
+  { redis }: Runtime,
+  input: { handle: string; since?: string | undefined },
+  place: string | undefined,
+): Promise<Some> {
+  const [score = "+inf", after] = place?.split(" ") ?? [];
+  const rank = after === undefined ? null : await redis.zrevrank(keys.leads(input.handle), after);
+  const start =
+    after === undefined
+      ? 0
+      : rank === null
+        ? await redis.zcount(keys.leads(input.handle), `(${score}`, "+inf")
+        : rank + 1;
+  const found = await redis.zrevrange(keys.leads(input.handle), start, start + batch - 1, "WITHSCORES");
+  const pairs = Array.from({ length: found.length / 2 }, (_, at) => ({
+    id: found[at * 2] as string,
+    score: found[at * 2 + 1] as string,
+  }));
+  const rows = (await pipelined(redis, (pipeline) => {
+    for (const { id } of pairs) pipeline.hget(keys.lead(input.handle, id), "json");
+  })) as (string | null)[];
+  const leads = pairs.flatMap(({ id, score: at }, row) =>
+    rows[row] ? [{ lead: shown(JSON.parse(rows[row] as string)), at: `${at} ${id}` }] : [],
+  );
+  const lastPair = pairs.at(-1);
+  const tooOld =
+    input.since !== undefined && lastPair !== undefined && Number(lastPair.score) < Date.parse(input.since);
+  return { leads, last: lastPair && `${lastPair.score} ${lastPair.id}`, done: pairs.length < batch || tooOld };
+}
+
+function fits(
+  lead: Lead,
+  asked: {
+    q?: string | undefined;
+    pageSlug?: string | undefined;
+    campaignId?: string | undefined;
+    since?: string | undefined;
+  },
+): boolean {
+  if (asked.pageSlug !== undefined && lead.pageSlug !== asked.pageSlug) return false;
+  if (asked.campaignId !== undefined && lead.campaignId !== asked.campaignId) return false;
+  if (asked.since !== undefined && Date.parse(lead.captures.last) < Date.parse(asked.since)) return false;
+  if (asked.q === undefined) return true;
+  const text = [
+    lead.email,
+    lead.name,
+    lead.firstName,
+    lead.company,
+    lead.phone,
+    lead.service,
+    lead.message,
+    lead.source,
+    ...Object.values(lead.fields),
+  ];
+  return text.join("\n").toLowerCase().includes(asked.q.toLowerCase());
+}
+
+function shown(stored: StoredLead & { version?: number }): Lead {
+  const { version: _version, ...lead } = stored;
+  return lead;
+}
+
+function recentKey(
+  handle: string,
+  lead: { email: string; pageSlug: string | null; campaignId: string | null },
+): string {
+  return keys.recentLead(
+    handle,
+    digest(`${lead.email.toLowerCase()}\n${lead.pageSlug ?? ""}\n${lead.campaignId ?? ""}`),
+  );
+}
+
+/** An address is the same person whatever its case. */
+function digest(text: string): string {
+  return createHash("sha256").update(text.toLowerCase()).digest("base64url");
+}

@@ -1,0 +1,106 @@
+import type { Redis } from "ioredis";
+import { pino } from "pino";
+import { Sessions } from "./account/sessions.ts";
+import { signingKey } from "./account/signing.ts";
+import { openModel } from "./assistant/ollama.ts";
+import { Relay } from "./assistant/relay.ts";
+import { openClock } from "./clock.ts";
+import { usualFarLimits } from "./email/far-sends.ts";
+import { SmtpPool } from "./email/smtp.ts";
+import type { Env } from "./env.ts";
+import { newId } from "./ids.ts";
+import { openIndex } from "./knowledge/open-index.ts";
+import { Outbound } from "./outbound.ts";
+import { Queues } from "./queues.ts";
+import { connect } from "./redis.ts";
+import { openBusySource } from "./scheduling/busy-calendars.ts";
+import { openPayments } from "./scheduling/payments.ts";
+import type { Log, Runtime } from "./runtime.ts";
+
+/** Makes the one Runtime of a process from its settings: the only file that knows all tools. Fails when Redis can't be reached. */
+export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Runtime> {
+  const connected = (): Redis =>
+    connect(env).on("error", (error: Error) => log.warn({ error: error.message }, "redis.error"));
+  const redis = connected();
+  const queues = new Queues({ redis, bull: connected(), log });
+  const [own] = await Promise.all([signingKey({ redis, env }), queues.open()]);
+  const relay = new Relay({ redis, connect: () => connect(env, "blocking"), log });
+  const index = await openIndex(redis, env);
+  const outbound = new Outbound(env);
+  const mailer = env.SMTP_URL === undefined ? undefined : new SmtpPool(env.SMTP_URL);
+  const payments = openPayments({ env, redis, outbound });
+  const runtime: Runtime = {
+    env,
+    redis,
+    queues,
+    relay,
+    index,
+    documents: once(async () => (await import("./knowledge/document-store.ts")).openDocuments(redis)),
+    outbound,
+    ...(payments ? { payments } : {}),
+    busySource: openBusySource(() => runtime),
+    mailer,
+    openBounces: bounces(env),
+    farLimits: usualFarLimits,
+    log,
+    model: openModel(env),
+    sessions: new Sessions(env, own),
+    signingKey: own,
+    now: await openClock(redis, env),
+    id: newId,
+    async close() {
+      mailer?.close();
+      await relay.close();
+      await index.close();
+      await outbound.close();
+      await queues.close();
+      redis.disconnect();
+    },
+  };
+  await warnAboutRedis(runtime);
+  return runtime;
+}
+
+/** Opens something when it is first asked for; what failed is tried again. */
+function once<T>(open: () => Promise<T>): () => Promise<T> {
+  let opening: Promise<T> | undefined;
+  return () => {
+    opening ??= open().catch((error: unknown) => {
+      opening = undefined;
+      throw error;
+    });
+    return opening;
+  };
+}
+
+/** JSON lines to stdout, written in batches; the level by its word, as operators search for it. */
+export function openLog(env: Env): Log {
+  const options = {
+    level: env.LOG_LEVEL,
+    base: null,
+    timestamp: () => `,"time":"${new Date().toISOString()}"`,
+    formatters: { level: (level: string) => ({ level }) },
+  };
+  return pino(options, pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 250 }));
+}
+
+/** Writes what the log still holds; the last thing before a process exits. */
+export function flushLog(log: Log): Promise<void> {
+  return new Promise((resolve) => log.flush(() => resolve()));
+}
+
+/** The client of IMAP is loaded by the process that reads the mailbox. */
+function bounces({ BOUNCE_IMAP_URL: address }: Env): Runtime["openBounces"] {
+  return address === undefined ? undefined : async () => (await import("./email/mailbox.ts")).openMailbox(address);
+}
+
+/** Says at start what a setting of Redis means for the promises of the service. Add-ons forbid CONFIG, so INFO is what there is. */
+async function warnAboutRedis({ redis, log }: Runtime): Promise<void> {
+  const info = await redis.info();
+  const value = (name: string): string => new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1]?.trim() ?? "";
+  if (value("aof_enabled") === "0")
+    log.warn("redis.aof: no append-only file: what was accepted does not survive a crash of Redis");
+  const policy = value("maxmemory_policy");
+  if (policy !== "" && policy !== "noeviction")
+    log.warn({ policy }, "redis.eviction: keys may vanish under memory pressure; use noeviction");
+}

@@ -1,0 +1,93 @@
+import type { newPage, pageChange, pageListing, pagePath, StoredPage } from "../../schemas/pages.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../errors.ts";
+import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../records.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { sharedRead } from "../shared-read.ts";
+import { checkContent } from "./content.ts";
+
+/** A page as its owner reads it: the stored fields, the derived ones and the version. */
+export type Page = StoredPage & { handle: string; url: string; version: number };
+
+/** Makes a page; `page_already_exists`, `invalid_page_content`. */
+export async function createPage(runtime: Runtime, input: Infer<typeof newPage>): Promise<{ page: Page }> {
+  checkFragments(input);
+  const { handle, expectedVersion: _none, ...fields } = input as typeof input & { expectedVersion?: number };
+  const at = runtime.now();
+  const value = stamped(fields as StoredPage, at, new Date(at).toISOString());
+  if (!(await createRecord(runtime, placeOf(handle, input.pageSlug), { value, at })))
+    throw new Fail("page_already_exists");
+  return { page: shown(runtime, handle, { ...value, version: 1 }) };
+}
+
+/** Changes what is sent of a page; a `status` publishes or unpublishes it. `page_not_found`, `version_conflict`. */
+export async function changePage(runtime: Runtime, input: Infer<typeof pageChange>): Promise<{ page: Page }> {
+  const { handle, pageSlug, expectedVersion, ...changes } = input;
+  checkFragments(changes);
+  const change = (current: StoredPage) =>
+    stamped({ ...current, ...(changes as Partial<StoredPage>) }, runtime.now(), current.createdAt);
+  const changed = await changeRecord<StoredPage>(runtime, placeOf(handle, pageSlug), { expectedVersion, change });
+  if (changed === undefined) throw new Fail("page_not_found");
+  return { page: shown(runtime, handle, changed) };
+}
+
+/** Publishes a page; again is no change. */
+export async function publishPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
+  const { page } = await readPage(runtime, input);
+  return page.status === "PUBLISHED" ? { page } : changePage(runtime, { ...input, status: "PUBLISHED" });
+}
+
+/** One page, drafts too. */
+export async function readPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
+  const { redis } = runtime;
+  const key = keys.page(input.handle, input.pageSlug);
+  const stored = await sharedRead(redis, key, () => readRecord<StoredPage>(redis, key));
+  if (stored === undefined) throw new Fail("page_not_found");
+  return { page: shown(runtime, input.handle, stored) };
+}
+
+/** The handle's pages, the newest first. */
+export async function listPages(
+  runtime: Runtime,
+  input: Infer<typeof pageListing>,
+): Promise<{ pages: Page[]; nextCursor: string | null }> {
+  const list = { key: keys.pages(input.handle), record: (slug: string) => keys.page(input.handle, slug) };
+  const { records, nextCursor } = await listRecords<StoredPage>(runtime.redis, list, input);
+  return { pages: records.map((stored) => shown(runtime, input.handle, stored)), nextCursor };
+}
+
+/** Removes a page; `page_not_found` when there is none. */
+export async function deletePage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<void> {
+  if (!(await removeRecord(runtime, placeOf(input.handle, input.pageSlug)))) throw new Fail("page_not_found");
+}
+
+/** The public address of a page (contract 4): on the handle's own host where there is a public domain. */
+export function pageUrl({ env }: Runtime, handle: string, slug: string): string {
+  return env.PUBLIC_DOMAIN ? `https://${handle}.${env.PUBLIC_DOMAIN}/${slug}` : `${env.BASE_URL}/p/${handle}/${slug}`;
+}
+
+function placeOf(handle: string, slug: string): Place {
+  return {
+    tag: handle,
+    key: keys.page(handle, slug),
+    list: keys.pages(handle),
+    member: slug,
+    counter: keys.pagesVersion(handle),
+  };
+}
+
+function checkFragments(input: { content?: string | undefined; teaser?: string | undefined }): void {
+  if (input.content !== undefined) checkContent("content", input.content);
+  if (input.teaser !== undefined) checkContent("teaser", input.teaser);
+}
+
+function stamped(page: StoredPage, at: number, createdAt: string): StoredPage {
+  const updatedAt = new Date(at).toISOString();
+  const publishedAt = page.status === "PUBLISHED" ? (page.publishedAt ?? updatedAt) : null;
+  return { ...page, createdAt, updatedAt, publishedAt };
+}
+
+function shown(runtime: Runtime, handle: string, stored: StoredPage & { version: number }): Page {
+  return { ...stored, handle, url: pageUrl(runtime, handle, stored.pageSlug) };
+}

@@ -1,0 +1,122 @@
+import type { Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
+import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { isAgentEnabled } from "../assistant/gate.ts";
+import { Fail } from "../errors.ts";
+import { readRecord } from "../records.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { isSigned, sign } from "../sealing.ts";
+import { sharedRead } from "../shared-read.ts";
+
+/** A published page as one visitor may see it. */
+export interface Visit {
+  handle: string;
+  page: StoredPage & { version: number };
+  /** False where only title, description and teaser may be shown. */
+  hasAccess: boolean;
+  /** True where the page carries the assistant. */
+  assistant: boolean;
+  /** A cookie to set, after a checkout. */
+  cookie?: string;
+}
+
+/** Seconds for which a paid page stays open to a browser (contract 4). */
+const accessLasts = 365 * 86_400;
+/** Seconds in which the code of a finished checkout must be used. */
+const codeLasts = 900;
+
+/** The page that a visitor opens; `page_not_found` for drafts and unknown pages alike. */
+export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<Visit> {
+  const { page, assistant } = await shownPage(runtime, input);
+  const cookie =
+    input.access === undefined
+      ? undefined
+      : await exchange(runtime, input as { handle: string; pageSlug: string; access: string });
+  const hasAccess = page.accessMode === "PUBLIC" || cookie !== undefined || holdsAccess(runtime, input);
+  return { handle: input.handle, page, hasAccess, assistant, ...(cookie ? { cookie } : {}) };
+}
+
+/** `{accessMode, hasAccess}` of a published page for this browser. */
+export async function checkAccess(
+  runtime: Runtime,
+  input: Infer<typeof pageVisit>,
+): Promise<{ accessMode: "PUBLIC" | "PAID"; hasAccess: boolean }> {
+  const { page, hasAccess } = await visitPage(runtime, input);
+  return { accessMode: page.accessMode, hasAccess };
+}
+
+type Shown = Pick<Visit, "page" | "assistant">;
+
+/** Pages kept in a process. */
+const mostKept = 500;
+const shown = new WeakMap<Redis, LRUCache<string, Shown & { counter: string }>>();
+
+/**
+ * A published page with whether it carries the assistant. Kept until the handle's counter moves, which every change of its pages,
+ * of its state and of its account's entitlements does: one small read tells that nothing changed.
+ */
+async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<Shown> {
+  const { redis } = runtime;
+  const kept = shown.get(redis) ?? new LRUCache<string, Shown & { counter: string }>({ max: mostKept });
+  shown.set(redis, kept);
+  const counterKey = keys.pagesVersion(path.handle);
+  const counter = (await sharedRead(redis, counterKey, () => redis.get(counterKey))) ?? "0";
+  const name = `${path.handle}/${path.pageSlug}`;
+  const known = kept.get(name);
+  if (known?.counter === counter) return known;
+  const [page, assistant] = await Promise.all([publishedPage(runtime, path), isAgentEnabled(runtime, path.handle)]);
+  kept.set(name, { page, assistant, counter });
+  return { page, assistant };
+}
+
+/** The published page of an active handle; `page_not_found` otherwise. */
+export async function publishedPage(
+  { redis }: Runtime,
+  input: Infer<typeof pagePath>,
+): Promise<StoredPage & { version: number }> {
+  const [page, status] = await Promise.all([
+    readRecord<StoredPage>(redis, keys.page(input.handle, input.pageSlug)),
+    redis.hget(keys.handle(input.handle), "status"),
+  ]);
+  if (page?.status !== "PUBLISHED" || status !== "ACTIVE") throw new Fail("page_not_found");
+  return page;
+}
+
+/** A single-use code that opens a paid page to the browser that brings it, for the return from a checkout. */
+export async function accessCode({ redis, id }: Runtime, input: Infer<typeof pagePath>): Promise<string> {
+  const code = id("pac_");
+  await redis.set(keys.pageAccess(code), `${input.handle} ${input.pageSlug}`, "EX", codeLasts);
+  return code;
+}
+
+/** The handle that a custom domain shows, once its owner has proven that it is theirs. */
+export async function handleOfDomain({ redis }: Runtime, domain: string): Promise<string | undefined> {
+  const [handle, owned] = await redis.hmget(keys.domain(domain), "handle", "owned");
+  return handle && owned === "1" ? handle : undefined;
+}
+
+async function exchange(
+  runtime: Runtime,
+  input: { handle: string; pageSlug: string; access: string },
+): Promise<string | undefined> {
+  const granted = await runtime.redis.getdel(keys.pageAccess(input.access));
+  if (granted !== `${input.handle} ${input.pageSlug}`) return undefined;
+  const until = Math.floor(Date.now() / 1000) + accessLasts;
+  const mac = sign(runtime.env, "page access", `${input.handle} ${input.pageSlug} ${until}`);
+  return `${cookieName(input)}=${until}.${mac}; Max-Age=${accessLasts}; Path=/; HttpOnly; SameSite=Lax${runtime.env.BASE_URL.startsWith("https:") ? "; Secure" : ""}`;
+}
+
+function holdsAccess({ env }: Runtime, input: Infer<typeof pageVisit>): boolean {
+  const prefix = `${cookieName(input)}=`;
+  const pair = (input.cookie ?? "").split(/; */).find((one) => one.startsWith(prefix));
+  const [until = "", mac = ""] = pair?.slice(prefix.length).split(".") ?? [];
+  return (
+    Number(until) > Date.now() / 1000 && isSigned(env, "page access", `${input.handle} ${input.pageSlug} ${until}`, mac)
+  );
+}
+
+function cookieName(input: { handle: string; pageSlug: string }): string {
+  return `page-access.${input.handle}.${input.pageSlug}`;
+}

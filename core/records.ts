@@ -1,0 +1,171 @@
+import type { Redis } from "ioredis";
+import { Fail } from "./errors.ts";
+import { cursorAfter, pageOf } from "./paging.ts";
+import type { Job, Queues } from "./queues.ts";
+import { pipelined, script } from "./redis.ts";
+
+/** Where a versioned record lives: its key, the list that names it, the counter that its changes bump; all of one tag. */
+export interface Place {
+  tag: string;
+  key: string;
+  list: string;
+  member: string;
+  counter: string;
+}
+
+interface Store {
+  redis: Redis;
+  queues: Queues;
+}
+
+/** A further string of the same tag that is written with a record, in the same step. */
+export interface Beside {
+  key: string;
+  value: string;
+}
+
+/** How often a change without an expected version is tried again when another one came between. */
+const mostTries = 20;
+
+/** A record and its version, or undefined. */
+export async function readRecord<T>(redis: Redis, key: string): Promise<(T & { version: number }) | undefined> {
+  const [json, version] = await redis.hmget(key, "json", "version");
+  return json ? { ...(JSON.parse(json) as T), version: Number(version) } : undefined;
+}
+
+/** Writes version 1 of a record with the jobs that it causes; false when there is one already. */
+export async function createRecord<T>(
+  store: Store,
+  place: Place,
+  made: { value: T; at: number; jobs?: Job[]; beside?: Beside },
+): Promise<boolean> {
+  return (await put(store, place, { ...made, version: 0 })) === "written";
+}
+
+/**
+ * Replaces a record by what `change` makes of it, atomically: the change is made anew when another one came between. Returns the
+ * new record, undefined when there is none; `version_conflict` with the current version when it isn't the expected one.
+ */
+export async function changeRecord<T>(
+  store: Store,
+  place: Place,
+  asked: {
+    expectedVersion?: number | undefined;
+    change: (current: T & { version: number }) => T | Promise<T>;
+    jobs?: (next: T) => Job[];
+    beside?: (next: T) => Beside;
+  },
+): Promise<(T & { version: number }) | undefined> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const current = await readRecord<T>(store.redis, place.key);
+    if (current === undefined) return undefined;
+    if ((asked.expectedVersion ?? current.version) !== current.version) throw conflict(current.version);
+    const value = await asked.change(current);
+    const more = { jobs: asked.jobs?.(value) ?? [], ...(asked.beside ? { beside: asked.beside(value) } : {}) };
+    const result = await put(store, place, { value, at: 0, version: current.version, ...more });
+    if (result === "written") return { ...value, version: current.version + 1 };
+  }
+  throw new Fail("service_unavailable", { detail: "The record changes too often." });
+}
+
+/** Removes a record with the jobs that this causes; false when there was none. */
+export async function removeRecord(store: Store, place: Place, jobs: Job[] = []): Promise<boolean> {
+  const removed = await store.queues.step(place.tag, jobs, (outboxKey, encoded) =>
+    script<number>(
+      store.redis,
+      "dropRecord",
+      [place.key, place.list, place.counter, outboxKey],
+      [place.member, encoded],
+    ),
+  );
+  return removed === 1;
+}
+
+/** One page of the ids of a list, the newest first, and the cursor that goes on. */
+export async function listIds(
+  redis: Redis,
+  list: string,
+  input: { limit: number; cursor?: string | undefined },
+): Promise<{ ids: string[]; nextCursor: string | null }> {
+  const { limit, after } = pageOf(input, list);
+  const start = after === undefined ? 0 : await rankAfter(redis, list, after);
+  const found = await redis.zrevrange(list, start, start + limit, "WITHSCORES");
+  const pairs = Array.from(
+    { length: found.length / 2 },
+    (_, at) => [found[at * 2] as string, found[at * 2 + 1] as string] as const,
+  );
+  const last = pairs.length > limit ? pairs[limit - 1] : undefined;
+  return {
+    ids: pairs.slice(0, limit).map(([id]) => id),
+    nextCursor: cursorAfter(last && `${last[1]} ${last[0]}`, list),
+  };
+}
+
+/** One page of the records of a list, the newest first. */
+export async function listRecords<T>(
+  redis: Redis,
+  list: { key: string; record: (id: string) => string },
+  input: { limit: number; cursor?: string | undefined },
+): Promise<{ records: (T & { version: number })[]; nextCursor: string | null }> {
+  const { ids, nextCursor } = await listIds(redis, list.key, input);
+  return { records: await readRecords<T>(redis, ids.map(list.record)), nextCursor };
+}
+
+/** Many records in one round trip; those that are gone are left out. */
+export async function readRecords<T>(redis: Redis, recordKeys: string[]): Promise<(T & { version: number })[]> {
+  if (recordKeys.length === 0) return [];
+  const rows = await pipelined(redis, (pipeline) => {
+    for (const key of recordKeys) pipeline.hmget(key, "json", "version");
+  });
+  return (rows as [string | null, string][]).flatMap(([json, version]) =>
+    json ? [{ ...(JSON.parse(json) as T), version: Number(version) }] : [],
+  );
+}
+
+interface Written<T> {
+  value: T;
+  at: number;
+  version: number;
+  jobs?: Job[];
+  beside?: Beside;
+}
+
+async function put<T>(store: Store, place: Place, written: Written<T>): Promise<string> {
+  const { beside } = written;
+  const json = JSON.stringify({ ...written.value, version: undefined });
+  return store.queues.step(place.tag, written.jobs ?? [], (outboxKey, encoded) =>
+    script<string>(
+      store.redis,
+      "putRecord",
+      [place.key, place.list, place.counter, outboxKey, ...(beside ? [beside.key] : [])],
+      [
+        written.version,
+        json,
+        place.member,
+        written.at,
+        encoded,
+        statusOf(written.value),
+        ...(beside ? [beside.value] : []),
+      ],
+    ),
+  );
+}
+
+/** The record's status stands beside its JSON too, for those who need nothing else. */
+function statusOf(value: unknown): string {
+  return String((value as { status?: unknown }).status ?? "");
+}
+
+async function rankAfter(redis: Redis, list: string, place: string): Promise<number> {
+  const [score = "", member = ""] = place.split(/ (.*)/s);
+  const rank = await redis.zrevrank(list, member);
+  return rank === null ? redis.zcount(list, `(${score}`, "+inf") : rank + 1;
+}
+
+/** `version_conflict` with the version that is there. */
+export function conflict(version: number): Fail {
+  return new Fail("version_conflict", {
+    detail: `The current version is ${version}.`,
+    more: { currentVersion: version },
+  });
+}

@@ -1,0 +1,84 @@
+import type { BookingField } from "../../schemas/scheduling.ts";
+import type { InputError } from "../../schemas/errors.ts";
+import { isAddress } from "../email/address.ts";
+import { Fail } from "../errors.ts";
+
+/** Most characters of an answer, in one line and in a text area. */
+const longestLine = 1000;
+const longestText = 10_000;
+
+/** What a check says is wrong, or nothing. */
+type Check = (answer: string, field: BookingField) => string | undefined;
+
+/**
+ * A visitor's answers as text by field id: blank ones left out, those to unknown questions dropped (contract 7). Everything that is
+ * missing or malformed is named in one `invalid_booking_answers`.
+ */
+export function checkAnswers(
+  fields: readonly BookingField[],
+  answers: Record<string, unknown>,
+): Record<string, string> {
+  const read = fields.map((field) => ({ field, ...readAnswer(field, answers) }));
+  const errors = read.flatMap(({ field, fault }): InputError[] =>
+    fault === undefined ? [] : [{ path: `/answers/${field.id}`, message: fault }],
+  );
+  if (errors.length > 0) throw new Fail("invalid_booking_answers", { errors });
+  return Object.fromEntries(read.flatMap(({ field, text }) => (text === "" ? [] : [[field.id, text]])));
+}
+
+function readAnswer(
+  field: BookingField,
+  answers: Record<string, unknown>,
+): { text: string; fault?: string | undefined } {
+  const given = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
+  if (given !== undefined && given !== null && !["string", "number", "boolean"].includes(typeof given))
+    return { text: "", fault: "is not text" };
+  const text = String(given ?? "").trim();
+  const isMissing = text === "" || (field.type === "checkbox" && !isTrue(text));
+  if (isMissing && field.required) return { text: "", fault: "is missing" };
+  return { text, fault: text === "" ? undefined : checks[field.type](text, field) };
+}
+
+const line: Check = (text) => {
+  if (/\p{Cc}/u.test(text)) return "is not one line";
+  return text.length > longestLine ? `is longer than ${longestLine} characters` : undefined;
+};
+const area: Check = (text) => (text.length > longestText ? `is longer than ${longestText} characters` : undefined);
+const choice: Check = (text, { options = [] }) => (options.includes(text) ? undefined : "is not one of the options");
+const decision: Check = (text) => (isTrue(text) || isFalse(text) ? undefined : "is neither true nor false");
+
+const checks: Record<BookingField["type"], Check> = {
+  text: line,
+  textarea: area,
+  text_area: area,
+  "text-area": area,
+  email: (text) => (isAddress(text) ? undefined : "is not an email address"),
+  phone: (text) => (isPhone(text) ? undefined : "is not a phone number"),
+  number: (text) => (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i.test(text) ? line(text, never) : "is not a number"),
+  select: choice,
+  radio: choice,
+  checkbox: decision,
+  boolean: decision,
+  url: (text) => (isWebAddress(text) ? line(text, never) : "is not an http(s) address"),
+};
+
+/** For checks that don't look at the field. */
+const never: BookingField = { id: "x", label: "x", type: "text", required: false };
+
+function isTrue(text: string): boolean {
+  return /^(true|yes|on|1)$/i.test(text);
+}
+
+function isFalse(text: string): boolean {
+  return /^(false|no|off|0)$/i.test(text);
+}
+
+/** Digits, 5 to 15 of them (E.164), with the signs that people put between. */
+function isPhone(text: string): boolean {
+  const digits = text.replace(/\D/g, "").length;
+  return /^\+?[\d ().\-/]+( ?(x|ext\.?) ?\d+)?$/i.test(text) && digits >= 5 && digits <= 20;
+}
+
+function isWebAddress(text: string): boolean {
+  return /^https?:\/\/[^\s]+$/i.test(text) && URL.canParse(text);
+}

@@ -1,0 +1,283 @@
+import type {
+  Booking,
+  BookingAnswer,
+  bookingListing,
+  bookingPath,
+  declining,
+  ownerCancellation,
+  publicBookingPath,
+  publicCancellation,
+  StoredBooking,
+} from "../../schemas/scheduling.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import type { WebhookEventType } from "../../schemas/webhooks.ts";
+import { delayUntil } from "../clock.ts";
+import { Fail, invalid } from "../errors.ts";
+import { cursorAfter, pageOf } from "../paging.ts";
+import { job } from "../queues.ts";
+import { readRecords } from "../records.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { readMoment } from "./catalog.ts";
+import type { CalendarFile } from "./calendar-file.ts";
+import { fileOf, mailJob, reminderJobs } from "./invitations.ts";
+import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
+
+/** How often a change is made anew because another one came between. */
+const mostTries = 20;
+
+/** A booking as the visitor reads it who knows its uid; `booking_not_found`, under another event type's slug too. */
+export async function readPublicBooking(
+  runtime: Runtime,
+  input: Infer<typeof publicBookingPath>,
+): Promise<{ booking: Booking }> {
+  return { booking: shown(input.handle, await keptUnder(runtime, input), runtime.now()) };
+}
+
+/** A booking as a calendar file, for those who may read it. */
+export async function readCalendarFile(
+  runtime: Runtime,
+  input: Infer<typeof publicBookingPath>,
+): Promise<CalendarFile> {
+  const booking = shown(input.handle, await keptUnder(runtime, input), runtime.now());
+  return fileOf(runtime, input.handle, booking);
+}
+
+/** The visitor gives the slot back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
+export async function cancelAsVisitor(
+  runtime: Runtime,
+  input: Infer<typeof publicCancellation>,
+): Promise<BookingAnswer> {
+  await keptUnder(runtime, input);
+  return answerTo(await cancel(runtime, { ...input, by: "visitor" }));
+}
+
+/** The owner cancels; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
+export async function cancelAsOwner(
+  runtime: Runtime,
+  input: Infer<typeof ownerCancellation>,
+): Promise<{ booking: Booking }> {
+  return { booking: await cancel(runtime, { ...input, by: "owner" }) };
+}
+
+/** The owner accepts a request; `booking_not_pending` for all that does not wait for this. */
+export async function confirmBooking(
+  runtime: Runtime,
+  input: Infer<typeof bookingPath>,
+): Promise<{ booking: Booking }> {
+  const confirmed = (kept: Kept): Change => {
+    mustBePending(kept, runtime.now());
+    const at = stamp(runtime);
+    const booking: StoredBooking = { ...kept, status: "ACCEPTED", confirmedAt: at, updatedAt: at };
+    const jobs = [mailJob(input.handle, booking, "confirmed"), ...reminderJobs(runtime, input.handle, booking)];
+    return { booking, time: "keep", events: ["scheduling.booking.confirmed"], jobs };
+  };
+  return { booking: await change(runtime, input, confirmed) };
+}
+
+/** The owner declines a request, whose slot is free again; `booking_not_pending`. */
+export async function declineBooking(runtime: Runtime, input: Infer<typeof declining>): Promise<{ booking: Booking }> {
+  const declined = (kept: Kept): Change => {
+    mustBePending(kept, runtime.now());
+    const why = { cancellationReason: input.reason ?? null, cancelledBy: "owner" as const, updatedAt: stamp(runtime) };
+    const booking: StoredBooking = { ...kept, ...why, status: "REJECTED" };
+    return { booking, ...ended, jobs: [mailJob(input.handle, booking, "declined")] };
+  };
+  return { booking: await change(runtime, input, declined) };
+}
+
+/** A booking as its owner reads it; `booking_not_found`. */
+export async function readBooking(runtime: Runtime, input: Infer<typeof bookingPath>): Promise<{ booking: Booking }> {
+  const kept = await readKept(runtime.redis, input.handle, input.bookingUid);
+  if (kept === undefined) throw new Fail("booking_not_found");
+  return { booking: shown(input.handle, kept, runtime.now()) };
+}
+
+/** The handle's bookings by their start, the latest first or, with `order=asc`, the earliest. */
+export async function listBookings(
+  runtime: Runtime,
+  input: Infer<typeof bookingListing>,
+): Promise<{ bookings: Booking[]; nextCursor: string | null }> {
+  const { handle, status } = input;
+  const { uids, nextCursor } = await uidsOf(runtime, input);
+  const records = await readRecords<StoredBooking>(
+    runtime.redis,
+    uids.map((uid) => keys.booking(handle, uid)),
+  );
+  const bookings = records.map((kept) => shown(handle, kept, runtime.now()));
+  return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
+}
+
+/** What became of a payment: the booking stands, it stood already, or the money must go back. */
+export type Settlement = "accepted" | "repeated" | "refund";
+
+/**
+ * A checkout was paid: the booking is ACCEPTED. Where its hold has ended it takes the slot again if that is still free; where it
+ * can't, or was cancelled, the payment is marked REFUND_DUE and must be returned. Any number of calls, in any order, come to one
+ * result. `booking_not_found`.
+ */
+export async function settlePayment(
+  runtime: Runtime,
+  { handle, bookingUid }: { handle: string; bookingUid: string },
+): Promise<Settlement> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const kept = await readKept(runtime.redis, handle, bookingUid);
+    if (kept?.payment == null) throw new Fail("booking_not_found");
+    if (kept.payment.status !== "REQUIRED") return kept.payment.status === "PAID" ? "repeated" : "refund";
+    const isLate = kept.status === "CANCELLED" || Date.parse(kept.start) <= runtime.now();
+    const paid = isLate ? undefined : await enter(runtime, paidEntry(runtime, handle, kept));
+    if (paid?.kind === "written") return "accepted";
+    if (paid?.kind === "changed") continue;
+    if ((await enter(runtime, refundEntry(runtime, handle, kept))).kind === "written") return "refund";
+  }
+  throw new Fail("service_unavailable", { retryAfter: 1, detail: "The booking changes too often." });
+}
+
+/** An unpaid booking's hold is over: it is REJECTED and its slot free. Does nothing where it was paid or has ended otherwise. */
+export async function expireHold(
+  runtime: Runtime,
+  { handle, bookingUid }: { handle: string; bookingUid: string },
+): Promise<void> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const kept = await readKept(runtime.redis, handle, bookingUid);
+    if (kept?.status !== "PENDING_PAYMENT") return;
+    if (statusAt(kept, runtime.now()) !== "REJECTED") return expireLater(runtime, handle, kept);
+    const why = { cancelledBy: "service" as const, updatedAt: stamp(runtime) };
+    const booking: StoredBooking = { ...kept, ...why, status: "REJECTED" };
+    if ((await enter(runtime, { handle, before: kept, booking, ...ended, jobs: [] })).kind === "written") return;
+  }
+}
+
+/** The booking of a public path; `booking_not_found` for all that is unknown there. */
+export async function keptUnder(
+  runtime: Runtime,
+  { handle, eventSlug, bookingUid }: Infer<typeof publicBookingPath>,
+): Promise<Kept> {
+  const [moment, kept] = await Promise.all([readMoment(runtime, handle), readKept(runtime.redis, handle, bookingUid)]);
+  const slugs = [kept?.eventSlug, nameOf(moment?.catalog.offers, kept?.eventTypeId)];
+  if (moment === undefined || kept === undefined || !slugs.includes(eventSlug)) throw new Fail("booking_not_found");
+  return kept;
+}
+
+type Change = Pick<Entry, "booking" | "time" | "events" | "jobs">;
+
+const ended = { time: "free" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
+
+/** Writes what `make` says of a booking, anew when another change came between. */
+async function change(
+  runtime: Runtime,
+  { handle, bookingUid }: { handle: string; bookingUid: string },
+  make: (kept: Kept) => Change | undefined,
+): Promise<Booking> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const kept = await readKept(runtime.redis, handle, bookingUid);
+    if (kept === undefined) throw new Fail("booking_not_found");
+    const made = make(kept);
+    if (made === undefined) return shown(handle, kept, runtime.now());
+    const written = await enter(runtime, { handle, before: kept, ...made });
+    if (written.kind === "written") return written.booking;
+  }
+  throw new Fail("service_unavailable", { retryAfter: 1, detail: "The booking changes too often." });
+}
+
+function cancel(
+  runtime: Runtime,
+  input: Infer<typeof ownerCancellation> & { by: "visitor" | "owner" },
+): Promise<Booking> {
+  const { handle, by } = input;
+  return change(runtime, input, (kept) => {
+    if (kept.status === "CANCELLED") return undefined;
+    const isOver = statusAt(kept, runtime.now()) === "REJECTED" || Date.parse(kept.start) <= runtime.now();
+    if (isOver) throw new Fail("booking_not_cancellable");
+    const why = { cancellationReason: input.cancellationReason ?? null, cancelledBy: by, updatedAt: stamp(runtime) };
+    const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED" };
+    // Nobody was told of a booking that waits for its payment.
+    const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mailJob(handle, booking, "cancelled")];
+    return { booking, ...ended, jobs };
+  });
+}
+
+function mustBePending(kept: Kept, now: number): void {
+  if (statusAt(kept, now) !== "PENDING") throw new Fail("booking_not_pending");
+}
+
+function paidEntry(runtime: Runtime, handle: string, kept: Kept): Entry {
+  const at = stamp(runtime);
+  const payment = { ...(kept.payment as NonNullable<Kept["payment"]>), status: "PAID" as const };
+  const base: StoredBooking = { ...kept, payment, status: "ACCEPTED", holdUntil: null };
+  const booking: StoredBooking = { ...base, cancelledBy: null, confirmedAt: at, updatedAt: at };
+  return {
+    handle,
+    before: kept,
+    booking,
+    time: "settle",
+    events: ["scheduling.payment.succeeded", "scheduling.booking.confirmed"],
+    jobs: [mailJob(handle, booking, "confirmed"), ...reminderJobs(runtime, handle, booking)],
+  };
+}
+
+/** The money must go back; a booking that was still waiting has lost its slot. */
+function refundEntry(runtime: Runtime, handle: string, kept: Kept): Entry {
+  const payment = { ...(kept.payment as NonNullable<Kept["payment"]>), status: "REFUND_DUE" as const };
+  const booking: StoredBooking = { ...kept, payment, updatedAt: stamp(runtime) };
+  if (kept.status !== "PENDING_PAYMENT") return { handle, before: kept, booking, time: "keep", events: [], jobs: [] };
+  return {
+    handle,
+    before: kept,
+    booking: { ...booking, status: "REJECTED", cancelledBy: "service" },
+    ...ended,
+    jobs: [],
+  };
+}
+
+/** The job came before its time, or the hold was made longer. */
+async function expireLater(runtime: Runtime, handle: string, kept: Kept): Promise<void> {
+  const { bookingUid, holdUntil } = kept;
+  const delay = delayUntil(runtime, Date.parse(holdUntil as string)) + 1;
+  await runtime.queues.later(
+    job("scheduling.expire", `expire-${bookingUid}-${kept.version}`, { handle, bookingUid }, { delay }),
+  );
+}
+
+function nameOf(
+  offers: Map<string, { event: { eventTypeId: string; slug: string } }> | undefined,
+  eventTypeId: string | undefined,
+): string | undefined {
+  return [...(offers?.values() ?? [])].find(({ event }) => event.eventTypeId === eventTypeId)?.event.slug;
+}
+
+/** One page of uids by start and uid; the cursor is the last one's place. */
+async function uidsOf(
+  { redis }: Runtime,
+  input: Infer<typeof bookingListing>,
+): Promise<{ uids: string[]; nextCursor: string | null }> {
+  const everything = keys.bookings(input.handle, everyStatus);
+  const { limit, after } = pageOf(input, everything);
+  const isUpwards = input.order === "asc";
+  const [lastStart, lastUid = ""] = after?.split(" ") ?? [];
+  if (lastStart !== undefined && !/^-?\d+$/.test(lastStart)) throw invalid("/cursor", "is not a cursor of this list");
+  const lowest =
+    isUpwards && lastStart !== undefined ? lastStart : input.from ? String(Date.parse(input.from)) : "-inf";
+  const highest = !isUpwards && lastStart !== undefined ? lastStart : input.to ? `(${Date.parse(input.to)}` : "+inf";
+  const list = keys.bookings(input.handle, input.status ?? everyStatus);
+  const isPast = ([uid, start]: [string, string]) =>
+    start === lastStart && (isUpwards ? uid <= lastUid : uid >= lastUid);
+  const found: [string, string][] = [];
+  for (let offset = 0; found.length <= limit; offset += limit + 1) {
+    const range = isUpwards
+      ? await redis.zrangebyscore(list, lowest, highest, "WITHSCORES", "LIMIT", offset, limit + 1)
+      : await redis.zrevrangebyscore(list, highest, lowest, "WITHSCORES", "LIMIT", offset, limit + 1);
+    const rows = pairs(range);
+    found.push(...rows.filter((row) => !isPast(row)));
+    if (rows.length <= limit) break;
+  }
+  const last = found.length > limit ? found[limit - 1] : undefined;
+  return {
+    uids: found.slice(0, limit).map(([uid]) => uid),
+    nextCursor: cursorAfter(last && `${last[1]} ${last[0]}`, everything),
+  };
+}
+
+function pairs(flat: string[]): [string, string][] {
+  return Array.from({ length: flat.length / 2 }, (_, at) => [flat[at * 2] as string, flat[at * 2 + 1] as string]);
+}

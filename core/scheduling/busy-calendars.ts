@@ -1,0 +1,233 @@
+import { createHash } from "node:crypto";
+import type { JobData } from "../../schemas/jobs.ts";
+import type { StoredSchedule } from "../../schemas/scheduling.ts";
+import { type Job, job } from "../queues.ts";
+import { readRecords } from "../records.ts";
+import { keys, pipelined, transact } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { resyncAll } from "./calendar-events.ts";
+import { judgeCredential } from "./credentials.ts";
+import { type BusyAnswer, type BusyObject, ownUid } from "./providers/provider.ts";
+import type { Taken } from "./recurrence.ts";
+import { type Selection, selectionsOf } from "./selections.ts";
+import { type BusySource, clearBusy, confirmBusy, replaceBusy } from "./times.ts";
+import { day } from "./zones.ts";
+
+/** Real ms between two pulls of a handle's calendars. */
+const pullsEvery = 5 * 60_000;
+/** How far busy time is read, in ms before and after a period of days in which the window stays the same. */
+const looksBack = 2 * day;
+const looksAhead = 400 * day;
+const period = 28 * day;
+/** Seconds for which what was read of a calendar is kept. */
+const objectsKept = 30 * 86_400;
+
+/** The worker's turn: pulls a handle's calendars and says when the next one is, as long as any is selected. */
+export async function pullCalendars(runtime: Runtime, { handle }: JobData<"scheduling.pull">): Promise<void> {
+  if ((await runtime.redis.hlen(keys.selectedCalendars(handle))) === 0) return;
+  await pullNow(runtime, handle);
+}
+
+/** Reads the selected calendars of a handle, tries again what could not be written, and says when all this is done next. */
+export async function pullNow(runtime: Runtime, handle: string): Promise<void> {
+  await pull(runtime, handle);
+  await resyncAll(runtime, handle, turnAt(Date.now()));
+  await runtime.queues.later(nextPull(handle));
+}
+
+/** Reads busy times again before a booking; one reading at a time for each handle in a process. */
+export function openBusySource(runtime: () => Runtime): BusySource {
+  const pulling = new Map<string, Promise<void>>();
+  return {
+    refresh(handle) {
+      const running = pulling.get(handle) ?? refreshed(runtime(), handle).finally(() => pulling.delete(handle));
+      pulling.set(handle, running);
+      return running;
+    },
+  };
+}
+
+/** What is booked here stays bookable when a calendar server is away: its last word counts. */
+async function refreshed(runtime: Runtime, handle: string): Promise<void> {
+  await pullNow(runtime, handle).catch((error: Error) =>
+    runtime.log.warn({ handle, error: error.message }, "calendars.not_pulled"),
+  );
+}
+
+const turnAt = (ms: number): number => Math.floor(ms / pullsEvery);
+
+function nextPull(handle: string): Job {
+  const turn = turnAt(Date.now()) + 1;
+  const delay = Math.max(1, turn * pullsEvery - Date.now());
+  return job("scheduling.pull", `pull-${handle}-${turn}`, { handle }, { delay });
+}
+
+async function pull(runtime: Runtime, handle: string): Promise<void> {
+  const readAt = Date.now();
+  const selections = (await selectionsOf(runtime, handle)).filter(({ busyCalendarIds }) => busyCalendarIds.length > 0);
+  if (selections.length === 0) return clearBusy(runtime, handle);
+  const zone = await scheduleZone(runtime, handle);
+  await Promise.all(selections.map((selection) => pullAccount(runtime, { selection, zone })));
+  const calendars = selections.flatMap(({ busyCalendarIds }) => busyCalendarIds);
+  const kept = calendars.map((calendarId) => keys.calendarObjects(handle, digest(calendarId)));
+  const source = await sourceOf(runtime, kept);
+  if (await confirmBusy(runtime, handle, { source, readAt })) return;
+  const taken: Taken[] = [];
+  for (const key of kept)
+    for await (const objects of keptObjects(runtime, key)) for (const one of objects) taken.push(...one.taken);
+  await replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, taken), source, readAt });
+}
+
+/** Says which state of which calendars the busy times are made of; what a calendar said last counts where it doesn't answer. */
+async function sourceOf({ redis }: Runtime, kept: string[]): Promise<string> {
+  const readings = await pipelined(redis, (pipeline) => {
+    for (const key of kept) pipeline.hget(key, readingField);
+  });
+  const states = readings.map((json) => (JSON.parse((json as string | null) ?? "{}") as Partial<Reading>).state ?? "");
+  return digest(states.join(" "));
+}
+
+/** Without the echo of what this handle's bookings wrote, here or as an invitation: their time is in the ledger. */
+async function othersAmong(runtime: Runtime, handle: string, taken: Taken[]): Promise<Taken[]> {
+  const ending = ownUid(runtime.env, "");
+  const uids = [...new Set(taken.map(({ uid }) => uid).filter((uid) => uid.endsWith(ending)))];
+  if (uids.length === 0) return taken;
+  const found = await pipelined(runtime.redis, (pipeline) => {
+    for (const uid of uids) pipeline.exists(keys.booking(handle, uid.slice(0, -ending.length)));
+  });
+  const own = new Set(uids.filter((_, at) => found[at] === 1));
+  return taken.filter(({ uid }) => !own.has(uid));
+}
+
+/** Reads the calendars of an account, and judges it by whether it answers. */
+async function pullAccount(
+  runtime: Runtime,
+  { selection, zone }: { selection: Selection; zone: string },
+): Promise<void> {
+  const { handle, credential } = selection.account;
+  const reading = selection.busyCalendarIds.map((calendarId) => readCalendar(runtime, selection, { calendarId, zone }));
+  const outcomes = await Promise.allSettled(reading);
+  const failed = outcomes.find((outcome) => outcome.status === "rejected");
+  const failure = failed && (failed.reason as Error);
+  if (failure !== undefined || credential.status !== "OK")
+    await judgeCredential(runtime, handle, { credentialId: credential.credentialId, failure });
+}
+
+/** What was read of a calendar last: the provider's mark, and the window and zone for which it holds. */
+interface Reading {
+  mark: string | null;
+  from: number;
+  to: number;
+  zone: string;
+  /** Another one with each change of the objects. */
+  state: string;
+}
+
+/** Brings what is kept of a calendar to what the provider says now. */
+async function readCalendar(
+  runtime: Runtime,
+  { account, calendars }: Selection,
+  { calendarId, zone }: { calendarId: string; zone: string },
+): Promise<void> {
+  const key = keys.calendarObjects(account.handle, digest(calendarId));
+  const begins = Math.floor(runtime.now() / period) * period;
+  const window = { from: begins - looksBack, to: begins + period + looksAhead, zone };
+  const last = JSON.parse((await runtime.redis.hget(key, readingField)) ?? "{}") as Partial<Reading>;
+  const isSame = last.from === window.from && last.to === window.to && last.zone === zone;
+  const known = isSame && last.mark ? { known: { mark: last.mark, tags: () => tagsIn(runtime, key) } } : {};
+  const answer = await calendars.busy(runtime, account, { calendarId, ...window, ...known });
+  const isChanged = answer.isWhole || answer.changed.length + answer.removed.length > 0;
+  const state = !isChanged && last.state ? last.state : runtime.id("");
+  const reading: Reading = { ...window, mark: answer.mark, state };
+  if (answer.isWhole) await replaceObjects(runtime, account.handle, { key, answer, reading });
+  else await changeObjects(runtime, { key, answer, reading });
+}
+
+/** The field beside the objects; no object has an empty name. */
+const readingField = "";
+
+interface Change {
+  key: string;
+  answer: BusyAnswer;
+  reading: Reading;
+}
+
+/** Everything is new: written beside what is kept, and put in its place in one step. */
+async function replaceObjects(runtime: Runtime, handle: string, change: Change): Promise<void> {
+  const draft = keys.calendarDraft(handle, runtime.id(""));
+  await changeObjects(runtime, { ...change, key: draft });
+  await runtime.redis.rename(draft, change.key);
+}
+
+/** The mark comes last: objects may be newer than it, because then they come again, but never older. */
+async function changeObjects({ redis }: Runtime, { key, answer, reading }: Change): Promise<void> {
+  for (const some of parts(answer.removed)) await redis.hdel(key, ...some);
+  const write = (fields: string[]) =>
+    transact(redis, (transaction) => {
+      transaction.hset(key, ...fields).expire(key, objectsKept);
+    });
+  for (const some of parts(answer.changed)) await write(some.flatMap((one) => [one.objectId, packed(one)]));
+  await write([readingField, JSON.stringify(reading)]);
+}
+
+/** Objects that are read or written at a time: a large calendar must not hold up everything else. */
+const partSize = 250;
+
+function parts<T>(list: T[]): T[][] {
+  return Array.from({ length: Math.ceil(list.length / partSize) }, (_, at) =>
+    list.slice(at * partSize, (at + 1) * partSize),
+  );
+}
+
+/** Tag, and for each uid its times, one after the other. */
+type Packed = [tag: string, ...series: [uid: string, ...times: number[]][]];
+
+function packed({ tag, taken }: BusyObject): string {
+  const series = new Map<string, number[]>();
+  for (const { uid, from, to } of taken) {
+    const times = series.get(uid) ?? [];
+    times.push(from, to);
+    series.set(uid, times);
+  }
+  return JSON.stringify([tag, ...[...series].map(([uid, times]) => [uid, ...times])]);
+}
+
+function unpacked(objectId: string, json: string): BusyObject {
+  const [tag, ...series] = JSON.parse(json) as Packed;
+  const taken = series.flatMap(([uid, ...times]) =>
+    Array.from({ length: times.length / 2 }, (_, at): Taken => {
+      return { uid, from: times[at * 2] as number, to: times[at * 2 + 1] as number };
+    }),
+  );
+  return { objectId, tag, taken };
+}
+
+async function tagsIn(runtime: Runtime, key: string): Promise<Map<string, string>> {
+  const tags = new Map<string, string>();
+  for await (const objects of keptObjects(runtime, key))
+    for (const { objectId, tag } of objects) tags.set(objectId, tag);
+  return tags;
+}
+
+/** What is kept of a calendar, part by part. */
+async function* keptObjects({ redis }: Runtime, key: string): AsyncIterable<BusyObject[]> {
+  let cursor = "0";
+  do {
+    const [next, flat] = await redis.hscan(key, cursor, "COUNT", partSize);
+    const names = flat.filter((_, at) => at % 2 === 0);
+    yield names.flatMap((name, at) => (name === readingField ? [] : unpacked(name, flat[at * 2 + 1] as string)));
+    cursor = next;
+  } while (cursor !== "0");
+}
+
+/** Zone of the handle's oldest schedule, for calendars without one of their own. */
+async function scheduleZone({ redis }: Runtime, handle: string): Promise<string> {
+  const ids = await redis.zrange(keys.schedules(handle), 0, "0");
+  const [schedule] = await readRecords<StoredSchedule>(
+    redis,
+    ids.map((id) => keys.schedule(handle, id)),
+  );
+  return schedule?.timeZone ?? "UTC";
+}
+
+const digest = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);

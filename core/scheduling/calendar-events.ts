@@ -1,0 +1,283 @@
+import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduling.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../errors.ts";
+import { alone } from "../lock.ts";
+import { type Job, job } from "../queues.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { credentialsOf } from "./credentials.ts";
+import { aboutBooking, organizerOf } from "./invitations.ts";
+import { enter, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
+import { meetingMaker } from "./meetings.ts";
+import {
+  type Account,
+  type CalendarEvent,
+  ownUid,
+  type Provider,
+  type WrittenEvent,
+  type WrittenMeeting,
+} from "./providers/provider.ts";
+import { providers } from "./providers/table.ts";
+import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
+
+/** How often a booking is settled anew because another change came between. */
+const mostTries = 20;
+/** Bookings that one look at what is left over tries again. */
+const mostAgain = 100;
+
+/** What the providers hold of a booking. */
+interface Written {
+  event?: WrittenEvent;
+  meeting?: WrittenMeeting;
+}
+
+/** A provider that failed. */
+interface Trouble {
+  account: Account;
+  error: Error;
+}
+
+/**
+ * Brings calendar and meeting of a booking to its present state: made, moved, or taken away. Any number of calls, in any order and
+ * ending anywhere, come to one event. A failure leaves the booking as it is, marked as DEGRADED, and is thrown so that it is tried
+ * again; the turn for the worse is told once.
+ */
+export async function syncBooking(
+  runtime: Runtime,
+  { handle, bookingUid }: { handle: string; bookingUid: string },
+): Promise<void> {
+  const trouble = await alone(runtime.redis, { key: keys.syncLock(handle, bookingUid) }, async () => {
+    const kept = await readKept(runtime.redis, handle, bookingUid);
+    if (kept === undefined) return undefined;
+    const sync = new Sync(runtime, handle, kept);
+    await sync.run();
+    await settle(runtime, handle, { bookingUid, meetingUrl: sync.meetingUrl, trouble: sync.trouble });
+    return sync.trouble;
+  });
+  // A plain error: what a provider refuses today it may take tomorrow, when its owner has connected it again.
+  if (trouble) throw new Error(`${trouble.account.credential.providerKey}: ${trouble.error.message}`);
+}
+
+/** The owner has a booking written again at once, whatever became of it before. `booking_not_found`. */
+export async function resyncBooking(
+  runtime: Runtime,
+  { handle, bookingUid }: Infer<typeof bookingPath>,
+): Promise<{ booking: Booking }> {
+  const kept = await readKept(runtime.redis, handle, bookingUid);
+  if (kept === undefined) throw new Fail("booking_not_found");
+  await runtime.queues.later(job("scheduling.sync", `sync-${runtime.id("")}`, { handle, bookingUid }));
+  return { booking: shown(handle, kept, runtime.now()) };
+}
+
+/** Tries again what could not be written, once for each `turn`. */
+export async function resyncAll(runtime: Runtime, handle: string, turn: number): Promise<void> {
+  const left = await runtime.redis.srandmember(keys.unsynced(handle), mostAgain);
+  await runtime.queues.later(
+    ...left.map((bookingUid) => job("scheduling.sync", `sync-${bookingUid}-turn-${turn}`, { handle, bookingUid })),
+  );
+}
+
+/** One attempt to bring a booking to its providers. What was reached is kept at once, so that a crash loses as little as can be. */
+class Sync {
+  readonly #runtime: Runtime;
+  readonly #handle: string;
+  readonly #kept: Kept;
+  #written: Written = {};
+  /** The first provider that failed. */
+  trouble: Trouble | undefined;
+  /** The link that was made; undefined where none was. */
+  meetingUrl: string | undefined;
+
+  constructor(runtime: Runtime, handle: string, kept: Kept) {
+    this.#runtime = runtime;
+    this.#handle = handle;
+    this.#kept = kept;
+  }
+
+  async run(): Promise<void> {
+    this.#written = await readWritten(this.#runtime, this.#handle, this.#kept.bookingUid);
+    if (statusAt(this.#kept, this.#runtime.now()) !== "ACCEPTED") {
+      await this.#dropEvent();
+      await this.#dropMeeting();
+      return;
+    }
+    const selections = await selectionsOf(this.#runtime, this.#handle);
+    const target = destinationAmong(selections) ?? (await this.#lastPlace());
+    await this.#putMeeting();
+    if (target) await this.#putEvent(target);
+  }
+
+  async #putMeeting(): Promise<void> {
+    const maker = await meetingMaker(this.#runtime, this.#handle, this.#kept);
+    if (maker === undefined) return;
+    const { account, meetings } = maker;
+    const { meeting } = this.#written;
+    const earlier = meeting?.credentialId === account.credential.credentialId ? { earlier: meeting } : {};
+    await this.#attempt(account, async () => {
+      const event = await eventOf(this.#runtime, this.#handle, { kept: this.#kept, meeting: null });
+      const made = await meetings.put(this.#runtime, account, { event, ...earlier });
+      this.meetingUrl = made.url;
+      await this.#keep({ ...this.#written, meeting: made });
+    });
+  }
+
+  async #putEvent({ account, calendars, calendarId }: Destination): Promise<void> {
+    const { event: before } = this.#written;
+    const isSame = before?.credentialId === account.credential.credentialId && before.calendarId === calendarId;
+    if (before && !isSame) await this.#dropEvent();
+    if (this.#written.event && !isSame) return;
+    await this.#attempt(account, async () => {
+      const { location } = this.#kept;
+      const meetingUrl = this.meetingUrl ?? this.#kept.meetingUrl;
+      const meeting = calendars.meeting && calendars.meeting === location?.type ? calendars.meeting : null;
+      const event = await eventOf(this.#runtime, this.#handle, { kept: { ...this.#kept, meetingUrl }, meeting });
+      const made = await calendars.put(this.#runtime, account, {
+        calendarId,
+        event,
+        ...(isSame ? { earlier: before } : {}),
+      });
+      this.meetingUrl ??= made.meetingUrl ?? undefined;
+      await this.#keep({ ...this.#written, event: made });
+    });
+  }
+
+  /** The calendar that holds the event, where no other is the destination now. */
+  async #lastPlace(): Promise<Destination | undefined> {
+    const { event } = this.#written;
+    const account = event && (await this.#account(event.credentialId));
+    const calendars = account && providerOf(account)?.calendars;
+    return event && account && calendars && { account, calendars, calendarId: event.calendarId };
+  }
+
+  async #dropEvent(): Promise<void> {
+    const { event, ...rest } = this.#written;
+    if (event === undefined) return;
+    const account = await this.#account(event.credentialId);
+    await this.#attempt(account, async () => {
+      if (account) await providerOf(account)?.calendars?.remove(this.#runtime, account, event);
+      await this.#keep(rest);
+    });
+  }
+
+  async #dropMeeting(): Promise<void> {
+    const { meeting, ...rest } = this.#written;
+    if (meeting === undefined) return;
+    const account = await this.#account(meeting.credentialId);
+    await this.#attempt(account, async () => {
+      if (account) await providerOf(account)?.meetings?.remove(this.#runtime, account, meeting);
+      await this.#keep(rest);
+    });
+  }
+
+  /** Undefined where the account was disconnected: what it holds is no longer ours to change. */
+  async #account(id: string): Promise<Account | undefined> {
+    const all = await credentialsOf(this.#runtime, this.#handle);
+    const credential = all.find(({ credentialId }) => credentialId === id);
+    return credential && opened(this.#runtime, this.#handle, credential);
+  }
+
+  async #attempt(account: Account | undefined, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      // Without an account nothing was asked of a provider.
+      if (account === undefined) throw error;
+      this.trouble ??= { account, error: error as Error };
+    }
+  }
+
+  async #keep(written: Written): Promise<void> {
+    this.#written = written;
+    const key = keys.booking(this.#handle, this.#kept.bookingUid);
+    await this.#runtime.redis.hset(key, "written", JSON.stringify(written));
+  }
+}
+
+function providerOf({ credential }: Account): Provider | undefined {
+  return providers[credential.providerKey];
+}
+
+async function readWritten({ redis }: Runtime, handle: string, bookingUid: string): Promise<Written> {
+  return JSON.parse((await redis.hget(keys.booking(handle, bookingUid), "written")) ?? "{}") as Written;
+}
+
+async function eventOf(
+  runtime: Runtime,
+  handle: string,
+  { kept, meeting }: { kept: Kept; meeting: CalendarEvent["meeting"] },
+): Promise<CalendarEvent> {
+  const { bookingUid, sequence, title, start, end, timeZone, attendee, guests, location, meetingUrl, updatedAt } = kept;
+  const { name, email } = await organizerOf(runtime, handle);
+  return {
+    ...{ bookingUid, uid: ownUid(runtime.env, bookingUid), sequence, start, end, timeZone, meeting, updatedAt },
+    title: `${title} with ${attendee.name}`,
+    description: await aboutBooking(runtime, handle, kept),
+    location: meetingUrl ?? (location?.label || null),
+    organiser: { name, email },
+    attendees: [attendee, ...guests].map((person) => ({ name: person.name ?? person.email, email: person.email })),
+  };
+}
+
+interface Outcome {
+  bookingUid: string;
+  meetingUrl: string | undefined;
+  trouble: Trouble | undefined;
+}
+
+/** Writes down what became of an attempt, with the event where it is a turn for the worse. */
+async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promise<void> {
+  const { bookingUid, trouble } = outcome;
+  const left = keys.unsynced(handle);
+  if (trouble) await runtime.redis.sadd(left, bookingUid);
+  for (let tries = 0; tries < mostTries; tries++) {
+    const before = await readKept(runtime.redis, handle, bookingUid);
+    if (before === undefined || (await settleOnce(runtime, handle, { before, outcome }))) break;
+  }
+  if (!trouble) await runtime.redis.srem(left, bookingUid);
+}
+
+/** False where another change came between. */
+async function settleOnce(
+  runtime: Runtime,
+  handle: string,
+  { before, outcome }: { before: Kept; outcome: Outcome },
+): Promise<boolean> {
+  const { meetingUrl = before.meetingUrl, trouble } = outcome;
+  const syncStatus = trouble ? ("DEGRADED" as const) : ("OK" as const);
+  const isLinked = meetingUrl !== before.meetingUrl;
+  if (syncStatus === before.syncStatus && !isLinked) return true;
+  const booking: StoredBooking = { ...before, meetingUrl, syncStatus };
+  if (isLinked) booking.updatedAt = stamp(runtime);
+  const isWorse = trouble !== undefined && before.syncStatus === "OK";
+  // Whoever was told of no link, or of another one, must hear of it.
+  const late = isLinked && (before.meetingUrl !== null || (await wentWithoutLink(runtime, handle, before.bookingUid)));
+  const linkJob = linkMail(handle, booking, before.version + 1);
+  const written = await enter(runtime, {
+    handle,
+    before,
+    booking,
+    time: "keep",
+    events: isWorse ? ["scheduling.sync.degraded"] : [],
+    about: trouble ? told(trouble) : {},
+    jobs: late ? [linkJob] : [],
+  });
+  if (written.kind !== "written") return false;
+  // The mail may have gone out between our look and our writing.
+  if (isLinked && !late && (await wentWithoutLink(runtime, handle, before.bookingUid)))
+    await runtime.queues.later(linkJob);
+  return true;
+}
+
+/** A link may change again, each time with the version of the booking. */
+function linkMail(handle: string, { bookingUid, sequence }: StoredBooking, version: number): Job {
+  return job("scheduling.mail", `mail-${bookingUid}-link-${version}`, { handle, bookingUid, kind: "link", sequence });
+}
+
+async function wentWithoutLink({ redis }: Runtime, handle: string, bookingUid: string): Promise<boolean> {
+  return (await redis.hget(keys.booking(handle, bookingUid), "linkless")) !== null;
+}
+
+function told({ account, error }: Trouble): Record<string, unknown> {
+  const { providerKey, credentialId } = account.credential;
+  return { providerKey, credentialId, reason: error instanceof Fail ? error.code : "provider_unavailable" };
+}

@@ -1,0 +1,72 @@
+import type {
+  Calendar,
+  calendarsPath,
+  Credential,
+  newCaldavCredential,
+  SelectedCalendars,
+  selection,
+  StoredCredential,
+} from "../../schemas/integrations.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail, invalid } from "../errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { pullNow } from "./busy-calendars.ts";
+import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
+import { login } from "./providers/caldav.ts";
+import { providers } from "./providers/table.ts";
+import { keepSelection, opened } from "./selections.ts";
+
+/** Connects a calendar server after a real login; `caldav_login_failed`, `address_not_allowed`. */
+export async function addCaldav(
+  runtime: Runtime,
+  { handle, serverUrl, username, password }: Infer<typeof newCaldavCredential>,
+): Promise<{ credential: Credential }> {
+  if (!URL.canParse(serverUrl)) throw invalid("/serverUrl", "is not an address");
+  await runtime.outbound.check(serverUrl);
+  const secret = JSON.stringify(await login(runtime, { serverUrl, username, password }));
+  const account = `${username}@${new URL(serverUrl).host}`;
+  return { credential: await keepCredential(runtime, handle, { providerKey: "caldav", account, secret }) };
+}
+
+/** The calendars of a provider's accounts; `integration_not_found` where none is connected. */
+export async function listCalendars(
+  runtime: Runtime,
+  { handle, providerKey }: Infer<typeof calendarsPath>,
+): Promise<{ calendars: Calendar[] }> {
+  const all = (await credentialsOf(runtime, handle)).filter((one) => one.providerKey === providerKey);
+  if (all.length === 0) throw new Fail("integration_not_found");
+  const lists = await Promise.all(all.map((one) => calendarsOf(runtime, handle, one)));
+  return { calendars: lists.flat() };
+}
+
+/**
+ * Says which calendars of an account take the owner's time, and reads them at once; and into which one bookings are written. A handle
+ * has one destination: that of the newest selection that names one. `integration_not_found`, `invalid_request`.
+ */
+export async function selectCalendars(
+  runtime: Runtime,
+  { handle, ...selected }: Infer<typeof selection>,
+): Promise<{ selectedCalendars: SelectedCalendars }> {
+  const { credentialId, busyCalendarIds, destinationCalendarId: destination } = selected;
+  const known = await calendarsOf(runtime, handle, await readCredential(runtime, handle, credentialId));
+  const names = new Set(known.map(({ calendarId }) => calendarId));
+  const unknown = busyCalendarIds.findIndex((id) => !names.has(id));
+  if (unknown >= 0) throw invalid(`/busyCalendarIds/${unknown}`, "is not a calendar of this account");
+  const target = known.find(({ calendarId }) => calendarId === destination);
+  if (destination !== undefined && target?.writable !== true)
+    throw invalid("/destinationCalendarId", target ? "is read-only" : "is not a calendar of this account");
+  await keepSelection(runtime, handle, selected);
+  await pullNow(runtime, handle);
+  return { selectedCalendars: selected };
+}
+
+async function calendarsOf(runtime: Runtime, handle: string, credential: StoredCredential): Promise<Calendar[]> {
+  const { credentialId, providerKey } = credential;
+  const calendars = providers[providerKey]?.calendars;
+  if (calendars === undefined) throw new Fail("integration_not_found");
+  const found = await calendars.list(runtime, opened(runtime, handle, credential)).catch((cause: Error) => {
+    if (cause instanceof Fail) throw cause;
+    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The calendar server does not answer." }, cause);
+  });
+  return found.map((calendar) => ({ ...calendar, credentialId }));
+}

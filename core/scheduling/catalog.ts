@@ -1,0 +1,90 @@
+import { LRUCache } from "lru-cache";
+import type { Redis } from "ioredis";
+import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
+import { readRecords } from "../records.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { sharedRead } from "../shared-read.ts";
+import { type Timetable, timetableOf } from "./availability.ts";
+
+/** An event type with all that decides when it can be booked. */
+export interface Offer {
+  handle: string;
+  event: StoredEventType & { version: number };
+  /** Its own zone, else its schedule's, else UTC. */
+  timeZone: string;
+  timetable: Timetable;
+}
+
+/** What a handle offers at a version of its catalog: schedules and event types by slug, the oldest first. */
+export interface Catalog {
+  /** Creation of the handle: versions count anew when a handle is erased and made again. */
+  epoch: string;
+  version: string;
+  schedules: StoredSchedule[];
+  offers: Map<string, Offer>;
+}
+
+/** What a request needs to know first: the catalog, and the version of the handle's taken and busy times. */
+export interface Moment {
+  catalog: Catalog;
+  timesVersion: string;
+  /** True where the handle never had a webhook endpoint. */
+  isUnheard: boolean;
+}
+
+/** Catalogs by handle, for each connection of its own. */
+const catalogs = new WeakMap<Redis, LRUCache<string, Catalog>>();
+
+/** A handle's catalog as it is now; undefined for a handle that is unknown or inactive. Kept in the process by its version. */
+export async function readMoment({ redis }: Pick<Runtime, "redis">, handle: string): Promise<Moment | undefined> {
+  const [[status, epoch], versions] = await sharedRead(redis, `moment ${handle}`, () =>
+    Promise.all([
+      redis.hmget(keys.handle(handle), "status", "createdAt"),
+      redis.mget(keys.catalogVersion(handle), keys.timesVersion(handle), keys.webhooksVersion(handle)),
+    ]),
+  );
+  if (status !== "ACTIVE") return undefined;
+  const [version, timesVersion] = versions.map((one) => one ?? "0") as [string, string];
+  const catalog = await catalogOf(redis, handle, { epoch: epoch ?? "", version });
+  return { catalog, timesVersion, isUnheard: versions[2] === null };
+}
+
+/** True for an event type that visitors may see and book (specification, "Event type visibility"). */
+export function isPublic({ event }: Offer): boolean {
+  return event.status === "ACTIVE" && !event.hidden;
+}
+
+/** An event type with the schedule that it uses (contract 7): its own, else the oldest one, else none. */
+export function offerOf(handle: string, event: Offer["event"], schedules: StoredSchedule[]): Offer {
+  const schedule = schedules.find(({ scheduleId }) => scheduleId === event.scheduleId) ?? schedules[0];
+  const timeZone = event.timeZone ?? schedule?.timeZone ?? "UTC";
+  return { handle, event, timeZone, timetable: timetableOf(schedule, timeZone) };
+}
+
+async function catalogOf(redis: Redis, handle: string, wanted: { epoch: string; version: string }): Promise<Catalog> {
+  const cache = catalogs.get(redis) ?? new LRUCache({ max: 2000 });
+  catalogs.set(redis, cache);
+  const known = cache.get(handle);
+  if (known?.version === wanted.version && known.epoch === wanted.epoch) return known;
+  // What is read now may be newer than the version, never older: then the next request reads it again.
+  const read = { ...wanted, ...(await readCatalog(redis, handle)) };
+  cache.set(handle, read);
+  return read;
+}
+
+async function readCatalog(redis: Redis, handle: string): Promise<Pick<Catalog, "schedules" | "offers">> {
+  const [scheduleIds, eventTypeIds] = await Promise.all([
+    redis.zrange(keys.schedules(handle), "0", "-1"),
+    redis.zrange(keys.eventTypes(handle), "0", "-1"),
+  ]);
+  const schedules = await readRecords<StoredSchedule>(
+    redis,
+    scheduleIds.map((scheduleId) => keys.schedule(handle, scheduleId)),
+  );
+  const events = await readRecords<StoredEventType>(
+    redis,
+    eventTypeIds.map((eventTypeId) => keys.eventType(handle, eventTypeId)),
+  );
+  return { schedules, offers: new Map(events.map((event) => [event.slug, offerOf(handle, event, schedules)])) };
+}

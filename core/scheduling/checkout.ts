@@ -1,0 +1,111 @@
+import type { Booking, BookingAnswer } from "../../schemas/scheduling.ts";
+import { Fail } from "../errors.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Offer } from "./catalog.ts";
+import { manageUrl } from "./event-types.ts";
+import { answerTo, type Entry, enter, forget, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
+import { doneRecord, type Repeatable } from "./repeats.ts";
+
+/** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (contract 7). */
+export const holdMinutes = 35;
+export const checkoutMinutes = 31;
+
+/** How often a checkout is written down anew because the booking changed meanwhile. */
+const mostTries = 10;
+
+/** What is to be paid for a booking. */
+export interface Order {
+  handle: string;
+  booking: Booking;
+  amountMinor: number;
+  currency: string;
+  /** Where the visitor goes after paying or giving up. */
+  returnUrl: string;
+  /** Minutes for which it can be paid. */
+  openMinutes: number;
+}
+
+/** The payment provider of paid bookings. */
+export interface Payments {
+  /** True where the handle has connected an account that can take money. */
+  isConnected(handle: string): Promise<boolean>;
+  /** Makes a hosted checkout, or gives the one that an earlier call made for the same booking. Throws where the provider can't. */
+  openCheckout(order: Order): Promise<{ url: string }>;
+}
+
+/** What a booking of this event type costs; null where it is free. `payment_provider_not_connected` without price or provider. */
+export async function priceOf(
+  { payments }: Pick<Runtime, "payments">,
+  { handle, event }: Offer,
+): Promise<{ amountMinor: number; currency: string } | null> {
+  const { enabled, amountMinor, currency } = event.payment;
+  if (!enabled) return null;
+  const isPayable = amountMinor && currency && (await payments?.isConnected(handle));
+  if (!isPayable) throw new Fail("payment_provider_not_connected");
+  return { amountMinor, currency };
+}
+
+/**
+ * The answer to a booking that waits for its payment, with the address of its checkout. Where none can be made the slot is free
+ * again and nothing is kept for a repeated request: `service_unavailable`.
+ */
+export async function openCheckout(
+  runtime: Runtime,
+  handle: string,
+  asked: { bookingUid: string; repeatable: Repeatable | undefined },
+): Promise<BookingAnswer> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const kept = await readKept(runtime.redis, handle, asked.bookingUid);
+    if (kept?.payment == null || statusAt(kept, runtime.now()) !== "PENDING_PAYMENT") break;
+    const url = await checkoutOf(runtime, handle, kept).catch((cause) =>
+      giveUp(runtime, handle, { kept, cause, ...asked }),
+    );
+    const answer = await noteCheckout(runtime, handle, { kept, url, repeatable: asked.repeatable });
+    if (answer) return answer;
+  }
+  throw new Fail("scheduling_slot_unavailable", { detail: "The hold has ended." });
+}
+
+async function checkoutOf(runtime: Runtime, handle: string, kept: Kept): Promise<string> {
+  if (runtime.payments === undefined) throw new Error("There is no payment provider.");
+  const { amountMinor, currency } = kept.payment as NonNullable<Kept["payment"]>;
+  const returnUrl = manageUrl(runtime, handle, kept);
+  const booking = shown(handle, kept, runtime.now());
+  const order = { handle, booking, amountMinor, currency, returnUrl, openMinutes: checkoutMinutes };
+  return (await runtime.payments.openCheckout(order)).url;
+}
+
+/** Gives the slot back; the visitor may try again. */
+async function giveUp(
+  runtime: Runtime,
+  handle: string,
+  left: { kept: Kept; cause: unknown; repeatable: Repeatable | undefined },
+): Promise<never> {
+  const { kept, cause, repeatable } = left;
+  runtime.log.warn({ handle, error: (cause as Error)?.message }, "checkout.failed");
+  await enter(runtime, {
+    handle,
+    booking: { ...kept, status: "REJECTED", holdUntil: null, cancelledBy: "service", updatedAt: stamp(runtime) },
+    before: kept,
+    time: "free",
+    events: ["scheduling.booking.cancelled"],
+    jobs: [],
+    record: repeatable && { key: repeatable.key, value: forget },
+  });
+  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider does not answer." }, cause);
+}
+
+/** Writes the address of the checkout and the answer; undefined where the booking has changed meanwhile. */
+async function noteCheckout(
+  runtime: Runtime,
+  handle: string,
+  made: { kept: Kept; url: string; repeatable: Repeatable | undefined },
+): Promise<BookingAnswer | undefined> {
+  const { kept, url, repeatable } = made;
+  const payment = { ...(kept.payment as NonNullable<Kept["payment"]>), checkoutUrl: url };
+  const booking = { ...kept, payment };
+  const answer = answerTo(shown(handle, { ...booking, version: kept.version + 1 }, runtime.now()));
+  const record = repeatable && doneRecord(repeatable, answer);
+  const entry: Entry = { handle, booking, before: kept, time: "keep", events: [], jobs: [], record };
+  return (await enter(runtime, entry)).kind === "written" ? answer : undefined;
+}

@@ -1,0 +1,182 @@
+import type { Credential, ProviderKey, StoredCredential } from "../../schemas/integrations.ts";
+import { Fail } from "../errors.ts";
+import { changeRecord, createRecord, type Place, readRecord, readRecords, removeRecord } from "../records.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { resealed, seal, unseal } from "../sealing.ts";
+import { eventLasts, webhookEvent } from "../webhooks/events.ts";
+
+/** The connected accounts of a handle, the oldest first. */
+export async function credentialsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredCredential[]> {
+  const ids = await redis.zrange(keys.credentials(handle), 0, "-1");
+  if (ids.length === 0) return [];
+  return readRecords<StoredCredential>(
+    redis,
+    ids.map((id) => keys.credential(handle, id)),
+  );
+}
+
+/** One connected account; `integration_not_found` where it is gone. */
+export async function readCredential(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  credentialId: string,
+): Promise<StoredCredential & { version: number }> {
+  const stored = await readRecord<StoredCredential>(redis, keys.credential(handle, credentialId));
+  if (stored === undefined) throw new Fail("integration_not_found");
+  return stored;
+}
+
+/** Keeps a connected account. One that is connected again keeps its id, and so its calendars, and is well again. */
+export async function keepCredential(
+  runtime: Runtime,
+  handle: string,
+  made: { providerKey: ProviderKey; account: string; secret: string | null },
+): Promise<Credential> {
+  const { providerKey, account, secret } = made;
+  const isSame = (one: StoredCredential): boolean => one.providerKey === providerKey && one.account === account;
+  const earlier = (await credentialsOf(runtime, handle)).find(isSame);
+  const again = earlier && (await renewCredential(runtime, handle, earlier.credentialId, secret));
+  if (again) return again;
+  const at = runtime.now();
+  const stamp = { status: "OK" as const, createdAt: new Date(at).toISOString() };
+  const bare = { credentialId: runtime.id("cred_"), providerKey, account, ...stamp };
+  const value: StoredCredential = { ...bare, secret: sealed(runtime, handle, bare, secret) };
+  await createRecord(runtime, placeOf(handle, value.credentialId), { value, at });
+  return shown(value);
+}
+
+/** Marks an account as degraded or well again. The turn for the worse is told once, in the step that makes it. */
+export async function judgeCredential(
+  runtime: Runtime,
+  handle: string,
+  { credentialId, failure }: { credentialId: string; failure: Error | undefined },
+): Promise<void> {
+  const status = failure ? "DEGRADED" : "OK";
+  for (;;) {
+    const current = await readRecord<StoredCredential>(runtime.redis, keys.credential(handle, credentialId));
+    if (current === undefined || current.status === status) return;
+    const { version: expectedVersion, providerKey } = current;
+    if (!(await turned(runtime, handle, { credentialId, expectedVersion, providerKey, failure }))) continue;
+    runtime.log.warn({ handle, providerKey, status, error: failure?.message }, "integration.status");
+    return;
+  }
+}
+
+/**
+ * Replaces the secret of an account by what `change` makes of the one that is there, atomically; null leaves it. Returns the secret
+ * that is then kept; `integration_not_found` where the account is gone.
+ */
+export async function changeSecret(
+  runtime: Runtime,
+  { handle, credentialId }: { handle: string; credentialId: string },
+  change: (secret: string | null) => string | null,
+): Promise<string | null> {
+  const changed = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
+    change({ version: _version, ...current }) {
+      const next = change(secretOf(runtime, handle, current));
+      return next === null ? current : { ...current, secret: sealed(runtime, handle, current, next) };
+    },
+  });
+  if (changed === undefined) throw new Fail("integration_not_found");
+  return secretOf(runtime, handle, changed);
+}
+
+/** Seals the secrets of a handle's accounts anew after SECRET_KEY has changed. Returns how many needed it. */
+export async function resealCredentials(
+  runtime: Pick<Runtime, "redis" | "queues" | "env">,
+  handle: string,
+): Promise<number> {
+  const anew = (one: StoredCredential): string | null | undefined =>
+    one.secret && resealed(runtime.env, purpose, contextOf(handle, one), one.secret);
+  const stale = (await credentialsOf(runtime, handle)).filter(anew);
+  for (const { credentialId } of stale)
+    await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
+      change: ({ version: _version, ...current }) => ({ ...current, secret: anew(current) || current.secret }),
+    });
+  return stale.length;
+}
+
+/** Forgets a connected account; false when it was gone. */
+export function dropCredential(runtime: Runtime, handle: string, credentialId: string): Promise<boolean> {
+  return removeRecord(runtime, placeOf(handle, credentialId));
+}
+
+/** The secret of a credential; null where it has none. */
+export function secretOf({ env }: Pick<Runtime, "env">, handle: string, stored: StoredCredential): string | null {
+  const { secret } = stored;
+  return secret && unseal(env, purpose, contextOf(handle, stored), secret).toString("utf8");
+}
+
+/** A credential as its owner reads it. */
+export function shown({ credentialId, providerKey, account, status, createdAt }: StoredCredential): Credential {
+  return { credentialId, providerKey, account, status, createdAt };
+}
+
+async function renewCredential(
+  runtime: Runtime,
+  handle: string,
+  credentialId: string,
+  secret: string | null,
+): Promise<Credential | undefined> {
+  const renewed = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
+    change: ({ version: _version, ...current }) => ({
+      ...current,
+      status: "OK",
+      secret: sealed(runtime, handle, current, secret),
+    }),
+  });
+  return renewed && shown(renewed);
+}
+
+/** One try to change the status of an account as it was read; false where another change came between. */
+async function turned(
+  runtime: Runtime,
+  handle: string,
+  asked: { credentialId: string; expectedVersion: number; providerKey: ProviderKey; failure: Error | undefined },
+): Promise<boolean> {
+  const { credentialId, expectedVersion, providerKey, failure } = asked;
+  const reason = failure instanceof Fail ? failure.code : "provider_unavailable";
+  const data = { handle, providerKey, credentialId, reason };
+  const event = failure ? webhookEvent(runtime, handle, { type: "scheduling.sync.degraded", data }) : undefined;
+  try {
+    await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
+      expectedVersion,
+      change: ({ version: _version, ...current }) => ({ ...current, status: failure ? "DEGRADED" : "OK" }),
+      ...(event ? { jobs: () => [event.job], beside: () => ({ key: event.key, value: event.content }) } : {}),
+    });
+  } catch (error) {
+    if (error instanceof Fail && error.code === "version_conflict") return false;
+    throw error;
+  }
+  if (event) await runtime.redis.pexpire(event.key, eventLasts);
+  return true;
+}
+
+function sealed(
+  { env }: Pick<Runtime, "env">,
+  handle: string,
+  of: Pick<StoredCredential, "providerKey" | "credentialId">,
+  secret: string | null,
+): string | null {
+  return secret === null ? null : seal(env, purpose, contextOf(handle, of), secret);
+}
+
+const purpose = "provider credential";
+
+function contextOf(
+  handle: string,
+  { providerKey, credentialId }: Pick<StoredCredential, "providerKey" | "credentialId">,
+): string {
+  return `${handle}/${providerKey}/${credentialId}`;
+}
+
+function placeOf(handle: string, credentialId: string): Place {
+  return {
+    tag: handle,
+    key: keys.credential(handle, credentialId),
+    list: keys.credentials(handle),
+    member: credentialId,
+    counter: keys.credentialsVersion(handle),
+  };
+}

@@ -1,0 +1,163 @@
+import type {
+  BookingField,
+  eventTypeChange,
+  eventTypePath,
+  newEventType,
+  schedulingListing,
+  StoredEventType,
+} from "../../schemas/scheduling.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail, invalid } from "../errors.ts";
+import { conflict, listIds, readRecord, readRecords } from "../records.ts";
+import { keys, script } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { offerOf, readMoment } from "./catalog.ts";
+
+/** An event type as its owner reads it, with the zone that holds for it. */
+export type EventType = StoredEventType & {
+  handle: string;
+  timeZone: string;
+  url: string;
+  version: number;
+  revision: number;
+};
+
+type Stored = StoredEventType & { version: number };
+
+/** How often a change without an expected version is tried again when another one came between. */
+const mostTries = 20;
+
+/** Makes an event type; `event_type_slug_taken`, `schedule_not_found`. */
+export async function createEventType(
+  runtime: Runtime,
+  input: Infer<typeof newEventType>,
+): Promise<{ eventType: EventType }> {
+  const { handle, ...fields } = input;
+  await checkEventType(runtime, handle, fields);
+  const stamp = new Date(runtime.now()).toISOString();
+  const value = { ...fields, eventTypeId: runtime.id("evt_"), createdAt: stamp, updatedAt: stamp } as StoredEventType;
+  await put(runtime, handle, { ...value, version: 0 });
+  return { eventType: await shown(runtime, handle, { ...value, version: 1 }) };
+}
+
+/** Changes what is sent of an event type; `event_type_not_found`, `event_type_slug_taken`, `version_conflict`. */
+export async function changeEventType(
+  runtime: Runtime,
+  input: Infer<typeof eventTypeChange>,
+): Promise<{ eventType: EventType }> {
+  const { handle, eventTypeId, expectedVersion, ...changes } = input;
+  for (let tries = 0; tries < mostTries; tries++) {
+    const current = await readStored(runtime, handle, eventTypeId);
+    if ((expectedVersion ?? current.version) !== current.version) throw conflict(current.version);
+    const value = changedBy(current, changes, runtime.now());
+    await checkEventType(runtime, handle, changes);
+    if (await put(runtime, handle, value))
+      return { eventType: await shown(runtime, handle, { ...value, version: current.version + 1 }) };
+  }
+  throw new Fail("service_unavailable", { detail: "The event type changes too often." });
+}
+
+/** The handle's event types, the newest first. */
+export async function listEventTypes(
+  runtime: Runtime,
+  input: Infer<typeof schedulingListing>,
+): Promise<{ eventTypes: EventType[]; nextCursor: string | null }> {
+  const { handle } = input;
+  const { ids, nextCursor } = await listIds(runtime.redis, keys.eventTypes(handle), input);
+  const records = await readRecords<StoredEventType>(
+    runtime.redis,
+    ids.map((eventTypeId) => keys.eventType(handle, eventTypeId)),
+  );
+  return { eventTypes: await Promise.all(records.map((stored) => shown(runtime, handle, stored))), nextCursor };
+}
+
+/** One event type, hidden ones too; `event_type_not_found`. */
+export async function readEventType(
+  runtime: Runtime,
+  { handle, eventTypeId }: Infer<typeof eventTypePath>,
+): Promise<{ eventType: EventType }> {
+  return { eventType: await shown(runtime, handle, await readStored(runtime, handle, eventTypeId)) };
+}
+
+/** Removes an event type; its bookings stay. `event_type_not_found`. */
+export async function deleteEventType(
+  { redis }: Runtime,
+  { handle, eventTypeId }: Infer<typeof eventTypePath>,
+): Promise<void> {
+  const dropped = await script<number>(redis, "dropEventType", keyNames(handle, eventTypeId), [eventTypeId]);
+  if (dropped === 0) throw new Fail("event_type_not_found");
+}
+
+/** Where visitors book an event type. */
+export function eventUrl({ env }: Pick<Runtime, "env">, handle: string, slug: string): string {
+  return `${env.APP_URL}/apps/public/scheduling/${handle}/${slug}`;
+}
+
+/** Where a visitor manages a booking. */
+export function manageUrl(
+  runtime: Pick<Runtime, "env">,
+  handle: string,
+  { eventSlug, bookingUid }: { eventSlug: string; bookingUid: string },
+): string {
+  return `${eventUrl(runtime, handle, eventSlug)}?booking=${bookingUid}`;
+}
+
+/** Checks what a shape can't say. */
+async function checkEventType(
+  { redis }: Runtime,
+  handle: string,
+  given: { bookingFields?: BookingField[] | undefined; scheduleId?: string | null | undefined },
+): Promise<void> {
+  const { bookingFields = [], scheduleId } = given;
+  for (const [at, { id, type, options }] of bookingFields.entries()) {
+    if (bookingFields.findIndex((other) => other.id === id) !== at)
+      throw invalid(`/bookingFields/${at}/id`, "is the id of another field");
+    if ((type === "select" || type === "radio") && options === undefined)
+      throw invalid(`/bookingFields/${at}/options`, "is missing");
+  }
+  if (scheduleId && !(await redis.exists(keys.schedule(handle, scheduleId)))) throw new Fail("schedule_not_found");
+}
+
+function changedBy(
+  current: Stored,
+  changes: Omit<Infer<typeof eventTypeChange>, "handle" | "eventTypeId">,
+  now: number,
+): Stored {
+  const { buffers, payment, ...fields } = changes;
+  return {
+    ...current,
+    ...(fields as Partial<StoredEventType>),
+    buffers: { ...current.buffers, ...(buffers as Partial<StoredEventType["buffers"]>) },
+    payment: { ...current.payment, ...(payment as Partial<StoredEventType["payment"]>) },
+    updatedAt: new Date(now).toISOString(),
+  };
+}
+
+async function readStored({ redis }: Runtime, handle: string, eventTypeId: string): Promise<Stored> {
+  const stored = await readRecord<StoredEventType>(redis, keys.eventType(handle, eventTypeId));
+  if (stored === undefined) throw new Fail("event_type_not_found");
+  return stored;
+}
+
+/** Writes the version after this one; false when another one came between. */
+async function put({ redis }: Runtime, handle: string, { version, ...value }: Stored): Promise<boolean> {
+  const { eventTypeId, slug, createdAt } = value;
+  const values = [version, JSON.stringify(value), eventTypeId, Date.parse(createdAt), slug];
+  const result = await script<string>(redis, "putEventType", keyNames(handle, eventTypeId), values);
+  if (result === "taken")
+    throw new Fail("event_type_slug_taken", {
+      errors: [{ path: "/slug", message: "is the slug of another event type" }],
+    });
+  return result === "written";
+}
+
+function keyNames(handle: string, eventTypeId: string): string[] {
+  const lists = [keys.eventTypes(handle), keys.catalogVersion(handle), keys.eventTypeSlugs(handle)];
+  return [keys.eventType(handle, eventTypeId), ...lists];
+}
+
+async function shown(runtime: Runtime, handle: string, stored: Stored): Promise<EventType> {
+  const schedules = (await readMoment(runtime, handle))?.catalog.schedules ?? [];
+  const { timeZone } = offerOf(handle, stored, schedules);
+  return { ...stored, timeZone, handle, url: eventUrl(runtime, handle, stored.slug), revision: stored.version };
+}

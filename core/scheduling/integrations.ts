@@ -1,0 +1,142 @@
+import {
+  type Credential,
+  type credentialPath,
+  type integrationsPath,
+  type oauthCallback,
+  type oauthReturn,
+  type ProviderKey,
+  providerKeys,
+  type providerPath,
+  type StoredCredential,
+} from "../../schemas/integrations.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import type { Env } from "../env.ts";
+import { Fail } from "../errors.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { credentialsOf, dropCredential, keepCredential, readCredential, secretOf, shown } from "./credentials.ts";
+import { exchangeCode, startAuthorisation, takeState } from "./oauth.ts";
+import type { OAuthSettings, Provider } from "./providers/provider.ts";
+import { providers } from "./providers/table.ts";
+
+/** Providers with whether they can be connected here, and the accounts that are. */
+export async function listIntegrations(
+  runtime: Runtime,
+  { handle }: Infer<typeof integrationsPath>,
+): Promise<{ providers: { providerKey: ProviderKey; configured: boolean }[]; credentials: Credential[] }> {
+  const configured = (key: ProviderKey): boolean => settingsOf(runtime.env, key) !== undefined;
+  return {
+    providers: providerKeys.map((key) => ({ providerKey: key, configured: isFree(key) || configured(key) })),
+    credentials: (await credentialsOf(runtime, handle)).map(shown),
+  };
+}
+
+/** Starts a provider's authorisation; `integration_not_found`, `provider_not_configured`. */
+export async function startOauth(
+  runtime: Runtime,
+  { handle, providerKey }: Infer<typeof providerPath>,
+): Promise<{ authorizeUrl: string; state: string }> {
+  const { key, settings } = configured(runtime.env, providerKey);
+  return startAuthorisation(runtime, { handle, providerKey: key }, settings);
+}
+
+/** Ends an authorisation for a client that caught the redirect itself; `invalid_oauth_state`, `oauth_exchange_failed`. */
+export async function finishOauth(
+  runtime: Runtime,
+  { handle, providerKey, code, state }: Infer<typeof oauthCallback>,
+): Promise<{ credential: Credential }> {
+  configured(runtime.env, providerKey);
+  const started = await takeState(runtime, providerKey, state);
+  if (started.handle !== handle) throw new Fail("invalid_oauth_state");
+  return { credential: await connect(runtime, { ...started, code }) };
+}
+
+/** Ends an authorisation in the owner's browser and says where it goes on: the application, with what became of it. */
+export async function returnFromProvider(
+  runtime: Runtime,
+  { providerKey, code, state, error }: Infer<typeof oauthReturn>,
+): Promise<{ location: string }> {
+  const next = new URL(runtime.env.APP_URL);
+  next.searchParams.set("integration", providerKey);
+  try {
+    if (state === undefined) throw new Fail("invalid_oauth_state");
+    const started = await takeState(runtime, providerKey, state);
+    if (error !== undefined || code === undefined) throw new Fail("oauth_exchange_failed");
+    await connect(runtime, { ...started, code });
+    next.searchParams.set("status", "connected");
+  } catch (failure) {
+    if (!(failure instanceof Fail)) throw failure;
+    next.searchParams.set("status", "failed");
+    next.searchParams.set("code", failure.code);
+  }
+  return { location: next.href };
+}
+
+/** Disconnects an account, at the provider too where that answers; `integration_not_found`. */
+export async function disconnect(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<void> {
+  const { handle, providerKey, credentialId } = input;
+  const stored = await readCredential(runtime, handle, credentialId);
+  if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");
+  await dropCredential(runtime, handle, credentialId);
+  if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await runtime.busySource?.refresh(handle);
+  if (await isUsedElsewhere(runtime, handle, stored)) return;
+  const opened = { account: stored.account, secret: secretOf(runtime, handle, stored) };
+  // The owner's wish counts whether or not the provider can be told.
+  await providers[stored.providerKey]
+    ?.disconnect?.(runtime, opened)
+    .catch((error: Error) =>
+      runtime.log.warn({ handle, providerKey, error: error.message }, "integration.not_revoked"),
+    );
+}
+
+/** Providers know one grant of a user, whichever handle it was given to: it lasts until the last of an owner's handles goes. */
+async function isUsedElsewhere(
+  runtime: Runtime,
+  handle: string,
+  { providerKey, account }: StoredCredential,
+): Promise<boolean> {
+  const owner = await runtime.redis.hget(keys.handle(handle), "account");
+  for (const other of owner === null ? [] : await runtime.redis.smembers(keys.accountHandles(owner))) {
+    const theirs = other === handle ? [] : await credentialsOf(runtime, other);
+    if (theirs.some((one) => one.providerKey === providerKey && one.account === account)) return true;
+  }
+  return false;
+}
+
+async function connect(
+  runtime: Runtime,
+  asked: { handle: string; providerKey: ProviderKey; verifier: string; code: string },
+): Promise<Credential> {
+  const { handle, providerKey } = asked;
+  const { settings, provider } = configured(runtime.env, providerKey);
+  const kept = await connected(runtime, { settings, provider, asked }).catch((error: Error) => {
+    if (error instanceof Fail) throw error;
+    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider does not answer." }, error);
+  });
+  if (kept === undefined) throw new Fail("provider_not_configured");
+  return keepCredential(runtime, handle, { providerKey, ...kept });
+}
+
+async function connected(
+  runtime: Runtime,
+  { settings, provider, asked }: { settings: OAuthSettings; provider: Provider; asked: Parameters<typeof connect>[1] },
+): Promise<{ account: string; secret: string | null } | undefined> {
+  return provider.connect?.(runtime, await exchangeCode(runtime, settings, asked));
+}
+
+function configured(env: Env, providerKey: string): { key: ProviderKey; settings: OAuthSettings; provider: Provider } {
+  const key = providerKeys.find((one) => one === providerKey);
+  if (key === undefined || isFree(key)) throw new Fail("integration_not_found");
+  const [settings, provider] = [settingsOf(env, key), providers[key]];
+  if (settings === undefined || provider === undefined) throw new Fail("provider_not_configured");
+  return { key, settings, provider };
+}
+
+/** A provider that needs no client of ours: a calendar server. */
+function isFree(key: ProviderKey): boolean {
+  return providers[key] !== undefined && providers[key].oauth === undefined;
+}
+
+function settingsOf(env: Env, key: ProviderKey): OAuthSettings | undefined {
+  return providers[key]?.oauth?.(env);
+}

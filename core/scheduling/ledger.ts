@@ -1,0 +1,147 @@
+import type { Redis } from "ioredis";
+import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
+import type { WebhookEventType } from "../../schemas/webhooks.ts";
+import { encodeJobs, type Job, job } from "../queues.ts";
+import { readRecord } from "../records.ts";
+import { keys, script } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { eventLasts, type WebhookEvent, webhookEvent } from "../webhooks/events.ts";
+import { blockOf } from "./times.ts";
+
+export type Kept = StoredBooking & { version: number };
+
+/** One entry of a handle's ledger of bookings: the booking as it will be, what becomes of its time, and what all this causes. */
+export interface Entry {
+  handle: string;
+  booking: StoredBooking;
+  /** As it was read; absent for a new one. */
+  before?: Kept | undefined;
+  /** Version of the catalog by which the entry was judged; absent where the catalog doesn't matter. */
+  catalogVersion?: string | undefined;
+  /** Whether its time must be free ("take"), must be free unless it still holds it ("settle"), stays ("keep") or ends ("free"). */
+  time: "take" | "settle" | "keep" | "free";
+  /** Most bookings of its event type that start in [from, to). */
+  dayLimit?: { most: number; from: number; to: number } | undefined;
+  /** Written where the handle has an endpoint that could be told. */
+  events: WebhookEventType[];
+  /** What the events tell beside the handle and the booking. */
+  about?: Record<string, unknown>;
+  /** True where nobody listened a moment ago: then events aren't even made. */
+  isUnheard?: boolean;
+  jobs: Job[];
+  /** What a repeated request with the same idempotency key shall find; `forget` removes it. */
+  record?: { key: string; value: string } | undefined;
+}
+
+/** What became of an entry. `repeated` carries the record that an earlier request left. */
+export type Written =
+  | { kind: "written"; booking: Booking }
+  | { kind: "changed" | "taken" | "full" }
+  | { kind: "repeated"; record: string };
+
+/** Value of a record that is to be removed. */
+export const forget = "forget";
+/** Real ms for which the answers to idempotency keys are kept (contract 1). */
+const recordsKept = 86_400_000;
+
+/**
+ * Writes an entry with its events and jobs in one atomic step: the only way a booking changes, so that no two bookings of a handle
+ * ever overlap, nor one made with busy time that was known.
+ */
+export async function enter(runtime: Runtime, entry: Entry): Promise<Written> {
+  const { handle, booking, jobs, about } = entry;
+  const version = (entry.before?.version ?? 0) + 1;
+  const next = shown(handle, { ...booking, version }, runtime.now());
+  const events = (entry.isUnheard ? [] : entry.events).map((type) =>
+    webhookEvent(runtime, handle, { type, data: { handle, booking: next, ...about } }),
+  );
+  const syncs = syncJobs(entry, version);
+  const caused = [...jobs, ...syncs, ...events.map((event) => event.job)];
+  const [kind, record = ""] = await runtime.queues.step(handle, caused, (outboxKey) => {
+    const names = keyNames(entry, events, outboxKey);
+    const values = valuesOf(runtime, entry, { events, syncs });
+    return script<[string, string?]>(runtime.redis, "writeBooking", names, values);
+  });
+  if (kind === "written") return { kind, booking: next };
+  return kind === "repeated" ? { kind, record } : { kind: kind as "changed" | "taken" | "full" };
+}
+
+/** A booking as it is stored, or undefined. */
+export async function readKept(redis: Redis, handle: string, bookingUid: string): Promise<Kept | undefined> {
+  return readRecord<StoredBooking>(redis, keys.booking(handle, bookingUid));
+}
+
+/** The status that holds now: an unpaid hold that has ended is a rejection, whether or not somebody has written it down. */
+export function statusAt(
+  { status, holdUntil }: Pick<StoredBooking, "status" | "holdUntil">,
+  now: number,
+): BookingStatus {
+  const isOver = status === "PENDING_PAYMENT" && holdUntil !== null && Date.parse(holdUntil) <= now;
+  return isOver ? "REJECTED" : status;
+}
+
+/** A booking as owner and visitor read it. */
+export function shown(handle: string, kept: Kept, now: number): Booking {
+  const { buffers: _buffers, reminderMinutes: _reminder, ...booking } = kept;
+  return { ...booking, handle, status: statusAt(kept, now) };
+}
+
+/** What a visitor is told who has booked, moved or cancelled. */
+export function answerTo(booking: Booking): BookingAnswer {
+  const { bookingUid, status, payment } = booking;
+  const url = status === "PENDING_PAYMENT" ? payment?.checkoutUrl : undefined;
+  return { bookingUid, status, booking, ...(url ? { nextAction: { type: "redirect_to_checkout", url } } : {}) };
+}
+
+/** Domain time as a stored stamp. */
+export function stamp({ now }: Pick<Runtime, "now">): string {
+  return new Date(now()).toISOString();
+}
+
+/** The list of all bookings, beside those by status. */
+export const everyStatus = "ALL";
+
+/** What calendars and meetings must be told: that a booking began to stand, moved, or stands no longer. */
+function syncJobs({ handle, booking, before }: Entry, version: number): Job[] {
+  const { bookingUid, status, sequence } = booking;
+  const isSame = before?.status === status && before.sequence === sequence;
+  if (isSame || (status !== "ACCEPTED" && before?.status !== "ACCEPTED")) return [];
+  return [job("scheduling.sync", `sync-${bookingUid}-${version}`, { handle, bookingUid })];
+}
+
+function keyNames({ handle, booking, before, record }: Entry, events: WebhookEvent[], outboxKey: string): string[] {
+  return [
+    keys.booking(handle, booking.bookingUid),
+    keys.blocks(handle),
+    keys.busy(handle),
+    keys.bookings(handle, everyStatus),
+    keys.bookings(handle, before?.status ?? booking.status),
+    keys.bookings(handle, booking.status),
+    keys.catalogVersion(handle),
+    keys.timesVersion(handle),
+    outboxKey,
+    record?.key ?? keys.idempotent(handle, "bookings", ""),
+    keys.webhooks(handle),
+    keys.credentials(handle),
+    ...events.map(({ key }) => key),
+  ];
+}
+
+function valuesOf(
+  { now }: Runtime,
+  entry: Entry,
+  { events, syncs }: { events: WebhookEvent[]; syncs: Job[] },
+): (string | number)[] {
+  const { booking, before, catalogVersion, time, dayLimit, record } = entry;
+  const block = time === "take" || time === "settle" ? blockOf(booking) : { member: "", from: 0, to: 0 };
+  return [
+    ...[before?.version ?? 0, catalogVersion ?? "", JSON.stringify({ ...booking, version: undefined })],
+    ...[booking.status, booking.bookingUid, Date.parse(booking.start), now()],
+    ...[time, block.member, block.from, block.to, booking.eventTypeId],
+    ...[dayLimit?.most ?? 0, dayLimit?.from ?? 0, dayLimit?.to ?? 0],
+    ...[record?.value ?? "", recordsKept, eventLasts, encodeJobs(entry.jobs)],
+    entry.isUnheard ? "" : encodeJobs(events.map(({ job }) => job)),
+    syncs.length === 0 ? "" : encodeJobs(syncs),
+    ...events.map(({ content }) => content),
+  ];
+}

@@ -1,0 +1,35 @@
+import type { StoredBooking } from "../../schemas/scheduling.ts";
+import type { Runtime } from "../runtime.ts";
+import { credentialsOf } from "./credentials.ts";
+import type { Account, ProviderMeetings } from "./providers/provider.ts";
+import { providers } from "./providers/table.ts";
+import { destinationAmong, opened, selectionsOf } from "./selections.ts";
+
+/** An account that makes meetings of their own. */
+export interface MeetingMaker {
+  account: Account;
+  meetings: ProviderMeetings;
+}
+
+/** The account that makes the meetings of a kind of location, the oldest first; undefined where none does. */
+export async function meetingMaker(
+  runtime: Runtime,
+  handle: string,
+  { location }: Pick<StoredBooking, "location">,
+): Promise<MeetingMaker | undefined> {
+  if (location === null) return undefined;
+  for (const credential of await credentialsOf(runtime, handle)) {
+    const meetings = providers[credential.providerKey]?.meetings;
+    if (meetings?.kind === location.type) return { account: opened(runtime, handle, credential), meetings };
+  }
+  return undefined;
+}
+
+/** True while a booking has no link yet that a provider of its owner makes. */
+export async function awaitsLink(runtime: Runtime, handle: string, booking: StoredBooking): Promise<boolean> {
+  const { location, meetingUrl, status } = booking;
+  if (location === null || meetingUrl !== null || status !== "ACCEPTED") return false;
+  if (await meetingMaker(runtime, handle, booking)) return true;
+  const destination = destinationAmong(await selectionsOf(runtime, handle));
+  return destination?.calendars.meeting === location.type;
+}

@@ -1,0 +1,207 @@
+import { createHash } from "node:crypto";
+import type { Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
+import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../../schemas/scheduling.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail, invalid } from "../errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { takeToken } from "../throttle.ts";
+import { isPublic, type Moment, type Offer, readMoment } from "./catalog.ts";
+import { bookingNonces } from "./nonce.ts";
+import { type Busy, joinBusy, type Offered, type Offering, offeredSlots, reachOf, windowEnd } from "./slots.ts";
+import { slotBytes } from "./slot-bytes.ts";
+import { heldBlocks, keptTimes, type Times } from "./times.ts";
+import { day, minute } from "./zones.ts";
+
+/** Longest window of one question for slots, in ms (contract 7). */
+const longestWindow = 62 * day;
+/** Starts beyond this are not listed: years have four digits. */
+const lastInstant = Date.UTC(9999, 11, 30);
+/** Bytes of answers that a process keeps. */
+const keptBytes = 16 * 2 ** 20;
+
+/** Takes one token of a handle where PUBLIC_SCHEDULING_RATE is set (contract 2). */
+export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
+  const { PUBLIC_SCHEDULING_RATE: rate, PUBLIC_SCHEDULING_BURST: burst } = runtime.env;
+  if (rate !== undefined) await takeToken(runtime, { name: "scheduling", tag: handle, rate, burst: burst ?? rate });
+}
+
+/** The public event types of a handle, the oldest first; `not_found` for an unknown or inactive handle. */
+export async function listEvents(
+  runtime: Runtime,
+  { handle }: Infer<typeof publicHandle>,
+): Promise<{ events: PublicEvent[] }> {
+  const moment = await readMoment(runtime, handle);
+  if (moment === undefined) throw new Fail("not_found");
+  return { events: [...moment.catalog.offers.values()].filter(isPublic).map(publicEvent) };
+}
+
+/** One public event type; `event_type_not_found` for all that is unknown, hidden or not active. */
+export async function readEvent(
+  runtime: Runtime,
+  { handle, eventSlug }: Infer<typeof publicEventPath>,
+): Promise<{ event: PublicEvent }> {
+  return { event: publicEvent((await findOffer(runtime, handle, eventSlug)).offer) };
+}
+
+/** A public event type and the moment at which it was read; `event_type_not_found`. */
+export async function findOffer(
+  runtime: Pick<Runtime, "redis">,
+  handle: string,
+  slug: string,
+): Promise<{ offer: Offer; moment: Moment }> {
+  const moment = await readMoment(runtime, handle);
+  const offer = moment?.catalog.offers.get(slug);
+  if (moment === undefined || offer === undefined || !isPublic(offer)) throw new Fail("event_type_not_found");
+  return { offer, moment };
+}
+
+/** An answer that is written already: its bytes and the tag that changes when they do. */
+export interface Written {
+  body: Uint8Array;
+  etag: string;
+}
+
+/**
+ * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (contract 7). Answers are kept
+ * in the process until the catalog, a booking, busy time or the minute changes them.
+ */
+export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<Written> {
+  const window = windowOf(input);
+  const { offer, moment } = await findOffer(runtime, input.handle, input.eventSlug);
+  const now = runtime.now();
+  const cache = cacheOf(runtime.redis);
+  const key = [
+    labelOf(input.handle, moment),
+    input.eventSlug,
+    window.from,
+    window.to,
+    input.timeZone ?? "",
+    input.bookingUid ?? "",
+  ];
+  // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
+  const name = [
+    ...key,
+    Math.ceil(now / minute),
+    windowEnd({ ...termsOf(offer), timetable: offer.timetable, now }),
+  ].join(" ");
+  const known = cache.get(name);
+  if (known && now < known.until) return known;
+  const written = await writeSlots(runtime, {
+    offer,
+    moment,
+    window,
+    now,
+    timeZone: input.timeZone,
+    except: input.bookingUid,
+  });
+  cache.set(name, written);
+  return written;
+}
+
+/** What decides about the slots of an event type: its hours and rules, and what is taken at this moment. */
+export function offeringOf(
+  offer: Offer,
+  times: Times,
+  asked: { clock: string; now: number; except?: string | undefined },
+): Offering {
+  const { event, timetable } = offer;
+  const held = heldBlocks(times, asked.now, asked.except);
+  const own: Busy = { from: held.map(({ from }) => from), to: held.map(({ to }) => to) };
+  const same = held.filter(({ eventTypeId }) => eventTypeId === event.eventTypeId);
+  return {
+    ...termsOf(offer),
+    timetable,
+    clock: asked.clock,
+    busy: joinBusy(own, times.busy),
+    booked: same.map(({ start }) => start),
+    now: asked.now,
+  };
+}
+
+/** What an event type itself says of its slots. */
+export function termsOf({ event }: Offer): Pick<Offering, "rules" | "notice" | "windowDays" | "perDay"> {
+  return {
+    rules: {
+      duration: event.durationMinutes * minute,
+      interval: (event.slotIntervalMinutes ?? event.durationMinutes) * minute,
+      before: event.buffers.beforeMinutes * minute,
+      after: event.buffers.afterMinutes * minute,
+    },
+    notice: event.minimumNoticeMinutes * minute,
+    windowDays: event.bookingWindowDays ?? null,
+    perDay: event.maxBookingsPerDay ?? null,
+  };
+}
+
+/** What names a handle's state in the caches of this process. */
+export function labelOf(handle: string, { catalog, timesVersion }: Moment): string {
+  return [handle, catalog.epoch, catalog.version, timesVersion].join(" ");
+}
+
+/** An event type as visitors see it. */
+function publicEvent({ handle, event, timeZone }: Offer): PublicEvent {
+  const { enabled, amountMinor, currency } = event.payment;
+  return {
+    handle,
+    eventTypeId: event.eventTypeId,
+    slug: event.slug,
+    title: event.title,
+    description: event.description,
+    duration: event.durationMinutes,
+    locations: event.locations,
+    timeZone,
+    bookingFields: event.bookingFields,
+    paymentRequired: enabled,
+    price: enabled && amountMinor && currency ? { amountMinor, currency } : null,
+    confirmationRequired: event.confirmationRequired,
+    availableActions: ["book", "cancel", "reschedule"],
+  };
+}
+
+function windowOf({ start, end }: { start: string; end: string }): { from: number; to: number } {
+  const window = { from: Date.parse(start), to: Date.parse(end) };
+  if (window.to < window.from) throw invalid("/end", "is before start");
+  if (window.to - window.from > longestWindow) throw invalid("/end", "is more than 62 days after start");
+  return { from: window.from, to: Math.min(window.to, lastInstant) };
+}
+
+const caches = new WeakMap<Redis, LRUCache<string, Written & { until: number }>>();
+
+function cacheOf(redis: Redis): LRUCache<string, Written & { until: number }> {
+  const cache =
+    caches.get(redis) ?? new LRUCache({ maxSize: keptBytes, sizeCalculation: ({ body }) => body.length + 500 });
+  caches.set(redis, cache);
+  return cache;
+}
+
+interface Asked {
+  offer: Offer;
+  moment: Moment;
+  window: { from: number; to: number };
+  now: number;
+  timeZone: string | undefined;
+  except: string | undefined;
+}
+
+async function writeSlots(runtime: Runtime, asked: Asked): Promise<Written & { until: number }> {
+  const { offer, moment, window, now } = asked;
+  const clock = asked.timeZone ?? offer.timeZone;
+  const label = labelOf(offer.handle, moment);
+  const times = await keptTimes(runtime.redis, offer.handle, { label, ...reachOf(termsOf(offer), window) });
+  const offered = offeredSlots(offeringOf(offer, times, { clock, now, except: asked.except }), window);
+  const { event } = offer;
+  const duration = event.durationMinutes * minute;
+  const issuer = { handle: offer.handle, eventTypeId: event.eventTypeId, revision: event.version };
+  const nonces = bookingNonces(runtime.env, issuer, offered.at, duration);
+  const body = slotBytes({ offered, duration, timeZone: clock, nonces });
+  const ends = times.blocks.filter(({ hold }) => hold > now).map(({ hold }) => hold);
+  return { body, etag: tagOf(offer, { offered, clock }), until: Math.min(...ends) };
+}
+
+/** A tag of all that the answer is made of, which is a twentieth of its bytes. */
+function tagOf({ event }: Offer, { offered, clock }: { offered: Offered; clock: string }): string {
+  const kinds = offered.stretches.map(({ kind, from }) => `${kind} ${from}`).join(" ");
+  const digest = createHash("sha1").update(`${event.eventTypeId} ${event.version} ${clock} ${kinds}`);
+  return `"${digest.update(new Float64Array(offered.at)).digest("base64url")}"`;
+}

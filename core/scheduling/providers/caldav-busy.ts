@@ -1,0 +1,195 @@
+import type { OutboundAnswer } from "../../outbound.ts";
+import type { Runtime } from "../../runtime.ts";
+import { expandApart } from "../expansion.ts";
+import { readMultistatus, type Resource } from "./multistatus.ts";
+import type { Account, BusyAnswer, BusyObject, BusyQuestion } from "./provider.ts";
+import { type CaldavLogin, loginOf, mustSucceed, type Node, propfind, report, spaces, textIn } from "./webdav.ts";
+
+/** Objects that are fetched in one request, and requests that are under way at a time. */
+const batchSize = 250;
+const atOnce = 2;
+/** Parts of one answer about changes after which the server counts as one that never ends. */
+const mostParts = 100;
+/** Instances of one calendar after which its reading is given up. */
+const mostInstances = 50_000;
+
+/** How far a calendar was read: by its sync token (RFC 6578), or else by its ctag; empty where the server has none. */
+interface Mark {
+  token: string;
+  ctag: string;
+  /** IANA zone of floating times, where the calendar has one of its own. */
+  zone: string | null;
+}
+
+/** An object by its address, with its etag. */
+interface Listed {
+  href: string;
+  etag: string;
+}
+
+/** One reading: who asks, and what. */
+interface Reading {
+  runtime: Runtime;
+  login: CaldavLogin;
+  question: BusyQuestion;
+}
+
+/**
+ * Busy time of a calendar: only what changed since the last reading where the server can tell that, or its etags do. Objects are
+ * fetched as they are stored, because servers expand them wrongly, in batches, and expanded in a thread.
+ */
+export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
+  const reading: Reading = { runtime, login: loginOf(account), question };
+  const mark = question.known && (JSON.parse(question.known.mark) as Mark);
+  const changes = mark?.token ? await changesSince(reading, mark) : undefined;
+  return changes ?? compared(reading, mark);
+}
+
+/** What the server says has changed; undefined where it no longer knows the token. */
+async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | undefined> {
+  const { runtime, login, question } = reading;
+  const listed = new Map<string, Listed | undefined>();
+  let { token } = mark;
+  for (let part = 0; part < mostParts; part++) {
+    const body = `<d:sync-collection ${spaces}><d:sync-token>${escaped(token)}</d:sync-token><d:sync-level>1</d:sync-level><d:prop><d:getetag/></d:prop></d:sync-collection>`;
+    const answer = await report(runtime, login, question.calendarId, body);
+    if (isLost(answer)) return undefined;
+    const { resources, syncToken } = await resourcesOf(answer);
+    const [own, others] = apart(resources, question.calendarId);
+    for (const one of others) listed.set(nameOf(one.href), one.status === 404 || one.status === 410 ? undefined : one);
+    token = syncToken || token;
+    if (!own.some(({ status }) => status === 507)) return changed(reading, { listed, mark: { ...mark, token } });
+  }
+  throw new Error("The calendar server tells of changes without an end.");
+}
+
+/** Refused, but not for the login: the token is too old, or the report unknown by now. */
+function isLost({ status }: OutboundAnswer): boolean {
+  return status !== 401 && status >= 400 && status < 500;
+}
+
+async function changed(
+  reading: Reading,
+  { listed, mark }: { listed: Map<string, Listed | undefined>; mark: Mark },
+): Promise<BusyAnswer> {
+  const there = [...listed.values()].filter((one) => one !== undefined);
+  const gone = [...listed].filter(([, one]) => one === undefined).map(([name]) => name);
+  const read = await readObjects(reading, { listed: there, zone: mark.zone });
+  return { mark: JSON.stringify(mark), isWhole: false, changed: read.found, removed: [...gone, ...read.gone] };
+}
+
+/** Compares the etags of what lies in the window with those that are known; everything is new where none are. */
+async function compared(reading: Reading, before: Mark | undefined): Promise<BusyAnswer> {
+  const { question } = reading;
+  // Read before the objects, so that a change in between comes again.
+  const mark = await markOf(reading, before);
+  const isSame = before !== undefined && mark.zone === before.zone;
+  if (isSame && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
+    return { mark: JSON.stringify(mark), isWhole: false, changed: [], removed: [] };
+  const tags = (isSame ? await question.known?.tags() : undefined) ?? new Map<string, string>();
+  const all = await listObjects(reading);
+  const fresh = all.filter(({ href, etag }) => etag === "" || tags.get(nameOf(href)) !== etag);
+  const read = await readObjects(reading, { listed: fresh, zone: mark.zone });
+  const names = new Set(all.map(({ href }) => nameOf(href)));
+  const removed = [...read.gone, ...[...tags.keys()].filter((name) => !names.has(name))];
+  return { mark: JSON.stringify(mark), isWhole: !isSame, changed: read.found, removed };
+}
+
+/** One of both: some servers look at every object to tell either. */
+async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark> {
+  const byToken = before?.token === "" ? undefined : await propertiesOf(reading, "<d:sync-token/>");
+  const token = byToken ? textIn(byToken, "sync-token") : "";
+  const nodes = token && byToken ? byToken : await propertiesOf(reading, "<s:getctag/>");
+  const zone = /^X-LIC-LOCATION:(.*)$|^TZID:(.*)$/m.exec(textIn(nodes, "calendar-timezone"));
+  return { token, ctag: textIn(nodes, "getctag"), zone: (zone?.[1] ?? zone?.[2])?.trim() || null };
+}
+
+async function propertiesOf({ runtime, login, question }: Reading, properties: string): Promise<Node[]> {
+  const asked = { depth: 0, properties: `${properties}<c:calendar-timezone/>` };
+  return (await propfind(runtime, login, question.calendarId, asked)).nodes;
+}
+
+async function listObjects({ runtime, login, question }: Reading): Promise<Listed[]> {
+  const { calendarId, from, to } = question;
+  const range = `start="${compact(from)}" end="${compact(to)}"`;
+  const body = `<c:calendar-query ${spaces}><d:prop><d:getetag/></d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
+  const { resources } = await resourcesOf(await report(runtime, login, calendarId, body));
+  return apart(resources, calendarId)[1];
+}
+
+interface Read {
+  found: BusyObject[];
+  /** Names of objects that were not there any more. */
+  gone: string[];
+}
+
+/** Fetches and expands objects, some batches at a time, so that what is held of a calendar at once stays small. */
+async function readObjects(
+  reading: Reading,
+  { listed, zone }: { listed: Listed[]; zone: string | null },
+): Promise<Read> {
+  const hrefs = listed.map(({ href }) => href);
+  const all: Read = { found: [], gone: [] };
+  let instances = 0;
+  const readSome = async (): Promise<void> => {
+    while (hrefs.length > 0) {
+      const { found, gone } = await readBatch(reading, { hrefs: hrefs.splice(-batchSize), zone });
+      for (const { taken } of found) instances += taken.length;
+      if (instances > mostInstances) throw new Error("The calendar has too many instances.");
+      all.found.push(...found);
+      all.gone.push(...gone);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, readSome));
+  return all;
+}
+
+async function readBatch(reading: Reading, batch: { hrefs: string[]; zone: string | null }): Promise<Read> {
+  const { runtime, login, question } = reading;
+  const hrefs = batch.hrefs.map((href) => `<d:href>${escaped(href)}</d:href>`).join("");
+  const body = `<c:calendar-multiget ${spaces}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
+  const { resources } = await resourcesOf(await report(runtime, login, question.calendarId, body));
+  const there = resources.filter(({ data }) => data !== "");
+  const expanded = await expandApart({
+    objects: there.map(({ data }) => data),
+    ...{ from: question.from, to: question.to, zone: batch.zone ?? question.zone },
+    ...{ owners: [login.username.toLowerCase()], mostInstances },
+  });
+  const faults = expanded.flatMap(({ fault }) => fault ?? []);
+  if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.unreadable");
+  const found = there.map(({ href, etag }, at): BusyObject => {
+    return { objectId: nameOf(href), tag: etag, taken: expanded[at]?.taken ?? [] };
+  });
+  return { found, gone: resources.filter(({ data }) => data === "").map(({ href }) => nameOf(href)) };
+}
+
+async function resourcesOf(answer: OutboundAnswer): Promise<{ resources: Resource[]; syncToken: string }> {
+  mustSucceed(answer);
+  return readMultistatus(answer.body.toString("utf8"));
+}
+
+/** What is said of the calendar itself, and of what is in it. */
+function apart(resources: Resource[], calendarId: string): [own: Resource[], others: Resource[]] {
+  const own = nameOf(new URL(calendarId).pathname);
+  const isOwn = ({ href }: Resource): boolean => nameOf(href) === own;
+  return [resources.filter(isOwn), resources.filter((one) => !isOwn(one))];
+}
+
+/** One name for an address, however it was written: servers are of two minds about escapes, origins and last slashes. */
+function nameOf(href: string): string {
+  const path = href.replace(/^https?:\/\/[^/]*/i, "").replace(/\/$/, "");
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    // Not an escape: a percent sign of its own.
+    return path;
+  }
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+function compact(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
+}

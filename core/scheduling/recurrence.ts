@@ -1,0 +1,300 @@
+import ICAL from "ical.js";
+import { LRUCache } from "lru-cache";
+import { RRuleTemporal } from "rrule-temporal";
+import { ofWindows } from "./windows-zones.ts";
+import { day, zoneOver } from "./zones.ts";
+
+/** Calendar objects (RFC 5545) and the window in which their busy time is wanted, in ms. */
+export interface Expansion {
+  objects: string[];
+  from: number;
+  to: number;
+  /** IANA zone of floating times and dates. */
+  zone: string;
+  /** Addresses of the owner, in lower case: what they declined takes no time. */
+  owners: string[];
+  /** Instances after which the expansion is given up. */
+  mostInstances: number;
+}
+
+/** Time that is taken, in ms, and the event that takes it. */
+export interface Taken {
+  from: number;
+  to: number;
+  uid: string;
+}
+
+/**
+ * The busy time of calendar objects (contract 7, "Calendar busy"). Rules are expanded on the wall clock of their zone and only the
+ * instances converted. Whoever gives it others' calendars runs it where it can be ended: some rules never end.
+ */
+export function expand(asked: Expansion): Taken[] {
+  const taken: Taken[] = [];
+  for (const object of asked.objects) taken.push(...takenBy(object, asked, asked.mostInstances - taken.length));
+  return taken;
+}
+
+type Value = string | [string, string];
+type Property = [name: string, parameters: Record<string, string | string[]>, type: string, ...values: unknown[]];
+type Event = { properties: Property[]; clocks: Clocks };
+
+/** A point of a calendar: the wall, and whether it is a date. `instant` is set where it was given in UTC. */
+interface Point {
+  wall: number;
+  isDate: boolean;
+  clock: Clock;
+}
+
+/** Converts between the wall of a zone and instants. */
+interface Clock {
+  toInstant(wall: number): number;
+  toWall(instant: number): number;
+}
+
+function takenBy(object: string, asked: Expansion, most: number): Taken[] {
+  const root = new ICAL.Component(ICAL.parse(object) as never);
+  const clocks = new Clocks(asked.zone, root);
+  const events = root
+    .getAllSubcomponents("vevent")
+    .map((one): Event => ({ properties: (one.toJSON() as unknown as [string, Property[]])[1], clocks }));
+  const series = new Map<string, Event[]>();
+  for (const event of events) series.set(uidOf(event), [...(series.get(uidOf(event)) ?? []), event]);
+  const found = [...series.values()].flatMap((list) => takenBySeries(list, asked, most));
+  if (found.length > most) throw new Error("The calendar has too many instances.");
+  return found;
+}
+
+function takenBySeries(events: Event[], asked: Expansion, most: number): Taken[] {
+  const changed = events.filter((event) => point(event, "recurrence-id"));
+  const masters = events.filter((event) => !point(event, "recurrence-id"));
+  const exceptions = new Map(changed.map((event) => [instantOf(point(event, "recurrence-id") as Point), event]));
+  const own = changed.flatMap((event) => instance(event, event, undefined));
+  const repeated = masters.flatMap((master) => instancesOf(master, { exceptions, asked, most }));
+  return [...own, ...repeated].filter(({ from, to }) => to > asked.from && from < asked.to && to > from);
+
+  function instance(event: Event, times: Event, start: number | undefined): Taken[] {
+    const begins = point(times, "dtstart");
+    if (begins === undefined || !isBusy(event, asked.owners)) return [];
+    const from = start ?? begins.wall;
+    return [{ uid: uidOf(event), from: begins.clock.toInstant(from), to: endOf(times, begins, from) }];
+  }
+
+  function instancesOf(
+    master: Event,
+    more: { exceptions: Map<number, Event>; asked: Expansion; most: number },
+  ): Taken[] {
+    const begins = point(master, "dtstart");
+    if (begins === undefined) return [];
+    const left = new Set(points(master, "exdate").map(instantOf));
+    const later = shiftsOf(more.exceptions);
+    const walls = wallsOf(master, begins, { asked: more.asked, reach: reachOf(master, begins, later) });
+    if (walls.length > more.most) throw new Error("The calendar has too many instances.");
+    return walls.flatMap((wall) => {
+      const at = begins.clock.toInstant(wall);
+      if (left.has(at) || more.exceptions.has(at)) return [];
+      const shift = later.findLast(({ since }) => since < at);
+      return shift ? instance(shift.event, shift.event, wall + shift.by) : instance(master, master, wall);
+    });
+  }
+}
+
+/** Changes for this and all later instances, the earliest first, and by how many ms of the wall they shift them. */
+function shiftsOf(exceptions: Map<number, Event>): { since: number; by: number; event: Event }[] {
+  return [...exceptions]
+    .flatMap(([since, event]) => {
+      const [identity, begins] = [point(event, "recurrence-id"), point(event, "dtstart")];
+      const isRange = property(event, "recurrence-id")?.[1].range === "THISANDFUTURE";
+      if (!isRange || !identity || !begins) return [];
+      return [{ since, by: begins.wall - identity.clock.toWall(instantOf(identity)), event }];
+    })
+    .sort((one, other) => one.since - other.since);
+}
+
+/** How far outside of the window an instance may start and still matter. */
+function reachOf(master: Event, begins: Point, later: { by: number; event: Event }[]): number {
+  const lengths = [master, ...later.map(({ event }) => event)].map((event) => {
+    const start = point(event, "dtstart") ?? begins;
+    return endOf(event, start, start.wall) - start.clock.toInstant(start.wall);
+  });
+  return Math.max(...lengths) + Math.max(0, ...later.map(({ by }) => Math.abs(by))) + 2 * day;
+}
+
+/** Walls at which the instances of a series start, each once. */
+function wallsOf(master: Event, begins: Point, { asked, reach }: { asked: Expansion; reach: number }): number[] {
+  const rules = master.properties.filter(([name]) => name === "rrule");
+  const added = points(master, "rdate").map((one) => begins.clock.toWall(instantOf(one)));
+  if (rules.length === 0) return [...new Set([begins.wall, ...added])];
+  const window = [asked.from - reach, asked.to + reach].map((ms) => new Date(ms)) as [Date, Date];
+  const repeated = rules.flatMap((rule) =>
+    new RRuleTemporal({ rruleString: ruleText(rule, begins), maxIterations: 200_000 })
+      .between(...window, true)
+      .map(({ epochMilliseconds }) => epochMilliseconds),
+  );
+  return [...new Set([...repeated, ...added])];
+}
+
+/** The rule as if its zone were UTC, so that it is expanded on the wall. */
+function ruleText(rule: Property, begins: Point): string {
+  const parts = Object.entries(rule[3] as Record<string, unknown>).map(([name, value]) => {
+    if (name.toLowerCase() !== "until") return `${name.toUpperCase()}=${[value].flat().map(weekStart(name)).join(",")}`;
+    const until = String(value);
+    const wall = until.endsWith("Z") ? begins.clock.toWall(Date.parse(until)) : wallOf(until);
+    return `UNTIL=${compact(until.length === 10 ? wall + day - 1000 : wall)}`;
+  });
+  return `DTSTART:${compact(begins.wall)}\nRRULE:${parts.join(";")}`;
+}
+
+/** ical.js gives the start of the week as a number, Sunday being 1. */
+function weekStart(name: string): (value: unknown) => string {
+  const days = ["SU", "MO", "TU", "WE", "TH", "FR", "SA"];
+  return (value) =>
+    name.toLowerCase() === "wkst" && typeof value === "number" ? (days[value - 1] as string) : String(value);
+}
+
+function compact(wall: number): string {
+  return `${new Date(wall).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
+}
+
+/** The instant at which an instance ends that starts at this wall. */
+function endOf(event: Event, begins: Point, wall: number): number {
+  const from = begins.clock.toInstant(wall);
+  const end = point(event, "dtend");
+  if (end?.isDate || (begins.isDate && end)) return begins.clock.toInstant(wall + end.wall - begins.wall);
+  if (end) return from + instantOf(end) - begins.clock.toInstant(begins.wall);
+  const length = property(event, "duration")?.[3];
+  if (typeof length === "string") return lengthened(begins, wall, length);
+  return begins.isDate ? begins.clock.toInstant(wall + day) : from;
+}
+
+/** Days and weeks of a duration are of the wall, the rest is elapsed time (RFC 5545, 3.8.2.5). */
+function lengthened(begins: Point, wall: number, length: string): number {
+  const { weeks, days, hours, minutes, seconds, isNegative } = ICAL.Duration.fromString(length);
+  if (isNegative) return begins.clock.toInstant(wall);
+  const nominal = begins.clock.toInstant(wall + (weeks * 7 + days) * day);
+  return nominal + ((hours * 60 + minutes) * 60 + seconds) * 1000;
+}
+
+function isBusy(event: Event, owners: string[]): boolean {
+  const text = (name: string): string => String(property(event, name)?.[3] ?? "").toUpperCase();
+  if (text("status") === "CANCELLED" || text("transp") === "TRANSPARENT") return false;
+  return !event.properties.some(
+    ([name, parameters, , value]) =>
+      name === "attendee" &&
+      String(parameters.partstat).toUpperCase() === "DECLINED" &&
+      owners.includes(
+        String(value)
+          .toLowerCase()
+          .replace(/^mailto:/, ""),
+      ),
+  );
+}
+
+function uidOf(event: Event): string {
+  return String(property(event, "uid")?.[3] ?? "");
+}
+
+function property(event: Event, name: string): Property | undefined {
+  return event.properties.find(([one]) => one === name);
+}
+
+function point(event: Event, name: string): Point | undefined {
+  return points(event, name)[0];
+}
+
+/** The points of a property; a period counts by its start. */
+function points(event: Event, name: string): Point[] {
+  return event.properties
+    .filter(([one]) => one === name)
+    .flatMap(([, parameters, , ...values]) =>
+      (values as Value[]).map((value): Point => {
+        const text = typeof value === "string" ? value : value[0];
+        const isUtc = text.endsWith("Z");
+        const clock = isUtc ? utc : event.clocks.of(parameters.tzid as string | undefined);
+        return { wall: wallOf(text), isDate: text.length === 10, clock };
+      }),
+    );
+}
+
+const instantOf = ({ wall, clock }: Point): number => clock.toInstant(wall);
+
+function wallOf(text: string): number {
+  return Date.parse(text.length === 10 ? `${text}T00:00:00Z` : text.endsWith("Z") ? text : `${text}Z`);
+}
+
+const utc: Clock = { toInstant: (wall) => wall, toWall: (instant) => instant };
+
+/** The clocks of one calendar object: its zones by name, and its own time zone for what names none. */
+class Clocks {
+  readonly #known = new Map<string | undefined, Clock>();
+  readonly #root: InstanceType<typeof ICAL.Component>;
+
+  constructor(zone: string, root: InstanceType<typeof ICAL.Component>) {
+    this.#root = root;
+    this.#known.set(undefined, ianaClock(zone));
+  }
+
+  of(name: string | undefined): Clock {
+    const known = this.#known.get(name) ?? this.#make(name as string);
+    this.#known.set(name, known);
+    return known;
+  }
+
+  /** By name where it is known, whatever the calendar says of it; else by what it says; else the calendar's own. */
+  #make(name: string): Clock {
+    const iana = ianaName(name);
+    if (iana) return ianaClock(iana);
+    const described = this.#root
+      .getAllSubcomponents("vtimezone")
+      .find((one) => one.getFirstPropertyValue("tzid") === name);
+    const location = String(described?.getFirstPropertyValue("x-lic-location") ?? "");
+    if (isZone(location)) return ianaClock(location);
+    return described ? describedClock(described) : this.of(undefined);
+  }
+}
+
+/** `Europe/Berlin`, `W. Europe Standard Time`, `/vendor/version/Europe/Berlin`. */
+function ianaName(name: string): string | undefined {
+  const parts = name.split("/").filter((part) => part !== "");
+  const endings = parts.map((_, at) => parts.slice(at).join("/"));
+  return ofWindows(name) ?? endings.find(isZone);
+}
+
+/** Names that were asked for; the question costs as much as all else that is done with an event. */
+const zoneNames = new LRUCache<string, boolean>({ max: 1000 });
+
+function isZone(name: string): boolean {
+  const known = zoneNames.get(name) ?? isKnownZone(name);
+  zoneNames.set(name, known);
+  return known;
+}
+
+function isKnownZone(name: string): boolean {
+  try {
+    return /^[A-Za-z]/.test(name) && Boolean(new Intl.DateTimeFormat("en", { timeZone: name }));
+  } catch {
+    // The platform says so by throwing; there is no way to ask.
+    return false;
+  }
+}
+
+function ianaClock(name: string): Clock {
+  return {
+    toInstant: (wall) => zoneOver(name, wall, wall).toInstant(wall),
+    toWall: (instant) => instant + zoneOver(name, instant, instant).offsetAt(instant),
+  };
+}
+
+function describedClock(component: InstanceType<typeof ICAL.Component>): Clock {
+  const zone = new ICAL.Timezone(component);
+  const timeOf = (ms: number, of: InstanceType<typeof ICAL.Timezone>): InstanceType<typeof ICAL.Time> => {
+    const [date, time] = new Date(ms).toISOString().slice(0, 19).split("T") as [string, string];
+    const [year, month, dayOfMonth] = date.split("-").map(Number) as [number, number, number];
+    const [hour, minute, second] = time.split(":").map(Number) as [number, number, number];
+    return new ICAL.Time({ year, month, day: dayOfMonth, hour, minute, second, isDate: false }, of);
+  };
+  return {
+    toInstant: (wall) => timeOf(wall, zone).toUnixTime() * 1000,
+    toWall: (instant) =>
+      Date.parse(`${timeOf(instant, ICAL.Timezone.utcTimezone).convertToZone(zone).toString().slice(0, 19)}Z`),
+  };
+}

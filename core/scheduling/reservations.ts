@@ -1,0 +1,305 @@
+import type { BookingAnswer, BookingStatus, bookingMove, newBooking, StoredBooking } from "../../schemas/scheduling.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import type { WebhookEventType } from "../../schemas/webhooks.ts";
+import { delayUntil } from "../clock.ts";
+import { sameAddress } from "../email/address.ts";
+import { Fail } from "../errors.ts";
+import { type Job, job } from "../queues.ts";
+import type { Caller, Runtime } from "../runtime.ts";
+import { checkAnswers } from "./answers.ts";
+import type { Moment, Offer } from "./catalog.ts";
+import { holdMinutes, openCheckout, priceOf } from "./checkout.ts";
+import { mailJob, reminderJobs } from "./invitations.ts";
+import { answerTo, type Entry, enter, type Kept, readKept, shown, stamp, statusAt, type Written } from "./ledger.ts";
+import { checkNonce } from "./nonce.ts";
+import { findOffer, offeringOf, termsOf } from "./offers.ts";
+import { doneRecord, halfRecord, leftBy, readLeft, type Repeatable, repeatableOf, replayed } from "./repeats.ts";
+import { isBookable, localDay, offeredSlots, reachOf } from "./slots.ts";
+import { readTimes, refreshOldBusy } from "./times.ts";
+import { minute } from "./zones.ts";
+
+/** How often a request is judged anew because the catalog or the booking changed while it was written. */
+const mostTries = 20;
+
+type Request = Infer<typeof newBooking>;
+
+/** A slot that is asked for, in ms. */
+interface Slot {
+  start: number;
+  end: number;
+  nonce: string | undefined;
+}
+
+/**
+ * Books a slot (contract 7). `event_type_not_found`, `booking_required_fields`, `invalid_booking_answers`,
+ * `payment_provider_not_connected`, `scheduling_slot_unavailable`, `idempotency_conflict`, `idempotency_in_progress`.
+ */
+export async function createBooking(runtime: Runtime, input: Request, caller: Caller): Promise<BookingAnswer> {
+  const repeatable = repeatableOf(input, caller);
+  const earlier = repeatable && (await earlierAnswer(runtime, input.handle, repeatable));
+  if (earlier) return earlier;
+  try {
+    return await book(runtime, input, repeatable);
+  } catch (error) {
+    // The slot may have been taken a moment ago by the first request with this very key.
+    const isTaken = error instanceof Fail && error.code === "scheduling_slot_unavailable";
+    const first = isTaken && repeatable && (await earlierAnswer(runtime, input.handle, repeatable));
+    if (first) return first;
+    throw error;
+  }
+}
+
+/**
+ * Moves a booking to another slot of the same event type in one step; it keeps the old one where that fails.
+ * `event_type_not_found`, `booking_not_found`, `booking_not_reschedulable`, `scheduling_slot_unavailable`.
+ */
+export async function rescheduleBooking(runtime: Runtime, input: Infer<typeof bookingMove>): Promise<BookingAnswer> {
+  const { handle, eventSlug, bookingUid } = input;
+  const slot = slotOf(input);
+  const refreshing = refreshOldBusy(runtime, handle);
+  const written = await judged(runtime, async () => {
+    const [{ offer, moment }] = await Promise.all([findOffer(runtime, handle, eventSlug), refreshing]);
+    const before = await readKept(runtime.redis, handle, bookingUid);
+    if (before?.eventTypeId !== offer.event.eventTypeId) throw new Fail("booking_not_found");
+    mustBeMovable(before, runtime.now());
+    await mustBeOffered(runtime, { offer, slot, timeZone: before.attendee.timeZone, moving: bookingUid });
+    return movement(runtime, { offer, moment, slot, before, reason: input.reschedulingReason ?? null });
+  });
+  if (written.kind === "written") return answerTo(written.booking);
+  throw new Fail("scheduling_slot_unavailable");
+}
+
+/** The answer that an earlier request with the same key left, or that this one finishes for it. */
+async function earlierAnswer(
+  runtime: Runtime,
+  handle: string,
+  repeatable: Repeatable,
+): Promise<BookingAnswer | undefined> {
+  const left = await leftBy(runtime, repeatable);
+  if (left === undefined) return undefined;
+  const answer = replayed(left);
+  if (answer || !("bookingUid" in left)) return answer;
+  // The first request's process ended before its checkout was made.
+  const kept = await readKept(runtime.redis, handle, left.bookingUid);
+  const isHeld = kept && statusAt(kept, runtime.now()) === "PENDING_PAYMENT";
+  if (isHeld) return openCheckout(runtime, handle, { bookingUid: left.bookingUid, repeatable });
+  await runtime.redis.del(repeatable.key);
+  return undefined;
+}
+
+async function book(runtime: Runtime, input: Request, repeatable: Repeatable | undefined): Promise<BookingAnswer> {
+  const { handle, eventSlug } = input;
+  const slot = slotOf(input);
+  const bookingUid = runtime.id("");
+  const refreshing = refreshOldBusy(runtime, handle);
+  const written = await judged(runtime, async () => {
+    const [{ offer, moment }] = await Promise.all([findOffer(runtime, handle, eventSlug), refreshing]);
+    const answers = checkAnswers(offer.event.bookingFields, input.answers);
+    const price = await priceOf(runtime, offer);
+    const timeZone = input.attendee.timeZone ?? offer.timeZone;
+    await mustBeOffered(runtime, { offer, slot, timeZone, moving: undefined });
+    const booking = { ...firstBooking(runtime, offer, { input, slot, timeZone }), bookingUid, answers };
+    return creation(runtime, { offer, moment, slot, repeatable, booking: held(runtime, booking, price) });
+  });
+  if (written.kind === "repeated") {
+    const answer = repeatable && replayed(readLeft(repeatable, written.record));
+    if (answer) return answer;
+    throw new Fail("idempotency_in_progress", { retryAfter: 1 });
+  }
+  if (written.booking.status !== "PENDING_PAYMENT") return answerTo(written.booking);
+  return openCheckout(runtime, handle, { bookingUid, repeatable });
+}
+
+/** Judges and writes until nothing changed in between; `scheduling_slot_unavailable` where the time is not free. */
+async function judged(
+  runtime: Runtime,
+  judge: () => Promise<Entry>,
+): Promise<Extract<Written, { kind: "written" | "repeated" }>> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const written = await enter(runtime, await judge());
+    if (written.kind === "written" || written.kind === "repeated") return written;
+    if (written.kind !== "changed") throw new Fail("scheduling_slot_unavailable");
+  }
+  throw new Fail("service_unavailable", { retryAfter: 1, detail: "The booking changes too often." });
+}
+
+interface Judged {
+  offer: Offer;
+  moment: Moment;
+  slot: Slot;
+}
+
+/** The entry of a new booking. */
+function creation(
+  runtime: Runtime,
+  { offer, moment, slot, repeatable, booking }: Judged & { repeatable: Repeatable | undefined; booking: StoredBooking },
+): Entry {
+  const { handle } = offer;
+  const answer = answerTo(shown(handle, { ...booking, version: 1 }, runtime.now()));
+  const isPaid = booking.status === "PENDING_PAYMENT";
+  const done = repeatable && (isPaid ? halfRecord(repeatable, booking.bookingUid) : doneRecord(repeatable, answer));
+  return {
+    handle,
+    booking,
+    catalogVersion: moment.catalog.version,
+    isUnheard: moment.isUnheard,
+    time: "take",
+    dayLimit: dayLimitOf(offer, slot),
+    events: eventsAtFirst[booking.status] ?? [],
+    jobs: jobsAtFirst(runtime, handle, booking),
+    record: done,
+  };
+}
+
+/** The entry of a booking that moves. */
+function movement(runtime: Runtime, asked: Judged & { before: Kept; reason: string | null }): Entry {
+  const { offer, moment, slot, before, reason } = asked;
+  const { handle, event } = offer;
+  const rescheduledFrom = { start: before.start, end: before.end };
+  const booking: StoredBooking = {
+    ...before,
+    ...timesOf(slot),
+    durationMinutes: event.durationMinutes,
+    buffers: event.buffers,
+    sequence: before.sequence + 1,
+    reschedulingReason: reason,
+    rescheduledFrom,
+    updatedAt: stamp(runtime),
+  };
+  const isUnpaid = booking.status === "PENDING_PAYMENT";
+  return {
+    handle,
+    booking,
+    before,
+    catalogVersion: moment.catalog.version,
+    isUnheard: moment.isUnheard,
+    time: "take",
+    dayLimit: dayLimitOf(offer, slot),
+    events: ["scheduling.booking.rescheduled"],
+    about: { previous: rescheduledFrom },
+    jobs: isUnpaid ? [] : [mailJob(handle, booking, "rescheduled"), ...reminderJobs(runtime, handle, booking)],
+  };
+}
+
+function mustBeMovable(kept: Kept, now: number): void {
+  const status = statusAt(kept, now);
+  if (status === "CANCELLED" || status === "REJECTED" || Date.parse(kept.start) <= now)
+    throw new Fail("booking_not_reschedulable");
+}
+
+/** `slot`, or start and end at the top (contract 7). */
+function slotOf(input: Pick<Request, "slot" | "start" | "end">): Slot {
+  const start = input.slot?.start ?? input.start;
+  const end = input.slot?.end ?? input.end;
+  if (start !== undefined && end !== undefined)
+    return { start: Date.parse(start), end: Date.parse(end), nonce: input.slot?.bookingNonce };
+  const missing = Object.entries({ start, end }).filter(([, value]) => value === undefined);
+  const errors = missing.map(([name]) => ({ path: `/slot/${name}`, message: "is missing" }));
+  throw new Fail("booking_required_fields", { errors });
+}
+
+interface Wanted extends Pick<Judged, "offer" | "slot"> {
+  /** The visitor's zone, on whose clock the slot may lie. */
+  timeZone: string;
+  /** A booking that gives up its time for this one. */
+  moving: string | undefined;
+}
+
+/** `scheduling_slot_unavailable` for a slot that the slots route would not list, unless a nonce proves that it did. */
+async function mustBeOffered(runtime: Runtime, wanted: Wanted): Promise<void> {
+  const { offer, slot, timeZone, moving } = wanted;
+  const { handle, event } = offer;
+  const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
+  const proof = slot.nonce === undefined ? "none" : checkNonce(runtime.env, issuer, { ...slot, nonce: slot.nonce });
+  const isWhole = slot.end - slot.start === event.durationMinutes * minute;
+  if (!isWhole || proof === "foreign") throw new Fail("scheduling_slot_unavailable");
+  const window = { from: slot.start, to: slot.start + 1 };
+  const times = await readTimes(runtime.redis, handle, reachOf(termsOf(offer), window));
+  const now = runtime.now();
+  const isListed = (clock: string, except: string | undefined) =>
+    offeredSlots(offeringOf(offer, times, { clock, now, except }), window).at.length > 0;
+  const isProven = () => isBookable(offeringOf(offer, times, { clock: timeZone, now, except: moving }), slot.start);
+  // A visitor who moves a booking saw the slots beside it, or those that are there without it.
+  const ways = [offer.timeZone, timeZone].flatMap((clock) => [[clock, moving] as const, [clock, undefined] as const]);
+  if (proof === "offered" && isProven()) return;
+  if (!ways.some(([clock, except]) => isListed(clock, except))) throw new Fail("scheduling_slot_unavailable");
+}
+
+function dayLimitOf({ event, timetable }: Offer, { start }: Slot): Entry["dayLimit"] {
+  const most = event.maxBookingsPerDay;
+  return most ? { most, ...localDay(timetable.timeZone, start) } : undefined;
+}
+
+function firstBooking(
+  runtime: Runtime,
+  { event, timeZone: eventZone }: Offer,
+  { input, slot, timeZone }: { input: Request; slot: Slot; timeZone: string },
+): Omit<StoredBooking, "bookingUid" | "answers"> {
+  const at = stamp(runtime);
+  const location = event.locations.find(({ type }) => type === input.location?.type) ?? event.locations[0] ?? null;
+  const isAccepted = !event.confirmationRequired;
+  return {
+    eventTypeId: event.eventTypeId,
+    eventSlug: event.slug,
+    title: event.title,
+    status: isAccepted ? "ACCEPTED" : "PENDING",
+    ...timesOf(slot),
+    durationMinutes: event.durationMinutes,
+    timeZone: eventZone,
+    attendee: { name: input.attendee.name.trim(), email: input.attendee.email, timeZone },
+    guests: guestsOf(input),
+    tracking: input.tracking ?? null,
+    location,
+    meetingUrl: location?.type === "link" && URL.canParse(location.label) ? location.label : null,
+    sequence: 0,
+    syncStatus: "OK",
+    payment: null,
+    holdUntil: null,
+    cancellationReason: null,
+    cancelledBy: null,
+    reschedulingReason: null,
+    rescheduledFrom: null,
+    confirmedAt: isAccepted ? at : null,
+    buffers: event.buffers,
+    reminderMinutes: event.reminderMinutes ?? null,
+    createdAt: at,
+    updatedAt: at,
+  };
+}
+
+/** A paid booking holds its slot until it is paid; payment wins over confirmation (contract 7). */
+function held(
+  { now }: Runtime,
+  booking: StoredBooking,
+  price: { amountMinor: number; currency: string } | null,
+): StoredBooking {
+  if (price === null) return booking;
+  const holdUntil = new Date(now() + holdMinutes * minute).toISOString();
+  const payment = { ...price, status: "REQUIRED" as const, checkoutUrl: null };
+  return { ...booking, status: "PENDING_PAYMENT", holdUntil, payment, confirmedAt: null };
+}
+
+function timesOf({ start, end }: Slot): { start: string; end: string } {
+  return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
+}
+
+/** Each guest once, and not the attendee again. */
+function guestsOf({ guests, attendee }: Request): StoredBooking["guests"] {
+  const list = guests.map((guest) => (typeof guest === "string" ? { email: guest } : guest));
+  const seen = new Set([sameAddress(attendee.email)]);
+  return list.filter(({ email }) => !seen.has(sameAddress(email)) && seen.add(sameAddress(email)));
+}
+
+const eventsAtFirst: Partial<Record<BookingStatus, WebhookEventType[]>> = {
+  ACCEPTED: ["scheduling.booking.created", "scheduling.booking.confirmed"],
+  PENDING: ["scheduling.booking.created"],
+  PENDING_PAYMENT: ["scheduling.booking.created", "scheduling.payment.required"],
+};
+
+function jobsAtFirst(runtime: Runtime, handle: string, booking: StoredBooking): Job[] {
+  const { status, bookingUid, holdUntil } = booking;
+  if (status === "PENDING") return [mailJob(handle, booking, "requested")];
+  if (status === "ACCEPTED") return [mailJob(handle, booking, "confirmed"), ...reminderJobs(runtime, handle, booking)];
+  const delay = delayUntil(runtime, Date.parse(holdUntil as string));
+  return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
+}

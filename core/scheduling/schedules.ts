@@ -1,0 +1,109 @@
+import type {
+  newSchedule,
+  Override,
+  schedulePath,
+  schedulingListing,
+  StoredSchedule,
+} from "../../schemas/scheduling.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail, invalid } from "../errors.ts";
+import { outcome } from "../outcome.ts";
+import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../records.ts";
+import { keys } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { endMinutesOf, minutesOf } from "./availability.ts";
+
+/** A schedule as its owner reads it. */
+export type Schedule = StoredSchedule & { handle: string; version: number };
+
+type Given = Infer<typeof newSchedule>;
+
+/** Makes a schedule or puts this one in the place of the one with its id; `version_conflict`, times that end before they start. */
+export async function putSchedule(runtime: Runtime, input: Given): Promise<{ schedule: Schedule }> {
+  const { handle, expectedVersion, scheduleId = runtime.id("sched_") } = input;
+  const overrides = checkedTimes(input);
+  const at = runtime.now();
+  const stamp = new Date(at).toISOString();
+  const { timeZone, weeklyAvailability } = input;
+  const made = { scheduleId, timeZone, weeklyAvailability, overrides, createdAt: stamp, updatedAt: stamp };
+  const change = (current: StoredSchedule): StoredSchedule => ({ ...made, createdAt: current.createdAt });
+  const place = placeOf(handle, scheduleId);
+  const changed = await changeRecord<StoredSchedule>(runtime, place, { expectedVersion, change });
+  if (changed) return { schedule: { ...changed, handle } };
+  if (expectedVersion) throw new Fail("version_conflict", { detail: "The schedule does not exist." });
+  // Another request may have made it in between; then this one replaces it.
+  if (!(await createRecord(runtime, place, { value: made, at }))) return putSchedule(runtime, { ...input, scheduleId });
+  return outcome({ schedule: { ...made, handle, version: 1 } }, "created");
+}
+
+/** The handle's schedules, the newest first. */
+export async function listSchedules(
+  { redis }: Runtime,
+  input: Infer<typeof schedulingListing>,
+): Promise<{ schedules: Schedule[]; nextCursor: string | null }> {
+  const { handle } = input;
+  const list = { key: keys.schedules(handle), record: (scheduleId: string) => keys.schedule(handle, scheduleId) };
+  const { records, nextCursor } = await listRecords<StoredSchedule>(redis, list, input);
+  return { schedules: records.map((stored) => ({ ...stored, handle })), nextCursor };
+}
+
+/** One schedule; `schedule_not_found`. */
+export async function readSchedule(
+  { redis }: Runtime,
+  { handle, scheduleId }: Infer<typeof schedulePath>,
+): Promise<{ schedule: Schedule }> {
+  const stored = await readRecord<StoredSchedule>(redis, keys.schedule(handle, scheduleId));
+  if (stored === undefined) throw new Fail("schedule_not_found");
+  return { schedule: { ...stored, handle } };
+}
+
+/** Removes a schedule; event types that name it then use the handle's oldest one. */
+export async function deleteSchedule(
+  runtime: Runtime,
+  { handle, scheduleId }: Infer<typeof schedulePath>,
+): Promise<void> {
+  if (!(await removeRecord(runtime, placeOf(handle, scheduleId)))) throw new Fail("schedule_not_found");
+}
+
+function placeOf(handle: string, scheduleId: string): Place {
+  const key = keys.schedule(handle, scheduleId);
+  return { tag: handle, key, list: keys.schedules(handle), member: scheduleId, counter: keys.catalogVersion(handle) };
+}
+
+/** Checks what a shape can't say, and gives the overrides as one of their three kinds. */
+function checkedTimes(input: Given): Override[] {
+  for (const [at, row] of input.weeklyAvailability.entries()) checkHours(`/weeklyAvailability/${at}`, row);
+  const overrides = input.overrides.map((row, at) => overrideOf(`/overrides/${at}`, row));
+  const closed = overrides.filter((row) => "unavailable" in row);
+  for (const [at, row] of overrides.entries()) {
+    if (!("startTime" in row)) continue;
+    const isClosed = closed.some((one) =>
+      "date" in one ? one.date === row.date : one.from <= row.date && row.date <= one.to,
+    );
+    if (isClosed) throw invalid(`/overrides/${at}`, "has hours on a date that another row closes");
+  }
+  return overrides;
+}
+
+function checkHours(path: string, row: { startTime: string; endTime: string }): void {
+  if (endMinutesOf(row.endTime) <= minutesOf(row.startTime) || row.endTime <= row.startTime)
+    throw invalid(`${path}/endTime`, "is not after startTime");
+}
+
+function overrideOf(path: string, row: Given["overrides"][number]): Override {
+  const { date, from, to, startTime, endTime, unavailable } = row;
+  const isClosed = unavailable === true && startTime === undefined && endTime === undefined;
+  if (isClosed && date === undefined && from !== undefined && to !== undefined) return stretch(path, from, to);
+  if (date === undefined || from !== undefined || to !== undefined)
+    throw invalid(path, "has either a date, or from and to with unavailable: true");
+  if (isClosed) return { date, unavailable };
+  if (startTime === undefined || endTime === undefined || unavailable === true)
+    throw invalid(path, "has either startTime and endTime, or unavailable: true");
+  checkHours(path, { startTime, endTime });
+  return { date, startTime, endTime };
+}
+
+function stretch(path: string, from: string, to: string): Override {
+  if (to < from) throw invalid(`${path}/to`, "is before from");
+  return { from, to, unavailable: true };
+}

@@ -1,0 +1,176 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
+import type { StoredBooking } from "../../schemas/scheduling.ts";
+import { keys, transact } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Busy } from "./slots.ts";
+import { day, minute } from "./zones.ts";
+
+/** The time that a booking takes with its buffers, in ms. */
+export interface Block {
+  from: number;
+  to: number;
+  /** Ms at which an unpaid hold ends; 0 for a time that is held until it is given back. */
+  hold: number;
+  start: number;
+  eventTypeId: string;
+  bookingUid: string;
+}
+
+/** A handle's taken and busy times around a window. */
+export interface Times {
+  blocks: Block[];
+  /** Busy time of the selected calendars. */
+  busy: Busy;
+}
+
+/** Where busy times come from: reads a handle's selected calendars again and gives them to `replaceBusy`. Must not fail. */
+export interface BusySource {
+  refresh(handle: string): Promise<void>;
+}
+
+/** Real ms after which busy times are read again before a booking (contract 7). */
+const busyFresh = 60_000;
+/** Ms that a booking waits for that. */
+const bookingWaits = 4_000;
+
+/** The block of a booking with its own buffers, and the member that stands for it. */
+export function blockOf(booking: StoredBooking): Block & { member: string } {
+  const { buffers, eventTypeId, bookingUid } = booking;
+  const start = Date.parse(booking.start);
+  const from = start - buffers.beforeMinutes * minute;
+  const to = Date.parse(booking.end) + buffers.afterMinutes * minute;
+  const hold = booking.status === "PENDING_PAYMENT" ? Date.parse(booking.holdUntil as string) : 0;
+  const member = [from, to, hold, start, eventTypeId, bookingUid].join(":");
+  return { from, to, hold, start, eventTypeId, bookingUid, member };
+}
+
+const caches = new WeakMap<Redis, LRUCache<string, Times>>();
+
+/** What is taken and busy in a stretch of time, kept in the process for its version. `label` names handle and version. */
+export async function keptTimes(
+  redis: Redis,
+  handle: string,
+  asked: { label: string; from: number; to: number },
+): Promise<Times> {
+  // Whole days, so that the windows of many visitors share what is read.
+  const from = Math.floor(asked.from / day) * day;
+  const to = Math.ceil(asked.to / day) * day;
+  const cache = caches.get(redis) ?? new LRUCache({ max: 500 });
+  caches.set(redis, cache);
+  const name = `${asked.label} ${from} ${to}`;
+  const times = cache.get(name) ?? (await readTimes(redis, handle, { from, to }));
+  cache.set(name, times);
+  return times;
+}
+
+/** What is taken and busy in [from, to). Neither blocks nor busy times overlap: of those before, only the last may reach in. */
+export async function readTimes(
+  redis: Redis,
+  handle: string,
+  { from, to }: { from: number; to: number },
+): Promise<Times> {
+  const before = [`(${from}`, "-inf", "BYSCORE", "REV", "LIMIT", 0, 1] as const;
+  const within = [from, `(${to}`, "BYSCORE"] as const;
+  const [lastBlock, blocks, lastBusy, busy] = await Promise.all([
+    redis.zrange(keys.blocks(handle), ...before),
+    redis.zrange(keys.blocks(handle), ...within),
+    redis.zrange(keys.busy(handle), ...before),
+    redis.zrange(keys.busy(handle), ...within),
+  ]);
+  const pairs = [...lastBusy, ...busy].map((member) => member.split(":").map(Number) as [number, number]);
+  return {
+    blocks: [...lastBlock, ...blocks].map(parsed),
+    busy: { from: pairs.map(([at]) => at), to: pairs.map(([, at]) => at) },
+  };
+}
+
+/** Blocks that count at a moment: those of ended holds don't, nor does that of a booking that is being moved. */
+export function heldBlocks(times: Times, now: number, except?: string): Block[] {
+  return times.blocks.filter(({ hold, bookingUid }) => (hold === 0 || hold > now) && bookingUid !== except);
+}
+
+/**
+ * Puts these busy times in the place of a handle's earlier ones, in one step; overlapping ones are merged. `readAt` is the real
+ * ms at which they were read, `source` names what they are made of. Own bookings that a calendar echoes must be left out by the
+ * caller.
+ */
+export async function replaceBusy(
+  { redis, id }: Pick<Runtime, "redis" | "id">,
+  handle: string,
+  { blocks, readAt, source = "" }: { blocks: readonly { from: number; to: number }[]; readAt: number; source?: string },
+): Promise<void> {
+  const merged = mergedBlocks(blocks);
+  const draft = keys.busyDraft(handle, id(""));
+  for (let at = 0; at < merged.length; at += partSize) {
+    const members = merged.slice(at, at + partSize).flatMap(({ from, to }) => [from, `${from}:${to}`]);
+    await redis.zadd(draft, ...members);
+    await redis.expire(draft, draftLasts);
+  }
+  await transact(redis, (transaction) => {
+    if (merged.length === 0) transaction.del(keys.busy(handle));
+    else transaction.rename(draft, keys.busy(handle)).persist(keys.busy(handle));
+    transaction.hset(keys.busyState(handle), { at: readAt, source });
+    transaction.incr(keys.timesVersion(handle));
+  });
+}
+
+/** Busy times that are written at a time, and seconds after which those of a process that ended meanwhile are gone. */
+const partSize = 1000;
+const draftLasts = 60;
+
+/** Says that the busy times that are there hold still; false where they are made of something else. */
+export async function confirmBusy(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  { source, readAt }: { source: string; readAt: number },
+): Promise<boolean> {
+  const state = keys.busyState(handle);
+  if ((await redis.hget(state, "source")) !== source) return false;
+  await redis.hset(state, "at", readAt);
+  return true;
+}
+
+/** Forgets the busy times of a handle whose calendars are no longer selected. */
+export async function clearBusy({ redis }: Pick<Runtime, "redis">, handle: string): Promise<void> {
+  await transact(redis, (transaction) => {
+    transaction.del(keys.busy(handle), keys.busyState(handle));
+    transaction.incr(keys.timesVersion(handle));
+  });
+}
+
+/**
+ * Has busy times read again that are too old to book by. Nothing happens where no calendar is selected. A provider that takes too
+ * long is read on behind the booking, which goes by its last word.
+ */
+export async function refreshOldBusy({ redis, busySource }: Runtime, handle: string): Promise<void> {
+  const at = await redis.hget(keys.busyState(handle), "at");
+  if (at === null || Date.now() - Number(at) <= busyFresh || busySource === undefined) return;
+  const stop = new AbortController();
+  const waiting = sleep(bookingWaits, undefined, { signal: stop.signal }).catch(() => undefined);
+  await Promise.race([busySource.refresh(handle), waiting]);
+  stop.abort();
+}
+
+function parsed(member: string): Block {
+  const [from, to, hold, start, eventTypeId, bookingUid] = member.split(":") as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  return { from: Number(from), to: Number(to), hold: Number(hold), start: Number(start), eventTypeId, bookingUid };
+}
+
+function mergedBlocks(blocks: readonly { from: number; to: number }[]): { from: number; to: number }[] {
+  const merged: { from: number; to: number }[] = [];
+  for (const { from, to } of blocks.filter(({ from, to }) => to > from).sort((one, other) => one.from - other.from)) {
+    const last = merged.at(-1);
+    if (last && from <= last.to) last.to = Math.max(last.to, to);
+    else merged.push({ from, to });
+  }
+  return merged;
+}

@@ -1,0 +1,35 @@
+import type { Booking, PublicEvent, schedulingVisit } from "../../schemas/scheduling.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../errors.ts";
+import type { Runtime } from "../runtime.ts";
+import { readPublicBooking } from "./bookings.ts";
+import { readEvent } from "./offers.ts";
+
+/** What the visitor's page shows first. */
+export interface Visit {
+  handle: string;
+  eventSlug: string;
+  /** Null where the event type is hidden or gone: then only the booking can be looked at. */
+  event: PublicEvent | null;
+  booking: Booking | null;
+  /** Domain time in ms, by which the page corrects the visitor's clock. */
+  now: number;
+  isEmbedded: boolean;
+}
+
+/**
+ * An event type as its page shows it, and the booking that the visitor knows by its uid, which can be read and cancelled after the
+ * event type is hidden. `event_type_not_found`, `booking_not_found`.
+ */
+export async function visitEvent(runtime: Runtime, input: Infer<typeof schedulingVisit>): Promise<Visit> {
+  const { handle, eventSlug, booking: bookingUid } = input;
+  const booking = bookingUid ? (await readPublicBooking(runtime, { handle, eventSlug, bookingUid })).booking : null;
+  const event = await readEvent(runtime, input).then(
+    (read) => read.event,
+    (error) => {
+      if (booking && error instanceof Fail && error.code === "event_type_not_found") return null;
+      throw error;
+    },
+  );
+  return { handle, eventSlug, event, booking, now: runtime.now(), isEmbedded: input.embed === "1" };
+}

@@ -1,0 +1,81 @@
+import { Buffer } from "node:buffer";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from "node:crypto";
+import type { Env } from "./env.ts";
+
+type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
+
+/**
+ * Seals a secret for storage: AES-256-GCM, random 96-bit nonce, the key's id in front, `context` as associated data, so that a
+ * sealed value can't be moved to another record. The key is derived from SECRET_KEY by HKDF for this purpose alone.
+ */
+export function seal(env: Keys, purpose: string, context: string, secret: string | Uint8Array): string {
+  const nonce = randomBytes(12);
+  const cipher = createCipheriv("aes-256-gcm", derive(env.SECRET_KEY, purpose), nonce).setAAD(Buffer.from(context));
+  const body = Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()]);
+  return `v1.${keyId(env.SECRET_KEY)}.${body.toString("base64url")}`;
+}
+
+/** Opens what `seal` made, also with the previous key; throws where key, context or content don't fit. */
+export function unseal(env: Keys, purpose: string, context: string, sealed: string): Buffer {
+  const [version, id, encoded] = sealed.split(".");
+  const root = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].find((key) => key !== undefined && keyId(key) === id);
+  if (version !== "v1" || root === undefined || encoded === undefined)
+    throw new Error("Sealed with a key that is not known here.");
+  const body = Buffer.from(encoded, "base64url");
+  const decipher = createDecipheriv("aes-256-gcm", derive(root, purpose), body.subarray(0, 12)).setAAD(
+    Buffer.from(context),
+  );
+  decipher.setAuthTag(body.subarray(-16));
+  return Buffer.concat([decipher.update(body.subarray(12, -16)), decipher.final()]);
+}
+
+/** The same secret sealed with the current key; undefined where it is already. Throws as `unseal` does. */
+export function resealed(env: Keys, purpose: string, context: string, sealed: string): string | undefined {
+  if (sealed.split(".")[1] === keyId(env.SECRET_KEY)) return undefined;
+  return seal(env, purpose, context, unseal(env, purpose, context, sealed));
+}
+
+/** A MAC (HMAC-SHA-256, base64url) over `text` under the current key, for values that visitors carry. */
+export function sign(env: Keys, purpose: string, text: string): string {
+  return createHmac("sha256", derive(env.SECRET_KEY, purpose)).update(text).digest("base64url");
+}
+
+/** Checks a MAC of `sign`, in constant time, under the current and the previous key. */
+export function isSigned(env: Keys, purpose: string, text: string, mac: string): boolean {
+  const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((key) => key !== undefined);
+  return roots.some((key) => sameText(sign({ ...env, SECRET_KEY: key }, purpose, text), mac));
+}
+
+/** Six digits that follow from a text under a root key, for codes that people type; nothing of them needs to be stored. */
+export function sixDigits(root: string, purpose: string, text: string): string {
+  const mac = createHmac("sha256", derive(root, purpose)).update(text).digest();
+  return String(mac.readUIntBE(0, 6) % 1_000_000).padStart(6, "0");
+}
+
+/** Equality that takes the same time whatever differs. */
+export function sameText(one: string, other: string): boolean {
+  const digests = [one, other].map((text) => createHash("sha256").update(text).digest()) as [Buffer, Buffer];
+  return timingSafeEqual(...digests);
+}
+
+const derived = new Map<string, Buffer>();
+
+/** The 32-byte key of one purpose under a root. */
+export function derive(root: string, purpose: string): Buffer {
+  const name = `${root} ${purpose}`;
+  const key = derived.get(name) ?? Buffer.from(hkdfSync("sha256", Buffer.from(root, "base64"), "", purpose, 32));
+  derived.set(name, key);
+  return key;
+}
+
+function keyId(root: string): string {
+  return derive(root, "key id").toString("base64url").slice(0, 6);
+}

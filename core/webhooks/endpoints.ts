@@ -1,0 +1,186 @@
+import type { Infer } from "../../schemas/schema.ts";
+import {
+  type newWebhook,
+  type ShownWebhook,
+  type StoredWebhook,
+  type Webhook,
+  webhookEventTypes,
+  type webhookListing,
+  type webhookPath,
+} from "../../schemas/webhooks.ts";
+import { Fail, invalid } from "../errors.ts";
+import {
+  changeRecord,
+  createRecord,
+  listRecords,
+  type Place,
+  readRecord,
+  readRecords,
+  removeRecord,
+} from "../records.ts";
+import { keys, transact } from "../redis.ts";
+import type { Runtime } from "../runtime.ts";
+import { newSecret, previousLasts, resealedWebhook, sealSecret } from "./signature.ts";
+
+/** Most endpoints of one handle. */
+const mostEndpoints = 50;
+
+/** Registers an endpoint; its secret is shown here and never again. `address_not_allowed` for what the guard refuses. */
+export async function createWebhook(
+  runtime: Runtime,
+  input: Infer<typeof newWebhook>,
+): Promise<{ webhook: ShownWebhook }> {
+  const { handle, url, events, description } = input;
+  await mustBeCallable(runtime, url);
+  if ((await runtime.redis.zcard(keys.webhooks(handle))) >= mostEndpoints)
+    throw new Fail("invalid_request", { detail: `A handle has at most ${mostEndpoints} endpoints.` });
+  const [webhookId, secret, at] = [runtime.id("wh_"), newSecret(), runtime.now()];
+  const value: StoredWebhook = {
+    webhookId,
+    url,
+    events: events ?? [...webhookEventTypes],
+    description: description ?? null,
+    status: "ACTIVE",
+    createdAt: new Date(at).toISOString(),
+    secret: sealSecret(runtime, sealPlace(handle, webhookId), secret),
+    previous: null,
+  };
+  await createRecord(runtime, placeOf(handle, webhookId), { value, at });
+  return { webhook: { ...shown(value), secret } };
+}
+
+/** One endpoint; `webhook_not_found`. */
+export async function readWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<{ webhook: Webhook }> {
+  return { webhook: shown(await storedWebhook(runtime, input)) };
+}
+
+/** The handle's endpoints, the newest first. */
+export async function listWebhooks(
+  { redis }: Runtime,
+  input: Infer<typeof webhookListing>,
+): Promise<{ webhooks: Webhook[]; nextCursor: string | null }> {
+  const list = { key: keys.webhooks(input.handle), record: (id: string) => keys.webhook(input.handle, id) };
+  const { records, nextCursor } = await listRecords<StoredWebhook>(redis, list, input);
+  return { webhooks: records.map(shown), nextCursor };
+}
+
+/** Removes an endpoint with what waits for it; `webhook_not_found`. */
+export async function deleteWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<void> {
+  const { handle, webhookId } = input;
+  if (!(await removeRecord(runtime, placeOf(handle, webhookId)))) throw new Fail("webhook_not_found");
+  await forgetQueue(runtime, input);
+}
+
+/** Gives an endpoint a new secret; the old one signs too for 24 hours. */
+export async function rotateSecret(
+  runtime: Runtime,
+  input: Infer<typeof webhookPath>,
+): Promise<{ webhook: ShownWebhook }> {
+  const secret = newSecret();
+  const sealed = sealSecret(runtime, sealPlace(input.handle, input.webhookId), secret);
+  const changed = await changeRecord<StoredWebhook>(runtime, placeOf(input.handle, input.webhookId), {
+    change: ({ version: _version, ...current }) => ({
+      ...current,
+      secret: sealed,
+      previous: { secret: current.secret, until: Date.now() + previousLasts },
+    }),
+  });
+  if (changed === undefined) throw new Fail("webhook_not_found");
+  return { webhook: { ...shown(changed), secret } };
+}
+
+/** Sets whether an endpoint gets events; nothing when it is gone. */
+export async function setWebhookStatus(
+  runtime: Runtime,
+  { handle, webhookId }: { handle: string; webhookId: string },
+  status: Webhook["status"],
+): Promise<void> {
+  const place = placeOf(handle, webhookId);
+  await changeRecord<StoredWebhook>(runtime, place, { change: (current) => ({ ...current, status }) });
+  runtime.log.info({ handle, webhookId, status }, "webhook.status");
+}
+
+/** An endpoint as it is stored; `webhook_not_found`. */
+export async function storedWebhook(
+  { redis }: Pick<Runtime, "redis">,
+  { handle, webhookId }: { handle: string; webhookId: string },
+): Promise<StoredWebhook> {
+  const stored = await readRecord<StoredWebhook>(redis, keys.webhook(handle, webhookId));
+  if (stored === undefined) throw new Fail("webhook_not_found");
+  return stored;
+}
+
+/** The endpoints that want events of this type. */
+export async function subscribers(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  type: string,
+): Promise<StoredWebhook[]> {
+  const ids = await redis.zrange(keys.webhooks(handle), 0, "-1");
+  if (ids.length === 0) return [];
+  const all = await readRecords<StoredWebhook>(
+    redis,
+    ids.map((id) => keys.webhook(handle, id)),
+  );
+  return all.filter(({ status, events }) => status === "ACTIVE" && (events as string[]).includes(type));
+}
+
+/** Seals the secrets of a handle's endpoints anew after SECRET_KEY has changed. Returns how many needed it. */
+export async function resealWebhooks(
+  runtime: Pick<Runtime, "redis" | "queues" | "env">,
+  handle: string,
+): Promise<number> {
+  let count = 0;
+  for (const webhookId of await runtime.redis.zrange(keys.webhooks(handle), 0, "-1")) {
+    const stored = await readRecord<StoredWebhook>(runtime.redis, keys.webhook(handle, webhookId));
+    const place = sealPlace(handle, webhookId);
+    if (stored === undefined || resealedWebhook(runtime, place, stored) === undefined) continue;
+    const change = ({ version: _version, ...current }: StoredWebhook & { version: number }): StoredWebhook =>
+      resealedWebhook(runtime, place, current) ?? current;
+    await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), { change });
+    count++;
+  }
+  return count;
+}
+
+/** Removes what waits for an endpoint that is gone. */
+export async function forgetQueue(
+  { redis }: Pick<Runtime, "redis">,
+  { handle, webhookId }: { handle: string; webhookId: string },
+): Promise<void> {
+  await transact(redis, (transaction) => {
+    transaction.del(keys.webhookQueue(handle, webhookId), keys.webhookAwake(handle, webhookId));
+    transaction.del(keys.webhookFailing(handle, webhookId), keys.webhookDeliveries(handle, webhookId));
+  });
+}
+
+/** What a sealed secret is bound to. */
+export function sealPlace(handle: string, webhookId: string): string {
+  return `${handle}/${webhookId}`;
+}
+
+async function mustBeCallable({ outbound }: Runtime, url: string): Promise<void> {
+  if (!URL.canParse(url)) throw invalid("/url", "is not an address");
+  try {
+    await outbound.check(url);
+  } catch (error) {
+    if (!(error instanceof Fail)) throw error;
+    const errors = [{ path: "/url", message: error.details.detail ?? "is not allowed" }];
+    throw new Fail(error.code, { ...error.details, errors }, error);
+  }
+}
+
+function shown(stored: StoredWebhook): Webhook {
+  const { webhookId, url, events, description, status, createdAt } = stored;
+  return { webhookId, url, events, description, status, createdAt };
+}
+
+function placeOf(handle: string, webhookId: string): Place {
+  return {
+    tag: handle,
+    key: keys.webhook(handle, webhookId),
+    list: keys.webhooks(handle),
+    member: webhookId,
+    counter: keys.webhooksVersion(handle),
+  };
+}

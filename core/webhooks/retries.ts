@@ -1,0 +1,25 @@
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+/** Ms between an attempt and the next, the first one first (contract 8); after the last wait the delivery has failed. */
+export const waits = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];
+
+/** Longest wait that a receiver may ask for, in ms. */
+const longestAsked = 24 * hour;
+
+/** Ms of failures only after which an endpoint is disabled (contract 8). */
+export const failuresEndAfter = 5 * 24 * hour;
+
+/** Ms until the next attempt, after `made` failed ones; undefined when that was the last. Up to a fifth is added by chance. */
+export function waitAfter(made: number, retryAfter: number, chance = Math.random()): number | undefined {
+  const wait = waits[made - 1];
+  return wait === undefined ? undefined : Math.max(Math.round(wait * (1 + chance / 5)), retryAfter);
+}
+
+/** Ms that a `Retry-After` asks for: seconds or a date (RFC 9110, 10.2.3), at most a day; 0 where it says nothing. */
+export function askedWait(value: string | undefined, now: number): number {
+  if (value === undefined || value === "") return 0;
+  const wait = /^\d+$/.test(value) ? Number(value) * second : Date.parse(value) - now;
+  return Number.isNaN(wait) ? 0 : Math.min(Math.max(wait, 0), longestAsked);
+}
