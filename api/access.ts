@@ -1,0 +1,34 @@
+import { handleSession } from "../core/account/access.ts";
+import { Fail } from "../core/errors.ts";
+import type { Caller, Runtime } from "../core/runtime.ts";
+import { sameText } from "../core/sealing.ts";
+import type { Access } from "./route.ts";
+
+/** Checks the row's access and returns who asks: 401, then 403, before anything else is read (contract 1, "Order of checks"). */
+export async function admit(
+  runtime: Runtime,
+  access: Access,
+  request: { authorization: string; handle: string | undefined },
+): Promise<Partial<Caller>> {
+  if (access.kind === "open") return {};
+  if (access.kind === "metrics") return admitOperator(runtime, request.authorization);
+  const token = bearer(request.authorization);
+  if (access.kind === "user") return runtime.sessions.check(token);
+  return handleSession(runtime, { token, handle: request.handle ?? "", role: access.role, scopes: access.scopes });
+}
+
+function bearer(authorization: string): string {
+  const [, token] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
+  if (token === undefined)
+    throw new Fail(
+      /^Bearer\b/i.test(authorization) && authorization.trim().length > 6 ? "invalid_token" : "missing_bearer_token",
+    );
+  return token;
+}
+
+function admitOperator({ env }: Runtime, authorization: string): Partial<Caller> {
+  if (env.METRICS_TOKEN === undefined && !env.production) return {};
+  if (env.METRICS_TOKEN === undefined) throw new Fail("not_found");
+  if (!sameText(bearer(authorization), env.METRICS_TOKEN)) throw new Fail("invalid_token");
+  return {};
+}

@@ -1,0 +1,88 @@
+import { readMe } from "../core/account/me.ts";
+import { decideByForm, visitPairing } from "../core/account/pairing-page.ts";
+import { decidePairing, redeemPairing, startPairing } from "../core/account/pairing.ts";
+import { openSignIn, signIn } from "../core/account/sign-in.ts";
+import { createToken, listTokens, revokeToken } from "../core/account/tokens.ts";
+import type { Fail } from "../core/errors.ts";
+import {
+  me,
+  newToken,
+  newTokenAnswer,
+  nothing,
+  pairingDecided,
+  pairingDecision,
+  pairingForm,
+  pairingPage,
+  pairingRedeemed,
+  pairingRedemption,
+  pairingStart,
+  pairingStarted,
+  signInForm,
+  signInPage,
+  tokenList,
+  tokenListing,
+  tokenPath,
+} from "../schemas/account.ts";
+import { failureCard } from "./account-view.ts";
+import { pairedView, pairingView } from "./pairing-view.ts";
+import { signInView } from "./sign-in-view.ts";
+import { open, type Row, route, user } from "./route.ts";
+
+const tokens = "/v2/account/tokens";
+const desktop = "/oauth/assistant/desktop";
+
+/** Pages for a person in a browser, which may be signed in there. */
+const person = { takes: { cookie: "cookie" }, failed: failureCard, hidden: true };
+
+/** The session check, personal access tokens, and what a desktop client asks while it is paired. */
+export const accountRows: Row[] = [
+  route("GET /v2/account/assistant/me", user, nothing, readMe, {
+    returns: me,
+    summary: "Who is signed in, and what they may use",
+  }),
+  route(`POST ${tokens}`, user, newToken, createToken, {
+    status: 201,
+    returns: newTokenAnswer,
+    summary: "Make a personal access token",
+  }),
+  route(`GET ${tokens}`, user, tokenListing, listTokens, {
+    returns: tokenList,
+    summary: "List the personal access tokens",
+  }),
+  route(`DELETE ${tokens}/:tokenId`, user, tokenPath, revokeToken, { summary: "Revoke a personal access token" }),
+  route(`POST ${desktop}/start`, open, pairingStart, startPairing, {
+    takes: { "user-agent": "userAgent" },
+    returns: pairingStarted,
+    summary: "Start a desktop pairing; letters 5 to 12 of attemptId are the code to show",
+  }),
+  route(`POST ${desktop}/authorize`, user, pairingDecision, decidePairing, {
+    returns: pairingDecided,
+    summary: "Allow or deny a desktop pairing",
+  }),
+  route(`POST ${desktop}/redeem`, open, pairingRedemption, redeemPairing, {
+    status: 202,
+    created: 200,
+    returns: pairingRedeemed,
+    summary: "Redeem an allowed pairing, once; 202 until it is decided",
+  }),
+  route(`GET ${desktop}/authorize`, open, pairingPage, visitPairing, { ...person, view: pairingView }),
+  route(`POST ${desktop}/decide`, open, pairingForm, decideByForm, { ...person, accepts: "form", view: pairedView }),
+];
+
+/** The built-in sign-in at the path of LOGIN_URL. */
+export function signInRows(path: string): Row[] {
+  const line = path as `/${string}`;
+  const columns = {
+    view: signInView,
+    failed: (fail: Fail) => (fail.code === "not_found" ? undefined : failureCard(fail)),
+    hidden: true,
+  };
+  return [
+    route(`GET ${line}`, open, signInPage, openSignIn, columns),
+    route(`POST ${line}`, open, signInForm, signIn, {
+      ...columns,
+      accepts: "form",
+      takes: { origin: "origin", host: "host" },
+    }),
+  ];
+}

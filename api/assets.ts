@@ -1,0 +1,59 @@
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { Fail } from "../core/errors.ts";
+import { object, string } from "../schemas/schema.ts";
+import { open, type Row, route, type View } from "./route.ts";
+
+interface Asset {
+  type: string;
+  body: Uint8Array;
+  etag: string;
+}
+
+const types: Record<string, string> = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+};
+/** Built files first; style sheets need no build. Seen from dist/api and from api. */
+const folders = ["../browser/", "../dist/browser/", "./browser/"].map((place) => new URL(place, import.meta.url));
+const loaded = new Map<string, Asset>();
+
+/** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */
+export const assetRows: Row[] = [
+  route(
+    "GET /assets/:file",
+    open,
+    object({ file: string({ pattern: "^[a-z0-9-]+\\.(js|css|svg)$" }) }),
+    async (_runtime, { file }) => asset(file),
+    {
+      view: assetView,
+      hidden: true,
+      logged: false,
+    },
+  ),
+];
+
+function assetView({ type, body, etag }: Asset): View {
+  const headers = {
+    ETag: etag,
+    "Cache-Control": "max-age=300, stale-while-revalidate=86400",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+  };
+  return { type, body, headers };
+}
+
+function asset(file: string): Asset {
+  const known = loaded.get(file) ?? load(file);
+  loaded.set(file, known);
+  return known;
+}
+
+function load(file: string): Asset {
+  const place = folders.map((folder) => new URL(file, folder)).find((url) => existsSync(url));
+  if (place === undefined) throw new Fail("not_found");
+  const body = readFileSync(place);
+  const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
+  return { type: types[file.split(".").at(-1) as string] as string, body, etag };
+}

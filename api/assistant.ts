@@ -1,0 +1,32 @@
+import { askQuestion, chat, resumeChat, stopChat } from "../core/assistant/chat.ts";
+import { admitVisitor, mustBeOpen } from "../core/assistant/gate.ts";
+import { chatRequest, chatStream, question, questionAnswer } from "../schemas/assistant.ts";
+import { open, type Row, route } from "./route.ts";
+
+const page = "/v2/public/pages/:handle/:pageSlug";
+/** The assistant writes its own log line: nothing else may be known of a visitor's question. */
+const asked = { guard: admitVisitor, logged: false };
+const resumed = { guard: mustBeOpen, logged: false };
+
+/** The anonymous assistant of a page. */
+export const assistantRows: Row[] = [
+  route(`POST ${page}/agentic-question`, open, question, askQuestion, {
+    ...asked,
+    returns: questionAnswer,
+    summary: "Answer a question as one object (legacy; the chat route streams)",
+  }),
+  route(`POST ${page}/agentic-chat`, open, chatRequest, chat, {
+    ...asked,
+    limit: 1_048_576,
+    summary: "Stream an answer as a UI message stream",
+  }),
+  route(`GET ${page}/agentic-chat/:chatId/stream`, open, chatStream, resumeChat, {
+    ...resumed,
+    takes: { "last-event-id": "lastEventId" },
+    summary: "Replay the latest answer of a chat and go on with it",
+  }),
+  route(`DELETE ${page}/agentic-chat/:chatId/stream`, open, chatStream, stopChat, {
+    ...resumed,
+    summary: "Stop the answer of a chat",
+  }),
+];

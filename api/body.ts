@@ -1,0 +1,100 @@
+import { Buffer } from "node:buffer";
+import type { Context } from "koa";
+import { koaBody } from "koa-body";
+import { Fail, invalid } from "../core/errors.ts";
+import type { Row } from "./route.ts";
+
+/** Largest bodies in bytes (contract 1), where the row names no limit. */
+const limits = { owner: 1_048_576, public: 65_536 };
+/** Ms in which a body must have arrived. */
+const patience = 10_000;
+
+/** Reads the body of a request as its row allows: an object, or bytes for `raw`. No body is `{}`. */
+export async function readBody(ctx: Context, row: Row): Promise<Record<string, unknown>> {
+  if (row.method === "GET" || row.method === "DELETE" || (!hasBody(ctx) && row.accepts !== "raw")) return {};
+  const limit = row.limit ?? (row.access.kind === "open" ? limits.public : limits.owner);
+  if ((ctx.request.length ?? 0) > limit) throw new Fail("payload_too_large");
+  if (row.accepts === "raw") return { body: await inTime(ctx, bytes(ctx, limit)), headers: ctx.headers };
+  mustBeAccepted(ctx, row);
+  await inTime(
+    ctx,
+    parser(row.accepts ?? "json", limit)(ctx, async () => {}),
+  );
+  return plain(ctx.request.body);
+}
+
+function hasBody(ctx: Context): boolean {
+  return ctx.headers["transfer-encoding"] !== undefined || (ctx.request.length ?? 0) > 0;
+}
+
+function mustBeAccepted(ctx: Context, row: Row): void {
+  const types = row.accepts === "form" ? ["json", "+json", "urlencoded", "multipart"] : ["json", "+json"];
+  if (!ctx.request.is(types)) throw new Fail("unsupported_media_type");
+}
+
+const parsers = new Map<string, ReturnType<typeof koaBody>>();
+
+function parser(accepts: "json" | "form", limit: number): ReturnType<typeof koaBody> {
+  const name = `${accepts} ${limit}`;
+  const known = parsers.get(name) ?? create(accepts === "form", limit);
+  parsers.set(name, known);
+  return known;
+}
+
+function create(form: boolean, limit: number): ReturnType<typeof koaBody> {
+  return koaBody({
+    json: true,
+    text: false,
+    urlencoded: form,
+    multipart: form,
+    jsonLimit: limit,
+    formLimit: limit,
+    formidable: { maxFieldsSize: limit, maxFields: 200, maxFiles: 0, allowEmptyFiles: false },
+    onError: (error) => {
+      throw refused(error);
+    },
+  });
+}
+
+/** The parsers' errors in our terms; what isn't theirs flies on. */
+function refused(error: Error & { status?: number; httpCode?: number }): Error {
+  const status = error.status ?? error.httpCode;
+  if (status === 413) return new Fail("payload_too_large", {}, error);
+  if (status === 415) return new Fail("unsupported_media_type", {}, error);
+  return status === 400 || error instanceof SyntaxError
+    ? new Fail("invalid_request", { detail: "The body can't be read." }, error)
+    : error;
+}
+
+async function bytes(ctx: Context, limit: number): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of ctx.req) {
+    size += part.length;
+    if (size > limit) throw new Fail("payload_too_large");
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+async function inTime<T>(ctx: Context, reading: Promise<T>): Promise<T> {
+  let refuse: (error: Error) => void = () => {};
+  const late = new Promise<never>((_, reject) => {
+    refuse = reject;
+  });
+  const timer = setTimeout(() => {
+    ctx.set("Connection", "close");
+    refuse(new Fail("invalid_request", { detail: "The body did not arrive in time." }));
+  }, patience);
+  try {
+    return await Promise.race([reading, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function plain(body: unknown): Record<string, unknown> {
+  if (body === undefined || body === null || body === "") return {};
+  if (typeof body !== "object" || Array.isArray(body)) throw invalid("", "must be an object");
+  return body as Record<string, unknown>;
+}

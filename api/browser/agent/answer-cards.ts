@@ -1,0 +1,91 @@
+import type { CtaCard, EvidenceCard, LessonCard } from "../../../schemas/assistant.ts";
+import { webAddress } from "./address.ts";
+import { element, icon } from "./element.ts";
+import { link } from "./markdown.ts";
+import { words } from "./words.ts";
+
+/** Where an answer comes from: a card each, a link where it can be opened. */
+export function evidenceCards(cards: EvidenceCard[]): HTMLElement {
+  const items = cards.map((card, at) =>
+    element("li", { part: "evidence-card", class: "source" }, evidenceCard(card, at + 1)),
+  );
+  return element(
+    "div",
+    { class: "sources", role: "group", "aria-label": words.sources },
+    element("h3", {}, words.sources),
+    element("ol", {}, ...items),
+  );
+}
+
+function evidenceCard({ title, snippet, sourceType, sourceUrl }: EvidenceCard, number: number): HTMLElement {
+  const href = webAddress(sourceUrl ?? "");
+  const card = href ? link(href) : element("div");
+  const name = element("span", { class: "source-title", dir: "auto" }, title, href && icon("link"));
+  const kind = element("span", { class: "kind" }, sourceType === "page" ? words.page : words.document);
+  const about = element(
+    "span",
+    { class: "source-text" },
+    element("span", {}, name, kind),
+    element("span", { class: "snippet", dir: "auto" }, snippet),
+  );
+  card.append(element("span", { class: "number", "aria-hidden": "true" }, String(number)), about);
+  return card;
+}
+
+/** What the page invites to, as links. */
+export function actionLinks(cards: CtaCard[]): HTMLElement {
+  const made = cards.flatMap(({ label, href }) => {
+    const address = webAddress(href);
+    if (!address) return [];
+    const anchor = link(address);
+    anchor.setAttribute("part", "cta");
+    anchor.setAttribute("class", "action");
+    anchor.append(element("span", { dir: "auto" }, label), icon("link"));
+    return [anchor];
+  });
+  return element("div", { class: "actions" }, ...made);
+}
+
+/** Buttons that ask a question each. */
+export function questionButtons(questions: string[], title: string, ask: (question: string) => void): HTMLElement {
+  const buttons = questions.map((question) =>
+    element(
+      "button",
+      { type: "button", part: "suggestion", class: "chip", dir: "auto", click: () => ask(question) },
+      question,
+    ),
+  );
+  return element("div", { class: "chips", role: "group", "aria-label": title }, ...buttons);
+}
+
+/** Lessons found in the knowledge. */
+export function lessonCards(cards: LessonCard[]): HTMLElement {
+  return element("div", { class: "lessons", role: "group", "aria-label": words.lessons }, ...cards.map(lessonCard));
+}
+
+function lessonCard(card: LessonCard): HTMLElement {
+  return element(
+    "article",
+    { part: "lesson-card", class: "lesson", dir: "auto" },
+    element("p", { class: "kind" }, card.category),
+    element("h3", {}, card.title),
+    element("p", {}, card.summary),
+    lessonList(words.whenToUse, card.whenToUse, "ul"),
+    lessonList(words.steps, card.steps, "ol"),
+    Boolean(card.tryNow) &&
+      element("div", { class: "try" }, element("h4", {}, words.tryNow), element("p", {}, card.tryNow)),
+    card.relatedTactics?.length > 0 &&
+      element("p", { class: "small" }, `${words.related}: ${card.relatedTactics.join(" · ")}`),
+    Boolean(card.sourceDisclosure) && element("p", { class: "small" }, card.sourceDisclosure),
+  );
+}
+
+function lessonList(title: string, items: string[], tag: "ul" | "ol"): HTMLElement | undefined {
+  if (!Array.isArray(items) || items.length === 0) return undefined;
+  return element(
+    "div",
+    {},
+    element("h4", {}, title),
+    element(tag, {}, ...items.map((item) => element("li", {}, item))),
+  );
+}

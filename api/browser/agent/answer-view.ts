@@ -1,0 +1,120 @@
+import { type Answer, isOver, stateOf } from "./answer.ts";
+import { actionLinks, evidenceCards, lessonCards, questionButtons } from "./answer-cards.ts";
+import { copyText } from "./clipboard.ts";
+import { element, icon } from "./element.ts";
+import { type LeadHost, leadCard } from "./lead-card.ts";
+import { drawMarkdown } from "./markdown.ts";
+import { words } from "./words.ts";
+
+/** What a drawn answer needs of the widget. */
+export interface AnswerHost extends LeadHost {
+  retry(): void;
+}
+
+/** One turn on the screen. */
+export interface TurnView {
+  node: HTMLElement;
+  /** Draws what has arrived. */
+  update(answer: Answer): void;
+  /** A later turn has begun: what only the latest answer offers goes. */
+  settle(): void;
+}
+
+export function drawTurn(question: string, host: AnswerHost): TurnView {
+  const text = element("div", { class: "text", part: "answer-text" });
+  const state = element("p", { class: "state" });
+  const below = element("div", { class: "below" });
+  const offers = element("div", { class: "offers" });
+  const asked = element(
+    "div",
+    { class: "question", part: "question", dir: "auto" },
+    element("span", { class: "unseen" }, words.you),
+    question,
+  );
+  const answered = element(
+    "div",
+    { class: "answer", part: "answer" },
+    element("span", { class: "unseen" }, words.assistant),
+    text,
+    below,
+    state,
+    offers,
+  );
+  const draw = drawMarkdown(text);
+  const parts = new Map<string, { value: unknown; node: HTMLElement }>();
+  return {
+    node: element("div", { class: "turn" }, asked, answered),
+    update(answer) {
+      draw(answer.text);
+      drawParts(below, parts, belowText(answer, host));
+      drawState(state, answer);
+      if (isOver(answer) !== Boolean(offers.firstChild))
+        offers.replaceChildren(...(isOver(answer) ? offersOf(answer, host, text) : []));
+    },
+    settle: () => offers.remove(),
+  };
+}
+
+/** Name, what it is made of, and how. */
+type Part = [name: string, value: unknown, make: () => HTMLElement];
+
+/** What stands below the text, once the text no longer grows. */
+function belowText(answer: Answer, host: AnswerHost): Part[] {
+  if (!answer.textEnded) return [];
+  const { evidence, degraded, actions, lessons, section } = answer;
+  const parts: (Part | false | undefined)[] = [
+    evidence.length > 0 && ["sources", evidence, () => evidenceCards(evidence)],
+    degraded && ["degraded", degraded, () => element("p", { class: "small" }, words.degraded)],
+    actions.length > 0 && ["actions", actions, () => actionLinks(actions)],
+    lessons.length > 0 && ["lessons", lessons, () => lessonCards(lessons)],
+    section && ["section", section, () => leadCard(section, host)],
+  ];
+  return parts.filter((part) => part !== false && part !== undefined);
+}
+
+/** Makes what is new or made of something else; what is there already, an open card for example, stays as it is. */
+function drawParts(below: HTMLElement, drawn: Map<string, { value: unknown; node: HTMLElement }>, parts: Part[]): void {
+  for (const [name, { node }] of drawn) {
+    if (parts.some((part) => part[0] === name && part[1] === drawn.get(name)!.value)) continue;
+    node.remove();
+    drawn.delete(name);
+  }
+  for (const [name, value, make] of parts) {
+    if (drawn.has(name)) continue;
+    const node = make();
+    drawn.set(name, { value, node });
+    below.append(node);
+  }
+}
+
+function drawState(state: HTMLElement, answer: Answer): void {
+  const said = stateOf(answer);
+  if (state.textContent !== said) state.textContent = said;
+  state.className = `state ${answer.status}`;
+  state.hidden = said === "";
+}
+
+function offersOf(answer: Answer, host: AnswerHost, text: HTMLElement): HTMLElement[] {
+  const again =
+    answer.status !== "done" &&
+    element("button", { type: "button", class: "tool", part: "retry", click: host.retry }, icon("retry"), words.retry);
+  const tools = element("div", { class: "tools" }, again, answer.text !== "" && copyButton(host, text));
+  return answer.followUps.length > 0 ? [tools, questionButtons(answer.followUps, words.followUps, host.ask)] : [tools];
+}
+
+function copyButton(host: AnswerHost, text: HTMLElement): HTMLElement {
+  const label = element("span", {}, words.copy);
+  const copy = async (): Promise<void> => {
+    // biome-ignore lint/performance/useDomNodeTextContent: the copy keeps the breaks between blocks that the eye sees.
+    await copyText(text.innerText, button);
+    label.textContent = words.copied;
+    host.say(words.copied);
+  };
+  const button = element(
+    "button",
+    { type: "button", class: "tool", part: "copy", "aria-label": words.copyAnswer, click: copy },
+    icon("copy"),
+    label,
+  );
+  return button;
+}

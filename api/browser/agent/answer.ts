@@ -1,0 +1,97 @@
+import type { CtaCard, EvidenceCard, LeadSection, LessonCard } from "../../../schemas/assistant.ts";
+import { words } from "./words.ts";
+
+/** Where an answer stands. */
+export type Status = "waiting" | "streaming" | "reconnecting" | "done" | "stopped" | "interrupted" | "failed";
+
+/** What has arrived of an answer. */
+export interface Answer {
+  status: Status;
+  /** What went wrong, for the visitor. */
+  problem: string;
+  /** Number of the last event that was read. */
+  last: string;
+  text: string;
+  /** True once the text is whole, so that what stands below it can be shown without moving. */
+  textEnded: boolean;
+  degraded: boolean;
+  evidence: EvidenceCard[];
+  actions: CtaCard[];
+  followUps: string[];
+  lessons: LessonCard[];
+  section?: LeadSection;
+}
+
+/** One part of the UI message stream (contract 5). */
+interface Chunk {
+  type: string;
+  delta?: string;
+  errorText?: string;
+  messageMetadata?: { degraded?: boolean };
+  data?: { cards?: never[]; questions?: string[] };
+  toolCallId?: string;
+  toolName?: string;
+  output?: unknown;
+}
+
+/** An answer of which nothing has come. */
+export function blankAnswer(): Answer {
+  return {
+    status: "waiting",
+    problem: "",
+    last: "",
+    text: "",
+    textEnded: false,
+    degraded: false,
+    evidence: [],
+    actions: [],
+    followUps: [],
+    lessons: [],
+  };
+}
+
+/** True where nothing more will come. */
+export function isOver({ status }: Answer): boolean {
+  return /done|stopped|interrupted|failed/.test(status);
+}
+
+const states: Partial<Record<Status, string>> = {
+  waiting: words.waiting,
+  reconnecting: words.reconnecting,
+  stopped: words.stopped,
+  interrupted: words.interrupted,
+};
+
+/** What the visitor is told of where an answer stands; nothing while all goes well. */
+export function stateOf({ status, problem }: Answer): string {
+  return problem || (states[status] ?? "");
+}
+
+/** Adds one part of the stream to an answer; a replay begins anew. Unknown parts are left out. */
+export function addChunk(answer: Answer, chunk: Chunk): void {
+  const { type, data } = chunk;
+  if (type === "start") Object.assign(answer, blankAnswer(), { degraded: chunk.messageMetadata?.degraded === true });
+  answer.status = "streaming";
+  if (type === "text-delta") answer.text += chunk.delta ?? "";
+  else if (type === "text-end") answer.textEnded = true;
+  else if (type === "data-evidence") answer.evidence = data?.cards ?? [];
+  else if (type === "data-cta") answer.actions = data?.cards ?? [];
+  else if (type === "data-follow-ups") answer.followUps = data?.questions ?? [];
+  else if (type === "tool-output-available") addOutput(answer, chunk.output);
+  else if (type === "finish") end(answer, "done");
+  // The visitor who stops an answer reads no further, so here somebody else ended it.
+  else if (type === "abort") end(answer, "interrupted");
+  else if (type === "error") end(answer, "failed", chunk.errorText || words.failed);
+}
+
+/** Ends an answer. */
+export function end(answer: Answer, status: Status, problem = ""): void {
+  Object.assign(answer, { status, problem, textEnded: true });
+}
+
+/** The two tools are told apart by what they put out. */
+function addOutput(answer: Answer, output: unknown): void {
+  const { cards, sectionId, dynamicView, fields } = (output ?? {}) as { cards?: LessonCard[] } & Partial<LeadSection>;
+  if (Array.isArray(cards)) answer.lessons = cards;
+  else if (sectionId && dynamicView && Array.isArray(fields)) answer.section = output as LeadSection;
+}

@@ -1,0 +1,71 @@
+import { element, icon } from "./element.ts";
+import { words } from "./words.ts";
+
+/** Most characters of a question, as Unicode code points (specification "Limits"). */
+const longestQuestion = 500;
+/** From here on the visitor sees how many there are. */
+const counted = 400;
+
+/** Where the visitor writes. */
+export interface Composer {
+  node: HTMLElement;
+  focus(): void;
+  /** Puts a question there instead of asking it. */
+  fill(question: string): void;
+  /** Shows the button that fits: send, or stop while an answer comes. */
+  show(isBusy: boolean): void;
+}
+
+export function drawComposer(actions: {
+  ask(question: string): void;
+  stop(): void;
+  say(words: string): void;
+}): Composer {
+  let isBusy = false;
+  const input = element("textarea", {
+    part: "input",
+    rows: "1",
+    enterkeyhint: "send",
+    placeholder: words.placeholder,
+    "aria-label": words.placeholder,
+  });
+  const counter = element("p", { class: "counter" });
+  const button = element("button", { class: "send", part: "send", "aria-label": words.send }, icon("send"));
+  const length = (): number => [...input.value.trim()].length;
+  const count = (): void => {
+    counter.textContent = length() < counted ? "" : `${length()} / ${longestQuestion}`;
+    counter.classList.toggle("over", length() > longestQuestion);
+  };
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const question = input.value.trim();
+    if (isBusy) return void actions.stop();
+    if (length() > longestQuestion) return void actions.say(words.tooLong);
+    if (question === "") return void input.focus();
+    input.value = "";
+    count();
+    actions.ask(question);
+  };
+  input.addEventListener("input", count);
+  input.addEventListener("keydown", (event) => {
+    // Enter that ends a composition of Asian script chooses a word and sends nothing.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    if (!isBusy) submit(event);
+  });
+  return {
+    node: element("form", { class: "composer", part: "composer", submit }, input, button, counter),
+    focus: () => input.focus(),
+    fill(question) {
+      input.value = question;
+      count();
+      input.focus();
+    },
+    show(busy) {
+      if (busy === isBusy) return;
+      isBusy = busy;
+      button.replaceChildren(icon(busy ? "stop" : "send"));
+      button.setAttribute("aria-label", busy ? words.stop : words.send);
+    },
+  };
+}

@@ -1,0 +1,124 @@
+import type { LeadSection } from "../../../schemas/assistant.ts";
+import { questionButtons } from "./answer-cards.ts";
+import type { Config } from "./config.ts";
+import { element, icon, randomId } from "./element.ts";
+import { confirmLead, readEntries, type Submission, submitLead } from "./lead.ts";
+import { drawLeadFrame } from "./lead-frame.ts";
+import { words } from "./words.ts";
+
+/** What a lead card needs of the widget. */
+export interface LeadHost {
+  config: Config;
+  ask(question: string): void;
+  /** Brings something in the conversation to the top. */
+  reveal(node: HTMLElement): void;
+  say(words: string): void;
+}
+
+/** The card of a lead section: closed it invites, open it shows the way and the form. */
+export function leadCard(section: LeadSection, host: LeadHost): HTMLElement {
+  const { collapsedTitle, collapsedBody, dynamicView } = section;
+  const content = element("div", { class: "lead-content", id: `lead-${randomId()}`, hidden: true });
+  const invitation = element(
+    "span",
+    {},
+    element("strong", { dir: "auto" }, collapsedTitle),
+    element("span", { dir: "auto" }, collapsedBody),
+  );
+  const closed = { "aria-expanded": "false", "aria-controls": content.id };
+  const toggle = element(
+    "button",
+    { type: "button", class: "lead-toggle", part: "lead-toggle", ...closed },
+    invitation,
+    icon("open"),
+  );
+  const about = { role: "group", "aria-label": collapsedTitle, "data-accent": dynamicView.visualAccent };
+  const card = element("div", { class: "lead", part: "lead-card", ...about }, toggle, content);
+  toggle.addEventListener("click", () => {
+    if (!content.firstChild) content.append(...drawView(dynamicView, host), drawForm(section, host));
+    content.hidden = !content.hidden;
+    toggle.setAttribute("aria-expanded", String(!content.hidden));
+    if (!content.hidden) host.reveal(card);
+  });
+  return card;
+}
+
+function drawView(view: LeadSection["dynamicView"], host: LeadHost): HTMLElement[] {
+  const { label, body } = view.recommendedPath;
+  const steps = view.momentumSteps.map((step) =>
+    element("li", { dir: "auto" }, element("strong", {}, step.title), element("span", {}, step.body)),
+  );
+  const signals = view.fitSignals.map((signal) => element("li", { dir: "auto" }, icon("tick"), signal));
+  return [
+    element("h3", { dir: "auto" }, view.headline),
+    element("p", { dir: "auto" }, view.subhead),
+    element("div", { class: "path", dir: "auto" }, element("strong", {}, label), element("p", {}, body)),
+    element("h4", {}, words.nextSteps),
+    element("ol", { class: "momentum" }, ...steps),
+    element("h4", {}, words.fit),
+    element("ul", { class: "fit" }, ...signals),
+    questionButtons(view.questionChips, words.suggestions, host.ask),
+  ];
+}
+
+/** The form with the disclosure beside it, until it is sent. */
+function drawForm(section: LeadSection, host: LeadHost): HTMLElement {
+  const problem = element("p", { class: "problem", role: "alert" });
+  let isSending = false;
+  const done = (result: Submission): void => {
+    isSending = false;
+    if (result.kind === "accepted" || result.kind === "code") return void finish(form, result, host);
+    problem.textContent = result.kind === "wrong" ? words.checkForm : words.notSent;
+    frame.reopen();
+  };
+  const submitted = (payload: unknown): void => {
+    if (isSending || !frame.node.isConnected) return;
+    const entries = readEntries(section.fields, payload);
+    if (!entries) return void done({ kind: "wrong" });
+    isSending = true;
+    problem.textContent = "";
+    host.say(words.sending);
+    void submitLead(host.config, section, entries).then(done);
+  };
+  const missing = (): void => problem.append(words.formMissing);
+  const frame = drawLeadFrame(section, host.config, { submitted, missing });
+  const disclosure = element(
+    "p",
+    { class: "disclosure", part: "lead-disclosure", dir: "auto" },
+    section.contextDisclosure,
+  );
+  const form = element("div", { class: "lead-form" }, frame.node, problem, disclosure);
+  return form;
+}
+
+/** Thanks in place of the form, or first the code that the owner asks for. */
+function finish(form: HTMLElement, result: Submission, host: LeadHost): void {
+  const confirmed = (): void => finish(form, { kind: "accepted" }, host);
+  const thanks = element("p", { class: "sent", tabindex: "-1" }, icon("tick"), words.sent);
+  const shown = result.kind === "code" ? drawCode(result.leadId, host.config, confirmed) : thanks;
+  form.firstElementChild!.replaceWith(shown);
+  (shown.querySelector("input") ?? shown).focus();
+  host.say(result.kind === "code" ? words.codeNeeded : words.sent);
+}
+
+function drawCode(leadId: string, config: Config, confirmed: () => void): HTMLElement {
+  const digits = { inputmode: "numeric", autocomplete: "one-time-code", maxlength: "6", pattern: "[0-9]{6}" };
+  const input = element("input", { ...digits, required: true });
+  const problem = element("p", { class: "problem", role: "alert" });
+  const confirm = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    const { kind } = await confirmLead(config, leadId, input.value);
+    if (kind === "accepted") confirmed();
+    else problem.textContent = kind === "wrong" ? words.wrongCode : words.notSent;
+  };
+  const entry = element("label", {}, words.code, input);
+  const button = element("button", { class: "action" }, words.confirm);
+  return element(
+    "form",
+    { class: "code", submit: confirm },
+    element("p", {}, words.codeNeeded),
+    entry,
+    button,
+    problem,
+  );
+}

@@ -1,0 +1,122 @@
+import { type Announcer, openAnnouncer } from "./announcer.ts";
+import { stateOf } from "./answer.ts";
+import { questionButtons } from "./answer-cards.ts";
+import { type AnswerHost, drawTurn, type TurnView } from "./answer-view.ts";
+import { drawComposer } from "./composer.ts";
+import type { Config } from "./config.ts";
+import { openConversation, type Turn } from "./conversation.ts";
+import { element, icon } from "./element.ts";
+import { drawLog } from "./log.ts";
+import { words } from "./words.ts";
+
+/** The conversation with all that belongs to it, in place or in a floating panel. */
+export interface Panel {
+  nodes: HTMLElement[];
+  focus(): void;
+}
+
+export function drawPanel(config: Config, close?: () => void): Panel {
+  const announcer = openAnnouncer();
+  const conversation = openConversation(config, oncePerFrame(draw));
+  const composer = drawComposer({ ask, stop: conversation.stop, say: announcer.say });
+  const log = drawLog(drawWelcome(config, ask));
+  const host: AnswerHost = { config, ask, retry, reveal: log.reveal, say: announcer.say };
+  const views = new Map<Turn, TurnView>();
+  const tell = teller(announcer);
+
+  function ask(question: string): void {
+    if (conversation.isBusy()) return void composer.fill(question);
+    log.begin();
+    tell.begin();
+    for (const view of views.values()) view.settle();
+    conversation.ask(question);
+  }
+
+  function retry(): void {
+    log.begin();
+    tell.begin();
+    conversation.retry();
+  }
+
+  function draw(turn: Turn): void {
+    let view = views.get(turn);
+    if (!view) {
+      view = drawTurn(turn.question, host);
+      views.set(turn, view);
+      log.add(view.node);
+    }
+    view.update(turn.answer);
+    tell.of(turn);
+    composer.show(conversation.isBusy());
+    log.drawn(conversation.isBusy());
+  }
+
+  const disclaimer = element("p", { class: "disclaimer", part: "disclaimer" }, words.disclaimer);
+  const nodes = [drawHeader(config, close), log.node, offlineNote(), composer.node, disclaimer, announcer.region];
+  return { nodes, focus: composer.focus };
+}
+
+/** Draws at most once a frame, however many chunks arrive. Only the latest turn ever changes. */
+function oncePerFrame(draw: (turn: Turn) => void): (turn: Turn) => void {
+  let waiting: Turn | undefined;
+  return (turn) => {
+    if (!waiting) {
+      requestAnimationFrame(() => {
+        const latest = waiting!;
+        waiting = undefined;
+        draw(latest);
+      });
+    }
+    waiting = turn;
+  };
+}
+
+/** Says how an answer goes to those who don't see it. */
+function teller(announcer: Announcer): { begin(): void; of(turn: Turn): void } {
+  let told = "";
+  return {
+    begin() {
+      told = "waiting";
+      announcer.restart();
+      announcer.say(words.waiting);
+    },
+    of({ answer }) {
+      announcer.follow(answer.text, answer.textEnded);
+      if (answer.status !== told) announcer.say(stateOf(answer));
+      told = answer.status;
+    },
+  };
+}
+
+function drawHeader({ assistant }: Config, close?: () => void): HTMLElement {
+  const closer =
+    close &&
+    element(
+      "button",
+      { type: "button", class: "close", part: "close", "aria-label": words.close, click: close },
+      icon("close"),
+    );
+  return element(
+    "div",
+    { class: "header", part: "header" },
+    element("h2", { id: "title", dir: "auto" }, assistant.title ?? words.title),
+    closer,
+  );
+}
+
+function drawWelcome({ assistant }: Config, ask: (question: string) => void): HTMLElement {
+  const { intro = words.intro, suggestedQuestions = [] } = assistant;
+  const chips = suggestedQuestions.length > 0 && questionButtons(suggestedQuestions, words.suggestions, ask);
+  return element("div", { class: "welcome" }, element("p", { part: "intro", dir: "auto" }, intro), chips);
+}
+
+function offlineNote(): HTMLElement {
+  const note = element("p", { class: "offline", role: "status" });
+  const tell = (): void => {
+    note.textContent = navigator.onLine ? "" : words.offline;
+  };
+  addEventListener("online", tell);
+  addEventListener("offline", tell);
+  tell();
+  return note;
+}

@@ -1,0 +1,75 @@
+import type { Config } from "./config.ts";
+import { element, icon } from "./element.ts";
+import { drawPanel, type Panel } from "./panel.ts";
+import { words } from "./words.ts";
+
+/** Where a page has a mount, the widget renders there (specification "Chat mount markup"). */
+const mount = "#svc-public-page-agent-inline,[data-svc-public-page-agent-inline]";
+/** On such screens the panel takes all of it and the page behind rests. */
+const small = "(max-width: 30rem), (max-height: 30rem)";
+const panelPart = { part: "panel", "aria-labelledby": "title" };
+
+/** Puts the widget into the page's mount, or a launcher at the corner of the page. */
+export function place(config: Config, host: HTMLElement, root: ShadowRoot): void {
+  const found = document.querySelector(mount);
+  if (found) {
+    root.append(element("section", { class: "panel inline", ...panelPart }, ...drawPanel(config).nodes));
+    return void found.replaceChildren(host);
+  }
+  host.setAttribute("role", "region");
+  host.setAttribute("aria-label", config.assistant.title ?? words.title);
+  root.append(...drawLauncher(config));
+  fitToKeyboard(root);
+  document.body.append(host);
+}
+
+/** The launcher and its panel, which is made when it is first opened. */
+function drawLauncher(config: Config): HTMLElement[] {
+  let panel: Panel | undefined;
+  const dialog = element("dialog", { class: "panel floating", ...panelPart });
+  const launcher = element(
+    "button",
+    { type: "button", class: "launcher", part: "launcher", "aria-haspopup": "dialog", "aria-expanded": "false" },
+    icon("ask"),
+    words.launcher,
+  );
+  const turn = (isOpen: boolean): void => {
+    launcher.hidden = isOpen;
+    launcher.setAttribute("aria-expanded", String(isOpen));
+  };
+  launcher.addEventListener("click", () => {
+    panel ??= drawPanel(config, () => dialog.close());
+    if (!dialog.firstChild) dialog.append(...panel.nodes);
+    turn(true);
+    show(dialog);
+    // A keyboard on the screen would hide what it is for.
+    if (matchMedia("(pointer: coarse)").matches) dialog.querySelector("button")?.focus();
+    else panel.focus();
+  });
+  dialog.addEventListener("close", () => {
+    turn(false);
+    launcher.focus();
+  });
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.isComposing) return;
+    event.preventDefault();
+    dialog.close();
+  });
+  return [launcher, dialog];
+}
+
+function show(dialog: HTMLDialogElement): void {
+  if (matchMedia(small).matches) dialog.showModal();
+  else dialog.show();
+}
+
+/** A keyboard on the screen covers the panel without making it smaller: the style sheet hears what is left. */
+function fitToKeyboard(root: ShadowRoot): void {
+  const seen = window.visualViewport;
+  const size = new CSSStyleSheet();
+  root.adoptedStyleSheets.push(size);
+  const fit = (): void => {
+    if (seen?.scale === 1) size.replaceSync(`:host{--height:${seen.height}px;--top:${seen.offsetTop}px}`);
+  };
+  for (const change of ["resize", "scroll"]) seen?.addEventListener(change, fit);
+}

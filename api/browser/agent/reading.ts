@@ -1,0 +1,70 @@
+import { type Answer, addChunk, end, isOver } from "./answer.ts";
+import { readEvents } from "./stream.ts";
+
+/** An answer that is being read. */
+export interface Reading {
+  answer: Answer;
+  /** Where it is taken up again. */
+  streamUrl: string;
+  signal: AbortSignal;
+  changed(): void;
+}
+
+/** Ms before each attempt to go on with an answer; the service keeps writing for 10 s without a reader. */
+const pauses = [200, 800, 2000, 4000];
+/** Ms for which events are read without a break. */
+const longestTurn = 8;
+
+/** Reads an answer to its end, over as many connections as that takes. */
+export async function follow(reading: Reading, first: Response): Promise<void> {
+  const { answer, signal } = reading;
+  let response: Response | undefined = first;
+  for (let attempt = 0; ; attempt++) {
+    const before: string = answer.last;
+    if (response) await read(reading, response).catch(() => undefined);
+    if (isOver(answer) || signal.aborted) return;
+    if (answer.last !== before) attempt = 0;
+    if (attempt >= pauses.length || response?.status === 204) return end(answer, "interrupted");
+    answer.status = "reconnecting";
+    reading.changed();
+    await pause(pauses[attempt]!, signal);
+    response = await resume(reading);
+  }
+}
+
+/** A request to the page's own service that carries nothing that tells who the visitor is. */
+export function send(url: string, more: RequestInit): Promise<Response> {
+  const headers = more.body ? { "content-type": "application/json" } : more.headers;
+  return fetch(url, { credentials: "omit", cache: "no-store", ...more, ...(headers ? { headers } : {}) });
+}
+
+async function read({ answer, changed }: Reading, response: Response): Promise<void> {
+  if (!response.body) return;
+  let since = performance.now();
+  for await (const { id, data } of readEvents(response.body)) {
+    if (data === "[DONE]") continue;
+    addChunk(answer, JSON.parse(data));
+    if (id) answer.last = id;
+    changed();
+    if (performance.now() - since < longestTurn) continue;
+    // Much may arrive at once, and the page has other things to do.
+    await new Promise((resolve) => setTimeout(resolve));
+    since = performance.now();
+  }
+}
+
+async function resume({ answer, streamUrl, signal }: Reading): Promise<Response | undefined> {
+  const headers: Record<string, string> = answer.last ? { "last-event-id": answer.last } : {};
+  const response = await send(streamUrl, { headers, signal }).catch(() => undefined);
+  return response?.ok ? response : undefined;
+}
+
+/** Waits; offline for as long as that lasts. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => resolve();
+    signal.addEventListener("abort", go);
+    if (navigator.onLine) setTimeout(go, ms);
+    else addEventListener("online", go, { once: true, signal });
+  });
+}

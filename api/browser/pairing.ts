@@ -1,0 +1,85 @@
+/** The pairing page of an installation with its own sign-in host: takes the token from the fragment and sends the decision with it. */
+
+const form = document.querySelector<HTMLFormElement>("#decide");
+const signIn = document.querySelector<HTMLElement>("#sign-in");
+const said = document.querySelector<HTMLElement>("#said");
+const token = new URLSearchParams(location.hash.slice(1)).get("token");
+
+if (form && token) {
+  // The token must not stay in the address bar or the history.
+  history.replaceState(null, "", location.pathname + location.search);
+  const who = form.querySelector("#who");
+  if (who) who.textContent = nameIn(token);
+  show(form);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void decide(form, token, (event.submitter as HTMLButtonElement).value);
+  });
+}
+
+async function decide(form: HTMLFormElement, token: string, decision: string): Promise<void> {
+  const buttons = form.querySelectorAll("button");
+  for (const button of buttons) button.disabled = true;
+  say("One moment …");
+  const answer = await send(token, { attemptId: form.dataset.attempt ?? "", decision }).catch(() => undefined);
+  if (answer?.status === 200) return finish(decision);
+  if (answer?.status === 401) return signOut();
+  if (answer?.status === 409 || answer?.status === 410) return end("This pairing is over. Start again on the desktop.");
+  for (const button of buttons) button.disabled = false;
+  say("That did not work. Please try again.");
+}
+
+function send(token: string, body: object): Promise<Response> {
+  return fetch("/oauth/assistant/desktop/authorize", {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+function finish(decision: string): void {
+  const paired = decision === "allow";
+  const title = paired ? "Desktop paired" : "Pairing denied";
+  document.title = title;
+  const main = document.querySelector("main");
+  const [heading, text] = [document.createElement("h1"), document.createElement("p")];
+  heading.textContent = title;
+  heading.tabIndex = -1;
+  text.textContent = paired
+    ? "The desktop is signed in now. You can close this page."
+    : "The desktop was given nothing. You can close this page.";
+  main?.replaceChildren(heading, text);
+  heading.focus();
+}
+
+function signOut(): void {
+  if (form) form.hidden = true;
+  if (signIn) signIn.hidden = false;
+  say("Your session is over. Sign in again.");
+}
+
+function end(text: string): void {
+  if (form) form.hidden = true;
+  say(text);
+}
+
+function show(form: HTMLFormElement): void {
+  form.hidden = false;
+  if (signIn) signIn.hidden = true;
+}
+
+function say(text: string): void {
+  if (said) said.textContent = text;
+}
+
+/** Whom the token names, for the person to see; the service checks it. */
+function nameIn(token: string): string {
+  try {
+    const bytes = atob((token.split(".")[1] ?? "").replace(/-/g, "+").replace(/_/g, "/"));
+    const claims = JSON.parse(new TextDecoder().decode(Uint8Array.from(bytes, (letter) => letter.charCodeAt(0))));
+    return String(claims.email ?? claims.sub ?? "");
+  } catch {
+    // Not a token; the service will say so.
+    return "";
+  }
+}

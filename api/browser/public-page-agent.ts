@@ -1,0 +1,18 @@
+import { readConfig } from "./agent/config.ts";
+import { place } from "./agent/placement.ts";
+import { style } from "./agent/style.ts";
+
+/** Id of the widget's element: there is one on a page. */
+const id = "svc-public-page-agent";
+
+const config = readConfig();
+if (config && !document.getElementById(id)) {
+  const host = document.createElement("div");
+  host.id = id;
+  const root = host.attachShadow({ mode: "open" });
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(style);
+  root.adoptedStyleSheets = [sheet];
+  place(config, host, root);
+  performance.mark(id);
+}

@@ -1,0 +1,7 @@
+import { element } from "./agent/element.ts";
+import { openPage } from "./scheduling/page.ts";
+import { readVisit } from "./scheduling/visit.ts";
+
+const visit = readVisit();
+const main = document.querySelector<HTMLElement>("main");
+if (visit && main) openPage(visit, main, element("div", { class: "unseen", "aria-live": "polite" }));

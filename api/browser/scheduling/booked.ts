@@ -1,0 +1,172 @@
+import type { Booking } from "../../../schemas/scheduling.ts";
+import { element } from "../agent/element.ts";
+import type { Step } from "./details.ts";
+import { fieldOf } from "./fields.ts";
+import { openForm } from "./form.ts";
+import type { Host } from "./host.ts";
+import { type Icon, icon } from "./icons.ts";
+import { bookingFacts, priceText } from "./info.ts";
+import { timeText } from "./times.ts";
+import { addressOf } from "./visit.ts";
+import { filled } from "./words.ts";
+
+/** Ms between two looks at a booking that waits for its payment. */
+const paymentPause = 3000;
+
+/** A booking: what became of it, what it is, and what can be done with it. `title` says what has just happened. */
+export function bookedStep(host: Host, booking: Booking, title?: string): Step {
+  const told = tell(host, booking);
+  const heading = element("h2", { tabindex: "-1" }, title ?? told.title);
+  const view = element(
+    "div",
+    { class: `booked ${told.look}` },
+    element("div", { class: "seal" }, icon(told.icon)),
+    heading,
+    element("p", { class: "muted" }, told.text),
+    bookingFacts(host, booking),
+    actions(host, booking),
+  );
+  if (booking.status === "PENDING_PAYMENT") void watchPayment(host, booking, view);
+  return { view, heading };
+}
+
+interface Told {
+  title: string;
+  text: string;
+  icon: Icon;
+  look: "good" | "waiting" | "ended";
+}
+
+function tell(host: Host, booking: Booking): Told {
+  const { words, clock, visit } = host;
+  const { email } = booking.attendee;
+  const good = { icon: "tick", look: "good" } as const;
+  const waiting = { icon: "wait", look: "waiting" } as const;
+  const ended = { icon: "close", look: "ended" } as const;
+  if (booking.status === "CANCELLED")
+    return { title: words.cancelled, text: ending(host, booking, words.cancelledText), ...ended };
+  if (booking.status === "REJECTED") return { ...rejected(host, booking), ...ended };
+  if (isPast(host, booking)) return { title: words.over, text: "", ...ended };
+  if (booking.status === "PENDING")
+    return { title: words.requested, text: filled(words.requestedText, { email }), ...waiting };
+  const time = booking.holdUntil ? timeText(booking.holdUntil, clock) : "";
+  if (booking.status === "PENDING_PAYMENT")
+    return { title: words.unpaid, text: filled(words.unpaidText, { time }), ...waiting };
+  const isNew = visit.booking?.bookingUid !== booking.bookingUid;
+  const text = isNew ? filled(words.bookedText, { email }) : visit.event ? words.acceptedText : words.noLonger;
+  return { title: words.accepted, text, ...good };
+}
+
+function rejected(host: Host, booking: Booking): { title: string; text: string } {
+  const { words } = host;
+  const isUnpaid = booking.payment !== null && booking.cancelledBy === "service";
+  if (isUnpaid) return { title: words.unpaidOver, text: ending(host, booking, words.unpaidOverText) };
+  return { title: words.declined, text: ending(host, booking, words.declinedText) };
+}
+
+/** Money that was paid for a time that could not be kept comes back. */
+function ending({ words }: Host, { payment }: Booking, text: string): string {
+  return payment?.status === "REFUND_DUE" ? words.refund : text;
+}
+
+function isPast(host: Host, booking: Booking): boolean {
+  return Date.parse(booking.start) <= host.now();
+}
+
+function actions(host: Host, booking: Booking): HTMLElement {
+  const { words, visit, calls } = host;
+  const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED" || isPast(host, booking);
+  const row = element("div", { class: "actions" });
+  if (isOver) {
+    const again = element(
+      "button",
+      { type: "button", class: "primary", click: () => startAnew(host) },
+      words.bookAnother,
+    );
+    if (visit.event) row.append(again);
+    return row;
+  }
+  const cancel = element("button", { type: "button", class: "quiet danger" }, words.cancel);
+  cancel.addEventListener("click", () => row.replaceWith(cancelForm(host, booking, row, cancel)));
+  const pay = payLink(host, booking);
+  if (pay) row.append(pay);
+  if (booking.meetingUrl && /^https?:/i.test(booking.meetingUrl) && booking.status === "ACCEPTED")
+    row.append(
+      element("a", { class: "button", href: booking.meetingUrl, target: "_blank", rel: "noopener" }, words.join),
+    );
+  if (booking.status === "ACCEPTED")
+    row.append(
+      element(
+        "a",
+        { class: "button quiet", href: calls.calendarFile(booking.bookingUid), download: "booking.ics" },
+        icon("calendar"),
+        words.addToCalendar,
+      ),
+    );
+  if (visit.event)
+    row.append(element("button", { type: "button", class: "quiet", click: () => host.move() }, words.move));
+  row.append(cancel);
+  return row;
+}
+
+/** A new window where the page stands in another one: checkouts don't let themselves be framed. */
+function payLink({ words, clock, visit }: Host, { payment, status }: Booking): HTMLElement | undefined {
+  const url = payment?.checkoutUrl;
+  if (status !== "PENDING_PAYMENT" || !payment || !url || !/^https?:/i.test(url)) return undefined;
+  const text = filled(words.payNow, { price: priceText(payment, clock.locale) });
+  return element(
+    "a",
+    { class: "button", href: url, target: visit.isEmbedded ? "_blank" : "_self", rel: "noopener" },
+    text,
+  );
+}
+
+function startAnew(host: Host): void {
+  host.booking = null;
+  history.pushState({ step: "choose" }, "", addressOf());
+  host.choose();
+}
+
+/** The question before a booking is cancelled, in place of the actions. */
+function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTMLElement): HTMLElement {
+  const { words, calls } = host;
+  const reason = fieldOf(
+    { path: "/cancellationReason", label: words.reason, type: "textarea", required: false },
+    words,
+  );
+  const keep = element("button", { type: "button", class: "quiet" }, words.keep);
+  const send = async (): Promise<void> => {
+    const answer = await calls.cancel(booking.bookingUid, { cancellationReason: reason.read() || null });
+    host.finish(answer.booking);
+  };
+  const question = element("h3", { tabindex: "-1" }, words.sureCancel);
+  const form = openForm(host, {
+    fields: () => [reason],
+    parts: [question, reason.node],
+    action: words.cancel,
+    look: "primary danger",
+    others: [keep],
+    send,
+  });
+  const close = (): void => {
+    form.replaceWith(row);
+    opener.focus();
+  };
+  keep.addEventListener("click", close);
+  form.addEventListener("keydown", ({ key }) => key === "Escape" && close());
+  queueMicrotask(() => question.focus());
+  return form;
+}
+
+/** Looks until the payment has arrived or its hold is over; stops when something else is shown. */
+async function watchPayment(host: Host, booking: Booking, view: HTMLElement): Promise<void> {
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, paymentPause));
+    if (!view.isConnected) return;
+    // A look that fails is followed by the next one.
+    const now = document.hidden ? booking : await host.calls.read(booking.bookingUid).catch(() => booking);
+    if (!view.isConnected) return;
+    if (now.status !== booking.status)
+      return host.finish(now, now.status === "ACCEPTED" ? host.words.booked : undefined);
+  }
+}

@@ -1,0 +1,77 @@
+import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
+
+/** A time that can be booked. */
+export interface Slot {
+  start: string;
+  end: string;
+  bookingNonce: string;
+}
+
+/** Why a call gave nothing; `offline` where no answer came. `wait` is in seconds. */
+export class Problem extends Error {
+  readonly code: string;
+  readonly wait: number;
+  readonly faults: { path: string; message: string }[];
+
+  constructor(code: string, wait = 0, faults: { path: string; message: string }[] = []) {
+    super(code);
+    this.code = code;
+    this.wait = wait;
+    this.faults = faults;
+  }
+}
+
+/** Ms after which a call counts as lost. */
+const patience = 20_000;
+/** How often a call is repeated that the service only put off. */
+const mostTries = 4;
+
+/** The public routes of one event type. */
+export interface Calls {
+  slots(asked: Record<string, string>): Promise<Slot[]>;
+  book(body: object, key: string): Promise<BookingAnswer>;
+  move(body: object): Promise<BookingAnswer>;
+  cancel(bookingUid: string, body: object): Promise<BookingAnswer>;
+  read(bookingUid: string): Promise<Booking>;
+  calendarFile(bookingUid: string): string;
+}
+
+export function openCalls(handle: string, eventSlug: string): Calls {
+  const root = `/v2/public/scheduling/${encodeURIComponent(handle)}/${encodeURIComponent(eventSlug)}`;
+  const bookingAt = (bookingUid: string): string => `${root}/bookings/${encodeURIComponent(bookingUid)}`;
+  return {
+    slots: async (asked) => (await call<{ slots: Slot[] }>(`${root}/slots?${new URLSearchParams(asked)}`)).slots,
+    book: (body, key) => call(`${root}/bookings`, sent(body, { "idempotency-key": key })),
+    move: (body) => call(`${root}/reschedule`, sent(body)),
+    cancel: (bookingUid, body) => call(`${bookingAt(bookingUid)}/cancel`, sent(body)),
+    read: async (bookingUid) => (await call<{ booking: Booking }>(bookingAt(bookingUid))).booking,
+    calendarFile: (bookingUid) => `${bookingAt(bookingUid)}/calendar.ics`,
+  };
+}
+
+function sent(body: object, headers: Record<string, string> = {}): RequestInit {
+  return { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) };
+}
+
+/** The answer's JSON; a short wait that the service asks for is kept, everything else is a `Problem`. */
+async function call<T>(url: string, init: RequestInit = {}): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await once<T>(url, init);
+    } catch (error) {
+      const problem = error instanceof Problem ? error : new Problem("offline");
+      const isPutOff = ["rate_limited", "service_unavailable", "idempotency_in_progress"].includes(problem.code);
+      if (!isPutOff || problem.wait > 5 || tries === mostTries) throw problem;
+      await new Promise((resolve) => setTimeout(resolve, problem.wait * 1000 + Math.random() * 500));
+    }
+  }
+}
+
+async function once<T>(url: string, init: RequestInit): Promise<T> {
+  const guard: RequestInit = { credentials: "omit", signal: AbortSignal.timeout(patience) };
+  const answer = await fetch(url, { ...init, ...guard });
+  if (answer.ok) return answer.json();
+  const told = await answer.json().catch(() => ({}));
+  const code = String(told.code ?? (answer.status >= 500 ? "service_unavailable" : "invalid_request"));
+  throw new Problem(code, Number(answer.headers.get("retry-after") ?? 1) || 1, told.errors ?? []);
+}

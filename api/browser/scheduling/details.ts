@@ -1,0 +1,151 @@
+import type { PublicEvent } from "../../../schemas/scheduling.ts";
+import { element, randomId } from "../agent/element.ts";
+import { Problem, type Slot } from "./calls.ts";
+import { type Field, fieldOf } from "./fields.ts";
+import { openForm } from "./form.ts";
+import { guestList } from "./guests.ts";
+import type { Host } from "./host.ts";
+import { icon } from "./icons.ts";
+import { placeName, timeOf } from "./info.ts";
+
+/** A step: what is shown, and where the focus goes. */
+export interface Step {
+  view: HTMLElement;
+  heading: HTMLElement;
+}
+
+/** The form between a time and its booking. */
+export function detailsStep(host: Host, event: PublicEvent, slot: Slot): Step {
+  const { words, draft } = host;
+  const fields = questionsOf(host, event);
+  const entered = [...draft].filter(([path]) => path.startsWith("/guests/")).map(([, value]) => value);
+  const guests = guestList(host, entered);
+  const all = (): Field[] => [...fields, ...guests.fields()];
+  const keep = (): void => {
+    draft.clear();
+    for (const field of all()) draft.set(field.path, field.read());
+  };
+  const send = sender(host, () => bodyOf(host, { event, slot, fields: all() }));
+  const form = openForm(host, {
+    fields: all,
+    parts: [...fields.map(({ node }) => node), guests.node],
+    action: event.paymentRequired ? words.pay : event.confirmationRequired ? words.request : words.confirm,
+    send: () => {
+      keep();
+      return send();
+    },
+  });
+  form.addEventListener("input", keep);
+  return stepWith(host, words.details, form);
+}
+
+/** The form that moves a booking to another time. */
+export function moveStep(host: Host, slot: Slot): Step {
+  const { words, calls, booking } = host;
+  const reason = fieldOf(
+    { path: "/reschedulingReason", label: words.reason, type: "textarea", required: false },
+    words,
+  );
+  const change = element(
+    "dl",
+    { class: "rows" },
+    element("div", {}, element("dt", {}, words.before), element("dd", {}, timeOf(host, booking ?? slot))),
+    element("div", {}, element("dt", {}, words.after), element("dd", {}, timeOf(host, slot))),
+  );
+  const send = async (): Promise<void> => {
+    const body = { bookingUid: booking?.bookingUid, slot, reschedulingReason: reason.read() || null };
+    const answer = await calls.move(body).catch(takenTo(host));
+    if (answer) host.finish(answer.booking, words.moved);
+  };
+  const form = openForm(host, {
+    fields: () => [reason],
+    parts: [change, reason.node],
+    action: words.moveConfirm,
+    send,
+  });
+  return stepWith(host, words.moveTitle, form);
+}
+
+function stepWith(host: Host, title: string, form: HTMLElement): Step {
+  const { words } = host;
+  const heading = element("h2", { tabindex: "-1" }, title);
+  const back = element(
+    "button",
+    { type: "button", class: "text back", click: () => host.back() },
+    icon("before"),
+    words.change,
+  );
+  return { heading, view: element("div", { class: "details" }, back, heading, form) };
+}
+
+function questionsOf({ words, draft }: Host, event: PublicEvent): Field[] {
+  const value = (path: string): { value: string | undefined } => ({ value: draft.get(path) });
+  const name = { path: "/attendee/name", label: words.name, type: "text" as const, autocomplete: "name" };
+  const address = { path: "/attendee/email", label: words.email, type: "email" as const, autocomplete: "email" };
+  return [
+    fieldOf({ ...name, required: true, ...value(name.path) }, words),
+    fieldOf({ ...address, required: true, ...value(address.path) }, words),
+    ...placeField(event, value("/location").value, words),
+    ...event.bookingFields.map((field) => {
+      const path = `/answers/${field.id}`;
+      return fieldOf({ ...field, path, ...value(path) }, words);
+    }),
+  ];
+}
+
+/** Where there are several places; the service tells them apart by their types. */
+function placeField({ locations }: PublicEvent, value: string | undefined, words: Host["words"]): Field[] {
+  const places = locations.filter(({ type }, at) => locations.findIndex((one) => one.type === type) === at);
+  if (places.length < 2) return [];
+  const options = places.map(({ type }) => type);
+  const names = places.map((place) => placeName(place, words));
+  const question = { path: "/location", label: words.location, type: "radio" as const, required: true, options, names };
+  return [fieldOf({ ...question, value: value ?? options[0] }, words)];
+}
+
+function bodyOf({ clock, visit }: Host, given: { event: PublicEvent; slot: Slot; fields: Field[] }): object {
+  const values = new Map(given.fields.map((field) => [field.path, field.read()]));
+  const under = (start: string): [string, string][] =>
+    [...values]
+      .filter(([path, value]) => path.startsWith(start) && value !== "")
+      .map(([path, value]) => [path.slice(start.length), value]);
+  const source = new URLSearchParams(location.search).get("utm_source");
+  const tracking = {
+    ...(source ? { source: source.slice(0, 200) } : {}),
+    placement: visit.isEmbedded ? "embed" : "page",
+  };
+  const place = values.get("/location");
+  return {
+    attendee: { name: values.get("/attendee/name"), email: values.get("/attendee/email"), timeZone: clock.zone },
+    slot: given.slot,
+    answers: Object.fromEntries(under("/answers/")),
+    guests: under("/guests/").map(([, address]) => address),
+    ...(place ? { location: { type: place } } : {}),
+    tracking,
+  };
+}
+
+/** Sends a booking; the same entries sent again have the same key, so that they are never booked twice. */
+function sender(host: Host, body: () => object): () => Promise<void> {
+  const { calls, words } = host;
+  let sent = { text: "", key: "" };
+  return async () => {
+    const given = body();
+    const text = JSON.stringify(given);
+    if (text !== sent.text) sent = { text, key: randomId() };
+    const answer = await calls.book(given, sent.key).catch(takenTo(host));
+    if (!answer) return;
+    host.draft.clear();
+    if (answer.nextAction) return host.pay(answer);
+    host.finish(answer.booking, answer.status === "PENDING" ? words.requested : words.booked);
+  };
+}
+
+/** Back to the free times where the chosen one is gone; every other problem is for the form. */
+function takenTo(host: Host): (error: unknown) => undefined {
+  return (error) => {
+    if (!(error instanceof Problem) || error.code !== "scheduling_slot_unavailable") throw error;
+    host.choose(host.words.taken);
+    return undefined;
+  };
+}

@@ -1,0 +1,150 @@
+import type { BookingField } from "../../../schemas/scheduling.ts";
+import { element, randomId } from "../agent/element.ts";
+import type { Words } from "./words.ts";
+
+/** One question of a form. */
+export interface Field {
+  /** Where its value stands in the request, by which the service names what is wrong. */
+  path: string;
+  node: HTMLElement;
+  read(): string;
+  /** What is wrong with the value, if anything. */
+  check(): string | undefined;
+  /** Shows what is wrong, or with nothing takes it away. */
+  mark(fault?: string): void;
+  focus(): void;
+}
+
+/** What a field is made of. */
+export interface Question {
+  path: string;
+  label: string;
+  type: BookingField["type"];
+  required: boolean;
+  options?: readonly string[] | undefined;
+  /** What each option is called where that differs from its value. */
+  names?: readonly string[];
+  autocomplete?: string;
+  value?: string | undefined;
+}
+
+/** A field of any type of question. */
+export function fieldOf(question: Question, words: Words): Field {
+  const { type, options = [] } = question;
+  if (type === "radio") return choiceField(question, options, words);
+  if (type === "boolean") return choiceField({ ...question, names: [words.yes, words.no] }, ["true", "false"], words);
+  if (type === "checkbox") return tickField(question, words);
+  return type === "select" ? selectField(question, options, words) : textField(question, words);
+}
+
+const kinds: Partial<Record<BookingField["type"], Record<string, string>>> = {
+  email: { type: "email", inputmode: "email", autocapitalize: "off", spellcheck: "false" },
+  phone: { type: "tel", autocomplete: "tel" },
+  url: { type: "url", inputmode: "url", autocapitalize: "off", spellcheck: "false" },
+  number: { type: "text", inputmode: "decimal" },
+};
+
+function textField(question: Question, words: Words): Field {
+  const { type, autocomplete, value = "" } = question;
+  const isArea = type.startsWith("text") && type !== "text";
+  const attributes = { id: `field-${randomId()}`, ...(kinds[type] ?? {}), ...(autocomplete ? { autocomplete } : {}) };
+  const input = isArea
+    ? element("textarea", { ...attributes, rows: "4", maxlength: "10000" })
+    : element("input", { type: "text", maxlength: "1000", ...attributes });
+  input.value = value;
+  const label = element("label", { for: input.id }, ...labelOf(question, words));
+  const read = (): string => readText(input.value, type);
+  return fieldWith({ question, words, label, controls: [input], box: input, read });
+}
+
+function selectField(question: Question, options: readonly string[], words: Words): Field {
+  const select = element("select", { id: `field-${randomId()}` }, element("option", { value: "" }, words.choose));
+  select.append(...options.map((option) => element("option", { value: option }, option)));
+  select.value = question.value ?? "";
+  const label = element("label", { for: select.id }, ...labelOf(question, words));
+  return fieldWith({ question, words, label, controls: [select], box: select, read: () => select.value });
+}
+
+function choiceField(question: Question, options: readonly string[], words: Words): Field {
+  const name = `field-${randomId()}`;
+  const inputs = options.map((value) =>
+    element("input", { type: "radio", name, value, checked: value === question.value }),
+  );
+  const rows = inputs.map((input, at) =>
+    element("label", { class: "choice" }, input, element("span", { dir: "auto" }, question.names?.[at] ?? options[at])),
+  );
+  const legend = element("legend", {}, ...labelOf(question, words));
+  const box = element("div", { class: "choices" }, ...rows);
+  const read = (): string => inputs.find(({ checked }) => checked)?.value ?? "";
+  return fieldWith({ question, words, label: legend, controls: inputs, box, read });
+}
+
+function tickField(question: Question, words: Words): Field {
+  const input = element("input", { type: "checkbox", checked: question.value === "true" });
+  const text = element("span", {}, ...labelOf(question, words));
+  const box = element("label", { class: "choice" }, input, text);
+  return fieldWith({ question, words, controls: [input], box, read: () => (input.checked ? "true" : "") });
+}
+
+interface Parts {
+  question: Question;
+  words: Words;
+  label?: HTMLElement;
+  controls: HTMLElement[];
+  box: HTMLElement;
+  read(): string;
+}
+
+/** A field around its controls, with the place for what is wrong tied to them. */
+function fieldWith({ question, words, label, controls, box, read }: Parts): Field {
+  const fault = element("p", { class: "fault", id: `fault-${randomId()}`, hidden: true });
+  const isGroup = label?.tagName === "LEGEND";
+  const node = element(isGroup ? "fieldset" : "div", { class: "field" }, label, box, fault);
+  for (const control of controls) {
+    if (question.required && !isGroup) control.setAttribute("aria-required", "true");
+    control.addEventListener("input", () => mark());
+  }
+  const mark = (text?: string): void => {
+    fault.textContent = text ?? "";
+    fault.hidden = text === undefined;
+    for (const control of controls) {
+      control.toggleAttribute("aria-invalid", false);
+      control.removeAttribute("aria-describedby");
+      if (text === undefined) continue;
+      control.setAttribute("aria-invalid", "true");
+      control.setAttribute("aria-describedby", fault.id);
+    }
+  };
+  const check = (): string | undefined => faultOf(question, read(), words);
+  return { path: question.path, node, read, check, mark, focus: () => controls[0]?.focus() };
+}
+
+function labelOf({ label, required }: Question, words: Words): (HTMLElement | false)[] {
+  const text = element("span", { dir: "auto" }, label);
+  return [text, !required && element("span", { class: "optional" }, ` ${words.optional}`)];
+}
+
+/** Commas as people write them in numbers become points. */
+function readText(text: string, type: string): string {
+  const trimmed = text.trim();
+  return type === "number" && /^[+-]?\d+,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
+}
+
+function faultOf({ type, required }: Question, value: string, words: Words): string | undefined {
+  if (value === "") return !required ? undefined : type === "checkbox" ? words.mustAgree : words.missing;
+  const digits = value.replace(/\D/g, "").length;
+  if (type === "email") return /^[^\s@<>,;]+@[^\s@<>,;]+\.[^\s@<>,;]+$/.test(value) ? undefined : words.badEmail;
+  if (type === "url") return /^https?:\/\/\S+$/i.test(value) && canParse(value) ? undefined : words.badUrl;
+  if (type === "number") return /^[+-]?(\d+\.?\d*|\.\d+)$/.test(value) ? undefined : words.badNumber;
+  if (type === "phone") return digits >= 5 && digits <= 20 ? undefined : words.badPhone;
+  return undefined;
+}
+
+function canParse(text: string): boolean {
+  try {
+    return Boolean(new URL(text));
+  } catch {
+    // Not an address, which is what was asked.
+    return false;
+  }
+}

@@ -1,0 +1,73 @@
+import { element } from "../agent/element.ts";
+import { Problem } from "./calls.ts";
+import type { Field } from "./fields.ts";
+import type { Host } from "./host.ts";
+import { sentenceOf } from "./problem.ts";
+
+/** What a form asks and does. */
+export interface Form {
+  fields(): Field[];
+  /** What stands above the button. */
+  parts: (HTMLElement | false)[];
+  /** What the button says. */
+  action: string;
+  look?: string;
+  /** Beside the button. */
+  others?: HTMLElement[];
+  /** Sends; what it throws is told to the visitor. */
+  send(): Promise<void>;
+}
+
+/** A form that checks, sends once at a time, and ties what is wrong to the fields. */
+export function openForm(host: Host, form: Form): HTMLFormElement {
+  const { words, say } = host;
+  const told = element("p", { class: "alert", role: "alert", hidden: true });
+  const button = element("button", { class: form.look ?? "primary" }, form.action);
+  let isSending = false;
+  const tell = (text: string): void => {
+    told.textContent = text;
+    told.hidden = text === "";
+  };
+  const busy = (is: boolean): void => {
+    isSending = is;
+    button.textContent = is ? words.sending : form.action;
+    button.setAttribute("aria-disabled", String(is));
+  };
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (isSending) return;
+    tell("");
+    if (markFaults(form.fields())) return tell(words.checkEntries);
+    busy(true);
+    say(words.sending);
+    try {
+      await form.send();
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      tell(markFrom(form.fields(), error, words.wrong) ? words.checkEntries : sentenceOf(error, words));
+    } finally {
+      busy(false);
+    }
+  };
+  const actions = element("div", { class: "actions" }, button, ...(form.others ?? []));
+  return element("form", { novalidate: true, class: "form", submit }, ...form.parts, told, actions);
+}
+
+/** Marks what is wrong and goes to the first of it; true where something is. */
+function markFaults(fields: Field[]): boolean {
+  const faults = fields.map((field) => ({ field, fault: field.check() }));
+  for (const { field, fault } of faults) field.mark(fault);
+  const first = faults.find(({ fault }) => fault !== undefined);
+  first?.field.focus();
+  return first !== undefined;
+}
+
+/** The same with what the service found. */
+function markFrom(fields: Field[], { faults }: Problem, text: string): boolean {
+  const named = fields.filter(({ path }) =>
+    faults.some((fault) => fault.path === path || fault.path.startsWith(`${path}/`)),
+  );
+  for (const field of named) field.mark(text);
+  named[0]?.focus();
+  return named.length > 0;
+}

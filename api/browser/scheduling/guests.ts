@@ -1,0 +1,52 @@
+import { element } from "../agent/element.ts";
+import { type Field, fieldOf } from "./fields.ts";
+import type { Host } from "./host.ts";
+import { icon } from "./icons.ts";
+import { filled } from "./words.ts";
+
+/** Most guests of a booking (contract 7). */
+const mostGuests = 20;
+
+/** Addresses of guests, one a row. */
+export interface Guests {
+  node: HTMLElement;
+  fields(): Field[];
+}
+
+/** No row at first, unless some were entered before. */
+export function guestList({ words, say }: Host, entered: string[]): Guests {
+  const rows = element("div", { class: "guests" });
+  let fields: Field[] = [];
+  const add = element("button", { type: "button", class: "text" }, icon("add"), words.addGuest);
+  /** Draws the rows anew with these values, so that their numbers are right. */
+  const draw = (values: string[]): void => {
+    fields = values.map((value, at) => {
+      const label = filled(words.guest, { count: at + 1 });
+      return fieldOf({ path: `/guests/${at}`, label, type: "email", required: true, value }, words);
+    });
+    rows.replaceChildren(
+      ...fields.map((field, at) => guestRow(field, filled(words.removeGuest, { count: at + 1 }), () => remove(at))),
+    );
+    add.hidden = values.length >= mostGuests;
+  };
+  const remove = (at: number): void => {
+    draw(fields.map((field) => field.read()).filter((_, index) => index !== at));
+    (fields[at] ?? fields[at - 1] ?? add).focus();
+    say(words.guests);
+  };
+  add.addEventListener("click", () => {
+    draw([...fields.map((field) => field.read()), ""]);
+    fields.at(-1)?.focus();
+  });
+  draw(entered);
+  return { node: element("div", { class: "field" }, rows, add), fields: () => fields };
+}
+
+function guestRow({ node }: Field, label: string, remove: () => void): HTMLElement {
+  const button = element(
+    "button",
+    { type: "button", class: "round", "aria-label": label, click: remove },
+    icon("close"),
+  );
+  return element("div", { class: "guest" }, node, button);
+}

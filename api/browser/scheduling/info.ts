@@ -1,0 +1,116 @@
+import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
+import { element } from "../agent/element.ts";
+import type { Host } from "./host.ts";
+import { type Icon, icon } from "./icons.ts";
+import { dateText, rangeText, zoneText } from "./times.ts";
+import { filled, type Words } from "./words.ts";
+
+type Location = PublicEvent["locations"][number];
+
+/** What is booked: title, length, and for those who still decide the place, the price and the time that they chose. */
+export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: string; end: string }): HTMLElement {
+  const { visit, words } = host;
+  const { event, booking } = visit;
+  const shown = event ?? { title: booking?.title ?? "", duration: booking?.durationMinutes ?? 0, description: "" };
+  const facts = [
+    slot && fact("calendar", timeOf(host, slot), "chosen"),
+    fact("time", lengthText(shown.duration, words)),
+    ...(event && isDeciding ? eventFacts(host, event) : []),
+  ];
+  return element(
+    "div",
+    { class: "info" },
+    element("p", { class: "handle" }, visit.handle),
+    element("h1", { dir: "auto" }, shown.title),
+    element("ul", { class: "facts" }, ...facts),
+    shown.description !== "" && element("p", { class: "description", dir: "auto" }, shown.description),
+  );
+}
+
+/** `Monday, 5 October 2026`, and `09:30 – 10:00` with the zone below it. */
+export function timeOf({ clock }: Pick<Host, "clock">, slot: { start: string; end: string }): HTMLElement {
+  return element(
+    "span",
+    { class: "time" },
+    element("span", {}, dateText(slot.start, clock)),
+    element("span", {}, rangeText(slot, clock)),
+    element("span", { class: "zone-name" }, zoneText(clock.zone, Date.parse(slot.start), clock.locale)),
+  );
+}
+
+/** `1 h 30 min` */
+export function lengthText(minutes: number, words: Words): string {
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  const parts = [
+    hours > 0 && filled(words.hours, { count: hours }),
+    rest > 0 && filled(words.minutes, { count: rest }),
+  ];
+  return parts.filter(Boolean).join(" ");
+}
+
+/** The name by which people know a place; an address of a meeting is only shown to those who booked. */
+export function placeName({ type, label }: Location, words: Words): string {
+  const isAddress = /^https?:/i.test(label);
+  const names: Record<string, string> = {
+    google_meet: "Google Meet",
+    teams: "Microsoft Teams",
+    zoom: "Zoom",
+    link: words.online,
+    phone: words.phone,
+    in_person: words.inPerson,
+  };
+  const name = names[type] ?? type;
+  if (label === "" || isAddress) return name;
+  return label;
+}
+
+/** An amount in its smallest unit as a price, with as many decimals as its currency has. */
+export function priceText(
+  { amountMinor, currency }: { amountMinor: number; currency: string },
+  locale: string,
+): string {
+  const format = new Intl.NumberFormat(locale, { style: "currency", currency });
+  return format.format(amountMinor / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2));
+}
+
+function eventFacts({ words, clock }: Host, event: PublicEvent): HTMLElement[] {
+  const price = event.price && filled(words.paid, { price: priceText(event.price, clock.locale) });
+  return [
+    ...event.locations.map((location) => fact("place", placeName(location, words))),
+    ...(price ? [fact("price", price)] : []),
+    ...(event.confirmationRequired && !price ? [fact("wait", words.needsConfirmation)] : []),
+  ];
+}
+
+function fact(name: Icon, text: string | HTMLElement, look = ""): HTMLElement {
+  return element(
+    "li",
+    { class: look },
+    icon(name),
+    typeof text === "string" ? element("span", { dir: "auto" }, text) : text,
+  );
+}
+
+/** Who booked and what became of it, as rows of a name and a value. */
+export function bookingFacts(host: Host, booking: Booking): HTMLElement {
+  const { words } = host;
+  const rows: [string, string | HTMLElement | null | undefined][] = [
+    [words.when, timeOf(host, booking)],
+    [words.before, isMoved(booking) ? timeOf(host, booking.rescheduledFrom) : null],
+    [words.location, booking.location && placeName(booking.location, words)],
+    [words.who, [booking.attendee.name, ...booking.guests.map(({ name, email }) => name || email)].join(", ")],
+    [words.reason, booking.cancellationReason ?? booking.reschedulingReason],
+  ];
+  const shown = rows.filter((row): row is [string, string | HTMLElement] => Boolean(row[1]));
+  return element(
+    "dl",
+    { class: "rows" },
+    ...shown.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", { dir: "auto" }, value))),
+  );
+}
+
+type Moved = Booking & { rescheduledFrom: { start: string; end: string } };
+
+function isMoved(booking: Booking): booking is Moved {
+  return booking.rescheduledFrom !== null && booking.status !== "CANCELLED" && booking.status !== "REJECTED";
+}

@@ -1,0 +1,115 @@
+import { element } from "../agent/element.ts";
+import { datesOf, dayText, firstWeekday, plusDays, weekdayOf } from "./times.ts";
+import { filled, type Words } from "./words.ts";
+
+/** A month as the grid shows it. */
+export interface Month {
+  /** `2026-10` */
+  month: string;
+  today: string;
+  /** The date whose times are shown. */
+  chosen: string | undefined;
+  /** The date that Tab leads to. */
+  entry: string;
+  /** How many times each date has. */
+  counts: Map<string, number>;
+  isLoading: boolean;
+  locale: string;
+  words: Words;
+  choose(date: string): void;
+  /** The keys lead to a date, perhaps of another month. */
+  go(date: string): void;
+}
+
+/** The days of a month as a grid through which arrow keys lead (ARIA practices, date picker). */
+export function monthGrid(shown: Month, labelId: string): HTMLElement {
+  const first = firstWeekday(shown.locale);
+  const dates = datesOf(shown.month);
+  const gap = (weekdayOf(dates[0]!) - first + 7) % 7;
+  const cells = [...Array.from({ length: gap }, () => undefined), ...dates];
+  const weeks = Array.from({ length: Math.ceil(cells.length / 7) }, (_, week) => cells.slice(week * 7, week * 7 + 7));
+  return element(
+    "table",
+    {
+      role: "grid",
+      class: shown.isLoading ? "month loading" : "month",
+      "aria-labelledby": labelId,
+      "aria-busy": String(shown.isLoading),
+      keydown: (event: KeyboardEvent) => onKey(event, shown),
+    },
+    element("thead", {}, element("tr", {}, ...weekdays(dates[0]!, gap, shown.locale))),
+    element("tbody", {}, ...weeks.map((week) => weekRow(week, shown))),
+  );
+}
+
+/** The button of a date. */
+export function dayButton(grid: ParentNode, date: string): HTMLButtonElement | null {
+  return grid.querySelector(`button[data-date="${date}"]`);
+}
+
+function weekdays(firstDate: string, gap: number, locale: string): HTMLElement[] {
+  return Array.from({ length: 7 }, (_, at) => {
+    const date = plusDays(firstDate, at - gap);
+    const long = dayText(date, locale, { weekday: "long" });
+    return element("th", { scope: "col", abbr: long }, dayText(date, locale, { weekday: "short" }));
+  });
+}
+
+function weekRow(week: (string | undefined)[], shown: Month): HTMLElement {
+  const filledWeek = Array.from({ length: 7 }, (_, at) => week[at]);
+  return element("tr", {}, ...filledWeek.map((date) => (date ? dayCell(date, shown) : element("td", {}))));
+}
+
+function dayCell(date: string, shown: Month): HTMLElement {
+  const count = shown.counts.get(date) ?? 0;
+  const isToday = date === shown.today;
+  const button = element(
+    "button",
+    {
+      type: "button",
+      "data-date": date,
+      tabindex: date === shown.entry ? "0" : "-1",
+      "aria-disabled": count === 0 ? "true" : undefined,
+      "aria-current": isToday ? "date" : undefined,
+      "aria-label": dayLabel(date, count, shown),
+      click: () => count > 0 && shown.choose(date),
+    },
+    String(Number(date.slice(8))),
+  );
+  return element("td", { "aria-selected": String(date === shown.chosen) }, button);
+}
+
+function dayLabel(date: string, count: number, { locale, words, isLoading, today }: Month): string {
+  const times = count === 0 ? words.noTimes : count === 1 ? words.oneTime : filled(words.manyTimes, { count });
+  const parts = [dayText(date, locale, { dateStyle: "full" }), date === today && words.today, !isLoading && times];
+  return parts.filter(Boolean).join(", ");
+}
+
+function onKey(event: KeyboardEvent, shown: Month): void {
+  const date = (event.target as HTMLElement).dataset.date;
+  const to = date && !event.altKey && !event.ctrlKey && !event.metaKey && target(event, date, shown);
+  if (!to) return;
+  event.preventDefault();
+  if (to >= shown.today.slice(0, 7)) shown.go(to);
+}
+
+function target(event: KeyboardEvent, date: string, { locale }: Month): string | undefined {
+  const isRtl = getComputedStyle(event.target as HTMLElement).direction === "rtl";
+  const inWeek = (weekdayOf(date) - firstWeekday(locale) + 7) % 7;
+  const days: Record<string, number> = {
+    ArrowLeft: isRtl ? 1 : -1,
+    ArrowRight: isRtl ? -1 : 1,
+    ArrowUp: -7,
+    ArrowDown: 7,
+    Home: -inWeek,
+    End: 6 - inWeek,
+    PageUp: -28,
+    PageDown: 28,
+  };
+  const step = days[event.key];
+  if (step === undefined) return undefined;
+  const to = plusDays(date, step);
+  // Four weeks on the same weekday, and a fifth where that is still this month.
+  const isPage = Math.abs(step) === 28;
+  return isPage && to.slice(0, 7) === date.slice(0, 7) ? plusDays(to, Math.sign(step) * 7) : to;
+}

@@ -1,0 +1,105 @@
+import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
+import { element } from "../agent/element.ts";
+import { bookedStep } from "./booked.ts";
+import { openCalls, type Slot } from "./calls.ts";
+import { detailsStep, moveStep, type Step } from "./details.ts";
+import { tellHeight } from "./frame.ts";
+import type { Host } from "./host.ts";
+import { eventInfo } from "./info.ts";
+import { Picker } from "./picker.ts";
+import { ownClock } from "./times.ts";
+import { addressOf, type Visit } from "./visit.ts";
+import { chooseLanguage, languageOf } from "./words.ts";
+
+/** Names of the steps in the browser's history, so that its back button goes one step back. */
+type Name = "choose" | "details" | "booking" | "move" | "move-details";
+
+/** Makes the page interactive: the free times, or the booking that its address names. */
+export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): void {
+  const { locale, words } = chooseLanguage(navigator.languages);
+  document.documentElement.lang = languageOf(locale);
+  document.body.append(region);
+  if (visit.isEmbedded) tellHeight(main);
+  const ahead = visit.now - Date.now();
+  let slot: Slot | undefined;
+
+  const host: Host = {
+    visit,
+    words,
+    clock: ownClock(locale),
+    calls: openCalls(visit.handle, visit.eventSlug),
+    draft: new Map(),
+    booking: null,
+    now: () => Date.now() + ahead,
+    say: (text) => say(region, text),
+    choose: (notice) => {
+      const name = host.booking ? "move" : "choose";
+      if (notice !== undefined) history.replaceState({ step: name }, "");
+      showTimes(notice);
+    },
+    enter: (chosen) => {
+      slot = chosen;
+      history.pushState({ step: host.booking ? "move-details" : "details" }, "");
+      showForm(chosen);
+    },
+    move: () => {
+      host.booking = shown;
+      history.pushState({ step: "move" }, "");
+      showTimes();
+    },
+    finish: (booking, title) => showBooking(booking, title),
+    pay: (answer) => pay(answer),
+    back: () => history.back(),
+  };
+  /** The booking that was looked at last. */
+  let shown = visit.booking;
+
+  const show = ({ view, heading }: Step, look: string, chosen?: Slot): void => {
+    const info = eventInfo(host, look !== "done", chosen);
+    main.replaceChildren(element("div", { class: `card ${look}` }, info, element("div", { class: "stage" }, view)));
+    if (isStarted) heading.focus({ preventScroll: visit.isEmbedded });
+    if (isStarted && !visit.isEmbedded) scrollTo(0, 0);
+    isStarted = true;
+  };
+  const showTimes = (notice?: string): void => {
+    const picker = new Picker(host, notice);
+    show(picker, "choosing");
+    void picker.open();
+  };
+  const showForm = (chosen: Slot): void => {
+    const { event } = visit;
+    if (host.booking) show(moveStep(host, chosen), "entering");
+    else if (event) show(detailsStep(host, event, chosen), "entering", chosen);
+  };
+  const showBooking = (booking: Booking, title?: string): void => {
+    shown = booking;
+    host.booking = null;
+    // From here on the address is that of the booking, also after reloading.
+    history.replaceState({ step: "booking" }, "", addressOf(booking.bookingUid));
+    show(bookedStep(host, booking, title), "done");
+  };
+  const pay = ({ booking, nextAction }: BookingAnswer): void => {
+    showBooking(booking);
+    const url = nextAction?.url ?? "";
+    if (!visit.isEmbedded && /^https?:/i.test(url)) location.assign(url);
+  };
+  const go = (name: Name): void => {
+    const isMove = name === "move" || name === "move-details";
+    host.booking = isMove ? shown : null;
+    if (name === "booking" && shown) showBooking(shown);
+    else if (name.endsWith("details") && slot) showForm(slot);
+    else showTimes();
+  };
+  let isStarted = false;
+  const first: Name = visit.booking ? "booking" : "choose";
+  history.replaceState({ step: first }, "");
+  addEventListener("popstate", ({ state }) => go(state?.step ?? first));
+  go(first);
+}
+
+/** Said anew even where the words are those of the last time. */
+function say(region: HTMLElement, text: string): void {
+  const one = element("p", { dir: "auto" }, text);
+  region.replaceChildren(one);
+  setTimeout(() => one.remove(), 10_000);
+}

@@ -1,0 +1,21 @@
+import type { Problem } from "./calls.ts";
+import type { Words } from "./words.ts";
+
+/** What became of a call, in the visitor's words. */
+export function sentenceOf({ code }: Problem, words: Words): string {
+  const known: Record<string, string> = {
+    offline: words.offline,
+    rate_limited: words.busy,
+    service_unavailable: words.busy,
+    idempotency_in_progress: words.busy,
+    event_type_not_found: words.gone,
+    payment_provider_not_connected: words.unpayable,
+    booking_not_cancellable: words.notCancellable,
+    booking_not_reschedulable: words.notMovable,
+    scheduling_slot_unavailable: words.taken,
+    invalid_booking_answers: words.checkEntries,
+    booking_required_fields: words.checkEntries,
+    invalid_request: words.checkEntries,
+  };
+  return known[code] ?? words.failed;
+}

@@ -1,0 +1,27 @@
+import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
+
+/** What the service wrote into the page. */
+export interface Visit {
+  handle: string;
+  eventSlug: string;
+  /** Null where the event type is hidden or gone: then only the booking can be looked at. */
+  event: PublicEvent | null;
+  booking: Booking | null;
+  /** The service's time when it made the page, in ms. */
+  now: number;
+  isEmbedded: boolean;
+}
+
+/** Reads it; undefined on a page that is none of an event type. */
+export function readVisit(): Visit | undefined {
+  const text = document.getElementById("scheduling-visit")?.textContent;
+  return text ? JSON.parse(text) : undefined;
+}
+
+/** The address of this page with or without a booking, and as embedded as it is now. */
+export function addressOf(bookingUid?: string): string {
+  const query = new URLSearchParams();
+  if (bookingUid) query.set("booking", bookingUid);
+  if (new URLSearchParams(location.search).get("embed") === "1") query.set("embed", "1");
+  return `${location.pathname}${query.size > 0 ? `?${query}` : ""}`;
+}

@@ -1,0 +1,83 @@
+import { element, randomId } from "../agent/element.ts";
+import type { Host } from "./host.ts";
+import { zoneText } from "./times.ts";
+
+/** The choice of the zone and of the clock's way, above whom `changed` says which of them it was. */
+export function zoneControls(host: Host, changed: (what: "zone" | "clock") => void): HTMLElement {
+  return element(
+    "div",
+    { class: "zones" },
+    zonePicker(host, () => changed("zone")),
+    clockPicker(host, () => changed("clock")),
+  );
+}
+
+function zonePicker(host: Host, changed: () => void): HTMLElement {
+  const { words, clock, visit } = host;
+  const select = element("select", {
+    id: `zone-${randomId()}`,
+    change: () => {
+      clock.zone = select.value;
+      changed();
+    },
+  });
+  const near = [...new Set([clock.zone, ownZone(), visit.event?.timeZone ?? "UTC", "UTC"])];
+  select.append(group(words.suggested, near, host));
+  select.value = clock.zone;
+  // Some hundred names with their offsets take a moment: they come when somebody wants them.
+  const fill = (): void => {
+    const chosen = select.value;
+    const others = Intl.supportedValuesOf("timeZone").filter((zone) => !near.includes(zone));
+    for (const [region, zones] of byRegion(others, words.others)) select.append(group(region, zones, host));
+    select.value = chosen;
+  };
+  const opened = new AbortController();
+  const once = (): void => {
+    opened.abort();
+    fill();
+  };
+  for (const kind of ["pointerdown", "focus", "keydown"])
+    select.addEventListener(kind, once, { signal: opened.signal });
+  return element("label", { class: "zone" }, element("span", {}, words.zone), select);
+}
+
+function ownZone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+}
+
+function group(label: string, zones: string[], { now, clock }: Host): HTMLElement {
+  const options = zones.map((zone) => element("option", { value: zone }, zoneText(zone, now(), clock.locale)));
+  return element("optgroup", { label }, ...options);
+}
+
+function byRegion(zones: string[], others: string): Map<string, string[]> {
+  const regions = new Map<string, string[]>();
+  for (const zone of zones) {
+    const region = zone.includes("/") ? (zone.split("/")[0] as string) : others;
+    regions.set(region, [...(regions.get(region) ?? []), zone]);
+  }
+  return regions;
+}
+
+function clockPicker({ words, clock }: Host, changed: () => void): HTMLElement {
+  const name = `clock-${randomId()}`;
+  const choice = (label: string, isTwelve: boolean): HTMLElement => {
+    const input = element("input", {
+      type: "radio",
+      name,
+      checked: clock.isTwelveHours === isTwelve,
+      change: () => {
+        clock.isTwelveHours = isTwelve;
+        changed();
+      },
+    });
+    return element("label", {}, input, element("span", {}, label));
+  };
+  return element(
+    "fieldset",
+    { class: "switch" },
+    element("legend", { class: "unseen" }, words.clock),
+    choice(words.twelve, true),
+    choice(words.twentyFour, false),
+  );
+}

@@ -1,0 +1,40 @@
+import { recordConversion } from "../core/conversions.ts";
+import { changeRule, createRule, deleteRule, listRules, previewRule } from "../core/email/rules.ts";
+import {
+  newConversion,
+  newRule,
+  ruleAnswer,
+  ruleChange,
+  ruleList,
+  ruleListing,
+  rulePath,
+  rulePreview,
+} from "../schemas/campaigns.ts";
+import { creator, operator, type Row, route } from "./route.ts";
+
+const rules = "/v2/handles/:handle/campaigns/:campaignId/email-rules";
+
+/** Campaign email rules and the conversions that trigger some of them. */
+export const campaignRows: Row[] = [
+  route(`GET ${rules}`, creator, ruleListing, listRules, {
+    returns: ruleList,
+    summary: "List the email rules of a campaign",
+  }),
+  route(`POST ${rules}`, operator, newRule, createRule, {
+    status: 201,
+    returns: ruleAnswer,
+    summary: "Make an email rule",
+  }),
+  route(`PUT ${rules}/:ruleId`, operator, ruleChange, changeRule, {
+    returns: ruleAnswer,
+    summary: "Change an email rule",
+  }),
+  route(`DELETE ${rules}/:ruleId`, operator, rulePath, deleteRule, { summary: "Delete an email rule" }),
+  route(`GET ${rules}/:ruleId/preview`, creator, rulePreview, previewRule, {
+    summary: "Render an email rule for a lead without sending",
+  }),
+  route("POST /v2/handles/:handle/conversions", creator, newConversion, recordConversion, {
+    status: 202,
+    summary: "Record a conversion",
+  }),
+];

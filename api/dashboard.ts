@@ -1,0 +1,68 @@
+import { Buffer } from "node:buffer";
+import type { Context, Next } from "koa";
+import { Fail } from "../core/errors.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { object } from "../schemas/schema.ts";
+import { admit } from "./access.ts";
+import type { QueueBoard } from "./queue-board.ts";
+import { metrics, type Row, route } from "./route.ts";
+
+const path = "/queues";
+/** Everything below one path, which no router sees: for the metrics it is one row. */
+const row: Row = route(`GET ${path}`, metrics, object({}), async () => undefined, { logged: false, hidden: true });
+/** The board runs its own scripts and no others; nothing of it may be shown inside another page. */
+const headers = {
+  "Cache-Control": "no-store",
+  "Content-Security-Policy":
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'; form-action 'none'",
+  "Referrer-Policy": "no-referrer",
+};
+const boards = new WeakMap<Runtime, Promise<QueueBoard>>();
+
+/**
+ * The queues for operators, at `/queues`: METRICS_TOKEN as bearer, or as the password that a browser asks for, with any name. The
+ * board is loaded when somebody first asks, so that a web process that nobody looks at doesn't carry it.
+ */
+export async function dashboard(runtime: Runtime, ctx: Context, next: Next): Promise<void> {
+  if (ctx.path !== path && !ctx.path.startsWith(`${path}/`)) return next();
+  ctx.state.row = row;
+  if (ctx.method !== "GET" && ctx.method !== "HEAD") {
+    ctx.set("Allow", "GET");
+    throw new Fail("method_not_allowed");
+  }
+  if (!(await isAdmitted(runtime, ctx))) return;
+  const board = await boardOf(runtime);
+  const view = await board.answer({ path: ctx.path.slice(path.length) || "/", query: ctx.query });
+  ctx.set({ ...headers, ...view.headers });
+  ctx.status = view.status ?? 200;
+  ctx.type = view.type;
+  ctx.body = typeof view.body === "string" ? view.body : Buffer.from(view.body as Uint8Array);
+}
+
+/** False where the answer says that a password is needed. */
+async function isAdmitted(runtime: Runtime, ctx: Context): Promise<boolean> {
+  try {
+    await admit(runtime, metrics, { authorization: asBearer(ctx.get("authorization")), handle: undefined });
+    return true;
+  } catch (error) {
+    if (!(error instanceof Fail) || error.status !== 401) throw error;
+    ctx.set({ ...headers, "WWW-Authenticate": 'Basic realm="queues", charset="UTF-8"' });
+    ctx.status = 401;
+    ctx.body = "METRICS_TOKEN is the password.\n";
+    return false;
+  }
+}
+
+/** The password of a browser's login is the token. */
+function asBearer(authorization: string): string {
+  const [, encoded] = /^Basic +([A-Za-z0-9+/=]+)$/i.exec(authorization) ?? [];
+  if (encoded === undefined) return authorization;
+  const [, password = ""] = /^[^:]*:(.*)$/s.exec(Buffer.from(encoded, "base64").toString("utf8")) ?? [];
+  return `Bearer ${password}`;
+}
+
+function boardOf(runtime: Runtime): Promise<QueueBoard> {
+  const board = boards.get(runtime) ?? import("./queue-board.ts").then(({ QueueBoard }) => new QueueBoard(runtime));
+  boards.set(runtime, board);
+  return board;
+}

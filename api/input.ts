@@ -1,0 +1,121 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
+import type { ErrorObject, ValidateFunction } from "ajv";
+import { type ErrorCode, errors as table, type InputError } from "../schemas/errors.ts";
+import type { Schema } from "../schemas/schema.ts";
+import { isAddress } from "../core/email/address.ts";
+import { Fail } from "../core/errors.ts";
+import type { Row } from "./route.ts";
+
+/** Most single faults that one answer names. */
+const mostErrors = 20;
+
+/** Checks the merged input of a row and returns it with defaults; throws the code that the shape names, or `invalid_request`. */
+export function checkInput(row: Row, input: Record<string, unknown>): unknown {
+  row.check ??= compile(row);
+  for (const name of readOnly(row.input)) delete input[name];
+  if (row.check(input)) return input;
+  throw failure(row.input, row.check.errors ?? []);
+}
+
+const shared = { allErrors: true, useDefaults: true, strict: false, verbose: false } as const;
+const engines = {
+  owner: engine({}),
+  public: engine({ removeAdditional: true }),
+  query: engine({ coerceTypes: true }),
+  publicQuery: engine({ coerceTypes: true, removeAdditional: true }),
+};
+
+function engine(more: object): Ajv2020 {
+  const ajv = new Ajv2020({ ...shared, ...more });
+  formats.default(ajv, ["date", "uri"]);
+  ajv.addFormat("address", { validate: isAddress });
+  ajv.addFormat("instant", { validate: isInstant });
+  ajv.addFormat("time-zone", { validate: isTimeZone });
+  ajv.addFormat("line", { validate: isLine });
+  return ajv;
+}
+
+function compile(row: Row): ValidateFunction {
+  const query = row.method === "GET" || row.method === "DELETE";
+  const isPublic = row.access.kind === "open";
+  const name = query ? (isPublic ? "publicQuery" : "query") : isPublic ? "public" : "owner";
+  return engines[name].compile(row.input);
+}
+
+function readOnly(schema: Schema<unknown>): string[] {
+  const properties = (schema.properties ?? {}) as Record<string, Schema<unknown>>;
+  return Object.keys(properties).filter((name) => properties[name]?.readOnly === true);
+}
+
+function failure(schema: Schema<unknown>, found: ErrorObject[]): Fail {
+  const named = found.map((error) => codeAt(schema, error)).find((code) => code !== undefined);
+  const faults = found
+    .slice(0, mostErrors)
+    .map((error): InputError => ({ path: pathOf(error), message: error.message ?? "is not valid" }));
+  return new Fail(named ?? "invalid_request", { errors: unique(faults) });
+}
+
+/** JSON pointer of what is wrong: of the missing or unknown property itself, not of the object that lacks or has it. */
+function pathOf(error: ErrorObject): string {
+  const name = error.params.missingProperty ?? error.params.additionalProperty;
+  return name === undefined
+    ? error.instancePath
+    : `${error.instancePath}/${String(name).replace(/~/g, "~0").replace(/\//g, "~1")}`;
+}
+
+/** What ajv finds where a value is absent, of a wrong type or blank. */
+const absences = new Set(["required", "type", "minLength", "pattern"]);
+
+/** The code named nearest above the fault, if any. */
+function codeAt(schema: Schema<unknown>, error: ErrorObject): ErrorCode | undefined {
+  let at: Schema<unknown> | undefined = schema;
+  let code: ErrorCode | undefined;
+  for (const step of pathOf(error).split("/").slice(1)) {
+    at = next(at, step);
+    code = known(at?.["x-code"]) ?? code;
+  }
+  return (absences.has(error.keyword) ? known(at?.["x-absent-code"]) : undefined) ?? code;
+}
+
+function known(code: unknown): ErrorCode | undefined {
+  return typeof code === "string" && code in table ? (code as ErrorCode) : undefined;
+}
+
+function next(schema: Schema<unknown> | undefined, step: string): Schema<unknown> | undefined {
+  const properties = schema?.properties as Record<string, Schema<unknown>> | undefined;
+  return (
+    (properties && Object.hasOwn(properties, step) ? properties[step] : undefined) ??
+    (schema?.items as Schema<unknown> | undefined)
+  );
+}
+
+function unique(faults: InputError[]): InputError[] {
+  return [...new Map(faults.map((fault) => [`${fault.path} ${fault.message}`, fault])).values()];
+}
+
+const timestamp = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/;
+
+function isInstant(text: string): boolean {
+  return timestamp.test(text) && !Number.isNaN(Date.parse(text)) && isDay(text.slice(0, 10));
+}
+
+function isDay(date: string): boolean {
+  const parsed = new Date(`${date}T00:00:00Z`);
+  return !Number.isNaN(parsed.getTime()) && parsed.toISOString().slice(0, 10) === date;
+}
+
+/** One line without control characters. */
+function isLine(text: string): boolean {
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) < 32 || text.charCodeAt(at) === 127) return false;
+  return true;
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    return /^[A-Za-z]/.test(name) && Boolean(new Intl.DateTimeFormat("en", { timeZone: name }));
+  } catch {
+    // The platform says so by throwing; there is no way to ask.
+    return false;
+  }
+}

@@ -1,0 +1,63 @@
+import { randomBytes } from "node:crypto";
+import { formHtml } from "../core/assistant/lead-form-html.ts";
+import { type LeadForm, readLeadForm, type StoredForm } from "../core/assistant/lead-forms.ts";
+import { mustBeOpen } from "../core/assistant/gate.ts";
+import { leadFormPath } from "../schemas/assistant.ts";
+import { open, type Request, type Row, route, type View } from "./route.ts";
+
+/** The form inside the widget's sandboxed frame. */
+export const leadFormRows: Row[] = [
+  route("GET /v2/public/pages/:handle/:pageSlug/lead-sections/:sectionId/form", open, leadFormPath, readLeadForm, {
+    guard: mustBeOpen,
+    view: (form, request) => leadFormView(form, pageOrigins(form, request)),
+    logged: false,
+    summary: "The form of a lead section as a document for a sandboxed frame",
+  }),
+];
+
+/** A document that can do nothing but run its own script, and be shown by the given origins alone (contract 5). */
+export function leadFormView(form: StoredForm, origins: string[]): View {
+  const nonce = randomBytes(16).toString("base64url");
+  const policy = [
+    "default-src 'none'",
+    `script-src 'nonce-${nonce}'`,
+    `style-src 'nonce-${nonce}'`,
+    "form-action 'none'",
+    "base-uri 'none'",
+    `frame-ancestors ${origins.join(" ")}`,
+  ].join("; ");
+  const headers = {
+    "Content-Security-Policy": policy,
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+  };
+  return {
+    type: "text/html; charset=utf-8",
+    body: document(formHtml(form.fields, form.submitLabel, true) ?? "", nonce),
+    headers,
+  };
+}
+
+/** Where the page is shown: the frame's own host, which may be a custom domain, the service's and the handle's. */
+function pageOrigins(form: LeadForm, { runtime }: Request): string[] {
+  const named = [runtime.env.BASE_URL, form.pageUrl].map((address) => new URL(address).origin);
+  return ["'self'", ...new Set(named)];
+}
+
+function document(form: string, nonce: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Contact form</title>
+<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">
+<script src="/assets/lead-form.js" nonce="${nonce}" defer></script>
+</head>
+<body>
+<main><h1 class="svc-unseen">Contact form</h1>${form}</main>
+</body>
+</html>
+`;
+}

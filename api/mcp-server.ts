@@ -1,0 +1,29 @@
+import {
+  createMcpHandler,
+  type McpHttpHandler,
+  type McpRequestContext,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+} from "@modelcontextprotocol/server";
+import type { Caller, Runtime } from "../core/runtime.ts";
+import { callTool, type ToolRow, toolsFor } from "./tools.ts";
+
+/** The protocol over these tools. Nothing changes by itself here, so there is nothing to subscribe to. */
+export function openMcp(tools: ToolRow[]): McpHttpHandler {
+  return createMcpHandler((context) => serverOf(tools, context), { maxSubscriptions: 0, keepAliveMs: 0 });
+}
+
+/** A server for one request; it holds nothing. */
+function serverOf(tools: ToolRow[], { authInfo }: McpRequestContext): Server {
+  const { runtime, caller } = (authInfo?.extra ?? {}) as { runtime: Runtime; caller: Caller };
+  const server = new Server({ name: "handle-platform", version: "2" }, { capabilities: { tools: {} } });
+  const usable = toolsFor(tools, caller);
+  server.setRequestHandler("tools/list", () => ({ tools: usable }));
+  server.setRequestHandler("tools/call", async ({ params }) => {
+    const row = tools.find(({ tool }) => tool.name === params.name && usable.some(({ name }) => name === params.name));
+    if (row === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${params.name}.`);
+    return callTool(runtime, row, { input: params.arguments ?? {}, caller });
+  });
+  return server;
+}

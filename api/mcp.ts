@@ -1,0 +1,156 @@
+import type { Buffer } from "node:buffer";
+import type { IncomingHttpHeaders } from "node:http";
+import type { McpHttpHandler } from "@modelcontextprotocol/server";
+import type { Env } from "../core/env.ts";
+import { Fail } from "../core/errors.ts";
+import type { Caller, Runtime } from "../core/runtime.ts";
+import { scopes } from "../schemas/account.ts";
+import { anything, handle, object, optional, type Schema } from "../schemas/schema.ts";
+import { creatorOrToken, open, type Row, route, type View } from "./route.ts";
+import { mustMayCall, type ToolRow, toolRows } from "./tools.ts";
+
+const endpoint = "/mcp/:handle/mcp";
+const metadata = `/.well-known/oauth-protected-resource${endpoint}` as const;
+
+interface Message {
+  handle: string;
+  body?: Buffer;
+  headers?: IncomingHttpHeaders;
+}
+
+const message = object({ handle, body: optional(anything), headers: optional(anything) }) as Schema<Message>;
+
+/**
+ * The rows of the service that carry a tool column, spoken as the Model Context Protocol (2026-07-28, and the stateless part of
+ * the 2025 versions): Streamable HTTP without sessions, so that any web process answers any message.
+ */
+export function mcpRows(all: () => Row[]): Row[] {
+  let mounted: Promise<Mounted> | undefined;
+  const answer = async (runtime: Runtime, input: Message, caller: Caller): Promise<Response> => {
+    mounted ??= mount(toolRows(all()));
+    return exchange(await mounted, { runtime, input, caller });
+  };
+  return [
+    route(`POST ${endpoint}`, creatorOrToken(...scopes), message, answer, {
+      accepts: "raw",
+      view,
+      challenge,
+      summary: "Tools for agents (Model Context Protocol)",
+    }),
+    route(`GET ${metadata}`, open, object({ handle }), describeResource, {
+      headers: { "Cache-Control": "public, max-age=3600" },
+      hidden: true,
+    }),
+  ];
+}
+
+interface Mounted {
+  tools: ToolRow[];
+  handler: McpHttpHandler;
+}
+
+/** The protocol's library is large, and loaded with the first message. */
+async function mount(tools: ToolRow[]): Promise<Mounted> {
+  const { openMcp } = await import("./mcp-server.ts");
+  return { tools, handler: openMcp(tools) };
+}
+
+interface Asked {
+  runtime: Runtime;
+  input: Message;
+  caller: Caller;
+}
+
+/** One HTTP exchange: our checks, then the protocol's own. */
+async function exchange({ tools, handler }: Mounted, { runtime, input, caller }: Asked): Promise<Response> {
+  const headers = input.headers ?? {};
+  mustBeKnown(runtime.env, headers);
+  const body = input.body?.toString() ?? "";
+  for (const name of calledTools(body)) mustMayCall(tools, name, caller);
+  const request = new Request(`${runtime.env.BASE_URL}/mcp/${input.handle}/mcp`, {
+    method: "POST",
+    headers: passed(headers),
+    body,
+  });
+  const authInfo = {
+    token: "",
+    clientId: caller.userId ?? "",
+    scopes: [...(caller.scopes ?? scopes)],
+    extra: { runtime, caller },
+  };
+  return handler.fetch(request, { authInfo });
+}
+
+/** Names of the tools that a body calls, in a batch too. What is no message at all is for the protocol to refuse. */
+function calledTools(body: string): unknown[] {
+  const messages = [parsed(body)].flat() as { method?: unknown; params?: { name?: unknown } }[];
+  return messages.filter((one) => one?.method === "tools/call").map((one) => one.params?.name);
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    // The protocol has its own words for this.
+    return undefined;
+  }
+}
+
+/** Browsers of other sites, and names that were rebound to this address, may not speak here even with a token. */
+function mustBeKnown(env: Env, headers: IncomingHttpHeaders): void {
+  const host = (env.TRUST_PROXY && first(headers["x-forwarded-host"])) || headers.host || "";
+  if (!isOurs(env, `http://${host}`)) throw new Fail("forbidden", { detail: "The host is not one of this service." });
+  const { origin } = headers;
+  if (origin !== undefined && !isOurs(env, origin))
+    throw new Fail("forbidden", { detail: "The origin may not use the tools." });
+}
+
+function isOurs(env: Env, address: string): boolean {
+  if (!URL.canParse(address)) return false;
+  const { host, hostname } = new URL(address);
+  const own = [env.BASE_URL, env.APP_URL].map((one) => new URL(one).host);
+  return own.includes(host) || (!env.production && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname));
+}
+
+function first(field: string | string[] | undefined): string {
+  return (Array.isArray(field) ? field.join(",") : (field ?? "")).split(",")[0]?.trim() ?? "";
+}
+
+/** The fields that the protocol reads; the token stays here. */
+function passed(headers: IncomingHttpHeaders): Headers {
+  const known = Object.entries(headers).filter(([name]) => /^(accept|content-type|last-event-id|mcp-.*)$/.test(name));
+  return new Headers(known.map(([name, value]): [string, string] => [name, String(value)]));
+}
+
+/** The protocol's answer as it is. */
+async function view(response: Response): Promise<View> {
+  const headers = Object.fromEntries(
+    [...response.headers].filter(([name]) => !/^(content-(type|length)|connection|keep-alive)$/.test(name)),
+  );
+  const type = response.headers.get("content-type") ?? "";
+  return {
+    type,
+    status: response.status,
+    body: await response.text(),
+    headers: { ...headers, "Cache-Control": "no-store" },
+  };
+}
+
+/** Where a client learns what this resource wants (RFC 9728). */
+function challenge({ env }: Runtime, parameters: Record<string, string>): Record<string, string> {
+  const path = metadata.replace(":handle", encodeURIComponent(parameters.handle ?? ""));
+  return { resource_metadata: `${env.BASE_URL}${path}`, scope: scopes.join(" ") };
+}
+
+/** Protected-resource metadata (RFC 9728), the same for every handle, known or not. */
+async function describeResource({ env }: Runtime, input: { handle: string }): Promise<Record<string, unknown>> {
+  // Only a signer that really issues tokens for this service is named.
+  const servers = env.AUTH_ISSUER && URL.canParse(env.AUTH_ISSUER) ? { authorization_servers: [env.AUTH_ISSUER] } : {};
+  return {
+    resource: `${env.BASE_URL}/mcp/${input.handle}/mcp`,
+    resource_name: `Tools of ${input.handle}`,
+    ...servers,
+    scopes_supported: scopes,
+    bearer_methods_supported: ["header"],
+  };
+}

@@ -1,0 +1,91 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { type Figures, figures } from "../core/health.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { queueNames } from "../schemas/jobs.ts";
+import type { Row } from "./route.ts";
+
+/** Counts, latencies and queue depths of a web process for Prometheus; never content. */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #requests: Counter<"method" | "route" | "status">;
+  readonly #seconds: Histogram<"method" | "route">;
+  readonly #memory: Gauge<"server" | "kind">;
+  readonly #served: Gauge<"queue">;
+  readonly #outboxAge: Gauge;
+  readonly #runtime: Runtime;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    const registers = [this.#registry];
+    collectDefaultMetrics({ register: this.#registry });
+    this.#requests = new Counter({
+      name: "http_requests_total",
+      help: "Answered requests",
+      labelNames: ["method", "route", "status"],
+      registers,
+    });
+    this.#seconds = new Histogram({
+      name: "http_request_seconds",
+      help: "Time to answer",
+      labelNames: ["method", "route"],
+      registers,
+    });
+    new Gauge({
+      name: "queue_jobs",
+      help: "Jobs of a queue by state",
+      labelNames: ["queue", "state"],
+      registers,
+      collect: depths(runtime),
+    });
+    this.#memory = new Gauge({
+      name: "redis_memory_bytes",
+      help: "Memory of each Redis server: in use, and allowed (0 is without limit)",
+      labelNames: ["server", "kind"],
+      registers,
+    });
+    this.#served = new Gauge({
+      name: "queue_served",
+      help: "1 where a living worker serves the queue",
+      labelNames: ["queue"],
+      registers,
+    });
+    this.#outboxAge = new Gauge({
+      name: "outbox_age_seconds",
+      help: "Age of the oldest change whose jobs may not be queued yet",
+      registers,
+    });
+  }
+
+  /** Counts one answered request. */
+  request(row: Row | undefined, method: string, status: number, ms: number): void {
+    const route = row?.path ?? "none";
+    this.#requests.inc({ method, route, status });
+    this.#seconds.observe({ method, route }, ms / 1000);
+  }
+
+  /** The text that Prometheus reads. */
+  async text(): Promise<string> {
+    this.#show(await figures(this.#runtime));
+    return this.#registry.metrics();
+  }
+
+  #show({ memory, served, outboxAge }: Figures): void {
+    this.#outboxAge.set(outboxAge);
+    for (const { server, used, limit } of memory) {
+      this.#memory.set({ server, kind: "used" }, used);
+      this.#memory.set({ server, kind: "limit" }, limit);
+    }
+    for (const { queue, living } of served) this.#served.set({ queue }, living ? 1 : 0);
+  }
+}
+
+function depths(runtime: Runtime): (this: Gauge<"queue" | "state">) => Promise<void> {
+  return async function collect() {
+    for (const queue of queueNames) {
+      const counts = await runtime.queues
+        .queue(queue)
+        .getJobCounts("waiting", "active", "delayed", "failed", "prioritized");
+      for (const [state, count] of Object.entries(counts)) this.set({ queue, state }, count);
+    }
+  };
+}

@@ -1,0 +1,114 @@
+import { Buffer } from "node:buffer";
+import type { Visit } from "../core/pages/visits.ts";
+import type { View } from "./route.ts";
+
+/** Only the service's own scripts run; content may style itself and show images and media of any safe origin. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' https: data:",
+  "media-src 'self' https:",
+  "font-src 'self' https:",
+  "connect-src 'self'",
+  "frame-src 'self'",
+  "form-action 'self' https:",
+  "base-uri 'none'",
+  "frame-ancestors 'self'",
+].join("; ");
+
+/** A page in the service's shell; a paid one without access shows title, description and teaser. */
+export function pageView(visit: Visit): View {
+  const tag = `"${visit.page.version}-${visit.hasAccess ? 1 : 0}${visit.assistant ? 1 : 0}"`;
+  const sharing = visit.page.accessMode === "PAID" || visit.cookie ? "private, no-cache" : "public, no-cache";
+  const headers = {
+    ETag: tag,
+    "Cache-Control": sharing,
+    "Content-Security-Policy": policy,
+    ...guards,
+    ...(visit.cookie ? { "Set-Cookie": visit.cookie } : {}),
+  };
+  return { type: "text/html; charset=utf-8", body: rendered(visit, tag), headers };
+}
+
+/** The plain page of an address that shows nothing; the same for drafts and for what never was. */
+export function missingPage(): View {
+  const body = shell({
+    language: "en",
+    title: "Not found",
+    head: "",
+    body: "<main><h1>Not found</h1><p>There is no page at this address.</p></main>",
+  });
+  return {
+    type: "text/html; charset=utf-8",
+    status: 404,
+    body,
+    headers: { "Content-Security-Policy": policy, "Cache-Control": "no-cache", ...guards },
+  };
+}
+
+const guards = { "X-Content-Type-Options": "nosniff", "Referrer-Policy": "strict-origin-when-cross-origin" };
+
+const kept = new WeakMap<object, Map<string, Buffer>>();
+
+/** The page's bytes, made once for each way in which it can be shown and kept as long as the page itself. */
+function rendered(visit: Visit, tag: string): Buffer {
+  const ways = kept.get(visit.page) ?? new Map<string, Buffer>();
+  kept.set(visit.page, ways);
+  const bytes = ways.get(tag) ?? Buffer.from(document(visit));
+  ways.set(tag, bytes);
+  return bytes;
+}
+
+function document(visit: Visit): string {
+  const { page } = visit;
+  const description =
+    page.description === "" ? "" : `<meta name="description" content="${escapeHtml(page.description)}">`;
+  const content = visit.hasAccess ? page.content : preview(page);
+  return shell({
+    language: "en",
+    title: page.title,
+    head: description,
+    body: content + (visit.assistant ? agent(visit) : ""),
+  });
+}
+
+function preview(page: Visit["page"]): string {
+  return `<main class="svc-preview"><h1>${escapeHtml(page.title)}</h1><p>${escapeHtml(page.description)}</p>${page.teaser}</main>`;
+}
+
+function agent({ handle, page }: Visit): string {
+  const root = `/v2/public/pages/${handle}/${page.pageSlug}`;
+  const config = {
+    handle,
+    pageSlug: page.pageSlug,
+    chatUrl: `${root}/agentic-chat`,
+    questionUrl: `${root}/agentic-question`,
+    leadUrl: `/v2/public/handles/${handle}/leads`,
+    assistant: page.assistant ?? {},
+  };
+  const json = JSON.stringify(config).replace(/</g, "\\u003c");
+  return `\n<script type="application/json" id="svc-public-page-agent-config">${json}</script>\n<script async src="/assets/public-page-agent.js"></script>`;
+}
+
+function shell(parts: { language: string; title: string; head: string; body: string }): string {
+  return `<!doctype html>
+<html lang="${parts.language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(parts.title)}</title>
+${parts.head}
+<link rel="stylesheet" href="/assets/page.css">
+</head>
+<body>
+${parts.body}
+</body>
+</html>
+`;
+}
+
+/** Text as HTML text or attribute value. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
+}

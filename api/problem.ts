@@ -1,0 +1,55 @@
+import { STATUS_CODES } from "node:http";
+import { Fail, type FailDetails } from "../core/errors.ts";
+import { isRedisAway } from "../core/redis.ts";
+import { errors } from "../schemas/errors.ts";
+
+interface Problem {
+  status: number;
+  headers: Record<string, string>;
+  body: Record<string, unknown>;
+}
+
+/** Any error as a failure with a code: what isn't one is `service_unavailable` without Redis, else `internal_error`. */
+export function asFail(error: unknown): Fail {
+  if (error instanceof Fail) return error;
+  if (isRedisAway(error)) return new Fail("service_unavailable", { retryAfter: 2 }, error);
+  return new Fail("internal_error", {}, error);
+}
+
+/** A failure as a problem document (RFC 9457, contract 1); `challenge` adds parameters to `WWW-Authenticate`. */
+export function problem(fail: Fail, requestId: string, challenge: Record<string, string> = {}): Problem {
+  const { detail, errors: inputs, retryAfter, more } = fail.details;
+  const { status, code } = fail;
+  const body = {
+    type: "about:blank",
+    title: STATUS_CODES[status] ?? "Error",
+    status,
+    code,
+    detail: detail ?? errors[code][1],
+    requestId,
+    ...(inputs ? { errors: inputs } : {}),
+    ...more,
+  };
+  return { status, headers: { ...headersOf(status, retryAfter), ...authenticate(fail, challenge) }, body };
+}
+
+function headersOf(status: number, retryAfter: number | undefined): Record<string, string> {
+  const wait = retryAfter ?? (status === 429 || status === 503 ? 1 : undefined);
+  return {
+    "Content-Type": "application/problem+json",
+    "Cache-Control": "no-store",
+    ...(wait === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(wait))) }),
+  };
+}
+
+/** The challenge of RFC 6750: what was wrong with the token, unless there was none. */
+function authenticate({ status, code, details }: Fail, more: Record<string, string>): Record<string, string> {
+  if (status !== 401 && code !== "insufficient_scope") return {};
+  const parameters = { ...(code === "missing_bearer_token" ? {} : { error: code }), ...more, ...scopeOf(details) };
+  const written = Object.entries(parameters).map(([name, value]) => `${name}="${value}"`);
+  return { "WWW-Authenticate": ["Bearer", written.join(", ")].join(" ").trim() };
+}
+
+function scopeOf({ scope }: FailDetails): Record<string, string> {
+  return scope === undefined ? {} : { scope };
+}

@@ -1,0 +1,103 @@
+import type { ValidateFunction } from "ajv";
+import type { Scope } from "../schemas/account.ts";
+import type { Schema } from "../schemas/schema.ts";
+import type { Fail } from "../core/errors.ts";
+import type { Caller, Role, Runtime } from "../core/runtime.ts";
+
+/** Who may ask. There is no default: every row names one. */
+export type Access =
+  | { kind: "open" }
+  | { kind: "user" }
+  | { kind: "handle"; role: Role; scopes?: readonly string[] }
+  | { kind: "metrics" };
+
+/** No token is read; unknown input is dropped, any origin may call. */
+export const open: Access = { kind: "open" };
+/** Any signed-in user. */
+export const user: Access = { kind: "user" };
+/** A session whose user has at least this role on the path's handle. */
+export const creator: Access = { kind: "handle", role: "CREATOR" };
+export const operator: Access = { kind: "handle", role: "OPERATOR" };
+export const owner: Access = { kind: "handle", role: "OWNER" };
+/** The same, or a personal access token with one of the scopes. */
+export const creatorOrToken = (...scopes: string[]): Access => ({ kind: "handle", role: "CREATOR", scopes });
+/** METRICS_TOKEN as bearer; open where none is set outside production. */
+export const metrics: Access = { kind: "metrics" };
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+/** What a presenter makes of a result where that is not JSON. A stream or bytes may be the body. */
+export interface View {
+  type: string;
+  body: string | Uint8Array | AsyncIterable<string>;
+  status?: number;
+  headers?: Record<string, string>;
+}
+
+/** How the request came, for presenters and for the few functions that speak about addresses. */
+export interface Request {
+  runtime: Runtime;
+  origin: string;
+  host: string;
+  header(name: string): string;
+}
+
+/** Columns that most rows leave out. */
+export interface Columns<R> {
+  /** Status of success; 200 when left out, 204 where the result is nothing. */
+  status: number;
+  /** Status where the result says that it was made anew (`outcome(result, "created")`). */
+  created: number;
+  /** Largest body in bytes; 1 MB for owners, 64 KB for the public. */
+  limit: number;
+  /** Content types that the body may have besides JSON; `raw` gives the function `{ body: bytes, headers }`. */
+  accepts: "json" | "form" | "raw";
+  /** Runs before the body is read: throttle and gate. Gets the path parameters. */
+  guard: (runtime: Runtime, parameters: Record<string, string>, caller: Caller) => Promise<unknown>;
+  /** Makes something other than JSON of the result. */
+  view: (result: R, request: Request) => View | Promise<View>;
+  /** What a person sees instead of a problem document; nothing leaves it at that. */
+  failed: (fail: Fail, request: Request) => View | undefined;
+  /** Parameters of `WWW-Authenticate` besides those of the failure itself. */
+  challenge: (runtime: Runtime, parameters: Record<string, string>) => Record<string, string>;
+  /** Headers of every success. */
+  headers: Record<string, string>;
+  /** False where the function writes its own log line, with fewer fields. */
+  logged: boolean;
+  /** Header fields that become input, field to input name. */
+  takes: Record<string, string>;
+  /** Shape of the success body, for the OpenAPI document. */
+  returns: Schema<unknown>;
+  /** One line for the OpenAPI document. */
+  summary: string;
+  /** Left out of the OpenAPI document. */
+  hidden: boolean;
+  /** The row is also a tool for agents (contract 9): its name there, and the scope that a personal access token needs. */
+  tool: { name: string; scope: Scope };
+}
+
+/** One route of the service. */
+export interface Row extends Partial<Columns<never>> {
+  method: Method;
+  path: string;
+  access: Access;
+  input: Schema<unknown>;
+  run: (runtime: Runtime, input: never, caller: Caller) => unknown;
+  /** The compiled check of the input, made at the first request. */
+  check?: ValidateFunction;
+}
+
+/**
+ * A row: line, access, input, function. Path parameters, query (GET and DELETE) and body become one closed input, and the path
+ * wins. A promise becomes JSON, an async iterable becomes server-sent events, nothing becomes 204.
+ */
+export function route<I, R>(
+  line: `${Method} /${string}`,
+  access: Access,
+  input: Schema<I>,
+  run: (runtime: Runtime, input: I, caller: Caller) => R,
+  more: Partial<Columns<Awaited<R>>> = {},
+): Row {
+  const [method, path] = line.split(" ") as [Method, string];
+  return { method, path, access, input, run: run as Row["run"], ...(more as Partial<Columns<never>>) };
+}

@@ -1,0 +1,46 @@
+import { accountRows, signInRows } from "./account.ts";
+import { assetRows } from "./assets.ts";
+import { assistantRows } from "./assistant.ts";
+import { campaignRows } from "./campaigns.ts";
+import { emailRows } from "./email.ts";
+import { integrationRows } from "./integrations.ts";
+import { knowledgeRows } from "./knowledge.ts";
+import { leadFormRows } from "./lead-form.ts";
+import { leadRows } from "./leads.ts";
+import { mcpRows } from "./mcp.ts";
+import type { Metrics } from "./metrics.ts";
+import { pageRows } from "./pages.ts";
+import type { Row } from "./route.ts";
+import { schedulingRows } from "./scheduling.ts";
+import { schedulingPageRows } from "./scheduling-page.ts";
+import { strategyRows } from "./strategy.ts";
+import { systemRows } from "./system.ts";
+import { webhookRows } from "./webhooks.ts";
+
+/** Every route of the service; the built-in sign-in stands at a path of its own. */
+export function rows(metrics: Metrics, loginPath = "/login"): Row[] {
+  const all: Row[] = [];
+  // Each request checks its input against its row once; copies keep two applications in one process apart.
+  all.push(
+    ...[
+      ...pageRows,
+      ...knowledgeRows,
+      ...assistantRows,
+      ...leadFormRows,
+      ...leadRows,
+      ...campaignRows,
+      ...accountRows,
+      ...signInRows(loginPath),
+      ...emailRows,
+      ...schedulingRows,
+      ...schedulingPageRows,
+      ...integrationRows,
+      ...webhookRows,
+      ...strategyRows,
+      ...mcpRows(() => all),
+      ...assetRows,
+      ...systemRows(metrics, () => all),
+    ].map((row) => ({ ...row })),
+  );
+  return all;
+}

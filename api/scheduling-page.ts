@@ -1,0 +1,21 @@
+import { listEvents } from "../core/scheduling/offers.ts";
+import { visitEvent } from "../core/scheduling/visits.ts";
+import { publicHandle, schedulingVisit } from "../schemas/scheduling.ts";
+import { open, type Row, route } from "./route.ts";
+import { eventListView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
+
+const shown = "/apps/public/scheduling/:handle";
+
+/** What visitors see of scheduling: a handle's event types, and the page on which one is booked and bookings are managed. */
+export const schedulingPageRows: Row[] = [
+  route(`GET ${shown}`, open, publicHandle, listEvents, {
+    view: eventListView,
+    failed: schedulingFailure,
+    hidden: true,
+  }),
+  route(`GET ${shown}/:eventSlug`, open, schedulingVisit, visitEvent, {
+    view: schedulingView,
+    failed: schedulingFailure,
+    hidden: true,
+  }),
+];

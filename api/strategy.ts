@@ -1,0 +1,19 @@
+import { readStrategy, retrieveStrategy } from "../core/strategy.ts";
+import { strategyAnswer, strategyPath, strategyQuery } from "../schemas/strategy.ts";
+import { creatorOrToken, type Row, route } from "./route.ts";
+
+const strategy = "/v2/handles/:handle/agent/strategy";
+const reader = creatorOrToken("agent.strategy.read");
+
+/** Strategy retrieval: for agents, with a session or a token. */
+export const strategyRows: Row[] = [
+  route(`POST ${strategy}/retrieve`, reader, strategyQuery, retrieveStrategy, {
+    returns: strategyAnswer,
+    summary: "Find worked, failed and structural examples for a query",
+    tool: { name: "strategy_query", scope: "agent.strategy.read" },
+  }),
+  route(`GET ${strategy}/context/:contextId`, reader, strategyPath, readStrategy, {
+    returns: strategyAnswer,
+    summary: "Read an earlier retrieval, for 24 h",
+  }),
+];

@@ -1,0 +1,65 @@
+import type { ServerResponse } from "node:http";
+import type { Context } from "koa";
+
+/** One server-sent event: its number, for `Last-Event-ID`, and one line of JSON. */
+export interface StreamEvent {
+  id: number;
+  chunk: string;
+}
+
+/** Ms between comments that keep proxies from closing a silent stream (contract 5). */
+const pulse = 10_000;
+
+/** Ms in which a reader must take what was sent; one that doesn't is left, so that no buffer grows for it. */
+const patience = 30_000;
+
+const headers = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache, no-transform",
+  "x-vercel-ai-ui-message-stream": "v1",
+  "x-accel-buffering": "no",
+};
+
+/** Sends events as they come and then `[DONE]`; when the reader leaves, the iteration is ended. */
+export async function sendStream(ctx: Context, events: AsyncIterable<StreamEvent>): Promise<void> {
+  ctx.respond = false;
+  const { res } = ctx;
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  res.writeHead(200);
+  res.write(": open\n\n");
+  const beat = setInterval(() => res.write(": pulse\n\n"), pulse);
+  try {
+    await forward(res, events);
+    res.end("data: [DONE]\n\n");
+  } finally {
+    clearInterval(beat);
+    if (!res.writableEnded) res.destroy();
+  }
+}
+
+async function forward(res: ServerResponse, events: AsyncIterable<StreamEvent>): Promise<void> {
+  const iterator = events[Symbol.asyncIterator]();
+  const leave = (): void => void iterator.return?.();
+  res.once("close", leave);
+  try {
+    for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+      if (res.destroyed) return;
+      if (!res.write(`id: ${next.value.id}\ndata: ${next.value.chunk}\n\n`)) await drained(res);
+    }
+  } finally {
+    res.off("close", leave);
+    await iterator.return?.();
+  }
+}
+
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => res.destroy(), patience);
+    const done = (): void => {
+      clearTimeout(timer);
+      res.off("drain", done).off("close", done);
+      resolve();
+    };
+    res.once("drain", done).once("close", done);
+  });
+}

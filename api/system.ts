@@ -1,0 +1,45 @@
+import { type Readiness, readiness } from "../core/health.ts";
+import { object } from "../schemas/schema.ts";
+import type { Metrics } from "./metrics.ts";
+import { docsPage, openApi } from "./openapi.ts";
+import { metrics as metricsAccess, open, type Row, route, type View } from "./route.ts";
+
+const nothing = object({});
+const quiet = { logged: false, hidden: true };
+
+/** What operators and programs ask of the process itself. */
+export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
+  let document: string | undefined;
+  const openApiText = (): string => {
+    document ??= JSON.stringify(openApi(all()));
+    return document;
+  };
+  return [
+    route("GET /healthz", open, nothing, async () => ({ status: "ok" }), quiet),
+    route("GET /readyz", open, nothing, readiness, { ...quiet, view: readinessView }),
+    route("GET /metrics", metricsAccess, nothing, () => metrics.text(), {
+      ...quiet,
+      view: (body) => ({ type: "text/plain; version=0.0.4", body }),
+    }),
+    route("GET /openapi.json", open, nothing, async () => openApiText(), {
+      ...quiet,
+      view: (body) => ({ type: "application/json", body }),
+    }),
+    route("GET /docs", open, nothing, async () => openApi(all()), { ...quiet, view: docsPage }),
+    route("GET /.well-known/jwks.json", open, nothing, async ({ sessions }) => sessions.jwks, {
+      ...quiet,
+      headers: { "Cache-Control": "public, max-age=300" },
+    }),
+  ];
+}
+
+function readinessView(result: Readiness): View {
+  const status = result.status === "ready" ? 200 : 503;
+  const headers: Record<string, string> = status === 503 ? { "Retry-After": "2" } : {};
+  return {
+    type: "application/json",
+    status,
+    body: JSON.stringify(result),
+    headers: { ...headers, "Cache-Control": "no-store" },
+  };
+}

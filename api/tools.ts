@@ -1,0 +1,92 @@
+import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
+import { mustHaveScope } from "../core/account/access.ts";
+import { reaches } from "../core/account/handles.ts";
+import { Fail } from "../core/errors.ts";
+import type { Caller, Role, Runtime } from "../core/runtime.ts";
+import type { Schema } from "../schemas/schema.ts";
+import { checkInput } from "./input.ts";
+import { published } from "./openapi.ts";
+import { asFail, problem } from "./problem.ts";
+import type { Row } from "./route.ts";
+
+/** A row that agents may call too. */
+export type ToolRow = Row & { tool: NonNullable<Row["tool"]> };
+
+/** The rows with a tool column. */
+export function toolRows(rows: Row[]): ToolRow[] {
+  return rows.filter((row): row is ToolRow => row.tool !== undefined);
+}
+
+/** The tools that a caller may use: a token sees those of its scopes, a session those of its role. */
+export function toolsFor(rows: ToolRow[], caller: Caller): Tool[] {
+  return rows.filter((row) => mayCall(row, caller)).map(described);
+}
+
+/** Refuses, before anything is done, a tool that the caller's token has no scope for. */
+export function mustMayCall(rows: ToolRow[], name: unknown, caller: Caller): void {
+  const row = rows.find(({ tool }) => tool.name === name);
+  if (row) mustHaveScope(caller, [row.tool.scope]);
+}
+
+/** Calls a row as a tool, on the caller's handle. What the row refuses is a result that the agent can read. */
+export async function callTool(
+  runtime: Runtime,
+  row: ToolRow,
+  called: { input: Record<string, unknown>; caller: Caller },
+): Promise<CallToolResult> {
+  const { caller } = called;
+  const parameters = { handle: caller.handle as string };
+  try {
+    if (!mayCall(row, caller)) throw new Fail("insufficient_role");
+    if (row.guard) await row.guard(runtime, parameters, caller);
+    const input = checkInput(row, { ...called.input, ...parameters });
+    const result = (await row.run(runtime, input as never, caller)) as Record<string, unknown>;
+    return { content: [{ type: "text", text: JSON.stringify(result) }], structuredContent: result };
+  } catch (error) {
+    return refusal(runtime, error, caller);
+  }
+}
+
+function mayCall({ tool, access }: ToolRow, { scopes, role }: Caller): boolean {
+  const needed = access.kind === "handle" ? access.role : undefined;
+  return (scopes?.includes(tool.scope) ?? true) && (needed === undefined || reaches(role as Role, needed));
+}
+
+const tools = new WeakMap<ToolRow, Tool>();
+
+function described(row: ToolRow): Tool {
+  const known = tools.get(row) ?? describe(row);
+  tools.set(row, known);
+  return known;
+}
+
+function describe(row: ToolRow): Tool {
+  const { name } = row.tool;
+  const summary = row.summary ?? name;
+  const outputSchema = row.returns && (published(row.returns) as Tool["outputSchema"]);
+  const annotations = { title: summary, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
+  return {
+    name,
+    title: summary,
+    description: summary,
+    annotations,
+    inputSchema: inputOf(row.input),
+    ...(outputSchema ? { outputSchema } : {}),
+  };
+}
+
+/** The row's input without the handle, which is in the address, and without what it ignores. */
+function inputOf(schema: Schema<unknown>): Tool["inputSchema"] {
+  const properties = Object.entries((schema.properties ?? {}) as Record<string, Schema<unknown>>);
+  const taken = properties.filter(([name, property]) => name !== "handle" && property.readOnly !== true);
+  const required = ((schema.required ?? []) as string[]).filter((name) => name !== "handle");
+  return published({ ...schema, properties: Object.fromEntries(taken), required }) as Tool["inputSchema"];
+}
+
+function refusal(runtime: Runtime, error: unknown, caller: Caller): CallToolResult {
+  const fail = asFail(error);
+  if (fail.code === "internal_error")
+    runtime.log.error({ requestId: caller.requestId, error: (error as Error)?.stack }, "tool.failed");
+  const { body } = problem(fail, caller.requestId);
+  return { isError: true, content: [{ type: "text", text: JSON.stringify(body) }] };
+}

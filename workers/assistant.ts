@@ -1,0 +1,5 @@
+import { answer } from "../core/assistant/answer.ts";
+import { job, type WorkerRow } from "./job.ts";
+
+/** Jobs of the assistant. */
+export const assistantJobs: WorkerRow[] = [job("assistant.answer", answer)];

@@ -1,0 +1,28 @@
+import { setTimeout } from "node:timers/promises";
+import { watchBounces } from "../core/email/bounces.ts";
+import { dispatchMail } from "../core/email/dispatch.ts";
+import { checkDomain, startDueChecks } from "../core/email/domains.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
+
+/** Ms between two looks for domains whose DNS records are to be checked. */
+const looksEvery = 20_000;
+
+/** Jobs of the email noun. */
+export const emailJobs: WorkerRow[] = [job("email.check", checkDomain)];
+
+/** What a worker of the email queue does all the time: it sends what is due, looks after the domains, and reads bounces. */
+export const emailLoops: WorkerLoop[] = [
+  { queue: "email", run: dispatchMail },
+  { queue: "email", run: checkDomains },
+  { queue: "email", run: (runtime, signal) => watchBounces(runtime, signal) },
+];
+
+async function checkDomains(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await startDueChecks(runtime).catch((error: Error) =>
+      runtime.log.warn({ error: error.message }, "email.checks.failed"),
+    );
+    await setTimeout(looksEvery, undefined, { signal }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,5 @@
+import { indexDocument } from "../core/knowledge/documents.ts";
+import { job, type WorkerRow } from "./job.ts";
+
+/** Jobs of the knowledge noun. */
+export const knowledgeJobs: WorkerRow[] = [job("knowledge.index", indexDocument)];

@@ -1,0 +1,30 @@
+import { setTimeout } from "node:timers/promises";
+import { erasePerson } from "../core/email/erasure.ts";
+import { promoteSends } from "../core/email/far-sends.ts";
+import { fireRules, sendRule } from "../core/email/rule-sends.ts";
+import { sendLeadCode } from "../core/lead-verification.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
+
+/** Ms between two looks for far sends whose time comes near. */
+const looksEvery = 1000;
+
+/** Jobs that leads and conversions cause. */
+export const leadJobs: WorkerRow[] = [
+  job("campaigns.trigger", fireRules),
+  job("campaigns.send", sendRule),
+  job("leads.erase", erasePerson),
+  job("leads.send-code", sendLeadCode),
+];
+
+/** What a worker of the campaigns queue does all the time: sends that waited outside the queue become jobs. */
+export const leadLoops: WorkerLoop[] = [{ queue: "campaigns", run: promote }];
+
+async function promote(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await promoteSends(runtime).catch((error: Error) =>
+      runtime.log.warn({ error: error.message }, "campaigns.promotion.failed"),
+    );
+    await setTimeout(looksEvery, undefined, { signal }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,22 @@
+import { accountJobs } from "./account.ts";
+import { assistantJobs } from "./assistant.ts";
+import { emailJobs, emailLoops } from "./email.ts";
+import type { WorkerLoop, WorkerRow } from "./job.ts";
+import { knowledgeJobs } from "./knowledge.ts";
+import { leadJobs, leadLoops } from "./leads.ts";
+import { schedulingJobs } from "./scheduling.ts";
+import { webhookJobs } from "./webhooks.ts";
+
+/** Every job with the function that does it. */
+export const workerRows: WorkerRow[] = [
+  ...accountJobs,
+  ...assistantJobs,
+  ...emailJobs,
+  ...knowledgeJobs,
+  ...leadJobs,
+  ...schedulingJobs,
+  ...webhookJobs,
+];
+
+/** What goes on all the time beside the jobs. */
+export const workerLoops: WorkerLoop[] = [...emailLoops, ...leadLoops];

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Job as BullJob, type JobsOptions, Worker } from "bullmq";
+import { beat } from "../core/health.ts";
+import { connect, keys } from "../core/redis.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
+import { perform } from "./job.ts";
+import { workerLoops, workerRows } from "./rows.ts";
+
+/** Ms between two passes of the outbox sweeper and between two signs of life. */
+const sweepsEvery = 1000;
+const beatsEvery = 10_000;
+
+/** For how long, in seconds, and how many of a queue's ended jobs stay: by its id a finished one is known when it is added again. */
+const kept = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFail: { age: 7 * 86_400, count: 5000 } };
+
+/** Ms for which a job belongs to a worker that says nothing, and between two looks for such jobs: what a crash left runs again after them. */
+const held = { lockDuration: 15_000, stalledInterval: 5000, maxStalledCount: 5 };
+
+/** Workers of a process: stop them by `close`, which lets running jobs finish or gives them back. */
+export interface Workers {
+  /** `patience`: ms in which answers that are being made may end by themselves; all other jobs are given back at once. */
+  close(patience?: number): Promise<void>;
+}
+
+/**
+ * Jobs that one process runs at a time, where it isn't the usual number: endpoints and calendar servers take a place for as long as
+ * they are slow, and a slow one must not hold up the others; a burst of rules waits for Redis more than it works.
+ */
+const atOnce: Partial<Record<QueueName, number>> = { webhooks: 500, scheduling: 32, campaigns: 32 };
+const usuallyAtOnce = 8;
+
+function concurrency(runtime: Runtime, queue: QueueName): number {
+  return queue === "generation" ? runtime.env.GENERATION_CONCURRENCY : (atOnce[queue] ?? usuallyAtOnce);
+}
+
+/** Starts the workers of these queues, their signs of life and the outbox sweeper. */
+export async function startWorkers(runtime: Runtime, wanted: readonly string[] = []): Promise<Workers> {
+  const served = queueNames.filter((queue) => wanted.length === 0 || wanted.includes(queue));
+  const shared = connect(runtime.env, "blocking");
+  shared.on("error", (error: Error) => runtime.log.warn({ error: error.message }, "redis.error"));
+  const [stopping, interrupting] = [new AbortController(), new AbortController()];
+  // An answer that a visitor reads can't be given back once it has begun; the others go on elsewhere as if nothing had been.
+  const signalOf = (queue: QueueName) => (queue === "generation" ? interrupting : stopping).signal;
+  const workers = served.map((queue) => startWorker(runtime, queue, { shared, signal: signalOf(queue) }));
+  await Promise.all(workers.map((worker) => worker.waitUntilReady()));
+  await beat(runtime, served);
+  const loops = workerLoops.filter(({ queue }) => served.includes(queue));
+  const running = loops.map(({ run }) => run(runtime, stopping.signal));
+  const timers = [
+    every(runtime, beatsEvery, () => beat(runtime, served)),
+    every(runtime, sweepsEvery, () => runtime.queues.sweep()),
+  ];
+  return {
+    async close(patience = 0) {
+      for (const timer of timers) clearInterval(timer);
+      const reason = new Error("The process stops.");
+      stopping.abort(reason);
+      const ended = Promise.allSettled([...running, ...workers.map((worker) => worker.close())]);
+      if (patience > 0) await Promise.race([ended, sleep(patience, undefined, { ref: false })]);
+      interrupting.abort(reason);
+      await ended;
+      shared.disconnect();
+    },
+  };
+}
+
+function startWorker(
+  runtime: Runtime,
+  queue: QueueName,
+  { shared, signal }: { shared: ReturnType<typeof connect>; signal: AbortSignal },
+): Worker {
+  const rows = new Map(
+    workerRows.filter(({ name }) => jobs[name].queue === queue).map((row) => [row.name as string, row]),
+  );
+  const run = async (bull: BullJob): Promise<void> => {
+    const row = rows.get(bull.name);
+    Object.assign(bull.opts, patience(bull.name));
+    if (row === undefined) throw new Error(`No worker row for ${bull.name}`);
+    await perform(runtime, row, bull, signal);
+  };
+  const options = {
+    connection: shared,
+    prefix: keys.queuePrefix(queue),
+    concurrency: concurrency(runtime, queue),
+    skipVersionCheck: true,
+  };
+  const worker = new Worker(queue, run, { ...options, ...kept, ...held });
+  worker.on("error", (error) => runtime.log.warn({ queue, error: error.message }, "worker.error"));
+  worker.on("failed", (bull, error) =>
+    runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "job.failed"),
+  );
+  return worker;
+}
+
+/** How often a job is tried, as this deploy says it; one that only a newer deploy knows waits until its worker is there. */
+function patience(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
+  const { attempts, backoff } = name in jobs ? jobs[name as JobName] : { attempts: 10, backoff: 2000 };
+  return { attempts, backoff: { type: "exponential", delay: backoff, jitter: 0.3 } };
+}
+
+/** A timer whose work never overlaps itself and whose failures are logged. */
+function every(runtime: Runtime, ms: number, work: () => Promise<unknown>): NodeJS.Timeout {
+  let busy = false;
+  return setInterval(() => {
+    if (busy) return;
+    busy = true;
+    work()
+      .catch((error: Error) => runtime.log.warn({ error: error.message }, "timer.failed"))
+      .finally(() => {
+        busy = false;
+      });
+  }, ms);
+}
