@@ -1,0 +1,240 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { pino } from "pino";
+import { attachDomain } from "../core/account/domains.ts";
+import { eraseHandle, exportHandle } from "../core/account/erasure.ts";
+import {
+  createHandle,
+  findHandle,
+  grantRole,
+  revokeRole,
+  setEntitlement,
+  setHandleActive,
+} from "../core/account/handles.ts";
+import { issueToken, signingKey } from "../core/account/signing.ts";
+import { createCampaign } from "../core/campaigns.ts";
+import { openClock } from "../core/clock.ts";
+import { readEnv } from "../core/env.ts";
+import { Fail, invalid } from "../core/errors.ts";
+import { failedJobs, retryJob } from "../core/failed-jobs.ts";
+import { newId } from "../core/ids.ts";
+import { Queues } from "../core/queues.ts";
+import { connect, isRedisAway } from "../core/redis.ts";
+import { resealAll } from "../core/rotation.ts";
+import { type Role, roles, type Runtime } from "../core/runtime.ts";
+import { handle as handleShape } from "../schemas/schema.ts";
+
+/** The part of a Runtime that provisioning needs: no index and no relay, so that a command is quick. */
+type Admin = Pick<Runtime, "env" | "redis" | "queues" | "now" | "id" | "close">;
+
+/** Options of a command line by name: `needed` ones are there, flags are "yes". */
+type Options<N extends string = string, M extends string = string> = Record<N, string> & Partial<Record<M, string>>;
+
+interface Command {
+  needed: readonly string[];
+  optional: readonly string[];
+  flags: readonly string[];
+  run: (admin: Admin, options: Options) => Promise<unknown>;
+}
+
+/** Every command (contract 3), each with its options and what it does; the result is printed as one JSON object. */
+const commands: Record<string, Command> = {
+  "create-handle": command(
+    { needed: ["handle", "account", "owner"], optional: ["email"], flags: ["no-assistant"] },
+    async (admin, { "no-assistant": plain, ...asked }) => ({
+      handle: await createHandle(admin, { ...asked, assistant: plain === undefined }),
+    }),
+  ),
+  grant: command(
+    { needed: ["handle", "user"], optional: ["role", "email"] },
+    async ({ redis }, { handle, user, role, email }) => {
+      const granted = { handle, userId: user, role: roleOf(role ?? "CREATOR") };
+      await grantRole(redis, { ...granted, email });
+      return granted;
+    },
+  ),
+  revoke: command({ needed: ["handle", "user"], optional: ["role"] }, async ({ redis }, { handle, user }) => {
+    await revokeRole(redis, { handle, userId: user });
+    return { handle, userId: user, role: null };
+  }),
+  "deactivate-handle": command({ needed: ["handle"] }, async ({ redis }, { handle }) => {
+    await setHandleActive(redis, handle, false);
+    return { handle, active: false };
+  }),
+  "activate-handle": command({ needed: ["handle"] }, async ({ redis }, { handle }) => {
+    await setHandleActive(redis, handle, true);
+    return { handle, active: true };
+  }),
+  entitle: command({ needed: ["account"], optional: ["add", "remove"] }, entitle),
+  "attach-domain": command(
+    { needed: ["account", "domain"], optional: ["handle"], flags: ["ready"] },
+    async (admin, { ready, ...asked }) => ({
+      domain: await attachDomain(admin, { ...asked, ready: ready !== undefined }),
+    }),
+  ),
+  "create-campaign": command(
+    { needed: ["handle", "name"], optional: ["campaign"], flags: ["not-live"] },
+    async (admin, { handle, name, campaign, "not-live": still }) => {
+      await mustBeHandle(admin, handle);
+      return createCampaign(admin, { handle, name, campaignId: campaign, live: still === undefined });
+    },
+  ),
+  token: command({ needed: ["user"], optional: ["email", "ttl"] }, token),
+  "reseal-secrets": command({}, async (admin) => ({ resealed: await resealAll(admin) })),
+  "failed-jobs": command({}, async (admin) => ({ jobs: await failedJobs(admin) })),
+  "retry-job": command({ needed: ["id"] }, async (admin, { id }) => ({ job: await retryJob(admin, id) })),
+  "export-handle": command({ needed: ["handle"], optional: ["file"] }, writeExport),
+  "erase-handle": command({ needed: ["handle"] }, async (admin, { handle }) => eraseHandle(admin, handle)),
+};
+
+await main(process.argv.slice(2));
+
+/** Runs one command: its result as JSON on stdout, or its failure as JSON on stderr and exit status 1. */
+async function main([name = "", ...words]: string[]): Promise<void> {
+  try {
+    const [row, options] = read(name, words);
+    const admin = await openAdmin();
+    const result = await row.run(admin, options).finally(() => admin.close());
+    process.stdout.write(`${JSON.stringify(result)}\n`);
+  } catch (error) {
+    process.stderr.write(`${JSON.stringify({ error: failure(error) })}\n`);
+    process.exitCode = 1;
+  }
+}
+
+function command<const N extends string = never, const M extends string = never, const F extends string = never>(
+  options: { needed?: readonly N[]; optional?: readonly M[]; flags?: readonly F[] },
+  run: (admin: Admin, given: Options<N, M | F>) => Promise<unknown>,
+): Command {
+  const { needed = [], optional = [], flags = [] } = options;
+  return { needed, optional, flags, run: run as Command["run"] };
+}
+
+/** The command's row and its options, checked. */
+function read(name: string, words: string[]): [Command, Options] {
+  const row = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (row === undefined)
+    throw wrong(`There is no command ${name || "without a name"}; there are ${Object.keys(commands).join(", ")}.`);
+  const texts = [...row.needed, ...row.optional].map((option) => [option, { type: "string" }] as const);
+  const flags = row.flags.map((option) => [option, { type: "boolean" }] as const);
+  const values = parsed(words, Object.fromEntries([...texts, ...flags]));
+  const given = Object.fromEntries(
+    Object.entries(values).map(([option, value]) => [option, value === true ? "yes" : String(value)]),
+  );
+  for (const option of row.needed) if (!given[option]?.trim()) throw wrong(`${name} needs --${option}.`);
+  for (const [option, value] of Object.entries(given)) checkValue(option, value);
+  return [row, given];
+}
+
+function parsed(
+  args: string[],
+  options: NonNullable<Parameters<typeof parseArgs>[0]>["options"] & object,
+): Record<string, unknown> {
+  try {
+    return parseArgs({ args, options }).values;
+  } catch (error) {
+    throw wrong((error as Error).message);
+  }
+}
+
+/** Handles have their form; ids become parts of keys and hold no brace and no blank. */
+function checkValue(option: string, value: string): void {
+  if (option === "handle" && !new RegExp(String(handleShape.pattern)).test(value))
+    throw invalid("/handle", "is not a handle");
+  if (/^(account|owner|user)$/.test(option) && !/^[^\s{}]{1,255}$/.test(value))
+    throw invalid(`/${option}`, "is not an id");
+}
+
+/** Connects by the environment; the service that `npm run dev` runs fills in what the environment doesn't say. */
+async function openAdmin(): Promise<Admin> {
+  const env = readEnv({ ...developmentService(process.env.DATA_DIR ?? ".data"), ...process.env });
+  const redis = connect(env);
+  redis.on("error", () => undefined); // the command that fails says so
+  const queues = new Queues({ redis, bull: redis, log: pino({ level: "silent" }) });
+  try {
+    await redis.ping(); // queues wait for Redis without end
+    await queues.open();
+    return { env, redis, queues, now: await openClock(redis, env), id: newId, close: () => queues.close() };
+  } catch (error) {
+    redis.disconnect();
+    throw error;
+  }
+}
+
+function developmentService(folder: string): Record<string, string> {
+  if (process.env.REDIS_URL || process.env.NODE_ENV === "production") return {};
+  try {
+    return JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")).env;
+  } catch {
+    return {}; // nothing runs here; the defaults hold
+  }
+}
+
+async function entitle(
+  { redis }: Admin,
+  { account, add, remove }: Options<"account", "add" | "remove">,
+): Promise<unknown> {
+  const name = add ?? remove;
+  if (name === undefined || (add && remove)) throw wrong("entitle needs --add or --remove.");
+  if (!/^(marketing_tools|assistant)$/.test(name))
+    throw invalid(add ? "/add" : "/remove", "is not one of marketing_tools, assistant");
+  await setEntitlement(redis, account, name, add !== undefined);
+  return { account, entitlement: name, has: add !== undefined };
+}
+
+async function token(
+  { env, redis }: Admin,
+  { user, email, ttl = "3600" }: Options<"user", "email" | "ttl">,
+): Promise<unknown> {
+  if (env.production) throw new Fail("forbidden", { detail: "Tokens are made here in development only." });
+  const seconds = Number(ttl);
+  if (!Number.isInteger(seconds) || seconds < 1) throw invalid("/ttl", "is not a number of seconds");
+  const key = await signingKey({ redis, env });
+  return { token: await issueToken(key, env, { userId: user, seconds, ...(email ? { email } : {}) }) };
+}
+
+/** Writes JSON lines, one a key, into a file that its owner alone may read. */
+async function writeExport(admin: Admin, { handle, file }: Options<"handle", "file">): Promise<unknown> {
+  const path =
+    file ?? join(admin.env.DATA_DIR, "exports", `${handle}-${new Date().toISOString().replaceAll(":", "-")}.jsonl`);
+  mkdirSync(dirname(path), { recursive: true });
+  const lines = await open(path, "w", 0o600);
+  let count = 0;
+  try {
+    for await (const one of exportHandle(admin, handle)) {
+      await lines.write(`${JSON.stringify(one)}\n`);
+      count++;
+    }
+  } finally {
+    await lines.close();
+  }
+  return { handle, file: path, keys: count };
+}
+
+async function mustBeHandle({ redis }: Admin, handle: string): Promise<void> {
+  if ((await findHandle(redis, handle)) === undefined)
+    throw new Fail("not_found", { detail: `There is no handle ${handle}.` });
+}
+
+function roleOf(name: string): Role {
+  const role = roles.find((one) => one === name);
+  if (role === undefined) throw invalid("/role", `is not one of ${roles.join(", ")}`);
+  return role;
+}
+
+function failure(error: unknown): { code: string; detail: string } {
+  if (error instanceof Fail) {
+    const inputs = error.details.errors?.map(({ path, message }) => `${path.slice(1)} ${message}`).join("; ");
+    return { code: error.code, detail: inputs ?? error.message.slice(error.code.length + 2) };
+  }
+  if (isRedisAway(error))
+    return { code: "service_unavailable", detail: "Redis can't be reached; is the service running?" };
+  return { code: "internal_error", detail: (error as Error).message };
+}
+
+function wrong(detail: string): Fail {
+  return new Fail("invalid_request", { detail });
+}

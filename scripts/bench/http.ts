@@ -1,0 +1,144 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { connect } from "node:net";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { createHandle } from "../../core/account/handles.ts";
+import { issueToken } from "../../core/account/signing.ts";
+import { readEnv } from "../../core/env.ts";
+import { openRuntime } from "../../core/open.ts";
+import { createPage } from "../../core/pages/pages.ts";
+import { freePort, startRedis } from "../../fixtures/redis.ts";
+import type { Row } from "./relay.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+/** Connections that ask, each again as soon as it has its answer. */
+const connections = 32;
+/** Ms of one round and of the warm-up before the first. */
+const lasts = 2500;
+/** Rounds of each case, in turn with the other side; the best one counts, since other work only ever makes it slower. */
+const rounds = Number(process.env.BENCH_ROUNDS ?? 4);
+
+/** Requests per second of reads through the whole stack, beside bare Koa sending the same bytes. All sides apart. */
+export async function bench(): Promise<Row[]> {
+  const redis = await startRedis();
+  const children: ChildProcess[] = [];
+  try {
+    const web = await freePort();
+    const env = readEnv({ REDIS_URL: redis.url, BASE_URL: `http://127.0.0.1:${web}`, LOG_LEVEL: "silent" });
+    const token = await furnish(env);
+    await start(children, "dist/api/server.js", { REDIS_URL: redis.url, BASE_URL: env.BASE_URL, PORT: String(web) });
+    const reads = await Promise.all(cases.map((one) => asked(web, one, token)));
+    const bare = await freePort();
+    await start(children, "scripts/bench/bare-koa.ts", {
+      BENCH_PORT: String(bare),
+      BENCH_BODIES: JSON.stringify(reads),
+    });
+    const rows: Row[] = [];
+    for (const [at, one] of cases.entries()) rows.push(await compare(one, { web, bare, head: reads[at]?.head ?? "" }));
+    return rows;
+  } finally {
+    await Promise.all(children.map(end));
+    await redis.stop();
+  }
+}
+
+interface Case {
+  name: string;
+  path: string;
+  signedIn: boolean;
+}
+
+const cases: Case[] = [
+  { name: "page", path: "/p/acme/pricing", signedIn: false },
+  { name: "public JSON", path: "/v2/public/pages/acme/pricing/access-check", signedIn: false },
+  { name: "owner's JSON", path: "/v2/handles/acme/pages/pricing", signedIn: true },
+];
+
+/** A handle with a page; returns its owner's token. */
+async function furnish(env: ReturnType<typeof readEnv>): Promise<string> {
+  const runtime = await openRuntime(env);
+  await createHandle(runtime, { handle: "acme", account: "acct_acme", owner: "user_1", assistant: true });
+  const paragraph = "<p>The small plan costs 12 EUR a month and holds three projects with ten people each.</p>";
+  const content = `<main><h1>Prices</h1>${paragraph.repeat(40)}</main>`;
+  const page = { handle: "acme", pageSlug: "pricing", title: "Prices", description: "", teaser: "", content };
+  const shown = { template: "html_render", accessMode: "PUBLIC", status: "PUBLISHED" } as const;
+  await createPage(runtime, { ...page, ...shown });
+  const token = await issueToken(runtime.signingKey, env, { userId: "user_1", seconds: 3600 });
+  await runtime.close();
+  return token;
+}
+
+/** One answer of the service: what the bare side is to send, and how to ask for it. */
+async function asked(port: number, { path, signedIn }: Case, token: string) {
+  const authorization: Record<string, string> = signedIn ? { authorization: `Bearer ${token}` } : {};
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers: authorization });
+  if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}`);
+  const lines = [`GET ${path} HTTP/1.1`, "Host: 127.0.0.1", ...(signedIn ? [`Authorization: Bearer ${token}`] : [])];
+  return {
+    path,
+    type: answer.headers.get("content-type"),
+    body: await answer.text(),
+    head: `${lines.join("\r\n")}\r\n\r\n`,
+  };
+}
+
+async function compare({ name }: Case, { web, bare, head }: { web: number; bare: number; head: string }): Promise<Row> {
+  const best = { web: 0, bare: 0 };
+  await load(web, head);
+  await load(bare, head);
+  for (let round = 1; round <= rounds; round++) {
+    best.bare = Math.max(best.bare, await load(bare, head));
+    best.web = Math.max(best.web, await load(web, head));
+  }
+  const baseline = `${Math.round(best.web)}/s, bare Koa ${Math.round(best.bare)}/s`;
+  return { name: `${name} / bare Koa`, value: best.web / best.bare, unit: "", bar: ">= 0.6", baseline };
+}
+
+/** Answers a second over plain sockets: a client that does next to nothing leaves the machine to the server. */
+async function load(port: number, head: string): Promise<number> {
+  let answers = 0;
+  const sockets = Array.from({ length: connections }, () => connect({ port, host: "127.0.0.1", noDelay: true }));
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  const begun = performance.now();
+  for (const socket of sockets) {
+    let missing = 0;
+    socket.on("data", (bytes) => {
+      missing = missing === 0 ? lengthOf(bytes) - bytes.length : missing - bytes.length;
+      if (missing > 0) return;
+      answers++;
+      socket.write(head);
+    });
+    socket.write(head);
+  }
+  await new Promise((resolve) => setTimeout(resolve, lasts));
+  for (const socket of sockets) socket.destroy();
+  return (answers * 1000) / (performance.now() - begun);
+}
+
+/** Bytes of an answer, from its first packet. */
+function lengthOf(first: Buffer): number {
+  const end = first.indexOf("\r\n\r\n") + 4;
+  const head = first.toString("latin1", 0, end);
+  const [, length] = /^content-length: (\d+)$/im.exec(head) ?? [];
+  if (!head.startsWith("HTTP/1.1 200") || length === undefined)
+    throw new Error(`An answer that was not expected: ${head}`);
+  return end + Number(length);
+}
+
+async function start(children: ChildProcess[], program: string, settings: Record<string, string>): Promise<void> {
+  const loader = program.endsWith(".ts") ? ["--import", "tsx"] : [];
+  const options = { cwd: root, env: { ...process.env, ...settings } };
+  const child = spawn(process.execPath, [...loader, program], { ...options, stdio: ["ignore", "pipe", "inherit"] });
+  children.push(child);
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on("data", (said) => /\.ready/.test(String(said)) && resolve());
+    child.once("exit", (code) => reject(new Error(`${program} ended with ${code}.`)));
+  });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill();
+  await once(child, "exit");
+}

@@ -1,0 +1,505 @@
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { Agent, request } from "node:http";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { createHandle } from "../../core/account/handles.ts";
+import { readEnv } from "../../core/env.ts";
+import { openRuntime } from "../../core/open.ts";
+import { keys, pipelined } from "../../core/redis.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { timetableOf } from "../../core/scheduling/availability.ts";
+import { createEventType } from "../../core/scheduling/event-types.ts";
+import { bookingNonces } from "../../core/scheduling/nonce.ts";
+import { createBooking } from "../../core/scheduling/reservations.ts";
+import { putSchedule } from "../../core/scheduling/schedules.ts";
+import { type Offering, offeredSlots } from "../../core/scheduling/slots.ts";
+import { replaceBusy } from "../../core/scheduling/times.ts";
+import { freePort, startRedis } from "../../fixtures/redis.ts";
+import type { Row } from "./relay.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const minute = 60_000;
+const day = 86_400_000;
+/** Length of the slots that are booked one after another. */
+const length = 30 * minute;
+/** Midnight after tomorrow, UTC. */
+const soon = Math.ceil(Date.now() / day) * day + day;
+/** Requests in flight, ms of one round, rounds (the best counts, since other work only ever makes a side slower). */
+const connections = 32;
+const lasts = Number(process.env.BENCH_MS ?? 2000);
+const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
+const attempts = Number(process.env.BENCH_ATTEMPTS ?? 40_000);
+
+/** The slot engine, the slots route, bookings beside their bare script, and races of several processes. */
+export async function bench(): Promise<Row[]> {
+  const redis = await startRedis();
+  const children: ChildProcess[] = [];
+  try {
+    const runtime = await openRuntime(readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent" }));
+    await furnish(runtime);
+    const stage = { runtime, redisUrl: redis.url, children };
+    const rows = [
+      ...engine(),
+      nonces(runtime),
+      ...(await slots(stage)),
+      ...(await bookings(stage)),
+      ...(await races(stage)),
+    ];
+    await runtime.close();
+    return rows;
+  } finally {
+    for (const child of children) await end(child);
+    await redis.stop();
+  }
+}
+
+interface Stage {
+  runtime: Runtime;
+  redisUrl: string;
+  children: ChildProcess[];
+}
+
+async function furnish(runtime: Runtime): Promise<void> {
+  await createHandle(runtime, { handle: "acme", account: "acct_acme", owner: "user_1", assistant: true });
+  const hours = (days: number[], rows: [string, string][]) =>
+    days.flatMap((one) => rows.map(([startTime, endTime]) => ({ day: one, startTime, endTime })));
+  const schedule = (scheduleId: string, timeZone: string, weeklyAvailability: ReturnType<typeof hours>) =>
+    putSchedule(runtime, { handle: "acme", scheduleId, timeZone, weeklyAvailability, overrides: [] });
+  const office: [string, string][] = [
+    ["09:00", "12:00"],
+    ["13:00", "17:00"],
+  ];
+  await schedule("office", "Europe/Berlin", hours([1, 2, 3, 4, 5], office));
+  await schedule("always", "UTC", hours([0, 1, 2, 3, 4, 5, 6], [["00:00", "24:00"]]));
+  await event(runtime, {
+    slug: "office",
+    scheduleId: "office",
+    durationMinutes: 30,
+    slotIntervalMinutes: 15,
+    buffers: [5, 10],
+  });
+  await event(runtime, { slug: "half", scheduleId: "always", durationMinutes: 30, buffers: [0, 0] });
+  const mixed = [
+    [15, 0, 5],
+    [30, 10, 0],
+    [60, 0, 0],
+    [100, 20, 20],
+  ] as const;
+  for (const [minutes, before, after] of mixed)
+    await event(runtime, {
+      slug: `m${minutes}`,
+      scheduleId: "always",
+      durationMinutes: minutes,
+      slotIntervalMinutes: 5,
+      buffers: [before, after],
+    });
+}
+
+async function event(
+  runtime: Runtime,
+  given: {
+    slug: string;
+    scheduleId: string;
+    durationMinutes: number;
+    slotIntervalMinutes?: number;
+    buffers: readonly [number, number];
+  },
+): Promise<void> {
+  const [beforeMinutes, afterMinutes] = given.buffers;
+  const plain = {
+    description: "",
+    hidden: false,
+    status: "ACTIVE" as const,
+    confirmationRequired: false,
+    locations: [],
+    bookingFields: [],
+  };
+  const more = { minimumNoticeMinutes: 0, payment: { enabled: false }, title: given.slug };
+  await createEventType(runtime, {
+    handle: "acme",
+    ...plain,
+    ...more,
+    ...given,
+    buffers: { beforeMinutes, afterMinutes },
+  });
+}
+
+/** A 5-day week 09–12 and 13–17 in Berlin, 30 minutes every 15, buffers 5 and 10, 400 busy blocks. */
+function engine(): Row[] {
+  const weeklyAvailability = [1, 2, 3, 4, 5].flatMap((one) => [
+    { day: one, startTime: "09:00", endTime: "12:00" },
+    { day: one, startTime: "13:00", endTime: "17:00" },
+  ]);
+  const schedule = {
+    scheduleId: "s",
+    timeZone: "Europe/Berlin",
+    weeklyAvailability,
+    overrides: [],
+    createdAt: "",
+    updatedAt: "",
+  };
+  const blocks = someBusy(60);
+  const offering: Offering = {
+    timetable: timetableOf(schedule, "UTC"),
+    rules: { duration: 30 * minute, interval: 15 * minute, before: 5 * minute, after: 10 * minute },
+    ...{ clock: "Europe/Berlin", notice: 0, windowDays: null, perDay: null, booked: [], now: soon - day },
+    busy: { from: blocks.map(({ from }) => from), to: blocks.map(({ to }) => to) },
+  };
+  return [31, 60].map((days) => {
+    const window = { from: soon, to: soon + days * day };
+    const value = 1000 * median(() => offeredSlots(offering, window));
+    const baseline = `${offeredSlots(offering, window).at.length} slots`;
+    return {
+      name: `slot engine, ${days} days, 400 busy, p50`,
+      value,
+      unit: "µs",
+      bar: days === 60 ? "<= 100" : "",
+      baseline,
+    };
+  });
+}
+
+function nonces({ env }: Runtime): Row {
+  const starts = Array.from({ length: 700 }, (_, at) => soon + at * 15 * minute);
+  const issuer = { handle: "acme", eventTypeId: "evt_1", revision: 3 };
+  const value = (1000 * median(() => bookingNonces(env, issuer, starts, 30 * minute))) / starts.length;
+  return { name: "booking nonce, a slot of 700", value, unit: "µs", bar: "<= 0.5" };
+}
+
+function median(act: () => unknown): number {
+  const taken: number[] = [];
+  for (let run = 0; run < 2000; run++) {
+    const begun = performance.now();
+    act();
+    taken.push(performance.now() - begun);
+  }
+  return taken.sort((one, other) => one - other)[1000] as number;
+}
+
+function someBusy(days: number): { from: number; to: number }[] {
+  let state = 7;
+  const roll = (limit: number): number => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * limit);
+  };
+  const blocks = Array.from({ length: 400 }, () => {
+    const from = soon + roll(days * 96) * 15 * minute;
+    return { from, to: from + (15 + roll(6) * 15) * minute };
+  });
+  return blocks.sort((one, other) => one.from - other.from);
+}
+
+const path = "/v2/public/scheduling/acme/office/slots";
+
+async function slots(stage: Stage): Promise<Row[]> {
+  await replaceBusy(stage.runtime, "acme", { blocks: someBusy(60), readAt: Date.now() });
+  const web = await freePort();
+  await start(stage, "dist/api/server.js", { PORT: String(web) });
+  const query = (shift: number) =>
+    `${path}?start=${new Date(soon + shift).toISOString()}&end=${new Date(soon + 31 * day + shift).toISOString()}`;
+  const answer = await fetch(`http://127.0.0.1:${web}${query(0)}`);
+  const etag = answer.headers.get("etag") as string;
+  const bytes = await answer.text();
+  const bare = await freePort();
+  const bodies = JSON.stringify([{ path, type: answer.headers.get("content-type"), body: bytes }]);
+  await start(stage, "scripts/bench/bare-koa.ts", { BENCH_PORT: String(bare), BENCH_BODIES: bodies });
+  let shift = 0;
+  const same = () => query(0);
+  // A window that nobody asked for before: nothing of its answer is kept. A month's blocks may be.
+  const other = () => {
+    shift += 1;
+    return query(shift);
+  };
+  const best = { bare: 0, cached: 0, uncached: 0, fresh: 0 };
+  for (let round = 0; round <= rounds; round++) {
+    best.bare = Math.max(best.bare, (await load(bare, same)).perSecond);
+    best.cached = Math.max(best.cached, (await load(web, same)).perSecond);
+    best.uncached = Math.max(best.uncached, (await load(web, other)).perSecond);
+    best.fresh = Math.max(best.fresh, (await load(web, same, { headers: { "if-none-match": etag } })).perSecond);
+  }
+  const halfLoad = await load(web, same, { perSecond: best.cached / 2 });
+  const beside = (rate: number) => `${Math.round(rate)}/s, bare Koa ${Math.round(best.bare)}/s`;
+  const rows = [
+    {
+      name: `slots of 31 days (${bytes.length} bytes), uncached / bare Koa`,
+      value: best.uncached / best.bare,
+      unit: "",
+      bar: ">= 0.25",
+      baseline: beside(best.uncached),
+    },
+    {
+      name: "slots of 31 days, cached / bare Koa",
+      value: best.cached / best.bare,
+      unit: "",
+      bar: ">= 0.6",
+      baseline: beside(best.cached),
+    },
+    {
+      name: "slots not modified (304) / bare Koa",
+      value: best.fresh / best.bare,
+      unit: "",
+      baseline: beside(best.fresh),
+    },
+    {
+      name: "slots at half load, p99",
+      value: halfLoad.p99,
+      unit: "ms",
+      bar: "<= 10",
+      baseline: `${Math.round(best.cached / 2)}/s`,
+    },
+  ];
+  return [...rows, await withPast(stage, web, other)];
+}
+
+/** What 100,000 bookings of the past change. */
+async function withPast({ runtime }: Stage, web: number, query: () => string): Promise<Row> {
+  const [before, after]: number[][] = [[], []];
+  for (let round = 0; round < rounds; round++) before?.push((await load(web, query, { lanes: 1 })).p50);
+  const past = Array.from({ length: 100_000 }, (_, at) => Date.UTC(2020, 0, 1) + at * 30 * minute);
+  for (let from = 0; from < past.length; from += 5000)
+    await pipelined(runtime.redis, (pipeline) => {
+      for (const at of past.slice(from, from + 5000))
+        pipeline.zadd(keys.blocks("acme"), at, `${at}:${at + 30 * minute}:0:${at}:evt_past:uid${at}`);
+    });
+  await runtime.redis.incr(keys.timesVersion("acme"));
+  for (let round = 0; round < rounds; round++) after?.push((await load(web, query, { lanes: 1 })).p50);
+  const [without, withAll] = [Math.min(...(before ?? [])), Math.min(...(after ?? []))];
+  const baseline = `${without.toFixed(2)} ms and ${withAll.toFixed(2)} ms`;
+  return {
+    name: "slots, p50 with 100,000 bookings of the past / without",
+    value: withAll / without,
+    unit: "",
+    bar: "<= 1.1",
+    baseline,
+  };
+}
+
+async function bookings(stage: Stage): Promise<Row[]> {
+  const template = await recorded(stage.runtime);
+  const settings = { REDIS_URL: stage.redisUrl, BENCH_SCRIPT: JSON.stringify(template) };
+  const best = { core: 0, script: 0, web: 0, bare: 0 };
+  const [web, bare] = [await freePort(), await freePort()];
+  await start(stage, "dist/api/server.js", { PORT: String(web) });
+  await start(stage, "scripts/bench/scheduling-process.ts", settings, ["bare", String(bare)]);
+  let next = soon + 200 * day;
+  const take = (slots: number) => {
+    next += slots * length;
+    return next - slots * length;
+  };
+  const count = 6000;
+  const one = () => bookingAt(take(1));
+  for (let round = 0; round < rounds; round++) {
+    best.script = Math.max(
+      best.script,
+      (await child(settings, ["script", String(take(count)), String(count)])).perSecond ?? 0,
+    );
+    best.core = Math.max(
+      best.core,
+      (await child(settings, ["core", String(take(count)), String(count)])).perSecond ?? 0,
+    );
+    best.bare = Math.max(best.bare, (await load(bare, () => "/", { body: one })).perSecond);
+    best.web = Math.max(
+      best.web,
+      (await load(web, () => "/v2/public/scheduling/acme/half/bookings", { body: one })).perSecond,
+    );
+  }
+  const beside = (rate: number, other: number, name: string) => `${Math.round(rate)}/s, ${name} ${Math.round(other)}/s`;
+  return [
+    {
+      name: "bookings / their bare script",
+      value: best.core / best.script,
+      unit: "",
+      bar: ">= 0.5",
+      baseline: beside(best.core, best.script, "bare script"),
+    },
+    {
+      name: "bookings over HTTP / bare Koa with the script",
+      value: best.web / best.bare,
+      unit: "",
+      bar: ">= 0.25",
+      baseline: beside(best.web, best.bare, "bare Koa"),
+    },
+  ];
+}
+
+function bookingAt(start: number): string {
+  const slot = { start: new Date(start).toISOString(), end: new Date(start + length).toISOString() };
+  return JSON.stringify({ attendee: { name: "Ada Lovelace", email: "ada@example.com" }, slot });
+}
+
+/** What a booking gives its script. */
+async function recorded(runtime: Runtime): Promise<{ names: string[]; values: string[]; uid: string; start: number }> {
+  let seen: string[] = [];
+  const recorder = new Proxy(runtime.redis, {
+    get(redis, name) {
+      const found = Reflect.get(redis, name);
+      if (typeof found !== "function") return found;
+      return (...args: unknown[]) => {
+        if (name === "evalsha" && args.includes(keys.blocks("acme"))) seen = args.slice(2).map(String);
+        return found.apply(redis, args);
+      };
+    },
+  });
+  const start = soon + 90 * day;
+  const input = { handle: "acme", eventSlug: "half", answers: {}, guests: [], ...JSON.parse(bookingAt(start)) };
+  const made = await createBooking({ ...runtime, redis: recorder }, input, { requestId: "bench" });
+  const names = seen.filter((word) => /^[a-z-]+:\{acme\}/.test(word));
+  return { names, values: seen.slice(names.length), uid: made.bookingUid, start };
+}
+
+/** 2,000 at one slot, and random attempts from four processes at four event types with mixed buffers. */
+async function races(stage: Stage): Promise<Row[]> {
+  const { runtime, redisUrl } = stage;
+  await replaceBusy(runtime, "acme", { blocks: [], readAt: Date.now() });
+  const at = soon + 80 * day;
+  const input = { handle: "acme", eventSlug: "m30", answers: {}, guests: [], ...JSON.parse(bookingAt(at)) };
+  const told = await Promise.allSettled(
+    Array.from({ length: 2000 }, () => createBooking(runtime, input, { requestId: "bench" })),
+  );
+  const winners = told.filter(({ status }) => status === "fulfilled").length;
+  const begun = performance.now();
+  const seeds = [1, 2, 3, 4];
+  const results = await Promise.all(
+    seeds.map((seed) => child({ REDIS_URL: redisUrl }, ["random", String(seed), String(attempts / 4)])),
+  );
+  const seconds = (performance.now() - begun) / 1000;
+  const sum = (name: string) => results.reduce((total, one) => total + (one[name] ?? 0), 0);
+  const words = new Set(results.flatMap((one) => Object.keys(one)));
+  const others = [...words].filter((word) => word !== "ACCEPTED" && word !== "scheduling_slot_unavailable");
+  return [
+    { name: "winners of 2,000 attempts at one slot", value: winners, unit: "", bar: "<= 1" },
+    {
+      name: `overlaps after ${attempts} attempts of four processes`,
+      value: await overlaps(runtime),
+      unit: "",
+      bar: "<= 0",
+      baseline: `${sum("ACCEPTED")} booked, ${Math.round(attempts / seconds)} attempts/s`,
+    },
+    {
+      name: "losers that were told something else",
+      value: others.reduce((total, word) => total + sum(word), 0),
+      unit: "",
+      bar: "<= 0",
+      baseline: others.join(" "),
+    },
+  ];
+}
+
+async function overlaps({ redis }: Runtime): Promise<number> {
+  const blocks = (await redis.zrange(keys.blocks("acme"), "0", "-1")).map((member) => member.split(":").map(Number));
+  return blocks.filter(([from = 0], at) => at > 0 && from < (blocks[at - 1]?.[1] ?? 0)).length;
+}
+
+interface Load {
+  /** Bodies to post; without them requests are GETs. */
+  body?: () => string;
+  headers?: Record<string, string>;
+  /** Requests at a time; `connections` as a rule. */
+  lanes?: number;
+  /** Requests a second that are asked for; as many as there can be as a rule. */
+  perSecond?: number;
+}
+
+async function load(
+  port: number,
+  pathOf: () => string,
+  { body, headers = {}, lanes = connections, perSecond }: Load = {},
+): Promise<{ perSecond: number; p50: number; p99: number }> {
+  const agent = new Agent({ keepAlive: true, maxSockets: perSecond ? 512 : lanes });
+  const taken: number[] = [];
+  const begun = performance.now();
+  const one = async (): Promise<void> => {
+    const asked = performance.now();
+    await send(agent, { port, path: pathOf(), body: body?.(), headers });
+    taken.push(performance.now() - asked);
+  };
+  const lane = async (): Promise<void> => {
+    while (performance.now() - begun < lasts) await one();
+  };
+  if (perSecond === undefined) await Promise.all(Array.from({ length: lanes }, lane));
+  else await paced(perSecond, one);
+  const seconds = (performance.now() - begun) / 1000;
+  agent.destroy();
+  taken.sort((first, second) => first - second);
+  const at = (share: number) => taken[Math.floor(taken.length * share)] ?? 0;
+  return { perSecond: taken.length / seconds, p50: at(0.5), p99: at(0.99) };
+}
+
+/** Asks at a steady rate, whether or not answers keep up. */
+async function paced(perSecond: number, one: () => Promise<void>): Promise<void> {
+  const begun = performance.now();
+  const all: Promise<void>[] = [];
+  while (performance.now() - begun < lasts) {
+    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond);
+    while (all.length < due) all.push(one());
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await Promise.all(all);
+}
+
+function send(
+  agent: Agent,
+  to: { port: number; path: string; body: string | undefined; headers: Record<string, string> },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const { body, port, path } = to;
+    const posted =
+      body === undefined
+        ? {}
+        : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) };
+    const options = {
+      agent,
+      host: "127.0.0.1",
+      port,
+      path,
+      method: body === undefined ? "GET" : "POST",
+      headers: { ...to.headers, ...posted },
+    };
+    const asked = request(options, (answer) => {
+      const status = answer.statusCode ?? 0;
+      answer.resume().once("end", () => (status < 400 ? resolve() : reject(new Error(`${path} answered ${status}`))));
+    });
+    asked.once("error", reject).end(body);
+  });
+}
+
+/** A process of the bench that sends one result and ends. */
+async function child(settings: Record<string, string>, words: string[]): Promise<Record<string, number>> {
+  const file = fileURLToPath(new URL("./scheduling-process.ts", import.meta.url));
+  const forked = fork(file, words, { execArgv: ["--import", "tsx"], env: { ...process.env, ...settings } });
+  const ended = once(forked, "exit");
+  const [result] = (await Promise.race([once(forked, "message"), ended])) as [Record<string, number>];
+  await ended;
+  if (typeof result !== "object" || result === null) throw new Error(`${words[0]} ended without a result.`);
+  return result;
+}
+
+async function start(
+  { children, redisUrl }: Stage,
+  program: string,
+  settings: Record<string, string>,
+  words: string[] = [],
+): Promise<void> {
+  const loader = program.endsWith(".ts") ? ["--import", "tsx"] : [];
+  const env = { PATH: process.env.PATH ?? "", LOG_LEVEL: "info", REDIS_URL: redisUrl, ...settings };
+  const started = spawn(process.execPath, [...loader, program, ...words], {
+    cwd: root,
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  children.push(started);
+  await new Promise<void>((resolve, reject) => {
+    started.stdout.on("data", (said) => /\.ready/.test(String(said)) && resolve());
+    started.once("exit", (code) => reject(new Error(`${program} ended with ${code}.`)));
+  });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGKILL");
+  await ended;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) console.table(await bench());

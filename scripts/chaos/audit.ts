@@ -1,0 +1,198 @@
+import { Redis } from "ioredis";
+import { dirtyShards, keys } from "../../core/redis.ts";
+import { asker } from "../../fixtures/settled-handle.ts";
+import { queueNames } from "../../schemas/jobs.ts";
+import type { Ledger } from "./load.ts";
+import type { Town } from "./town.ts";
+
+/** One promise: how many things it was held against, and those for which it is broken. */
+export interface Finding {
+  promise: string;
+  checked: number;
+  broken: string[];
+}
+
+interface Evidence {
+  town: Town;
+  ledger: Ledger;
+  redis: Redis;
+}
+
+/** Holds what is there now against everything that was accepted. What is only under way yet counts as broken: ask again. */
+export async function audit(town: Town, ledger: Ledger): Promise<Finding[]> {
+  const redis = new Redis(town.redis.url);
+  const evidence = { town, ledger, redis };
+  try {
+    return [
+      await noOverlap(evidence),
+      await everyBooking(evidence),
+      everyBookingMail(evidence),
+      everyEvent(evidence),
+      await everyLead(evidence),
+      onceARule(evidence),
+      everyMail(evidence),
+      everyStream(evidence),
+      await nothingStuck(evidence),
+      nothingWrong(evidence),
+    ];
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Blocks hold the buffers of their bookings: none may begin before the one before it ends. */
+async function noOverlap({ town, redis }: Evidence): Promise<Finding> {
+  const broken: string[] = [];
+  let checked = 0;
+  for (const handle of town.handles) {
+    let end = Number.NEGATIVE_INFINITY;
+    for (const block of await redis.zrange(keys.blocks(handle), 0, "-1")) {
+      const [from = 0, to = 0] = block.split(":").map(Number);
+      if (from < end) broken.push(`${handle} ${block}`);
+      end = Math.max(end, to);
+      checked++;
+    }
+  }
+  return { promise: "no two bookings of an owner overlap", checked, broken };
+}
+
+async function everyBooking({ town, ledger }: Evidence): Promise<Finding> {
+  const owner = asker(town.url, town.token);
+  const broken: string[] = [];
+  for (const { handle, uid } of ledger.bookings) {
+    const { body } = await owner("GET", `/v2/handles/${handle}/scheduling/bookings/${uid}`);
+    if ((body.booking as { status?: string } | undefined)?.status !== "ACCEPTED") broken.push(uid);
+  }
+  const made = new Set(ledger.bookings.map(({ email }) => email));
+  if (made.size !== ledger.bookings.length) broken.push("a visitor was booked twice with one key");
+  return { promise: "every booking that was confirmed is there", checked: ledger.bookings.length, broken };
+}
+
+function everyBookingMail({ town, ledger }: Evidence): Finding {
+  const mailed = new Set(town.mail.mails.flatMap(({ to }) => to));
+  const broken = ledger.bookings.filter(({ email }) => !mailed.has(email)).map(({ uid }) => uid);
+  return { promise: "every booking's confirmation was sent", checked: ledger.bookings.length, broken };
+}
+
+function everyEvent({ town, ledger }: Evidence): Finding {
+  const told = new Set(town.hook.told.map(({ type, bookingUid }) => `${type} ${bookingUid}`));
+  const due = ledger.bookings.flatMap(({ uid }) =>
+    ["created", "confirmed"].map((kind) => `scheduling.booking.${kind} ${uid}`),
+  );
+  return {
+    promise: "every event of a booking reached the webhook",
+    checked: due.length,
+    broken: due.filter((one) => !told.has(one)),
+  };
+}
+
+async function everyLead({ town, ledger }: Evidence): Promise<Finding> {
+  const owner = asker(town.url, town.token);
+  const broken: string[] = [];
+  for (const [name, leadId] of ledger.leads) {
+    const [handle = ""] = name.split(" ");
+    if ((await owner("GET", `/v2/handles/${handle}/leads/${leadId}`)).status !== 200) broken.push(name);
+  }
+  return { promise: "every lead that was accepted is there", checked: ledger.leads.size, broken };
+}
+
+/** Mails that each lead gets: one a rule. */
+const rulesEach = 3;
+
+/** Copies of one mail have one Message-ID: a crash between sending and its record may repeat a mail, never make another. */
+function onceARule({ town, ledger }: Evidence): Finding {
+  const sent = messageIds(town);
+  const broken = [...ledger.leads.keys()].filter((name) => (sent.get(name)?.size ?? 0) !== rulesEach);
+  return {
+    promise: `each of ${rulesEach} rules sent each lead one mail`,
+    checked: ledger.leads.size * rulesEach,
+    broken: broken.map((name) => `${name}: ${sent.get(name)?.size ?? 0}`),
+  };
+}
+
+function everyMail({ town, ledger }: Evidence): Finding {
+  const sent = messageIds(town);
+  const broken = [...ledger.mails.keys()].filter((name) => (sent.get(name)?.size ?? 0) !== 1);
+  return {
+    promise: "every mail that was accepted was sent, as one message",
+    checked: ledger.mails.size,
+    broken: broken.map((name) => `${name}: ${sent.get(name)?.size ?? 0}`),
+  };
+}
+
+/** Message-IDs by `handle recipient`, the handle read from the sending domain. */
+function messageIds({ mail }: Town): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const { to, headers } of mail.mails) {
+    const handle = /@([a-z]+)\.example/.exec(headers.from ?? "")?.[1];
+    const name = `${handle} ${to[0]}`;
+    found.set(name, (found.get(name) ?? new Set()).add(headers["message-id"] ?? ""));
+  }
+  return found;
+}
+
+/** A stream that was cut off is one whose web process died under it. */
+function everyStream({ town, ledger }: Evidence): Finding {
+  const ends = town.webs.flatMap((web) => web.ends);
+  const broken = ledger.chats.filter(({ how, began, ended }) => {
+    if (how === "cut off") return !ends.some((at) => at >= began - 1000 && at <= ended + 1000);
+    return how === "never ended";
+  });
+  return {
+    promise: "every stream ended in order, but for those whose web process died",
+    checked: ledger.chats.length,
+    broken: broken.map(({ how, began, ended }) => `${how} after ${ended - began} ms, ${new Date(began).toISOString()}`),
+  };
+}
+
+/** No lease, no outbox entry, no job that waits without being due later, no failed job. */
+async function nothingStuck({ town, redis }: Evidence): Promise<Finding> {
+  const broken: string[] = [];
+  for (const handle of town.handles) {
+    for (const key of [
+      keys.emailLeases(handle),
+      keys.emailQueue(handle, 0),
+      keys.emailQueue(handle, 1),
+      keys.emailQueue(handle, 2),
+    ])
+      if (await redis.zcard(key)) broken.push(`${key} holds ${await redis.zcard(key)}`);
+    if (await redis.hlen(keys.outbox(handle)))
+      broken.push(`${keys.outbox(handle)} holds ${await redis.hlen(keys.outbox(handle))}`);
+  }
+  for (const queue of queueNames) broken.push(...(await leftIn(redis, queue)));
+  const later = await redis.zcard(`${keys.queuePrefix("campaigns")}:campaigns:delayed`);
+  if (later) broken.push(`${later} sends of rules wait for their time`);
+  for (let shard = 0; shard < dirtyShards; shard++)
+    if (await redis.zcard(keys.dirty(shard))) broken.push(`${keys.dirty(shard)} is dirty`);
+  return {
+    promise: "no lease, outbox entry or job is stuck",
+    checked: queueNames.length + town.handles.length * 5 + dirtyShards,
+    broken,
+  };
+}
+
+async function leftIn(redis: Redis, queue: string): Promise<string[]> {
+  const name = (kind: string): string => `${keys.queuePrefix(queue)}:${queue}:${kind}`;
+  const [active, wait, failed] = await Promise.all([
+    redis.llen(name("active")),
+    redis.llen(name("wait")),
+    redis.zcard(name("failed")),
+  ]);
+  return Object.entries({ active, wait, failed }).flatMap(([state, count]) =>
+    count ? [`${queue}: ${count} ${state}`] : [],
+  );
+}
+
+function nothingWrong({ town, ledger }: Evidence): Finding {
+  const unhandled = [...town.webs, ...town.workers].flatMap(({ name, errors }) =>
+    errors
+      .filter((line) => /"msg":"(unhandled|request\.failed)"/.test(line))
+      .map((line) => `${name}: ${line.slice(0, 400)}`),
+  );
+  const { wrong, requests } = ledger;
+  return {
+    promise: "no answer but success, a taken slot and 503; no error without a name",
+    checked: requests,
+    broken: [...wrong, ...unhandled],
+  };
+}

@@ -1,0 +1,106 @@
+import process from "node:process";
+import { keys } from "../../core/redis.ts";
+import { Redis } from "ioredis";
+import type { Town } from "./town.ts";
+
+/** Something that breaks, for `lasts` ms, and is whole again when `run` ends. */
+export interface Fault {
+  name: string;
+  run(town: Town, lasts: number): Promise<void>;
+}
+
+const minute = 60_000;
+
+/** Everything that is broken on purpose. */
+export const faults: Fault[] = [
+  { name: "a web process killed", run: ({ webs }, lasts) => killed(webs.slice(0, 1), lasts / 2) },
+  { name: "a worker killed", run: ({ workers }, lasts) => killed(workers.slice(0, 1), lasts / 2) },
+  { name: "all workers killed", run: ({ workers }, lasts) => killed(workers, lasts / 2) },
+  { name: "every process killed", run: ({ webs, workers }, lasts) => killed([...webs, ...workers], lasts / 4) },
+  { name: "a rolling restart", run: ({ webs, workers }) => rolled([...webs, ...workers]) },
+  {
+    name: "Redis killed and started again from its AOF",
+    async run(town, lasts) {
+      await town.redis.kill();
+      await pause(lasts / 4);
+      await town.restartRedis();
+    },
+  },
+  {
+    name: "Redis stopped (SIGSTOP)",
+    async run({ redis }, lasts) {
+      process.kill(redis.pid, "SIGSTOP");
+      try {
+        await pause(lasts);
+      } finally {
+        process.kill(redis.pid, "SIGCONT");
+      }
+    },
+  },
+  {
+    name: "the mail server hangs",
+    async run({ mail }, lasts) {
+      mail.delay = 60_000;
+      await pause(lasts);
+      mail.delay = 0;
+    },
+  },
+  {
+    name: "the disk of the mail server is full",
+    async run({ mail }, lasts) {
+      mail.refuseContent = () => ({ code: 452, words: "4.3.1 Insufficient system storage" });
+      await pause(lasts);
+      mail.refuseContent = undefined;
+    },
+  },
+  { name: "the model hangs", run: (town, lasts) => modelFails(town, "hang", lasts) },
+  { name: "the model is busy", run: (town, lasts) => modelFails(town, "busy", lasts) },
+  { name: "the model breaks off", run: (town, lasts) => modelFails(town, { breakAfter: 3 }, lasts) },
+  { name: "the receiver of webhooks hangs", run: (town, lasts) => hookFails(town, "hangs", lasts) },
+  { name: "the receiver of webhooks fails", run: (town, lasts) => hookFails(town, "fails", lasts) },
+  {
+    name: "the clock jumps three hours ahead and ten minutes back",
+    async run(town) {
+      for (const by of [180 * minute, -10 * minute]) await moveClock(town, by);
+    },
+  },
+];
+
+async function killed(members: Town["webs"], away: number): Promise<void> {
+  await Promise.all(members.map((member) => member.end("SIGKILL")));
+  await pause(away);
+  await Promise.all(members.map((member) => member.start()));
+}
+
+async function rolled(members: Town["webs"]): Promise<void> {
+  for (const member of members) {
+    await member.end("SIGTERM");
+    await member.start();
+  }
+}
+
+async function modelFails({ model }: Town, failure: Town["model"]["script"]["failure"], lasts: number): Promise<void> {
+  model.script.failure = failure;
+  await pause(lasts);
+  model.script.failure = undefined;
+}
+
+async function hookFails({ hook }: Town, mood: Town["hook"]["mood"], lasts: number): Promise<void> {
+  hook.mood = mood;
+  await pause(lasts);
+  hook.mood = "takes";
+}
+
+/** A machine's clock moves for all its processes at once; domain time is read at a start, so that they all start again. */
+async function moveClock({ redis: server, webs, workers, env }: Town, by: number): Promise<void> {
+  const members = [...webs, ...workers];
+  await Promise.all(members.map((member) => member.end("SIGTERM")));
+  const redis = new Redis(server.url);
+  await redis.incrby(keys.clockOrigin, Math.round(-by / Number(env.TEST_CLOCK_RATE ?? 1)));
+  redis.disconnect();
+  await Promise.all(members.map((member) => member.start()));
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,205 @@
+import { type Ask, type Answered, asker } from "../../fixtures/settled-handle.ts";
+import type { Town } from "./town.ts";
+
+/** How a chat ended, as its reader saw it. */
+export interface Chat {
+  began: number;
+  ended: number;
+  how: "finished" | "failed in order" | "cut off" | "refused" | "never ended";
+}
+
+/** What the service has accepted, as those who asked know it. */
+export interface Ledger {
+  /** Lead ids by `handle email`. */
+  leads: Map<string, string>;
+  /** Message ids by `handle recipient`. */
+  mails: Map<string, string>;
+  bookings: { handle: string; uid: string; email: string }[];
+  /** Slots that were gone: another was faster. */
+  taken: number;
+  chats: Chat[];
+  questions: { answered: number; refused: number };
+  /** Answers that no client should ever see, and requests that were given up. */
+  wrong: string[];
+  givenUp: number;
+  requests: number;
+}
+
+/** How hard a mixed load presses; `churn` keeps what it leaves small, for a load that goes on for long. */
+export interface Pressure {
+  /** Ms between two turns of one client. */
+  pause: number;
+  churn?: boolean;
+}
+
+/** Ms after which a stream counts as one that never ends, and a request as given up. */
+const longestStream = 60_000;
+const longestTry = 60_000;
+
+/** A load of chats, questions, bookings, leads and mails that goes on until it is stopped. */
+export class Load {
+  readonly ledger: Ledger = {
+    leads: new Map(),
+    mails: new Map(),
+    bookings: [],
+    taken: 0,
+    chats: [],
+    questions: { answered: 0, refused: 0 },
+    wrong: [],
+    givenUp: 0,
+    requests: 0,
+  };
+  readonly #town: Town;
+  readonly #pressure: Pressure;
+  readonly #visitor: Ask;
+  readonly #owner: Ask;
+  readonly #clients: Promise<void>[] = [];
+  #isOver = false;
+  #count = 0;
+
+  constructor(town: Town, pressure: Pressure) {
+    this.#town = town;
+    this.#pressure = pressure;
+    this.#visitor = asker(town.url);
+    this.#owner = asker(town.url, town.token);
+  }
+
+  /** Starts the clients: more of those that wait longer. */
+  start(): void {
+    const works = [this.#lead, this.#lead, this.#mail, this.#mail, this.#book, this.#book, this.#book, this.#question];
+    for (const work of [...works, ...Array.from({ length: 4 }, () => this.#chat)]) this.#clients.push(this.#run(work));
+  }
+
+  /** Lets each client finish what it began. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#clients);
+  }
+
+  async #run(work: (this: Load, handle: string, at: number) => Promise<void>): Promise<void> {
+    while (!this.#isOver) {
+      const at = this.#count++;
+      await work.call(this, this.#town.handles[at % this.#town.handles.length] as string, at);
+      await pause(this.#pressure.pause * (0.5 + Math.random()));
+    }
+  }
+
+  async #lead(handle: string, at: number): Promise<void> {
+    const email = `lead-${this.#pressure.churn ? at % 100 : at}@far.example`;
+    const body = { email, name: "Ann", pageSlug: "index", campaignId: "cmp_spring" };
+    const done = await this.#until(() => this.#visitor("POST", `/v2/public/handles/${handle}/leads`, body), 202);
+    if (done) this.ledger.leads.set(`${handle} ${email}`, (done.body.lead as { leadId: string }).leadId);
+  }
+
+  /** The same key for every try: it is one message, however often its answer was lost. */
+  async #mail(handle: string, at: number): Promise<void> {
+    const recipient = `mail-${at}@far.example`;
+    const mail = {
+      senderId: "sender_main",
+      purpose: "TRANSACTIONAL_API",
+      templateId: "tmpl_hello",
+      consentAttestation: true,
+    };
+    const body = { ...mail, to: [recipient], variables: { name: "Ann" }, idempotencyKey: `mail-${at}` };
+    const done = await this.#until(() => this.#owner("POST", `/v2/handles/${handle}/email/messages`, body), 202);
+    if (done) this.ledger.mails.set(`${handle} ${recipient}`, (done.body.message as { messageId: string }).messageId);
+  }
+
+  async #book(handle: string, at: number): Promise<void> {
+    const event = `/v2/public/scheduling/${handle}/${at % 3 === 0 ? "visit" : "talk"}`;
+    const slot = await this.#slot(event);
+    if (slot === undefined) return;
+    const email = `booker-${at}@far.example`;
+    const body = { attendee: { name: "Ann", email }, slot };
+    const key = { "idempotency-key": `booking-${at}` };
+    const done = await this.#until(() => this.#visitor("POST", `${event}/bookings`, body, key), 201, 409);
+    if (done?.status === 409) this.ledger.taken++;
+    if (done?.status !== 201) return;
+    const uid = done.body.bookingUid as string;
+    if (!this.#pressure.churn) return void this.ledger.bookings.push({ handle, uid, email });
+    await this.#until(() => this.#visitor("POST", `${event}/bookings/${uid}/cancel`, {}), 200);
+  }
+
+  /** One of the first free slots, so that visitors meet. */
+  async #slot(event: string): Promise<object | undefined> {
+    const now = Date.parse(this.#town.env.TEST_CLOCK ?? new Date().toISOString());
+    const [start, end] = [2, 12].map((days) => new Date(now + days * 86_400_000).toISOString());
+    const found = await this.#until(() => this.#visitor("GET", `${event}/slots?start=${start}&end=${end}`), 200);
+    const slots = (found?.body.slots ?? []) as { start: string; end: string }[];
+    const slot = slots[Math.floor(Math.random() * 12)];
+    return slot && { start: slot.start, end: slot.end };
+  }
+
+  async #question(handle: string): Promise<void> {
+    const path = `/v2/public/pages/${handle}/index/agentic-question`;
+    const done = await this.#tried(() => this.#visitor("POST", path, { question: "What does the small plan cost?" }));
+    this.ledger.questions[done?.status === 200 ? "answered" : "refused"]++;
+  }
+
+  async #chat(handle: string, at: number): Promise<void> {
+    const began = Date.now();
+    const how = await this.#read(handle, at);
+    this.ledger.requests++;
+    this.ledger.chats.push({ began, ended: Date.now(), how });
+  }
+
+  async #read(handle: string, at: number): Promise<Chat["how"]> {
+    let isAnswered = false;
+    try {
+      const answer = await this.#openChat(handle, at);
+      isAnswered = answer.status === 200;
+      const text = await answer.text();
+      if (!isAnswered) return "refused";
+      if (!text.trimEnd().endsWith("data: [DONE]")) return "cut off";
+      return text.includes('"type":"error"') ? "failed in order" : "finished";
+    } catch (error) {
+      if ((error as Error).name === "TimeoutError") return "never ended";
+      return isAnswered ? "cut off" : "refused";
+    }
+  }
+
+  #openChat(handle: string, at: number): Promise<Response> {
+    const question = [{ type: "text", text: "What does the small plan cost?" }];
+    return fetch(`${this.#town.url()}/v2/public/pages/${handle}/index/agentic-chat`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      signal: AbortSignal.timeout(longestStream),
+      body: JSON.stringify({
+        id: `chat-number-${at}-of-this-load`,
+        resumable: at % 2 === 0,
+        messages: [{ id: "1", role: "user", parts: question }],
+      }),
+    });
+  }
+
+  /** Asks until it gets one of these statuses, as a client that means it does; undefined when it gave up. */
+  async #until(ask: () => Promise<Answered>, ...statuses: number[]): Promise<Answered | undefined> {
+    const late = Date.now() + longestTry;
+    while (Date.now() < late) {
+      const answer = await this.#tried(ask);
+      const isUnderWay = answer?.body.code === "idempotency_in_progress";
+      if (answer && !isUnderWay && statuses.includes(answer.status)) return answer;
+      await pause(300);
+    }
+    this.ledger.givenUp++;
+    return undefined;
+  }
+
+  /** One try; undefined where there was no answer. What isn't success, refusal of a slot or "later" is noted as wrong. */
+  async #tried(ask: () => Promise<Answered>): Promise<Answered | undefined> {
+    this.ledger.requests++;
+    try {
+      const answer = await ask();
+      if (![200, 201, 202, 409, 503].includes(answer.status))
+        this.ledger.wrong.push(`${answer.status} ${answer.text.slice(0, 300)}`);
+      return answer;
+    } catch {
+      // The connection broke or nothing came: the process died or its Redis is away, which is what is tried here.
+      return undefined;
+    }
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

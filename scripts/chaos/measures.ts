@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { Redis } from "ioredis";
+import type { Town } from "./town.ts";
+
+/** One look at an installation: figures by name, memory in MB. */
+export type Sample = Record<string, number>;
+
+/** Ms from which a key counts as kept: what lives shorter comes and goes with the load. */
+const keptFrom = 3_600_000;
+
+/** Memory and open handles of each process, and memory, connections and keys of Redis. */
+export async function measure(town: Town): Promise<Sample> {
+  const sample: Sample = {};
+  for (const { name, pid } of [...town.webs, ...town.workers]) Object.assign(sample, ofProcess(name, pid ?? 0));
+  return { ...sample, ...(await ofRedis(town.redis.url)) };
+}
+
+/** As Linux tells it: resident memory, and open files, sockets and pipes. */
+function ofProcess(name: string, pid: number): Sample {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]);
+  return { [`${name} MB`]: kilobytes / 1024, [`${name} handles`]: readdirSync(`/proc/${pid}/fd`).length };
+}
+
+async function ofRedis(url: string): Promise<Sample> {
+  const redis = new Redis(url);
+  const info = await redis.info();
+  const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1]);
+  const { kept, passing } = await countKeys(redis);
+  redis.disconnect();
+  return {
+    "Redis MB": figure("used_memory") / 1_048_576,
+    "Redis connections": figure("connected_clients"),
+    "kept keys": kept,
+    "passing keys": passing,
+  };
+}
+
+/** Kept keys are records; passing ones have a short life, and those of finished jobs go by age and number. */
+async function countKeys(redis: Redis): Promise<{ kept: number; passing: number }> {
+  let kept = 0;
+  let passing = 0;
+  for await (const batch of redis.scanStream({ count: 1000 }) as AsyncIterable<string[]>) {
+    const lives = await Promise.all(batch.map((key) => redis.pttl(key)));
+    for (const [at, key] of batch.entries()) {
+      const life = lives[at] as number;
+      if (key.startsWith("queue:") || (life >= 0 && life < keptFrom)) passing++;
+      else kept++;
+    }
+  }
+  return { kept, passing };
+}

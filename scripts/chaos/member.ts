@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import process from "node:process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+/** Errors of a member's log that are kept to be shown. */
+const mostErrors = 20;
+
+/** One process of the service that dies and comes back: always the same program with the same settings. */
+export class Member {
+  readonly name: string;
+  readonly errors: string[] = [];
+  /** Real ms of each end that was not asked for, and of each that was. */
+  readonly ends: number[] = [];
+  readonly #program: string;
+  readonly #env: Record<string, string>;
+  #child: ChildProcess | undefined;
+  #isWanted = false;
+
+  constructor(name: string, program: "api/server.js" | "workers/main.js", env: Record<string, string>) {
+    this.name = name;
+    this.#program = program;
+    this.#env = env;
+    // Whatever becomes of this script, no process outlives it.
+    process.once("exit", () => this.#child?.kill("SIGKILL"));
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** Starts it and waits until it is ready; where it can't start, as without Redis, it is started again each second. */
+  async start(): Promise<void> {
+    this.#isWanted = true;
+    while (this.#isWanted && !(await this.#launch())) await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+
+  /** Ends it by a signal and waits for its end. */
+  async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    this.#isWanted = false;
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    this.ends.push(Date.now());
+    child.kill(signal);
+    await ended;
+    this.ends.push(Date.now());
+  }
+
+  #launch(): Promise<boolean> {
+    const { PATH = "", HOME = "" } = process.env;
+    const env = { PATH, HOME, ...this.#env };
+    const child = spawn(process.execPath, [`dist/${this.#program}`], {
+      cwd: root,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#child = child;
+    const ready = this.#program === "api/server.js" ? "web.ready" : "worker.ready";
+    return new Promise((resolve) => {
+      for (const stream of [child.stdout, child.stderr])
+        createInterface({ input: stream }).on("line", (line) => {
+          if (line.includes(ready)) resolve(true);
+          if (/"level":"error"/.test(line) && this.errors.length < mostErrors) this.errors.push(line);
+        });
+      child.once("exit", () => resolve(false));
+    });
+  }
+}

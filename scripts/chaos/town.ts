@@ -1,0 +1,134 @@
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ModelServer, startModelServer } from "../../fixtures/model-server.ts";
+import { freePort, type RedisServer, startRedis } from "../../fixtures/redis.ts";
+import { asker, makeHandles, settle } from "../../fixtures/settled-handle.ts";
+import { type MailServer, startMailServer } from "../../fixtures/smtp.ts";
+import { Member } from "./member.ts";
+
+/** An event as the receiver of webhooks got it. */
+export interface Told {
+  id: string;
+  type: string;
+  bookingUid: string;
+}
+
+/** The receiver of webhooks: it takes events, keeps silent, or fails. */
+export interface Hook {
+  url: string;
+  told: Told[];
+  mood: "takes" | "hangs" | "fails";
+}
+
+/** A whole installation on loopback, and the servers around it, all of which can be broken. */
+export interface Town {
+  redis: RedisServer;
+  mail: MailServer;
+  model: ModelServer;
+  hook: Hook;
+  webs: Member[];
+  workers: Member[];
+  env: Record<string, string>;
+  handles: string[];
+  token: string;
+  /** Address of one of the web processes, the next one each time. */
+  url(): string;
+  /** Starts Redis again where it was. */
+  restartRedis(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const page = "<h1>Plans</h1><p>The small plan costs 12 EUR a month. The large plan costs 40 EUR a month.</p>";
+const document = "# Hours\n\nThe shop is open from nine to five on weekdays.";
+const plenty = "1000000";
+
+/** Starts everything: two web and two worker processes from dist/, Redis with `appendfsync always`, and two settled handles. */
+export async function openTown(more: Record<string, string> = {}): Promise<Town> {
+  const dir = await mkdtemp(join(tmpdir(), "town-"));
+  const place = { port: await freePort(), dir, appendonly: true, single: true };
+  const around = {
+    mail: await startMailServer(undefined),
+    model: await startModelServer({ reply: () => "The small plan costs 12 EUR a month.", everyMs: 30 }),
+    hook: await startHook(),
+  };
+  const ports = [await freePort(), await freePort()];
+  const held = { redis: await startRedis(place) };
+  const env = { ...settings(around), REDIS_URL: held.redis.url, ...more };
+  const [webs, workers] = [
+    ports.map((port, at) => new Member(`web ${at + 1}`, "api/server.js", { ...env, PORT: String(port) })),
+    [1, 2].map((at) => new Member(`worker ${at}`, "workers/main.js", env)),
+  ];
+  const handles = ["acme", "beta"];
+  const token = await makeHandles(env, handles);
+  await Promise.all([...webs, ...workers].map((member) => member.start()));
+  let turn = 0;
+  const url = (): string => `http://127.0.0.1:${ports[turn++ % ports.length]}`;
+  for (const handle of handles) await settle(asker(url, token), handle, { page, document, hook: around.hook.url });
+  return {
+    ...around,
+    webs,
+    workers,
+    env,
+    handles,
+    token,
+    url,
+    get redis() {
+      return held.redis;
+    },
+    async restartRedis() {
+      held.redis = await startRedis(place);
+    },
+    async close() {
+      await Promise.all([...webs, ...workers].map((member) => member.end("SIGKILL")));
+      await Promise.all([around.mail.close(), around.model.close(), around.hook.close(), held.redis.stop()]);
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function settings({ mail, model }: Pick<Town, "mail" | "model">): Record<string, string> {
+  return {
+    BASE_URL: "http://town.test",
+    SMTP_URL: mail.url,
+    OLLAMA_HOST: model.url,
+    PUBLIC_PAGE_AGENT_MODEL_ID: "scripted:chat",
+    EMBEDDING_MODEL_ID: "scripted:embed",
+    PUBLIC_PAGE_AGENT_ENABLED: "1",
+    PUBLIC_PAGE_AGENT_RATE: plenty,
+    PUBLIC_PAGE_AGENT_BURST: plenty,
+    PUBLIC_LEADS_RATE: plenty,
+    PUBLIC_LEADS_BURST: plenty,
+    EMAIL_QUOTA_PER_DAY: plenty,
+  };
+}
+
+async function startHook(): Promise<Hook & { close(): Promise<void> }> {
+  const hook: Hook = { url: "", told: [], mood: "takes" };
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const part of request) body += part;
+    if (hook.mood === "hangs") return;
+    if (hook.mood === "takes") hook.told.push(toldIn(String(request.headers["webhook-id"]), body));
+    answer(response, hook.mood === "takes" ? 204 : 500);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  hook.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  const close = async (): Promise<void> => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  return Object.assign(hook, { close });
+}
+
+function answer(response: ServerResponse, status: number): void {
+  response.writeHead(status).end();
+}
+
+function toldIn(id: string, body: string): Told {
+  const { type, data } = JSON.parse(body) as { type: string; data: { booking?: { bookingUid: string } } };
+  return { id, type, bookingUid: data.booking?.bookingUid ?? "" };
+}

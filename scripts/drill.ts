@@ -1,0 +1,141 @@
+/**
+ * Proves a backup: takes one of the Redis of REDIS_URL as a replica would, restores it into a fresh redis-server on this machine,
+ * and counts. `npm run -s drill` prints one JSON object and ends with status 1 where something is missing. The service may run
+ * meanwhile: what is written during the copy makes the counts differ, what a list names and isn't there does not.
+ */
+import { spawn } from "node:child_process";
+import { mkdtemp, rename, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { pathToFileURL } from "node:url";
+import type { Redis } from "ioredis";
+import { readEnv } from "../core/env.ts";
+import { connect, keys, mastersOf } from "../core/redis.ts";
+import { startRedis } from "../fixtures/redis.ts";
+
+/** What a drill found out about one server. */
+export interface Drill {
+  server: string;
+  /** Size of the copy in bytes, and seconds to make it and to restore it. */
+  bytes: number;
+  seconds: { copy: number; restore: number };
+  /** Keys by kind, there and restored; kinds that have as many are left out. */
+  differences: Record<string, { there: number; restored: number }>;
+  keys: number;
+  /** Records that a list names and that the copy lacks. */
+  missing: string[];
+}
+
+const batch = 1000;
+
+/** Copies and restores each server of the installation. Needs `redis-cli` and `redis-server`. */
+export async function drill(redis: Redis, settings: { url: string }): Promise<Drill[]> {
+  const done: Drill[] = [];
+  for (const server of mastersOf(redis)) done.push(await drillOne(server, settings.url));
+  return done;
+}
+
+async function drillOne(server: Redis, url: string): Promise<Drill> {
+  const dir = await mkdtemp(join(tmpdir(), "drill-"));
+  try {
+    const address = new URL(url);
+    const { host = "", port = 0 } = server.options;
+    Object.assign(address, { hostname: host, port: String(port) });
+    const there = await kindsOf(server);
+    const copy = await timed(() => run("redis-cli", ["-u", address.href, "--rdb", join(dir, "copy.rdb")]));
+    await rename(join(dir, "copy.rdb"), join(dir, "dump.rdb"));
+    const { size } = await stat(join(dir, "dump.rdb"));
+    const found = await restored(dir, there);
+    return {
+      server: `${host}:${port}`,
+      bytes: size,
+      ...found,
+      seconds: { copy: copy.seconds, restore: found.seconds },
+    };
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+/** Starts a server with the copy, looks at all of it, and ends the server. */
+async function restored(dir: string, there: Map<string, number>) {
+  const { value: server, seconds } = await timed(() => startRedis({ dir, single: true }));
+  const redis = connect(readEnv(server.env));
+  try {
+    const here = await kindsOf(redis);
+    const kinds = [...new Set([...there.keys(), ...here.keys()])].sort();
+    const counts = kinds.map((kind) => [kind, { there: there.get(kind) ?? 0, restored: here.get(kind) ?? 0 }] as const);
+    const differences = Object.fromEntries(counts.filter(([, { there, restored }]) => there !== restored));
+    const total = [...here.values()].reduce((sum, one) => sum + one, 0);
+    return { seconds, keys: total, differences, missing: await missing(redis) };
+  } finally {
+    redis.disconnect();
+    await server.stop();
+  }
+}
+
+async function kindsOf(server: Redis): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for await (const found of server.scanStream({ count: batch }) as AsyncIterable<string[]>)
+    for (const key of found) {
+      const kind = key.slice(0, key.indexOf(":"));
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    }
+  return counts;
+}
+
+/** Each list of a handle and the records that it names. */
+const lists = [
+  { list: keys.pages, record: keys.page },
+  { list: keys.leads, record: keys.lead },
+  { list: keys.campaigns, record: keys.campaign },
+  { list: keys.senders, record: keys.sender },
+  { list: keys.templates, record: keys.template },
+  { list: keys.schedules, record: keys.schedule },
+  { list: keys.eventTypes, record: keys.eventType },
+  { list: (handle: string) => keys.bookings(handle, "ALL"), record: keys.booking },
+  { list: keys.webhooks, record: keys.webhook },
+  { list: keys.credentials, record: keys.credential },
+];
+
+async function missing(redis: Redis): Promise<string[]> {
+  const lost: string[] = [];
+  const handle = /^handle:\{([^}]*)\}$/;
+  for await (const found of redis.scanStream({ match: keys.handle("*"), count: batch }) as AsyncIterable<string[]>)
+    for (const key of found) {
+      const name = handle.exec(key)?.[1];
+      if (name !== undefined) for (const one of lists) lost.push(...(await missingOf(redis, name, one)));
+    }
+  return lost;
+}
+
+async function missingOf(redis: Redis, handle: string, { list, record }: (typeof lists)[number]): Promise<string[]> {
+  const names = (await redis.zrange(list(handle), 0, "-1")).map((id) => record(handle, id));
+  const exists = await Promise.all(names.map((name) => redis.exists(name)));
+  return names.filter((_, at) => exists[at] === 0);
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<{ value: T; seconds: number }> {
+  const started = performance.now();
+  const value = await work();
+  return { value, seconds: Math.round(performance.now() - started) / 1000 };
+}
+
+/** Runs a program that says why it failed. */
+async function run(program: string, args: string[]): Promise<void> {
+  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.on("data", (words) => (said += words));
+  const code = await new Promise((resolve, reject) => child.once("error", reject).once("close", resolve));
+  if (code !== 0) throw new Error(`${program} failed: ${said.trim().split("\n").at(-1)}`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const env = readEnv(process.env);
+  const redis = connect(env);
+  await redis.ping();
+  const servers = await drill(redis, { url: env.REDIS_URL }).finally(() => redis.disconnect());
+  process.stdout.write(`${JSON.stringify({ servers }, null, 2)}\n`);
+  if (servers.some(({ missing }) => missing.length > 0)) process.exitCode = 1;
+}
