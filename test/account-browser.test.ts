@@ -1,0 +1,180 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import axe from "axe-core";
+import type { Browser, Page } from "playwright-core";
+import t, { type Test } from "tap";
+import { bundleAssets, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import { DesktopClient } from "../fixtures/desktop-client.ts";
+import { Inbox } from "../fixtures/inbox.ts";
+import { freePort } from "../fixtures/redis.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+
+const device = "Studio laptop (Linux)";
+
+t.test("pairing in a browser", { skip: withoutBrowser }, run);
+
+async function run(t: Test): Promise<void> {
+  await bundleAssets();
+  const browser = await startBrowser(t);
+  const phone = { viewport: { width: 390, height: 844 } };
+
+  await t.test(
+    "a desktop is paired through an outside sign-in host, whose token never stays in the address",
+    async (t) => {
+      const { service, login } = await startWithLogin(t);
+      const { client, page } = await startPairing(t, browser, service);
+      t.ok(await page.getByText(client.code, { exact: true }).isVisible());
+      t.ok(await page.getByText(device).isVisible());
+      await picture(page, "pairing-signed-out");
+      t.same(await problems(page), []);
+      await page.getByRole("link", { name: "Sign in to go on" }).click();
+      await page.getByRole("button", { name: "Allow" }).waitFor();
+      t.match(login.asked, [`?returnTo=${encodeURIComponent(page.url())}`]);
+      t.equal(new URL(page.url()).hash, "");
+      t.ok(await page.getByText("user_acme@example.com").isVisible());
+      t.ok(await page.getByText(client.code, { exact: true }).isVisible());
+      await picture(page, "pairing-decision");
+      t.same(await problems(page), []);
+      const redeemed = client.paired();
+      await page.getByRole("button", { name: "Allow" }).click();
+      await page.getByRole("heading", { name: "Desktop paired" }).waitFor();
+      const { status, body } = await redeemed;
+      t.match(
+        { status, body },
+        { status: 200, body: { status: "authorised", relay: { baseUrl: service.runtime.env.BASE_URL } } },
+      );
+      await service.visitor
+        .get("/v2/account/assistant/me")
+        .set("Authorization", `Bearer ${body.session?.token}`)
+        .expect(200);
+      await picture(page, "pairing-done");
+      await page.reload();
+      t.ok(await page.getByRole("heading", { name: "This pairing is over" }).isVisible());
+      t.same(await problems(page), []);
+      await picture(page, "pairing-over");
+    },
+  );
+
+  await t.test("a person can deny, in the dark and on a phone", async (t) => {
+    const { service } = await startWithLogin(t);
+    const { client, page } = await startPairing(t, browser, service, { colorScheme: "dark", ...phone });
+    await picture(page, "pairing-signed-out-dark");
+    t.same(await problems(page), []);
+    await page.getByRole("link", { name: "Sign in to go on" }).click();
+    await page.getByRole("button", { name: "Deny" }).waitFor();
+    await picture(page, "pairing-decision-dark");
+    await page.getByRole("button", { name: "Deny" }).click();
+    await page.getByRole("heading", { name: "Pairing denied" }).waitFor();
+    t.match(await client.redeem(), { status: 403, body: { code: "attempt_denied" } });
+  });
+
+  await t.test("the built-in sign-in leads there and back by mail, and needs no script", async (t) => {
+    for (const javaScriptEnabled of [true, false]) {
+      const { service, inbox } = await startWithBuiltin(t);
+      const { client, page } = await startPairing(t, browser, service, { javaScriptEnabled, ...phone });
+      const look = async (name: string): Promise<void> => {
+        if (!javaScriptEnabled) return;
+        await picture(page, name);
+        t.same(await problems(page), []);
+      };
+      await page.getByRole("link", { name: "Sign in to go on" }).click();
+      await look("sign-in-email");
+      await page.getByLabel("Email address").fill("user_acme@example.com");
+      await page.getByRole("button", { name: "Send the code" }).click();
+      await page.getByLabel("Code").fill("000000");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("alert").waitFor();
+      await look("sign-in-code-wrong");
+      await page.getByLabel("Code").fill(await eventually(() => inbox.codeFor("user_acme@example.com")));
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByText(client.code, { exact: true }).waitFor();
+      t.notMatch(page.url(), /token/);
+      t.ok(await page.getByText("user_acme@example.com").isVisible());
+      await look("pairing-with-cookie");
+      const redeemed = client.paired();
+      await page.getByRole("button", { name: "Allow" }).click();
+      await page.getByRole("heading", { name: "Desktop paired" }).waitFor();
+      t.match(await redeemed, { status: 200, body: { status: "authorised" } });
+    }
+  });
+
+  await t.test("the sign-in pages are readable in the dark", async (t) => {
+    const { service } = await startWithBuiltin(t);
+    const page = await openPage(t, browser, service.runtime.env.LOGIN_URL, { colorScheme: "dark" });
+    await picture(page, "sign-in-email-dark");
+    t.same(await problems(page), []);
+    await page.getByLabel("Email address").fill("user_acme@example.com");
+    await page.getByRole("button", { name: "Send the code" }).click();
+    await page.getByLabel("Code").waitFor();
+    await picture(page, "sign-in-code-dark");
+    t.same(await problems(page), []);
+    await page.getByLabel("Code").fill("000000");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").waitFor();
+    await picture(page, "sign-in-code-wrong-dark");
+    t.same(await problems(page), []);
+  });
+
+  await t.test("a session that is over asks to sign in again", async (t) => {
+    const { service, login } = await startWithLogin(t);
+    login.token = "not.a.token";
+    const { client, page } = await startPairing(t, browser, service);
+    await page.getByRole("link", { name: "Sign in to go on" }).click();
+    await page.getByRole("button", { name: "Allow" }).click();
+    await page.getByText("Your session is over.").waitFor();
+    t.ok(await page.getByRole("link", { name: "Sign in to go on" }).isVisible());
+    t.match(await client.redeem(), { status: 202 });
+  });
+}
+
+/** A service with an outside sign-in host that signs everyone in at once, as `user_acme` unless the test says otherwise. */
+async function startWithLogin(t: Test): Promise<{ service: Service; login: { asked: string[]; token: string } }> {
+  const login = { asked: [] as string[], token: "" };
+  const host = createServer((request, response) => {
+    const { search, searchParams } = new URL(request.url ?? "/", "http://login.test");
+    if (search) login.asked.push(search);
+    response.writeHead(303, { location: `${searchParams.get("returnTo")}#token=${login.token}` }).end();
+  }).listen(0, "127.0.0.1");
+  await once(host, "listening");
+  t.teardown(() => {
+    host.close();
+    host.closeAllConnections();
+  });
+  const port = await freePort();
+  const env = {
+    BASE_URL: `http://127.0.0.1:${port}`,
+    LOGIN_URL: `http://127.0.0.1:${(host.address() as AddressInfo).port}/`,
+  };
+  const service = await startService(t, { port, env });
+  await service.handle("acme");
+  login.token = await service.token("user_acme", { email: "user_acme@example.com" });
+  return { service, login };
+}
+
+/** A service with its own sign-in and a mail server that keeps what it gets. */
+async function startWithBuiltin(t: Test): Promise<{ service: Service; inbox: Inbox }> {
+  const inbox = new Inbox();
+  const port = await freePort();
+  const env = { BASE_URL: `http://127.0.0.1:${port}`, LOGIN_BUILTIN: "1", SMTP_URL: await inbox.start(t) };
+  const service = await startService(t, { port, env, workers: ["email"] });
+  await service.handle("acme");
+  return { service, inbox };
+}
+
+async function startPairing(
+  t: Test,
+  browser: Browser,
+  service: Service,
+  more: object = {},
+): Promise<{ client: DesktopClient; page: Page }> {
+  const client = new DesktopClient(service.url);
+  const page = await openPage(t, browser, await client.start(device), more);
+  return { client, page };
+}
+
+/** What an audit of the page's accessibility finds. Run from outside: the page's own policy lets no other script in. */
+async function problems(page: Page): Promise<string[]> {
+  const found = (await page.evaluate(`${axe.source}; axe.run()`)) as { violations: { id: string }[] };
+  return found.violations.map(({ id }) => id);
+}

@@ -1,0 +1,228 @@
+import t, { type Test } from "tap";
+import { createHandle } from "../core/account/handles.ts";
+import { codeOf } from "../core/account/sign-in.ts";
+import { keys } from "../core/redis.ts";
+import { Inbox } from "../fixtures/inbox.ts";
+import { keyNames } from "../fixtures/redis.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+
+const base = "http://service.test";
+const address = "ada@example.com";
+
+async function startSignIn(t: Test, env: Record<string, string> = {}): Promise<{ service: Service; inbox: Inbox }> {
+  const inbox = new Inbox();
+  const settings = { LOGIN_BUILTIN: "1", SMTP_URL: await inbox.start(t), APP_URL: "https://app.test", ...env };
+  const service = await startService(t, { env: settings, workers: ["email"] });
+  await createHandle(service.runtime, {
+    handle: "acme",
+    account: "acct_acme",
+    owner: "user_ada",
+    email: "Ada@Example.com",
+    assistant: true,
+  });
+  return { service, inbox };
+}
+
+function post(service: Service, fields: Record<string, string>) {
+  return service.visitor.post("/login").type("form").send(fields);
+}
+
+/** Asks for a code and returns the id that the page's form carries. */
+async function askForCode(service: Service, email = address, returnTo = ""): Promise<string> {
+  const { text } = await post(service, { email, returnTo }).expect(200);
+  return /name="signInId" value="([^"]+)"/.exec(text)?.[1] as string;
+}
+
+function codeAt(inbox: Inbox, email = address): Promise<string> {
+  return eventually(() => inbox.codeFor(email));
+}
+
+t.test("a person signs in with the code that was mailed, once", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const page = await service.visitor.get("/login").expect(200).expect("content-type", /html/);
+  t.match(page.text, /type="email"/);
+  const signInId = await askForCode(service, " ADA@example.com ", "https://app.test/inbox?x=1#old");
+  const code = await codeAt(inbox);
+  t.match(inbox.mails[0]?.source, /^From: noreply@service.test\r$/m);
+  t.notMatch(inbox.mails[0]?.source, new RegExp(`Subject:.*${code}`));
+  const done = await post(service, {
+    signInId,
+    code: `${code.slice(0, 3)} ${code.slice(3)}`,
+    returnTo: "https://app.test/inbox?x=1#old",
+  }).expect(303);
+  const [, token] = /^https:\/\/app\.test\/inbox\?x=1#token=(.+)$/.exec(done.headers.location ?? "") ?? [];
+  const me = await service.visitor.get("/v2/account/assistant/me").set("Authorization", `Bearer ${token}`).expect(200);
+  t.match(me.body.user, { userId: "user_ada", email: "ada@example.com" });
+  t.match(
+    done.headers["set-cookie"]?.[0],
+    /^session=[^;]+; Max-Age=43200; Path=\/oauth\/assistant\/desktop; HttpOnly; SameSite=Lax$/,
+  );
+  t.match((await post(service, { signInId, code }).expect(400)).text, /That code is over/);
+});
+
+t.test("an address that nobody here has gets the same answer, and no mail", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const known = await post(service, { email: address }).expect(200);
+  const unknown = await post(service, { email: "nobody@example.com" }).expect(200);
+  const same = (text: string) => text.replace(/sgn_\w+/g, "id").replaceAll("nobody@example.com", address);
+  t.equal(same(unknown.text), same(known.text));
+  await codeAt(inbox);
+  const signInId = /sgn_\w+/.exec(unknown.text)?.[0] as string;
+  t.match(
+    (await post(service, { signInId, code: codeOf(service.runtime.env.SECRET_KEY, signInId) }).expect(400)).text,
+    /That code is not right/,
+  );
+  await eventually(
+    async () => (await service.runtime.queues.queue("email").getJobCountByTypes("waiting", "active", "delayed")) === 0,
+  );
+  t.same(
+    inbox.mails.map(({ to }) => to),
+    [address],
+  );
+});
+
+t.test("the code is in no key and in no job", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const signInId = await askForCode(service);
+  const code = await codeAt(inbox);
+  const { redis } = service.runtime;
+  for (const key of await keyNames(redis, "*")) {
+    const type = await redis.type(key);
+    const held = type === "hash" ? await redis.hgetall(key) : type === "string" ? await redis.get(key) : "";
+    t.notOk(JSON.stringify(held).includes(`"${code}"`), key);
+  }
+  t.ok((await redis.pttl(keys.signIn(signInId))) <= 600_000);
+});
+
+t.test("the fifth wrong code ends the sign-in, also when they come at once", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const signInId = await askForCode(service);
+  const code = await codeAt(inbox);
+  const wrong = code === "000000" ? "111111" : "000000";
+  const tries = await Promise.all(Array.from({ length: 8 }, () => post(service, { signInId, code: wrong })));
+  const said = tries
+    .map(({ text }) => (/not right/.test(text) ? "wrong" : /code is over/.test(text) ? "over" : "else"))
+    .sort();
+  t.same(said, ["over", "over", "over", "over", "wrong", "wrong", "wrong", "wrong"]);
+  t.match((await post(service, { signInId, code }).expect(400)).text, /That code is over/);
+});
+
+t.test("codes can't be asked for without end", async (t) => {
+  const { service } = await startSignIn(t);
+  for (let one = 0; one < 3; one++) await post(service, { email: address }).expect(200);
+  const refused = await post(service, { email: address }).expect(429).expect("content-type", /html/);
+  t.match(refused.text, /Too many tries/);
+  t.ok(Number(refused.headers["retry-after"]) > 0);
+  await post(service, { email: "other@example.com" }).expect(200);
+  const unknown = [0, 1, 2, 3].map(() => post(service, { email: "nobody@example.com" }));
+  t.same(
+    (await Promise.all(unknown)).map(({ status }) => status).sort(),
+    [200, 200, 200, 429],
+    "unknown addresses have the same limit",
+  );
+  const statuses: number[] = [];
+  for (let one = 0; one < 40; one++) statuses.push((await post(service, { email: `person${one}@example.com` })).status);
+  t.equal(statuses.at(-1), 429, "one network address can't ask for everybody");
+});
+
+t.test("behind a proxy the address that counts is the one that the proxy saw", async (t) => {
+  const { service } = await startSignIn(t, { TRUST_PROXY: "1" });
+  const from = (forwarded: string, at: number) =>
+    post(service, { email: `person${at}@example.com` }).set("X-Forwarded-For", forwarded);
+  const statuses: number[] = [];
+  for (let at = 0; at < 40; at++) statuses.push((await from(`10.0.0.${at}, 192.0.2.1`, at)).status);
+  t.equal(statuses.at(-1), 429);
+  await from("10.0.0.1, 192.0.2.2", 100).expect(200);
+});
+
+t.test("after signing in one goes to this service or to the application, nowhere else", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const expected: Record<string, RegExp | undefined> = {
+    "https://app.test/": /^https:\/\/app\.test\/#token=/,
+    "/docs": /^http:\/\/service\.test\/docs#token=/,
+    [`${base}/oauth/assistant/desktop/authorize?attemptId=att_1`]: /authorize\?attemptId=att_1$/,
+    "https://evil.test/": undefined,
+    "//evil.test/": undefined,
+    "/\\evil.test": undefined,
+    "https://app.test@evil.test/": undefined,
+    "https://app.test.evil.test/": undefined,
+    "javascript:alert(1)": undefined,
+    "data:text/html,x": undefined,
+  };
+  for (const [returnTo, location] of Object.entries(expected)) {
+    for (const key of await keyNames(service.runtime.redis, "throttle:*")) await service.runtime.redis.del(key);
+    const before = inbox.mails.length;
+    const signInId = await askForCode(service);
+    await eventually(() => inbox.mails.length > before);
+    const answer = await post(service, { signInId, code: inbox.codeFor(address) as string, returnTo });
+    t.equal(answer.status, location ? 303 : 200, returnTo);
+    if (location) t.match(answer.headers.location, location);
+    else t.match(answer.text, /You are signed in/);
+  }
+});
+
+t.test("forms of other sites can't sign a browser in", async (t) => {
+  const { service } = await startSignIn(t);
+  for (const origin of ["https://evil.test", "null"])
+    await post(service, { email: address }).set("Origin", origin).expect(403);
+  await post(service, { email: address }).set("Origin", base).expect(200);
+  await post(service, { email: "other@example.com" }).set("Origin", new URL(service.url).origin).expect(200);
+});
+
+t.test("what is no address is said so, and what could be HTML is shown as text", async (t) => {
+  const { service } = await startSignIn(t);
+  for (const email of ["", "ada", "ada@", "@example.com", "a b@example.com", `${"a".repeat(65)}@example.com`])
+    t.match((await post(service, { email }).expect(400)).text, /not an email address/, email);
+  const odd = await post(service, {
+    email: `"<script>alert(1)</script>"@example.com`.replace(/ /g, ""),
+    returnTo: `"><script>alert(2)</script>`,
+  });
+  t.notMatch(odd.text, /<script>/);
+  t.match(odd.headers["content-security-policy"], /default-src 'none'.*frame-ancestors 'none'/);
+});
+
+t.test("without LOGIN_BUILTIN there is no sign-in page, and without a mail server no code", async (t) => {
+  const off = await startService(t);
+  t.match((await off.visitor.get("/login").expect(404)).body, { code: "not_found" });
+  t.match((await post(off, { email: address }).expect(404)).body, { code: "not_found" });
+  const silent = await startService(t, { env: { LOGIN_BUILTIN: "1", LOGIN_URL: `${base}/account/enter` } });
+  await silent.visitor.get("/account/enter").expect(200);
+  await silent.visitor.get("/login").expect(404);
+  const answer = await silent.visitor.post("/account/enter").type("form").send({ email: address }).expect(503);
+  t.match(answer.text, /No mail right now/);
+});
+
+t.test("the browser's session decides a pairing by the page's own form alone", async (t) => {
+  const { service } = await startSignIn(t);
+  const start = () => service.visitor.post("/oauth/assistant/desktop/start").send({ deviceProofChallenge: "x" });
+  const { attemptId } = (await start().expect(200)).body;
+  const cookie = `other=1; session=${await service.token("user_ada", { email: address })}`;
+  const visit = (id: string, jar = cookie) =>
+    service.visitor.get(`/oauth/assistant/desktop/authorize?attemptId=${id}`).set("Cookie", jar);
+  const page = await visit(attemptId).expect(200);
+  t.match(page.text, /ada@example\.com/);
+  t.match(
+    page.headers["content-security-policy"],
+    /default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'/,
+  );
+  const proof = /name="proof" value="([^"]+)"/.exec(page.text)?.[1] as string;
+  const decide = (fields: object, jar = cookie) =>
+    service.visitor.post("/oauth/assistant/desktop/decide").type("form").set("Cookie", jar).send(fields);
+  const good = { attemptId, decision: "allow", proof };
+  await decide({ ...good, proof: "forged" }).expect(403);
+  await decide({ ...good, proof: "" }).expect(403);
+  await decide(good, "other=1").expect(401);
+  await decide(good, `session=${await service.token("user_two")}`).expect(403);
+  const other = (await start().expect(200)).body.attemptId;
+  await decide({ ...good, attemptId: other }).expect(403);
+  await decide({ ...good, decision: "perhaps" }).expect(400);
+  t.match((await decide(good).expect(200)).text, /Desktop paired/);
+  t.match((await decide(good).expect(409)).text, /Already decided/);
+  t.match((await visit(attemptId).expect(409)).text, /Already decided/);
+  t.match((await visit("att_unknown").expect(410)).text, /This pairing is over/);
+  const signedOut = await visit(other, "session=garbage").expect(200);
+  t.match(
+    signedOut.text,
+    `${base}/login?returnTo=${encodeURIComponent(`${base}/oauth/assistant/desktop/authorize?attemptId=${other}`)}`,
+  );
+});

@@ -1,0 +1,58 @@
+import t from "tap";
+import { mastersOf } from "../core/redis.ts";
+import { text } from "../fixtures/sources.ts";
+import { eventually, startService } from "../fixtures/service.ts";
+
+/** What Prometheus itself adds, and words of its language. */
+const ofPrometheus = ["up"];
+const language =
+  /^(sum|rate|histogram_quantile|by|le|min|max|delta|predict_linear|queue|job|state|kind|status|web|generation)$/;
+
+const expressions = [...text("docs/alerts.yml").matchAll(/^ +expr: (.*)$/gm)].map(([, expression]) => expression ?? "");
+
+/** Names in an expression, without what stands in braces, brackets and quotes. */
+function metricsIn(expression: string): string[] {
+  const bare = expression.replace(/\{[^}]*\}|\[[^\]]*\]|by \([^)]*\)/g, " ");
+  return (bare.match(/[a-z_]{2,}[a-z0-9_]*/g) ?? []).filter((word) => !language.test(word));
+}
+
+t.test("every metric of the alerts is there, with the labels that they name", async (t) => {
+  const { visitor } = await startService(t, { workers: ["knowledge"] });
+  await visitor.get("/v2/handles/acme/pages").expect(401);
+  const { text: shown } = await visitor.get("/metrics").expect(200);
+  const names = new Set(expressions.flatMap(metricsIn));
+  t.ok(names.size > 5);
+  for (const name of names)
+    t.ok(ofPrometheus.includes(name) || new RegExp(`^${name}[{ ]`, "m").test(shown), `${name} is in /metrics`);
+  t.match(shown, /^http_requests_total\{[^}]*status="401"/m);
+  t.match(shown, /^queue_jobs\{queue="generation",state="waiting"\} 0$/m);
+  t.match(shown, /^queue_served\{queue="knowledge"\} 1$/m);
+  t.match(shown, /^queue_served\{queue="email"\} 0$/m);
+});
+
+t.test("Redis tells its memory and its limit, and an outbox that nobody sweeps gets older", async (t) => {
+  const { visitor, runtime } = await startService(t);
+  const limits = mastersOf(runtime.redis).map((server) => server.config("SET", "maxmemory", "100mb"));
+  await Promise.all(limits);
+  await runtime.queues.mark("acme");
+  const read = async (): Promise<string> => (await visitor.get("/metrics").expect(200)).text;
+  const shown = await read();
+  t.match(shown, /^redis_memory_bytes\{server="[\d.:]+",kind="used"\} [1-9]/m);
+  t.match(shown, /^redis_memory_bytes\{server="[\d.:]+",kind="limit"\} 104857600$/m);
+  await eventually(async () => Number(/^outbox_age_seconds (.*)$/m.exec(await read())?.[1]) > 0.05);
+  t.equal(await runtime.queues.sweep(-1000), 0);
+  t.match(await read(), /^outbox_age_seconds 0$/m);
+});
+
+t.test("each alert has a name, a severity and a sentence", (t) => {
+  const rules = text("docs/alerts.yml")
+    .split(/^ +- alert: /m)
+    .slice(1);
+  t.equal(rules.length, expressions.length);
+  for (const rule of rules) {
+    const [name = ""] = rule.split("\n");
+    t.match(rule, /severity: (page|ticket)/, name);
+    t.match(rule, /summary: \S.{20,}/, name);
+  }
+  t.end();
+});

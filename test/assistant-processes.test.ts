@@ -1,0 +1,130 @@
+import t from "tap";
+import { createHandle } from "../core/account/handles.ts";
+import { readEnv } from "../core/env.ts";
+import { openRuntime } from "../core/open.ts";
+import { createPage } from "../core/pages/pages.ts";
+import { startModelServer } from "../fixtures/model-server.ts";
+import { type SpawnedService, spawnService } from "../fixtures/processes.ts";
+import { startRedis } from "../fixtures/redis.ts";
+
+const question = "How much is a cargo bike, Mr. Canary-42?";
+
+/** Web and worker as processes of their own, a slow model, and a published page. */
+async function running(t: Parameters<typeof spawnService>[0]): Promise<SpawnedService> {
+  const redis = await startRedis();
+  const model = await startModelServer({
+    reply: () => "A cargo bike costs 39 EUR a day. ".repeat(2000),
+    everyMs: 15,
+  });
+  t.teardown(async () => {
+    await model.close();
+    await redis.stop();
+  });
+  const runtime = await openRuntime(readEnv({ ...redis.env, LOG_LEVEL: "silent" }));
+  await createHandle(runtime, { handle: "acme", account: "acct_acme", owner: "user_acme", assistant: true });
+  const shown = { template: "html_render", accessMode: "PUBLIC", status: "PUBLISHED" } as const;
+  const content = "<h1>Bikes</h1><p>A cargo bike costs 39 EUR a day.</p>";
+  await createPage(runtime, {
+    handle: "acme",
+    pageSlug: "bikes",
+    title: "Bikes",
+    description: "",
+    teaser: "",
+    content,
+    ...shown,
+  });
+  await runtime.close();
+  const env = { PUBLIC_PAGE_AGENT_ENABLED: "1", OLLAMA_HOST: model.url, PUBLIC_PAGE_AGENT_MODEL_ID: "scripted:chat" };
+  return spawnService(t, redis, env);
+}
+
+async function ask({ url }: SpawnedService): Promise<ReadableStreamDefaultReader<Uint8Array>> {
+  const answer = await fetch(`${url}/v2/public/pages/acme/bikes/agentic-chat`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ messages: [{ id: "1", role: "user", parts: [{ type: "text", text: question }] }] }),
+  });
+  return (answer.body as ReadableStream<Uint8Array>).getReader();
+}
+
+/** Reads on until these words have come, or to the end. */
+async function readTo(reader: ReadableStreamDefaultReader<Uint8Array>, words: string | undefined): Promise<string> {
+  let text = "";
+  while (words === undefined || !text.includes(words)) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    text += new TextDecoder().decode(value);
+  }
+  return text;
+}
+
+t.test("a worker that is killed in the middle of an answer ends the stream with an error chunk", async (t) => {
+  const service = await running(t);
+  const reader = await ask(service);
+  t.match(await readTo(reader, "text-delta"), /39 EUR/);
+  await service.worker.end("SIGKILL");
+  const rest = await readTo(reader, undefined);
+  t.match(rest, /data: \{"type":"error","errorText":"[^"]+"\}\n\ndata: \[DONE\]\n\n$/);
+});
+
+t.test("a question whose worker is killed is told to come later", async (t) => {
+  const service = await running(t);
+  const asked = fetch(`${service.url}/v2/public/pages/acme/bikes/agentic-question`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ question }),
+  });
+  await readTo(await ask(service), "text-delta");
+  await service.worker.end("SIGKILL");
+  const answer = await asked;
+  t.match(
+    { status: answer.status, ...((await answer.json()) as object) },
+    { status: 503, code: "service_unavailable" },
+  );
+  t.ok(Number(answer.headers.get("retry-after")) > 0);
+  t.notMatch(service.web.stdout, "request.failed");
+});
+
+t.test(
+  "a web process that stops ends its streams with an error chunk, and its logs hold nothing of the question",
+  async (t) => {
+    const service = await running(t);
+    const reader = await ask(service);
+    await readTo(reader, "text-delta");
+    const ended = service.web.end("SIGTERM");
+    t.match(await readTo(reader, undefined), /"type":"error"/);
+    t.match(await ended, { code: 0 });
+    t.match(await service.worker.end("SIGTERM"), { code: 0 });
+    for (const said of [service.web.stdout, service.web.stderr, service.worker.stdout, service.worker.stderr])
+      t.notMatch(said, /Canary|cargo/i);
+  },
+);
+
+t.test("the worker's log line of an answer holds the agreed fields and no others", async (t) => {
+  const service = await running(t);
+  const reader = await ask(service);
+  await readTo(reader, "text-delta");
+  await reader.cancel();
+  const answer = await fetch(`${service.url}/v2/public/pages/acme/bikes/agentic-question`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ question: "What is the admin password?" }),
+  });
+  t.equal(answer.status, 200);
+  await service.worker.end("SIGTERM");
+  const lines = service.worker.stdout.split("\n").filter((line) => line.includes("assistant.answered"));
+  t.equal(lines.length, 1);
+  const names = [
+    "level",
+    "time",
+    "handle",
+    "pageSlug",
+    "modelId",
+    "retrievalMode",
+    "degraded",
+    "snippetCount",
+    "tookMs",
+    "msg",
+  ];
+  t.same(Object.keys(JSON.parse(lines[0] ?? "{}")).sort(), names.sort());
+});

@@ -1,0 +1,97 @@
+import t from "tap";
+import { promoteSends } from "../core/email/far-sends.ts";
+import { keys } from "../core/redis.ts";
+import { rules, startCampaign, type StartedCampaign } from "../fixtures/campaigns.ts";
+import { eventually } from "../fixtures/service.ts";
+
+/** Two hours are four seconds of the tests. */
+const inTwoHours = { trigger: "LEAD_CAPTURED_DELAYED", delayMinutes: 120 };
+const twoHours = 7_200_000;
+
+const outside = ({ service }: StartedCampaign): Promise<string[]> =>
+  service.runtime.redis.zrange(keys.farSends("acme"), "0", "-1");
+
+const delayed = ({ service }: StartedCampaign): Promise<number> =>
+  service.runtime.queues.queue("campaigns").getDelayedCount();
+
+t.test("a send that finds the queue full waits as ids alone, and goes at its time", async (t) => {
+  const campaign = await startCampaign(t, { runtime: { farLimits: { mostDelayed: 2, ahead: 1000 } } });
+  await campaign.rule(inTwoHours);
+  const people = ["a", "b", "c", "d", "e", "f"].map((name) => `${name}@example.com`);
+  const begun = campaign.service.runtime.now();
+  for (const [at, email] of people.entries()) {
+    await campaign.capture({ email });
+    await eventually(async () => (await campaign.counts()).waiting === at + 1);
+  }
+  t.equal(await delayed(campaign), 2);
+  const names = await outside(campaign);
+  t.equal(names.length, 4);
+  t.ok(names.every((name) => /^cmp_spring cer_[0-9a-f-]{36} lead_[A-Za-z0-9]+$/.test(name)));
+  const erased = names[0]?.split(" ")[2] as string;
+  const { email } = (await campaign.sending.owner.get(`/v2/handles/acme/leads/${erased}`).expect(200)).body.lead;
+  await campaign.sending.owner.delete(`/v2/handles/acme/leads/${erased}`).expect(204);
+  await eventually(async () => (await campaign.counts()).waiting === 0, 30_000);
+  t.same(await campaign.counts(), { waiting: 0, sent: 5, denied: 1 });
+  await eventually(() => campaign.mails.length === 5);
+  t.same(campaign.mails.map(({ to }) => to[0]).sort(), people.filter((one) => one !== email).sort());
+  const { messages } = (await campaign.sending.owner.get("/v2/handles/acme/email/messages").expect(200)).body;
+  for (const { createdAt } of messages) t.ok(Date.parse(createdAt) >= begun + twoHours, "none goes before its time");
+  t.same(await outside(campaign), []);
+});
+
+t.test("a promotion that died in the middle, or that several workers make, doubles nothing", async (t) => {
+  const campaign = await startCampaign(t, { workers: false, runtime: { farLimits: { mostDelayed: 0, ahead: 500 } } });
+  const { runtime } = campaign.service;
+  await campaign.rule(inTwoHours);
+  for (const name of ["a", "b", "c"]) await campaign.capture({ email: `${name}@example.com` });
+  const workers = await campaign.service.startWorkers();
+  await eventually(async () => (await outside(campaign)).length === 3);
+  const left = await runtime.redis.zrange(keys.farSends("acme"), "0", "-1", "WITHSCORES");
+  await workers.close();
+  const again = async (): Promise<void> => {
+    // What a crash before the removal leaves, and a look that is due.
+    for (let at = 0; at < left.length; at += 2)
+      await runtime.redis.zadd(keys.farSends("acme"), left[at + 1] as string, left[at] as string);
+    await runtime.redis.zadd(keys.farTurns, 0, "acme");
+  };
+  await eventually(async () => {
+    await again();
+    return (await Promise.all([promoteSends(runtime), promoteSends(runtime)])).some((promoted) => promoted === 3);
+  });
+  t.equal(await delayed(campaign), 3);
+  await again();
+  await campaign.service.startWorkers();
+  await eventually(async () => (await campaign.counts()).waiting === 0, 30_000);
+  await eventually(async () => (await outside(campaign)).length === 0);
+  await again();
+  await eventually(async () => (await outside(campaign)).length === 0);
+  await eventually(
+    async () => (await runtime.queues.queue("campaigns").getJobCountByTypes("waiting", "active", "delayed")) === 0,
+  );
+  t.same(await campaign.counts(), { waiting: 0, sent: 3, denied: 0 });
+  const { messages } = (await campaign.sending.owner.get("/v2/handles/acme/email/messages").expect(200)).body;
+  t.equal(messages.length, 3);
+});
+
+t.test("what waits outside for a deleted rule is denied when its time comes", async (t) => {
+  const campaign = await startCampaign(t, { runtime: { farLimits: { mostDelayed: 0, ahead: 500 } } });
+  const { ruleId } = await campaign.rule(inTwoHours);
+  await campaign.capture({ email: "ada@example.com" });
+  await eventually(async () => (await outside(campaign)).length === 1);
+  await campaign.sending.owner.delete(`${rules}/${ruleId}`).expect(204);
+  const [event] = await eventually(async () => {
+    const found = await campaign.events();
+    return found.length > 0 && found;
+  }, 30_000);
+  t.match(event, { type: "DENIED", reason: "email_rule_not_found", recipient: "ada@example.com" });
+  t.same(campaign.mails, []);
+  t.same(await campaign.service.runtime.redis.hgetall(keys.ruleCounts("acme", ruleId)), { waiting: "0", denied: "1" });
+});
+
+t.test("what is near is a job, however full the queue is", async (t) => {
+  const campaign = await startCampaign(t, { runtime: { farLimits: { mostDelayed: 0, ahead: 3_600_000 } } });
+  await campaign.rule(inTwoHours);
+  await campaign.capture({ email: "ada@example.com" });
+  await eventually(async () => (await delayed(campaign)) === 1);
+  t.same(await outside(campaign), []);
+});

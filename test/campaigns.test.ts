@@ -1,0 +1,400 @@
+import t from "tap";
+import { addressDigest } from "../core/email/address.ts";
+import { sendJob } from "../core/email/far-sends.ts";
+import { keys } from "../core/redis.ts";
+import { rules, startCampaign } from "../fixtures/campaigns.ts";
+import { keyNames } from "../fixtures/redis.ts";
+import { eventually } from "../fixtures/service.ts";
+
+const rule = { trigger: "LEAD_CAPTURED", templateId: "tmpl_hello", senderId: "sender_main" };
+
+t.test("a rule is made, changed at its version, listed and deleted for good", async (t) => {
+  const { sending, service } = await startCampaign(t, { workers: false });
+  const { owner } = sending;
+  const made = (
+    await owner
+      .post(rules)
+      .send({ ...rule, delayMinutes: 5, variableMappings: { size: "fields.size" } })
+      .expect(201)
+  ).body.rule;
+  t.match(made, {
+    ruleId: /^cer_[0-9a-f-]{36}$/,
+    campaignId: "cmp_spring",
+    trigger: "LEAD_CAPTURED",
+    delayMinutes: null,
+    enabled: true,
+    version: 1,
+  });
+  t.match(made.variableMappings, { size: "fields.size" });
+  const changed = await owner
+    .put(`${rules}/${made.ruleId}`)
+    .send({ trigger: "LEAD_CAPTURED_DELAYED", delayMinutes: 60, expectedVersion: 1 })
+    .expect(200);
+  t.match(changed.body.rule, { delayMinutes: 60, version: 2, templateId: "tmpl_hello" });
+  t.match((await owner.put(`${rules}/${made.ruleId}`).send({ enabled: false, expectedVersion: 1 }).expect(409)).body, {
+    code: "version_conflict",
+    currentVersion: 2,
+  });
+  const both = await Promise.all(
+    [true, false].map((enabled) => owner.put(`${rules}/${made.ruleId}`).send({ enabled, expectedVersion: 2 })),
+  );
+  t.same(both.map(({ status }) => status).sort(), [200, 409]);
+  await service.grant("acme", "user_creator", "CREATOR");
+  const creator = await service.as("user_creator");
+  t.match((await creator.get(rules).expect(200)).body, {
+    rules: [{ ruleId: made.ruleId, counts: { waiting: 0, sent: 0, denied: 0 } }],
+    nextCursor: null,
+  });
+  t.match((await creator.post(rules).send(rule).expect(403)).body, { code: "insufficient_role" });
+  await owner.delete(`${rules}/${made.ruleId}`).expect(204);
+  await owner.delete(`${rules}/${made.ruleId}`).expect(204);
+  await owner.delete(`${rules}/cer_00000000-0000-4000-8000-000000000000`).expect(204);
+  t.match((await owner.put(`${rules}/${made.ruleId}`).send({ enabled: true }).expect(404)).body, {
+    code: "email_rule_not_found",
+  });
+  t.same((await owner.get(rules).expect(200)).body.rules, []);
+});
+
+t.test("each wrong rule gets its code, in the contract's order", async (t) => {
+  const { sending } = await startCampaign(t, { workers: false });
+  const { owner } = sending;
+  const root = "/v2/handles/acme/email";
+  await owner
+    .put(`${root}/senders/sender_calendar`)
+    .send({ domain: "acme.example", localPart: "calendar", purposes: ["CALENDAR"] })
+    .expect(200);
+  await owner
+    .put(`${root}/senders/sender_off`)
+    .send({ domain: "acme.example", localPart: "hello", purposes: ["PRODUCT_NOTIFICATION"], enabled: false })
+    .expect(200);
+  await owner
+    .post(`${root}/templates`)
+    .send({ templateId: "tmpl_paused", name: "P", subject: "s", text: "t" })
+    .expect(201);
+  await owner.put(`${root}/templates/tmpl_paused`).send({ status: "PAUSED" }).expect(200);
+  const delayed = { ...rule, trigger: "LEAD_CAPTURED_DELAYED" };
+  const wrong: [object, number, string][] = [
+    [{ ...rule, trigger: "NEVER" }, 400, "invalid_trigger"],
+    [{ templateId: "tmpl_hello", senderId: "sender_main" }, 400, "invalid_trigger"],
+    [{ ...rule, trigger: 5 }, 400, "invalid_trigger"],
+    [delayed, 400, "delay_minutes_required_for_delayed_trigger"],
+    [{ ...delayed, delayMinutes: null }, 400, "delay_minutes_required_for_delayed_trigger"],
+    [{ ...delayed, delayMinutes: 14 }, 400, "delay_minutes_below_minimum"],
+    [{ ...delayed, delayMinutes: 43_201 }, 400, "delay_minutes_above_maximum"],
+    [{ ...delayed, delayMinutes: 15.5 }, 400, "invalid_request"],
+    [{ ...rule, templateId: undefined }, 400, "invalid_request"],
+    [{ ...rule, variableMappings: { "bad name": "name" } }, 400, "invalid_request"],
+    [{ ...rule, senderId: "sender_none", templateId: "tmpl_none" }, 404, "sender_profile_not_found"],
+    [{ ...rule, senderId: "sender_off", templateId: "tmpl_none" }, 409, "sender_profile_not_ready"],
+    [
+      { ...rule, senderId: "sender_calendar", templateId: "tmpl_none" },
+      409,
+      "sender_missing_product_notification_purpose",
+    ],
+    [{ ...rule, templateId: "tmpl_none" }, 404, "email_template_not_found"],
+    [{ ...rule, templateId: "tmpl_paused" }, 409, "email_template_not_active"],
+  ];
+  for (const [body, status, code] of wrong) t.match((await owner.post(rules).send(body)).body, { status, code }, code);
+  t.match(
+    (await owner.post("/v2/handles/acme/campaigns/cmp_none/email-rules").send({ ...rule, senderId: "sender_none" }))
+      .body,
+    { status: 404, code: "campaign_not_found" },
+  );
+  t.match((await owner.get("/v2/handles/acme/campaigns/cmp_none/email-rules")).body, {
+    status: 404,
+    code: "campaign_not_found",
+  });
+  for (const delayMinutes of [15, 43_200])
+    await owner
+      .post(rules)
+      .send({ ...delayed, delayMinutes })
+      .expect(201);
+});
+
+t.test("a captured lead gets the rule's mail once for ever, with its own words", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  await campaign.capture({ email: "early@example.com" });
+  await owner
+    .post("/v2/handles/acme/email/templates")
+    .send({
+      templateId: "tmpl_lead",
+      name: "L",
+      subject: "{{firstName}}, {{size}}",
+      text: "{{company}}|{{leadId}}|{{missing}}",
+    })
+    .expect(201);
+  const denied = (
+    await owner
+      .post(rules)
+      .send({ ...rule, templateId: "tmpl_lead", variableMappings: { size: "fields.size" } })
+      .expect(201)
+  ).body.rule;
+  await campaign.capture({ email: "ada@example.com", name: "Ada Lovelace", size: "XL", company: "Engines" });
+  await eventually(async () => (await campaign.counts()).denied === 1);
+  t.match((await campaign.events())[0], {
+    type: "DENIED",
+    reason: "template_variables_missing",
+    recipient: "ada@example.com",
+  });
+  await owner.put("/v2/handles/acme/email/templates/tmpl_lead").send({ text: "{{company}}|{{leadId}}" }).expect(200);
+  await owner.put(`${rules}/${denied.ruleId}`).send({ enabled: false }).expect(200);
+  await owner
+    .post(rules)
+    .send({ ...rule, templateId: "tmpl_lead", variableMappings: { size: "fields.size" } })
+    .expect(201);
+  const leadId = await campaign.capture({ email: "bob@example.com", name: "Bob Stone", size: "M", company: "Rocks" });
+  await eventually(() => campaign.mails.length === 1);
+  t.same(campaign.mails[0]?.to, ["bob@example.com"]);
+  t.equal(campaign.mails[0]?.headers.subject, "Bob, M");
+  t.match(campaign.mails[0]?.raw, `Rocks|${leadId}`);
+  t.ok(campaign.mails[0]?.headers["list-unsubscribe"]);
+  await campaign.capture({ email: "bob@example.com" });
+  await campaign.capture({ email: "ada@example.com" });
+  await eventually(() => campaign.mails.length === 2);
+  t.same(
+    campaign.mails[1]?.to,
+    ["ada@example.com"],
+    "a rule made since then does fire, one that had the lead does not",
+  );
+  t.match(await campaign.counts(), { waiting: 0, sent: 2, denied: 0 });
+});
+
+t.test("a delayed rule waits, and looks at everything again when its time has come", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  const { ruleId } = (
+    await owner
+      .post(rules)
+      .send({ ...rule, trigger: "LEAD_CAPTURED_DELAYED", delayMinutes: 60, variableMappings: { name: "email" } })
+      .expect(201)
+  ).body.rule;
+  const gone = await campaign.capture({ email: "gone@example.com" });
+  await campaign.capture({ email: "kept@example.com" });
+  await eventually(async () => (await campaign.counts()).waiting === 2);
+  await owner.delete(`/v2/handles/acme/leads/${gone}`).expect(204);
+  await eventually(() => campaign.mails.length === 1);
+  t.same(campaign.mails[0]?.to, ["kept@example.com"]);
+  await eventually(async () => (await campaign.counts()).waiting === 0);
+  t.match(await campaign.counts(), { sent: 1, denied: 1 });
+  await campaign.capture({ email: "off@example.com" });
+  await eventually(async () => (await campaign.counts()).waiting === 1);
+  await owner.put(`${rules}/${ruleId}`).send({ enabled: false }).expect(200);
+  await eventually(async () =>
+    (await campaign.events()).some((event: { reason?: string }) => event.reason === "email_rule_disabled"),
+  );
+  await owner.put(`${rules}/${ruleId}`).send({ enabled: true }).expect(200);
+  await campaign.capture({ email: "deleted@example.com" });
+  await eventually(async () => (await campaign.counts()).waiting === 1);
+  await owner.delete(`${rules}/${ruleId}`).expect(204);
+  await eventually(async () =>
+    (await campaign.events()).some((event: { reason?: string }) => event.reason === "email_rule_not_found"),
+  );
+  t.equal(campaign.mails.length, 1);
+});
+
+t.test("a conversion triggers its own rules alone", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  await owner
+    .post(rules)
+    .send({ ...rule, trigger: "CONVERSION", variableMappings: { name: "email" } })
+    .expect(201);
+  const leadId = await campaign.capture({ email: "ada@example.com" });
+  const conversions = "/v2/handles/acme/conversions";
+  t.match((await owner.post(conversions).send({ leadId, campaignId: "cmp_none" }).expect(404)).body, {
+    code: "campaign_not_found",
+  });
+  t.match((await owner.post(conversions).send({ leadId: "lead_none", campaignId: "cmp_spring" }).expect(404)).body, {
+    code: "lead_not_found",
+  });
+  t.match((await owner.post(conversions).send({ leadId, campaignId: "cmp_spring", value: "x" }).expect(400)).body, {
+    code: "invalid_request",
+  });
+  await owner.post(conversions).send({ leadId, campaignId: "cmp_spring", value: 12.5, currency: "EUR" }).expect(202);
+  await owner.post(conversions).send({ leadId, campaignId: "cmp_spring" }).expect(202);
+  await eventually(() => campaign.mails.length === 1);
+  await eventually(
+    async () =>
+      (await campaign.service.runtime.queues.queue("campaigns").getJobCountByTypes("waiting", "active", "delayed")) ===
+      0,
+  );
+  t.equal(campaign.mails.length, 1, "one send per rule and lead");
+});
+
+t.test("a trigger that is delivered twice sends once, and a preview sends nothing", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  const { ruleId } = (
+    await owner
+      .post(rules)
+      .send({ ...rule, variableMappings: { name: "email" } })
+      .expect(201)
+  ).body.rule;
+  const leadId = await campaign.capture({ email: "ada@example.com" });
+  await eventually(() => campaign.mails.length === 1);
+  const queue = campaign.service.runtime.queues.queue("campaigns");
+  const at = campaign.service.runtime.now();
+  const trigger = {
+    handle: "acme",
+    leadId,
+    campaignId: "cmp_spring",
+    trigger: "LEAD_CAPTURED",
+    triggerId: "again",
+    at,
+  };
+  await Promise.all(["a", "b"].map((id) => queue.add("campaigns.trigger", trigger, { jobId: id })));
+  await queue.add("campaigns.send", { handle: "acme", campaignId: "cmp_spring", ruleId, leadId }, { jobId: "c" });
+  await eventually(async () => (await queue.getJobCountByTypes("waiting", "active", "delayed")) === 0);
+  t.match((await owner.get(`${rules}/${ruleId}/preview?leadId=${leadId}`).expect(200)).body, {
+    subject: "Hello ada@example.com",
+  });
+  t.match((await owner.get(`${rules}/${ruleId}/preview?leadId=lead_none`).expect(404)).body, {
+    code: "lead_not_found",
+  });
+  t.equal(campaign.mails.length, 1);
+  t.match(await campaign.counts(), { waiting: 0, sent: 1, denied: 0 });
+  t.same(await campaign.service.runtime.redis.hgetall(keys.ruleSends("acme", ruleId)), { [leadId]: "sent" });
+});
+
+t.test("a rule without delay sends at once, also where the clock that stamped the trigger was ahead", async (t) => {
+  const campaign = await startCampaign(t);
+  const leadId = await campaign.capture({ email: "ada@example.com" });
+  await campaign.sending.owner.post(rules).send(rule).expect(201);
+  const { queues, now } = campaign.service.runtime;
+  const trigger = { handle: "acme", leadId, campaignId: "cmp_spring", trigger: "LEAD_CAPTURED", triggerId: "ahead" };
+  await queues.queue("campaigns").add("campaigns.trigger", { ...trigger, at: now() + 3_600_000 });
+  await eventually(() => campaign.mails.length === 1, 20_000);
+  t.match(campaign.mails[0]?.to, ["ada@example.com"]);
+});
+
+t.test("an erased person is gone from the mails too", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  await owner
+    .post(rules)
+    .send({ ...rule, variableMappings: { name: "email" } })
+    .expect(201);
+  const leadId = await campaign.capture({ email: "ada@example.com" });
+  await eventually(() => campaign.mails.length === 1);
+  await owner
+    .post("/v2/handles/acme/email/messages")
+    .send({
+      senderId: "sender_main",
+      purpose: "TRANSACTIONAL_API",
+      templateId: "tmpl_hello",
+      variables: { name: "both" },
+      consentAttestation: true,
+      to: ["ada@example.com", "bob@example.com"],
+    })
+    .expect(202);
+  await eventually(() => campaign.mails.length === 3);
+  await owner.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  const { redis } = campaign.service.runtime;
+  // The last thing that an erasure removes.
+  const person = keys.emailEvents("acme", `to:${addressDigest("ada@example.com")}`);
+  await eventually(async () => (await redis.exists(person)) === 0);
+  const { messages } = (await owner.get("/v2/handles/acme/email/messages").expect(200)).body;
+  t.equal(messages.length, 1);
+  t.same(
+    messages[0].deliveries.map(({ recipient }: { recipient: string }) => recipient),
+    ["erased@erased.invalid", "bob@example.com"],
+  );
+  for (const key of await keyNames(redis, "*{acme}*")) {
+    const kind = await redis.type(key);
+    const value =
+      kind === "hash"
+        ? await redis.hgetall(key)
+        : kind === "list"
+          ? await redis.lrange(key, 0, -1)
+          : kind === "zset"
+            ? await redis.zrevrange(key, 0, -1)
+            : kind === "stream"
+              ? await redis.xrange(key, "-", "+")
+              : await redis.dump(key);
+    t.notMatch(JSON.stringify(value), /ada@example/, key);
+  }
+});
+
+t.test("where a campaign asks for it, nothing is triggered before the address is confirmed", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  await owner
+    .post("/v2/handles/acme/campaigns")
+    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
+    .expect(201);
+  const checked = "/v2/handles/acme/campaigns/cmp_checked/email-rules";
+  await owner
+    .post(checked)
+    .send({ ...rule, variableMappings: { name: "email" } })
+    .expect(201);
+  const accepted = await campaign.service.visitor
+    .post("/v2/public/handles/acme/leads")
+    .send({ email: "ada@example.com", campaignId: "cmp_checked" })
+    .expect(202);
+  const { leadId } = accepted.body.lead;
+  t.equal(accepted.body.lead.status, "UNVERIFIED");
+  await eventually(() => campaign.mails.length === 1);
+  const [code = ""] = /\d{6}/.exec(campaign.mails[0]?.headers.subject ?? "") ?? [];
+  t.match(code, /^\d{6}$/);
+  const read = async () => (await owner.get(`/v2/handles/acme/leads/${leadId}`)).body.lead;
+  t.equal((await read()).status, "UNVERIFIED");
+  const verify = (body: object, id = leadId) =>
+    campaign.service.visitor.post(`/v2/public/handles/acme/leads/${id}/verify`).send(body);
+  t.match((await verify({ code: code === "123456" ? "654321" : "123456" }).expect(400)).body, {
+    code: "invalid_verification_code",
+  });
+  t.match((await verify({}).expect(400)).body, { code: "invalid_request" });
+  t.match((await verify({ code }, "lead_none").expect(404)).body, { code: "lead_not_found" });
+  t.match((await verify({ code: `${code.slice(0, 3)} ${code.slice(3)}` }).expect(200)).body, {
+    lead: { leadId, status: "VERIFIED" },
+  });
+  t.match((await verify({ code }).expect(200)).body, { lead: { leadId, status: "VERIFIED" } });
+  await eventually(() => campaign.mails.length === 2);
+  t.equal(campaign.mails[1]?.headers.subject, "Hello ada@example.com");
+  t.equal((await read()).status, "VERIFIED");
+});
+
+t.test("the fifth wrong code ends a verification", async (t) => {
+  const campaign = await startCampaign(t);
+  await campaign.sending.owner
+    .post("/v2/handles/acme/campaigns")
+    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
+    .expect(201);
+  const leadId = await campaign.capture({ email: "ada@example.com", campaignId: "cmp_checked" });
+  await eventually(() => campaign.mails.length === 1);
+  const [code = ""] = /\d{6}/.exec(campaign.mails[0]?.headers.subject ?? "") ?? [];
+  const wrong = code === "123456" ? "654321" : "123456";
+  const verify = (typed: string) =>
+    campaign.service.visitor.post(`/v2/public/handles/acme/leads/${leadId}/verify`).send({ code: typed });
+  await Promise.all(Array.from({ length: 5 }, () => verify(wrong).expect(400)));
+  t.match((await verify(code).expect(400)).body, { code: "invalid_verification_code" });
+  t.equal((await campaign.sending.owner.get(`/v2/handles/acme/leads/${leadId}`)).body.lead.status, "UNVERIFIED");
+});
+
+t.test("a code goes before a burst of rules", async (t) => {
+  const campaign = await startCampaign(t, { workers: false });
+  const { owner } = campaign.sending;
+  await campaign.rule();
+  const { runtime } = campaign.service;
+  const ruleId = (await owner.get(rules).expect(200)).body.rules[0].ruleId;
+  const burst = Array.from({ length: 300 }, (_, at) => ({
+    data: { handle: "acme", campaignId: "cmp_spring", ruleId, leadId: `lead_${at}` },
+    due: runtime.now(),
+  }));
+  await runtime.queues.later(...burst.map((send) => sendJob(runtime, send)));
+  await owner
+    .post("/v2/handles/acme/campaigns")
+    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
+    .expect(201);
+  await campaign.capture({ email: "ada@example.com", campaignId: "cmp_checked" });
+  const queue = runtime.queues.queue("campaigns");
+  await eventually(async () => (await queue.getWaitingCount()) === 1);
+  await campaign.service.startWorkers(["campaigns"]);
+  const ended = await eventually(async () => {
+    const jobs = await queue.getCompleted(0, -1);
+    return jobs.length === burst.length + 1 && jobs;
+  });
+  const code = ended.find(({ name }) => name === "leads.send-code");
+  t.equal(ended.filter(({ processedOn = 0 }) => processedOn < (code?.processedOn ?? 0)).length, 0);
+});

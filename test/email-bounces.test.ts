@@ -1,0 +1,131 @@
+import t, { type Test as TapTest } from "tap";
+import { watchBounces } from "../core/email/bounces.ts";
+import { type Mailbox, openMailbox } from "../core/email/mailbox.ts";
+import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
+import { type Dovecot, hasDovecot, startDovecot } from "../fixtures/providers/dovecot.ts";
+import { bounce } from "../fixtures/reports.ts";
+import { eventually, type Service } from "../fixtures/service.ts";
+import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
+
+const skip = hasDovecot() ? false : "dovecot-imapd is not installed, or this user may not run it";
+const soon = { every: 50, afterTrouble: 50, longest: 200 };
+
+interface Started {
+  service: Service;
+  acme: Sending;
+  server: MailServer;
+  mailbox: Dovecot;
+}
+
+/** A service that sends, and a real IMAP server with the mailbox of its bounces. */
+async function start(t: TapTest): Promise<Started> {
+  const [server, mailbox] = [await startMailServer(t), await startDovecot(t)];
+  const service = await startMailing(t, server.url, { env: { BOUNCE_IMAP_URL: mailbox.url } });
+  return { service, acme: await makeSending(service), server, mailbox };
+}
+
+/** Sends a mail and gives its message id and the address to which its bounces return. */
+async function sent({ service, acme, server }: Started): Promise<{ messageId: string; returnPath: string }> {
+  const workers = await service.startWorkers(["email"]);
+  const messageId = await acme.send(["ann@far.example"]);
+  await acme.until(messageId, "SENT");
+  await workers.close();
+  return { messageId, returnPath: server.mails.at(-1)?.from ?? "" };
+}
+
+/** Watches until the test's end, and lets its mailbox pass through the test's hands. */
+function watch(t: TapTest, { service: { runtime }, mailbox }: Started, wrap: (mailbox: Mailbox) => Mailbox) {
+  const stopping = new AbortController();
+  const tried = { times: 0 };
+  const openBounces = async (): Promise<Mailbox> => {
+    tried.times++;
+    return wrap(await openMailbox(mailbox.url));
+  };
+  const watching = watchBounces({ ...runtime, openBounces }, stopping.signal, soon);
+  t.teardown(async () => {
+    stopping.abort();
+    await watching;
+  });
+  return tried;
+}
+
+const bouncesOf = async ({ acme }: Started, messageId: string): Promise<number> =>
+  (await acme.read(messageId)).timeline.filter(({ type }) => type === "BOUNCED").length;
+
+t.test(
+  "a bounce in the mailbox finds its delivery, and is marked as seen; other mail holds nothing up",
+  { skip },
+  async (t) => {
+    const started = await start(t);
+    const { service, acme, mailbox } = started;
+    const { messageId, returnPath } = await sent(started);
+    mailbox.deliver("Subject: hello\r\n\r\nNo report at all.\r\n");
+    mailbox.deliver("\u0000\u0001 nor is this a mail");
+    mailbox.deliver(bounce(returnPath));
+    mailbox.deliver(bounce(returnPath.replace(/\d/g, "0")));
+    await service.startWorkers(["email"]);
+    const { timeline } = await acme.until(messageId, "BOUNCED");
+    t.match(timeline.at(-1), { type: "BOUNCED", smtpCode: 550, recipient: "ann@far.example" });
+    await eventually(() => mailbox.count().seen === 4);
+    t.match((await acme.owner.get(`${acme.root}/suppressions`).expect(200)).body.suppressions, [
+      { email: "ann@far.example" },
+    ]);
+  },
+);
+
+t.test("a mail is seen once its report is recorded, and reading it again changes nothing", { skip }, async (t) => {
+  const started = await start(t);
+  const { messageId, returnPath } = await sent(started);
+  let fails = 2;
+  watch(t, started, (mailbox) => ({
+    ...mailbox,
+    async markSeen(uid) {
+      t.equal(await bouncesOf(started, messageId), 1, "it is recorded first");
+      if (fails-- > 0) throw new Error("The process dies.");
+      await mailbox.markSeen(uid);
+    },
+  }));
+  started.mailbox.deliver(bounce(returnPath));
+  await eventually(() => started.mailbox.count().seen === 1);
+  t.equal(fails, -1);
+  t.equal(await bouncesOf(started, messageId), 1);
+});
+
+t.test("of several workers one reads at a time", { skip }, async (t) => {
+  const started = await start(t);
+  const { messageId, returnPath } = await sent(started);
+  const seen = { open: 0, most: 0, reads: 0 };
+  for (let worker = 0; worker < 3; worker++)
+    watch(t, started, (mailbox) => {
+      seen.most = Math.max(seen.most, ++seen.open);
+      return {
+        ...mailbox,
+        read(uid) {
+          seen.reads++;
+          return mailbox.read(uid);
+        },
+        close() {
+          seen.open--;
+          mailbox.close();
+        },
+      };
+    });
+  started.mailbox.deliver(bounce(returnPath));
+  await eventually(() => started.mailbox.count().seen === 1);
+  t.same([seen.most, seen.reads], [1, 1]);
+  t.equal(await bouncesOf(started, messageId), 1);
+});
+
+t.test("a mailbox that can't be reached is waited for", { skip }, async (t) => {
+  const started = await start(t);
+  const { messageId, returnPath } = await sent(started);
+  await started.mailbox.stop();
+  started.mailbox.deliver(bounce(returnPath));
+  const tried = watch(t, started, (mailbox) => mailbox);
+  await eventually(() => tried.times >= 3);
+  await started.mailbox.start();
+  await started.acme.until(messageId, "BOUNCED");
+  const wrong = new URL(started.mailbox.url);
+  wrong.password = "wrong";
+  await t.rejects(openMailbox(wrong.href), "a login that is refused is trouble too");
+});

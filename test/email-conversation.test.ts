@@ -1,0 +1,89 @@
+import t from "tap";
+import { makeSending, startMailing } from "../fixtures/email.ts";
+import { eventually, type ServiceOptions } from "../fixtures/service.ts";
+import { startMailServer, startRudeServer } from "../fixtures/smtp.ts";
+
+t.setTimeout(110_000);
+
+/** Domain time runs so fast that waits of minutes take milliseconds. */
+const hurried = (rate: number): ServiceOptions => ({
+  env: { TEST_CLOCK: "2026-01-05T08:00:00Z", TEST_CLOCK_RATE: String(rate) },
+  workers: ["email"],
+});
+const types = (timeline: { type: string }[]) => timeline.map(({ type }) => type);
+
+for (const does of ["hang", "close", "421"] as const) {
+  for (const at of ["mail", "recipient", "data", "dot"] as const) {
+    t.test(
+      `a server that ${does === "421" ? "says 421" : `${does}s`} at ${at} costs an attempt and no mail`,
+      async (t) => {
+        const rude = await startRudeServer(t, { at, does });
+        const service = await startMailing(t, `${rude.url}?socketTimeout=300`, hurried(100));
+        const { send, read, until } = await makeSending(service);
+        const id = await send(["ann@far.example"]);
+        const deferred = await eventually(async () =>
+          (await read(id)).timeline.find(({ type }) => type === "DEFERRED"),
+        );
+        t.match(deferred, {
+          attempt: 1,
+          reason: does === "421" ? /^deferred_by_server: 421/ : at === "dot" ? /^outcome_unknown/ : /^connection_lost/,
+        });
+        rude.rudeness = undefined;
+        await until(id, "SENT");
+        const ids = rude.contents.map((content) => /^Message-ID: (.*)$/m.exec(content)?.[1]);
+        t.same([...new Set(ids)], [`<${id}.0@mail.acme.example>`], "each copy with the same Message-ID");
+        t.equal(ids.length, at === "dot" ? 2 : 1);
+      },
+    );
+  }
+}
+
+for (const [name, does] of [
+  ["hangs", "hang"],
+  ["closes", "close"],
+  ["says 421", "421"],
+] as const) {
+  t.test(`a server that ${name} at its greeting costs no attempt`, async (t) => {
+    const rude = await startRudeServer(t, { at: "greeting", does });
+    const service = await startMailing(t, `${rude.url}?greetingTimeout=300`, { workers: ["email"] });
+    const { send, until } = await makeSending(service);
+    const id = await send(["ann@far.example"]);
+    await eventually(() => rude.connections >= 2);
+    rude.rudeness = undefined;
+    const { timeline } = await until(id, "SENT");
+    t.equal(timeline.at(-1)?.attempt, 1);
+  });
+}
+
+t.test("while nobody can log in nothing is tried, and all is sent when it works again", async (t) => {
+  let open = false;
+  const onAuth = (_auth: unknown, _session: unknown, done: (error: Error | null, answer?: { user: string }) => void) =>
+    open ? done(null, { user: "u" }) : done(Object.assign(new Error("Bad login"), { responseCode: 535 }));
+  const server = await startMailServer(t, { authOptional: false, onAuth: onAuth as never, allowInsecureAuth: true });
+  const service = await startMailing(t, server.url.replace("//", "//user:secret@"), { workers: ["email"] });
+  const { send, read, until } = await makeSending(service);
+  const ids = await Promise.all(Array.from({ length: 20 }, (_, at) => send([`a${at}@far.example`])));
+  await eventually(() => server.connections >= 2);
+  const seen = await Promise.all(ids.map((id) => read(id)));
+  const started = seen.filter(({ timeline }) => timeline.some(({ type }) => type === "SENDING")).length;
+  t.ok(started <= 10, `${started} of 20 were under way when it was noticed, the others wait untouched`);
+  open = true;
+  for (const id of ids) {
+    const { timeline } = await until(id, "SENT");
+    t.equal(timeline.at(-1)?.attempt, 1, "no attempt was lost");
+    t.ok(
+      types(timeline).filter((type) => type === "SENDING").length <= 2,
+      "one message was not probed with over and over",
+    );
+  }
+});
+
+t.test("a wrong certificate is the server's trouble", async (t) => {
+  const server = await startMailServer(t, { secure: true });
+  const service = await startMailing(t, server.url.replace("smtp:", "smtps:"), { workers: ["email"] });
+  const { send, read } = await makeSending(service);
+  const id = await send(["ann@far.example"]);
+  const deferred = await eventually(async () => (await read(id)).timeline.find(({ type }) => type === "DEFERRED"));
+  t.match(deferred, { reason: /^server_unavailable/ });
+  t.same(server.named, []);
+});

@@ -1,0 +1,112 @@
+import t from "tap";
+import { nextTurns, rest, wake } from "../core/email/turns.ts";
+import { keys } from "../core/redis.ts";
+import { fillQueue, makeSending, type Sending, startMailing } from "../fixtures/email.ts";
+import { eventually } from "../fixtures/service.ts";
+import { startMailServer } from "../fixtures/smtp.ts";
+
+t.setTimeout(110_000);
+
+t.test("the long queue of one handle does not delay another's single mail", async (t) => {
+  const server = await startMailServer(t);
+  server.delay = 5;
+  const service = await startMailing(t, server.url);
+  const [big, small] = [await makeSending(service, "big"), await makeSending(service, "small")];
+  await fillQueue(service, big, 2000);
+  await service.startWorkers(["email"]);
+  await eventually(() => server.mails.length > 100);
+  const id = await small.send(["one@far.example"]);
+  const before = server.mails.length;
+  await small.until(id, "SENT");
+  const place = server.mails.findIndex(({ to }) => to[0] === "one@far.example");
+  t.ok(place - before < 100, `${place - before} mails of the other one came between`);
+  t.ok(server.mails.length < 1500, "whose queue is still long");
+});
+
+t.test("a code goes before everything else, of its own handle too", async (t) => {
+  const server = await startMailServer(t);
+  server.delay = 5;
+  const service = await startMailing(t, server.url);
+  const all = [await makeSending(service, "a"), await makeSending(service, "b"), await makeSending(service, "c")];
+  for (const sending of all) await fillQueue(service, sending, 400);
+  await service.startWorkers(["email"]);
+  await eventually(() => server.mails.length > 50);
+  const [a] = all as [Sending];
+  const id = await a.send(["code@far.example"], { purpose: "LEAD_VERIFICATION" });
+  const before = server.mails.length;
+  await a.until(id, "SENT");
+  const place = server.mails.findIndex(({ to }) => to[0] === "code@far.example");
+  t.ok(place - before < 60, `${place - before} others came between`);
+});
+
+t.test("within a handle, what is asked for goes before notifications", async (t) => {
+  const server = await startMailServer(t);
+  const service = await startMailing(t, `${server.url}?maxConnections=1`);
+  const acme = await makeSending(service);
+  await acme.send(["news@far.example"], { purpose: "PRODUCT_NOTIFICATION" });
+  await acme.send(["receipt@far.example"]);
+  const last = await acme.send(["code@far.example"], { purpose: "LEAD_VERIFICATION" });
+  await service.startWorkers(["email"]);
+  await acme.until(last, "SENT");
+  await eventually(() => server.mails.length === 3);
+  t.same(
+    server.mails.map(({ to }) => to[0]),
+    ["code@far.example", "receipt@far.example", "news@far.example"],
+  );
+});
+
+t.test("a handle whose mails hang holds up nobody else's", async (t) => {
+  const server = await startMailServer(t, {
+    onRcptTo: ({ address }, _session, done) => {
+      if (!address.startsWith("slow")) done();
+    },
+  });
+  const service = await startMailing(t, `${server.url}?socketTimeout=4000`);
+  const [slow, quick] = [await makeSending(service, "slow"), await makeSending(service, "quick")];
+  await fillQueue(service, slow, 50);
+  await service.startWorkers(["email"]);
+  await eventually(async () => (await service.runtime.redis.zcard(keys.emailLeases("slow"))) >= 8);
+  const id = await quick.send(["one@far.example"]);
+  await quick.until(id, "SENT");
+  const { message } = await quick.read(id);
+  t.match(message.deliveries, [{ status: "SENT" }]);
+  t.same(
+    server.mails.map(({ to }) => to[0]),
+    ["one@far.example"],
+    "while the slow ones hang",
+  );
+});
+
+t.test("turns go round by weight", async (t) => {
+  const server = await startMailServer(t);
+  server.delay = 10;
+  const service = await startMailing(t, `${server.url}?maxConnections=4`);
+  const [heavy, light] = [await makeSending(service, "heavy"), await makeSending(service, "light")];
+  await service.runtime.redis.hset(keys.handle("heavy"), "mailWeight", "3");
+  await fillQueue(service, heavy, 300);
+  await fillQueue(service, light, 300);
+  await service.startWorkers(["email"]);
+  await eventually(() => server.mails.length >= 200);
+  const share = server.mails.slice(0, 200).filter(({ to }) => to[0]?.startsWith("heavy")).length;
+  t.ok(share > 100 && share < 190, `${share} of 200`);
+});
+
+t.test("a handle that rests is woken by mail that comes at any moment", async (t) => {
+  const service = await startMailing(t, "smtp://127.0.0.1:9");
+  const { redis } = service.runtime;
+  const late = Date.now() + 900_000;
+  await wake(redis, "acme", 1);
+  const { turns } = await nextTurns(redis, "normal", 5);
+  t.match(turns, [{ handle: "acme", lane: "normal" }]);
+  // Mail arrives after the handle was found empty and before it rests.
+  await redis.zadd(keys.emailQueue("acme", 1), Date.now(), "msg_x:0");
+  await wake(redis, "acme", 1);
+  await rest(redis, turns[0] as (typeof turns)[number], late);
+  t.match(await nextTurns(redis, "normal", 5), { turns: [{ handle: "acme" }], waiting: 1 });
+  await redis.del(keys.emailQueue("acme", 1));
+  const [turn] = (await nextTurns(redis, "normal", 5)).turns;
+  await rest(redis, turn as (typeof turns)[number], late);
+  t.match(await nextTurns(redis, "normal", 5), { turns: [], waiting: 0 }, "it rests where there is nothing");
+  await wake(redis, "acme", 1);
+  t.match(await nextTurns(redis, "normal", 5), { turns: [{ handle: "acme" }] });
+});

@@ -1,0 +1,246 @@
+import { Buffer } from "node:buffer";
+import { Webhook } from "standardwebhooks";
+import t from "tap";
+import { keys } from "../core/redis.ts";
+import { returnAddress, returnedIn, unsubscribeToken } from "../core/email/return-path.ts";
+import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
+import { bounce, complaint } from "../fixtures/reports.ts";
+import { eventually, type Service } from "../fixtures/service.ts";
+import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
+
+t.setTimeout(110_000);
+
+const secret = `whsec_${Buffer.from("a secret of the feedback routes").toString("base64")}`;
+const settings = { env: { EMAIL_FEEDBACK_SECRET: secret, BASE_URL: "https://service.test" }, workers: ["email"] };
+
+async function start(
+  t: Parameters<typeof startMailing>[0],
+): Promise<{ server: MailServer; service: Service; acme: Sending }> {
+  const server = await startMailServer(t);
+  const service = await startMailing(t, server.url, settings);
+  return { server, service, acme: await makeSending(service) };
+}
+
+/** Posts bytes signed as Standard Webhooks says, by the npm package. */
+function post({ visitor }: Service, path: "feedback" | "inbound", body: string, at = new Date(), key = secret) {
+  const signature = new Webhook(key).sign("id_1", at, body);
+  const type = path === "feedback" ? "application/json" : "message/rfc822";
+  const headers = {
+    "webhook-id": "id_1",
+    "webhook-timestamp": String(Math.floor(at.getTime() / 1000)),
+    "webhook-signature": signature,
+  };
+  return visitor
+    .post(`/v2/email/${path}`)
+    .set({ "Content-Type": type, ...headers })
+    .send(body);
+}
+
+t.test("unsigned feedback is refused", async (t) => {
+  const { service, acme } = await start(t);
+  const body = JSON.stringify({ type: "DELIVERED", messageId: "msg_x", recipient: "ann@far.example" });
+  t.match((await post(service, "feedback", body)).body, { applied: 0 }, "signed, of an unknown message");
+  for (const path of ["feedback", "inbound"] as const) {
+    const plain = await service.visitor.post(`/v2/email/${path}`).set("Content-Type", "application/json").send(body);
+    t.match(plain.body, { status: 401, code: "invalid_token" });
+    t.match((await post(service, path, body, new Date(Date.now() - 600_000))).body, { status: 401 }, "too old");
+    t.match((await post(service, path, body, new Date(Date.now() + 600_000))).body, { status: 401 }, "of the future");
+    t.match(
+      (
+        await post(
+          service,
+          path,
+          body,
+          new Date(),
+          `whsec_${Buffer.from("another secret of that length!").toString("base64")}`,
+        )
+      ).body,
+      { status: 401 },
+    );
+    t.match((await post(service, path, body).send(`${body} `)).body, { status: 401 }, "changed on the way");
+  }
+  const without = await startMailing(t, "smtp://127.0.0.1:9");
+  t.match((await post(without, "feedback", body)).body, { status: 401 }, "no secret, no feedback");
+  for (const bad of [
+    "[]",
+    "{",
+    "{}",
+    '{"type":"OPENED"}',
+    '{"type":"BOUNCED","messageId":"m"}',
+    '{"type":"BOUNCED","messageId":"m","recipient":"no"}',
+  ]) {
+    t.match((await post(service, "feedback", bad)).body, { status: 400, code: "invalid_request" }, bad);
+  }
+  t.ok(acme);
+});
+
+t.test("a provider's notices move a sent message on, each once", async (t) => {
+  const { service, acme } = await start(t);
+  const id = await acme.send(["ann@far.example", "bob@far.example"]);
+  await acme.until(id, "SENT");
+  const tell = async (body: object) => (await post(service, "feedback", JSON.stringify(body)).expect(200)).body.applied;
+  t.equal(await tell({ type: "DELIVERED", messageId: id, recipient: "ANN@far.example" }), 1);
+  t.equal(await tell({ type: "DELIVERED", messageId: id, recipient: "ann@far.example" }), 0, "again");
+  t.equal(await tell({ type: "DELIVERED", messageId: id, recipient: "eve@far.example" }), 0, "nobody's");
+  const data = {
+    messageId: id,
+    recipient: "bob@far.example",
+    smtpCode: 550,
+    enhancedStatus: "5.1.1",
+    reason: "550 5.1.1 unknown",
+  };
+  t.equal(
+    await tell({ type: "bounced", timestamp: new Date().toISOString(), data }),
+    1,
+    "in the envelope of Standard Webhooks",
+  );
+  const events = [
+    { type: "COMPLAINED", messageId: id, recipient: "ann@far.example" },
+    { type: "DELIVERED", messageId: id, recipient: "bob@far.example" },
+  ];
+  t.equal(await tell({ events }), 1, "a bounce is not taken back");
+  const { message, timeline } = await acme.read(id);
+  t.match(message.deliveries, [{ status: "COMPLAINED" }, { status: "BOUNCED" }]);
+  t.equal(message.status, "SENT", "of several, sent is what was sent");
+  t.match(
+    timeline.find(({ type }) => type === "BOUNCED"),
+    { reason: "550 5.1.1 unknown", smtpCode: 550, recipient: "bob@far.example" },
+  );
+  const { suppressions } = (await acme.owner.get(`${acme.root}/suppressions`)).body;
+  t.same(suppressions.map(({ email, source }: { email: string; source: string }) => [email, source]).sort(), [
+    ["ann@far.example", "COMPLAINT"],
+    ["bob@far.example", "HARD_BOUNCE"],
+  ]);
+  t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
+});
+
+t.test("a bounce finds its delivery by the return path, and nobody can forge one", async (t) => {
+  const { server, service, acme } = await start(t);
+  const id = await acme.send(["ann@far.example", "bob@far.example"]);
+  await acme.until(id, "SENT");
+  const path = server.mails.find(({ to }) => to[0] === "bob@far.example")?.from as string;
+  const tell = async (mail: string) => (await post(service, "inbound", mail).expect(200)).body.applied;
+  t.equal(await tell(bounce(path.replace(/.{3}@/, "000@"))), 0, "a forged return path");
+  t.equal(await tell(bounce(path.replace(".1.", ".0."))), 0, "of another recipient");
+  t.equal(await tell(bounce(path, { action: "delayed", status: "4.4.1" })), 0, "a delay");
+  t.equal(await tell("From: a@far.example\r\nSubject: Out of office\r\n\r\nBack on Monday"), 0, "no report");
+  t.equal(await tell(bounce(path, { status: "5.2.2", words: "552 5.2.2 full" })), 1);
+  t.match((await acme.read(id)).message.deliveries, [{ status: "SENT" }, { status: "BOUNCED" }]);
+  t.same(
+    (await acme.owner.get(`${acme.root}/suppressions`)).body.suppressions,
+    [],
+    "a full mailbox is no reason to stop",
+  );
+  const one = await acme.send(["ann@far.example"]);
+  await acme.until(one, "SENT");
+  const upper = String(server.mails.at(-1)?.from).toUpperCase();
+  t.equal(await tell(bounce(`"x" <${upper}>`)), 1, "in whatever case it comes back");
+  const { timeline, message } = await acme.read(one);
+  t.equal(message.status, "BOUNCED");
+  t.match(timeline.at(-1), { type: "BOUNCED", smtpCode: 550, reason: /^550 5\.1\.1 <ann@far\.example>: unknown$/ });
+  t.match((await acme.owner.get(`${acme.root}/suppressions`)).body.suppressions, [
+    { email: "ann@far.example", source: "HARD_BOUNCE", messageId: one },
+  ]);
+});
+
+t.test("a complaint suppresses, its withdrawal is none", async (t) => {
+  const { server, service, acme } = await start(t);
+  const id = await acme.send(["ann@far.example"]);
+  await acme.until(id, "SENT");
+  const header = server.mails[0]?.headers["message-id"] as string;
+  const tell = async (mail: string) => (await post(service, "inbound", mail).expect(200)).body.applied;
+  t.equal(await tell(complaint(header, "not-spam")), 0);
+  t.equal(await tell(complaint("<other@far.example>")), 0);
+  t.equal(await tell(complaint(header)), 1);
+  t.equal((await acme.read(id)).message.status, "COMPLAINED");
+  t.match((await acme.owner.get(`${acme.root}/suppressions`)).body.suppressions, [{ source: "COMPLAINT" }]);
+});
+
+t.test("one click ends the mail, and looking at the link doesn't", async (t) => {
+  const { server, service, acme } = await start(t);
+  const id = await acme.send(["ann@far.example"], { purpose: "PRODUCT_NOTIFICATION" });
+  await acme.until(id, "SENT");
+  const [, link = "", address = ""] =
+    /^<(\S+)>, <mailto:(\S+)\?subject=unsubscribe>$/.exec(server.mails[0]?.headers["list-unsubscribe"] as string) ?? [];
+  const { pathname } = new URL(link);
+  const page = await service.visitor.get(pathname).expect(200);
+  t.match(page.text, /ann@far\.example/);
+  t.match(page.text, /<form method="post">/);
+  t.match(page.headers, {
+    "content-type": /text\/html/,
+    "content-security-policy": /default-src 'none'/,
+    "cache-control": "no-store",
+  });
+  await acme.ask({ to: ["ann@far.example"] }).expect(202);
+  const clicked = await service.visitor
+    .post(pathname)
+    .type("form")
+    .send("List-Unsubscribe=One-Click")
+    .redirects(0)
+    .expect(200);
+  t.match(clicked.text, /gets no more mail/);
+  t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
+  await service.visitor.post(pathname).type("form").send("List-Unsubscribe=One-Click").expect(200);
+  const multipart = service.visitor.post(pathname).field("List-Unsubscribe", "One-Click");
+  await multipart.expect(200);
+  const { timeline } = await acme.read(id);
+  t.same(timeline.filter(({ type }) => type === "UNSUBSCRIBED").length, 1, "once is enough");
+  t.match(timeline.at(-1), { type: "UNSUBSCRIBED", reason: "link" });
+  t.match((await acme.owner.get(`${acme.root}/suppressions`)).body.suppressions, [
+    { source: "UNSUBSCRIBE", messageId: id },
+  ]);
+  for (const wrong of [pathname.slice(0, -2), pathname.replace(/\.0\./, ".1."), "/v2/public/email/unsubscribe/x"]) {
+    t.match(await service.visitor.get(wrong), { status: 404, type: "text/html" });
+    await service.visitor.post(wrong).type("form").send("List-Unsubscribe=One-Click").expect(404);
+  }
+  await acme.owner.delete(`${acme.root}/suppressions/ann@far.example`).expect(204);
+  t.equal(
+    (
+      await post(service, "inbound", `From: ann@far.example\r\nTo: ${address}\r\nSubject: unsubscribe\r\n\r\n`).expect(
+        200,
+      )
+    ).body.applied,
+    1,
+    "by mail too",
+  );
+  t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
+});
+
+t.test("a notice may come before the worker has recorded the sending, and stops the retries", async (t) => {
+  const service = await startMailing(t, "smtp://127.0.0.1:9", { env: settings.env });
+  const acme = await makeSending(service);
+  const id = await acme.send(["ann@far.example"]);
+  const tell = async (body: object) => (await post(service, "feedback", JSON.stringify(body)).expect(200)).body.applied;
+  t.equal(
+    await tell({ type: "DELIVERED", messageId: id, recipient: "ann@far.example" }),
+    0,
+    "but not before it was tried",
+  );
+  const { redis } = service.runtime;
+  await redis.hset(keys.message("acme", id), "statuses", "DEFERRED", "status", "DEFERRED");
+  t.equal(await tell({ type: "DELIVERED", messageId: id, recipient: "ann@far.example" }), 1);
+  t.equal(await redis.zcard(keys.emailQueue("acme", 1)), 0);
+  t.equal((await acme.read(id)).message.status, "DELIVERED");
+});
+
+t.test("addresses and links of deliveries survive a change of the secret, and fit into a local part", async (t) => {
+  const env = { SECRET_KEY: Buffer.alloc(32, 1).toString("base64"), SECRET_KEY_PREVIOUS: undefined };
+  const rotated = { SECRET_KEY: Buffer.alloc(32, 2).toString("base64"), SECRET_KEY_PREVIOUS: env.SECRET_KEY };
+  const at = { kind: "b", messageId: "msg_0123456789ABCDEFGHIJab", n: 49 } as const;
+  const address = returnAddress(env, at, "acme.example");
+  t.ok(address.split("@")[0]!.length <= 64);
+  t.same(returnedIn(env, address), at);
+  t.same(returnedIn(rotated, address), at);
+  t.same(returnedIn({ SECRET_KEY: rotated.SECRET_KEY, SECRET_KEY_PREVIOUS: undefined }, address), undefined);
+  t.match(unsubscribeToken(env, at), /^msg_0123456789ABCDEFGHIJab\.49\.[\w-]{43}$/);
+});
+
+t.test("the page of a link works without a script and for a screen reader", async (t) => {
+  const { server, service, acme } = await start(t);
+  await acme.until(await acme.send(["ann@far.example"], { purpose: "PRODUCT_NOTIFICATION" }), "SENT");
+  const link = new URL(/<(https:\S+)>/.exec(server.mails[0]?.headers["list-unsubscribe"] as string)?.[1] as string);
+  const { text } = await eventually(() => service.visitor.get(link.pathname));
+  t.match(text, /<html lang="en">/);
+  t.match(text, /<h1>Unsubscribe<\/h1>/);
+  t.notMatch(text, /<script/);
+});

@@ -1,0 +1,300 @@
+import t from "tap";
+import { attachDomain, domainClaim } from "../core/account/domains.ts";
+import { openDns } from "../core/email/dns.ts";
+import { startDueChecks } from "../core/email/domains.ts";
+import { checkIdentity } from "../core/email/identity.ts";
+import { handleOfDomain } from "../core/pages/visits.ts";
+import { keys } from "../core/redis.ts";
+import { type DnsServer, startDns } from "../fixtures/dns.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+import type { DnsRecord, Identity } from "../schemas/email.ts";
+
+t.setTimeout(110_000);
+
+const hour = 3_600_000;
+const path = (domain: string) => `/v2/account/domains/${domain}/email-identity`;
+
+/** Publishes records as an owner does who copies them. */
+function publish(dns: DnsServer, records: DnsRecord[]): void {
+  for (const { type, name, value } of records) dns.zone.set(`${type} ${name}`, [value]);
+}
+
+/** A service with a DNS server, whose domain time the test moves. */
+async function start(t: Parameters<typeof startService>[0], workers = false) {
+  const dns = await startDns(t);
+  const service = await startService(t, {
+    env: { DNS_SERVERS: dns.address },
+    ...(workers ? { workers: ["email"] } : {}),
+  });
+  let moved = 0;
+  const real = service.runtime.now;
+  Object.assign(service.runtime, { now: () => real() + moved });
+  return { dns, service, later: (ms: number) => (moved += ms) };
+}
+
+async function check(service: Service, domain: string, account: string): Promise<Identity> {
+  const claim = await domainClaim(service.runtime.redis, account, domain);
+  return checkIdentity(service.runtime, await openDns(service.runtime.env), claim as NonNullable<typeof claim>);
+}
+
+const statuses = ({ requiredDnsRecords }: Identity) =>
+  Object.fromEntries(requiredDnsRecords.map(({ purpose, status }) => [purpose, status]));
+
+t.test("a domain whose records are published becomes ready after a reconcile", async (t) => {
+  const { dns, service } = await start(t, true);
+  const owner = await service.handle("acme");
+  await attachDomain(service.runtime, { account: "acct_acme", domain: "Acme.Example" });
+  const { identity, senderProfiles } = (await owner.get(path("acme.example")).expect(200)).body;
+  t.match(identity, {
+    identityKey: /^ident_\w+$/,
+    status: "PENDING",
+    lastCheckedAt: null,
+    mailFromDomain: "mail.acme.example",
+  });
+  t.same(senderProfiles, []);
+  t.same(
+    identity.requiredDnsRecords.map(({ purpose, type, required }: DnsRecord) => [purpose, type, required]),
+    [
+      ["OWNERSHIP", "TXT", true],
+      ["DKIM", "TXT", true],
+      ["SPF", "TXT", true],
+      ["MAIL_FROM_MX", "MX", true],
+      ["DMARC", "TXT", false],
+    ],
+  );
+  for (const { name } of identity.requiredDnsRecords) t.match(name, /\.acme\.example$/, "names are absolute");
+  const before = await owner.post(`${path("acme.example")}/reconcile`).expect(202);
+  t.match(before.body.identity, { domain: "acme.example" });
+  await eventually(async () => (await owner.get(path("acme.example"))).body.identity.lastCheckedAt);
+  t.match(statuses((await owner.get(path("acme.example"))).body.identity), {
+    OWNERSHIP: "MISSING",
+    DKIM: "MISSING",
+    SPF: "MISSING",
+    MAIL_FROM_MX: "MISSING",
+    DMARC: "MISSING",
+  });
+  t.same(await handleOfDomain(service.runtime, "acme.example"), undefined);
+
+  publish(
+    dns,
+    identity.requiredDnsRecords.filter(({ required }: DnsRecord) => required),
+  );
+  await owner.post(`${path("ACME.example")}/reconcile`).expect(202);
+  const ready = await eventually(async () => {
+    const { body } = await owner.get(path("acme.example"));
+    return body.identity.status === "READY" && body.identity;
+  });
+  t.match(statuses(ready), {
+    OWNERSHIP: "FOUND",
+    DKIM: "FOUND",
+    SPF: "FOUND",
+    MAIL_FROM_MX: "FOUND",
+    DMARC: "MISSING",
+  });
+  t.match(
+    await domainClaim(service.runtime.redis, "acct_acme", "acme.example"),
+    { owned: true },
+    "the record proves the domain",
+  );
+  const sender = { domain: "acme.example", localPart: "hello", purposes: ["CALENDAR"] };
+  const made = (await owner.put("/v2/handles/acme/email/senders/sender_a").send(sender).expect(200)).body.sender;
+  t.match(made, { status: "READY", identityKey: identity.identityKey, fromEmail: "hello@acme.example" });
+  t.match((await owner.get(path("acme.example"))).body.senderProfiles, [{ senderId: "sender_a" }]);
+});
+
+t.test("records are compared as receivers read them", async (t) => {
+  const { dns, service } = await start(t);
+  await service.handle("acme");
+  await attachDomain(service.runtime, { account: "acct_acme", domain: "mail.acme.example" });
+  const { requiredDnsRecords: records } = await check(service, "mail.acme.example", "acct_acme");
+  const of = (purpose: string) => records.find((one) => one.purpose === purpose) as DnsRecord;
+  const with_ = async (purpose: string, values: string[]) => {
+    publish(dns, records);
+    dns.zone.set(`${of(purpose).type} ${of(purpose).name}`, values);
+    return statuses(await check(service, "mail.acme.example", "acct_acme"))[purpose];
+  };
+  const key = of("DKIM").value;
+  const publicKey = key.split("p=")[1] as string;
+  t.equal(
+    await with_("DKIM", [key.replace("; ", ";  ").replace(publicKey, publicKey.replace(/(.{60})/g, "$1 "))]),
+    "FOUND",
+    "white space in a key",
+  );
+  t.equal(await with_("DKIM", [`p=${publicKey}`]), "FOUND", "tags that have defaults");
+  t.equal(await with_("DKIM", [key.replace(publicKey, `${publicKey.slice(0, -4)}AAAA`)]), "MISMATCH", "another key");
+  t.equal(await with_("DKIM", [key, "v=DKIM1; p="]), "MISMATCH", "two keys at one name");
+  t.equal(await with_("SPF", ["v=spf1 ip4:192.0.2.1 include:SPF.localhost. -all"]), "FOUND", "more terms beside ours");
+  t.equal(await with_("SPF", ["v=spf1 include:other.example ~all"]), "MISMATCH");
+  t.equal(await with_("SPF", [of("SPF").value, "v=spf1 -all"]), "MISMATCH", "two SPF records");
+  t.equal(await with_("SPF", ["google-site-verification=x"]), "MISSING", "a TXT of another kind");
+  t.equal(await with_("MAIL_FROM_MX", ["5 MX.localhost"]), "FOUND", "another preference, other case");
+  t.equal(await with_("MAIL_FROM_MX", ["10 mx.other.example"]), "MISMATCH");
+  t.equal(await with_("OWNERSHIP", ["other", of("OWNERSHIP").value]), "FOUND", "other texts at the name");
+  t.equal(await with_("OWNERSHIP", ["domain-ownership=other"]), "MISMATCH");
+  t.equal(await with_("DMARC", ["v=DMARC1; p=reject; rua=mailto:d@acme.example"]), "FOUND", "any policy");
+  dns.zone.delete("TXT _dmarc.mail.acme.example");
+  publish(
+    dns,
+    records.filter(({ purpose }) => purpose !== "DMARC"),
+  );
+  dns.zone.delete("TXT _dmarc.mail.acme.example");
+  dns.zone.set("TXT _dmarc.acme.example", ["v=DMARC1; p=none"]);
+  t.equal(
+    statuses(await check(service, "mail.acme.example", "acct_acme")).DMARC,
+    "FOUND",
+    "the policy of the domain above",
+  );
+});
+
+t.test("what DNS can't tell never takes a domain's readiness, 72 hours of absence do", async (t) => {
+  const { dns, service, later } = await start(t);
+  await service.handle("acme");
+  await attachDomain(service.runtime, { account: "acct_acme", domain: "acme.example" });
+  const now = () => check(service, "acme.example", "acct_acme");
+  const { requiredDnsRecords } = await now();
+  publish(dns, requiredDnsRecords);
+  t.equal((await now()).status, "READY");
+  dns.trouble = "SERVFAIL";
+  t.match(statuses(await now()), { DKIM: "UNKNOWN", SPF: "UNKNOWN" });
+  later(100 * hour);
+  t.equal((await now()).status, "READY", "SERVFAIL for a long time");
+  dns.trouble = undefined;
+  dns.zone.delete(`TXT ${requiredDnsRecords[1]?.name}`);
+  t.equal((await now()).status, "READY", "absent at first");
+  later(71 * hour);
+  t.equal((await now()).status, "READY", "absent for 71 hours");
+  dns.trouble = "SERVFAIL";
+  later(2 * hour);
+  t.equal((await now()).status, "READY", "nothing is known at the end");
+  dns.trouble = undefined;
+  t.equal((await now()).status, "FAILED", "absent after 72 hours");
+  publish(dns, requiredDnsRecords);
+  t.equal((await now()).status, "READY", "and back with the record");
+  dns.zone.delete(`TXT ${requiredDnsRecords[1]?.name}`);
+  t.equal((await now()).status, "READY", "a new absence begins anew");
+});
+
+t.test("only an answer that says so is absence", async (t) => {
+  const { dns, service } = await start(t);
+  const ask = await openDns(service.runtime.env);
+  dns.zone.set("TXT a.example", ["one", "x".repeat(700)]);
+  dns.zone.set("MX b.example", ["10 MX.A.Example."]);
+  t.same(await ask("TXT", "A.example"), { kind: "found", values: ["one", "x".repeat(700)] });
+  t.same(await ask("MX", "b.example"), { kind: "found", values: ["10 mx.a.example"] });
+  t.same(await ask("TXT", "none.example"), { kind: "none" }, "no such name");
+  t.same(await ask("MX", "a.example"), { kind: "none" }, "no such type");
+  dns.trouble = "truncated";
+  t.match(await ask("TXT", "a.example"), { kind: "found" }, "a long answer comes over TCP");
+  dns.trouble = "SERVFAIL";
+  t.same(await ask("TXT", "a.example"), { kind: "unknown", error: "SERVFAIL" });
+  dns.trouble = "referral";
+  t.match(await ask("TXT", "a.example"), { kind: "unknown" }, "a server that sends one elsewhere");
+  dns.trouble = "silence";
+  t.match(await ask("TXT", "a.example"), { kind: "unknown" }, "a server that says nothing");
+  t.match(
+    await (await openDns({ DNS_SERVERS: ["localhost:9"] }))("TXT", "a.example"),
+    { kind: "unknown" },
+    "nobody listens",
+  );
+  dns.trouble = undefined;
+  const second = await openDns({ DNS_SERVERS: ["127.0.0.1:9", dns.address] });
+  t.match(await second("TXT", "a.example"), { kind: "found" }, "the next server is asked");
+});
+
+t.test("domains are checked by themselves", async (t) => {
+  const { dns, service } = await start(t, true);
+  const owner = await service.handle("acme");
+  await owner.post("/v2/account/domains").send({ domain: "acme.example" }).expect(201);
+  const { identity } = (await owner.get(path("acme.example"))).body;
+  publish(dns, identity.requiredDnsRecords);
+  await eventually(async () => (await owner.get(path("acme.example"))).body.identity.lastCheckedAt);
+  await service.runtime.redis.zadd(keys.domainChecks, Date.now() - 1, "acme.example acct_acme");
+  const started = await Promise.all([startDueChecks(service.runtime), startDueChecks(service.runtime)]);
+  t.equal(started[0] + started[1], 1, "each check by one process");
+  await eventually(async () => (await owner.get(path("acme.example"))).body.identity.status === "READY");
+  t.equal(await startDueChecks(service.runtime), 0, "the next one is later");
+});
+
+t.test("an account attaches its own domains", async (t) => {
+  const { dns, service } = await start(t, true);
+  const owner = await service.handle("acme");
+  const other = await service.handle("other");
+  const post = (body: object, as = owner) => as.post("/v2/account/domains").send(body);
+  const { domain } = (await post({ domain: "Shop.Example", handle: "acme" }).expect(201)).body;
+  t.match(domain, { domain: "shop.example", accountId: "acct_acme", handle: "acme", owned: false, status: "PENDING" });
+  await post({ domain: "shop.example" }).expect(200);
+  t.match((await owner.get("/v2/account/domains")).body, {
+    domains: [{ domain: "shop.example", handle: "acme" }],
+    nextCursor: null,
+  });
+  t.same(await handleOfDomain(service.runtime, "shop.example"), undefined, "it shows no pages yet");
+
+  await post({ domain: "shop.example" }, other).expect(201);
+  publish(
+    dns,
+    domain.requiredDnsRecords.filter(({ purpose }: DnsRecord) => purpose === "OWNERSHIP"),
+  );
+  await owner.post(`${path("shop.example")}/reconcile`).expect(202);
+  await eventually(() => handleOfDomain(service.runtime, "shop.example"));
+  t.match((await post({ domain: "shop.example" }, other)).body, { status: 409, code: "domain_taken" });
+  t.match(
+    (await other.get(path("shop.example"))).body,
+    { status: 404, code: "account_domain_not_found" },
+    "the other claim is over",
+  );
+  t.same((await other.get("/v2/account/domains")).body.domains, []);
+
+  for (const bad of ["nodots", "a b.example", "-a.example", "127.0.0.1", "", "https://a.example"]) {
+    t.match((await post({ domain: bad })).body, { status: 400, code: "invalid_request" }, bad);
+  }
+  t.match((await post({ domain: "new.example", handle: "other" })).body, { status: 403, code: "forbidden" });
+  await service.grant("acme", "user_low", "CREATOR");
+  t.match((await post({ domain: "new.example" }, await service.as("user_low"))).body, {
+    status: 403,
+    code: "insufficient_role",
+  });
+  t.match((await post({ domain: "new.example" }, await service.as("user_none"))).body, {
+    status: 403,
+    code: "forbidden",
+  });
+  await service.grant("other", "user_acme", "OWNER");
+  t.match((await post({ domain: "new.example" })).body, {
+    status: 400,
+    code: "invalid_request",
+    errors: [{ path: "/accountId" }],
+  });
+  t.match((await post({ domain: "new.example", accountId: "acct_other" }).expect(201)).body.domain, {
+    accountId: "acct_other",
+  });
+  t.match((await post({ domain: "new.example", accountId: "acct_none" })).body, { status: 403, code: "forbidden" });
+});
+
+t.test("nobody attaches the service's own names", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.example" } });
+  const owner = await service.handle("acme");
+  for (const domain of ["pages.example", "victim.pages.example"]) {
+    t.match((await owner.post("/v2/account/domains").send({ domain })).body, { status: 409, code: "domain_taken" });
+  }
+});
+
+t.test("the list of domains goes on from page to page", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  for (const name of ["a", "b", "c"])
+    await attachDomain(service.runtime, { account: "acct_acme", domain: `${name}.example` });
+  const first = (await owner.get("/v2/account/domains?limit=2")).body;
+  const second = (await owner.get(`/v2/account/domains?limit=2&cursor=${first.nextCursor}`)).body;
+  const names = (list: { domains: { domain: string }[] }) => list.domains.map(({ domain }) => domain);
+  t.same([names(first), names(second), second.nextCursor], [["a.example", "b.example"], ["c.example"], null]);
+});
+
+t.test("a private key leaves Redis sealed only", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await attachDomain(service.runtime, { account: "acct_acme", domain: "acme.example" });
+  const [one, two] = await Promise.all([owner.get(path("acme.example")), owner.get(path("acme.example"))]);
+  t.same(one.body, two.body, "two that make it at once get the same one");
+  const stored = JSON.stringify(await service.runtime.redis.hgetall(keys.emailIdentity("acme.example", "acct_acme")));
+  t.match(stored, /v1\.\w+/);
+  t.notMatch(stored, /PRIVATE|MIIEv/);
+});

@@ -1,0 +1,284 @@
+import { readdirSync } from "node:fs";
+import t from "tap";
+import ts from "typescript";
+import { routeTable } from "../fixtures/routes.ts";
+import { files, type Import, nodes, place, root, type Source, sources, text } from "../fixtures/sources.ts";
+import { isOfHandle, keys } from "../core/redis.ts";
+import { errors } from "../schemas/errors.ts";
+import { jobs } from "../schemas/jobs.ts";
+import { workerRows } from "../workers/rows.ts";
+
+const floors: Record<string, string[]> = {
+  schemas: [],
+  core: ["schemas"],
+  api: ["core", "schemas"],
+  workers: ["core", "schemas"],
+};
+const house = sources(...Object.keys(floors));
+const everything = [...house, ...sources("scripts", "fixtures", "test")];
+const entries = ["api/server.ts", "workers/main.ts"];
+const floorOf = (path: string): string => path.split("/")[0] as string;
+
+/** The places, as `path:line`, of the nodes that a rule refuses. */
+function found(list: Source[], refuses: (node: ts.Node) => boolean): string[] {
+  return list.flatMap((source) => [...nodes(source.tree)].filter(refuses).map((node) => place(source, node)));
+}
+
+/** The imports that a rule refuses, as `from -> to`. */
+function arrows(list: Source[], refuses: (one: Import, from: string) => boolean): string[] {
+  return list.flatMap(({ path, imports }) =>
+    imports.filter((one) => refuses(one, path)).map(({ target }) => `${path} -> ${target}`),
+  );
+}
+
+t.test(
+  "imports go down: schemas <- core <- {api, workers}, and nobody looks at scripts, fixtures and test",
+  async (t) => {
+    const climbs = arrows(house, ({ isOurs, target }, from) => {
+      const [floor, to] = [floorOf(from), floorOf(target)];
+      return isOurs && to !== floor && !floors[floor]?.includes(to);
+    });
+    t.same(climbs, []);
+  },
+);
+
+t.test("a floor has only the tools of its work", async (t) => {
+  t.same(
+    arrows(house, ({ isOurs }, from) => from.startsWith("schemas/") && !isOurs),
+    [],
+    "schemas are pure data",
+  );
+  const web = /^(koa|@koa\/.*|koa-body)$/;
+  t.same(
+    arrows(house, ({ target }, from) => web.test(target) && floorOf(from) !== "api"),
+    [],
+    "Koa stays in api/",
+  );
+  const working = ({ target, names }: Import) => target === "bullmq" && names.includes("Worker");
+  t.same(
+    arrows(house, (one, from) => working(one) && floorOf(from) !== "workers"),
+    [],
+    "Worker stays in workers/",
+  );
+  const context = (node: ts.Node) => ts.isIdentifier(node) && node.text === "ctx";
+  t.same(
+    found(
+      house.filter(({ path }) => floorOf(path) !== "api"),
+      context,
+    ),
+    [],
+    "ctx stays in api/",
+  );
+});
+
+t.test("no two files need each other", async (t) => {
+  const needs = new Map(
+    house.map(({ path, imports }) => [
+      path,
+      imports.filter(({ isOurs, isType, isLazy }) => isOurs && !isType && !isLazy).map(({ target }) => target),
+    ]),
+  );
+  t.same(cycles(needs), []);
+});
+
+t.test("no barrels: a file exports what it makes, under its own name", async (t) => {
+  t.same(
+    everything.filter(({ path }) => /(^|\/)index\.ts$/.test(path)),
+    [],
+  );
+  t.same(
+    arrows(everything, ({ isExport }) => isExport),
+    [],
+  );
+});
+
+t.test("no path aliases, and every import of a file names its ending", async (t) => {
+  const options = JSON.parse(text("tsconfig.json")).compilerOptions;
+  t.same([options.paths, options.baseUrl, JSON.parse(text("package.json")).imports], [undefined, undefined, undefined]);
+  t.same(
+    arrows(everything, ({ isOurs, target }) => isOurs && !/\.(m?ts|mjs|json)$/.test(target)),
+    [],
+  );
+});
+
+t.test(
+  "nothing is imported inside functions but by the entries, open.ts, and where a tool is rarely asked for",
+  async (t) => {
+    const may = [...entries, "core/open.ts", "api/dashboard.ts", "api/mcp.ts"];
+    t.same(
+      arrows(house, ({ isLazy }, from) => isLazy && !may.includes(from)),
+      [],
+    );
+  },
+);
+
+t.test("settings are read in the two entries alone", async (t) => {
+  const environment = (node: ts.Node) =>
+    ts.isPropertyAccessExpression(node) &&
+    node.name.text === "env" &&
+    /^(process|Deno)$/.test(node.expression.getText());
+  t.same(
+    found(
+      house.filter(({ path }) => !entries.includes(path)),
+      environment,
+    ),
+    [],
+  );
+});
+
+t.test("keys are written in core/redis.ts alone", async (t) => {
+  const key = (node: ts.Node) =>
+    (ts.isStringLiteralLike(node) || ts.isTemplateHead(node)) && /^[a-z][a-z-]*:\{/.test(node.text);
+  const [redis, others] = [house.filter(isRedis), house.filter((source) => !isRedis(source))];
+  t.ok(found(redis, key).length > 10, "the rule sees keys");
+  t.same(found(others, key), []);
+});
+
+t.test("every key says whether it goes with a handle", async (t) => {
+  const makers = Object.entries(keys).filter(([, key]) => typeof key === "function");
+  for (const [name, key] of makers) {
+    const goesWith = /^\(?[^)=]*\b(handle|tag)\b/.test(String(key));
+    const made = (key as (...parts: string[]) => string)("acme", "acme", "acme", "acme");
+    t.equal(isOfHandle(made, "acme"), goesWith, `${name}: keys of others are listed in kindsOfOthers`);
+  }
+  t.notOk(isOfHandle(keys.handles, "all"));
+});
+
+t.test("a file is named after a noun", async (t) => {
+  const vague = /(^|\/)(utils?|helpers?|common|services?|managers?|types|constants|misc|shared)(\/|\.ts$)/;
+  const allowed = ["fixtures/service.ts"];
+  t.same(
+    everything.map(({ path }) => path).filter((path) => vague.test(path) && !allowed.includes(path)),
+    [],
+  );
+});
+
+t.test("the top of the house holds its floors and nothing else", async (t) => {
+  const folders = ["api", "core", "docs", "fixtures", "schemas", "scripts", "test", "workers"];
+  const plain = ["LICENSE", "Procfile", "README.md", "biome.json", "package-lock.json", "package.json"];
+  const known = [...folders, ...plain, "tsconfig.build.json", "tsconfig.json", "dist", "node_modules"];
+  const stray = readdirSync(root).filter((name) => !name.startsWith(".") && !/^dist-\d+$/.test(name));
+  t.same(
+    stray.filter((name) => !known.includes(name)),
+    [],
+  );
+});
+
+t.test("every script of Redis says what it does, with which keys, and returns words or values", async (t) => {
+  const scripts = files("core/lua").filter((path) => path.endsWith(".lua") && !path.endsWith("/prelude.lua"));
+  t.ok(scripts.length > 0);
+  for (const path of scripts) {
+    const [header = ""] = /^(--.*\n)+/.exec(text(path)) ?? [];
+    for (const word of ["KEYS", "Returns"]) t.match(header, new RegExp(word, "i"), `${path} names ${word}`);
+    t.notMatch(text(path), /\breturn\s+-\d/, `${path} returns no negative number`);
+    t.match(path, /^core\/lua\/[a-z]+(-[a-z]+)+\.lua$/);
+  }
+});
+
+t.test("every code of the error table is provoked by a test", async (t) => {
+  const said = files("test")
+    .filter((path) => path.endsWith(".test.ts"))
+    .map(text)
+    .join("\n");
+  t.same(
+    Object.keys(errors).filter((code) => !said.includes(`"${code}"`)),
+    [],
+  );
+});
+
+t.test("every job has one worker that does it", async (t) => {
+  t.same(workerRows.map(({ name }) => name).sort(), Object.keys(jobs).sort());
+});
+
+t.test("the surface is the one that was agreed: `npm run routes` writes it anew", async (t) => {
+  t.equal(routeTable(), text("fixtures/routes.txt"));
+});
+
+t.test("the lock file has an entry for every optional package, and no host", async (t) => {
+  const { packages } = JSON.parse(text("package-lock.json")) as { packages: Record<string, Locked> };
+  const optional = Object.values(packages).flatMap((entry) => Object.keys(entry.optionalDependencies ?? {}));
+  const places = new Set(Object.keys(packages).map((path) => path.split("node_modules/").at(-1)));
+  t.same(
+    optional.filter((name) => !places.has(name)),
+    [],
+    "`npm run lock` completes it",
+  );
+  t.same(
+    Object.keys(packages).filter((path) => packages[path]?.resolved !== undefined),
+    [],
+  );
+});
+
+t.test("every dependency is pinned, used and explained", async (t) => {
+  const { dependencies, devDependencies } = JSON.parse(text("package.json")) as Record<string, Record<string, string>>;
+  const all = { ...dependencies, ...devDependencies };
+  t.same(
+    Object.entries(all).filter(([, version]) => !/^(npm:ai@)?\d+\.\d+\.\d+$/.test(version)),
+    [],
+  );
+  const resolved = house.flatMap(({ path }) => [...text(path).matchAll(/import\.meta\.resolve\("([^"]+)"\)/g)]);
+  const named = [
+    ...house.flatMap(({ imports }) => imports.map(({ target }) => target)),
+    ...resolved.map(([, to]) => to),
+  ];
+  const used = new Set(named.map((target) => packageOf(target as string)));
+  t.same(
+    Object.keys(dependencies ?? {}).filter((name) => !used.has(name)),
+    [],
+    "no package for show",
+  );
+  const readme = text("README.md");
+  t.same(
+    Object.keys(all).filter((name) => !readme.includes(`\`${name}\``)),
+    [],
+    "a line in the README",
+  );
+});
+
+t.test("the repository speaks of the product alone", async (t) => {
+  const foreign = [
+    /(?<![\w}])\/work\//,
+    /\bTODO\b|\bFIXME\b|\bXXX\b/,
+    /\/tmp\//,
+    /\bregistry\.(npmjs|yarnpkg)|\bartifactory\b/i,
+    /\b(chatgpt|claude|copilot)\b/i,
+    /\bco-authored-by\b/i,
+  ];
+  const here = "test/house.test.ts";
+  const folders = [...Object.keys(floors), "scripts", "fixtures", "test"];
+  const paths = [...folders.flatMap(files), "README.md", "package.json", ".ci/run"].filter((path) => path !== here);
+  const said = paths.flatMap((path) =>
+    foreign.filter((word) => word.test(text(path))).map((word) => `${path}: ${word}`),
+  );
+  t.same(said, []);
+});
+
+interface Locked {
+  resolved?: string;
+  optionalDependencies?: Record<string, string>;
+}
+
+function isRedis({ path }: Source): boolean {
+  return path === "core/redis.ts";
+}
+
+function packageOf(target: string): string {
+  return target
+    .split("/")
+    .slice(0, target.startsWith("@") ? 2 : 1)
+    .join("/");
+}
+
+/** The cycles of a graph, each as the path that closes it. */
+function cycles(needs: Map<string, string[]>): string[] {
+  const done = new Set<string>();
+  const closed: string[] = [];
+  const walk = (path: string, way: string[]): void => {
+    if (way.includes(path)) closed.push([...way.slice(way.indexOf(path)), path].join(" -> "));
+    if (way.includes(path) || done.has(path)) return;
+    for (const next of needs.get(path) ?? []) walk(next, [...way, path]);
+    done.add(path);
+  };
+  for (const path of needs.keys()) walk(path, []);
+  return closed;
+}

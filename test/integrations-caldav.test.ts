@@ -1,0 +1,250 @@
+import t, { type Test as TapTest } from "tap";
+import { keys } from "../core/redis.ts";
+import { keyNames } from "../fixtures/redis.ts";
+import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
+import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
+
+t.setTimeout(170_000);
+
+const owned = "/v2/handles/acme/scheduling";
+const skip = hasRadicale() ? false : "radicale and apache2-utils are not installed";
+type Owner = Awaited<ReturnType<Service["handle"]>>;
+
+/** A service at a fixed moment, with a real calendar server beside it. */
+async function start(
+  t: TapTest,
+  env: Record<string, string> = {},
+): Promise<{ service: Service; owner: Owner; server: Radicale }> {
+  const server = await startRadicale(t);
+  const service = await startService(t, { env: { TEST_CLOCK: "2026-10-11T00:00:00Z", ...env }, workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const hours = { startTime: "09:00", endTime: "17:00" };
+  const weeklyAvailability = [1, 2, 3, 4, 5].map((day) => ({ day, ...hours }));
+  await owner.post(`${owned}/schedules`).send({ timeZone: "Europe/Berlin", weeklyAvailability }).expect(201);
+  await owner.post(`${owned}/event-types`).send({ slug: "talk", title: "Talk", durationMinutes: 60 }).expect(201);
+  return { service, owner, server };
+}
+
+async function connect(
+  owner: Owner,
+  { url, username, password }: Pick<Radicale, "url" | "username" | "password">,
+): Promise<string> {
+  const body = { serverUrl: url, username, password };
+  return (await owner.post(`${owned}/integrations/caldav/credentials`).send(body).expect(201)).body.credential
+    .credentialId;
+}
+
+/** Starts of the free slots of a day, as `HH:MM` in UTC. */
+async function free({ visitor }: Service, date: string): Promise<string[]> {
+  const query = { start: `${date}T00:00:00Z`, end: `${date}T23:59:00Z` };
+  const { slots } = (await visitor.get("/v2/public/scheduling/acme/talk/slots").query(query).expect(200)).body;
+  return slots.map(({ start }: { start: string }) => start.slice(11, 16));
+}
+
+t.test("a calendar server is connected after a real login, and only then", { skip }, async (t) => {
+  const { service, owner, server } = await start(t);
+  const { url: serverUrl, username, password } = server;
+  const path = `${owned}/integrations/caldav/credentials`;
+  const refused = async (body: object) => (await owner.post(path).send(body).expect(400)).body.code;
+  t.equal(await refused({ serverUrl, username, password: "wrong" }), "caldav_login_failed");
+  t.equal(await refused({ serverUrl: "http://127.0.0.1:1", username, password }), "caldav_login_failed");
+  t.equal(await refused({ serverUrl: "http://10.0.0.1/", username, password }), "address_not_allowed");
+  t.equal(await refused({ serverUrl: "nonsense", username, password }), "invalid_request");
+  const { credential } = (await owner.post(path).send({ serverUrl, username, password }).expect(201)).body;
+  t.match(credential, { providerKey: "caldav", account: `alice@${new URL(serverUrl).host}`, status: "OK" });
+  t.same((await owner.get(`${owned}/integrations`)).body.credentials, [credential]);
+  const stored = JSON.stringify(await service.runtime.redis.hgetall(keys.credential("acme", credential.credentialId)));
+  t.notOk(stored.includes(password), "the password is stored sealed");
+});
+
+t.test("calendars are listed, and busy times of the selected ones take slots away", { skip }, async (t) => {
+  const { service, owner, server } = await start(t);
+  const [work, other] = [await server.calendar("office"), await server.calendar("other")];
+  const weekly = ["DTSTART:20261012T080000Z", "DTEND:20261012T100000Z"];
+  await server.put(work, "series", ...weekly, "RRULE:FREQ=WEEKLY;COUNT=5", "EXDATE:20261019T080000Z");
+  await server.put(other, "ignored", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+  const credentialId = await connect(owner, server);
+  const { calendars } = (await owner.get(`${owned}/integrations/caldav/calendars`).expect(200)).body;
+  t.same(calendars.map(({ name }: { name: string }) => name).sort(), ["office", "other"]);
+  t.match(calendars[0], { calendarId: String, credentialId, primary: true, writable: true });
+  t.equal((await free(service, "2026-10-12")).length, 8);
+  const select = (busyCalendarIds: string[]) =>
+    owner.post(`${owned}/selected-calendars`).send({ credentialId, busyCalendarIds });
+  t.same((await select([work]).expect(200)).body.selectedCalendars, { credentialId, busyCalendarIds: [work] });
+  const full = ["07:00", "08:00", "09:00", "10:00", "11:00", "12:00", "13:00", "14:00"];
+  t.same(
+    await free(service, "2026-10-12"),
+    full.filter((time) => time !== "08:00" && time !== "09:00"),
+  );
+  t.same(await free(service, "2026-10-19"), full, "an exception of the series");
+  t.same((await free(service, "2026-10-26")).length, 6);
+  t.equal((await select([`${server.url}/bob/office/`]).expect(400)).body.code, "invalid_request");
+  await select([]).expect(200);
+  t.same(await free(service, "2026-10-12"), full);
+});
+
+t.test("a booking reads calendars again that were read more than a minute ago", { skip }, async (t) => {
+  const { service, owner, server } = await start(t);
+  const work = await server.calendar("office");
+  const credentialId = await connect(owner, server);
+  await owner
+    .post(`${owned}/selected-calendars`)
+    .send({ credentialId, busyCalendarIds: [work] })
+    .expect(200);
+  await server.put(work, "new", "DTSTART:20261012T080000Z", "DTEND:20261012T090000Z");
+  await service.runtime.redis.hset(keys.busyState("acme"), "at", Date.now() - 61_000);
+  const slot = { start: "2026-10-12T08:00:00Z", end: "2026-10-12T09:00:00Z" };
+  const body = { attendee: { name: "Ada", email: "ada@example.com" }, slot };
+  const taken = await service.visitor.post("/v2/public/scheduling/acme/talk/bookings").send(body).expect(409);
+  t.equal(taken.body.code, "scheduling_slot_unavailable");
+});
+
+t.test("calendars are pulled on a rhythm by a worker", { skip }, async (t) => {
+  const { service, owner, server } = await start(t);
+  const work = await server.calendar("office");
+  const credentialId = await connect(owner, server);
+  await owner
+    .post(`${owned}/selected-calendars`)
+    .send({ credentialId, busyCalendarIds: [work] })
+    .expect(200);
+  const waiting = await service.runtime.queues.queue("scheduling").getDelayed();
+  t.match(
+    waiting.map(({ name, data }) => ({ name, data })),
+    [{ name: "scheduling.pull", data: { handle: "acme" } }],
+  );
+  await server.put(work, "new", "DTSTART:20261012T080000Z", "DTEND:20261012T090000Z");
+  await service.startWorkers(["scheduling"]);
+  await waiting[0]?.promote();
+  await eventually(async () => !(await free(service, "2026-10-12")).includes("08:00"));
+  t.pass("the new event takes its slot");
+});
+
+t.test("a server that is away leaves its last word, degrades the account and says so once", { skip }, async (t) => {
+  const { service, owner, server } = await start(t);
+  const receiver = await startReceiver(t);
+  await owner.post(`${owned}/webhooks`).send({ url: receiver.url }).expect(201);
+  const work = await server.calendar("office");
+  await server.put(work, "one", "DTSTART:20261012T080000Z", "DTEND:20261012T090000Z");
+  const credentialId = await connect(owner, server);
+  await owner
+    .post(`${owned}/selected-calendars`)
+    .send({ credentialId, busyCalendarIds: [work] })
+    .expect(200);
+  await server.stop();
+  await service.runtime.busySource?.refresh("acme");
+  await service.runtime.busySource?.refresh("acme");
+  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ credentialId, status: "DEGRADED" }]);
+  t.notOk((await free(service, "2026-10-12")).includes("08:00"));
+  const [told] = await eventually(() => receiver.received.length > 0 && receiver.received);
+  t.match(told?.event, {
+    type: "scheduling.sync.degraded",
+    data: { handle: "acme", providerKey: "caldav", credentialId },
+  });
+  t.equal(receiver.received.length, 1);
+});
+
+t.test("disconnecting gives the time back", { skip }, async (t) => {
+  const { service, owner, server } = await start(t);
+  const work = await server.calendar("office");
+  await server.put(work, "one", "DTSTART:20261012T080000Z", "DTEND:20261012T090000Z");
+  const credentialId = await connect(owner, server);
+  await owner
+    .post(`${owned}/selected-calendars`)
+    .send({ credentialId, busyCalendarIds: [work] })
+    .expect(200);
+  t.notOk((await free(service, "2026-10-12")).includes("08:00"));
+  await owner.delete(`${owned}/integrations/caldav/credentials/${credentialId}`).expect(204);
+  t.ok((await free(service, "2026-10-12")).includes("08:00"));
+  t.equal((await owner.get(`${owned}/integrations/caldav/calendars`).expect(404)).body.code, "integration_not_found");
+});
+
+/** Where a service stands with one calendar, read through a proxy that says what was asked for. */
+async function behindProxy(t: TapTest) {
+  const { service, owner, server } = await start(t);
+  const proxy = await startDavProxy(t, server.url);
+  const calendar = await server.calendar("office");
+  await server.put(calendar, "series", "DTSTART:20261012T080000Z", "DTEND:20261012T090000Z", "RRULE:FREQ=WEEKLY");
+  await server.put(calendar, "lunch", "DTSTART:20261012T100000Z", "DTEND:20261012T110000Z");
+  await server.put(calendar, "late", "DTSTART:20261012T140000Z", "DTEND:20261012T150000Z");
+  const select = async () => {
+    const credentialId = await connect(owner, { ...server, url: proxy.url });
+    const busyCalendarIds = [calendar.replace(server.url, proxy.url)];
+    await owner.post(`${owned}/selected-calendars`).send({ credentialId, busyCalendarIds }).expect(200);
+  };
+  /** Reads again and returns the free times of Monday with what was asked for. */
+  const read = async () => {
+    proxy.asked.length = 0;
+    await service.runtime.busySource?.refresh("acme");
+    const fetched = proxy.asked.filter(({ report }) => report === "calendar-multiget");
+    const objects = fetched.reduce((sum, one) => sum + one.objects, 0);
+    return { free: await free(service, "2026-10-12"), asked: proxy.asked.map(({ report }) => report), objects };
+  };
+  return { service, server, proxy, calendar, select, read };
+}
+
+t.test("a calendar is read again by what changed in it", { skip }, async (t) => {
+  const { service, server, calendar, select, read } = await behindProxy(t);
+  await select();
+  t.same(await read(), {
+    ...{ free: ["07:00", "09:00", "11:00", "12:00", "13:00"], asked: ["sync-collection"], objects: 0 },
+  });
+  const before = await service.runtime.redis.get(keys.timesVersion("acme"));
+  await read();
+  t.equal(await service.runtime.redis.get(keys.timesVersion("acme")), before, "kept slots stay good");
+  await server.put(calendar, "lunch", "DTSTART:20261012T110000Z", "DTEND:20261012T120000Z");
+  await (await server.dav("DELETE", `${calendar}late.ics`)).text();
+  t.match(await read(), { free: ["07:00", "09:00", "10:00", "12:00", "13:00", "14:00"], objects: 1 });
+  await server.put(calendar, "lunch", "DTSTART:20300101T110000Z", "DTEND:20300101T120000Z");
+  t.match(await read(), { free: ["07:00", "09:00", "10:00", "11:00", "12:00", "13:00", "14:00"] });
+});
+
+t.test("a sync token that the server has lost costs one look at all etags", { skip }, async (t) => {
+  const { service, server, calendar, select, read } = await behindProxy(t);
+  await select();
+  const { redis } = service.runtime;
+  const [key = ""] = await keyNames(redis, "calendar-objects:*");
+  const reading = JSON.parse((await redis.hget(key, "")) as string);
+  const mark = JSON.stringify({ ...JSON.parse(reading.mark), token: "http://radicale.org/ns/sync/lost" });
+  await redis.hset(key, "", JSON.stringify({ ...reading, mark }));
+  await (await server.dav("DELETE", `${calendar}late.ics`)).text();
+  await server.put(calendar, "new", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+  t.same(await read(), {
+    free: ["07:00", "09:00", "11:00", "13:00", "14:00"],
+    asked: ["sync-collection", "propfind", "calendar-query", "calendar-multiget"],
+    objects: 1,
+  });
+  t.same((await read()).asked, ["sync-collection"]);
+});
+
+t.test("a server without sync tokens is read by its ctag and etags", { skip }, async (t) => {
+  const { server, proxy, calendar, select, read } = await behindProxy(t);
+  proxy.tokenless = true;
+  await select();
+  t.same(await read(), { free: ["07:00", "09:00", "11:00", "12:00", "13:00"], asked: ["propfind"], objects: 0 });
+  await server.put(calendar, "lunch", "DTSTART:20261012T110000Z", "DTEND:20261012T120000Z");
+  await (await server.dav("DELETE", `${calendar}late.ics`)).text();
+  t.match(await read(), { free: ["07:00", "09:00", "10:00", "12:00", "13:00", "14:00"], objects: 1 });
+});
+
+t.test("an object that can't be read leaves the others as they are", { skip }, async (t) => {
+  const { server, calendar, select, read } = await behindProxy(t);
+  await server.put(calendar, "endless", "DTSTART:20261012T090000Z", "DTEND:20261012T093000Z", "RRULE:FREQ=SECONDLY");
+  await select();
+  t.match(await read(), { free: ["07:00", "09:00", "11:00", "12:00", "13:00"] });
+});
+
+t.test("a booking goes by the last word of a server that doesn't answer", { skip }, async (t) => {
+  const { service, proxy, select } = await behindProxy(t);
+  await select();
+  proxy.holds = true;
+  await service.runtime.redis.hset(keys.busyState("acme"), "at", Date.now() - 61_000);
+  const book = (start: string, end: string) => {
+    const body = { attendee: { name: "Ada", email: "ada@example.com" }, slot: { start, end } };
+    return service.visitor.post("/v2/public/scheduling/acme/talk/bookings").send(body);
+  };
+  await book("2026-10-12T08:00:00Z", "2026-10-12T09:00:00Z").expect(409);
+  await book("2026-10-12T09:00:00Z", "2026-10-12T10:00:00Z").expect(201);
+  t.ok(proxy.asked.some(({ report }) => report === "sync-collection"));
+});

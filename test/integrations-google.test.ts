@@ -1,0 +1,251 @@
+import t, { type Test as TapTest } from "tap";
+import { syncBooking } from "../core/scheduling/calendar-events.ts";
+import { keys } from "../core/redis.ts";
+import { connectAccount } from "../fixtures/providers/consent.ts";
+import { type Event, type GoogleServer, startGoogle, tooMuch } from "../fixtures/providers/google.ts";
+import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
+import { eventually } from "../fixtures/service.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
+
+const owned = "/v2/handles/acme/scheduling";
+const own = "owner@gmail.test";
+
+async function start(
+  t: TapTest,
+  options: { location?: string; workers?: string[] } = {},
+): Promise<Desk & { google: GoogleServer }> {
+  const google = await startGoogle(own);
+  t.teardown(() => google.close());
+  return { ...(await openDesk(t, { providerKey: "google", env: google.env, ...options })), google };
+}
+
+/** An event of the owner on a day, from one hour of UTC to another. */
+function timed(date: string, from: string, to: string): Pick<Event, "start" | "end"> {
+  return { start: { dateTime: `${date}T${from}:00Z` }, end: { dateTime: `${date}T${to}:00Z` } };
+}
+
+/** The event that stands in the owner's calendar, once there is one that fits. */
+function written({ google }: { google: GoogleServer }, fits: (event: Event) => boolean = () => true): Promise<Event> {
+  return eventually(() => {
+    const events = [...(google.calendars.get(own)?.events.values() ?? [])].filter(
+      ({ status }) => status !== "cancelled",
+    );
+    const [event, ...more] = events;
+    return more.length === 0 && event && fits(event) && event;
+  });
+}
+
+const full = (from: number, to: number): string[] =>
+  Array.from({ length: (to - from) * 2 }, (_, at) => {
+    const minutes = at % 2 ? "30" : "00";
+    return `${String(from + Math.floor(at / 2)).padStart(2, "0")}:${minutes}`;
+  });
+
+t.test("calendars are listed over all pages, with who may write", async (t) => {
+  const { owner, google, credentialId } = await start(t, { workers: [] });
+  google.pageSize = 1;
+  const { calendars } = (await owner.get(`${owned}/integrations/google/calendars`).expect(200)).body;
+  t.same(calendars, [
+    { calendarId: own, credentialId, name: "Own", primary: true, writable: true },
+    {
+      calendarId: "holidays@group.v.calendar.google.com",
+      credentialId,
+      name: "Holidays",
+      primary: false,
+      writable: false,
+    },
+  ]);
+});
+
+t.test("a calendar that can only be read is no destination", async (t) => {
+  const { select } = await start(t, { workers: [] });
+  const refused = await select([], "holidays@group.v.calendar.google.com").expect(400);
+  t.match(refused.body, { code: "invalid_request", errors: [{ path: "/destinationCalendarId" }] });
+});
+
+t.test("busy times take slots away: timed ones, whole days of the calendar's zone, series", async (t) => {
+  const { google, select, free } = await start(t, { workers: [] });
+  google.put(own, timed("2026-10-06", "09:00", "11:00"));
+  google.put(own, { ...timed("2026-10-06", "12:00", "13:00"), transparency: "transparent" });
+  google.put(own, {
+    ...timed("2026-10-06", "13:00", "14:00"),
+    attendees: [{ self: true, responseStatus: "declined" }],
+  });
+  google.put(own, { ...timed("2026-10-06", "14:00", "15:00"), eventType: "workingLocation" });
+  google.put(own, { ...timed("2026-10-06", "16:00", "17:00"), status: "tentative" });
+  google.put(own, { ...timed("2026-10-07", "09:00", "16:00"), recurrence: ["RRULE:FREQ=WEEKLY;COUNT=3"] });
+  google.put("holidays@group.v.calendar.google.com", { start: { date: "2026-10-09" }, end: { date: "2026-10-10" } });
+  t.equal((await free("2026-10-06")).length, 16);
+  await select([own, "holidays@group.v.calendar.google.com"]).expect(200);
+  t.same(await free("2026-10-06"), full(11, 16));
+  for (const date of ["2026-10-07", "2026-10-14", "2026-10-21"]) t.same(await free(date), full(16, 17), date);
+  t.same(await free("2026-10-28"), full(9, 17));
+  t.same(await free("2026-10-09"), []);
+  t.same((await free("2026-10-08")).length, 16, "the day before ends before its local midnight");
+});
+
+t.test("only what changed is read again: new, moved, deleted, and one instance of a series", async (t) => {
+  const { google, select, free, refresh } = await start(t, { workers: [] });
+  const moved = google.put(own, timed("2026-10-06", "09:00", "12:00"));
+  const deleted = google.put(own, timed("2026-10-07", "09:00", "12:00"));
+  const series = google.put(own, {
+    ...timed("2026-10-08", "09:00", "16:30"),
+    recurrence: ["RRULE:FREQ=WEEKLY;COUNT=3"],
+  });
+  for (let day = 10; day < 20; day++) google.put(own, timed(`2026-11-${day}`, "09:00", "17:00"));
+  await select([own]).expect(200);
+  const whole = google.oauth.calls.length;
+  google.put(own, { id: moved.id, ...timed("2026-10-06", "15:00", "17:00") });
+  google.remove(own, deleted.id);
+  google.remove(own, `${series.id}_20261015T090000Z`);
+  google.put(own, timed("2026-10-09", "09:00", "16:00"));
+  await refresh();
+  t.same(await free("2026-10-06"), full(9, 15));
+  t.same(await free("2026-10-07"), full(9, 17));
+  t.same(await free("2026-10-08"), ["16:30"]);
+  t.same(await free("2026-10-15"), full(9, 17), "the deleted instance");
+  t.same(await free("2026-10-22"), ["16:30"]);
+  t.same(await free("2026-10-09"), full(16, 17));
+  t.same(await free("2026-11-12"), []);
+  const since = google.oauth.calls.length - whole;
+  t.ok(since < 6, `${since} calls for five changes`);
+  google.remove(own, series.id);
+  await refresh();
+  t.same(await free("2026-10-22"), full(9, 17), "the whole series");
+});
+
+t.test("a lost sync token means that all is read again", async (t) => {
+  const { google, select, free, refresh, owner } = await start(t, { workers: [] });
+  const gone = google.put(own, timed("2026-10-06", "09:00", "12:00"));
+  await select([own]).expect(200);
+  google.forget();
+  google.remove(own, gone.id);
+  google.put(own, timed("2026-10-07", "09:00", "12:00"));
+  await refresh();
+  t.same(await free("2026-10-06"), full(9, 17));
+  t.same(await free("2026-10-07"), full(12, 17));
+  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
+});
+
+t.test("a booking reads a calendar again that was read more than a minute ago", async (t) => {
+  const { google, select, book, service } = await start(t, { workers: [] });
+  await select([own]).expect(200);
+  google.put(own, timed("2026-10-06", "10:00", "11:00"));
+  await service.runtime.redis.hset(keys.busyState("acme"), "at", Date.now() - 61_000);
+  const taken = await book("talk", "2026-10-06T10:00:00Z", 30).expect(409);
+  t.equal(taken.body.code, "scheduling_slot_unavailable");
+});
+
+t.test("a booking doesn't wait for a provider that doesn't answer: its last word counts", async (t) => {
+  const { google, select, book, service } = await start(t, { workers: [] });
+  google.put(own, timed("2026-10-06", "10:00", "11:00"));
+  await select([own]).expect(200);
+  await service.runtime.redis.hset(keys.busyState("acme"), "at", Date.now() - 61_000);
+  google.oauth.hangs = true;
+  await book("talk", "2026-10-06T12:00:00Z", 30).expect(201);
+  t.equal(google.oauth.hanging, 1, "the provider is still being asked");
+  await book("talk", "2026-10-06T10:00:00Z", 30).expect(409);
+});
+
+t.test("a booking's event is made with a Meet link, moved and removed; nobody is invited by Google", async (t) => {
+  const desk = await start(t, { location: "google_meet" });
+  desk.google.conferenceAfter = 2;
+  await desk.select([own], own).expect(200);
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  const made = await written(desk, ({ hangoutLink }) => hangoutLink !== undefined);
+  t.match(made, {
+    summary: "Talk with Ada Lovelace",
+    start: { dateTime: "2026-10-06T10:00:00.000Z", timeZone: "UTC" },
+    end: { dateTime: "2026-10-06T10:30:00.000Z" },
+    id: /^[0-9a-v]{5,}$/,
+    description: /Ada Lovelace &#60;ada@example.com&#62;/,
+  });
+  t.notOk(made.attendees);
+  t.notOk(made.id.includes(uid.toLowerCase()), "the id of the event doesn't give the booking away");
+  const { meetingUrl } = await eventually(async () => {
+    const booking = await desk.booking(uid);
+    return booking.meetingUrl !== null && booking;
+  });
+  t.equal(meetingUrl, made.hangoutLink);
+  await desk.moved(uid, "2026-10-07T11:00:00Z").expect(200);
+  const moved = await written(desk, ({ start }) => start.dateTime === "2026-10-07T11:00:00.000Z");
+  t.equal(moved.id, made.id);
+  t.equal(moved.hangoutLink, made.hangoutLink, "the link stays");
+  await desk.cancelled(uid).expect(200);
+  await eventually(() => desk.google.calendars.get(own)?.events.get(made.id)?.status === "cancelled");
+  t.match(await desk.booking(uid), { status: "CANCELLED", syncStatus: "OK" });
+});
+
+t.test("an attempt that was repeated, or ended before it could be noted, leaves one event", async (t) => {
+  const desk = await start(t, { workers: [] });
+  await desk.select([], own).expect(200);
+  const bookingUid = await desk.booked("2026-10-06T10:00:00Z");
+  const { runtime } = desk.service;
+  const sync = () => syncBooking(runtime, { handle: "acme", bookingUid });
+  await Promise.all([sync(), sync(), sync()]);
+  const { id } = await written(desk);
+  await runtime.redis.hdel(keys.booking("acme", bookingUid), "written");
+  await desk.moved(bookingUid, "2026-10-07T11:00:00Z").expect(200);
+  await sync();
+  const moved = await written(desk, ({ start }) => start.dateTime === "2026-10-07T11:00:00.000Z");
+  t.equal(moved.id, id);
+});
+
+t.test("what the owner changed meanwhile is kept, what they deleted is made again", async (t) => {
+  const desk = await start(t);
+  await desk.select([], own).expect(200);
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  const { id } = await written(desk);
+  await eventually(async () => (await desk.service.runtime.redis.hexists(keys.booking("acme", uid), "written")) === 1);
+  desk.google.put(own, { id, colorId: "7" });
+  await desk.moved(uid, "2026-10-07T11:00:00Z").expect(200);
+  t.match(await written(desk, ({ start }) => start.dateTime === "2026-10-07T11:00:00.000Z"), { id, colorId: "7" });
+  desk.google.remove(own, id);
+  await desk.moved(uid, "2026-10-08T11:00:00Z").expect(200);
+  t.match(await written(desk, ({ start }) => start.dateTime === "2026-10-08T11:00:00.000Z"), { id });
+});
+
+t.test("a booking's own event doesn't take its time: it can be moved within it", async (t) => {
+  const desk = await start(t);
+  await desk.select([own], own).expect(200);
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  await written(desk);
+  await desk.refresh();
+  await desk.moved(uid, "2026-10-06T10:00:00Z").expect(200);
+  await desk.cancelled(uid).expect(200);
+  await desk.refresh();
+  t.ok((await desk.free("2026-10-06")).includes("10:00"));
+});
+
+t.test("limits of Google are waited for, in both of its forms", async (t) => {
+  const desk = await start(t);
+  await desk.select([], own).expect(200);
+  desk.google.oauth.trouble.push(tooMuch.user(), tooMuch.minute(1));
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  await written(desk);
+  t.match(await desk.booking(uid), { syncStatus: "OK" });
+});
+
+t.test(
+  "a grant that ended leaves bookings saved and degraded, says so once, and they are written when it is renewed",
+  async (t) => {
+    const desk = await start(t);
+    const receiver = await startReceiver(t);
+    await desk.owner.post(`${owned}/webhooks`).send({ url: receiver.url }).expect(201);
+    await desk.select([own], own).expect(200);
+    desk.google.oauth.revokeAll();
+    const uid = await desk.booked("2026-10-06T10:00:00Z");
+    await eventually(async () => (await desk.booking(uid)).syncStatus === "DEGRADED");
+    t.match((await desk.owner.get(`${owned}/integrations`)).body.credentials, [{ status: "DEGRADED" }]);
+    const degraded = () => receiver.received.filter(({ event }) => event.type === "scheduling.sync.degraded");
+    await eventually(() => degraded().some(({ event }) => event.data.bookingUid === uid || event.data.booking));
+    await desk.refresh();
+    await desk.owner.post(`${owned}/bookings/${uid}/sync`).send({}).expect(202);
+    t.equal(degraded().filter(({ event }) => event.data.booking === undefined).length, 1, "of the account");
+    t.equal(degraded().filter(({ event }) => event.data.booking !== undefined).length, 1, "of the booking");
+    t.equal(await connectAccount(desk.owner, "google"), desk.credentialId);
+    await desk.owner.post(`${owned}/bookings/${uid}/sync`).send({}).expect(202);
+    await written(desk);
+    await eventually(async () => (await desk.booking(uid)).syncStatus === "OK");
+  },
+);

@@ -1,0 +1,316 @@
+import t, { type Test as TapTest } from "tap";
+import { accessToken, type TokenHolder, tokensIn } from "../core/scheduling/access-tokens.ts";
+import { callProvider } from "../core/scheduling/authorised-calls.ts";
+import { readCredential, secretOf } from "../core/scheduling/credentials.ts";
+import type { OAuthSettings } from "../core/scheduling/providers/provider.ts";
+import { providers } from "../core/scheduling/providers/table.ts";
+import { readEnv } from "../core/env.ts";
+import { openRuntime } from "../core/open.ts";
+import { keys } from "../core/redis.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { agree, connectAccount } from "../fixtures/providers/consent.ts";
+import { startGoogle } from "../fixtures/providers/google.ts";
+import { startMicrosoft } from "../fixtures/providers/microsoft.ts";
+import { type OAuthServer, Refusal } from "../fixtures/providers/oauth.ts";
+import { startZoom } from "../fixtures/providers/zoom.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
+
+const owned = "/v2/handles/acme/scheduling";
+type Owner = Awaited<ReturnType<Service["handle"]>>;
+
+interface Started {
+  service: Service;
+  owner: Owner;
+  oauth: OAuthServer;
+}
+
+/** The providers that are connected by OAuth and refreshed: a server of each, an account there, and an address of its API. */
+const kinds = {
+  google: { start: startGoogle, account: "owner@gmail.test", path: "/calendar/v3/users/me/calendarList/primary" },
+  microsoft: { start: startMicrosoft, account: "owner@contoso.test", path: "/v1.0/me" },
+  zoom: { start: startZoom, account: "owner@zoom.test", path: "/v2/users/me" },
+} as const;
+type Kind = keyof typeof kinds;
+
+async function start(t: TapTest, kind: Kind, workers: string[] = []): Promise<Started> {
+  const server = await kinds[kind].start();
+  t.teardown(() => server.close());
+  const service = await startService(t, { env: server.env, ...(workers.length > 0 ? { workers } : {}) });
+  return { service, owner: await service.handle("acme"), oauth: server.oauth };
+}
+
+async function begin(owner: Owner, kind: Kind): Promise<{ authorizeUrl: string; state: string }> {
+  return (await owner.post(`${owned}/integrations/${kind}/oauth/start`).expect(200)).body;
+}
+
+const credentialsOf = async (owner: Owner) => (await owner.get(`${owned}/integrations`).expect(200)).body.credentials;
+
+/** One use of an account by a process. */
+function use(runtime: Runtime, kind: Kind, credentialId: string): Promise<number> {
+  const holder: TokenHolder = { handle: "acme", credentialId };
+  const settings = providers[kind]?.oauth?.(runtime.env) as OAuthSettings;
+  const url = new URL(kinds[kind].path, settings.token).href;
+  return callProvider(runtime, { holder, settings }, { url }).then(({ status }) => status);
+}
+
+/** The settings by which a second process of the same installation starts. */
+function base({ redis }: Service): Record<string, string> {
+  return { LOG_LEVEL: "silent", REDIS_URL: redis.url, BASE_URL: "http://service.test" };
+}
+
+function settingsOf({ runtime }: Service, kind: Kind): Record<string, string> {
+  const own = Object.entries(runtime.env).filter(([name]) => name.startsWith(`${kind.toUpperCase()}_`));
+  return Object.fromEntries(own.map(([name, value]) => [name, String(value)]));
+}
+
+const refreshes = ({ asked }: OAuthServer) => asked.filter(({ grant }) => grant === "refresh_token");
+
+for (const kind of Object.keys(kinds) as Kind[]) {
+  t.test(`${kind}: an account is connected with PKCE by a client that catches the redirect`, async (t) => {
+    const { service, owner, oauth } = await start(t, kind);
+    const listed = (await owner.get(`${owned}/integrations`)).body.providers;
+    t.match(
+      listed.find(({ providerKey }: { providerKey: string }) => providerKey === kind),
+      { configured: true },
+    );
+    const { authorizeUrl, state } = await begin(owner, kind);
+    t.match(Object.fromEntries(new URL(authorizeUrl).searchParams), {
+      state,
+      code_challenge_method: "S256",
+      redirect_uri: `http://service.test/oauth/scheduling/${kind}/return`,
+    });
+    const back = (await agree(authorizeUrl)).searchParams;
+    t.equal(back.get("state"), state, "the state comes back as it went");
+    const callback = `${owned}/integrations/${kind}/oauth/callback`;
+    const body = { code: back.get("code"), state };
+    const { credential } = (await owner.post(callback).send(body).expect(201)).body;
+    t.match(credential, { providerKey: kind, account: kinds[kind].account, status: "OK", createdAt: String });
+    t.same(await credentialsOf(owner), [credential]);
+    t.equal((await owner.post(callback).send(body).expect(400)).body.code, "invalid_oauth_state", "a state works once");
+    const stored = JSON.stringify(
+      await service.runtime.redis.hgetall(keys.credential("acme", credential.credentialId)),
+    );
+    for (const { access, refresh } of oauth.grants)
+      t.notOk(stored.includes(access) || stored.includes(refresh), "tokens are stored sealed");
+  });
+
+  t.test(`${kind}: the browser's way back connects, an owner who says no is told so`, async (t) => {
+    const { service, owner } = await start(t, kind);
+    const back = await agree((await begin(owner, kind)).authorizeUrl);
+    const answer = await service.visitor.get(back.pathname + back.search).expect(303);
+    t.equal(answer.headers.location, `http://service.test/?integration=${kind}&status=connected`);
+    t.match(await credentialsOf(owner), [{ account: kinds[kind].account }]);
+    const { state } = await begin(owner, kind);
+    const path = `/oauth/scheduling/${kind}/return?error=access_denied&state=${state}`;
+    const refused = await service.visitor.get(path).expect(303);
+    t.match(refused.headers.location, /status=failed&code=oauth_exchange_failed/);
+  });
+
+  t.test(`${kind}: states of others, of other providers and old ones are refused, wrong codes too`, async (t) => {
+    const { service, owner } = await start(t, kind);
+    const other = await service.handle("other");
+    const callback = `${owned}/integrations/${kind}/oauth/callback`;
+    const refused = async (by: Owner, path: string, body: object) =>
+      (await by.post(path).send(body).expect(400)).body.code;
+    const first = await begin(owner, kind);
+    const code = (await agree(first.authorizeUrl)).searchParams.get("code");
+    const theirs = callback.replace("acme", "other");
+    t.equal(await refused(other, theirs, { code, state: first.state }), "invalid_oauth_state");
+    const old = await begin(owner, kind);
+    await service.runtime.redis.del(keys.oauthState(old.state));
+    t.equal(await refused(owner, callback, { code, state: old.state }), "invalid_oauth_state");
+    const second = await begin(owner, kind);
+    t.equal(await refused(owner, callback, { code: "wrong", state: second.state }), "oauth_exchange_failed");
+    const third = await begin(owner, kind);
+    t.equal(
+      await refused(owner, callback, { code, state: third.state }),
+      "oauth_exchange_failed",
+      "a code of another verifier",
+    );
+    const fourth = await begin(owner, kind);
+    await owner.post(`${owned}/integrations/stripe/oauth/callback`).send({ code, state: fourth.state }).expect(409);
+    t.same(await credentialsOf(owner), []);
+  });
+
+  t.test(`${kind}: twenty uses in two processes refresh an ended token once`, async (t) => {
+    const { service, owner, oauth } = await start(t, kind);
+    const credentialId = await connectAccount(owner, kind);
+    const second = await openRuntime(readEnv({ ...base(service), ...settingsOf(service, kind) }));
+    t.teardown(() => second.close());
+    oauth.expire();
+    oauth.slowness = 100;
+    const uses = Array.from({ length: 20 }, (_, at) => use(at % 2 ? second : service.runtime, kind, credentialId));
+    t.same(new Set(await Promise.all(uses)), new Set([200]));
+    t.same(refreshes(oauth), [{ grant: "refresh_token", answer: "ok" }]);
+    t.match(await credentialsOf(owner), [{ status: "OK" }]);
+  });
+
+  t.test(`${kind}: refresh after refresh, each with the token of the one before`, async (t) => {
+    const { service, owner, oauth } = await start(t, kind);
+    const credentialId = await connectAccount(owner, kind);
+    for (let turn = 0; turn < 3; turn++) {
+      oauth.expire();
+      t.equal(await use(service.runtime, kind, credentialId), 200);
+    }
+    t.same(
+      refreshes(oauth).map(({ answer }) => answer),
+      ["ok", "ok", "ok"],
+    );
+  });
+
+  t.test(`${kind}: a token that is about to end is refreshed before it is used`, async (t) => {
+    const { service, owner, oauth } = await start(t, kind);
+    oauth.lasts = 1;
+    const credentialId = await connectAccount(owner, kind);
+    oauth.lasts = 3600;
+    const settings = providers[kind]?.oauth?.(service.runtime.env) as OAuthSettings;
+    await eventually(async () => {
+      const holder = { handle: "acme", credentialId };
+      await accessToken(service.runtime, holder, { settings });
+      return refreshes(oauth).length === 1;
+    });
+    t.equal(oauth.calls.length, 1, "no call was made with the old one");
+  });
+
+  t.test(`${kind}: tokens are kept before they are used`, async (t) => {
+    const { service, owner, oauth } = await start(t, kind);
+    const credentialId = await connectAccount(owner, kind);
+    oauth.expire();
+    const { runtime } = service;
+    const settings = providers[kind]?.oauth?.(runtime.env) as OAuthSettings;
+    const refused = await accessToken(runtime, { handle: "acme", credentialId }, { settings });
+    const token = await accessToken(runtime, { handle: "acme", credentialId }, { settings, refused });
+    const kept = secretOf(runtime, "acme", await readCredential(runtime, "acme", credentialId));
+    t.match(tokensIn(kept), { accessToken: token, refreshToken: oauth.grants[0]?.refresh });
+  });
+
+  t.test(`${kind}: a grant that its owner ended degrades the account, once; connecting again heals it`, async (t) => {
+    const { service, owner, oauth } = await start(t, kind, ["webhooks"]);
+    const receiver = await startReceiver(t);
+    await owner.post(`${owned}/webhooks`).send({ url: receiver.url }).expect(201);
+    const credentialId = await connectAccount(owner, kind);
+    oauth.revokeAll();
+    const uses = Array.from({ length: 5 }, () => use(service.runtime, kind, credentialId));
+    for (const result of await Promise.allSettled(uses))
+      t.match(result, { status: "rejected", reason: { code: "integration_revoked" } });
+    await t.rejects(use(service.runtime, kind, credentialId), { code: "integration_revoked" });
+    t.equal(refreshes(oauth).length, 1, "the provider is not asked again");
+    t.match(await credentialsOf(owner), [{ credentialId, status: "DEGRADED" }]);
+    const [told] = await eventually(() => receiver.received.length > 0 && receiver.received);
+    t.match(told?.event, {
+      type: "scheduling.sync.degraded",
+      data: { handle: "acme", providerKey: kind, credentialId, reason: "integration_revoked" },
+    });
+    t.equal(await connectAccount(owner, kind), credentialId, "the same account keeps its id");
+    t.match(await credentialsOf(owner), [{ credentialId, status: "OK" }]);
+    t.equal(await use(service.runtime, kind, credentialId), 200);
+    t.equal(receiver.received.length, 1);
+  });
+
+  t.test(`${kind}: a provider that asks to slow down is obeyed by all processes`, async (t) => {
+    const { service, owner, oauth } = await start(t, kind);
+    const credentialId = await connectAccount(owner, kind);
+    oauth.pausedUntil = Date.now() + 1000;
+    const before = oauth.calls.length;
+    t.equal(await use(service.runtime, kind, credentialId), 200);
+    t.equal(oauth.refusedAsTooMany, 1, "not again before the time that was said");
+    t.equal(oauth.calls.length, before + 2);
+    const later = new Date(Date.now() + 120_000).toUTCString();
+    oauth.trouble.push(new Refusal(429, {}, { "retry-after": later }));
+    for (let turn = 0; turn < 3; turn++)
+      await t.rejects(use(service.runtime, kind, credentialId), {
+        code: "service_unavailable",
+        details: { retryAfter: Number },
+      });
+    t.equal(oauth.calls.length, before + 3, "nothing is asked until then");
+  });
+
+  t.test(
+    `${kind}: disconnecting forgets the account${kind === "microsoft" ? "" : " and takes the grant back"}`,
+    async (t) => {
+      const { service, owner, oauth } = await start(t, kind);
+      const credentialId = await connectAccount(owner, kind);
+      const path = `${owned}/integrations/${kind}/credentials/${credentialId}`;
+      await owner.delete(path).expect(204);
+      t.equal(oauth.revoked.length, kind === "microsoft" ? 0 : 1);
+      t.same(await credentialsOf(owner), []);
+      await t.rejects(use(service.runtime, kind, credentialId), { code: "integration_not_found" });
+      await owner.delete(path).expect(404);
+    },
+  );
+}
+
+t.test("a grant that another handle of the owner uses is not taken back before that goes too", async (t) => {
+  const { service, owner, oauth } = await start(t, "google");
+  const second = await service.handle("second", { account: "acct_acme", owner: "user_acme" });
+  await connectAccount(owner, "google");
+  await connectAccount(second, "google", "second");
+  const disconnect = async (by: Owner, handle: string) => {
+    const base = `/v2/handles/${handle}/scheduling/integrations`;
+    const [{ credentialId }] = (await by.get(base).expect(200)).body.credentials;
+    await by.delete(`${base}/google/credentials/${credentialId}`).expect(204);
+  };
+  await disconnect(owner, "acme");
+  t.equal(oauth.revoked.length, 0);
+  await second.get("/v2/handles/second/scheduling/integrations/google/calendars").expect(200);
+  await disconnect(second, "second");
+  t.equal(oauth.revoked.length, 1);
+});
+
+t.test("a provider that does not answer is not taken for one that refuses", async (t) => {
+  const { service, owner, oauth } = await start(t, "microsoft");
+  const back = await agree((await begin(owner, "microsoft")).authorizeUrl);
+  oauth.trouble.push(new Refusal(500, {}));
+  const body = { code: back.searchParams.get("code"), state: back.searchParams.get("state") };
+  const failed = await owner.post(`${owned}/integrations/microsoft/oauth/callback`).send(body).expect(503);
+  t.equal(failed.body.code, "service_unavailable");
+  const again = await agree((await begin(owner, "microsoft")).authorizeUrl);
+  await oauth.close();
+  const returned = await service.visitor.get(again.pathname + again.search).expect(303);
+  t.match(returned.headers.location, /status=failed&code=service_unavailable/);
+});
+
+t.test("google: an owner who unticks the calendar is told that the authorisation is of no use", async (t) => {
+  const { owner, oauth } = await start(t, "google");
+  oauth.granted = "https://www.googleapis.com/auth/calendar.calendarlist.readonly";
+  const back = (await agree((await begin(owner, "google")).authorizeUrl)).searchParams;
+  const body = { code: back.get("code"), state: back.get("state") };
+  const refused = await owner.post(`${owned}/integrations/google/oauth/callback`).send(body).expect(400);
+  t.equal(refused.body.code, "oauth_exchange_failed");
+  t.same(await credentialsOf(owner), []);
+});
+
+t.test("zoom: a refresh token that another process used up is not taken for the end of the grant", async (t) => {
+  const { service, owner, oauth } = await start(t, "zoom");
+  const credentialId = await connectAccount(owner, "zoom");
+  const { redis } = service.runtime;
+  const record = keys.credential("acme", credentialId);
+  const before = await redis.hgetall(record);
+  oauth.expire();
+  await use(service.runtime, "zoom", credentialId);
+  const after = await redis.hgetall(record);
+  // A process that was held up after its look: it asks with the token of before, while the new one is kept.
+  await redis.hset(record, before);
+  oauth.slowness = 300;
+  const late = use(service.runtime, "zoom", credentialId);
+  await eventually(async () => (await redis.exists(keys.refreshLock("acme", credentialId))) === 1);
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  await redis.hset(record, { ...after, version: Number(after.version) + 5 });
+  t.equal(await late, 200);
+  t.match(await credentialsOf(owner), [{ status: "OK" }]);
+});
+
+t.test("zoom: what a refresh brought is not lost when Redis is away just then", async (t) => {
+  const { service, owner, oauth } = await start(t, "zoom");
+  const credentialId = await connectAccount(owner, "zoom");
+  oauth.expire();
+  oauth.slowness = 300;
+  const late = use(service.runtime, "zoom", credentialId);
+  await eventually(async () => (await service.runtime.redis.exists(keys.refreshLock("acme", credentialId))) === 1);
+  // Longer than a command may take: the first attempts to write the new tokens fail.
+  await service.runtime.redis.call("CLIENT", "PAUSE", "4000", "WRITE");
+  t.equal(await late, 200);
+  const kept = secretOf(service.runtime, "acme", await readCredential(service.runtime, "acme", credentialId));
+  t.equal(tokensIn(kept).refreshToken, oauth.grants[0]?.refresh);
+});

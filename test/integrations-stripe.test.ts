@@ -1,0 +1,358 @@
+import { createHash, createHmac } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import t, { type Test as TapTest } from "tap";
+import { settlePayment } from "../core/scheduling/bookings.ts";
+import { keys } from "../core/redis.ts";
+import { client, type Notice, type Session, startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
+
+const owned = "/v2/handles/acme/scheduling";
+const shown = "/v2/public/scheduling/acme/talk";
+const noticePath = "/v2/public/providers/stripe/webhook";
+type Owner = Awaited<ReturnType<Service["handle"]>>;
+
+async function start(
+  t: TapTest,
+  options: { workers?: string[] } = {},
+): Promise<{ service: Service; owner: Owner; stripe: StripeServer }> {
+  const stripe = await startStripe();
+  t.teardown(() => stripe.close());
+  const service = await startService(t, { env: stripe.env, ...options });
+  return { service, owner: await service.handle("acme"), stripe };
+}
+
+/** What the owner's browser does at the provider: agrees, and is sent back. */
+async function agree(authorizeUrl: string): Promise<URL> {
+  const answer = await fetch(authorizeUrl, { redirect: "manual" });
+  await answer.text();
+  return new URL(answer.headers.get("location") ?? "");
+}
+
+async function connect(owner: Owner): Promise<{ credentialId: string }> {
+  const { authorizeUrl } = (await owner.post(`${owned}/integrations/stripe/oauth/start`).expect(200)).body;
+  const back = await agree(authorizeUrl);
+  const body = { code: back.searchParams.get("code"), state: back.searchParams.get("state") };
+  return (await owner.post(`${owned}/integrations/stripe/oauth/callback`).send(body).expect(201)).body.credential;
+}
+
+const paidType = {
+  slug: "talk",
+  title: "Talk",
+  durationMinutes: 30,
+  timeZone: "UTC",
+  payment: { enabled: true, amountMinor: 4900, currency: "EUR" },
+};
+
+/** Books the first slot that is offered in the next fortnight, later ones by `at`. */
+async function book({ visitor }: Service, at = 0): Promise<{ answer: Answer; slot: object }> {
+  const day = 86_400_000;
+  const [start, end] = [Date.now() + day, Date.now() + 14 * day].map((ms) => new Date(ms).toISOString());
+  const { slots } = (await visitor.get(`${shown}/slots`).query({ start, end }).expect(200)).body;
+  const slot = { start: slots[at].start, end: slots[at].end };
+  const sent = { attendee: { name: "Ada", email: "ada@example.com" }, slot };
+  return { answer: (await visitor.post(`${shown}/bookings`).send(sent).expect(201)).body, slot };
+}
+
+interface Answer {
+  bookingUid: string;
+  status: string;
+  nextAction: { type: string; url: string };
+}
+
+function sessionOf(stripe: StripeServer, bookingUid: string): Session {
+  const found = [...stripe.sessions.values()].find(({ form }) => form["metadata[bookingUid]"] === bookingUid);
+  if (!found) throw new Error("no session");
+  return found;
+}
+
+async function tell(service: Service, asked: Notice | Promise<Notice>, status = 200): Promise<void> {
+  const { body, signature } = await asked;
+  await service.visitor
+    .post(noticePath)
+    .set("Content-Type", "application/json")
+    .set("Stripe-Signature", signature)
+    .send(body)
+    .expect(status);
+}
+
+/** The signature of any body, made as Stripe's pages say. */
+function signed(body: string): string {
+  const timestamp = Math.floor(Date.now() / 1000);
+  return `t=${timestamp},v1=${createHmac("sha256", client.webhookSecret).update(`${timestamp}.${body}`).digest("hex")}`;
+}
+
+const statusOf = async ({ visitor }: Service, uid: string) =>
+  (await visitor.get(`${shown}/bookings/${uid}`).expect(200)).body.booking;
+
+t.test("an account is connected by OAuth with PKCE, listed and disconnected", async (t) => {
+  const { owner, stripe } = await start(t);
+  const none = (await owner.get(`${owned}/integrations`).expect(200)).body;
+  t.same(none.credentials, []);
+  t.same(
+    none.providers.map(({ providerKey }: { providerKey: string }) => providerKey),
+    ["google", "microsoft", "caldav", "zoom", "stripe"],
+  );
+  t.match(none.providers[4], { providerKey: "stripe", configured: true });
+  const { authorizeUrl, state } = (await owner.post(`${owned}/integrations/stripe/oauth/start`).expect(200)).body;
+  const query = Object.fromEntries(new URL(authorizeUrl).searchParams);
+  t.match(query, {
+    state,
+    code_challenge_method: "S256",
+    redirect_uri: "http://service.test/oauth/scheduling/stripe/return",
+  });
+  const credential = await connect(owner);
+  t.match(credential, { providerKey: "stripe", account: client.account, status: "OK", createdAt: String });
+  t.same((await owner.get(`${owned}/integrations`)).body.credentials, [credential]);
+  await connect(owner);
+  t.equal((await owner.get(`${owned}/integrations`)).body.credentials.length, 1, "the same account is kept once");
+  const { credentialId } = (await owner.get(`${owned}/integrations`)).body.credentials[0];
+  await owner.delete(`${owned}/integrations/stripe/credentials/${credentialId}`).expect(204);
+  t.same(stripe.revoked, [client.account]);
+  const gone = await owner.delete(`${owned}/integrations/stripe/credentials/${credentialId}`).expect(404);
+  t.equal(gone.body.code, "integration_not_found");
+});
+
+t.test("a state works once, for its handle and its provider; a wrong code is refused", async (t) => {
+  const { service, owner } = await start(t);
+  const other = await service.handle("other");
+  const begin = async () => (await owner.post(`${owned}/integrations/stripe/oauth/start`).expect(200)).body;
+  const callback = `${owned}/integrations/stripe/oauth/callback`;
+  const refused = async (asked: Promise<{ body: { code: string } }>) => (await asked).body.code;
+  const first = await begin();
+  const back = await agree(first.authorizeUrl);
+  const body = { code: back.searchParams.get("code"), state: first.state };
+  t.equal(await refused(other.post(callback.replace("acme", "other")).send(body).expect(400)), "invalid_oauth_state");
+  t.equal(await refused(owner.post(callback).send(body).expect(400)), "invalid_oauth_state", "it is used up");
+  const second = await begin();
+  t.equal(
+    await refused(owner.post(callback).send({ code: "wrong", state: second.state }).expect(400)),
+    "oauth_exchange_failed",
+  );
+  const mixed = [await begin(), await begin()];
+  const code = (await agree(mixed[0].authorizeUrl)).searchParams.get("code");
+  t.equal(
+    await refused(owner.post(callback).send({ code, state: mixed[1].state }).expect(400)),
+    "oauth_exchange_failed",
+  );
+  t.equal(await refused(owner.post(callback).send({ code: "x", state: "unknown" }).expect(400)), "invalid_oauth_state");
+});
+
+t.test("a provider that answers nonsense, or not at all, fails by name", async (t) => {
+  const answers = ["no json", "[]", "{}", '{"access_token":7}', undefined];
+  let answer: string | undefined;
+  const server = createServer((_request, response) => {
+    if (answer === undefined) return void response.destroy();
+    response.writeHead(200, { "content-type": "application/json" }).end(answer);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.teardown(() => server.close());
+  const stripe = await startStripe();
+  t.teardown(() => stripe.close());
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const service = await startService(t, { env: { ...stripe.env, STRIPE_CONNECT_BASE: base } });
+  const owner = await service.handle("acme");
+  for (answer of answers) {
+    const { state } = (await owner.post(`${owned}/integrations/stripe/oauth/start`).expect(200)).body;
+    const ended = await owner.post(`${owned}/integrations/stripe/oauth/callback`).send({ code: "x", state });
+    t.equal(
+      ended.body.code,
+      answer === undefined ? "service_unavailable" : "oauth_exchange_failed",
+      answer ?? "nothing",
+    );
+  }
+  t.same((await owner.get(`${owned}/integrations`).expect(200)).body.credentials, []);
+});
+
+t.test("the browser's way back connects and goes on to the application", async (t) => {
+  const { service, owner } = await start(t);
+  const { authorizeUrl } = (await owner.post(`${owned}/integrations/stripe/oauth/start`).expect(200)).body;
+  const back = await agree(authorizeUrl);
+  const answer = await service.visitor.get(back.pathname + back.search).expect(303);
+  t.match(answer.headers.location, /^http:\/\/service\.test\/\?integration=stripe&status=connected$/);
+  t.equal((await owner.get(`${owned}/integrations`)).body.credentials.length, 1);
+  const again = await service.visitor.get(back.pathname + back.search).expect(303);
+  t.match(again.headers.location, /status=failed&code=invalid_oauth_state/);
+});
+
+t.test("without a client of the provider nothing can be started", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  for (const key of ["stripe", "google"])
+    t.equal(
+      (await owner.post(`${owned}/integrations/${key}/oauth/start`).expect(409)).body.code,
+      "provider_not_configured",
+    );
+  t.equal(
+    (await owner.post(`${owned}/integrations/nobody/oauth/start`).expect(404)).body.code,
+    "integration_not_found",
+  );
+});
+
+t.test("a paid booking leads to a checkout, and the payment accepts it", async (t) => {
+  const { service, owner, stripe } = await start(t, { workers: ["webhooks"] });
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  const receiver = await startReceiver(t);
+  await owner.post(`${owned}/webhooks`).send({ url: receiver.url }).expect(201);
+  const early = await service.visitor.post(`${shown}/bookings`).send({
+    attendee: { name: "A", email: "a@example.com" },
+    slot: { start: "2030-01-01T09:00:00Z", end: "2030-01-01T09:30:00Z" },
+  });
+  t.match(early.body, { status: 409, code: "payment_provider_not_connected" });
+  await connect(owner);
+  const { answer } = await book(service);
+  t.equal(answer.status, "PENDING_PAYMENT");
+  const session = sessionOf(stripe, answer.bookingUid);
+  t.match(answer.nextAction, { type: "redirect_to_checkout", url: `${stripe.url}/pay/${session.id}` });
+  t.match(session.form, {
+    "line_items[0][price_data][unit_amount]": "4900",
+    "line_items[0][price_data][currency]": "eur",
+    client_reference_id: answer.bookingUid,
+  });
+  t.match(session.form.success_url, /^http:\/\/service\.test\/apps\/public\/scheduling\/acme\/talk/);
+  const notice = stripe.notice(stripe.pay(session.id), "checkout.session.completed");
+  await tell(service, notice);
+  await tell(service, notice);
+  t.match(await statusOf(service, answer.bookingUid), { status: "ACCEPTED", payment: { status: "PAID" } });
+  const types = await eventually(
+    () => receiver.received.length >= 4 && receiver.received.map(({ event }) => event.type),
+  );
+  t.same(types.sort(), [
+    "scheduling.booking.confirmed",
+    "scheduling.booking.created",
+    "scheduling.payment.required",
+    "scheduling.payment.succeeded",
+  ]);
+});
+
+t.test("notices come signed, fresh, from the handle's own account and about the right amount", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  const { answer } = await book(service);
+  const session = stripe.pay(sessionOf(stripe, answer.bookingUid).id);
+  const good = await stripe.notice(session, "checkout.session.completed");
+  await tell(service, { ...good, body: good.body.replace("cs_test_1", "cs_test_2") }, 400);
+  await tell(service, { ...good, signature: "t=1,v1=00" }, 400);
+  await tell(service, { ...good, signature: "" }, 400);
+  await tell(
+    service,
+    stripe.notice(session, "checkout.session.completed", { timestamp: Math.floor(Date.now() / 1000) - 400 }),
+    400,
+  );
+  await tell(service, stripe.notice(session, "checkout.session.completed", { account: "acct_of_a_stranger" }));
+  const cheap = { ...session, form: { ...session.form, "line_items[0][price_data][unit_amount]": "1" } };
+  await tell(service, stripe.notice(cheap, "checkout.session.completed"));
+  for (const body of ["", "no json", "null", "[]", "{}", '{"type":"x","data":{"object":null}}'])
+    await tell(service, { body, signature: signed(body) }, 400);
+  t.equal((await statusOf(service, answer.bookingUid)).status, "PENDING_PAYMENT");
+  await tell(service, good);
+  t.equal((await statusOf(service, answer.bookingUid)).status, "ACCEPTED");
+});
+
+t.test("a payment that comes later counts when it comes, in any order of notices", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  const { answer } = await book(service);
+  const session = sessionOf(stripe, answer.bookingUid);
+  await tell(service, stripe.notice(session, "checkout.session.completed"));
+  t.equal((await statusOf(service, answer.bookingUid)).status, "PENDING_PAYMENT", "it is complete and not yet paid");
+  const paid = stripe.pay(session.id);
+  await tell(service, stripe.notice(paid, "checkout.session.async_payment_succeeded"));
+  await tell(service, stripe.notice(paid, "checkout.session.completed"));
+  await tell(service, stripe.notice(session, "checkout.session.expired"));
+  t.match(await statusOf(service, answer.bookingUid), { status: "ACCEPTED", payment: { status: "PAID" } });
+  t.equal(await settlePayment(service.runtime, { handle: "acme", bookingUid: answer.bookingUid }), "repeated");
+});
+
+for (const type of ["checkout.session.expired", "checkout.session.async_payment_failed"])
+  t.test(`${type} gives the slot back; a payment after that takes it again, or is refunded once`, async (t) => {
+    const { service, owner, stripe } = await start(t);
+    await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+    await connect(owner);
+    const [late, lost] = [await book(service, 0), await book(service, 1)];
+    for (const { answer } of [late, lost]) {
+      await tell(service, stripe.notice(sessionOf(stripe, answer.bookingUid), type));
+      t.equal((await statusOf(service, answer.bookingUid)).status, "REJECTED");
+    }
+    const sent = { attendee: { name: "Bob", email: "bob@example.com" }, slot: lost.slot };
+    await service.visitor.post(`${shown}/bookings`).send(sent).expect(201);
+    for (const { answer } of [late, lost]) {
+      const notice = stripe.notice(stripe.pay(sessionOf(stripe, answer.bookingUid).id), "checkout.session.completed");
+      await tell(service, notice);
+      await tell(service, notice);
+    }
+    t.equal((await statusOf(service, late.answer.bookingUid)).status, "ACCEPTED");
+    t.match(await statusOf(service, lost.answer.bookingUid), { status: "REJECTED", payment: { status: "REFUND_DUE" } });
+    t.same(stripe.refunds, [{ payment_intent: `pi_${sessionOf(stripe, lost.answer.bookingUid).id}` }]);
+  });
+
+t.test("a provider that is down holds nothing", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  stripe.isDown = true;
+  const slots = {
+    start: new Date(Date.now() + 86_400_000).toISOString(),
+    end: new Date(Date.now() + 7 * 86_400_000).toISOString(),
+  };
+  const [slot] = (await service.visitor.get(`${shown}/slots`).query(slots)).body.slots;
+  const body = { attendee: { name: "Ada", email: "ada@example.com" }, slot: { start: slot.start, end: slot.end } };
+  const failed = await service.visitor.post(`${shown}/bookings`).send(body).expect(503);
+  t.equal(failed.body.code, "service_unavailable");
+  stripe.isDown = false;
+  await service.visitor.post(`${shown}/bookings`).send(body).expect(201);
+});
+
+t.test("a paid page leads to a checkout whose way back opens the page, once and only when paid", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  const page = {
+    pageSlug: "course",
+    title: "Course",
+    accessMode: "PAID",
+    status: "PUBLISHED",
+    content: "<p>secret</p>",
+    teaser: "<p>teaser</p>",
+  };
+  await owner
+    .post("/v2/handles/acme/pages")
+    .send({ ...page, price: { amountMinor: 900, currency: "eur" } })
+    .expect(201);
+  const checkout = "/v2/public/pages/acme/course/checkout";
+  t.equal((await service.visitor.post(checkout).expect(409)).body.code, "payment_provider_not_connected");
+  t.equal((await service.visitor.post("/v2/public/pages/acme/none/checkout").expect(404)).body.code, "page_not_found");
+  await connect(owner);
+  const { nextAction } = (await service.visitor.post(checkout).expect(200)).body;
+  const [session] = [...stripe.sessions.values()];
+  t.same(nextAction, { type: "redirect_to_checkout", url: `${stripe.url}/pay/${session?.id}` });
+  const back = new URL((session?.form.success_url ?? "").replace("{CHECKOUT_SESSION_ID}", session?.id ?? ""));
+  const unpaid = await service.visitor.get(back.pathname + back.search).expect(303);
+  t.notMatch(unpaid.headers.location, /access=/);
+  stripe.pay(session?.id ?? "");
+  const paid = new URL((await service.visitor.get(back.pathname + back.search).expect(303)).headers.location as string);
+  t.ok(paid.searchParams.get("access"));
+  const opened = await service.visitor.get(paid.pathname + paid.search).expect(200);
+  t.match(opened.text, /secret/);
+  const [cookie = ""] = opened.headers["set-cookie"] as unknown as string[];
+  t.match(cookie, /HttpOnly/);
+  const check = await service.visitor
+    .get("/v2/public/pages/acme/course/access-check")
+    .set("Cookie", cookie.split(";")[0] ?? "");
+  t.same(check.body, { accessMode: "PAID", hasAccess: true });
+  const twice = await service.visitor.get(back.pathname + back.search).expect(303);
+  t.notMatch(twice.headers.location, /access=/);
+  await owner.put("/v2/handles/acme/pages/course").send({ price: null }).expect(200);
+  t.equal((await service.visitor.post(checkout).expect(409)).body.code, "payment_provider_not_connected");
+});
+
+t.test("states and verifiers are not to be found by their owner's handle, and challenges fit", async (t) => {
+  const { service, owner } = await start(t);
+  const { authorizeUrl, state } = (await owner.post(`${owned}/integrations/stripe/oauth/start`).expect(200)).body;
+  const started = JSON.parse((await service.runtime.redis.get(keys.oauthState(state))) as string);
+  const challenge = createHash("sha256").update(started.verifier).digest("base64url");
+  t.equal(new URL(authorizeUrl).searchParams.get("code_challenge"), challenge);
+  t.ok((await service.runtime.redis.ttl(keys.oauthState(state))) <= 600);
+});

@@ -1,0 +1,87 @@
+import t, { type Test as TapTest } from "tap";
+import { syncBooking } from "../core/scheduling/calendar-events.ts";
+import { keys } from "../core/redis.ts";
+import { type Meeting, startZoom, type ZoomServer } from "../fixtures/providers/zoom.ts";
+import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
+import { eventually } from "../fixtures/service.ts";
+
+const owned = "/v2/handles/acme/scheduling";
+
+async function start(t: TapTest, options: { workers?: string[] } = {}): Promise<Desk & { zoom: ZoomServer }> {
+  const zoom = await startZoom();
+  t.teardown(() => zoom.close());
+  return { ...(await openDesk(t, { providerKey: "zoom", env: zoom.env, location: "zoom", ...options })), zoom };
+}
+
+/** The meeting that is planned, once there is one that fits. */
+function planned({ zoom }: { zoom: ZoomServer }, fits: (meeting: Meeting) => boolean = () => true): Promise<Meeting> {
+  return eventually(() => {
+    const [meeting, ...more] = zoom.meetings.values();
+    return more.length === 0 && meeting && fits(meeting) && meeting;
+  });
+}
+
+t.test("a booking gets a meeting of its own, which moves with it and ends with it", async (t) => {
+  const desk = await start(t);
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  const made = await planned(desk);
+  t.match(made, { topic: "Talk with Ada Lovelace", type: 2, start_time: "2026-10-06T10:00:00Z", duration: 30 });
+  t.notOk(made.agenda.includes(uid), "the agenda doesn't give the booking away");
+  const { meetingUrl } = await eventually(async () => {
+    const booking = await desk.booking(uid);
+    return booking.meetingUrl !== null && booking;
+  });
+  t.equal(meetingUrl, made.join_url);
+  await desk.moved(uid, "2026-10-07T11:00:00Z").expect(200);
+  const moved = await planned(desk, ({ start_time: at }) => at === "2026-10-07T11:00:00Z");
+  t.equal(moved.id, made.id);
+  await desk.cancelled(uid).expect(200);
+  await eventually(() => desk.zoom.meetings.size === 0);
+  t.match(await desk.booking(uid), { status: "CANCELLED", syncStatus: "OK" });
+});
+
+t.test("an attempt that ended before it could be noted leaves one meeting, among many", async (t) => {
+  const desk = await start(t, { workers: [] });
+  const { runtime } = desk.service;
+  const sync = (bookingUid: string) => syncBooking(runtime, { handle: "acme", bookingUid });
+  const others = ["09:00", "09:30", "11:00", "11:30"].map((hour) => desk.booked(`2026-10-06T${hour}:00Z`));
+  for (const uid of await Promise.all(others)) await sync(uid);
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  await sync(uid);
+  await runtime.redis.hdel(keys.booking("acme", uid), "written");
+  await desk.moved(uid, "2026-10-07T11:00:00Z").expect(200);
+  await sync(uid);
+  t.equal(desk.zoom.meetings.size, 5);
+  t.ok([...desk.zoom.meetings.values()].some(({ start_time: at }) => at === "2026-10-07T11:00:00Z"));
+});
+
+t.test("a meeting that the owner deleted is made again", async (t) => {
+  const desk = await start(t);
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  const first = await planned(desk);
+  await eventually(async () => (await desk.booking(uid)).meetingUrl !== null);
+  desk.zoom.meetings.clear();
+  await desk.moved(uid, "2026-10-07T11:00:00Z").expect(200);
+  const second = await planned(desk);
+  t.not(second.id, first.id);
+  await eventually(async () => (await desk.booking(uid)).meetingUrl === second.join_url);
+});
+
+t.test("beyond the day's quota bookings stay saved and degraded, and nothing more is asked", async (t) => {
+  const desk = await start(t);
+  desk.zoom.quota = 0;
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  await eventually(async () => (await desk.booking(uid)).syncStatus === "DEGRADED");
+  const asked = desk.zoom.oauth.calls.length;
+  await desk.owner.post(`${owned}/bookings/${uid}/sync`).send({}).expect(202);
+  await desk.booked("2026-10-06T11:00:00Z");
+  await eventually(async () => (await desk.service.runtime.queues.queue("scheduling").getActiveCount()) === 0);
+  t.equal(desk.zoom.oauth.calls.length, asked);
+  t.match(await desk.booking(uid), { status: "ACCEPTED", meetingUrl: null });
+});
+
+t.test("Zoom has no calendars to select", async (t) => {
+  const { owner, select } = await start(t, { workers: [] });
+  t.equal((await owner.get(`${owned}/integrations/zoom/calendars`).expect(404)).body.code, "integration_not_found");
+  t.equal((await select([]).expect(404)).body.code, "integration_not_found");
+});

@@ -1,0 +1,228 @@
+import fc from "fast-check";
+import t from "tap";
+import { fuse } from "../core/knowledge/fusion.ts";
+import { LexicalIndex } from "../core/knowledge/lexical.ts";
+import type { SlotScore } from "../core/knowledge/ranking.ts";
+import { rerank } from "../core/knowledge/rerank.ts";
+import { DimensionMismatch, hasSimd, openPlainMemory, VectorIndex } from "../core/knowledge/vectors.ts";
+import { passageTerms, terms } from "../core/knowledge/words.ts";
+
+const slots = (found: SlotScore[]): number[] => found.map(({ slot }) => slot);
+
+t.test("terms are lower case, stemmed, without stop words and accents", async (t) => {
+  t.same(terms("What are the REFUNDS you've refunded?"), ["refund", "refund"]);
+  t.same(terms("O'Brien's résumé doesn't say “why”"), ["o", "brien", "resum", "sai"]);
+  t.same(terms("Straße STRASSE Άνθρωπος άνθρωποσ"), ["strass", "strass", "ανθρωποσ", "ανθρωποσ"]);
+  t.same(terms("public-page-agent v1.2 ｆｕｌｌ　ｗｉｄｔｈ"), ["public", "page", "agent", "v1", "2", "full", "width"]);
+  t.same(terms("東京タワー"), ["東", "東京", "京", "京タ", "タワ", "ワー"], "letters of Han, and pairs");
+  t.same(terms("Привет हिन्दी"), ["привет", "हिन्दी"]);
+  t.same(terms("猫"), ["猫"]);
+  t.same(terms("?! — \0 \ud800"), []);
+});
+
+t.test("a term is never long, and 200 KB without a space are read at once", async (t) => {
+  for (const letter of ["a", "й", "あ", "🎉", "a\u0301", "'"]) {
+    t.ok(
+      terms(letter.repeat(200_000)).every((term) => term.length > 0 && term.length <= 40),
+      letter,
+    );
+  }
+});
+
+t.test("rare words weigh more than common ones, titles more than texts, short texts more than long ones", async (t) => {
+  const index = new LexicalIndex();
+  const add = (slot: number, title: string, text: string) =>
+    index.add(slot, passageTerms({ title, heading: "", text }));
+  add(0, "", "apple banana cherry");
+  add(1, "", "apple banana date");
+  add(2, "", "apple elder fig");
+  add(3, "fig", "grape hazel");
+  add(4, "", `fig ${"indigo ".repeat(30)}`);
+  t.equal(slots(index.search(["appl", "cherri"], 5))[0], 0);
+  t.same(slots(index.search(["fig"], 5)).slice(0, 3), [3, 2, 4]);
+});
+
+t.test("feedback finds what the best passages talk about, after what holds the question's own words", async (t) => {
+  const index = new LexicalIndex();
+  const topics = [
+    "reimburse money card bank",
+    "weather rain cloud wind",
+    "garden seed soil water",
+    "music piano song choir",
+    "sport ball goal team",
+    "bread flour oven yeast",
+  ];
+  for (let slot = 0; slot < 80; slot++) index.add(slot, `${topics[slot % 6]} filler${slot}`.split(" "));
+  index.add(80, "refund money card bank".split(" "));
+  const found = slots(index.search(["refund"], 20));
+  t.equal(found[0], 80);
+  t.ok(found.length > 5, "passages without the word are found");
+  t.ok(
+    found.slice(1).every((slot) => slot % 6 === 0),
+    "and they are of its topic",
+  );
+});
+
+t.test("feedback comes from allowed passages alone", async (t) => {
+  const index = new LexicalIndex();
+  index.add(0, ["refund", "secret"]);
+  index.add(1, ["refund", "public"]);
+  index.add(2, ["secret"]);
+  index.add(3, ["public"]);
+  t.same(slots(index.search(["refund"], 10, Uint8Array.of(0, 1, 1, 1))), [1, 3]);
+});
+
+t.test("after any additions and removals a ranking is that of a new index", async (t) => {
+  const word = fc.constantFrom("a", "b", "c", "d", "e", "f", "g");
+  const step = fc.record({
+    slot: fc.nat(12),
+    words: fc.option(fc.array(word, { minLength: 1, maxLength: 8 }), { nil: undefined }),
+  });
+  const scores = (found: SlotScore[]) =>
+    found.map(({ slot, score }) => `${score.toFixed(5)} ${String(slot).padStart(2)}`).sort();
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), fc.array(word, { maxLength: 4 }), (steps, query) => {
+      const used = new LexicalIndex();
+      const last = new Map<number, string[]>();
+      for (const { slot, words } of steps) {
+        if (words) used.add(slot, words);
+        else used.remove(slot);
+        if (words) last.set(slot, words);
+        else last.delete(slot);
+      }
+      const fresh = new LexicalIndex();
+      for (const [slot, words] of last) fresh.add(slot, words);
+      t.same(scores(used.search(query, 20)), scores(fresh.search(query, 20)));
+    }),
+    { numRuns: 200 },
+  );
+});
+
+t.test("an index that was emptied holds no memory of its terms", async (t) => {
+  const index = new LexicalIndex();
+  const fill = () => {
+    for (let slot = 0; slot < 500; slot++)
+      index.add(
+        slot,
+        Array.from({ length: 40 }, (_, at) => `term${(slot * 7 + at) % 900}`),
+      );
+  };
+  fill();
+  const full = index.bytes;
+  for (let slot = 0; slot < 500; slot++) index.remove(slot);
+  t.ok(index.bytes < full / 20);
+  t.same(index.search(["term1"], 5), []);
+  fill();
+  t.ok(index.bytes < full * 1.2);
+});
+
+t.test("the nearest vectors are those of the definition of the cosine", async (t) => {
+  const vector = fc.float32Array({
+    minLength: 19,
+    maxLength: 19,
+    noNaN: true,
+    noDefaultInfinity: true,
+    min: -1,
+    max: 1,
+  });
+  fc.assert(
+    fc.property(fc.array(vector, { minLength: 1, maxLength: 60 }), vector, (vectors, query) => {
+      const index = new VectorIndex(19);
+      for (const [slot, values] of vectors.entries()) index.add(slot, values);
+      const found = index.search(query, 60);
+      t.equal(found.length, vectors.length);
+      for (const { slot, score } of found) if (Math.abs(score - cosine(vectors[slot]!, query)) > 1e-5) return false;
+      return found.every(({ score }, at) => at === 0 || score <= found[at - 1]!.score);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+t.test("SIMD and plain JavaScript give the same scores to the last bit", async (t) => {
+  t.ok(hasSimd, "this runtime has SIMD");
+  for (const dimensions of [1, 4, 15, 16, 17, 384]) {
+    const [simd, plain] = [new VectorIndex(dimensions), new VectorIndex(dimensions, openPlainMemory)];
+    for (let slot = 0; slot < 200; slot++) {
+      const values = Float32Array.from({ length: dimensions }, (_, at) => Math.sin(slot * 31 + at * 17));
+      simd.add(slot, values);
+      plain.add(slot, values);
+    }
+    const query = Float32Array.from({ length: dimensions }, (_, at) => Math.cos(at * 13));
+    t.same(simd.search(query, 50), plain.search(query, 50));
+  }
+});
+
+t.test("vectors come and go, grow and shrink, and none is found that isn't there", async (t) => {
+  for (const open of [undefined, openPlainMemory]) {
+    const index = new VectorIndex(8, open);
+    const kept = new Map<number, Float32Array>();
+    for (let step = 0; step < 3000; step++) {
+      const slot = (step * 7919) % 400;
+      const values = Float32Array.from({ length: 8 }, (_, at) => Math.sin(step + at));
+      const isRemoval = step > 2500 || step % 3 === 0;
+      if (isRemoval) index.remove(slot);
+      else index.add(slot, values);
+      if (isRemoval) kept.delete(slot);
+      else kept.set(slot, values);
+    }
+    const query = Float32Array.from({ length: 8 }, (_, at) => Math.cos(at));
+    const found = index.search(query, 1000);
+    t.same(slots(found).sort(), [...kept.keys()].sort());
+    t.ok(found.every(({ slot, score }) => Math.abs(score - cosine(kept.get(slot)!, query)) < 1e-5));
+    for (const slot of kept.keys()) index.remove(slot);
+    t.same([index.size, index.search(query, 5)], [0, []]);
+    t.ok(index.bytes < 200_000);
+  }
+});
+
+t.test("vectors of another dimension are refused, those without a direction are like to none", async (t) => {
+  const index = new VectorIndex(3);
+  t.throws(() => index.add(0, Float32Array.of(1, 2)), DimensionMismatch);
+  t.throws(() => index.search(Float32Array.of(1, 2, 3, 4), 1), DimensionMismatch);
+  index.add(0, Float32Array.of(0, 0, 0));
+  index.add(1, Float32Array.of(Number.NaN, 1, 0));
+  index.add(2, Float32Array.of(0, 1, 0));
+  const found = index.search(Float32Array.of(0, 2, 0), 3);
+  t.same([found[0], ...found.slice(1).map(({ score }) => score)], [{ slot: 2, score: 1 }, 0, 0]);
+  t.same(slots(index.search(Float32Array.of(0, 2, 0), 3, Uint8Array.of(1, 0, 0))), [0]);
+});
+
+t.test("rankings are fused by 1 / (60 + rank)", async (t) => {
+  const found = fuse(
+    [
+      ["a", "b", "c"],
+      ["c", "d"],
+    ],
+    3,
+  );
+  t.same(
+    found.map(({ item }) => item),
+    ["c", "a", "b"],
+  );
+  t.equal(found[0]?.score, 1 / 63 + 1 / 61);
+  t.same(fuse([[], []], 3), []);
+});
+
+t.test("a server's candidates are ranked again by what the best of them say", async (t) => {
+  const background = Array.from({ length: 8 }, (_, at) => ({
+    item: `other${at}`,
+    score: 1 - at / 100,
+    terms: ["refund", `word${at}`, `thing${at}`],
+  }));
+  const candidates = [
+    { item: "best", score: 3, terms: ["refund", "bank", "card"] },
+    ...background,
+    { item: "alike", score: 0.9, terms: ["refund", "bank", "card"] },
+  ];
+  const found = rerank(candidates, 1).map(({ item }) => item);
+  t.same(found.slice(0, 2), ["best", "alike"]);
+  t.equal(found.length, candidates.length);
+  t.same(rerank([], 1), []);
+});
+
+function cosine(one: Float32Array, other: Float32Array): number {
+  let product = 0;
+  for (let at = 0; at < one.length; at++) product += one[at]! * other[at]!;
+  const lengths = Math.hypot(...one) * Math.hypot(...other);
+  return lengths === 0 ? 0 : product / lengths;
+}

@@ -1,0 +1,151 @@
+import t from "tap";
+import { job } from "../core/queues.ts";
+import { keys } from "../core/redis.ts";
+import { startModelServer } from "../fixtures/model-server.ts";
+import { keyNames } from "../fixtures/redis.ts";
+import { eventually, startService } from "../fixtures/service.ts";
+
+const documents = "/v2/handles/acme/knowledge/documents";
+const query = "/v2/handles/acme/knowledge/query";
+const returns = {
+  title: "Returns",
+  topic: "service",
+  source: "handbook",
+  contentType: "text/markdown",
+  containerTags: ["public-page-agent", "shop"],
+  content:
+    "# Returns\n\nParcels can be sent back within thirty days.\n\n## Refunds\n\nThe refund arrives after five working days.",
+};
+
+t.test("a document is findable by words when its 202 is sent, and READY once indexed", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const { body } = await owner.post(documents).send(returns).expect(202);
+  t.match(body.document, {
+    documentId: /^doc_/,
+    title: "Returns",
+    status: "INDEXING",
+    chunkCount: Number,
+    containerTags: ["public-page-agent", "shop"],
+  });
+  t.notOk("content" in body.document);
+  const found = await owner.post(query).send({ query: "When does my refund arrive?" }).expect(200);
+  t.match(found.body, {
+    retrievalMode: "lexical",
+    degraded: false,
+    results: [{ documentId: body.document.documentId, title: "Returns", source: "handbook" }],
+  });
+  t.ok(returns.content.includes(found.body.results[0].snippet), "the snippet is an exact piece of the content");
+  await service.startWorkers(["knowledge"]);
+  const read = await eventually(async () => {
+    const { body: one } = await owner.get(`${documents}/${body.document.documentId}`);
+    return one.document.status === "READY" && one.document;
+  });
+  t.match(read, { content: returns.content, chunkCount: body.document.chunkCount });
+});
+
+t.test("a document must carry all tags that are asked for", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await owner.post(documents).send(returns).expect(202);
+  await owner
+    .post(documents)
+    .send({
+      title: "Refund rules for staff",
+      content: "A refund above 100 EUR needs a manager.",
+      containerTags: ["internal"],
+    })
+    .expect(202);
+  const titles = async (containerTags?: string[]) =>
+    (await owner.post(query).send({ query: "refund", containerTags }).expect(200)).body.results
+      .map(({ title }: { title: string }) => title)
+      .sort();
+  t.same(await titles(), ["Refund rules for staff", "Returns"]);
+  t.same(await titles(["shop"]), ["Returns"]);
+  t.same(await titles(["shop", "public-page-agent"]), ["Returns"]);
+  t.same(await titles(["shop", "internal"]), []);
+  t.equal((await owner.post(query).send({ query: "refund", limit: 1 }).expect(200)).body.results.length, 1);
+  for (const body of [{}, { query: "" }, { query: "x", limit: 0 }, { query: 5 }, { query: "x", tags: [] }])
+    t.match((await owner.post(query).send(body).expect(400)).body, { code: "invalid_request" });
+});
+
+t.test("a changed document is found by its new words alone, a deleted one not at all", async (t) => {
+  const service = await startService(t, { workers: true });
+  const owner = await service.handle("acme");
+  const { documentId } = (await owner.post(documents).send(returns).expect(202)).body.document;
+  const hits = async (text: string) => (await owner.post(query).send({ query: text }).expect(200)).body.results.length;
+  t.equal(await hits("parcels"), 1);
+  const changed = await owner.put(`${documents}/${documentId}`).send({ content: "Vouchers never expire." }).expect(200);
+  t.match(changed.body.document, { documentId, title: "Returns", containerTags: returns.containerTags });
+  t.equal(await hits("parcels"), 0);
+  t.equal(await hits("vouchers"), 1);
+  await owner.delete(`${documents}/${documentId}`).expect(204);
+  t.equal(await hits("vouchers"), 0);
+  t.match((await owner.get(`${documents}/${documentId}`).expect(404)).body, { code: "document_not_found" });
+  t.match((await owner.put(`${documents}/${documentId}`).send({ title: "x" }).expect(404)).body, {
+    code: "document_not_found",
+  });
+  t.match((await owner.delete(`${documents}/${documentId}`).expect(404)).body, { code: "document_not_found" });
+  t.equal((await keyNames(service.runtime.redis, "chunk:*")).length, 0);
+});
+
+t.test("bad documents are refused by field and leave nothing", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const bad: [object, string][] = [
+    [{ content: "x" }, "/title"],
+    [{ title: "x" }, "/content"],
+    [{ title: "x", content: "  " }, "/content"],
+    [{ title: "x", content: "x", contentType: "text/html" }, "/contentType"],
+    [{ title: "x", content: "x", containerTags: "y" }, "/containerTags"],
+    [{ title: "x", content: "x", more: 1 }, "/more"],
+    [{ title: "x", content: "x".repeat(204_801) }, "/content"],
+    [{ title: "x", content: "ä".repeat(110_000) }, "/content"],
+  ];
+  for (const [body, path] of bad)
+    t.match(
+      (await owner.post(documents).send(body).expect(400)).body,
+      { code: "invalid_request", errors: [{ path }] },
+      path,
+    );
+  t.same((await owner.get(documents).expect(200)).body, { documents: [], nextCursor: null });
+  t.equal((await keyNames(service.runtime.redis, "chunk:*")).length, 0);
+});
+
+t.test("what a crash left between a document and its chunks is healed by the job", async (t) => {
+  const service = await startService(t, { workers: ["knowledge"] });
+  const owner = await service.handle("acme");
+  const { redis, queues } = service.runtime;
+  const { documentId } = (await owner.post(documents).send(returns).expect(202)).body.document;
+  await eventually(async () => (await owner.get(`${documents}/${documentId}`)).body.document.status === "READY");
+  const chunks = await keyNames(redis, "chunk:*");
+  await redis.del(...chunks);
+  await queues.later(job("knowledge.index", "again-1", { handle: "acme", documentId }));
+  await eventually(async () => (await keyNames(redis, "chunk:*")).length === chunks.length);
+  await redis.del(`document:{acme}:${documentId}`);
+  await queues.later(job("knowledge.index", "again-2", { handle: "acme", documentId }));
+  await eventually(async () => (await keyNames(redis, "chunk:*")).length === 0);
+  t.same((await owner.get(documents).expect(200)).body.documents, []);
+  t.equal(await redis.zcard(keys.documents("acme")), 0);
+});
+
+t.test("an embedding model that is away leaves documents findable by words, and says so of queries", async (t) => {
+  const model = await startModelServer();
+  const service = await startService(t, {
+    workers: ["knowledge"],
+    env: { OLLAMA_HOST: model.url, EMBEDDING_MODEL_ID: "scripted:embed" },
+  });
+  const owner = await service.handle("acme");
+  const { documentId } = (await owner.post(documents).send(returns).expect(202)).body.document;
+  await eventually(async () => (await owner.get(`${documents}/${documentId}`)).body.document.status === "READY");
+  t.match((await owner.post(query).send({ query: "refund" }).expect(200)).body, {
+    retrievalMode: "vector",
+    degraded: false,
+  });
+  await model.close();
+  t.match((await owner.post(query).send({ query: "refund" }).expect(200)).body, {
+    retrievalMode: "lexical",
+    degraded: true,
+    results: [{ documentId }],
+  });
+});

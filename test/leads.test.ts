@@ -1,0 +1,225 @@
+import t from "tap";
+import { keys } from "../core/redis.ts";
+import { keyNames } from "../fixtures/redis.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+
+const open = { env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme", PUBLIC_LEADS_BURST: "1000" } };
+const route = "/v2/public/handles/acme/leads";
+const lead = (service: Service, body: object) => service.visitor.post(route).send(body);
+
+t.test("a lead is accepted, kept as sent and read by its owner", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const sent = {
+    email: "ada@example.com",
+    name: "Ada Lovelace",
+    company: "Engines",
+    budget: 5000,
+    newsletter: true,
+    fields: { "team.size": "12" },
+    pageSlug: "pricing",
+    leadContext: { pageSlug: "pricing", visitorQuestion: "What does it cost?", evidenceTitles: ["Prices"], more: "x" },
+    tracking: { utm_source: "mail" },
+    consent: true,
+  };
+  const { body } = await lead(service, sent).expect(202);
+  t.same(Object.keys(body.lead).sort(), ["leadId", "status"]);
+  t.match(body.lead, { leadId: /^lead_/, status: "ACCEPTED" });
+  const read = (await owner.get(`/v2/handles/acme/leads/${body.lead.leadId}`).expect(200)).body.lead;
+  t.match(read, {
+    email: "ada@example.com",
+    name: "Ada Lovelace",
+    fields: { budget: "5000", newsletter: "true", "team.size": "12" },
+    pageSlug: "pricing",
+    campaignId: null,
+    leadContext: { visitorQuestion: "What does it cost?", evidenceTitles: ["Prices"] },
+    tracking: { utm_source: "mail" },
+    consent: true,
+  });
+  t.notOk("more" in read.leadContext);
+});
+
+t.test("a form post is a lead too", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  await service.visitor
+    .post(route)
+    .type("form")
+    .send({ email: "a@example.com", size: "XL", leadContext: '{"visitorQuestion":"q"}' })
+    .expect(202);
+  await service.visitor.post(route).field("email", "b@example.com").field("size", "M").expect(202);
+  const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
+  t.match(leads, [
+    { email: "b@example.com", fields: { size: "M" } },
+    { email: "a@example.com", fields: { size: "XL" }, leadContext: { visitorQuestion: "q" } },
+  ]);
+});
+
+t.test("bad leads are refused by field, and nothing of them is kept", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const bad: [object, string][] = [
+    [{}, "/email"],
+    [{ email: "nobody" }, "/email"],
+    [{ email: "a@b.c\r\nBcc: x@y.z" }, "/email"],
+    [{ email: "a@example.com", name: 5 }, "/name"],
+    [{ email: "a@example.com", "bad key": "x" }, "/bad key"],
+    [{ email: "a@example.com", nested: { a: 1 } }, "/nested"],
+    [{ email: "a@example.com", fields: "no json" }, "/fields"],
+    [
+      { email: "a@example.com", fields: Object.fromEntries(Array.from({ length: 21 }, (_, at) => [`f${at}`, "x"])) },
+      "/fields",
+    ],
+    [{ email: "a@example.com", long: "x".repeat(5001) }, "/long"],
+  ];
+  for (const [body, path] of bad) {
+    const answer = await lead(service, body).expect(400);
+    t.match(answer.body, { code: "invalid_request", errors: [{ path }] }, path);
+  }
+  t.match((await lead(service, { email: "a@example.com", campaignId: "cmp_none" }).expect(404)).body, {
+    code: "campaign_not_found",
+  });
+  t.match((await lead(service, { email: "a@example.com", message: "x".repeat(70_000) }).expect(413)).body, {
+    code: "payload_too_large",
+  });
+  t.same((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, []);
+});
+
+t.test("a filled honeypot looks accepted and is not stored", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  t.match((await lead(service, { email: "bot@example.com", website: "http://spam.example" }).expect(202)).body.lead, {
+    leadId: /^lead_/,
+    status: "ACCEPTED",
+  });
+  await lead(service, { email: "no address", website: "x" }).expect(202);
+  await lead(service, { email: "ada@example.com", website: "" }).expect(202);
+  t.match((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, [{ email: "ada@example.com" }]);
+});
+
+t.test("the lead route is closed like the assistant, and throttled by itself", async (t) => {
+  const service = await startService(t, {
+    env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme", PUBLIC_LEADS_RATE: "0.1", PUBLIC_LEADS_BURST: "2" },
+  });
+  await service.handle("acme");
+  await service.handle("closed");
+  t.match((await service.visitor.post("/v2/public/handles/closed/leads").send({ email: 5 }).expect(404)).body, {
+    code: "not_found",
+  });
+  await service.visitor.post("/v2/public/handles/nobody/leads").send({}).expect(404);
+  await lead(service, { email: "a@example.com" }).expect(202);
+  await lead(service, { email: "b@example.com" }).expect(202);
+  const refused = await lead(service, { email: "c@example.com" }).expect(429);
+  t.match(refused.body, { code: "rate_limited" });
+  t.ok(refused.headers["retry-after"]);
+});
+
+t.test("the same person on the same page within a day is one lead and a trigger each time", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  await owner.post("/v2/handles/acme/campaigns").send({ campaignId: "cmp_spring", name: "Spring" }).expect(201);
+  const first = (await lead(service, { email: "Ada@example.com", name: "Ada", size: "M" }).expect(202)).body.lead
+    .leadId;
+  const again = (await lead(service, { email: "ada@example.com", company: "Engines", colour: "red" }).expect(202)).body
+    .lead.leadId;
+  t.equal(again, first);
+  t.not((await lead(service, { email: "ada@example.com", pageSlug: "other" }).expect(202)).body.lead.leadId, first);
+  t.match((await owner.get(`/v2/handles/acme/leads/${first}`)).body.lead, {
+    name: "Ada",
+    company: "Engines",
+    fields: { size: "M", colour: "red" },
+  });
+  await eventually(async () => (await service.runtime.queues.queue("campaigns").getWaitingCount()) === 3);
+});
+
+t.test("submissions of one person at once make one lead", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, (_, at) => lead(service, { email: "ada@example.com", [`f${at}`]: "x" })),
+  );
+  t.same([...new Set(answers.map(({ status }) => status))], [202]);
+  t.equal(new Set(answers.map(({ body }) => body.lead.leadId)).size, 1);
+  const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
+  t.equal(Object.keys(leads[0].fields).length, 12);
+});
+
+t.test("a lead belongs to its campaign, else its page's, else the only live one", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const campaign = async (body: { email: string; campaignId?: string; pageSlug?: string; leadContext?: object }) => {
+    const { leadId } = (await lead(service, body).expect(202)).body.lead;
+    return (await owner.get(`/v2/handles/acme/leads/${leadId}`)).body.lead.campaignId;
+  };
+  t.equal(await campaign({ email: "a@example.com" }), null);
+  await owner.post("/v2/handles/acme/campaigns").send({ campaignId: "cmp_a", name: "A" }).expect(201);
+  await owner.post("/v2/handles/acme/campaigns").send({ campaignId: "cmp_old", name: "Old", live: false }).expect(201);
+  t.equal(await campaign({ email: "b@example.com" }), "cmp_a");
+  await owner.post("/v2/handles/acme/campaigns").send({ campaignId: "cmp_b", name: "B" }).expect(201);
+  t.equal(await campaign({ email: "c@example.com" }), null);
+  t.equal(await campaign({ email: "d@example.com", campaignId: "cmp_b" }), "cmp_b");
+  await owner.post("/v2/handles/acme/pages").send({ pageSlug: "spring", title: "S", campaignId: "cmp_a" }).expect(201);
+  t.equal(await campaign({ email: "e@example.com", pageSlug: "spring" }), "cmp_a");
+  t.equal(await campaign({ email: "f@example.com", leadContext: { pageSlug: "spring" } }), "cmp_a");
+});
+
+t.test("owners search, page through and export their leads; formulas are defused", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  await service.grant("acme", "user_creator", "CREATOR");
+  for (let at = 0; at < 12; at++)
+    await lead(service, {
+      email: `person${at}@example.com`,
+      message: at === 3 ? "About Penguins" : "Hello",
+      pageSlug: at % 2 ? "odd" : "even",
+    }).expect(202);
+  await lead(service, {
+    email: "evil@example.com",
+    name: "=cmd|' /C calc'!A0",
+    message: 'line\n"quoted", text',
+  }).expect(202);
+  const emails = async (query: string) =>
+    (await owner.get(`/v2/handles/acme/leads?${query}`).expect(200)).body.leads.map(
+      ({ email }: { email: string }) => email,
+    );
+  t.same(await emails("q=penguins"), ["person3@example.com"]);
+  t.equal((await emails("pageSlug=odd&limit=100")).length, 6);
+  t.same(await emails(`since=${encodeURIComponent(new Date(Date.now() + 60_000).toISOString())}`), []);
+  const seen: string[] = [];
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const { body }: { body: { leads: { email: string }[]; nextCursor: string | null } } = await owner
+      .get(`/v2/handles/acme/leads?limit=5&pageSlug=even${cursor && `&cursor=${cursor}`}`)
+      .expect(200);
+    seen.push(...body.leads.map(({ email }) => email));
+    cursor = body.nextCursor;
+  }
+  t.same(seen.sort(), [0, 2, 4, 6, 8, 10].map((at) => `person${at}@example.com`).sort());
+  const csv = await owner
+    .get("/v2/handles/acme/leads/export")
+    .expect(200)
+    .expect("content-type", /text\/csv/);
+  t.equal(csv.text.split("\r\n").length, 15);
+  t.match(csv.text, /'=cmd/);
+  t.match(csv.text, /"line\n""quoted"", text"/);
+  const creator = await service.as("user_creator");
+  t.match((await creator.get("/v2/handles/acme/leads/export").expect(403)).body, { code: "insufficient_role" });
+  await creator.get("/v2/handles/acme/leads").expect(200);
+});
+
+t.test("a person is erased with all that was kept of them", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const { leadId } = (await lead(service, { email: "ada@example.com", name: "Countess" }).expect(202)).body.lead;
+  await lead(service, { email: "ADA@example.com", pageSlug: "other" }).expect(202);
+  await lead(service, { email: "bob@example.com" }).expect(202);
+  await owner.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  t.match((await owner.get(`/v2/handles/acme/leads/${leadId}`).expect(404)).body, { code: "lead_not_found" });
+  t.match((await owner.delete(`/v2/handles/acme/leads/${leadId}`).expect(404)).body, { code: "lead_not_found" });
+  t.match((await owner.get("/v2/handles/acme/leads")).body.leads, [{ email: "bob@example.com" }]);
+  const { redis } = service.runtime;
+  for (const key of await keyNames(redis, "lead*:{acme}*")) {
+    const value = (await redis.type(key)) === "hash" ? JSON.stringify(await redis.hgetall(key)) : key;
+    t.notMatch(value, /ada@|Countess/i);
+  }
+  t.equal((await keyNames(redis, keys.person("acme", "*"))).length, 1);
+});

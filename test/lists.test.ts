@@ -1,0 +1,50 @@
+import t from "tap";
+import { Metrics } from "../api/metrics.ts";
+import type { Row } from "../api/route.ts";
+import { rows } from "../api/rows.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { startService } from "../fixtures/service.ts";
+
+/** Every row that gives a list in pages; a new one is held to this from the day that it is a row. */
+const lists = rows(new Metrics({} as Runtime)).filter(
+  ({ method, input }) => method === "GET" && Object.hasOwn((input.properties ?? {}) as object, "cursor"),
+);
+
+const pages = "/v2/handles/acme/pages";
+
+t.test("every list refuses the cursor of another list, of another handle, and what never was one", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await service.handle("other", { account: "acct_acme", owner: "user_acme" });
+  await owner.post("/v2/handles/acme/campaigns").send({ campaignId: "cmp_spring", name: "Spring" }).expect(201);
+  const hook = await owner
+    .post("/v2/handles/acme/scheduling/webhooks")
+    .send({ url: "http://127.0.0.1:1/hook" })
+    .expect(201);
+  for (const pageSlug of ["a", "b"]) await owner.post(pages).send({ pageSlug, title: "A" }).expect(201);
+  const cursor = (await owner.get(`${pages}?limit=1`).expect(200)).body.nextCursor as string;
+  await owner.get(`${pages}?limit=1&cursor=${cursor}`).expect(200);
+  t.ok(lists.length > 15);
+  for (const row of lists)
+    for (const [name, wrong] of Object.entries({
+      foreign: cursor,
+      altered: `${cursor}A`,
+      garbage: "%00%7F",
+      empty: "",
+    })) {
+      const { status, body } = await owner.get(`${addressOf(row, hook.body.webhook.webhookId)}cursor=${wrong}`);
+      t.match(
+        { status, ...body },
+        { status: 400, code: "invalid_request", errors: [{ path: "/cursor" }] },
+        `${row.path}, ${name}`,
+      );
+    }
+});
+
+/** A list's address up to its cursor; for pages that of the other handle. */
+function addressOf({ path }: Row, webhookId: string): string {
+  const handle = path === "/v2/handles/:handle/pages" ? "other" : "acme";
+  const named = { handle, campaignId: "cmp_spring", webhookId } as Record<string, string>;
+  const filled = path.replace(/:(\w+)/g, (_, name: string) => named[name] ?? "");
+  return path.endsWith("/email/events") ? `${filled}?purpose=CALENDAR&` : `${filled}?`;
+}

@@ -1,0 +1,164 @@
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import t, { type Test as TapTest } from "tap";
+import { isPublic, type Lookup, Outbound } from "../core/outbound.ts";
+
+/** A server on loopback that says what it was asked. */
+async function listening(t: TapTest, answer: RequestListener): Promise<number> {
+  const server = createServer(answer).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+function outbound(t: TapTest, more: { production?: boolean; allow?: string[]; lookup?: Lookup } = {}): Outbound {
+  const settings = { production: more.production ?? true, OUTBOUND_ALLOW_HOSTS: more.allow ?? [] };
+  const made = new Outbound(settings, more.lookup);
+  t.teardown(() => made.close());
+  return made;
+}
+
+/** Every name means this address. */
+const resolvesTo =
+  (...addresses: string[]): Lookup =>
+  (_hostname, _options, done) =>
+    done(
+      null,
+      addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
+    );
+
+const forms = [
+  "https://127.0.0.1/",
+  "https://localhost/",
+  "https://localhost./",
+  "https://127.1/",
+  "https://127.0.0.1./",
+  "https://0x7f000001/",
+  "https://0x7f.0.0.1/",
+  "https://0177.0.0.1/",
+  "https://2130706433/",
+  "https://①②⑦.0.0.1/",
+  "https://0.0.0.0/",
+  "https://0/",
+  "https://10.1.2.3/",
+  "https://172.16.0.1/",
+  "https://172.31.255.255/",
+  "https://192.168.1.1/",
+  "https://100.64.0.1/",
+  "https://169.254.169.254/latest/meta-data/",
+  "https://192.0.0.1/",
+  "https://198.18.0.1/",
+  "https://224.0.0.1/",
+  "https://240.0.0.1/",
+  "https://255.255.255.255/",
+  "https://[::]/",
+  "https://[::1]/",
+  "https://[::7f00:1]/",
+  "https://[::ffff:127.0.0.1]/",
+  "https://[::ffff:7f00:1]/",
+  "https://[::ffff:0:127.0.0.1]/",
+  "https://[64:ff9b::7f00:1]/",
+  "https://[2002:7f00:1::]/",
+  "https://[2001::7f00:1]/",
+  "https://[fe80::1]/",
+  "https://[fc00::1]/",
+  "https://[fd00:ec2::254]/",
+  "https://[ff02::1]/",
+  "https://[2001:db8::1]/",
+  "http://203.0.113.9/",
+  "http://example.com/",
+  "ftp://example.com/",
+  "file:///etc/passwd",
+  "https://user:secret@example.com/",
+  "nonsense",
+];
+
+for (const form of forms)
+  t.test(`${form} is refused`, async (t) => {
+    const guard = outbound(t);
+    await t.rejects(guard.request(form), { code: "address_not_allowed" });
+    await t.rejects(guard.check(form), { code: "address_not_allowed" });
+  });
+
+for (const address of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1", "::ffff:10.0.0.1", "0.0.0.0"])
+  t.test(`a name that means ${address} is refused where the connection is made`, async (t) => {
+    const guard = outbound(t, { lookup: resolvesTo(address) });
+    await t.rejects(guard.request("https://rebound.example/"), { code: "address_not_allowed" });
+    await t.rejects(guard.check("https://rebound.example/"), { code: "address_not_allowed" });
+  });
+
+t.test("one private address among public ones is enough", async (t) => {
+  const guard = outbound(t, { lookup: resolvesTo("93.184.215.14", "192.168.0.1") });
+  await t.rejects(guard.request("https://mixed.example/"), { code: "address_not_allowed" });
+});
+
+t.test("public addresses are public", async (t) => {
+  for (const address of ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111"]) t.ok(isPublic(address), address);
+});
+
+t.test("a name without meaning passes the check, for it may get one later", async (t) => {
+  const guard = outbound(t, { lookup: (_hostname, _options, done) => done(new Error("ENOTFOUND"), []) });
+  await guard.check("https://not-yet.example/");
+  await t.rejects(guard.request("https://not-yet.example/"), { message: /ENOTFOUND/ });
+});
+
+t.test("an exact host and port of the list is exempt, its neighbours are not", async (t) => {
+  const port = await listening(t, (_request, response) => void response.end("here"));
+  const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
+  t.equal(String((await guard.request(`http://127.0.0.1:${port}/`)).body), "here");
+  await t.rejects(guard.request(`http://127.0.0.1:${port + 1}/`), { code: "address_not_allowed" });
+  await t.rejects(guard.request(`http://localhost:${port}/`), { code: "address_not_allowed" });
+});
+
+t.test("development may call loopback by http, and nothing else that is private", async (t) => {
+  const port = await listening(t, (_request, response) => void response.end("here"));
+  const guard = outbound(t, { production: false });
+  t.equal((await guard.request(`http://127.0.0.1:${port}/`)).status, 200);
+  t.equal((await guard.request(`http://localhost:${port}/`)).status, 200);
+  await t.rejects(guard.request("http://10.0.0.1/"), { code: "address_not_allowed" });
+  await t.rejects(guard.request("http://example.com/"), { code: "address_not_allowed" });
+});
+
+t.test("redirects are followed only where asked, each one through the guard", async (t) => {
+  const port = await listening(t, (request, response) =>
+    request.url === "/"
+      ? void response.writeHead(302, { location: "http://169.254.169.254/" }).end()
+      : void response.writeHead(302, { location: "/" }).end(),
+  );
+  const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
+  t.equal((await guard.request(`http://127.0.0.1:${port}/`)).status, 302);
+  await t.rejects(guard.request(`http://127.0.0.1:${port}/first`, { redirects: 3 }), { code: "address_not_allowed" });
+});
+
+t.test("credentials stay with their origin", async (t) => {
+  const seen: (string | undefined)[] = [];
+  const other = await listening(t, (request, response) => {
+    seen.push(request.headers.authorization);
+    response.end();
+  });
+  const first = await listening(
+    t,
+    (_request, response) => void response.writeHead(307, { location: `http://127.0.0.1:${other}/` }).end(),
+  );
+  const guard = outbound(t, { allow: [`127.0.0.1:${first}`, `127.0.0.1:${other}`] });
+  const call = { headers: { authorization: "Basic secret" }, redirects: 1 };
+  await guard.request(`http://127.0.0.1:${first}/`, call);
+  await guard.request(`http://127.0.0.1:${other}/`, call);
+  t.same(seen, [undefined, "Basic secret"]);
+});
+
+t.test("size and time have caps", async (t) => {
+  const port = await listening(t, (request, response) => {
+    if (request.url === "/large") response.end("x".repeat(5000));
+    else response.write("and then nothing");
+  });
+  const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
+  const at = `http://127.0.0.1:${port}`;
+  await t.rejects(guard.request(`${at}/large`, { limit: 1000 }), { message: /larger than 1000/ });
+  t.equal((await guard.request(`${at}/large`, { limit: 1000, beyond: "drop" })).body.length, 1000);
+  await t.rejects(guard.request(`${at}/slow`, { patience: 100 }), { message: /in time/ });
+});

@@ -1,0 +1,190 @@
+import t from "tap";
+import { startService } from "../fixtures/service.ts";
+
+const content = "<main><h1>Prices</h1><p>The small plan costs 12 EUR a month.</p></main>";
+const page = { pageSlug: "pricing", title: "Prices", content };
+
+t.test("a page is made once, published, changed and deleted", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const made = await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  t.match(made.body.page, {
+    pageSlug: "pricing",
+    handle: "acme",
+    status: "DRAFT",
+    accessMode: "PUBLIC",
+    template: "html_render",
+    version: 1,
+    publishedAt: null,
+  });
+  t.equal(made.body.page.url, "http://service.test/p/acme/pricing");
+  t.match((await owner.post("/v2/handles/acme/pages").send(page).expect(409)).body, { code: "page_already_exists" });
+  await service.visitor.get("/p/acme/pricing").expect(404);
+  const published = await owner.post("/v2/handles/acme/pages/pricing/publish").expect(200);
+  t.match(published.body.page, { status: "PUBLISHED", version: 2 });
+  t.ok(published.body.page.publishedAt);
+  const shown = await service.visitor.get("/p/acme/pricing").expect(200);
+  t.match(shown.text, /The small plan costs 12 EUR/);
+  t.match(shown.headers["content-security-policy"], /script-src 'self'/);
+  t.notMatch(shown.headers["content-security-policy"], /script-src[^;]*unsafe-inline/);
+  const changed = await owner
+    .put("/v2/handles/acme/pages/pricing")
+    .send({ title: "New prices", expectedVersion: 2 })
+    .expect(200);
+  t.match(changed.body.page, { title: "New prices", content, version: 3, status: "PUBLISHED" });
+  const stale = await owner.put("/v2/handles/acme/pages/pricing").send({ title: "x", expectedVersion: 2 }).expect(409);
+  t.match(stale.body, { code: "version_conflict", currentVersion: 3 });
+  await owner.put("/v2/handles/acme/pages/pricing").send({ status: "DRAFT" }).expect(200);
+  await service.visitor.get("/p/acme/pricing").expect(404);
+  await owner.delete("/v2/handles/acme/pages/pricing").expect(204);
+  t.match((await owner.get("/v2/handles/acme/pages/pricing").expect(404)).body, { code: "page_not_found" });
+  t.match((await owner.delete("/v2/handles/acme/pages/pricing").expect(404)).body, { code: "page_not_found" });
+});
+
+t.test("what an owner reads can be sent back, and unknown fields are refused by name", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const { body } = await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  await owner.put("/v2/handles/acme/pages/pricing").send(body.page).expect(200);
+  const refused = await owner.put("/v2/handles/acme/pages/pricing").send({ titel: "x" }).expect(400);
+  t.match(refused.body, { code: "invalid_request", errors: [{ path: "/titel" }] });
+  t.match(
+    (await owner.post("/v2/handles/acme/pages").send({ pageSlug: "No Slug", title: 5 }).expect(400)).body.errors
+      .map((one: { path: string }) => one.path)
+      .sort(),
+    ["/pageSlug", "/title"],
+  );
+});
+
+t.test("content that could run or leave the shell is refused by parsing, never by substring", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const refused = [
+    "<html><p>x</p></html>",
+    "<head></head>",
+    "<body>x</body>",
+    "<script>alert(1)</script>",
+    "<SCRIPT src=x></SCRIPT>",
+    "<iframe src=x>",
+    "<object data=x>",
+    "<embed src=x>",
+    "<base href=x>",
+    "<meta charset=x>",
+    "<link rel=x>",
+    '<p onclick="x">',
+    "<img src=x OnError=x>",
+    '<a href="javascript:x">a</a>',
+    '<a href=" java\nscript:x">a</a>',
+    '<a href="java&#115;cript:x">a</a>',
+    "<svg/onload=x>",
+    "<svg><script>x</script></svg>",
+    '<form action="JAVASCRIPT:x"></form>',
+    '<button formaction="javascript:x">',
+    "<svg><style><script>x</script></style></svg>",
+    "<!doctype html><p>x",
+    "<p>x</body></html>",
+    "<p>x</p></HEAD >",
+  ];
+  for (const html of refused) {
+    const answer = await owner.post("/v2/handles/acme/pages").send({ ...page, content: html });
+    t.equal(answer.status, 400, html);
+    t.equal(answer.body.code, "invalid_page_content", html);
+  }
+  const kept = [
+    "<header>x</header>",
+    "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>",
+    '<div class="a" id="b" data-c="d"><img src="https://example.com/a.png" alt=""></div>',
+    "<form><input name=q></form>",
+    '<p title="javascript: a guide">x</p>',
+    "<!-- <script> </body> -->",
+    "<p>&lt;/body&gt;</p>",
+  ];
+  for (const [at, html] of kept.entries()) {
+    const answer = await owner.post("/v2/handles/acme/pages").send({ ...page, pageSlug: `kept-${at}`, content: html });
+    t.equal(answer.status, 201, html);
+    t.equal(answer.body.page.content, html);
+  }
+  t.match(
+    (
+      await owner
+        .post("/v2/handles/acme/pages")
+        .send({ ...page, content: `<p>${"ä".repeat(140_000)}</p>` })
+        .expect(400)
+    ).body,
+    { code: "invalid_request", errors: [{ path: "/content" }] },
+  );
+});
+
+t.test("a paid page shows its teaser alone", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const paid = {
+    ...page,
+    accessMode: "PAID",
+    status: "PUBLISHED",
+    description: "About prices",
+    teaser: "<p>Buy to read on.</p>",
+    content: "<p>Secret body</p>",
+  };
+  await owner.post("/v2/handles/acme/pages").send(paid).expect(201);
+  const shown = await service.visitor.get("/p/acme/pricing").expect(200);
+  t.match(shown.text, /Buy to read on/);
+  t.match(shown.text, /About prices/);
+  t.notMatch(shown.text, /Secret body/);
+  t.match((await service.visitor.get("/v2/public/pages/acme/pricing/access-check").expect(200)).body, {
+    accessMode: "PAID",
+    hasAccess: false,
+  });
+});
+
+t.test("a handle's host serves pages and public routes and nothing else", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test" } });
+  const owner = await service.handle("acme");
+  const made = await owner
+    .post("/v2/handles/acme/pages")
+    .send({ ...page, pageSlug: "index", status: "PUBLISHED" })
+    .expect(201);
+  t.equal(made.body.page.url, "https://acme.pages.test/index");
+  const at = (path: string, host = "acme.pages.test") => service.visitor.get(path).set("Host", host);
+  await at("/index").expect(200);
+  await at("/").expect(200);
+  await at("/other").expect(404).expect("content-type", /html/);
+  await at("/", "nobody.pages.test").expect(404);
+  await at("/healthz").expect(404);
+  await at("/v2/handles/acme/pages").expect(404);
+  await at("/v2/public/pages/acme/index/access-check").expect(200);
+  await service.runtime.redis.hset("domain:{www.acme.test}", { handle: "acme", account: "acct_acme" });
+  await at("/", "www.acme.test").expect(404);
+  await service.runtime.redis.hset("domain:{www.acme.test}", { owned: "1" });
+  await at("/index", "www.acme.test").expect(200);
+});
+
+t.test("of two changes at one version one wins, and changes without a version are all kept", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  const both = await Promise.all(
+    ["a", "b"].map((title) => owner.put("/v2/handles/acme/pages/pricing").send({ title, expectedVersion: 1 })),
+  );
+  t.same(both.map(({ status }) => status).sort(), [200, 409]);
+  await Promise.all([
+    owner.put("/v2/handles/acme/pages/pricing").send({ description: "d" }),
+    owner.put("/v2/handles/acme/pages/pricing").send({ teaser: "t" }),
+  ]);
+  t.match((await owner.get("/v2/handles/acme/pages/pricing")).body.page, { description: "d", teaser: "t", version: 4 });
+});
+
+t.test("lists go on by cursor, and only by their own", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  for (const slug of ["a", "b", "c"])
+    await owner.post("/v2/handles/acme/pages").send({ pageSlug: slug, title: slug }).expect(201);
+  const first = await owner.get("/v2/handles/acme/pages?limit=2").expect(200);
+  t.equal(first.body.pages.length, 2);
+  const second = await owner.get(`/v2/handles/acme/pages?limit=2&cursor=${first.body.nextCursor}`).expect(200);
+  t.same([...first.body.pages, ...second.body.pages].map(({ pageSlug }) => pageSlug).sort(), ["a", "b", "c"]);
+  t.equal(second.body.nextCursor, null);
+  for (const query of ["limit=0", "limit=x", "limit=1.5", "cursor=%20", "cursor=abc"])
+    await owner.get(`/v2/handles/acme/pages?${query}`).expect(400);
+  await owner.get("/v2/handles/acme/pages?limit=1000").expect(200);
+});

@@ -1,0 +1,170 @@
+import { request } from "node:http";
+import process from "node:process";
+import t, { type Test as TapTest } from "tap";
+import { spawnProgram, spawnService } from "../fixtures/processes.ts";
+import { freePort, startRedis } from "../fixtures/redis.ts";
+import { eventually } from "../fixtures/service.ts";
+
+const document = { title: "Prices", content: "The small plan costs 12 EUR.", containerTags: ["public-page-agent"] };
+
+/** What a running service answers to a request with a token. */
+async function ask(
+  url: string,
+  path: string,
+  token: string,
+  body?: unknown,
+): Promise<{ status: number; body: Answer }> {
+  const answer = await fetch(url + path, {
+    method: body === undefined ? "GET" : "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: answer.status, body: (await answer.json()) as Answer };
+}
+
+interface Answer {
+  code?: string;
+  document?: { documentId: string; status: string };
+  documents?: { documentId: string; status: string }[];
+  keys?: { kid: string }[];
+}
+
+/** Makes a handle by the admin command and returns its owner's token. */
+async function ownerOf(t: TapTest, env: Record<string, string>): Promise<string> {
+  const admin = async (...words: string[]) => {
+    const ran = spawnProgram(t, "scripts/admin.ts", env, words);
+    t.same(await ran.ended, { code: 0, signal: null }, ran.stderr);
+    return JSON.parse(ran.stdout) as { token: string };
+  };
+  await admin("create-handle", "--handle", "acme", "--account", "acct_acme", "--owner", "user_1");
+  return (await admin("token", "--user", "user_1")).token;
+}
+
+t.test("web and worker end in order on SIGTERM, and a request under way is answered", async (t) => {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const { url, web, worker, env } = await spawnService(t, redis);
+  const token = await ownerOf(t, env);
+  const slow = await slowPost(`${url}/v2/handles/acme/knowledge/documents`, token, JSON.stringify(document));
+  const ended = Promise.all([web.end(), worker.end()]);
+  await web.says("web.stopping");
+  t.equal(await slow.finish(), 202);
+  t.same(await ended, [graceful, graceful]);
+  for (const { stdout, stderr } of [web, worker]) {
+    t.equal(stderr, "");
+    t.ok(stdout.trim().split("\n").every(isLogLine), "every line of the log is JSON");
+  }
+});
+
+t.test("bad settings end a start with one line that names all of them", async (t) => {
+  const env = { NODE_ENV: "production", PORT: "x", LOGIN_BUILTIN: "perhaps", TEST_CLOCK: "2026-01-01T00:00:00Z" };
+  for (const program of ["api/server.ts", "workers/main.ts"] as const) {
+    const started = spawnProgram(t, program, env);
+    t.same(await started.ended, { code: 1, signal: null });
+    t.equal(started.stdout, "");
+    t.equal(started.stderr.trim().split("\n").length, 1, started.stderr);
+    for (const name of ["PORT", "LOGIN_BUILTIN", "TEST_CLOCK", "REDIS_URL", "SECRET_KEY", "BASE_URL"])
+      t.match(started.stderr, name);
+  }
+});
+
+t.test("a start without Redis ends with a line that says so", async (t) => {
+  const port = await freePort();
+  for (const program of ["api/server.ts", "workers/main.ts"] as const) {
+    const started = spawnProgram(t, program, { REDIS_URL: `redis://127.0.0.1:${port}`, PORT: "0" });
+    t.same(await started.ended, { code: 1, signal: null });
+    t.equal(started.stderr, "");
+    t.match(started.stdout.trim().split("\n").at(-1), /"level":"fatal".*not_started/);
+  }
+});
+
+t.test("while Redis is away the answer is 503, and what was accepted is there when it is back", async (t) => {
+  const place = { port: await freePort(), dir: t.testdir(), appendonly: true };
+  const first = await startRedis(place);
+  t.teardown(() => first.kill());
+  const { url, worker, env } = await spawnService(t, first);
+  const token = await ownerOf(t, env);
+  // Without a worker the document's job waits in Redis.
+  await worker.end();
+  const accepted = await ask(url, "/v2/handles/acme/knowledge/documents", token, document);
+  t.equal(accepted.status, 202);
+  await first.kill();
+  for (const path of ["/v2/handles/acme/knowledge/documents", "/p/acme/pricing", "/readyz"]) {
+    const away = await fetch(url + path, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(5000),
+    });
+    t.equal(away.status, 503, path);
+    t.ok(Number(away.headers.get("retry-after")) > 0, path);
+    await away.body?.cancel();
+  }
+  t.equal((await fetch(`${url}/healthz`)).status, 200);
+  const second = await startRedis(place);
+  t.teardown(() => second.stop());
+  await spawnProgram(t, "workers/main.ts", env).says("worker.ready");
+  const kept = await eventually(async () => {
+    const { status, body } = await ask(url, "/v2/handles/acme/knowledge/documents", token);
+    return status === 200 && body.documents?.[0]?.status === "READY" && body.documents;
+  }, 30_000);
+  t.equal(kept[0]?.documentId, accepted.body.document?.documentId);
+});
+
+t.test("a Redis that hangs is one that is away", async (t) => {
+  const redis = await startRedis({ single: true });
+  t.teardown(() => redis.stop());
+  const { url, env } = await spawnService(t, redis);
+  const token = await ownerOf(t, env);
+  process.kill(redis.pid, "SIGSTOP");
+  t.teardown(() => process.kill(redis.pid, "SIGCONT"));
+  const away = await fetch(`${url}/v2/handles/acme/pages`, {
+    headers: { authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(5000),
+  });
+  t.equal(away.status, 503);
+  await away.body?.cancel();
+  process.kill(redis.pid, "SIGCONT");
+  await eventually(async () => (await ask(url, "/v2/handles/acme/pages", token)).status === 200);
+});
+
+t.test("processes that start at once share one signing key", async (t) => {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const ports = await Promise.all([1, 2, 3].map(freePort));
+  const webs = ports.map((port) => spawnProgram(t, "api/server.ts", { ...redis.env, PORT: String(port) }));
+  await Promise.all(webs.map((web) => web.says("web.ready")));
+  const sets = await Promise.all(
+    ports.map((port) => ask(`http://127.0.0.1:${port}`, "/.well-known/jwks.json", "none")),
+  );
+  t.equal(new Set(sets.map(({ body }) => body.keys?.[0]?.kid)).size, 1);
+  t.ok(sets[0]?.body.keys?.[0]?.kid);
+});
+
+/** A POST whose body has begun to arrive; `finish` sends the rest and gives the status of the answer. */
+async function slowPost(url: string, token: string, body: string): Promise<{ finish(): Promise<number> }> {
+  const headers = {
+    authorization: `Bearer ${token}`,
+    "content-type": "application/json",
+    "content-length": body.length,
+  };
+  const sent = request(url, { method: "POST", headers });
+  const answered = new Promise<number>((resolve, reject) => {
+    sent.once("error", reject);
+    sent.once("response", (answer) => resolve(answer.resume().statusCode ?? 0));
+  });
+  await new Promise((resolve) => sent.write(body.slice(0, 10), resolve));
+  // A later connection that is answered shows that this one was taken.
+  await (await fetch(new URL("/healthz", url))).text();
+  return {
+    finish() {
+      sent.end(body.slice(10));
+      return answered;
+    },
+  };
+}
+
+const graceful = { code: 0, signal: null };
+
+function isLogLine(line: string): boolean {
+  const said = JSON.parse(line) as { time?: string; level?: string; msg?: string };
+  return Boolean(said.time && said.level && said.msg);
+}

@@ -1,0 +1,100 @@
+import { Worker } from "bullmq";
+import t from "tap";
+import { Fail } from "../core/errors.ts";
+import { job, Queues } from "../core/queues.ts";
+import { connect, keys } from "../core/redis.ts";
+import { eventually, startService } from "../fixtures/service.ts";
+import { perform } from "../workers/job.ts";
+
+const indexing = (id: string) => job("knowledge.index", id, { handle: "acme", documentId: "doc_1" });
+
+t.test("a change and its jobs are written together, and the jobs are enqueued", async (t) => {
+  const { runtime } = await startService(t);
+  await runtime.queues.commit("acme", [indexing("a")], (transaction) => transaction.set("change:{acme}", "1"));
+  t.equal(await runtime.redis.get("change:{acme}"), "1");
+  const queued = await eventually(() => runtime.queues.queue("knowledge").getJob("a"));
+  t.same(queued.data, { handle: "acme", documentId: "doc_1" });
+  await eventually(async () => (await runtime.redis.hlen(keys.outbox("acme"))) === 0);
+});
+
+t.test("what a crash left in an outbox is swept, once, and the mark goes with it", async (t) => {
+  const { runtime } = await startService(t);
+  await runtime.queues.mark("acme");
+  await runtime.redis.hset(keys.outbox("acme"), "b", JSON.stringify(indexing("b")));
+  t.equal(await runtime.queues.sweep(60_000), 0, "not before its time");
+  t.equal(await runtime.queues.sweep(0), 1);
+  t.equal(await runtime.queues.sweep(0), 0);
+  t.ok(await runtime.queues.queue("knowledge").getJob("b"));
+  const marks = await Promise.all(Array.from({ length: 16 }, (_, shard) => runtime.redis.zcard(keys.dirty(shard))));
+  t.equal(
+    marks.reduce((sum, count) => sum + count),
+    0,
+  );
+});
+
+t.test("a mark that was set again is not swept away", async (t) => {
+  const { runtime } = await startService(t);
+  await runtime.queues.mark("acme");
+  const other = new Queues({ redis: runtime.redis, bull: runtime.redis, log: runtime.log });
+  const read = runtime.redis.zrangebyscore.bind(runtime.redis);
+  // Another process marks between the sweeper's look and its clearing.
+  runtime.redis.zrangebyscore = (async (...args: Parameters<typeof read>) => {
+    const marks = await read(...args);
+    if (marks.length > 0) await runtime.redis.zadd(args[0] as string, Number(marks[1]) + 5, marks[0] as string);
+    return marks;
+  }) as typeof read;
+  await other.sweep(-10_000);
+  runtime.redis.zrangebyscore = read as typeof runtime.redis.zrangebyscore;
+  const marks = await Promise.all(Array.from({ length: 16 }, (_, shard) => runtime.redis.zcard(keys.dirty(shard))));
+  t.equal(
+    marks.reduce((sum, count) => sum + count),
+    1,
+  );
+});
+
+t.test("a step that changes nothing enqueues nothing", async (t) => {
+  const { runtime } = await startService(t);
+  await runtime.queues.step("acme", [indexing("c")], async () => "refused");
+  await runtime.queues.close();
+  t.equal(
+    await new Queues({ redis: runtime.redis, bull: runtime.redis, log: runtime.log }).queue("knowledge").getJob("c"),
+    undefined,
+  );
+});
+
+t.test("the same job id is one job, however often it is added", async (t) => {
+  const { runtime } = await startService(t);
+  for (let times = 0; times < 3; times++) await runtime.queues.later(indexing("d"));
+  t.equal(await runtime.queues.queue("knowledge").getWaitingCount(), 1);
+});
+
+t.test("a failure that can't get better is tried once, another one is tried again", async (t) => {
+  const { runtime } = await startService(t);
+  const tries = { permanent: 0, passing: 0, malformed: 0 };
+  const run = async (_runtime: unknown, data: { documentId: string }) => {
+    tries[data.documentId as keyof typeof tries] += 1;
+    if (data.documentId === "permanent") throw new Fail("document_not_found");
+    throw new Error("passing");
+  };
+  const shared = connect(runtime.env, "blocking");
+  const row = { name: "knowledge.index" as const, run: run as never };
+  const settings = { backoffStrategy: () => 1 };
+  const worker = new Worker("knowledge", (bull) => perform(runtime, row, bull, new AbortController().signal), {
+    connection: shared,
+    prefix: keys.queuePrefix("knowledge"),
+    settings,
+  });
+  t.teardown(async () => {
+    await worker.close();
+    shared.disconnect();
+  });
+  const queue = runtime.queues.queue("knowledge");
+  for (const documentId of Object.keys(tries))
+    await queue.add("knowledge.index", documentId === "malformed" ? { handle: 5 } : { handle: "acme", documentId }, {
+      jobId: documentId,
+      attempts: 3,
+      backoff: { type: "own" },
+    });
+  await eventually(async () => (await queue.getFailedCount()) === 3);
+  t.same(tries, { permanent: 1, passing: 3, malformed: 0 });
+});

@@ -1,0 +1,286 @@
+import ICAL from "ical.js";
+import PostalMime from "postal-mime";
+import t, { type Test } from "tap";
+import { attachDomain } from "../core/account/domains.ts";
+import { keys } from "../core/redis.ts";
+import { calendarFile } from "../core/scheduling/calendar-file.ts";
+import { sendMails } from "../core/scheduling/invitations.ts";
+import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
+import { Inbox } from "../fixtures/inbox.ts";
+import { eventually } from "../fixtures/service.ts";
+import type { Booking } from "../schemas/scheduling.ts";
+
+const base = "/v2/handles/acme/scheduling";
+
+/** What another library reads in a calendar file. */
+function read(text: string) {
+  const calendar = new ICAL.Component(ICAL.parse(text));
+  for (const zone of calendar.getAllSubcomponents("vtimezone")) ICAL.TimezoneService.register(zone);
+  const component = calendar.getFirstSubcomponent("vevent") as ICAL.Component;
+  const event = new ICAL.Event(component);
+  const people = component
+    .getAllProperties("attendee")
+    .map((person) => `${person.getFirstValue()} ${person.getParameter("partstat")}`);
+  const value = (name: string) => component.getFirstPropertyValue(name)?.toString();
+  return {
+    method: calendar.getFirstPropertyValue("method"),
+    uid: event.uid,
+    sequence: event.sequence,
+    status: value("status"),
+    summary: event.summary,
+    location: event.location,
+    url: value("url"),
+    zone: event.startDate.zone?.tzid,
+    wall: event.startDate.toString(),
+    start: event.startDate.toJSDate().toISOString(),
+    end: event.endDate.toJSDate().toISOString(),
+    organizer: value("organizer"),
+    people,
+  };
+}
+
+const booking: Booking = {
+  bookingUid: "uid1",
+  handle: "acme",
+  eventTypeId: "evt_1",
+  eventSlug: "intro",
+  title: 'Talk; with, signs\\ and "quotes"',
+  status: "ACCEPTED",
+  start: "2026-10-12T09:00:00.000Z",
+  end: "2026-10-12T09:45:00.000Z",
+  durationMinutes: 45,
+  timeZone: "UTC",
+  attendee: { name: 'Ada "the first" Lovelace', email: "ada@example.com", timeZone: "Europe/Berlin" },
+  guests: [{ email: "guest@example.com" }],
+  answers: {},
+  tracking: null,
+  location: { type: "in_person", label: "Main street 1, Berlin" },
+  meetingUrl: null,
+  sequence: 0,
+  syncStatus: "OK",
+  payment: null,
+  holdUntil: null,
+  cancellationReason: null,
+  cancelledBy: null,
+  reschedulingReason: null,
+  rescheduledFrom: null,
+  confirmedAt: null,
+  version: 1,
+  createdAt: "2026-10-05T06:00:00.000Z",
+  updatedAt: "2026-10-05T06:00:00.000Z",
+};
+const organizer = { name: "Acme", email: "calendar@acme.example", host: "service.test" };
+const file = (more: Partial<Booking>) => read(calendarFile({ ...booking, ...more }, organizer).text);
+
+t.test("a calendar file says what the booking is, and another library reads the same", async (t) => {
+  t.same(file({}), {
+    method: "REQUEST",
+    uid: "uid1@service.test",
+    sequence: 0,
+    status: "CONFIRMED",
+    summary: 'Talk; with, signs\\ and "quotes"',
+    location: "Main street 1, Berlin",
+    url: undefined,
+    zone: "UTC",
+    wall: "2026-10-12T09:00:00Z",
+    start: booking.start,
+    end: booking.end,
+    organizer: "mailto:calendar@acme.example",
+    people: ["MAILTO:ada@example.com ACCEPTED", "MAILTO:guest@example.com NEEDS-ACTION"],
+  });
+  t.match(file({ status: "PENDING" }), { method: "REQUEST", status: "TENTATIVE" });
+  t.match(file({ sequence: 2 }), { method: "REQUEST", sequence: 2, uid: "uid1@service.test" });
+  t.match(file({ sequence: 2, status: "CANCELLED" }), {
+    method: "CANCEL",
+    status: "CANCELLED",
+    sequence: 3,
+    uid: "uid1@service.test",
+  });
+  t.match(file({ meetingUrl: "https://meet.example/1" }), {
+    location: "https://meet.example/1",
+    url: "https://meet.example/1",
+  });
+  const { text } = calendarFile({ ...booking, title: "Talk\r\nATTENDEE:mailto:evil@example.com" }, organizer);
+  t.notMatch(text, /^ATTENDEE:mailto:evil/m);
+});
+
+t.test("times stand in the event's zone, with the zone's rules, on both sides of a change", async (t) => {
+  const zones = [
+    "Europe/Berlin",
+    "Australia/Lord_Howe",
+    "America/New_York",
+    "Asia/Kathmandu",
+    "Africa/Casablanca",
+    "Pacific/Chatham",
+    "Antarctica/Troll",
+  ];
+  const starts = [
+    "2026-01-15T09:00:00.000Z",
+    "2026-03-29T00:30:00.000Z",
+    "2026-07-15T09:00:00.000Z",
+    "2026-10-25T01:30:00.000Z",
+    "2026-12-31T23:30:00.000Z",
+  ];
+  for (const timeZone of zones)
+    for (const start of starts) {
+      const end = new Date(Date.parse(start) + 45 * 60_000).toISOString();
+      t.match(file({ timeZone, start, end }), { zone: timeZone, start, end }, `${timeZone} ${start}`);
+    }
+  t.equal(file({ timeZone: "Europe/Berlin" }).wall, "2026-10-12T11:00:00");
+});
+
+t.test("the visitor's calendar file follows the booking", async (t) => {
+  const { event, book, service } = await openStage(t);
+  await event({ slug: "intro", locations: [{ type: "link", label: "https://meet.example/acme" }] });
+  const { bookingUid } = (await book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
+  const path = `${shown}/intro/bookings/${bookingUid}`;
+  const fetched = async () => {
+    const answer = await service.visitor.get(`${path}/calendar.ics`).expect(200);
+    t.match(answer.headers["content-type"], /^text\/calendar; charset=utf-8; method=/);
+    return read(answer.text);
+  };
+  const first = await fetched();
+  t.match(first, {
+    method: "REQUEST",
+    sequence: 0,
+    start: "2026-10-05T09:00:00.000Z",
+    url: "https://meet.example/acme",
+  });
+  const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
+  await service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid, slot }).expect(200);
+  t.match(await fetched(), { uid: first.uid, sequence: 1, start: "2026-10-05T10:00:00.000Z" });
+  await service.visitor.post(`${path}/cancel`).expect(200);
+  t.match(await fetched(), { uid: first.uid, sequence: 2, method: "CANCEL", status: "CANCELLED" });
+  await service.visitor.get(`${shown}/intro/bookings/unknown/calendar.ics`).expect(404);
+});
+
+/** A stage that sends mail into an inbox, with workers. */
+async function openMailing(t: Test, env: Record<string, string> = {}): Promise<{ stage: Stage; inbox: Inbox }> {
+  const inbox = new Inbox();
+  const settings = { SMTP_URL: await inbox.start(t), APP_URL: "https://app.test", ...env };
+  const stage = await openStage(t, { env: settings, workers: ["scheduling", "email"] });
+  await attachDomain(stage.service.runtime, { account: "acct_acme", domain: "acme.example", ready: true });
+  const sender = { domain: "acme.example", localPart: "calendar", displayName: "Acme", purposes: ["CALENDAR"] };
+  await stage.owner.put("/v2/handles/acme/email/senders/sender_cal").send(sender).expect(200);
+  return { stage, inbox };
+}
+
+/** A mail as another library reads it: its subject, its text and its calendar file. */
+async function partsOf({ to, source }: { to: string; source: string }) {
+  const mail = await PostalMime.parse(source);
+  const calendar = mail.attachments.find(({ mimeType }) => mimeType === "text/calendar")?.content ?? "";
+  const text = typeof calendar === "string" ? calendar : new TextDecoder().decode(calendar);
+  return { to, subject: mail.subject ?? "", text: mail.text ?? "", calendar: text };
+}
+
+t.test(
+  "attendee, guests and owner hear of a booking, its move and its end, each once, with the calendar file",
+  async (t) => {
+    const { stage, inbox } = await openMailing(t);
+    await stage.event({
+      slug: "intro",
+      title: "Introduction",
+      bookingFields: [{ id: "topic", label: "Topic", type: "text" }],
+    });
+    const everyone = ["ada@example.com", "guest@example.com", "user_acme@example.com"];
+    const wave = async (count: number) => {
+      await eventually(() => inbox.mails.length >= count);
+      const mails = inbox.mails.slice(count - everyone.length);
+      t.same(mails.map(({ to }) => to).sort(), everyone);
+      return Object.fromEntries((await Promise.all(mails.map(partsOf))).map((mail) => [mail.to, mail]));
+    };
+    const more = { guests: ["guest@example.com"], answers: { topic: "<b>Engines</b>" } };
+    const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30, more).expect(201)).body;
+    const confirmed = await wave(3);
+    t.match(confirmed["ada@example.com"]?.subject, /^Confirmed: Introduction/);
+    t.match(
+      confirmed["ada@example.com"]?.text,
+      `https://app.test/apps/public/scheduling/acme/intro?booking=${bookingUid}`,
+    );
+    t.match(confirmed["ada@example.com"]?.text, "Topic: <b>Engines</b>");
+    t.match(confirmed["user_acme@example.com"]?.subject, /^New booking: Introduction with Ada/);
+    t.notMatch(confirmed["guest@example.com"]?.text, bookingUid, "a guest can't manage it");
+    const file = read(confirmed["guest@example.com"]?.calendar ?? "");
+    t.match(file, {
+      method: "REQUEST",
+      sequence: 0,
+      organizer: "mailto:calendar@acme.example",
+      uid: `${bookingUid}@service.test`,
+    });
+    const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
+    await stage.service.visitor
+      .post(`${shown}/intro/reschedule`)
+      .send({ bookingUid, slot, reschedulingReason: "Train" })
+      .expect(200);
+    const moved = await wave(6);
+    t.match(moved["guest@example.com"]?.text, "Reason: Train");
+    t.match(read(moved["ada@example.com"]?.calendar ?? ""), {
+      uid: file.uid,
+      sequence: 1,
+      start: "2026-10-05T10:00:00.000Z",
+    });
+    await stage.owner.post(`${base}/bookings/${bookingUid}/cancel`).send({ cancellationReason: "Ill" }).expect(200);
+    const cancelled = await wave(9);
+    t.match(cancelled["ada@example.com"]?.subject, /^Cancelled: Introduction/);
+    t.match(read(cancelled["ada@example.com"]?.calendar ?? ""), { uid: file.uid, method: "CANCEL", sequence: 2 });
+    const again = { handle: "acme", bookingUid, kind: "cancelled" as const, sequence: 1 };
+    await sendMails(stage.service.runtime, again);
+    await sendMails(stage.service.runtime, { ...again, kind: "confirmed", sequence: 0 });
+    const messages = await stage.service.runtime.redis.zcard(keys.messages("acme"));
+    t.equal(messages, 9, "a repeated job and one that is out of date send nothing");
+  },
+);
+
+t.test("a request is answered to its visitor alone, guests hear of it when it is confirmed", async (t) => {
+  const { stage, inbox } = await openMailing(t);
+  await stage.event({ slug: "intro", title: "Introduction", confirmationRequired: true });
+  const book = (start: string) => stage.book("intro", start, 30, { guests: ["guest@example.com"] }).expect(201);
+  const [first, second] = [
+    (await book("2026-10-05T09:00:00Z")).body.bookingUid,
+    (await book("2026-10-05T10:00:00Z")).body.bookingUid,
+  ];
+  const heard = async (words: RegExp) => {
+    const mails = await Promise.all(inbox.mails.map(partsOf));
+    return mails.filter(({ to, subject }) => words.test(`${to}: ${subject}`)).length;
+  };
+  await eventually(() => inbox.mails.length === 4);
+  t.equal(await heard(/^ada@example.com: Request received/), 2);
+  t.equal(await heard(/^user_acme@example.com: Please confirm/), 2);
+  t.notOk((await Promise.all(inbox.mails.map(partsOf))).some(({ calendar }) => calendar));
+  await stage.owner.post(`${base}/bookings/${first}/confirm`).expect(200);
+  await stage.owner.post(`${base}/bookings/${second}/decline`).send({ reason: "Full" }).expect(200);
+  await eventually(() => inbox.mails.length === 9);
+  t.equal(await heard(/^guest@example.com: Confirmed/), 1);
+  t.equal(await heard(/^ada@example.com: Confirmed/), 1);
+  t.equal(await heard(/^ada@example.com: Declined/), 1);
+});
+
+t.test("a reminder comes before the booking, and not for one that was cancelled or moved", async (t) => {
+  const env = { TEST_CLOCK: "2026-10-05T06:00:00Z", TEST_CLOCK_RATE: "1200" };
+  const { stage, inbox } = await openMailing(t, env);
+  await stage.event({ slug: "intro", title: "Introduction", reminderMinutes: 60 });
+  // Twenty minutes of domain time pass in a second: 11:00 is a quarter of a minute away.
+  const book = async (start: string) => (await stage.book("intro", start, 30).expect(201)).body.bookingUid as string;
+  const [kept, cancelled, moved] = [
+    await book("2026-10-05T11:00:00Z"),
+    await book("2026-10-05T12:00:00Z"),
+    await book("2026-10-05T12:30:00Z"),
+  ];
+  await stage.service.visitor.post(`${shown}/intro/bookings/${cancelled}/cancel`).expect(200);
+  const slot = { start: "2026-10-07T12:00:00Z", end: "2026-10-07T12:30:00Z" };
+  await stage.service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid: moved, slot }).expect(200);
+  const reminders = async () =>
+    (await Promise.all(inbox.mails.map(partsOf))).filter(({ subject }) => subject.startsWith("Reminder"));
+  await eventually(async () => (await reminders()).length === 2, 30_000);
+  t.ok((await reminders()).every(({ calendar }) => calendar.includes(kept)));
+});
+
+t.test("without a sender or a mail server a booking stands all the same", async (t) => {
+  const stage = await openStage(t, { workers: ["scheduling"] });
+  await stage.event({ slug: "intro" });
+  const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
+  const queue = stage.service.runtime.queues.queue("scheduling");
+  await eventually(async () => (await queue.getJobCounts("completed")).completed === 1);
+  t.equal((await queue.getJobCounts("failed")).failed, 0);
+  await stage.service.visitor.get(`${shown}/intro/bookings/${bookingUid}`).expect(200);
+});

@@ -1,0 +1,228 @@
+import t from "tap";
+import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
+import { keyNames } from "../fixtures/redis.ts";
+import { eventually } from "../fixtures/service.ts";
+import { keys } from "../core/redis.ts";
+import { expireHold, settlePayment } from "../core/scheduling/bookings.ts";
+import type { Order, Payments } from "../core/scheduling/checkout.ts";
+
+const base = "/v2/handles/acme/scheduling";
+const price = { enabled: true, amountMinor: 5000, currency: "EUR" };
+const start = "2026-10-05T09:00:00Z";
+
+/** A provider that notes what it is asked for. */
+function provider(more: Partial<Payments> = {}): Payments & { orders: Order[] } {
+  const orders: Order[] = [];
+  const openCheckout = async (order: Order) => {
+    orders.push(order);
+    return { url: `https://pay.example/${order.booking.bookingUid}` };
+  };
+  return { orders, isConnected: async () => true, openCheckout, ...more };
+}
+
+function connect(stage: Stage, payments: Payments): void {
+  Object.assign(stage.service.runtime, { payments });
+}
+
+/** Types of the webhook events that were written, in the order of their causes. */
+async function written(stage: Stage): Promise<string[]> {
+  const { redis } = stage.service.runtime;
+  const found = await keyNames(redis, keys.webhookEvent("acme", "*"));
+  const events = (await Promise.all(found.map((key) => redis.get(key)))).map((json) => JSON.parse(json as string));
+  return events.map(({ type, data }) => `${data.booking.version} ${type}`).sort();
+}
+
+/** An endpoint, so that there is somebody to tell. */
+async function listen(stage: Stage): Promise<void> {
+  await stage.owner.post(`${base}/webhooks`).send({ url: "http://127.0.0.1:9/hook" }).expect(201);
+}
+
+t.test("without a provider or a price nothing is booked and nothing held", async (t) => {
+  const stage = await openStage(t);
+  const { event, book, service } = stage;
+  await event({ slug: "paid", payment: price });
+  await event({ slug: "unpriced", payment: { enabled: true } });
+  const refused = async (slug: string) =>
+    t.match((await book(slug, start, 30)).body, { status: 409, code: "payment_provider_not_connected" });
+  await refused("paid");
+  connect(stage, provider({ isConnected: async () => false }));
+  await refused("paid");
+  connect(stage, provider());
+  await refused("unpriced");
+  t.equal(await service.runtime.redis.exists(keys.blocks("acme")), 0);
+  t.match((await service.visitor.get(`${shown}/paid`)).body.event, {
+    paymentRequired: true,
+    price: { amountMinor: 5000 },
+  });
+});
+
+t.test(
+  "a paid booking goes to the checkout, and stands when it is paid, whatever confirmation it would need",
+  async (t) => {
+    const stage = await openStage(t);
+    await listen(stage);
+    const payments = provider();
+    connect(stage, payments);
+    await stage.event({ slug: "paid", payment: price, confirmationRequired: true });
+    const made = await stage.book("paid", start, 30).expect(201);
+    const { bookingUid } = made.body;
+    const url = `https://pay.example/${bookingUid}`;
+    t.match(made.body, { status: "PENDING_PAYMENT", nextAction: { type: "redirect_to_checkout", url } });
+    t.match(made.body.booking, {
+      status: "PENDING_PAYMENT",
+      holdUntil: "2026-10-05T06:35:00.000Z",
+      payment: { status: "REQUIRED" },
+    });
+    t.match(payments.orders, [
+      { handle: "acme", amountMinor: 5000, currency: "EUR", openMinutes: 31, booking: { bookingUid } },
+    ]);
+    t.equal(
+      payments.orders[0]?.returnUrl,
+      `http://service.test/apps/public/scheduling/acme/paid?booking=${bookingUid}`,
+    );
+    await stage.book("paid", start, 30).expect(409);
+    await stage.owner.post(`${base}/bookings/${bookingUid}/confirm`).expect(409);
+    const settle = () => settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
+    const results = await Promise.all([settle(), settle(), settle()]);
+    t.same(results.sort(), ["accepted", "repeated", "repeated"]);
+    const { booking } = (await stage.owner.get(`${base}/bookings/${bookingUid}`)).body;
+    t.match(booking, { status: "ACCEPTED", holdUntil: null, payment: { status: "PAID" }, confirmedAt: String });
+    t.same(await written(stage), [
+      "1 scheduling.booking.created",
+      "1 scheduling.payment.required",
+      "3 scheduling.booking.confirmed",
+      "3 scheduling.payment.succeeded",
+    ]);
+    await t.rejects(settlePayment(stage.service.runtime, { handle: "acme", bookingUid: "unknown" }), {
+      code: "booking_not_found",
+    });
+  },
+);
+
+t.test("a hold ends after 35 minutes, and its job gives the slot back once", async (t) => {
+  const stage = await openStage(t);
+  await listen(stage);
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price });
+  const { bookingUid } = (await stage.book("paid", start, 30).expect(201)).body;
+  const { runtime } = stage.service;
+  const expire = () => expireHold(runtime, { handle: "acme", bookingUid });
+  await expire();
+  t.equal(
+    (await stage.owner.get(`${base}/bookings/${bookingUid}`)).body.booking.status,
+    "PENDING_PAYMENT",
+    "too early",
+  );
+  stage.at("2026-10-05T06:35:00Z");
+  await Promise.all([expire(), expire(), expire()]);
+  const { booking } = (await stage.owner.get(`${base}/bookings/${bookingUid}`)).body;
+  t.match(booking, { status: "REJECTED", cancelledBy: "service" });
+  t.equal(await runtime.redis.zcard(keys.blocks("acme")), 0);
+  const rejected = (await written(stage)).filter((type) => type.endsWith("cancelled"));
+  t.equal(rejected.length, 1);
+});
+
+t.test("a payment after the hold takes the slot again where it is free", async (t) => {
+  const stage = await openStage(t);
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price });
+  const settle = (bookingUid: string) => settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
+  const book = async (at: string) => (await stage.book("paid", at, 30).expect(201)).body.bookingUid as string;
+  const [expired, unwritten, lost] = [
+    await book(start),
+    await book("2026-10-05T10:00:00Z"),
+    await book("2026-10-05T11:00:00Z"),
+  ];
+  stage.at("2026-10-05T06:40:00Z");
+  await expireHold(stage.service.runtime, { handle: "acme", bookingUid: expired });
+  const other = await book("2026-10-05T11:00:00Z");
+  t.equal(await settle(expired), "accepted");
+  t.equal(await settle(unwritten), "accepted");
+  t.equal(await settle(lost), "refund");
+  t.equal(await settle(lost), "refund", "again is the same");
+  t.equal(await settle(other), "accepted");
+  const read = async (uid: string) => (await stage.owner.get(`${base}/bookings/${uid}`)).body.booking;
+  t.match(await read(expired), { status: "ACCEPTED", cancelledBy: null });
+  t.match(await read(lost), { status: "REJECTED", payment: { status: "REFUND_DUE" } });
+  t.equal(await stage.service.runtime.redis.zcard(keys.blocks("acme")), 3);
+});
+
+t.test("a payment for a booking that was cancelled or has begun must go back", async (t) => {
+  const stage = await openStage(t);
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price });
+  const settle = (bookingUid: string) => settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
+  const first = (await stage.book("paid", start, 30).expect(201)).body.bookingUid;
+  const second = (await stage.book("paid", "2026-10-05T10:00:00Z", 30).expect(201)).body.bookingUid;
+  const cancelled = await stage.service.visitor.post(`${shown}/paid/bookings/${first}/cancel`).expect(200);
+  t.equal(cancelled.body.status, "CANCELLED");
+  t.equal(await settle(first), "refund");
+  stage.at("2026-10-05T10:00:00Z");
+  t.equal(await settle(second), "refund");
+  const read = await stage.owner.get(`${base}/bookings/${first}`);
+  t.match(read.body.booking, { status: "CANCELLED", payment: { status: "REFUND_DUE" } });
+});
+
+t.test("where no checkout can be made the slot is free again and the key too", async (t) => {
+  const stage = await openStage(t);
+  const working = provider();
+  let broken = true;
+  const openCheckout: Payments["openCheckout"] = async (order) => {
+    if (broken) throw new Error("no answer");
+    return working.openCheckout(order);
+  };
+  connect(stage, provider({ openCheckout }));
+  await stage.event({ slug: "paid", payment: price });
+  const ask = () => stage.book("paid", start, 30).set("Idempotency-Key", "pay-1");
+  const failed = await ask().expect(503);
+  t.match(failed, { body: { code: "service_unavailable" }, headers: { "retry-after": String } });
+  t.same((await stage.slots("paid", start, "2026-10-05T09:30:00Z")).length, 1);
+  broken = false;
+  const made = await ask().expect(201);
+  const again = await ask().expect(201);
+  t.same(again.body, made.body);
+  t.match(again, {
+    headers: { "idempotency-replayed": "true" },
+    body: { nextAction: { type: "redirect_to_checkout" } },
+  });
+  t.equal(working.orders.length, 1);
+});
+
+t.test("a key is in progress while its checkout is made, and goes on after a crash", async (t) => {
+  const stage = await openStage(t);
+  const working = provider();
+  const waiting: (() => void)[] = [];
+  const openCheckout: Payments["openCheckout"] = async (order) => {
+    if (waiting.length === 0) await new Promise<void>((resolve) => waiting.push(resolve));
+    return working.openCheckout(order);
+  };
+  connect(stage, provider({ openCheckout }));
+  await stage.event({ slug: "paid", payment: price });
+  const ask = () => stage.book("paid", start, 30).set("Idempotency-Key", "pay-2");
+  const first = ask().then((answer) => answer);
+  await eventually(() => waiting.length === 1);
+  t.match(await ask(), { status: 409, body: { code: "idempotency_in_progress" }, headers: { "retry-after": "1" } });
+  // As if the first process had died with its request: its record's time is up.
+  const { redis } = stage.service.runtime;
+  const [key = ""] = await keyNames(redis, keys.idempotent("acme", "bookings-paid", "*"));
+  const record = JSON.parse((await redis.get(key)) as string);
+  await redis.set(key, JSON.stringify({ ...record, until: 0 }));
+  const second = await ask().expect(201);
+  waiting[0]?.();
+  const late = await first;
+  t.equal(late.status, 201);
+  t.equal(second.body.bookingUid, late.body.bookingUid, "one booking");
+  t.equal((await stage.owner.get(`${base}/bookings`)).body.bookings.length, 1);
+});
+
+t.test("a hold that nobody pays ends by itself", async (t) => {
+  const env = { TEST_CLOCK: "2026-10-05T06:00:00Z", TEST_CLOCK_RATE: "600" };
+  const stage = await openStage(t, { env, workers: ["scheduling"] });
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price });
+  const made = await stage.book("paid", "2026-10-07T09:00:00Z", 30).expect(201);
+  t.equal(made.body.status, "PENDING_PAYMENT");
+  const list = keys.bookings("acme", "REJECTED");
+  await eventually(() => stage.service.runtime.redis.zcard(list), 20_000);
+  t.equal(await stage.service.runtime.redis.zcard(keys.blocks("acme")), 0);
+});

@@ -1,0 +1,158 @@
+import t from "tap";
+import { expandApart } from "../core/scheduling/expansion.ts";
+import { type Expansion, expand } from "../core/scheduling/recurrence.ts";
+
+const calendar = (...events: string[]): string =>
+  ["BEGIN:VCALENDAR", "VERSION:2.0", ...events, "END:VCALENDAR"].join("\r\n");
+const event = (...lines: string[]): string =>
+  ["BEGIN:VEVENT", "UID:1", "DTSTAMP:20260101T000000Z", ...lines, "END:VEVENT"].join("\r\n");
+
+const asked = (objects: string[], more: Partial<Expansion> = {}): Expansion => ({
+  objects,
+  from: Date.parse("2026-10-01T00:00:00Z"),
+  to: Date.parse("2026-12-01T00:00:00Z"),
+  zone: "Europe/Berlin",
+  owners: ["ada@example.com"],
+  mostInstances: 10_000,
+  ...more,
+});
+
+/** Busy times as `from/to`, without seconds. */
+function busy(objects: string[], more: Partial<Expansion> = {}): string[] {
+  const short = (ms: number) => new Date(ms).toISOString().slice(5, 16);
+  return expand(asked(objects, more))
+    .sort((one, other) => one.from - other.from)
+    .map(({ from, to }) => `${short(from)}/${short(to)}`);
+}
+
+const weekly = [
+  "DTSTART;TZID=Europe/Berlin:20261012T090000",
+  "DTEND;TZID=Europe/Berlin:20261012T100000",
+  "RRULE:FREQ=WEEKLY;COUNT=5",
+];
+
+t.test("a weekly series keeps its wall time over the change of the clocks, less its exceptions", async (t) => {
+  const moved = event(
+    "RECURRENCE-ID;TZID=Europe/Berlin:20261102T090000",
+    "DTSTART;TZID=Europe/Berlin:20261102T110000",
+    "DTEND;TZID=Europe/Berlin:20261102T120000",
+  );
+  const master = event(...weekly, "EXDATE;TZID=Europe/Berlin:20261019T090000");
+  t.same(busy([calendar(master, moved)]), [
+    "10-12T07:00/10-12T08:00",
+    "10-26T08:00/10-26T09:00",
+    "11-02T10:00/11-02T11:00",
+    "11-09T08:00/11-09T09:00",
+  ]);
+});
+
+t.test("what is cancelled, transparent or declined by the owner takes no time; tentative does", async (t) => {
+  const times = ["DTSTART:20261012T090000Z", "DTEND:20261012T100000Z"];
+  t.same(busy([calendar(event(...times, "STATUS:CANCELLED"))]), []);
+  t.same(busy([calendar(event(...times, "TRANSP:TRANSPARENT"))]), []);
+  t.same(busy([calendar(event(...times, "ATTENDEE;PARTSTAT=DECLINED:mailto:Ada@Example.com"))]), []);
+  t.equal(busy([calendar(event(...times, "ATTENDEE;PARTSTAT=DECLINED:mailto:bob@example.com"))]).length, 1);
+  t.equal(busy([calendar(event(...times, "STATUS:TENTATIVE"))]).length, 1);
+  const off = event(
+    "RECURRENCE-ID;TZID=Europe/Berlin:20261019T090000",
+    "DTSTART;TZID=Europe/Berlin:20261019T090000",
+    "STATUS:CANCELLED",
+  );
+  t.equal(busy([calendar(event(...weekly), off)]).length, 4);
+});
+
+t.test("only VEVENTs count, and a timed event without end or duration takes no time", async (t) => {
+  t.same(busy([calendar("BEGIN:VTODO", "UID:t", "DTSTART:20261012T090000Z", "DUE:20261012T100000Z", "END:VTODO")]), []);
+  t.same(busy([calendar(event("DTSTART:20261012T090000Z"))]), []);
+});
+
+t.test("dates cover local days, floating times are read in the calendar's zone", async (t) => {
+  t.same(busy([calendar(event("DTSTART;VALUE=DATE:20261025"))]), ["10-24T22:00/10-25T23:00"], "the day of 25 hours");
+  t.same(busy([calendar(event("DTSTART;VALUE=DATE:20261012", "DTEND;VALUE=DATE:20261014"))]), [
+    "10-11T22:00/10-13T22:00",
+  ]);
+  t.same(busy([calendar(event("DTSTART:20261012T090000", "DURATION:PT30M"))], { zone: "America/New_York" }), [
+    "10-12T13:00/10-12T13:30",
+  ]);
+  t.same(busy([calendar(event("DTSTART:20261012T090000", "DURATION:P1DT2H"))]), ["10-12T07:00/10-13T09:00"]);
+});
+
+t.test("zones are known by their IANA, Windows and vendor names, or by what the calendar says of them", async (t) => {
+  const at = (zone: string, ...more: string[]) =>
+    busy([calendar(...more, event(`DTSTART;TZID=${zone}:20261012T090000`, "DURATION:PT1H"))], { zone: "UTC" });
+  for (const zone of ["Europe/Berlin", "W. Europe Standard Time", "/freeassociation.sourceforge.net/Europe/Berlin"])
+    t.same(at(zone), ["10-12T07:00/10-12T08:00"], zone);
+  const described = [
+    "BEGIN:VTIMEZONE",
+    "TZID:Our office",
+    "BEGIN:STANDARD",
+    "DTSTART:20200101T000000",
+    "TZOFFSETFROM:+0300",
+    "TZOFFSETTO:+0300",
+    "END:STANDARD",
+    "END:VTIMEZONE",
+  ];
+  t.same(at("Our office", ...described), ["10-12T06:00/10-12T07:00"]);
+  t.same(at("Nowhere at all"), ["10-12T09:00/10-12T10:00"], "else the calendar's own");
+});
+
+t.test("an instance that was moved into the window counts, one that was moved out doesn't", async (t) => {
+  const master = event("DTSTART:20260901T090000Z", "DTEND:20260901T100000Z", "RRULE:FREQ=MONTHLY;COUNT=2");
+  const into = event("RECURRENCE-ID:20260901T090000Z", "DTSTART:20261015T090000Z", "DTEND:20261015T100000Z");
+  const out = event("RECURRENCE-ID:20261001T090000Z", "DTSTART:20270101T090000Z", "DTEND:20270101T100000Z");
+  t.same(busy([calendar(master, into, out)]), ["10-15T09:00/10-15T10:00"]);
+  t.same(busy([calendar(into)]), ["10-15T09:00/10-15T10:00"], "also without its master");
+});
+
+t.test("THISANDFUTURE shifts that and all later instances", async (t) => {
+  const shifted = event(
+    "RECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20261026T090000",
+    "DTSTART;TZID=Europe/Berlin:20261027T100000",
+    "DTEND;TZID=Europe/Berlin:20261027T103000",
+  );
+  t.same(busy([calendar(event(...weekly), shifted)]), [
+    "10-12T07:00/10-12T08:00",
+    "10-19T07:00/10-19T08:00",
+    "10-27T09:00/10-27T09:30",
+    "11-03T09:00/11-03T09:30",
+    "11-10T09:00/11-10T09:30",
+  ]);
+});
+
+t.test("RDATE adds, UNTIL ends, and old series are found in the window", async (t) => {
+  t.same(
+    busy([
+      calendar(event("DTSTART:20261012T090000Z", "DTEND:20261012T100000Z", "RDATE:20261015T090000Z,20261016T090000Z")),
+    ]).length,
+    3,
+  );
+  t.same(
+    busy([
+      calendar(
+        event("DTSTART;TZID=Europe/Berlin:20261012T090000", "DURATION:PT1H", "RRULE:FREQ=DAILY;UNTIL=20261014T070000Z"),
+      ),
+    ]).length,
+    3,
+  );
+  t.same(busy([calendar(event("DTSTART;VALUE=DATE:20261012", "RRULE:FREQ=DAILY;UNTIL=20261014"))]).length, 3);
+  const old = event(
+    "DTSTART;TZID=Europe/Berlin:20151012T090000",
+    "DURATION:PT1H",
+    "RRULE:FREQ=WEEKLY;BYDAY=MO,WE,FR;WKST=SU",
+  );
+  t.equal(busy([calendar(old)]).length, 26);
+});
+
+t.test("rules on which others spin end, and those that never do are ended with their thread", async (t) => {
+  const rule = (text: string) => calendar(event("DTSTART:20261001T090000Z", "DURATION:PT1H", `RRULE:${text}`));
+  const endless = rule("FREQ=SECONDLY");
+  const objects = [rule("FREQ=DAILY;BYMONTHDAY=-1,-2;COUNT=5"), rule("FREQ=MINUTELY"), "no calendar at all"];
+  const [short, many, none] = await expandApart(asked(objects));
+  t.equal(short?.taken.length, 4);
+  t.match(many, { taken: [], fault: /too many/ });
+  t.match(none, { taken: [], fault: String });
+  const to = Date.parse("2030-01-01T00:00:00Z");
+  const found = await expandApart(asked([objects[0] as string, endless], { to, mostInstances: 1_000_000_000 }));
+  t.equal(found[0]?.taken.length, 5, "those beside it are read");
+  t.match(found[1], { taken: [], fault: String });
+});

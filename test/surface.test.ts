@@ -1,0 +1,197 @@
+import { generateKeyPair, SignJWT } from "jose";
+import { connect } from "node:net";
+import t from "tap";
+import { setHandleActive } from "../core/account/handles.ts";
+import { keys } from "../core/redis.ts";
+import { eventually, startService } from "../fixtures/service.ts";
+
+t.test("every failure is a problem document with the request's id", async (t) => {
+  const { visitor } = await startService(t);
+  const missing = await visitor
+    .get("/nowhere")
+    .set("X-Request-Id", "my-id.1")
+    .expect(404)
+    .expect("content-type", /application\/problem\+json/);
+  t.match(missing.body, {
+    type: "about:blank",
+    title: "Not Found",
+    status: 404,
+    code: "not_found",
+    requestId: "my-id.1",
+  });
+  t.equal(missing.headers["x-request-id"], "my-id.1");
+  const minted = await visitor.get("/nowhere").set("X-Request-Id", "not an id!").expect(404);
+  t.match(minted.headers["x-request-id"], /^[\w-]{36}$/);
+  const method = await visitor.delete("/healthz").expect(405);
+  t.match(method.body, { code: "method_not_allowed" });
+  t.match(method.headers.allow, /GET/);
+});
+
+t.test("what went wrong inside is told as nothing but that", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await service.runtime.redis.hset(keys.campaign("acme", "cmp_broken"), { version: 1, json: "{a secret" });
+  const path = "/v2/handles/acme/campaigns/cmp_broken/email-rules";
+  const answer = await owner.get(path).expect(500);
+  t.match(answer.body, { status: 500, code: "internal_error" });
+  t.notMatch(JSON.stringify(answer.body), /secret|JSON|stack/);
+});
+
+t.test("401 comes before 403, 403 before 400, and a stranger can't tell handles apart", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await service.grant("acme", "user_creator", "CREATOR");
+  const path = "/v2/handles/acme/pages";
+  for (const header of [undefined, "Basic abc", ""]) {
+    const asked = service.visitor.post(path).send({ nonsense: 1 });
+    const answer = await (header === undefined ? asked : asked.set("Authorization", header));
+    t.match(answer.body, { status: 401, code: "missing_bearer_token" });
+    t.ok(answer.headers["www-authenticate"]);
+  }
+  const stranger = await service.as("user_stranger");
+  const known = await stranger.post(path).send({ nonsense: 1 }).expect(403);
+  const unknown = await stranger.post("/v2/handles/nobody/pages").send({ nonsense: 1 }).expect(403);
+  const same = ({ requestId: _, ...body }: Record<string, unknown>) => body;
+  t.same(same(known.body), same(unknown.body));
+  t.equal(known.body.code, "forbidden");
+  await (await service.as("user_creator")).post(path).send({ pageSlug: "a", title: "A" }).expect(201);
+  await setHandleActive(service.runtime.redis, "acme", false);
+  t.match((await owner.get(path).expect(403)).body, { code: "forbidden" });
+});
+
+t.test("no forged, expired or foreign token is taken", async (t) => {
+  const service = await startService(t);
+  await service.handle("acme");
+  const { signingKey: own, env } = service.runtime;
+  const other = await generateKeyPair("EdDSA", { crv: "Ed25519" });
+  const claims = { sub: "user_acme", iss: env.BASE_URL, aud: env.BASE_URL, iat: 1, exp: 4_000_000_000 };
+  const signed = (payload: object, key = own.private, header: object = {}) =>
+    new SignJWT({ ...payload }).setProtectedHeader({ alg: "EdDSA", kid: own.kid, ...header }).sign(key);
+  const secret = new TextEncoder().encode(JSON.stringify(own.publicJwk));
+  const bare = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url");
+  const bad = {
+    garbage: "garbage",
+    "three dots": "a.b.c",
+    "wrong key": await signed(claims, other.privateKey),
+    "unknown kid": await signed(claims, own.private, { kid: "other" }),
+    none: `${bare({ alg: "none", typ: "JWT" })}.${bare(claims)}.`,
+    HS256: await new SignJWT({ ...claims }).setProtectedHeader({ alg: "HS256", kid: own.kid }).sign(secret),
+    expired: await signed({ ...claims, exp: Math.floor(Date.now() / 1000) - 10 }),
+    "not yet": await signed({ ...claims, nbf: Math.floor(Date.now() / 1000) + 60 }),
+    "wrong audience": await signed({ ...claims, aud: "https://elsewhere.test" }),
+    "wrong issuer": await signed({ ...claims, iss: "https://elsewhere.test" }),
+    "no subject": await signed({ ...claims, sub: undefined }),
+    "no expiry": await signed({ ...claims, exp: undefined }),
+  };
+  for (const [name, token] of Object.entries(bad)) {
+    const answer = await service.visitor.get("/v2/handles/acme/pages").set("Authorization", `Bearer ${token}`);
+    t.match(answer.body, { status: 401, code: "invalid_token" }, name);
+  }
+  const good = await signed(claims);
+  await service.visitor.get("/v2/handles/acme/pages").set("Authorization", `Bearer ${good}`).expect(200);
+});
+
+t.test("bad bodies get a code and change nothing", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const path = "/v2/handles/acme/pages";
+  const raw = (body: string | Buffer, type = "application/json") =>
+    owner
+      .post(path)
+      .set("Content-Type", type)
+      .send(body as string);
+  t.match((await raw("{ no json")).body, { status: 400, code: "invalid_request" });
+  t.match((await raw(Buffer.from([0, 255, 254, 1]))).body, { status: 400, code: "invalid_request" });
+  t.match((await raw("[1,2]")).body, { status: 400, code: "invalid_request" });
+  t.match((await raw('"text"')).body, { status: 400, code: "invalid_request" });
+  t.match((await raw("<a/>", "application/xml")).body, { status: 415, code: "unsupported_media_type" });
+  t.match((await raw(JSON.stringify({ pageSlug: "a", title: "A", content: "x".repeat(1_100_000) }))).body, {
+    status: 413,
+    code: "payload_too_large",
+  });
+  t.match((await raw(`{"pageSlug":"a","title":"A","__proto__":{"x":1}}`)).body, {
+    status: 400,
+    code: "invalid_request",
+  });
+  t.match((await owner.post(path)).body, { status: 400, code: "invalid_request" });
+  t.match((await owner.post(`${path}?title=A`).send({ pageSlug: "a" })).body, {
+    status: 400,
+    errors: [{ path: "/title" }],
+  });
+  t.same((await owner.get(path).expect(200)).body, { pages: [], nextCursor: null });
+});
+
+t.test("public routes allow any origin, owner routes the application's alone", async (t) => {
+  const service = await startService(t, { env: { APP_URL: "https://app.test" } });
+  const preflight = (path: string, origin: string, method = "POST") =>
+    service.visitor.get(path).set("Origin", origin).set("Access-Control-Request-Method", method);
+  const ask = (path: string, origin: string, method = "POST") => {
+    const asked = preflight(path, origin, method);
+    asked.method = "OPTIONS";
+    return asked;
+  };
+  const open = await ask("/v2/public/pages/acme/pricing/agentic-chat", "https://anywhere.test").expect(204);
+  t.equal(open.headers["access-control-allow-origin"], "*");
+  t.equal(open.headers["access-control-allow-credentials"], undefined);
+  const own = await ask("/v2/handles/acme/pages", "https://app.test").expect(204);
+  t.equal(own.headers["access-control-allow-origin"], "https://app.test");
+  const refused = await service.visitor
+    .get("/v2/public/handles/acme/leads")
+    .set("Origin", "https://anywhere.test")
+    .expect(405);
+  t.equal(refused.headers["access-control-allow-origin"], "*");
+  const wrong = await ask("/v2/handles/acme/pages", "https://app.test", "DELETE").expect(405);
+  t.match(wrong.headers.allow, /GET/);
+  const foreign = await ask("/v2/handles/acme/pages", "https://anywhere.test");
+  t.equal(foreign.headers["access-control-allow-origin"], undefined);
+});
+
+t.test("the service describes itself", async (t) => {
+  const { visitor } = await startService(t);
+  t.same((await visitor.get("/healthz").expect(200)).body, { status: "ok" });
+  t.match((await visitor.get("/readyz").expect(200)).body, {
+    status: "ready",
+    redis: "ok",
+    queuesWithoutWorker: ["generation"],
+  });
+  const { body } = await visitor.get("/openapi.json").expect(200);
+  t.equal(body.openapi, "3.1.0");
+  t.ok(body.paths["/v2/handles/{handle}/pages"].post.requestBody);
+  t.match((await visitor.get("/docs").expect(200)).text, /POST \/v2\/handles\/\{handle\}\/pages/);
+  t.match((await visitor.get("/metrics").expect(200)).text, /http_requests_total/);
+  t.match((await visitor.get("/.well-known/jwks.json").expect(200)).body, { keys: [{ kty: "OKP", crv: "Ed25519" }] });
+});
+
+t.test("each write of an owner leaves who, what and when, and no content", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await owner.post("/v2/handles/acme/pages").send({ pageSlug: "a", title: "Very private title" }).expect(201);
+  await owner.delete("/v2/handles/acme/pages/a").expect(204);
+  await owner.get("/v2/handles/acme/pages").expect(200);
+  const entries = await eventually(async () => {
+    const found = await service.runtime.redis.xrange("audit:{acme}", "-", "+");
+    return found.length === 2 && found;
+  });
+  t.match(entries, [
+    [String, ["who", "user_acme", "route", "POST /v2/handles/:handle/pages", "id", "a", "at", String]],
+    [String, ["who", "user_acme", "route", "DELETE /v2/handles/:handle/pages/:pageSlug", "id", "a", "at", String]],
+  ]);
+  t.notMatch(JSON.stringify(entries), /private/);
+});
+
+t.test("a body that dribbles in is refused in time and changes nothing", async (t) => {
+  const service = await startService(t);
+  const token = await service.handle("acme").then(() => service.token("user_acme"));
+  const { port } = new URL(service.url);
+  const socket = connect(Number(port), "127.0.0.1");
+  let answer = "";
+  socket.on("data", (data) => {
+    answer += data;
+  });
+  socket.write(
+    `POST /v2/handles/acme/pages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"pageSlug":`,
+  );
+  await eventually(() => answer.includes("invalid_request"), 20_000);
+  t.match(answer, /^HTTP\/1.1 400 /);
+  socket.destroy();
+});

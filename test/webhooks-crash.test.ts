@@ -1,0 +1,39 @@
+import t from "tap";
+import { eventLasts, webhookEvent } from "../core/webhooks/events.ts";
+import { spawnProgram } from "../fixtures/processes.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
+import type { WebhookEventType } from "../schemas/webhooks.ts";
+
+const path = "/v2/handles/acme/scheduling/webhooks";
+
+/** Writes an event with its cause in one step, as those who cause events do. */
+async function cause({ runtime }: Service, type: WebhookEventType, data: unknown): Promise<string> {
+  const event = webhookEvent(runtime, "acme", { type, data });
+  await runtime.queues.commit("acme", [event.job], (step) => void step.set(event.key, event.content, "PX", eventLasts));
+  return event.eventId;
+}
+
+t.test("what was accepted survives kill -9 of the worker that was sending it", { timeout: 110_000 }, async (t) => {
+  const service = await startService(t, { appendonly: true });
+  const owner = await service.handle("acme");
+  let answers = false;
+  const receiver = await startReceiver(t, (response) => answers && void response.writeHead(204).end());
+  await owner.post(path).send({ url: receiver.url }).expect(201);
+  const env = { ...service.redis.env, WORKER_QUEUES: "webhooks" };
+  const first = spawnProgram(t, "workers/main.ts", env);
+  await first.says("worker.ready");
+  const wanted = new Set<string>();
+  for (let count = 0; count < 30; count++) wanted.add(await cause(service, "scheduling.booking.created", { count }));
+  await eventually(() => receiver.received.length >= 5);
+  await first.end("SIGKILL");
+  answers = true;
+  const before = receiver.received.length;
+  const second = spawnProgram(t, "workers/main.ts", env);
+  await second.says("worker.ready");
+  await eventually(() => {
+    const got = new Set(receiver.received.slice(before).map(({ headers }) => headers["webhook-id"]));
+    return [...wanted].every((eventId) => got.has(eventId));
+  }, 90_000);
+  t.pass("all arrived");
+});

@@ -1,0 +1,230 @@
+import { Webhook as Verifier } from "standardwebhooks";
+import t from "tap";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
+import { keys } from "../core/redis.ts";
+import { eventLasts, webhookEvent } from "../core/webhooks/events.ts";
+import { askedWait, waitAfter, waits } from "../core/webhooks/retries.ts";
+import type { WebhookEventType } from "../schemas/webhooks.ts";
+
+const path = "/v2/handles/acme/scheduling/webhooks";
+
+/** Writes an event with its cause in one step, as those who cause events do. */
+async function cause({ runtime }: Service, type: WebhookEventType, data: unknown): Promise<string> {
+  const event = webhookEvent(runtime, "acme", { type, data });
+  await runtime.queues.commit("acme", [event.job], (step) => void step.set(event.key, event.content, "PX", eventLasts));
+  return event.eventId;
+}
+
+t.test("a webhook is registered, read, listed and deleted, and its secret is shown once", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const body = { url: "https://example.com/hook", events: ["scheduling.booking.created"], description: "CRM" };
+  const { webhook } = (await owner.post(path).send(body).expect(201)).body;
+  t.match(webhook, { ...body, status: "ACTIVE", secret: /^whsec_[A-Za-z0-9+/]{43}=$/, createdAt: String });
+  const { secret, ...rest } = webhook;
+  t.same((await owner.get(`${path}/${webhook.webhookId}`).expect(200)).body, { webhook: rest });
+  t.same((await owner.get(path).expect(200)).body, { webhooks: [rest], nextCursor: null });
+  const stored = JSON.stringify(await service.runtime.redis.hgetall(keys.webhook("acme", webhook.webhookId)));
+  t.notOk(stored.includes(secret) || stored.includes(secret.slice(6)), "the secret is stored sealed");
+  await owner.delete(`${path}/${webhook.webhookId}`).expect(204);
+  t.equal((await owner.get(`${path}/${webhook.webhookId}`).expect(404)).body.code, "webhook_not_found");
+  t.equal((await owner.delete(`${path}/${webhook.webhookId}`).expect(404)).body.code, "webhook_not_found");
+});
+
+t.test("a webhook without events gets all of them; unknown names and refused addresses are 400", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const { webhook } = (await owner.post(path).send({ url: "https://example.com/hook" }).expect(201)).body;
+  t.equal(webhook.events.length, 7);
+  const bad = async (body: object) => (await owner.post(path).send(body).expect(400)).body;
+  t.match(await bad({ url: "https://example.com", events: ["scheduling.booking.exploded"] }), {
+    code: "invalid_request",
+  });
+  t.match(await bad({ url: "https://example.com", events: [] }), { code: "invalid_request" });
+  t.match(await bad({ url: "not an address" }), { code: "invalid_request", errors: [{ path: "/url" }] });
+  t.match(await bad({}), { code: "invalid_request" });
+  for (const url of ["http://example.com/", "https://10.0.0.1/", "https://169.254.169.254/", "ftp://example.com/"])
+    t.match(await bad({ url }), { code: "address_not_allowed", errors: [{ path: "/url" }] }, url);
+});
+
+t.test("an event reaches the webhooks that want it, signed, and their log says so", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const [all, some] = [await startReceiver(t), await startReceiver(t)];
+  const { webhook } = (await owner.post(path).send({ url: all.url }).expect(201)).body;
+  await owner
+    .post(path)
+    .send({ url: some.url, events: ["scheduling.payment.succeeded"] })
+    .expect(201);
+  const eventId = await cause(service, "scheduling.booking.created", { booking: { bookingUid: "b1" } });
+  const [got] = await eventually(() => all.received.length > 0 && all.received);
+  t.match(got?.event, { type: "scheduling.booking.created", data: { booking: { bookingUid: "b1" } } });
+  t.equal(got?.headers["webhook-id"], eventId);
+  t.ok(new Verifier(webhook.secret).verify(got?.body ?? "", got?.headers ?? {}));
+  t.throws(() => new Verifier(webhook.secret).verify(`${got?.body} `, got?.headers ?? {}));
+  const [delivery] = await eventually(async () => {
+    const { deliveries } = (await owner.get(`${path}/${webhook.webhookId}/deliveries`).expect(200)).body;
+    return deliveries[0]?.status === "SUCCEEDED" && deliveries;
+  });
+  t.match(delivery, { eventId, type: "scheduling.booking.created", attempts: [{ status: 204, error: null }] });
+  t.equal(some.received.length, 0);
+});
+
+t.test("an event that is dispatched twice is delivered once", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const receiver = await startReceiver(t);
+  await owner.post(path).send({ url: receiver.url }).expect(201);
+  const { queues } = service.runtime;
+  const eventId = await cause(service, "scheduling.booking.created", {});
+  await eventually(() => receiver.received.length === 1);
+  await queues.later({ name: "webhooks.dispatch", id: "again", data: { handle: "acme", eventId } });
+  await cause(service, "scheduling.booking.confirmed", {});
+  await eventually(() => receiver.received.some(({ event }) => event.type === "scheduling.booking.confirmed"));
+  t.equal(receiver.received.filter(({ event }) => event.type === "scheduling.booking.created").length, 1);
+});
+
+t.test("a failed attempt is made again with the same id and a new timestamp", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const receiver = await startReceiver(
+    t,
+    (response, count) => void response.writeHead(count === 1 ? 500 : 200).end("x"),
+  );
+  const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+  await cause(service, "scheduling.booking.created", {});
+  const [first, second] = await eventually(() => receiver.received.length === 2 && receiver.received, 20_000);
+  t.equal(first?.headers["webhook-id"], second?.headers["webhook-id"]);
+  t.not(first?.headers["webhook-timestamp"], second?.headers["webhook-timestamp"]);
+  t.ok(new Verifier(webhook.secret).verify(second?.body ?? "", second?.headers ?? {}));
+});
+
+t.test(
+  "a redirect is a failure and is not followed; 410 disables, and a test that succeeds enables again",
+  async (t) => {
+    const service = await startService(t, { workers: ["webhooks"] });
+    const owner = await service.handle("acme");
+    const other = await startReceiver(t);
+    let status = 302;
+    const receiver = await startReceiver(
+      t,
+      (response) => void response.writeHead(status, { location: other.url }).end(),
+    );
+    const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+    const at = `${path}/${webhook.webhookId}`;
+    await cause(service, "scheduling.booking.created", {});
+    const [redirected] = await eventually(async () => {
+      const { deliveries } = (await owner.get(`${at}/deliveries`)).body;
+      return deliveries[0]?.attempts.length === 1 && deliveries;
+    });
+    t.match(redirected, { status: "PENDING", attempts: [{ status: 302 }] });
+    t.equal(other.received.length, 0);
+    status = 410;
+    const gone = (await owner.post(`${at}/deliveries/${redirected.deliveryId}/redeliver`).expect(202)).body.delivery;
+    t.equal(gone.eventId, redirected.eventId);
+    await eventually(async () => (await owner.get(at)).body.webhook.status === "DISABLED");
+    const before = receiver.received.length;
+    await cause(service, "scheduling.booking.created", {});
+    status = 200;
+    await owner.post(`${at}/test`).expect(202);
+    await eventually(async () => (await owner.get(at)).body.webhook.status === "ACTIVE");
+    t.same(
+      receiver.received.slice(before).map(({ event }) => event.type),
+      ["webhook.test"],
+    );
+    t.equal(
+      (await owner.post(`${at}/deliveries/nothing/redeliver`).expect(404)).body.code,
+      "webhook_delivery_not_found",
+    );
+  },
+);
+
+t.test("after a rotation both secrets sign, the old one for 24 hours", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const receiver = await startReceiver(t);
+  const { webhook: old } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+  const { webhook: fresh } = (await owner.post(`${path}/${old.webhookId}/rotate-secret`).expect(200)).body;
+  t.not(old.secret, fresh.secret);
+  await owner.post(`${path}/${old.webhookId}/test`).expect(202);
+  const [got] = await eventually(() => receiver.received.length > 0 && receiver.received);
+  for (const { secret } of [old, fresh])
+    t.ok(new Verifier(secret).verify(got?.body ?? "", got?.headers ?? {}), "verifies");
+  const key = keys.webhook("acme", old.webhookId);
+  const stored = JSON.parse((await service.runtime.redis.hget(key, "json")) as string);
+  const past = { ...stored, previous: { ...stored.previous, until: Date.now() - 1 } };
+  await service.runtime.redis.hset(key, "json", JSON.stringify(past));
+  await owner.post(`${path}/${old.webhookId}/test`).expect(202);
+  const [, later] = await eventually(() => receiver.received.length === 2 && receiver.received);
+  t.throws(() => new Verifier(old.secret).verify(later?.body ?? "", later?.headers ?? {}));
+  t.ok(new Verifier(fresh.secret).verify(later?.body ?? "", later?.headers ?? {}));
+});
+
+t.test("an endpoint that has only failed for five days is disabled", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const receiver = await startReceiver(t, (response) => void response.writeHead(500).end());
+  const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+  const failing = keys.webhookFailing("acme", webhook.webhookId);
+  await cause(service, "scheduling.booking.created", {});
+  await eventually(() => service.runtime.redis.exists(failing));
+  t.equal((await owner.get(`${path}/${webhook.webhookId}`)).body.webhook.status, "ACTIVE");
+  await service.runtime.redis.set(failing, Date.now() - 5 * 86_400_000);
+  await cause(service, "scheduling.booking.created", {});
+  await eventually(async () => (await owner.get(`${path}/${webhook.webhookId}`)).body.webhook.status === "DISABLED");
+});
+
+t.test("an endpoint that hangs keeps no other waiting", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const hanging = await startReceiver(t, () => {});
+  const quick = await startReceiver(t);
+  await owner.post(path).send({ url: hanging.url }).expect(201);
+  await owner.post(path).send({ url: quick.url }).expect(201);
+  for (let count = 0; count < 60; count++) await cause(service, "scheduling.booking.created", { count });
+  await eventually(() => quick.received.length === 60);
+  t.ok(hanging.received.length <= 20, "the hanging one has its own limit");
+});
+
+t.test("waits grow as the contract says, with some chance, and never below what the receiver asks for", async (t) => {
+  t.same(
+    waits.map((ms) => ms / 1000),
+    [5, 300, 1800, 7200, 18_000, 36_000, 36_000],
+  );
+  t.equal(waitAfter(1, 0, 0), 5000);
+  t.equal(waitAfter(1, 0, 1), 6000);
+  t.equal(waitAfter(1, 60_000, 0), 60_000);
+  t.equal(waitAfter(2, 1000, 0), 300_000);
+  t.equal(waitAfter(8, 0, 0), undefined);
+  const now = Date.parse("2026-01-01T00:00:00Z");
+  t.equal(askedWait("120", now), 120_000);
+  t.equal(askedWait("Thu, 01 Jan 2026 00:01:00 GMT", now), 60_000);
+  t.equal(askedWait("999999999", now), 86_400_000);
+  for (const nothing of [undefined, "", "soon", "Wed, 31 Dec 2025 00:00:00 GMT"]) t.equal(askedWait(nothing, now), 0);
+});
+
+t.test("Retry-After is honoured", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const receiver = await startReceiver(t, (response) => void response.writeHead(429, { "retry-after": "3600" }).end());
+  const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+  await cause(service, "scheduling.booking.created", {});
+  const [delivery] = await eventually(async () => {
+    const { deliveries } = (await owner.get(`${path}/${webhook.webhookId}/deliveries`)).body;
+    return deliveries[0]?.attempts.length === 1 && deliveries;
+  });
+  const wait = Date.parse(delivery.nextAttemptAt) - Date.parse(delivery.attempts[0].at);
+  t.ok(wait >= 3_600_000, `${wait} ms`);
+});
+
+t.test("every event has its documented body in the OpenAPI document", async (t) => {
+  const service = await startService(t);
+  const { webhooks } = (await service.visitor.get("/openapi.json").expect(200)).body;
+  const names = Object.keys(webhooks);
+  t.ok(names.includes("scheduling.booking.created") && names.includes("scheduling.sync.degraded"));
+  for (const name of names)
+    t.match(webhooks[name].post.requestBody.content["application/json"].schema, {
+      properties: { data: { type: "object" } },
+    });
+});
