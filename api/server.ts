@@ -17,7 +17,6 @@ const finishesWithin = 5000;
 const env = read();
 const log = openLog(env);
 const runtime = await open();
-let isStopping = false;
 const server = listen(runtime);
 process.once("SIGTERM", () => void stop(1));
 process.once("SIGINT", () => void stop(0));
@@ -44,12 +43,12 @@ async function open(): Promise<Runtime> {
   }
 }
 
-function listen({ env }: Runtime): Server {
+function listen({ env, going }: Runtime): Server {
   const handler = buildApp(runtime).callback();
   const server = createServer(
     { requestTimeout: 30_000, headersTimeout: 15_000, keepAliveTimeout: 72_000 },
     (req, res) => {
-      if (isStopping) res.setHeader("Connection", "close");
+      if (going.signal.aborted) res.setHeader("Connection", "close");
       void handler(req, res);
     },
   );
@@ -63,13 +62,14 @@ function ready(port: number): void {
 }
 
 /**
- * Goes without a failed request: each connection closes after its answer, then no new one is taken; what is under way may end, and
- * streams that go on for longer end with an error chunk, so that their readers come back elsewhere.
+ * Goes without a failed request: `/readyz` says 503 and each connection closes after its answer, so that balancers turn away;
+ * then no new connection is taken; what is under way may end, and streams that go on for longer end with an error chunk, so
+ * that their readers come back elsewhere.
  */
 async function stop(patience: number): Promise<void> {
   log.info("web.stopping");
   log.flush();
-  isStopping = true;
+  runtime.going.abort();
   setTimeout(() => process.exit(1), stopsWithin).unref();
   await sleep(lingersFor * patience);
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));

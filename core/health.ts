@@ -4,7 +4,7 @@ import type { Runtime } from "./runtime.ts";
 
 /** What `/readyz` answers. */
 export interface Readiness {
-  status: "ready" | "not_ready";
+  status: "ready" | "not_ready" | "stopping";
   redis: "ok" | "unreachable" | "not_writable";
   queues: "ok" | "unreachable";
   /** Queues that no living worker serves. */
@@ -14,13 +14,13 @@ export interface Readiness {
 /** Seconds for which a worker's sign of life counts. */
 export const heartbeatLasts = 30;
 
-/** Whether Redis can be reached and written and which queues have no worker. */
+/** Whether Redis can be reached and written, which queues have no worker, and whether this process was told to go. */
 export async function readiness(runtime: Runtime): Promise<Readiness> {
   try {
     const beats = await Promise.all(queueNames.map((queue) => runtime.redis.exists(keys.heartbeat(queue))));
     await runtime.redis.set(keys.probe, "1", "EX", 60);
     return {
-      status: "ready",
+      status: runtime.going.signal.aborted ? "stopping" : "ready",
       redis: "ok",
       queues: "ok",
       queuesWithoutWorker: queueNames.filter((_, at) => beats[at] === 0),

@@ -48,6 +48,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     signingKey: own,
     now: await openClock(redis, env),
     id: newId,
+    going: new AbortController(),
     async close() {
       mailer?.close();
       await relay.close();

@@ -52,6 +52,8 @@ export interface Runtime {
   readonly log: Log;
   /** Domain time in ms since 1970; moved by TEST_CLOCK. Leases, tokens and signatures use real time instead. */
   now(): number;
+  /** Aborted when the process was told to go: it finishes what is under way and asks for nothing more. */
+  readonly going: AbortController;
   /** A new random id: the prefix and 128 random bits in base 62. */
   id(prefix: string): string;
   close(): Promise<void>;

@@ -48,6 +48,9 @@ t.test("web and worker end in order on SIGTERM, and a request under way is answe
   const slow = await slowPost(`${url}/v2/handles/acme/knowledge/documents`, token, JSON.stringify(document));
   const ended = Promise.all([web.end(), worker.end()]);
   await web.says("web.stopping");
+  const readiness = await fetch(`${url}/readyz`);
+  t.equal(readiness.status, 503, "balancers turn away from a process that goes");
+  t.match(await readiness.json(), { status: "stopping", redis: "ok" });
   t.equal(await slow.finish(), 202);
   t.same(await ended, [graceful, graceful]);
   for (const { stdout, stderr } of [web, worker]) {
