@@ -1,9 +1,11 @@
 import type { Redis } from "ioredis";
 import t from "tap";
 import { eraseHandle } from "../core/account/erasure.ts";
+import { makeSending } from "../fixtures/email.ts";
 import { dataPage, type KeyRow, keyTable } from "../fixtures/key-table.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { keyNames, startRedis } from "../fixtures/redis.ts";
+import { eventually } from "../fixtures/service.ts";
 import { text } from "../fixtures/sources.ts";
 
 /** What a key holds, as text. */
@@ -73,4 +75,20 @@ t.test("erasing a handle leaves nothing of it: no key, no job, no word", async (
   const { status, text: page } = await town.service.visitor.get("/p/lively-owl/index");
   t.equal(status, 200);
   t.equal(page, kept.page, "another handle is as it was");
+});
+
+t.test("a handle that is made again has nothing of its earlier life", async (t) => {
+  const server = await startRedis();
+  t.teardown(() => server.stop());
+  const { service, mails } = await openTown(t, server);
+  for (const word of ["earlier", "later"]) {
+    const { owner, send } = await makeSending(service, "acme", word);
+    const page = { pageSlug: "index", title: "Home", status: "PUBLISHED", content: `<p>${word}</p>` };
+    await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+    t.match((await service.visitor.get("/p/acme/index").expect(200)).text, `<p>${word}</p>`);
+    await send([`${word}@visitor.test`]);
+    const mail = await eventually(() => mails.find(({ to }) => to[0] === `${word}@visitor.test`));
+    t.equal(mail.headers.subject, `${word} Ann`);
+    await eraseHandle(service.runtime, "acme");
+  }
 });

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
+import { keys, transact } from "../redis.ts";
 import { sharedRead } from "../shared-read.ts";
 import { type Role, roles, type Runtime } from "../runtime.ts";
 
@@ -23,6 +23,11 @@ export async function roleOn(redis: Redis, handle: string, userId: string): Prom
 /** True when the first role may do what needs the second. */
 export function reaches(role: Role, needed: Role): boolean {
   return roles.indexOf(role) >= roles.indexOf(needed);
+}
+
+/** When the handle was made: tells it from one of the same name that was erased, for what a process keeps of handles. */
+export async function epochOf(redis: Redis, handle: string): Promise<string> {
+  return (await sharedRead(redis, `epoch ${handle}`, () => redis.hget(keys.handle(handle), "createdAt"))) ?? "";
 }
 
 /** The handle, or undefined when it was never made. */
@@ -97,8 +102,9 @@ export async function revokeRole(redis: Redis, input: { handle: string; userId: 
 /** Switches a handle off or on; an inactive handle answers like an unknown one. */
 export async function setHandleActive(redis: Redis, handle: string, active: boolean): Promise<void> {
   await mustExist(redis, handle);
-  await redis.hset(keys.handle(handle), "status", active ? "ACTIVE" : "INACTIVE");
-  await redis.incr(keys.pagesVersion(handle));
+  await transact(redis, (transaction) =>
+    transaction.hset(keys.handle(handle), "status", active ? "ACTIVE" : "INACTIVE").incr(keys.pagesVersion(handle)),
+  );
 }
 
 /** Adds an entitlement to an account or takes it away. */
@@ -131,6 +137,8 @@ async function claimHandle(redis: Redis, input: NewHandle, at: string): Promise<
   const owner = await redis.hget(keys.handle(input.handle), "account");
   if (owner !== null && owner !== input.account)
     throw new Fail("forbidden", { detail: `${input.handle} belongs to ${owner}.` });
+  // Processes keep pages by this counter: it goes on from beyond that of an erased handle of the same name.
+  await redis.set(keys.pagesVersion(input.handle), Date.now(), "NX");
   for (const [field, value] of Object.entries({ createdAt: at, status: "ACTIVE", account: input.account }))
     await redis.hsetnx(keys.handle(input.handle), field, value);
 }

@@ -11,6 +11,7 @@ import type {
   templateVersionPath,
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { epochOf } from "../account/handles.ts";
 import { Fail, invalid } from "../errors.ts";
 import { type Beside, changeRecord, createRecord, listRecords, type Place, readRecord } from "../records.ts";
 import { keys } from "../redis.ts";
@@ -122,7 +123,7 @@ export async function previewTemplate(runtime: Runtime, input: Infer<typeof temp
   return renderTemplate(parsed, input.variables);
 }
 
-/** Active versions of templates by their key and record version, which changes with each change. */
+/** Active versions of templates by their handle's epoch, their key and record version, which changes with each change. */
 const activeVersions = new LRUCache<string, number>({ max: 2000 });
 
 export type TemplateState = Pick<Template, "templateId" | "status" | "activeVersion">;
@@ -133,30 +134,34 @@ export async function templateState(
   at: { handle: string; templateId: string },
 ): Promise<TemplateState | undefined> {
   const key = keys.template(at.handle, at.templateId);
-  const [record, status] = await redis.hmget(key, "version", "status");
+  const [[record, status], epoch] = await Promise.all([
+    redis.hmget(key, "version", "status"),
+    epochOf(redis, at.handle),
+  ]);
   if (!record) return undefined;
-  const activeVersion = activeVersions.get(`${key} ${record}`);
+  const activeVersion = activeVersions.get(`${epoch} ${key} ${record}`);
   if (activeVersion !== undefined)
     return { templateId: at.templateId, status: status as Template["status"], activeVersion };
   const stored = await readRecord<StoredTemplate>(redis, key);
-  if (stored) activeVersions.set(`${key} ${stored.version}`, stored.activeVersion);
+  if (stored) activeVersions.set(`${epoch} ${key} ${stored.version}`, stored.activeVersion);
   return stored;
 }
 
 const parsedVersions = new LRUCache<string, ParsedTemplate>({ max: 200 });
 
-/** A version of a template, parsed; versions never change, so each is read and parsed once a process. */
+/** A version of a template, parsed; versions of a handle never change, so each is read and parsed once a process. */
 export async function templateVersion(
   { redis }: Pick<Runtime, "redis">,
   at: { handle: string; templateId: string; version: number },
 ): Promise<ParsedTemplate> {
   const key = keys.templateContent(at.handle, at.templateId, at.version);
-  const known = parsedVersions.get(key);
+  const name = `${await epochOf(redis, at.handle)} ${key}`;
+  const known = parsedVersions.get(name);
   if (known) return known;
   const json = await redis.get(key);
   if (json === null) throw new Fail("email_template_not_found");
   const parsed = parseTemplate(JSON.parse(json) as TemplateContent);
-  parsedVersions.set(key, parsed);
+  parsedVersions.set(name, parsed);
   return parsed;
 }
 
