@@ -86,6 +86,14 @@ t.test("a handle that is made again has nothing of its earlier life", async (t) 
     const page = { pageSlug: "index", title: "Home", status: "PUBLISHED", content: `<p>${word}</p>` };
     await owner.post("/v2/handles/acme/pages").send(page).expect(201);
     t.match((await service.visitor.get("/p/acme/index").expect(200)).text, `<p>${word}</p>`);
+    const document = { title: "Colours", content: `The sign is painted ${word === "earlier" ? "red" : "blue"}.` };
+    const tagged = { ...document, containerTags: ["public-page-agent"] };
+    const made = (await owner.post("/v2/handles/acme/knowledge/documents").send(tagged).expect(202)).body.document;
+    const read = `/v2/handles/acme/knowledge/documents/${made.documentId}`;
+    await eventually(async () => (await owner.get(read)).body.document?.status === "READY");
+    const asked = { question: "Which colour is the sign painted?" };
+    const answer = (await service.visitor.post("/v2/public/pages/acme/index/agentic-question").send(asked)).body;
+    t.match(answer.answerMarkdown, word === "earlier" ? "red" : "blue");
     await send([`${word}@visitor.test`]);
     const mail = await eventually(() => mails.find(({ to }) => to[0] === `${word}@visitor.test`));
     t.equal(mail.headers.subject, `${word} Ann`);
