@@ -56,7 +56,7 @@ function use(runtime: Runtime, kind: Kind, credentialId: string): Promise<number
 
 /** The settings by which a second process of the same installation starts. */
 function base({ redis }: Service): Record<string, string> {
-  return { LOG_LEVEL: "silent", REDIS_URL: redis.url, BASE_URL: "http://service.test" };
+  return { LOG_LEVEL: "silent", ...redis.env, BASE_URL: "http://service.test" };
 }
 
 function settingsOf({ runtime }: Service, kind: Kind): Record<string, string> {

@@ -137,8 +137,9 @@ async function claimHandle(redis: Redis, input: NewHandle, at: string): Promise<
   const owner = await redis.hget(keys.handle(input.handle), "account");
   if (owner !== null && owner !== input.account)
     throw new Fail("forbidden", { detail: `${input.handle} belongs to ${owner}.` });
-  // Processes keep pages by this counter: it goes on from beyond that of an erased handle of the same name.
+  // Processes keep pages and chunks by these counters: they go on from beyond those of an erased handle of the same name.
   await redis.set(keys.pagesVersion(input.handle), Date.now(), "NX");
+  await redis.hsetnx(keys.knowledge(input.handle), "version", Date.now());
   for (const [field, value] of Object.entries({ createdAt: at, status: "ACTIVE", account: input.account }))
     await redis.hsetnx(keys.handle(input.handle), field, value);
 }

@@ -1,6 +1,5 @@
 import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { epochOf } from "../account/handles.ts";
 import { keys } from "../redis.ts";
 import { Collection, type Entry } from "./collection.ts";
 import type { KnowledgeIndex, SearchRequest, SearchResult } from "./search.ts";
@@ -16,8 +15,8 @@ const SLICE = 4;
 
 interface Held {
   collection: Collection;
-  /** The handle's epoch and its version in Redis that the collection has; undefined before the first load. */
-  version?: string;
+  /** The handle's version in Redis that the collection has, `null` where the handle has none; undefined before the first load. */
+  version?: string | null;
   /** Document id to its mark in Redis, for those loaded. */
   marks: Map<string, string>;
   loading?: Promise<void> | undefined;
@@ -63,11 +62,7 @@ export class MemoryIndex implements KnowledgeIndex {
 
   private async current(handle: string): Promise<Held> {
     const held = this.touch(handle);
-    const [epoch, counted] = await Promise.all([
-      epochOf(this.redis, handle),
-      this.redis.hget(keys.knowledge(handle), "version"),
-    ]);
-    const version = versionOf(epoch, counted);
+    const version = await this.redis.hget(keys.knowledge(handle), "version");
     // A load that is under way may have begun before this question's moment.
     if (held.version !== version && held.loading) await held.loading;
     if (held.version !== version) await this.load(handle, held);
@@ -90,10 +85,7 @@ export class MemoryIndex implements KnowledgeIndex {
   }
 
   private async update(handle: string, held: Held): Promise<void> {
-    const [epoch, fields] = await Promise.all([
-      epochOf(this.redis, handle),
-      this.redis.hgetall(keys.knowledge(handle)),
-    ]);
+    const fields = await this.redis.hgetall(keys.knowledge(handle));
     const documents = documentMarks(fields);
     const isDue = clock();
     for (const documentId of held.marks.keys()) {
@@ -103,7 +95,7 @@ export class MemoryIndex implements KnowledgeIndex {
     const changed = [...documents.values()].filter(({ documentId, mark }) => held.marks.get(documentId) !== mark);
     held.partial = false;
     for (const group of groups(changed)) await this.put(handle, held, group);
-    held.version = versionOf(epoch, fields.version);
+    held.version = fields.version ?? null;
   }
 
   private async put(handle: string, held: Held, group: Change[]): Promise<void> {
@@ -141,10 +133,6 @@ interface Change {
   /** `<version>:<number of chunks>`. */
   mark: string;
   count: number;
-}
-
-function versionOf(epoch: string, counted: string | null | undefined): string {
-  return `${epoch} ${counted ?? ""}`;
 }
 
 function forget(held: Held, documentId: string): void {
