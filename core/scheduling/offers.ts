@@ -17,8 +17,9 @@ import { day, minute } from "./zones.ts";
 const longestWindow = 62 * day;
 /** Starts beyond this are not listed: years have four digits. */
 const lastInstant = Date.UTC(9999, 11, 30);
-/** Bytes of answers that a process keeps. */
+/** Bytes of answers, and number of questions, that a process keeps. */
 const keptBytes = 16 * 2 ** 20;
+const keptQuestions = 5000;
 
 /** Takes one token of a handle where PUBLIC_SCHEDULING_RATE is set (contract 2). */
 export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
@@ -63,40 +64,26 @@ export interface Written {
 }
 
 /**
- * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (contract 7). Answers are kept
- * in the process until the catalog, a booking, busy time or the minute changes them.
+ * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (contract 7). What was asked
+ * before is kept in the process until the catalog, a booking, busy time or the minute changes it.
  */
 export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<Written> {
   const window = windowOf(input);
   const { offer, moment } = await findOffer(runtime, input.handle, input.eventSlug);
   const now = runtime.now();
-  const cache = cacheOf(runtime.redis);
-  const key = [
-    labelOf(input.handle, moment),
-    input.eventSlug,
-    window.from,
-    window.to,
-    input.timeZone ?? "",
-    input.bookingUid ?? "",
-  ];
+  const { timeZone, bookingUid: except } = input;
+  const question = [input.handle, input.eventSlug, window.from, window.to, timeZone ?? "", except ?? ""].join(" ");
   // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
-  const name = [
-    ...key,
-    Math.ceil(now / minute),
-    windowEnd({ ...termsOf(offer), timetable: offer.timetable, now }),
-  ].join(" ");
-  const known = cache.get(name);
-  if (known && now < known.until) return known;
-  const written = await writeSlots(runtime, {
-    offer,
-    moment,
-    window,
-    now,
-    timeZone: input.timeZone,
-    except: input.bookingUid,
-  });
-  cache.set(name, written);
-  return written;
+  const end = windowEnd({ ...termsOf(offer), timetable: offer.timetable, now });
+  const state = [labelOf(input.handle, moment), Math.ceil(now / minute), end].join(" ");
+  const { answers, questions } = cachesOf(runtime.redis);
+  const known = answers.get(question);
+  if (known?.state === state && now < known.until) return known;
+  const answer = { state, ...(await writeSlots(runtime, { offer, moment, window, now, timeZone, except })) };
+  // Windows that begin at the moment of asking never come again: keeping them would only drive the others out.
+  if (questions.has(question)) answers.set(question, answer);
+  questions.set(question, true);
+  return answer;
 }
 
 /** What decides about the slots of an event type: its hours and rules, and what is taken at this moment. */
@@ -166,13 +153,27 @@ function windowOf({ start, end }: { start: string; end: string }): { from: numbe
   return { from: window.from, to: Math.min(window.to, lastInstant) };
 }
 
-const caches = new WeakMap<Redis, LRUCache<string, Written & { until: number }>>();
+/** An answer with the state of the handle that it is made of, and the ms at which a hold in it ends. */
+interface Kept extends Written {
+  state: string;
+  until: number;
+}
 
-function cacheOf(redis: Redis): LRUCache<string, Written & { until: number }> {
-  const cache =
-    caches.get(redis) ?? new LRUCache({ maxSize: keptBytes, sizeCalculation: ({ body }) => body.length + 500 });
-  caches.set(redis, cache);
-  return cache;
+interface Caches {
+  answers: LRUCache<string, Kept>;
+  /** What was asked lately, answered from `answers` or not. */
+  questions: LRUCache<string, true>;
+}
+
+const caches = new WeakMap<Redis, Caches>();
+
+function cachesOf(redis: Redis): Caches {
+  const known = caches.get(redis) ?? {
+    answers: new LRUCache<string, Kept>({ maxSize: keptBytes, sizeCalculation: ({ body }) => body.length + 500 }),
+    questions: new LRUCache<string, true>({ max: keptQuestions }),
+  };
+  caches.set(redis, known);
+  return known;
 }
 
 interface Asked {
@@ -201,7 +202,9 @@ async function writeSlots(runtime: Runtime, asked: Asked): Promise<Written & { u
 
 /** A tag of all that the answer is made of, which is a twentieth of its bytes. */
 function tagOf({ event }: Offer, { offered, clock }: { offered: Offered; clock: string }): string {
-  const kinds = offered.stretches.map(({ kind, from }) => `${kind} ${from}`).join(" ");
+  // Kinds hold until the next one that differs.
+  const changes = offered.stretches.filter(({ kind }, at) => kind !== offered.stretches[at - 1]?.kind);
+  const kinds = changes.map(({ kind, from }) => `${kind} ${from}`).join(" ");
   const digest = createHash("sha1").update(`${event.eventTypeId} ${event.version} ${clock} ${kinds}`);
   return `"${digest.update(new Float64Array(offered.at)).digest("base64url")}"`;
 }
