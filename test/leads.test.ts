@@ -114,6 +114,19 @@ t.test("the lead route is closed like the assistant, and throttled by itself", a
   t.ok(refused.headers["retry-after"]);
 });
 
+t.test("of those who come at once as many are served as the throttle allows, and all others are told", async (t) => {
+  const service = await startService(t, {
+    env: { PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_LEADS_RATE: "0.01", PUBLIC_LEADS_BURST: "5" },
+  });
+  const owner = await service.handle("acme");
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, at) => lead(service, { email: `${at}@example.com` })),
+  );
+  const counted = (status: number) => answers.filter((answer) => answer.status === status).length;
+  t.same([counted(202), counted(429)], [5, 15]);
+  t.equal((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads.length, 5);
+});
+
 t.test("the same person on the same page within a day is one lead and a trigger each time", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");

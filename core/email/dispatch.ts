@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRedisAway, keys, script } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
+import { takeTokens } from "../throttle.ts";
 import { Breaker } from "./breaker.ts";
 import { attemptDelivery, type StoredContent, type Taken } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
@@ -153,14 +154,9 @@ class Dispatcher {
   async #serverToken(): Promise<void> {
     const { host, rateLimit, rateDelta } = this.#pool.settings;
     if (rateLimit === 0) return;
-    const take = () =>
-      script<number>(
-        this.#runtime.redis,
-        "takeToken",
-        [keys.throttle("smtp", host)],
-        [(rateLimit * 1000) / rateDelta, rateLimit],
-      );
-    for (let wait = await take(); wait > 0; wait = await take()) await sleep(wait);
+    const bucket = { rate: (rateLimit * 1000) / rateDelta, burst: rateLimit, most: 1 };
+    const take = () => takeTokens(this.#runtime.redis, keys.throttle("smtp", host), bucket);
+    for (let [taken, wait] = await take(); taken === 0; [taken, wait] = await take()) await sleep(wait);
   }
 
   /** Says that this process still sends what it has taken. */
