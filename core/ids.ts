@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomFillSync } from "node:crypto";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -11,10 +11,23 @@ export function newId(prefix: string): string {
 export function base62(length: number): string {
   let text = "";
   while (text.length < length) {
+    const byte = randomByte();
     // 248 is the largest multiple of 62 in a byte; larger bytes would favour the first letters.
-    for (const byte of randomBytes(length * 2)) if (byte < 248 && text.length < length) text += alphabet[byte % 62];
+    if (byte < 248) text += alphabet[byte % 62];
   }
   return text;
+}
+
+/** Random bytes, drawn many at a time since each draw costs as much as making an id; each is used once. */
+const drawn = new Uint8Array(4096);
+let used = drawn.length;
+
+function randomByte(): number {
+  if (used === drawn.length) {
+    randomFillSync(drawn);
+    used = 0;
+  }
+  return drawn[used++] as number;
 }
 
 /** A whole number's last `length` digits in base 62. */
