@@ -1,4 +1,5 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
+import type { Redis } from "ioredis";
 import {
   fieldName,
   type Lead,
@@ -7,7 +8,7 @@ import {
   type leadPath,
   longestValue,
   mostFields,
-  type newLead,
+  newLead,
 } from "../schemas/leads.ts";
 import type { StoredPage } from "../schemas/pages.ts";
 import type { Infer } from "../schemas/schema.ts";
@@ -58,12 +59,13 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
 export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: Accepted }> {
   const given = readGiven(input);
   if (given === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
-  const { campaignId, verify } = await campaignFor(runtime, input.handle, given);
-  for (let tries = 0; tries < mostTries; tries++) {
-    const lead = await tryCapture(runtime, input.handle, { ...given, campaignId, verify });
-    if (lead !== undefined) return { lead };
-  }
-  throw new Fail("service_unavailable", { retryAfter: 1 });
+  const capture = { given, ...(await campaignFor(runtime, input.handle, given)) };
+  // Most people come for the first time: who is known is read only when the step says that somebody is.
+  let lead = await tryCapture(runtime, input.handle, capture, stranger);
+  for (let tries = 1; lead === undefined && tries < mostTries; tries++)
+    lead = await tryCapture(runtime, input.handle, capture, await readKnown(runtime.redis, input.handle, capture));
+  if (lead === undefined) throw new Fail("service_unavailable", { retryAfter: 1 });
+  return { lead };
 }
 
 /** One lead; `lead_not_found`. */
@@ -126,7 +128,7 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
       transaction
         .del(
           keys.lead(input.handle, one.leadId),
-          recentKey(input.handle, one),
+          recentKey(input.handle, one, one.campaignId),
           keys.conversions(input.handle, one.leadId),
         )
         .zrem(keys.leads(input.handle), one.leadId);
@@ -134,50 +136,43 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   });
 }
 
-type Given = Pick<StoredLead, "email" | "fields" | "pageSlug" | "leadContext" | "tracking" | "consent"> & {
-  campaignId: string | null;
-} & Partial<StoredLead>;
+type OwnName = "name" | "firstName" | "company" | "phone" | "service" | "message" | "source";
+type Given = Pick<StoredLead, "email" | "fields" | "pageSlug" | "campaignId" | "leadContext" | "tracking" | "consent"> &
+  Pick<StoredLead, OwnName>;
 
 /** What the visitor sent, in order; undefined for a filled honeypot. */
 function readGiven(input: Infer<typeof newLead>): Given | undefined {
-  const {
-    handle: _handle,
-    email,
-    fields,
-    pageSlug,
-    campaignId,
-    leadContext,
-    tracking,
-    consent,
-    website,
-    ...rest
-  } = input as typeof input & Record<string, unknown>;
+  const { email, website } = input;
   if (
     typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
   )
     return undefined;
   if (typeof email !== "string" || !isAddress(email)) throw invalid("/email", "is not an email address");
-  const context = part(leadContext, "/leadContext");
-  const known = Object.fromEntries(
-    knownNames.flatMap((name) => (rest[name] === undefined ? [] : [[name, rest[name]]])),
-  );
-  const custom = Object.entries(rest).filter(([name]) => !knownNames.includes(name));
+  const context = part(input.leadContext, "/leadContext");
+  const custom = Object.entries(input).filter(([name]) => !ownKeys.has(name));
   return {
-    ...known,
     email,
+    name: input.name,
+    firstName: input.firstName,
+    company: input.company,
+    phone: input.phone,
+    service: input.service,
+    message: input.message,
+    source: input.source,
     fields: customFields([
-      ...Object.entries(part(fields, "/fields") ?? {}).map(inFields),
+      ...Object.entries(part(input.fields, "/fields") ?? {}).map(inFields),
       ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
     ]),
-    pageSlug: pageSlug ?? (typeof context?.pageSlug === "string" ? context.pageSlug.slice(0, 96) : null),
-    campaignId: campaignId ?? null,
+    pageSlug: input.pageSlug ?? (typeof context?.pageSlug === "string" ? context.pageSlug.slice(0, 96) : null),
+    campaignId: input.campaignId ?? null,
     leadContext: context ? disclosed(context) : null,
-    tracking: part(tracking, "/tracking") ?? null,
-    consent: consent ?? null,
+    tracking: part(input.tracking, "/tracking") ?? null,
+    consent: input.consent ?? null,
   };
 }
 
-const knownNames = ["name", "firstName", "company", "phone", "service", "message", "source"];
+/** All that a lead has by itself; other keys are custom fields. */
+const ownKeys = new Set(Object.keys(newLead.properties ?? {}));
 const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}`, name, value });
 
 /** An object, also as JSON in a form's text. */
@@ -248,58 +243,76 @@ function consequences(runtime: Runtime, handle: string, lead: StoredLead): Job[]
   return [job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
 }
 
+/** What was sent, the campaign that it belongs to, and whether its address must be confirmed. */
+interface Capture {
+  given: Given;
+  campaignId: string | null;
+  verify: boolean;
+}
+
+/** The recent lead of a person on a page and campaign: the id that stands there, and what it names if that is still there. */
+interface Known {
+  leadId: string | null;
+  lead: (StoredLead & { version: number }) | undefined;
+}
+
+const stranger: Known = { leadId: null, lead: undefined };
+
+async function readKnown(redis: Redis, handle: string, { given, campaignId }: Capture): Promise<Known> {
+  const leadId = await redis.get(recentKey(handle, given, campaignId));
+  return leadId === null ? stranger : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
+}
+
+/** Writes the lead over what is known of the person; undefined where something else is known by now. */
 async function tryCapture(
   runtime: Runtime,
   handle: string,
-  { verify, ...given }: Given & { verify: boolean },
+  capture: Capture,
+  known: Known,
 ): Promise<Accepted | undefined> {
-  const { redis, queues, now, id } = runtime;
-  const at = now();
-  const recentLead = recentKey(handle, given);
-  const known = await redis.get(recentLead);
-  const current = known === null ? undefined : await readRecord<StoredLead>(redis, keys.lead(handle, known));
-  const leadId = current ? (known as string) : id("lead_");
-  const next = {
-    ...merged(leadId, given, { current, at: new Date(at).toISOString() }),
-    status: statusOf(current, verify),
-  };
-  const places = [recentLead, keys.lead(handle, leadId), keys.leads(handle), keys.person(handle, digest(given.email))];
-  const word = await queues.step(handle, consequences(runtime, handle, next), (outboxKey, encoded) =>
-    script<string>(
-      redis,
-      "captureLead",
-      [...places, outboxKey],
-      [
-        known ?? "",
-        current?.version ?? 0,
-        leadId,
-        JSON.stringify({ ...next, version: undefined }),
-        at,
-        recent,
-        encoded,
-      ],
-    ),
+  const at = runtime.now();
+  const next = merged(known.lead?.leadId ?? runtime.id("lead_"), capture, { current: known.lead, at });
+  const places = [
+    recentKey(handle, capture.given, capture.campaignId),
+    keys.lead(handle, next.leadId),
+    keys.leads(handle),
+    keys.person(handle, digest(next.email)),
+  ];
+  const values = [known.leadId ?? "", known.lead?.version ?? 0, next.leadId, JSON.stringify(next), at, recent];
+  const word = await runtime.queues.step(handle, consequences(runtime, handle, next), (outboxKey, encoded) =>
+    script<string>(runtime.redis, "captureLead", [...places, outboxKey], [...values, encoded]),
   );
   const status = next.status === "UNVERIFIED" ? "UNVERIFIED" : "ACCEPTED";
-  return word === "written" ? { leadId, status } : undefined;
+  return word === "written" ? { leadId: next.leadId, status } : undefined;
 }
 
+/** What is known of the person, and over it what was sent now. */
 function merged(
   leadId: string,
-  given: Given,
-  { current, at }: { current: (StoredLead & { version: number }) | undefined; at: string },
+  { given, campaignId, verify }: Capture,
+  { current, at }: { current: StoredLead | undefined; at: number },
 ): StoredLead {
-  const base = current ?? { leadId, status: "ACCEPTED" as const, createdAt: at, captures: { first: at, last: at } };
+  const instant = new Date(at).toISOString();
   return {
-    ...base,
-    ...given,
-    fields: { ...current?.fields, ...given.fields },
+    leadId,
+    status: statusOf(current, verify),
+    email: given.email,
+    name: given.name ?? current?.name,
+    firstName: given.firstName ?? current?.firstName,
+    company: given.company ?? current?.company,
+    phone: given.phone ?? current?.phone,
+    service: given.service ?? current?.service,
+    message: given.message ?? current?.message,
+    source: given.source ?? current?.source,
+    fields: current ? { ...current.fields, ...given.fields } : given.fields,
+    pageSlug: given.pageSlug,
+    campaignId,
     leadContext: given.leadContext ?? current?.leadContext ?? null,
     tracking: given.tracking ?? current?.tracking ?? null,
     consent: given.consent ?? current?.consent ?? null,
-    captures: { first: base.captures.first, last: at },
-    createdAt: base.createdAt,
-    updatedAt: at,
+    captures: { first: current?.captures.first ?? instant, last: instant },
+    createdAt: current?.createdAt ?? instant,
+    updatedAt: instant,
   };
 }
 
@@ -379,15 +392,13 @@ function shown(stored: StoredLead & { version?: number }): Lead {
 
 function recentKey(
   handle: string,
-  lead: { email: string; pageSlug: string | null; campaignId: string | null },
+  { email, pageSlug }: Pick<StoredLead, "email" | "pageSlug">,
+  campaignId: string | null,
 ): string {
-  return keys.recentLead(
-    handle,
-    digest(`${lead.email.toLowerCase()}\n${lead.pageSlug ?? ""}\n${lead.campaignId ?? ""}`),
-  );
+  return keys.recentLead(handle, digest(`${email.toLowerCase()}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
 }
 
 /** An address is the same person whatever its case. */
 function digest(text: string): string {
-  return createHash("sha256").update(text.toLowerCase()).digest("base64url");
+  return hash("sha256", text.toLowerCase(), "base64url");
 }

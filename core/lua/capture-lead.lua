@@ -1,10 +1,10 @@
 -- Writes a new lead or the next version of a known one, with the trigger that it is.
 -- KEYS 1 recent lead of this person, page and campaign, 2 lead, 3 list, 4 leads of the person, 5 outbox
--- ARGV 1 recent lead id that was read ("" none), 2 version that was read ("0" none), 3 lead id, 4 json, 5 score,
+-- ARGV 1 recent lead id that was read ("" none), 2 version that was read ("0" none: the lead is new), 3 lead id, 4 json, 5 score,
 --      6 seconds for which the lead is recent, 7 jobs
 -- Returns "written", or "changed" when another capture came between.
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 'changed' end
-if (redis.call('HGET', KEYS[2], 'version') or '0') ~= ARGV[2] then return 'changed' end
+if ARGV[2] ~= '0' and redis.call('HGET', KEYS[2], 'version') ~= ARGV[2] then return 'changed' end
 redis.call('HSET', KEYS[2], 'version', ARGV[2] + 1, 'json', ARGV[4])
 if ARGV[1] ~= ARGV[3] then redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[6]) end
 redis.call('ZADD', KEYS[3], 'NX', ARGV[5], ARGV[3])

@@ -1,4 +1,5 @@
 -- Stands before every script. outbox(key, jobs): writes jobs, a JSON array of [id, job as JSON], into the outbox hash at key.
 local function outbox(key, jobs)
+  if jobs == '[]' then return end
   for _, job in ipairs(cjson.decode(jobs)) do redis.call('HSET', key, job[1], job[2]) end
 end
