@@ -399,5 +399,6 @@ export const mailKinds = [
   "cancelled",
   "reminder",
   "link",
+  "refunded",
 ] as const;
 export type MailKind = (typeof mailKinds)[number];

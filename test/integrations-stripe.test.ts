@@ -3,10 +3,12 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
+import { attachDomain } from "../core/account/domains.ts";
 import { settlePayment } from "../core/scheduling/bookings.ts";
 import { keys } from "../core/redis.ts";
 import { client, type Notice, type Session, startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { startMailServer } from "../fixtures/smtp.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
 
 const owned = "/v2/handles/acme/scheduling";
@@ -16,11 +18,11 @@ type Owner = Awaited<ReturnType<Service["handle"]>>;
 
 async function start(
   t: TapTest,
-  options: { workers?: string[] } = {},
+  { env, ...options }: { workers?: string[]; env?: Record<string, string> } = {},
 ): Promise<{ service: Service; owner: Owner; stripe: StripeServer }> {
   const stripe = await startStripe();
   t.teardown(() => stripe.close());
-  const service = await startService(t, { env: stripe.env, ...options });
+  const service = await startService(t, { env: { ...stripe.env, ...env }, ...options });
   return { service, owner: await service.handle("acme"), stripe };
 }
 
@@ -289,6 +291,29 @@ for (const type of ["checkout.session.expired", "checkout.session.async_payment_
     t.match(await statusOf(service, lost.answer.bookingUid), { status: "REJECTED", payment: { status: "REFUND_DUE" } });
     t.same(stripe.refunds, [{ payment_intent: `pi_${sessionOf(stripe, lost.answer.bookingUid).id}` }]);
   });
+
+t.test("payer and owner are told of a payment that goes back, once", async (t) => {
+  const mail = await startMailServer(t);
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling", "email"], env: { SMTP_URL: mail.url } });
+  await attachDomain(service.runtime, { account: "acct_acme", domain: "acme.example", ready: true });
+  const sender = { domain: "acme.example", localPart: "calendar", displayName: "Acme", purposes: ["CALENDAR"] };
+  await owner.put("/v2/handles/acme/email/senders/sender_main").send(sender).expect(200);
+  await service.runtime.redis.hset(keys.user("user_acme"), "email", "owner@acme.example");
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  const { answer } = await book(service);
+  await owner.post(`${owned}/bookings/${answer.bookingUid}/cancel`).send({}).expect(200);
+  const notice = stripe.notice(stripe.pay(sessionOf(stripe, answer.bookingUid).id), "checkout.session.completed");
+  await tell(service, notice);
+  await tell(service, notice);
+  await eventually(() => mail.mails.length === 2);
+  for (const { to, headers, raw } of mail.mails) {
+    t.match(headers.subject, /^Payment returned: Talk/, String(to));
+    t.match(raw, /the money goes back/);
+    t.notMatch(raw, /text\/calendar|Change or cancel/);
+  }
+  t.same(mail.mails.flatMap(({ to }) => to).sort(), ["ada@example.com", "owner@acme.example"]);
+});
 
 t.test("a provider that is down holds nothing", async (t) => {
   const { service, owner, stripe } = await start(t);

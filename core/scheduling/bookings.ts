@@ -216,17 +216,18 @@ function paidEntry(runtime: Runtime, handle: string, kept: Kept): Entry {
   };
 }
 
-/** The money must go back; a booking that was still waiting has lost its slot. */
+/** The money must go back, and payer and owner are told; a booking that was still waiting has lost its slot. */
 function refundEntry(runtime: Runtime, handle: string, kept: Kept): Entry {
   const payment = { ...(kept.payment as NonNullable<Kept["payment"]>), status: "REFUND_DUE" as const };
   const booking: StoredBooking = { ...kept, payment, updatedAt: stamp(runtime) };
-  if (kept.status !== "PENDING_PAYMENT") return { handle, before: kept, booking, time: "keep", events: [], jobs: [] };
+  const jobs = [mailJob(handle, booking, "refunded")];
+  if (kept.status !== "PENDING_PAYMENT") return { handle, before: kept, booking, time: "keep", events: [], jobs };
   return {
     handle,
     before: kept,
     booking: { ...booking, status: "REJECTED", cancelledBy: "service" },
     ...ended,
-    jobs: [],
+    jobs,
   };
 }
 

@@ -115,9 +115,13 @@ function isDue(kept: Kept, kind: MailKind, now: number): boolean {
   if (kind === "declined") return status === "REJECTED";
   if (kind === "cancelled") return status === "CANCELLED";
   if (kind === "rescheduled") return status === "ACCEPTED" || status === "PENDING";
+  if (kind === "refunded") return kept.payment?.status === "REFUND_DUE";
   if (kind === "link") return status === "ACCEPTED" && kept.meetingUrl !== null;
   return status === "ACCEPTED" && (kind === "confirmed" || Date.parse(kept.start) > now);
 }
+
+/** Mails of what is in nobody's calendar: a request, and the end of one that never stood. */
+const withoutFile = new Set<MailKind>(["requested", "declined", "refunded"]);
 
 /** Guests hear of a booking once it stands. */
 async function readersOf(
@@ -125,7 +129,7 @@ async function readersOf(
   handle: string,
   { kept, kind }: { kept: Kept; kind: MailKind },
 ): Promise<Reader[]> {
-  const tellsGuests = kept.confirmedAt !== null && kind !== "declined";
+  const tellsGuests = kept.confirmedAt !== null && kind !== "declined" && kind !== "refunded";
   const list: Reader[] = [
     { email: kept.attendee.email, as: "attendee" },
     ...(tellsGuests ? kept.guests.map(({ email }): Reader => ({ email, as: "guest" })) : []),
@@ -141,8 +145,7 @@ async function attachmentsOf(
   handle: string,
   { kept, kind }: { kept: Kept; kind: MailKind },
 ): Promise<Attachment[]> {
-  // A request is in nobody's calendar yet, and so there is nothing to take out when it is declined.
-  if (kind === "requested" || kind === "declined") return [];
+  if (withoutFile.has(kind)) return [];
   const { method, text } = await fileOf(runtime, handle, shown(handle, kept, runtime.now()));
   const contentType = `text/calendar; charset=utf-8; method=${method}`;
   return [{ filename: "invite.ics", contentType, content: Buffer.from(text) }];
@@ -176,6 +179,7 @@ const subjects: Record<MailKind, [visitor: string, owner: string]> = {
   cancelled: ["Cancelled", "Cancelled"],
   reminder: ["Reminder", "Reminder"],
   link: ["Link to your meeting", "Link to the meeting"],
+  refunded: ["Payment returned", "Payment returned"],
 };
 
 const openings: Record<MailKind, [visitor: string, owner: string]> = {
@@ -192,12 +196,16 @@ const openings: Record<MailKind, [visitor: string, owner: string]> = {
   cancelled: ["Your booking was cancelled.", "A booking was cancelled and its time is free again."],
   reminder: ["This is a reminder of your booking.", "This is a reminder of a booking."],
   link: ["Your meeting has its link now.", "A meeting has its link now."],
+  refunded: [
+    "Your payment arrived when this time could no longer be kept for you. You are not booked, and the money goes back the way it came.",
+    "A payment arrived when its time could no longer be kept. Nobody is booked, and the money goes back to the payer.",
+  ],
 };
 
 function letterOf(runtime: Runtime, handle: string, { kept, kind, reader, labels }: Told): Letter {
   const side = reader.as === "owner" ? 1 : 0;
   const zone = reader.as === "owner" ? kept.timeZone : kept.attendee.timeZone;
-  const isOver = kind === "cancelled" || kind === "declined";
+  const isOver = kind === "cancelled" || kind === "declined" || kind === "refunded";
   const who = side === 1 ? ` with ${kept.attendee.name}` : "";
   const manage: Letter["links"] = [["Change or cancel this booking", manageUrl(runtime, handle, kept)]];
   return {
