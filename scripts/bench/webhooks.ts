@@ -9,7 +9,7 @@ import { openRuntime } from "../../core/open.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { createWebhook } from "../../core/webhooks/endpoints.ts";
 import { eventLasts, webhookEvent } from "../../core/webhooks/events.ts";
-import { signedHeaders } from "../../core/webhooks/signature.ts";
+import { signedHeaders, signerOf } from "../../core/webhooks/signature.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";
 import type { Row } from "./relay.ts";
@@ -103,11 +103,12 @@ async function listening(answer: RequestListener): Promise<string> {
 async function bareLoop({ receiver }: Stage): Promise<number> {
   const pool = new Pool(receiver, { connections: inFlight });
   const body = JSON.stringify({ type: "t", timestamp: "t", data });
+  const signers = [signerOf("whsec_c2VjcmV0c2VjcmV0c2VjcmV0")];
   let left = endpoints * events;
   const started = performance.now();
   const lane = async () => {
     while (left-- > 0) {
-      const headers = signedHeaders(["whsec_c2VjcmV0c2VjcmV0c2VjcmV0"], { eventId: `evt_${left}`, body });
+      const headers = signedHeaders(signers, { eventId: `evt_${left}`, body });
       const answer = await pool.request({ path: "/", method: "POST", headers, body });
       await answer.body.dump();
     }
