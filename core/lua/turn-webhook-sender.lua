@@ -10,16 +10,21 @@
 --   and content of the event ("" where it is gone) of each delivery.
 local queue, awake, failing = KEYS[1], KEYS[2], KEYS[3]
 
+local over, again, succeeded, failed = {}, {}, false, false
 for at = 8, #ARGV, 4 do
   local id, json, due, outcome = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local kept = redis.call('SET', KEYS[5] .. id, json, 'XX', 'KEEPTTL')
-  if kept and due ~= '' then redis.call('ZADD', queue, due, id) else redis.call('ZREM', queue, id) end
-  if outcome == 'succeeded' then
-    redis.call('DEL', failing)
-  elseif outcome ~= '' then
-    redis.call('SET', failing, ARGV[2], 'PX', ARGV[7], 'NX')
+  if redis.call('SET', KEYS[5] .. id, json, 'XX', 'KEEPTTL') and due ~= '' then
+    again[#again + 1] = due
+    again[#again + 1] = id
+  else
+    over[#over + 1] = id
   end
+  if outcome == 'succeeded' then succeeded, failed = true, false elseif outcome ~= '' then failed = true end
 end
+if #again > 0 then redis.call('ZADD', queue, unpack(again)) end
+if #over > 0 then redis.call('ZREM', queue, unpack(over)) end
+if succeeded then redis.call('DEL', failing) end
+if failed then redis.call('SET', failing, ARGV[2], 'PX', ARGV[7], 'NX') end
 local since = redis.call('GET', failing) or ''
 
 local holder = redis.call('GET', awake)
@@ -34,15 +39,27 @@ if #due == 0 then return { since, 'taken', ARGV[6], '' } end
 
 local version, endpoint = unpack(redis.call('HMGET', KEYS[4], 'version', 'json'))
 if not endpoint then return { since, 'gone' } end
-local taken = { since, 'taken', version, version == ARGV[6] and '' or endpoint }
-for _, id in ipairs(due) do
-  local json = redis.call('GET', KEYS[5] .. id)
-  if json then
-    redis.call('ZADD', queue, ARGV[2] + ARGV[3], id)
-    local content = redis.call('GET', KEYS[6] .. cjson.decode(json).eventId)
-    for _, value in ipairs({ id, json, content or '' }) do taken[#taken + 1] = value end
+local names, leases, kept, events, gone = {}, {}, {}, {}, {}
+for at, id in ipairs(due) do names[at] = KEYS[5] .. id end
+local found = redis.call('MGET', unpack(names))
+for at, id in ipairs(due) do
+  if found[at] then
+    leases[#leases + 1] = ARGV[2] + ARGV[3]
+    leases[#leases + 1] = id
+    kept[#kept + 1] = found[at]
+    events[#events + 1] = KEYS[6] .. string.match(found[at], '"eventId":"([^"]*)"')
   else
-    redis.call('ZREM', queue, id)
+    gone[#gone + 1] = id
   end
+end
+if #gone > 0 then redis.call('ZREM', queue, unpack(gone)) end
+local taken = { since, 'taken', version, version == ARGV[6] and '' or endpoint }
+if #kept == 0 then return taken end
+redis.call('ZADD', queue, unpack(leases))
+local contents = redis.call('MGET', unpack(events))
+for at = 1, #kept do
+  taken[#taken + 1] = leases[at * 2]
+  taken[#taken + 1] = kept[at]
+  taken[#taken + 1] = contents[at] or ''
 end
 return taken
