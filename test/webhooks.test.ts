@@ -243,6 +243,34 @@ t.test("a sender that is told to stop writes what is under way and leaves the re
   t.equal(receiver.received.length, 30, "each once");
 });
 
+t.test("a sender whose place another has taken writes what is under way, and takes no more", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const { redis } = service.runtime;
+  const owner = await service.handle("acme");
+  const held: (() => void)[] = [];
+  const receiver = await startReceiver(t, (response) => {
+    held.push(() => void response.writeHead(204).end());
+  });
+  const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+  const [awake, queue] = [keys.webhookAwake("acme", webhook.webhookId), keys.webhookQueue("acme", webhook.webhookId)];
+  const causes = Array.from({ length: 6 }, () => cause(service, "scheduling.booking.created", {}));
+  const ids = (await Promise.all(causes)).map((eventId) => `dlv_${eventId}_${webhook.webhookId}`);
+  await eventually(() => held.length === 6);
+  await redis.set(awake, "another");
+  for (const answer of held) {
+    answer();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await eventually(async () => {
+    const found = await redis.mget(ids.map((id) => keys.webhookDelivery("acme", id)));
+    return found.every((json) => json?.includes('"SUCCEEDED"'));
+  }, 5000);
+  await cause(service, "scheduling.booking.created", {});
+  await eventually(async () => (await redis.zcard(queue)) === 1);
+  t.equal(await redis.get(awake), "another");
+  t.equal(receiver.received.length, 6);
+});
+
 t.test("a success ends the count of failures, and what is gone meanwhile is not written again", async (t) => {
   const service = await startService(t, { workers: ["webhooks"] });
   const { redis } = service.runtime;

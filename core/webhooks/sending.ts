@@ -78,7 +78,7 @@ export async function sendDeliveries(
 /** Writes what has ended and starts what is due; false when this sender's work is done. */
 async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): Promise<boolean> {
   const { place } = sender;
-  const ended = sender.ended.splice(0);
+  const ended: Ended[] = [];
   const [since = "", word, ...more] = await turn(runtime, sender, { ended, signal });
   await judge(runtime, place, { ended, since: Number(since) }).catch((error: Error) =>
     runtime.log.warn({ error: error.message }, "webhook.not_judged"),
@@ -86,26 +86,31 @@ async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): 
   if (word === "taken") start(runtime, sender, more);
   if (word === "gone") await forgetQueue(runtime, place);
   if (word === "asleep") return staysUp(runtime, place, { next: more[0] ?? "", signal });
-  if (word === "busy" && sender.busy === 0) await look(runtime, place, Date.now() + leaseLasts, "lease");
-  return word === "taken" || (word === "busy" && sender.busy > 0);
+  if (word === "taken" || (word === "busy" && sender.busy + sender.ended.length > 0)) return true;
+  if (word === "busy") await look(runtime, place, Date.now() + leaseLasts, "lease");
+  return false;
 }
 
-/** One turn in Redis. While that is away a sender keeps what it has in hand, for as long as its leases last. */
+/**
+ * One turn in Redis, which writes all that has ended: `ended` says what that was. While Redis is away a sender keeps what it has in
+ * hand, for as long as its leases last.
+ */
 async function turn(
   { redis, log }: Runtime,
   sender: Sender,
   { ended, signal }: { ended: Ended[]; signal: AbortSignal },
 ): Promise<string[]> {
-  const until = Date.now() + leaseLasts;
-  for (;;) {
+  const since = Date.now();
+  for (let tries = 1; ; tries++) {
+    ended.push(...sender.ended.splice(0));
     try {
       return await script<string[]>(redis, "turnWebhookSender", turnKeys(sender.place), [
         ...[sender.id, Date.now(), leaseLasts, signal.aborted ? 0 : atOnce - sender.busy, sender.busy],
         ...[sender.endpoint?.version ?? "", failureLasts, ...ended.flatMap(written)],
       ]);
     } catch (error) {
-      if (!isRedisAway(error) || signal.aborted || Date.now() > until) throw error;
-      log.warn({ error: (error as Error).message }, "webhook.not_settled");
+      if (!isRedisAway(error) || signal.aborted || Date.now() > since + leaseLasts) throw error;
+      if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.not_settled");
       await sleep(triesEvery);
     }
   }
