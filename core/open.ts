@@ -19,10 +19,12 @@ import type { Log, Runtime } from "./runtime.ts";
 
 /** Makes the one Runtime of a process from its settings: the only file that knows all tools. Fails when Redis can't be reached. */
 export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Runtime> {
-  const connected = (): Redis =>
-    connect(env).on("error", (error: Error) => log.warn({ error: error.message }, "redis.error"));
-  const redis = connected();
-  const queues = new Queues({ redis, bull: connected(), log });
+  const connected = (forJobs: boolean): Redis =>
+    connect(env, "commands", { forJobs }).on("error", (error: Error) =>
+      log.warn({ error: error.message }, "redis.error"),
+    );
+  const redis = connected(false);
+  const queues = new Queues({ redis, bull: connected(true), log });
   const [own] = await Promise.all([signingKey({ redis, env }), queues.open()]);
   const relay = new Relay({ redis, connect: () => connect(env, "blocking"), log });
   const index = await openIndex(redis, env);

@@ -1,10 +1,11 @@
-import { Buffer } from "node:buffer";
 import { lookup as systemLookup } from "node:dns";
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import { Agent, buildConnector, request } from "undici";
+import { LRUCache } from "lru-cache";
+import { Agent, buildConnector } from "undici";
 import type { Env } from "./env.ts";
 import { Fail } from "./errors.ts";
+import { type Answer, exchange } from "./exchange.ts";
 
 type Settings = Pick<Env, "production" | "OUTBOUND_ALLOW_HOSTS">;
 type Resolved = { address: string; family: number }[];
@@ -28,20 +29,28 @@ export interface OutboundCall {
   redirects?: number;
   /** True where the address is a setting of the operator and not a user's word: then nothing is guarded. */
   trusted?: boolean;
-  signal?: AbortSignal;
 }
 
 /** What came back. */
-export interface OutboundAnswer {
-  status: number;
-  headers: Record<string, string>;
-  body: Buffer;
+export interface OutboundAnswer extends Answer {
   /** The address that answered, after redirects. */
   url: string;
 }
 
+/** Answers that name another address. */
+const redirects = [301, 302, 303, 307, 308];
+
+/** An address in the parts that a request names. */
+interface Target {
+  url: URL;
+  origin: string;
+  path: string;
+}
+
 const patience = 15_000;
 const largest = 1_048_576;
+/** Addresses that are kept with what was found about them, which follows from the address and the settings alone. */
+const keptAddresses = 1000;
 
 /**
  * Calls to addresses outside. Those that a user may name are checked where the connection is made, literal and resolved alike,
@@ -52,6 +61,7 @@ export class Outbound {
   readonly #lookup: Lookup;
   readonly #guarded: Agent;
   readonly #trusted = new Agent({ connect: { timeout: 10_000 } });
+  readonly #known = new LRUCache<string, Target>({ max: keptAddresses });
 
   constructor(settings: Settings, lookup: Lookup = systemLookup as unknown as Lookup) {
     this.#settings = settings;
@@ -61,21 +71,13 @@ export class Outbound {
 
   /** Makes a call; `address_not_allowed` for an address that is refused, a plain error where the network fails. */
   async request(address: string, call: OutboundCall = {}): Promise<OutboundAnswer> {
-    const stop = new AbortController();
-    const timer = setTimeout(() => stop.abort(new Error("No answer in time.")), call.patience ?? patience);
-    const give = () => stop.abort(call.signal?.reason);
-    call.signal?.addEventListener("abort", give, { once: true });
-    try {
-      return await this.#follow(call.trusted ? new URL(address) : this.#admitted(address), call, stop.signal);
-    } finally {
-      clearTimeout(timer);
-      call.signal?.removeEventListener("abort", give);
-    }
+    const target = call.trusted ? targetOf(new URL(address)) : this.#admitted(address);
+    return this.#follow(target, call, Date.now() + (call.patience ?? patience));
   }
 
   /** Refuses an address by what can be seen of it, and by what its name means now; a name that means nothing yet is let pass. */
   async check(address: string): Promise<void> {
-    const url = this.#admitted(address);
+    const { url } = this.#admitted(address);
     if (this.#isExempt(url.hostname, url) || isIP(bare(url.hostname))) return;
     const found = await new Promise<Resolved>((resolve) =>
       this.#lookup(url.hostname, { all: true }, (error, addresses) => resolve(error ? [] : addresses)),
@@ -87,34 +89,34 @@ export class Outbound {
     await Promise.all([this.#guarded.destroy(), this.#trusted.destroy()]);
   }
 
-  async #follow(url: URL, call: OutboundCall, signal: AbortSignal): Promise<OutboundAnswer> {
-    const answer = await this.#once(url, call, signal);
+  async #follow({ url, origin, path }: Target, call: OutboundCall, until: number): Promise<OutboundAnswer> {
+    const { method = "GET", headers = {}, body = null, limit = largest, beyond = "fail" } = call;
+    const dispatcher = call.trusted ? this.#trusted : this.#guarded;
+    const request = { origin, path, method: method as "GET", headers, body };
+    const answer = await exchange(dispatcher, request, { patience: until - Date.now(), limit, beyond });
     const next = answer.headers.location;
-    if (![301, 302, 303, 307, 308].includes(answer.status) || !next || !call.redirects || !URL.canParse(next, url))
-      return answer;
-    const { href } = new URL(next, url);
-    const target = call.trusted ? new URL(href) : this.#admitted(href);
-    const headers = target.origin === url.origin ? call.headers : withoutCredentials(call.headers);
-    return this.#follow(target, { ...call, ...(headers ? { headers } : {}), redirects: call.redirects - 1 }, signal);
+    if (!next || !call.redirects || !redirects.includes(answer.status) || !URL.canParse(next, url))
+      return { ...answer, url: url.href };
+    return this.#redirect(url, new URL(next, url).href, { call, until });
   }
 
-  async #once(url: URL, call: OutboundCall, signal: AbortSignal): Promise<OutboundAnswer> {
-    const answer = await request(url, {
-      dispatcher: call.trusted ? this.#trusted : this.#guarded,
-      method: (call.method ?? "GET") as "GET",
-      headers: call.headers ?? {},
-      body: call.body ?? null,
-      // Never held back: undici 7 ends the process where a server hangs up while its answer is held (nodejs/undici#5360).
-      highWaterMark: (call.limit ?? largest) + 1,
-      signal,
-    });
-    const headers = Object.entries(answer.headers).map(([name, value]) => [name, String(value)]);
-    const body = await capped(answer.body, call.limit ?? largest, call.beyond ?? "fail");
-    return { status: answer.statusCode, headers: Object.fromEntries(headers), body, url: url.href };
+  #redirect(from: URL, to: string, { call, until }: { call: OutboundCall; until: number }): Promise<OutboundAnswer> {
+    const target = call.trusted ? targetOf(new URL(to)) : this.#admitted(to);
+    const headers = target.origin === from.origin ? call.headers : withoutCredentials(call.headers);
+    const left = (call.redirects ?? 0) - 1;
+    return this.#follow(target, { ...call, ...(headers ? { headers } : {}), redirects: left }, until);
   }
 
   /** The parsed address, if its scheme and host may be called. */
-  #admitted(address: string): URL {
+  #admitted(address: string): Target {
+    const known = this.#known.get(address);
+    if (known) return known;
+    const target = targetOf(this.#parsed(address));
+    this.#known.set(address, target);
+    return target;
+  }
+
+  #parsed(address: string): URL {
     const url = URL.canParse(address) ? new URL(address) : undefined;
     if (!url || !["http:", "https:"].includes(url.protocol)) throw refused("It is not an http or https address.");
     if (url.username !== "" || url.password !== "") throw refused("It holds credentials.");
@@ -203,19 +205,6 @@ function withoutCredentials(headers: Record<string, string> = {}): Record<string
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !credentials.test(name)));
 }
 
-async function capped(
-  body: AsyncIterable<Uint8Array> & { destroy(): unknown },
-  limit: number,
-  beyond: "fail" | "drop",
-): Promise<Buffer> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of body) {
-    parts.push(part);
-    size += part.length;
-    if (size > limit) break;
-  }
-  if (size > limit) body.destroy();
-  if (size > limit && beyond === "fail") throw new Error(`The answer is larger than ${limit} bytes.`);
-  return Buffer.concat(parts).subarray(0, limit);
+function targetOf(url: URL): Target {
+  return { url, origin: url.origin, path: `${url.pathname}${url.search}` };
 }

@@ -1,7 +1,8 @@
+import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers";
 import { type JobsOptions, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
-import { type JobData, type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
+import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../schemas/jobs.ts";
 import { dirtyShards, keys, script, transact } from "./redis.ts";
 import type { Log } from "./runtime.ts";
 
@@ -117,7 +118,7 @@ export class Queues {
     const found = ids ? await this.#redis.hmget(keys.outbox(tag), ...ids) : await this.#redis.hvals(keys.outbox(tag));
     const list = found.flatMap((json) => (json === null ? [] : [JSON.parse(json) as Job]));
     if (list.length === 0) return 0;
-    await this.later(...list);
+    await this.later(...joined(list));
     await this.#redis.hdel(keys.outbox(tag), ...list.map(({ id }) => id));
     return list.length;
   }
@@ -193,6 +194,29 @@ export function encodeJobs(list: Job[]): string {
 
 function entries(list: Job[]): [string, string][] {
   return list.map((one) => [one.id, JSON.stringify(one)]);
+}
+
+/** Jobs of one tag as they are enqueued: those of a burst that may be done together are one. */
+function joined(list: Job[]): Job[] {
+  return joint.reduce((jobs, rule) => {
+    const some = jobs.filter(({ name }) => name === rule.of);
+    const groups = Array.from({ length: Math.ceil(some.length / rule.most) }, (_, at) =>
+      some.slice(at * rule.most, (at + 1) * rule.most),
+    );
+    return [...jobs.filter(({ name }) => name !== rule.of), ...groups.map((group) => asOne(group, rule))];
+  }, list);
+}
+
+/** Its id says all that it does: the same jobs are the same one again, and no others are. */
+function asOne(group: Job[], { name, field, list }: (typeof joint)[number]): Job {
+  const [first, ...others] = group as [Job, ...Job[]];
+  if (others.length === 0) return first;
+  const digest = createHash("sha256")
+    .update(group.map(({ id }) => id).join())
+    .digest("base64url");
+  const { [field]: _first, ...shared } = first.data as Record<string, unknown>;
+  const all = group.map(({ data }) => (data as Record<string, unknown>)[field]);
+  return { name, id: `${first.id}-${digest}`, data: { ...shared, [list]: all } } as Job;
 }
 
 function grouped(list: Job[]): [QueueName, Job[]][] {

@@ -185,18 +185,24 @@ export function isOfHandle(key: string, handle: string): boolean {
 /** Number of shards of the dirty set; a tag's shard never changes. */
 export const dirtyShards = 16;
 
-/** Connects by the settings. Commands fail within 3 s when Redis is away, well inside the 5 s of contract 1; `blocking` connections wait for ever. */
-export function connect(env: Env, purpose: "commands" | "blocking" = "commands"): Redis {
-  const patience = purpose === "commands" ? impatient : patient;
+/**
+ * Connects by the settings. Commands fail within 3 s when Redis is away, well inside the 5 s of contract 1; `blocking` connections
+ * wait for ever. `forJobs`: for BullMQ, whose scripts ioredis copies onto each pipeline that it makes: there commands go one by one.
+ */
+export function connect(
+  env: Env,
+  purpose: "commands" | "blocking" = "commands",
+  { forJobs = false }: { forJobs?: boolean } = {},
+): Redis {
+  const options = { ...(purpose === "commands" ? impatient : patient), enableAutoPipelining: !forJobs };
   // The commands used here are common to both classes; Redis is the type that libraries ask for.
-  if (env.REDIS_CLUSTER) return clustered(env, patience) as unknown as Redis;
-  return new Redis(env.REDIS_URL, { ...base, ...patience, ...secure(env) });
+  if (env.REDIS_CLUSTER) return clustered(env, options) as unknown as Redis;
+  return new Redis(env.REDIS_URL, { ...base, ...options, ...secure(env) });
 }
 
 const base = {
   connectTimeout: 3000,
   retryStrategy: (times: number) => Math.min(50 * 2 ** times, 1000),
-  enableAutoPipelining: true,
 };
 const impatient = { maxRetriesPerRequest: 1, commandTimeout: 3000 };
 const patient = { maxRetriesPerRequest: null };
@@ -224,8 +230,11 @@ class PunctualCluster extends Cluster {
   }
 }
 
-function clustered(env: Env, patience: typeof impatient | typeof patient): Cluster {
-  const { connectTimeout, retryStrategy, enableAutoPipelining } = base;
+function clustered(
+  env: Env,
+  { enableAutoPipelining, ...patience }: (typeof impatient | typeof patient) & { enableAutoPipelining: boolean },
+): Cluster {
+  const { connectTimeout, retryStrategy } = base;
   const { username, password } = new URL(env.REDIS_URL);
   // Nodes that the first one names are reached with the same words, and by the name that stands in their certificate.
   const login = {

@@ -1,5 +1,5 @@
 import { mailKinds } from "./scheduling.ts";
-import { id, type Infer, integer, object, oneOf, optional, type Schema, string } from "./schema.ts";
+import { array, id, type Infer, integer, object, oneOf, optional, type Schema, string } from "./schema.ts";
 
 /** One kind of job: its queue, the shape of its data, how often it is tried and how long it waits between tries. */
 export interface JobRow<T = unknown> {
@@ -53,12 +53,18 @@ export const jobs = {
   "scheduling.sync": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
   "scheduling.pull": row("scheduling", object({ handle: string() }), 10, 2000),
   "webhooks.dispatch": row("webhooks", object({ handle: string(), eventId: id }), 10, 1000),
+  "webhooks.dispatch-all": row("webhooks", object({ handle: string(), eventIds: array(id) }), 10, 1000),
   "webhooks.deliver": row("webhooks", object({ handle: string(), webhookId: id }), 20, 500),
   "knowledge.index": row("knowledge", object({ handle: string(), documentId: id }), 8, 1000),
 } as const;
 
 export type JobName = keyof typeof jobs;
 export type JobData<N extends JobName> = Infer<(typeof jobs)[N]["data"]>;
+
+/** Jobs that become one where a burst enqueues them together: its name, the field that differs, the field that lists it, how many at most. */
+export const joint: { of: JobName; name: JobName; field: string; list: string; most: number }[] = [
+  { of: "webhooks.dispatch", name: "webhooks.dispatch-all", field: "eventId", list: "eventIds", most: 20 },
+];
 
 function row<T>(queue: QueueName, data: Schema<T>, attempts: number, backoff: number): JobRow<T> {
   return { queue, data, attempts, backoff };

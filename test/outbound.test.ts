@@ -162,3 +162,57 @@ t.test("size and time have caps", async (t) => {
   t.equal((await guard.request(`${at}/large`, { limit: 1000, beyond: "drop" })).body.length, 1000);
   await t.rejects(guard.request(`${at}/slow`, { patience: 100 }), { message: /in time/ });
 });
+
+t.test(
+  "the time counts for all of a call: an answer that trickles and a connection that isn't made end with it",
+  async (t) => {
+    const port = await listening(t, (_request, response) => {
+      const timer = setInterval(() => response.write("x"), 20);
+      response.on("close", () => clearInterval(timer));
+    });
+    const guard = outbound(t, { allow: [`127.0.0.1:${port}`], lookup: () => undefined });
+    const started = Date.now();
+    await t.rejects(guard.request(`http://127.0.0.1:${port}/`, { patience: 300 }), { message: /in time/ });
+    await t.rejects(guard.request("https://never-resolved.example/", { patience: 300 }), { message: /in time/ });
+    t.ok(Date.now() - started < 3000, "it ended in time");
+  },
+);
+
+t.test("a redirect takes no more time than the call has", async (t) => {
+  const port = await listening(t, (request, response) => {
+    if (request.url === "/") setTimeout(() => response.writeHead(302, { location: "/slow" }).end(), 250);
+  });
+  const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
+  const started = Date.now();
+  const call = { redirects: 1, patience: 500 };
+  await t.rejects(guard.request(`http://127.0.0.1:${port}/`, call), { message: /in time/ });
+  t.ok(Date.now() - started < 1000, "both parts together");
+});
+
+t.test("a request whose time ended before its connection was made is never sent", async (t) => {
+  const seen: (string | undefined)[] = [];
+  const port = await listening(t, (request, response) => {
+    seen.push(request.url);
+    response.end();
+  });
+  let resolved = (): void => undefined;
+  const lookup: Lookup = (_hostname, _options, done) => {
+    resolved = () => done(null, [{ address: "127.0.0.1", family: 4 }]);
+  };
+  const guard = outbound(t, { production: false, lookup });
+  await t.rejects(guard.request(`http://localhost:${port}/late`, { patience: 100 }), { message: /in time/ });
+  resolved();
+  t.equal((await guard.request(`http://127.0.0.1:${port}/other`)).status, 200);
+  t.same(seen, ["/other"]);
+});
+
+t.test("informational answers are not the answer", async (t) => {
+  const port = await listening(t, (_request, response) => {
+    response.writeEarlyHints({ link: "</style.css>; rel=preload" });
+    response.writeHead(201, { "x-last": "yes" }).end("made");
+  });
+  const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
+  const answer = await guard.request(`http://127.0.0.1:${port}/`);
+  t.match([answer.status, answer.headers["x-last"], String(answer.body)], [201, "yes", "made"]);
+  t.equal(answer.headers.link, undefined);
+});

@@ -68,6 +68,25 @@ t.test("the same job id is one job, however often it is added", async (t) => {
   t.equal(await runtime.queues.queue("knowledge").getWaitingCount(), 1);
 });
 
+t.test("jobs of a burst that may be done together are one job, whose id stands for just those", async (t) => {
+  const { runtime } = await startService(t);
+  const event = (n: number) => job("webhooks.dispatch", `dispatch-evt_${n}`, { handle: "acme", eventId: `evt_${n}` });
+  const publish = async (numbers: number[]) => {
+    for (const one of numbers.map(event)) await runtime.redis.hset(keys.outbox("acme"), one.id, JSON.stringify(one));
+    t.equal(await runtime.queues.publish("acme"), numbers.length);
+  };
+  const first = Array.from({ length: 21 }, (_, n) => n);
+  await publish(first);
+  await publish(first);
+  const waiting = await runtime.queues.queue("webhooks").getWaiting();
+  t.equal(waiting.length, 2, "the same burst again is known");
+  const named = waiting.flatMap(({ data }) => data.eventIds ?? [data.eventId]);
+  t.same(named.sort(), first.map((n) => `evt_${n}`).sort());
+  await publish([0, 99]);
+  t.equal(await runtime.queues.queue("webhooks").getWaitingCount(), 3, "another burst that begins alike is not");
+  t.equal(await runtime.redis.hlen(keys.outbox("acme")), 0);
+});
+
 t.test("a failure that can't get better is tried once, another one is tried again", async (t) => {
   const { runtime } = await startService(t);
   const tries = { permanent: 0, passing: 0, malformed: 0 };

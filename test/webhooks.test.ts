@@ -6,6 +6,7 @@ import { keys } from "../core/redis.ts";
 import { eventLasts, webhookEvent } from "../core/webhooks/events.ts";
 import { askedWait, waitAfter, waits } from "../core/webhooks/retries.ts";
 import type { WebhookEventType } from "../schemas/webhooks.ts";
+import { startWorkers } from "../workers/run.ts";
 
 const path = "/v2/handles/acme/scheduling/webhooks";
 
@@ -83,6 +84,29 @@ t.test("an event that is dispatched twice is delivered once", async (t) => {
   await cause(service, "scheduling.booking.confirmed", {});
   await eventually(() => receiver.received.some(({ event }) => event.type === "scheduling.booking.confirmed"));
   t.equal(receiver.received.filter(({ event }) => event.type === "scheduling.booking.created").length, 1);
+});
+
+t.test("events of a burst are delivered once each, also where they are dispatched anew", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const [all, some] = [await startReceiver(t), await startReceiver(t)];
+  await owner.post(path).send({ url: all.url }).expect(201);
+  await owner
+    .post(path)
+    .send({ url: some.url, events: ["scheduling.booking.confirmed"] })
+    .expect(201);
+  const types = ["scheduling.booking.created", "scheduling.booking.confirmed"] as const;
+  const causes = Array.from({ length: 60 }, (_, count) => cause(service, types[count % 2] as WebhookEventType, {}));
+  const eventIds = await Promise.all(causes);
+  await eventually(() => all.received.length >= 60 && some.received.length >= 30);
+  const data = { handle: "acme", eventIds: [...eventIds, "evt_gone"] };
+  await service.runtime.queues.later({ name: "webhooks.dispatch-all", id: "again", data });
+  const last = await cause(service, "scheduling.booking.confirmed", {});
+  const ids = ({ received }: { received: { headers: Record<string, string> }[] }) =>
+    received.map(({ headers }) => headers["webhook-id"]);
+  await eventually(() => [all, some].every((one) => ids(one).includes(last)));
+  t.same(ids(all).sort(), [...eventIds, last].sort());
+  t.same(ids(some).sort(), [...eventIds.filter((_, count) => count % 2 === 1), last].sort());
 });
 
 t.test("a failed attempt is made again with the same id and a new timestamp", async (t) => {
@@ -185,6 +209,92 @@ t.test("an endpoint that hangs keeps no other waiting", async (t) => {
   for (let count = 0; count < 60; count++) await cause(service, "scheduling.booking.created", { count });
   await eventually(() => quick.received.length === 60);
   t.ok(hanging.received.length <= 20, "the hanging one has its own limit");
+});
+
+t.test("a sender that is told to stop writes what is under way and leaves the rest to another", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const held: (() => void)[] = [];
+  let isOpen = false;
+  const receiver = await startReceiver(t, (response) => {
+    const answer = () => void response.writeHead(204).end();
+    if (isOpen) answer();
+    else held.push(answer);
+  });
+  const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+  const first = await startWorkers(service.runtime, ["webhooks"]);
+  await Promise.all(Array.from({ length: 30 }, () => cause(service, "scheduling.booking.created", {})));
+  await eventually(() => held.length === 20);
+  const stopped = first.close();
+  isOpen = true;
+  for (const answer of held) answer();
+  await stopped;
+  const statuses = async () => {
+    const { deliveries } = (await owner.get(`${path}/${webhook.webhookId}/deliveries?limit=100`)).body;
+    return deliveries.map(({ status }: { status: string }) => status);
+  };
+  const before = await statuses();
+  t.equal(before.filter((status: string) => status === "SUCCEEDED").length, 20);
+  t.equal(before.filter((status: string) => status === "PENDING").length, 10);
+  const second = await startWorkers(service.runtime, ["webhooks"]);
+  t.teardown(() => second.close());
+  await eventually(async () => (await statuses()).every((status: string) => status === "SUCCEEDED"), 5000);
+  t.equal(new Set(receiver.received.map(({ headers }) => headers["webhook-id"])).size, 30);
+  t.equal(receiver.received.length, 30, "each once");
+});
+
+t.test("a sender whose place another has taken writes what is under way, and takes no more", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const { redis } = service.runtime;
+  const owner = await service.handle("acme");
+  const held: (() => void)[] = [];
+  const receiver = await startReceiver(t, (response) => {
+    held.push(() => void response.writeHead(204).end());
+  });
+  const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+  const [awake, queue] = [keys.webhookAwake("acme", webhook.webhookId), keys.webhookQueue("acme", webhook.webhookId)];
+  const causes = Array.from({ length: 6 }, () => cause(service, "scheduling.booking.created", {}));
+  const ids = (await Promise.all(causes)).map((eventId) => `dlv_${eventId}_${webhook.webhookId}`);
+  await eventually(() => held.length === 6);
+  await redis.set(awake, "another");
+  for (const answer of held) {
+    answer();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await eventually(async () => {
+    const found = await redis.mget(ids.map((id) => keys.webhookDelivery("acme", id)));
+    return found.every((json) => json?.includes('"SUCCEEDED"'));
+  }, 5000);
+  await cause(service, "scheduling.booking.created", {});
+  await eventually(async () => (await redis.zcard(queue)) === 1);
+  t.equal(await redis.get(awake), "another");
+  t.equal(receiver.received.length, 6);
+});
+
+t.test("a success ends the count of failures, and what is gone meanwhile is not written again", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const { redis } = service.runtime;
+  const owner = await service.handle("acme");
+  const answers: ((status: number) => void)[] = [];
+  const receiver = await startReceiver(t, (response) => {
+    answers.push((status) => void response.writeHead(status).end());
+  });
+  const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+  const failing = keys.webhookFailing("acme", webhook.webhookId);
+  const answerNext = async (status: number) => {
+    const eventId = await cause(service, "scheduling.booking.created", {});
+    const answer = await eventually(() => answers.shift());
+    const key = keys.webhookDelivery("acme", `dlv_${eventId}_${webhook.webhookId}`);
+    if (status === 200) await redis.del(key);
+    answer(status);
+    return key;
+  };
+  await answerNext(500);
+  await eventually(() => redis.exists(failing));
+  const gone = await answerNext(200);
+  await eventually(async () => (await redis.exists(failing)) === 0);
+  t.equal(await redis.exists(gone), 0);
+  t.equal(await redis.zcard(keys.webhookQueue("acme", webhook.webhookId)), 1, "only the failed one waits");
 });
 
 t.test("waits grow as the contract says, with some chance, and never below what the receiver asks for", async (t) => {

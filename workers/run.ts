@@ -37,7 +37,7 @@ function concurrency(runtime: Runtime, queue: QueueName): number {
 /** Starts the workers of these queues, their signs of life and the outbox sweeper. */
 export async function startWorkers(runtime: Runtime, wanted: readonly string[] = []): Promise<Workers> {
   const served = queueNames.filter((queue) => wanted.length === 0 || wanted.includes(queue));
-  const shared = connect(runtime.env, "blocking");
+  const shared = connect(runtime.env, "blocking", { forJobs: true });
   shared.on("error", (error: Error) => runtime.log.warn({ error: error.message }, "redis.error"));
   const [stopping, interrupting] = [new AbortController(), new AbortController()];
   // An answer that a visitor reads can't be given back once it has begun; the others go on elsewhere as if nothing had been.

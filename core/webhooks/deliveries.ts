@@ -3,28 +3,56 @@ import type { Infer } from "../../schemas/schema.ts";
 import type { Delivery, deliveryListing, deliveryPath, StoredDelivery, webhookPath } from "../../schemas/webhooks.ts";
 import { testEventType } from "../../schemas/webhooks.ts";
 import { Fail } from "../errors.ts";
-import { encodeJobs, job } from "../queues.ts";
+import { Groups } from "../groups.ts";
+import { encodeJobs, type Job, job } from "../queues.ts";
 import { listIds } from "../records.ts";
 import { keys, script } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
-import { storedWebhook, subscribers } from "./endpoints.ts";
+import { listeners, storedWebhook } from "./endpoints.ts";
 import { eventLasts, webhookEvent } from "./events.ts";
 
 /** Ms for which a call to wake up counts; then the next delivery calls again. */
 const callCounts = 60_000;
 
+/** Most events of a handle that are given out together. */
+const mostEvents = 20;
+
+const givingOut = new WeakMap<Runtime, Groups<string>>();
+
 /** Gives an event to every endpoint that wants its type; again does nothing new. */
-export async function dispatchEvent(
+export function dispatchEvent(runtime: Runtime, { handle, eventId }: JobData<"webhooks.dispatch">): Promise<void> {
+  return dispatchEvents(runtime, { handle, eventIds: [eventId] });
+}
+
+/** The same for events of a burst. */
+export async function dispatchEvents(
   runtime: Runtime,
-  { handle, eventId }: JobData<"webhooks.dispatch">,
+  { handle, eventIds }: JobData<"webhooks.dispatch-all">,
 ): Promise<void> {
-  const content = await runtime.redis.get(keys.webhookEvent(handle, eventId));
-  if (content === null) return;
-  const { type } = JSON.parse(content) as { type: string };
-  const wanting = await subscribers(runtime, handle, type);
-  const deliveries = wanting.map(({ webhookId }) =>
-    newDelivery({ deliveryId: `dlv_${eventId}_${webhookId}`, webhookId, eventId, type, asked: false }),
-  );
+  const groups = givingOut.get(runtime) ?? new Groups((name, group) => giveOut(runtime, name, group), mostEvents);
+  givingOut.set(runtime, groups);
+  await Promise.all(eventIds.map((eventId) => groups.add(handle, eventId)));
+}
+
+async function giveOut(runtime: Runtime, handle: string, eventIds: string[]): Promise<void> {
+  const [contents, listening] = await Promise.all([
+    runtime.redis.mget(eventIds.map((eventId) => keys.webhookEvent(handle, eventId))),
+    listeners(runtime, handle),
+  ]);
+  const deliveries = contents.flatMap((content, at) => {
+    const type = content === null ? undefined : (JSON.parse(content) as { type: string }).type;
+    const eventId = eventIds[at] as string;
+    const wanting = listening.filter(({ events }) => (events as (string | undefined)[]).includes(type));
+    return wanting.map(({ webhookId }) =>
+      newDelivery({
+        deliveryId: `dlv_${eventId}_${webhookId}`,
+        webhookId,
+        eventId,
+        type: type as string,
+        asked: false,
+      }),
+    );
+  });
   if (deliveries.length > 0) await queueDeliveries(runtime, handle, deliveries);
 }
 
@@ -89,23 +117,31 @@ function newDelivery(
 }
 
 async function queueDeliveries(runtime: Runtime, handle: string, deliveries: StoredDelivery[]): Promise<void> {
-  const wakes = deliveries.map(({ webhookId, deliveryId }) =>
-    job("webhooks.deliver", `deliver-${deliveryId}`, { handle, webhookId }),
-  );
-  const places = deliveries.flatMap(({ webhookId, deliveryId }) => [
-    keys.webhookDelivery(handle, deliveryId),
+  const webhookIds = [...new Set(deliveries.map(({ webhookId }) => webhookId))];
+  const wakes = webhookIds.map((webhookId) => wake(runtime, handle, webhookId));
+  const places = webhookIds.flatMap((webhookId) => [
     keys.webhookDeliveries(handle, webhookId),
     keys.webhookQueue(handle, webhookId),
     keys.webhookAwake(handle, webhookId),
   ]);
-  const values = deliveries.flatMap((delivery, at) => [
-    JSON.stringify(delivery),
-    delivery.deliveryId,
-    encodeJobs(wakes.slice(at, at + 1)),
-  ]);
+  const values = webhookIds.flatMap((webhookId, at) => {
+    const own = deliveries.filter((delivery) => delivery.webhookId === webhookId);
+    const written = own.flatMap((delivery) => [delivery.deliveryId, JSON.stringify(delivery)]);
+    return [encodeJobs(wakes.slice(at, at + 1)), own.length, ...written];
+  });
   await runtime.queues.step(handle, wakes, (outboxKey) =>
-    script(runtime.redis, "queueDelivery", [outboxKey, ...places], [Date.now(), eventLasts, callCounts, ...values]),
+    script(
+      runtime.redis,
+      "queueDeliveries",
+      [outboxKey, keys.webhookDelivery(handle, ""), ...places],
+      [Date.now(), eventLasts, callCounts, ...values],
+    ),
   );
+}
+
+/** Wakes who sends an endpoint's deliveries: a job of its own each time. */
+export function wake({ id }: Pick<Runtime, "id">, handle: string, webhookId: string): Job {
+  return job("webhooks.deliver", id(`deliver-${webhookId}-`), { handle, webhookId });
 }
 
 function shown({ asked: _asked, ...delivery }: StoredDelivery): Delivery {

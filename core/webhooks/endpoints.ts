@@ -110,19 +110,14 @@ export async function storedWebhook(
   return stored;
 }
 
-/** The endpoints that want events of this type. */
-export async function subscribers(
-  { redis }: Pick<Runtime, "redis">,
-  handle: string,
-  type: string,
-): Promise<StoredWebhook[]> {
+/** The endpoints that get events. */
+export async function listeners({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
   const ids = await redis.zrange(keys.webhooks(handle), 0, "-1");
-  if (ids.length === 0) return [];
   const all = await readRecords<StoredWebhook>(
     redis,
     ids.map((id) => keys.webhook(handle, id)),
   );
-  return all.filter(({ status, events }) => status === "ACTIVE" && (events as string[]).includes(type));
+  return all.filter(({ status }) => status === "ACTIVE");
 }
 
 /** Seals the secrets of a handle's endpoints anew after SECRET_KEY has changed. Returns how many needed it. */

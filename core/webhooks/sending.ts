@@ -3,13 +3,12 @@ import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schem
 import { Fail } from "../errors.ts";
 import type { OutboundAnswer } from "../outbound.ts";
 import { job } from "../queues.ts";
-import { readRecord } from "../records.ts";
-import { keys, script } from "../redis.ts";
+import { isRedisAway, keys, script } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
-import { readDeliveries } from "./deliveries.ts";
+import { wake } from "./deliveries.ts";
 import { forgetQueue, sealPlace, setWebhookStatus } from "./endpoints.ts";
 import { askedWait, failuresEndAfter, waitAfter } from "./retries.ts";
-import { secretsOf, signedHeaders } from "./signature.ts";
+import { type Signer, signedHeaders, signersOf } from "./signature.ts";
 
 /** Deliveries to one endpoint that are under way at a time, in all processes: only one sends to an endpoint. */
 const atOnce = 20;
@@ -17,195 +16,230 @@ const atOnce = 20;
 const patience = 15_000;
 /** Ms after which a delivery whose process died is taken again, and in which a sender must give a sign of life. */
 const leaseLasts = 20_000;
-/** Ms between two looks for more while something is under way. */
+/** Ms between two looks for more while something is under way, and between two signs of life of who can take no more. */
 const looksEvery = 100;
+const breathesEvery = 2000;
 /** Bytes of an answer that the log keeps. */
 const longestSnippet = 1024;
 /** Ms in which a quick endpoint's answers gather, so that the next deliveries are taken together. */
-const gathers = 2;
+const gathers = 4;
 /** Ms that an endpoint may be quiet before its sender goes to sleep until the next delivery is due. */
 const staysFor = 1000;
+/** Ms for which the first failure of an endpoint is known. */
+const failureLasts = 30 * 86_400_000;
+/** Ms between two tries of a turn while Redis is away. */
+const triesEvery = 500;
 
 type Place = JobData<"webhooks.deliver">;
 
+/** An endpoint in the version that its sender knows. */
+interface Endpoint {
+  version: string;
+  webhook: StoredWebhook;
+  signers: Signer[];
+}
+
+type Outcome = "succeeded" | "failed" | "gone";
+
+/** A delivery as it now is, and what its endpoint did; that is empty where it wasn't asked. */
+interface Ended {
+  delivery: StoredDelivery;
+  webhook: StoredWebhook;
+  outcome: Outcome | "";
+}
+
+/** Who sends an endpoint's deliveries, and what it has in hand. */
+interface Sender {
+  id: string;
+  place: Place;
+  endpoint?: Endpoint;
+  /** Deliveries that are under way. */
+  busy: number;
+  /** What has ended and isn't written yet. */
+  ended: Ended[];
+  /** Ends the sender's wait. */
+  ring: () => void;
+}
+
 /**
  * Sends an endpoint what is due until nothing is: one sender an endpoint, so that a slow one delays no other. Whoever finds
- * another sender at work looks again when its lease must have ended, for that one may have died.
+ * another sender at work looks again when its lease must have ended, for that one may have died. At the signal it waits for what is
+ * under way and leaves the rest to another process.
  */
 export async function sendDeliveries(
   runtime: Runtime,
   place: Place,
   { signal }: { signal: AbortSignal },
 ): Promise<void> {
-  const sender = runtime.id("");
-  const underWay = new Set<Promise<void>>();
-  for (;;) {
-    const [word, ...found] = signal.aborted ? ["stopped"] : await take(runtime, place, { sender, busy: underWay.size });
-    if (word === "busy") return look(runtime, place, Date.now() + leaseLasts, "lease");
-    if (word === "stopped") return stop(runtime, place, underWay);
-    if (word === "asleep" && !(await isDueSoon(runtime, place, found[0] ?? ""))) return;
-    if (word === "taken" && !(await start(runtime, place, { ids: found, underWay }))) return;
-    if (underWay.size > 0 && (found.length === 0 || underWay.size >= atOnce)) await oneOf(underWay);
-  }
+  const sender: Sender = { id: runtime.id(""), place, busy: 0, ended: [], ring: () => undefined };
+  while (await takeTurn(runtime, sender, signal)) if (sender.busy > 0) await oneOf(sender);
 }
 
-async function take(
-  { redis }: Runtime,
-  { handle, webhookId }: Place,
-  { sender, busy }: { sender: string; busy: number },
-): Promise<string[]> {
-  const now = Date.now();
-  return script<string[]>(
-    redis,
-    "takeWebhookDeliveries",
-    [keys.webhookQueue(handle, webhookId), keys.webhookAwake(handle, webhookId)],
-    [sender, now, now + leaseLasts, atOnce - busy, busy, leaseLasts],
+/** Writes what has ended and starts what is due; false when this sender's work is done. */
+async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): Promise<boolean> {
+  const { place } = sender;
+  const ended: Ended[] = [];
+  const [since = "", word, ...more] = await turn(runtime, sender, { ended, signal });
+  await judge(runtime, place, { ended, since: Number(since) }).catch((error: Error) =>
+    runtime.log.warn({ error: error.message }, "webhook.not_judged"),
   );
+  if (word === "taken") start(runtime, sender, more);
+  if (word === "gone") await forgetQueue(runtime, place);
+  if (word === "asleep") return staysUp(runtime, place, { next: more[0] ?? "", signal });
+  if (word === "taken" || (word === "busy" && sender.busy + sender.ended.length > 0)) return true;
+  if (word === "busy") await look(runtime, place, Date.now() + leaseLasts, "lease");
+  return false;
 }
 
-/** Starts what was taken; false when the endpoint is gone. */
-async function start(
+/**
+ * One turn in Redis, which writes all that has ended: `ended` says what that was. While Redis is away a sender keeps what it has in
+ * hand, for as long as its leases last.
+ */
+async function turn(
+  { redis, log }: Runtime,
+  sender: Sender,
+  { ended, signal }: { ended: Ended[]; signal: AbortSignal },
+): Promise<string[]> {
+  const since = Date.now();
+  for (let tries = 1; ; tries++) {
+    ended.push(...sender.ended.splice(0));
+    try {
+      return await script<string[]>(redis, "turnWebhookSender", turnKeys(sender.place), [
+        ...[sender.id, Date.now(), leaseLasts, signal.aborted ? 0 : atOnce - sender.busy, sender.busy],
+        ...[sender.endpoint?.version ?? "", failureLasts, ...ended.flatMap(written)],
+      ]);
+    } catch (error) {
+      if (!isRedisAway(error) || signal.aborted || Date.now() > since + leaseLasts) throw error;
+      if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.not_settled");
+      await sleep(triesEvery);
+    }
+  }
+}
+
+function turnKeys({ handle, webhookId }: Place): string[] {
+  return [
+    keys.webhookQueue(handle, webhookId),
+    keys.webhookAwake(handle, webhookId),
+    keys.webhookFailing(handle, webhookId),
+    keys.webhook(handle, webhookId),
+    keys.webhookDelivery(handle, ""),
+    keys.webhookEvent(handle, ""),
+  ];
+}
+
+/** What became of a delivery, as the script takes it. */
+function written({ delivery, outcome }: Ended): (string | number)[] {
+  const { deliveryId, nextAttemptAt } = delivery;
+  const due = nextAttemptAt === null ? "" : Date.parse(nextAttemptAt);
+  return [deliveryId, JSON.stringify(delivery), due, outcome];
+}
+
+/** Starts what was taken: a version of the endpoint, its JSON where it is news, then id, JSON and event of each delivery. */
+function start(runtime: Runtime, sender: Sender, [version = "", json, ...found]: string[]): void {
+  if (json) sender.endpoint = endpointOf(runtime, sender.place, { version, json });
+  for (let at = 0; at < found.length; at += 3) {
+    const delivery = JSON.parse(found[at + 1] as string) as StoredDelivery;
+    void sendOne(runtime, sender, { endpoint: sender.endpoint as Endpoint, delivery, body: found[at + 2] as string });
+  }
+}
+
+function endpointOf(
   runtime: Runtime,
-  place: Place,
-  { ids, underWay }: { ids: string[]; underWay: Set<Promise<void>> },
-): Promise<boolean> {
-  if (ids.length === 0) return true;
-  const { redis } = runtime;
-  const { handle, webhookId } = place;
-  const [webhook, deliveries] = await Promise.all([
-    readRecord<StoredWebhook>(redis, keys.webhook(handle, webhookId)),
-    readDeliveries(runtime, handle, ids),
-  ]);
-  if (webhook === undefined) {
-    await forgetQueue(runtime, place);
-    return false;
-  }
-  const secrets = secretsOf(runtime, sealPlace(handle, webhookId), webhook);
-  const bodies = await bodiesOf(runtime, handle, deliveries);
-  await dropUnknown(runtime, place, { ids, deliveries });
-  for (const [at, delivery] of deliveries.entries()) {
-    const sending = sendOne(runtime, place, { webhook, secrets, delivery, body: bodies[at] ?? null });
-    const watched: Promise<void> = sending
-      .catch((error: Error) => runtime.log.warn({ error: error.message }, "webhook.not_settled"))
-      .finally(() => underWay.delete(watched));
-    underWay.add(watched);
-  }
-  return true;
-}
-
-async function bodiesOf({ redis }: Runtime, handle: string, list: StoredDelivery[]): Promise<(string | null)[]> {
-  if (list.length === 0) return [];
-  const found = await redis.mget(list.map(({ eventId }) => keys.webhookEvent(handle, eventId)));
-  return found.map((content) => content && bodyOf(content));
-}
-
-/** What leaves the service of an event, always in the same bytes. */
-function bodyOf(content: string): string {
-  const { type, timestamp, data } = JSON.parse(content) as Record<string, unknown>;
-  return JSON.stringify({ type, timestamp, data });
-}
-
-/** Takes out of the queue what is no longer kept. */
-async function dropUnknown(
-  { redis }: Runtime,
   { handle, webhookId }: Place,
-  { ids, deliveries }: { ids: string[]; deliveries: StoredDelivery[] },
-): Promise<void> {
-  const known = new Set(deliveries.map(({ deliveryId }) => deliveryId));
-  const gone = ids.filter((id) => !known.has(id));
-  if (gone.length > 0) await redis.zrem(keys.webhookQueue(handle, webhookId), ...gone);
+  { version, json }: { version: string; json: string },
+): Endpoint {
+  const webhook = JSON.parse(json) as StoredWebhook;
+  return { version, webhook, signers: signersOf(runtime, sealPlace(handle, webhookId), webhook) };
 }
 
 interface Sending {
-  webhook: StoredWebhook;
-  secrets: string[];
+  endpoint: Endpoint;
   delivery: StoredDelivery;
-  body: string | null;
+  /** What leaves the service of the event, always in the same bytes; empty when the event is no longer kept. */
+  body: string;
 }
 
-/** Makes one attempt and writes what became of it. */
-async function sendOne(runtime: Runtime, place: Place, sending: Sending): Promise<void> {
-  const { webhook, delivery, body } = sending;
-  if (body === null || (webhook.status === "DISABLED" && !delivery.asked))
-    return settle(runtime, place, { ...delivery, status: "FAILED", nextAttemptAt: null });
-  const { attempt, wait } = await makeAttempt(runtime, sending, body);
+/** Makes one attempt; what became of it is written with the sender's next turn. */
+async function sendOne(runtime: Runtime, sender: Sender, sending: Sending): Promise<void> {
+  sender.busy += 1;
+  try {
+    sender.ended.push(await attempted(runtime, sending));
+  } catch (error) {
+    runtime.log.warn({ error: (error as Error).message }, "webhook.not_settled");
+  }
+  sender.busy -= 1;
+  sender.ring();
+}
+
+async function attempted(runtime: Runtime, sending: Sending): Promise<Ended> {
+  const { delivery, body } = sending;
+  const { webhook } = sending.endpoint;
+  if (body === "" || (webhook.status === "DISABLED" && !delivery.asked))
+    return { delivery: { ...delivery, status: "FAILED", nextAttemptAt: null }, webhook, outcome: "" };
+  const { attempt, wait } = await makeAttempt(runtime, sending);
   const attempts = [...delivery.attempts, attempt];
-  const isTaken = attempt.status !== null && attempt.status >= 200 && attempt.status < 300;
-  const next = isTaken || attempt.status === 410 ? undefined : waitAfter(attempts.length, wait);
-  await settle(runtime, place, {
-    ...delivery,
-    attempts,
-    status: isTaken ? "SUCCEEDED" : next === undefined ? "FAILED" : "PENDING",
-    nextAttemptAt: next === undefined ? null : new Date(Date.now() + next).toISOString(),
-  });
-  await judge(runtime, place, { webhook, isTaken, isGone: attempt.status === 410 });
+  const outcome = outcomeOf(attempt.status);
+  const next = outcome === "failed" ? waitAfter(attempts.length, wait) : undefined;
+  const nextAttemptAt = next === undefined ? null : new Date(Date.now() + next).toISOString();
+  const status = outcome === "succeeded" ? "SUCCEEDED" : next === undefined ? "FAILED" : "PENDING";
+  return { delivery: { ...delivery, attempts, status, nextAttemptAt }, webhook, outcome };
 }
 
 async function makeAttempt(
   { outbound }: Runtime,
-  { webhook, secrets, delivery }: Sending,
-  body: string,
+  { endpoint: { webhook, signers }, delivery, body }: Sending,
 ): Promise<{ attempt: DeliveryAttempt; wait: number }> {
   const started = Date.now();
-  const headers = signedHeaders(secrets, { eventId: delivery.eventId, body });
+  const headers = signedHeaders(signers, { eventId: delivery.eventId, body });
   const call = { method: "POST", headers, body, patience, limit: longestSnippet, beyond: "drop" } as const;
   const answer = await outbound.request(webhook.url, call).catch((error: Error) => error);
-  const attempt = { at: new Date(started).toISOString(), durationMs: Date.now() - started, ...outcomeOf(answer) };
+  const attempt = { at: new Date(started).toISOString(), durationMs: Date.now() - started, ...seen(answer) };
   return { attempt, wait: answer instanceof Error ? 0 : askedWait(answer.headers["retry-after"], Date.now()) };
 }
 
-function outcomeOf(answer: OutboundAnswer | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
+function seen(answer: OutboundAnswer | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
   if (answer instanceof Error) return { status: null, error: faultOf(answer), responseSnippet: "" };
-  const isTaken = answer.status >= 200 && answer.status < 300;
-  return {
-    status: answer.status,
-    error: isTaken ? null : `The endpoint answered ${answer.status}.`,
-    responseSnippet: answer.body.toString("utf8"),
-  };
+  const { status, body } = answer;
+  const error = outcomeOf(status) === "succeeded" ? null : `The endpoint answered ${status}.`;
+  return { status, error, responseSnippet: body.toString("utf8") };
+}
+
+function outcomeOf(status: number | null): Outcome {
+  if (status === 410) return "gone";
+  return status !== null && status >= 200 && status < 300 ? "succeeded" : "failed";
 }
 
 function faultOf(error: Error): string {
   return (error instanceof Fail ? (error.details.detail ?? error.code) : error.message).slice(0, 200);
 }
 
-/**
- * Writes a delivery as it now is; out of the queue, or due again. No transaction, which costs more than the delivery: a crash
- * between the two sends it again when its lease ends.
- */
-async function settle({ redis }: Runtime, { handle, webhookId }: Place, delivery: StoredDelivery): Promise<void> {
-  const { deliveryId, nextAttemptAt } = delivery;
-  const queue = keys.webhookQueue(handle, webhookId);
-  await Promise.all([
-    redis.set(keys.webhookDelivery(handle, deliveryId), JSON.stringify(delivery), "KEEPTTL"),
-    nextAttemptAt === null ? redis.zrem(queue, deliveryId) : redis.zadd(queue, Date.parse(nextAttemptAt), deliveryId),
-  ]);
-}
-
-/** Disables an endpoint that is gone or has failed for days; a success ends the count, and enables it again. */
+/** Disables an endpoint that is gone or has failed for days; a success enables it again. `since`: its first failure after a success, or 0. */
 async function judge(
   runtime: Runtime,
   place: Place,
-  { webhook, isTaken, isGone }: { webhook: StoredWebhook; isTaken: boolean; isGone: boolean },
+  { ended, since }: { ended: Ended[]; since: number },
 ): Promise<void> {
-  const failing = keys.webhookFailing(place.handle, place.webhookId);
-  if (isTaken) {
-    await runtime.redis.del(failing);
-    if (webhook.status === "DISABLED") await setWebhookStatus(runtime, place, "ACTIVE");
-    return;
-  }
-  await runtime.redis.set(failing, Date.now(), "EX", 30 * 86_400, "NX");
-  const since = Number(await runtime.redis.get(failing));
-  const isOver = isGone || Date.now() - since >= failuresEndAfter;
-  if (isOver && webhook.status === "ACTIVE") await setWebhookStatus(runtime, place, "DISABLED");
+  const isOver = since > 0 && Date.now() - since >= failuresEndAfter;
+  const disables = ({ outcome }: Ended) => outcome === "gone" || (outcome === "failed" && isOver);
+  if (ended.some(({ webhook, outcome }) => webhook.status === "DISABLED" && outcome === "succeeded"))
+    await setWebhookStatus(runtime, place, "ACTIVE");
+  else if (ended.some((one) => one.webhook.status === "ACTIVE" && disables(one)))
+    await setWebhookStatus(runtime, place, "DISABLED");
 }
 
-/** True when it is worth to wait for the next delivery here; else its time is noted as a job. */
-async function isDueSoon(runtime: Runtime, place: Place, next: string): Promise<boolean> {
+/** True when it is worth to wait for the next delivery here; else its time is noted as a job, and left to another process at the signal. */
+async function staysUp(
+  runtime: Runtime,
+  place: Place,
+  { next, signal }: { next: string; signal: AbortSignal },
+): Promise<boolean> {
   if (next === "") return false;
   const wait = Number(next) - Date.now();
-  if (wait > staysFor) await look(runtime, place, Number(next), "due");
-  else await sleep(Math.max(wait, 1));
-  return wait <= staysFor;
+  const isHere = !signal.aborted && wait <= staysFor;
+  if (isHere) await sleep(Math.max(wait, 1));
+  else if (signal.aborted) await runtime.queues.later(wake(runtime, place.handle, place.webhookId));
+  else await look(runtime, place, Number(next), "due");
+  return isHere;
 }
 
 /** Looks at the endpoint again at an instant (real ms), once for each second, or each lease of another sender. */
@@ -218,18 +252,20 @@ async function look({ queues }: Runtime, { handle, webhookId }: Place, at: numbe
   );
 }
 
-/** Waits for what is under way and leaves the rest to another process. */
-async function stop(runtime: Runtime, place: Place, underWay: Set<Promise<void>>): Promise<void> {
-  await Promise.allSettled(underWay);
-  await runtime.redis.del(keys.webhookAwake(place.handle, place.webhookId));
-  const { handle, webhookId } = place;
-  await runtime.queues.later(job("webhooks.deliver", runtime.id(`deliver-${webhookId}-`), { handle, webhookId }));
+/** Until something has ended, or it is time to look for more. */
+async function oneOf(sender: Sender): Promise<void> {
+  if (sender.ended.length === 0) await rung(sender, sender.busy < atOnce ? looksEvery : breathesEvery);
+  if (sender.busy + sender.ended.length > atOnce / 4) await sleep(gathers);
 }
 
-/** Until one of them has ended, or it is time to look for more. */
-async function oneOf(underWay: Set<Promise<void>>): Promise<void> {
-  await Promise.race([...underWay, sleep(looksEvery)]);
-  if (underWay.size > atOnce / 2) await sleep(gathers);
+function rung(sender: Sender, patience: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, patience);
+    sender.ring = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
 }
 
 function sleep(ms: number): Promise<void> {

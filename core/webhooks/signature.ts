@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import type { StoredWebhook } from "../../schemas/webhooks.ts";
 import type { Runtime } from "../runtime.ts";
 import { resealed, seal, unseal } from "../sealing.ts";
@@ -35,20 +35,34 @@ export function resealedWebhook(
   };
 }
 
-/** The secrets that sign for an endpoint now, the newest first. */
-export function secretsOf({ env }: Pick<Runtime, "env">, place: string, webhook: StoredWebhook): string[] {
+/** A secret that is ready to sign, and the real ms until which it does. */
+export interface Signer {
+  key: KeyObject;
+  until: number;
+}
+
+/** What signs for an endpoint, the newest secret first. */
+export function signersOf({ env }: Pick<Runtime, "env">, place: string, webhook: StoredWebhook): Signer[] {
   const { secret, previous } = webhook;
-  const sealed = previous && previous.until > Date.now() ? [secret, previous.secret] : [secret];
-  return sealed.map((one) => unseal(env, purpose, place, one).toString());
+  const sealed = [{ secret, until: Number.POSITIVE_INFINITY }, ...(previous ? [previous] : [])];
+  const signing = sealed.filter(({ until }) => until > Date.now());
+  return signing.map((one) => signerOf(unseal(env, purpose, place, one.secret).toString(), one.until));
+}
+
+/** Makes a secret ready to sign. */
+export function signerOf(secret: string, until = Number.POSITIVE_INFINITY): Signer {
+  return { key: createSecretKey(Buffer.from(secret.slice("whsec_".length), "base64")), until };
 }
 
 /** The headers of one attempt (Standard Webhooks 1.0): the id stays, the timestamp (real seconds) is the attempt's. */
 export function signedHeaders(
-  secrets: string[],
+  signers: Signer[],
   { eventId, body }: { eventId: string; body: string },
 ): Record<string, string> {
-  const timestamp = Math.floor(Date.now() / 1000);
-  const signatures = secrets.map((secret) => `v1,${signature(secret, `${eventId}.${timestamp}.${body}`)}`);
+  const now = Date.now();
+  const timestamp = Math.floor(now / 1000);
+  const signing = signers.filter(({ until }) => until > now);
+  const signatures = signing.map(({ key }) => `v1,${signature(key, `${eventId}.${timestamp}.${body}`)}`);
   return {
     "content-type": "application/json",
     "user-agent": "scheduling-webhooks/1",
@@ -58,8 +72,6 @@ export function signedHeaders(
   };
 }
 
-function signature(secret: string, signed: string): string {
-  return createHmac("sha256", Buffer.from(secret.slice("whsec_".length), "base64"))
-    .update(signed)
-    .digest("base64");
+function signature(key: KeyObject, signed: string): string {
+  return createHmac("sha256", key).update(signed).digest("base64");
 }

@@ -1,0 +1,46 @@
+interface Group<T> {
+  things: T[];
+  hasBegun: boolean;
+  done: Promise<void>;
+}
+
+/**
+ * Work that costs little more for many things than for one. It begins at once where none is done under the same name; what is asked
+ * for meanwhile is done together afterwards, and ends or fails together.
+ */
+export class Groups<T> {
+  readonly #work: (name: string, things: T[]) => Promise<void>;
+  readonly #most: number;
+  readonly #last = new Map<string, Group<T>>();
+
+  /** `most`: things of one group. */
+  constructor(work: (name: string, things: T[]) => Promise<void>, most: number) {
+    this.#work = work;
+    this.#most = most;
+  }
+
+  /** Resolves when the group that this thing is in has been worked on. */
+  add(name: string, thing: T): Promise<void> {
+    const last = this.#last.get(name);
+    if (last === undefined || last.hasBegun || last.things.length >= this.#most) return this.#begin(name, thing, last);
+    last.things.push(thing);
+    return last.done;
+  }
+
+  #begin(name: string, thing: T, before: Group<T> | undefined): Promise<void> {
+    const group: Group<T> = { things: [thing], hasBegun: false, done: Promise.resolve() };
+    group.done = this.#run(name, group, before);
+    this.#last.set(name, group);
+    return group.done;
+  }
+
+  async #run(name: string, group: Group<T>, before: Group<T> | undefined): Promise<void> {
+    await before?.done.catch(() => undefined);
+    group.hasBegun = true;
+    try {
+      await this.#work(name, group.things);
+    } finally {
+      if (this.#last.get(name) === group) this.#last.delete(name);
+    }
+  }
+}
