@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
-import Koa, { type Context, type Next } from "koa";
+import Koa, { type Context } from "koa";
 import { type AuditEntry, recordWrite } from "../core/audit.ts";
 import { Fail } from "../core/errors.ts";
 import { bodyDigest } from "../core/idempotency.ts";
-import { outcomeOf } from "../core/outcome.ts";
+import { jsonOf, outcomeOf } from "../core/outcome.ts";
 import type { Caller, Runtime } from "../core/runtime.ts";
 import { admit } from "./access.ts";
 import { readBody } from "./body.ts";
-import { dashboard } from "./dashboard.ts";
+import { dashboard, isDashboard } from "./dashboard.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { pageHost } from "./hosts.ts";
@@ -19,7 +19,7 @@ import { Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
 import { type StreamEvent, sendStream } from "./stream.ts";
 
-/** The Koa application: request id, one catch, CORS, page hosts, and the rows. */
+/** The Koa application: request id, one catch, CORS, page hosts, the queue board, and the rows. */
 export function buildApp(runtime: Runtime): Koa {
   // Of the addresses that were forwarded only the proxy's own, the last, can be believed.
   const app = new Koa({ proxy: runtime.env.TRUST_PROXY, maxIpsCount: 1 });
@@ -27,22 +27,25 @@ export function buildApp(runtime: Runtime): Koa {
   const { LOGIN_BUILTIN, LOGIN_URL } = runtime.env;
   const table = rows(metrics, LOGIN_BUILTIN ? new URL(LOGIN_URL).pathname : undefined);
   const routes = new Routes(table, (row, ctx) => serve(runtime, row, ctx));
-  app.use((ctx, next) => answer(runtime, metrics, ctx, next));
-  app.use((ctx, next) => allowOrigins(runtime, routes, ctx, next));
-  app.use((ctx, next) => pageHost(runtime, ctx, next));
-  app.use((ctx, next) => dashboard(runtime, ctx, next));
-  app.use((ctx, next) => routes.serve(ctx, next));
-  app.use((ctx) => unmatched(routes, ctx));
+  app.use((ctx) => answer(runtime, metrics, ctx, () => handle(runtime, routes, ctx)));
   return app;
 }
 
+/** The way of a request; one function, since each layer of middleware costs as much as the access check. */
+async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<void> {
+  if (ctx.get("origin") !== "" && allowOrigins(runtime, routes, ctx)) return;
+  await pageHost(runtime, ctx);
+  if (isDashboard(ctx.path)) return dashboard(runtime, ctx);
+  await routes.serve(ctx, async () => unmatched(routes, ctx));
+}
+
 /** The one place that names the request, catches, counts and logs. */
-async function answer(runtime: Runtime, metrics: Metrics, ctx: Context, next: Next): Promise<void> {
+async function answer(runtime: Runtime, metrics: Metrics, ctx: Context, serve: () => Promise<void>): Promise<void> {
   const started = performance.now();
   ctx.state.requestId = requestId(ctx.get("x-request-id"));
   ctx.set({ "X-Request-Id": ctx.state.requestId, "X-Content-Type-Options": "nosniff" });
   try {
-    await next();
+    await serve();
   } catch (error) {
     fail(runtime, ctx, error);
   }
@@ -90,11 +93,14 @@ function viewOf(runtime: Runtime, ctx: Context, known: Fail): View | undefined {
   return ctx.state.pageHost && known.status === 404 ? missingPage() : undefined;
 }
 
-/** Public rows may be called from any page, without credentials; all others from the application's origin (contract 1). */
-async function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, next: Next): Promise<void> {
+/**
+ * Public rows may be called from any page, without credentials; all others from the application's origin (contract 1). True where
+ * the request was a preflight, which ends here.
+ */
+function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context): boolean {
   const method = ctx.method === "OPTIONS" ? ctx.get("access-control-request-method") : ctx.method;
   const origin = ctx.get("origin");
-  if (origin === "" || method === "") return next();
+  if (method === "") return false;
   const row = routes.find(ctx.path, method);
   ctx.vary("Origin");
   const isPublic = row ? row.access.kind === "open" : ctx.path.startsWith("/v2/public/");
@@ -104,10 +110,11 @@ async function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, next
       "Access-Control-Allow-Origin": allowed,
       "Access-Control-Expose-Headers": "X-Request-Id, Retry-After, Idempotency-Replayed",
     });
-  if (ctx.method !== "OPTIONS") return next();
-  if (row === undefined) return unmatched(routes, ctx);
+  if (ctx.method !== "OPTIONS") return false;
+  if (row === undefined) unmatched(routes, ctx);
   if (allowed) ctx.set(preflight(method));
   ctx.status = 204;
+  return true;
 }
 
 function preflight(method: string): Record<string, string> {
@@ -183,7 +190,7 @@ async function send(runtime: Runtime, row: Row, ctx: Context, result: unknown): 
   if (row.view) return present(ctx, await row.view(result as never, request(runtime, ctx)));
   ctx.set({ "Cache-Control": "no-store", ...row.headers });
   ctx.type = "application/json; charset=utf-8";
-  ctx.body = JSON.stringify(result);
+  ctx.body = jsonOf(result as object);
 }
 
 function isStream(result: unknown): result is AsyncIterable<StreamEvent> {
@@ -194,7 +201,8 @@ function present(ctx: Context, view: View): void {
   if (view.status) ctx.status = view.status;
   if (view.headers) ctx.set(view.headers);
   ctx.type = view.type;
-  if (view.headers?.ETag && ctx.fresh) ctx.status = 304;
+  // Only where somebody asks: what Koa compares is a copy of all headers.
+  if (ctx.get("if-none-match") !== "" && ctx.fresh) ctx.status = 304;
   else
     ctx.body =
       typeof view.body === "string" || view.body instanceof Uint8Array ? bytesOf(view.body) : Readable.from(view.body);
@@ -205,7 +213,16 @@ function bytesOf(body: string | Uint8Array): string | Buffer {
 }
 
 function request(runtime: Runtime, ctx: Context): Request {
-  return { runtime, origin: ctx.origin, host: ctx.host, header: (name) => ctx.get(name) };
+  return {
+    runtime,
+    get origin() {
+      return ctx.origin;
+    },
+    get host() {
+      return ctx.host;
+    },
+    header: (name) => ctx.get(name),
+  };
 }
 
 function unmatched(routes: Routes, ctx: Context): void {

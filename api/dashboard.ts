@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import type { Context, Next } from "koa";
+import type { Context } from "koa";
 import { Fail } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { object } from "../schemas/schema.ts";
@@ -19,12 +19,16 @@ const headers = {
 };
 const boards = new WeakMap<Runtime, Promise<QueueBoard>>();
 
+/** True for the board's addresses. */
+export function isDashboard(address: string): boolean {
+  return address === path || address.startsWith(`${path}/`);
+}
+
 /**
  * The queues for operators, at `/queues`: METRICS_TOKEN as bearer, or as the password that a browser asks for, with any name. The
  * board is loaded when somebody first asks, so that a web process that nobody looks at doesn't carry it.
  */
-export async function dashboard(runtime: Runtime, ctx: Context, next: Next): Promise<void> {
-  if (ctx.path !== path && !ctx.path.startsWith(`${path}/`)) return next();
+export async function dashboard(runtime: Runtime, ctx: Context): Promise<void> {
   ctx.state.row = row;
   if (ctx.method !== "GET" && ctx.method !== "HEAD") {
     ctx.set("Allow", "GET");

@@ -1,18 +1,17 @@
-import type { Context, Next } from "koa";
+import type { Context } from "koa";
 import { handleOfDomain } from "../core/pages/visits.ts";
 import { Fail } from "../core/errors.ts";
 import type { Env } from "../core/env.ts";
 import type { Runtime } from "../core/runtime.ts";
 
 /** A page host serves pages, assets and public routes and nothing else (contract 4); other hosts pass untouched. */
-export async function pageHost(runtime: Runtime, ctx: Context, next: Next): Promise<void> {
+export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
   const handle = await handleOfHost(runtime, ctx.host.toLowerCase());
-  if (handle === undefined || /^\/(assets|v2\/public)\//.test(ctx.path)) return next();
+  if (handle === undefined || /^\/(assets|v2\/public)\//.test(ctx.path)) return;
   ctx.state.pageHost = ctx.host;
   const [, slug] = /^\/([^/]*)\/?$/.exec(ctx.path) ?? [];
   if (slug === undefined) throw new Fail("not_found");
   ctx.path = `/p/${handle}/${slug === "" ? "index" : slug}`;
-  return next();
 }
 
 /** The handle whose pages a host serves; undefined for the service's own hosts and for unknown ones. */

@@ -13,3 +13,19 @@ export function outcome<T extends object>(result: T, kind: Outcome): T {
 export function outcomeOf(result: unknown): Outcome | undefined {
   return typeof result === "object" && result !== null ? outcomes.get(result) : undefined;
 }
+
+const texts = new WeakMap<object, { json?: string }>();
+
+/** Says of a result that it never changes and is given again, so that its JSON is made once. */
+export function lasting<T extends object>(result: T): T {
+  texts.set(result, {});
+  return result;
+}
+
+/** The JSON of a result. */
+export function jsonOf(result: object): string {
+  const kept = texts.get(result);
+  if (kept === undefined) return JSON.stringify(result);
+  kept.json ??= JSON.stringify(result);
+  return kept.json;
+}

@@ -1,11 +1,12 @@
 import type { newPage, pageChange, pageListing, pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../errors.ts";
+import { lasting } from "../outcome.ts";
 import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../records.ts";
 import { keys } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
-import { sharedRead } from "../shared-read.ts";
 import { checkContent } from "./content.ts";
+import { keptPage } from "./kept.ts";
 
 /** A page as its owner reads it: the stored fields, the derived ones and the version. */
 export type Page = StoredPage & { handle: string; url: string; version: number };
@@ -40,11 +41,11 @@ export async function publishPage(runtime: Runtime, input: Infer<typeof pagePath
 
 /** One page, drafts too. */
 export async function readPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
-  const { redis } = runtime;
-  const key = keys.page(input.handle, input.pageSlug);
-  const stored = await sharedRead(redis, key, () => readRecord<StoredPage>(redis, key));
-  if (stored === undefined) throw new Fail("page_not_found");
-  return { page: shown(runtime, input.handle, stored) };
+  return keptPage(runtime, "owner", input, async () => {
+    const stored = await readRecord<StoredPage>(runtime.redis, keys.page(input.handle, input.pageSlug));
+    if (stored === undefined) throw new Fail("page_not_found");
+    return lasting({ page: shown(runtime, input.handle, stored) });
+  });
 }
 
 /** The handle's pages, the newest first. */

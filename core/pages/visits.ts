@@ -1,5 +1,3 @@
-import type { Redis } from "ioredis";
-import { LRUCache } from "lru-cache";
 import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled } from "../assistant/gate.ts";
@@ -8,7 +6,7 @@ import { readRecord } from "../records.ts";
 import { keys } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
 import { isSigned, sign } from "../sealing.ts";
-import { sharedRead } from "../shared-read.ts";
+import { keptPage } from "./kept.ts";
 
 /** A published page as one visitor may see it. */
 export interface Visit {
@@ -49,26 +47,12 @@ export async function checkAccess(
 
 type Shown = Pick<Visit, "page" | "assistant">;
 
-/** Pages kept in a process. */
-const mostKept = 500;
-const shown = new WeakMap<Redis, LRUCache<string, Shown & { counter: string }>>();
-
-/**
- * A published page with whether it carries the assistant. Kept until the handle's counter moves, which every change of its pages,
- * of its state and of its account's entitlements does: one small read tells that nothing changed.
- */
+/** A published page with whether it carries the assistant. */
 async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<Shown> {
-  const { redis } = runtime;
-  const kept = shown.get(redis) ?? new LRUCache<string, Shown & { counter: string }>({ max: mostKept });
-  shown.set(redis, kept);
-  const counterKey = keys.pagesVersion(path.handle);
-  const counter = (await sharedRead(redis, counterKey, () => redis.get(counterKey))) ?? "0";
-  const name = `${path.handle}/${path.pageSlug}`;
-  const known = kept.get(name);
-  if (known?.counter === counter) return known;
-  const [page, assistant] = await Promise.all([publishedPage(runtime, path), isAgentEnabled(runtime, path.handle)]);
-  kept.set(name, { page, assistant, counter });
-  return { page, assistant };
+  return keptPage(runtime, "visitor", path, async () => {
+    const [page, assistant] = await Promise.all([publishedPage(runtime, path), isAgentEnabled(runtime, path.handle)]);
+    return { page, assistant };
+  });
 }
 
 /** The published page of an active handle; `page_not_found` otherwise. */
