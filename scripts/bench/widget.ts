@@ -93,7 +93,7 @@ async function streaming(browser: Browser): Promise<Row[]> {
         unit: "ms",
         bar: "<= 50",
       });
-      rows.push({ name: `layout shift from load to answer, ${name}`, value: shift, unit: "", bar: "0" });
+      rows.push({ name: `layout shift from load to answer, ${name}`, value: shift, unit: "", bar: "<= 0" });
     });
   }
   return rows;
