@@ -89,7 +89,7 @@ function fail(runtime: Runtime, ctx: Context, error: unknown): void {
 /** What a person sees of a failure, where the row or the host is made for people. */
 function viewOf(runtime: Runtime, ctx: Context, known: Fail): View | undefined {
   const row = ctx.state.row as Row | undefined;
-  if (row?.failed) return row.failed(known, request(runtime, ctx));
+  if (row?.failed) return row.failed(known, new Asked(runtime, ctx));
   return ctx.state.pageHost && known.status === 404 ? missingPage() : undefined;
 }
 
@@ -187,7 +187,7 @@ async function send(runtime: Runtime, row: Row, ctx: Context, result: unknown): 
   if (isStream(result) && !row.view) return sendStream(ctx, result);
   ctx.status = result === undefined ? 204 : kind === "created" && row.created ? row.created : (row.status ?? 200);
   if (result === undefined) return;
-  if (row.view) return present(ctx, await row.view(result as never, request(runtime, ctx)));
+  if (row.view) return present(ctx, await row.view(result as never, new Asked(runtime, ctx)));
   ctx.set({ "Cache-Control": "no-store", ...row.headers });
   ctx.type = "application/json; charset=utf-8";
   ctx.body = jsonOf(result as object);
@@ -212,17 +212,27 @@ function bytesOf(body: string | Uint8Array): string | Buffer {
   return typeof body === "string" ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }
 
-function request(runtime: Runtime, ctx: Context): Request {
-  return {
-    runtime,
-    get origin() {
-      return ctx.origin;
-    },
-    get host() {
-      return ctx.host;
-    },
-    header: (name) => ctx.get(name),
-  };
+/** A request as presenters ask about it: most of them ask nothing. */
+class Asked implements Request {
+  readonly runtime: Runtime;
+  readonly #ctx: Context;
+
+  constructor(runtime: Runtime, ctx: Context) {
+    this.runtime = runtime;
+    this.#ctx = ctx;
+  }
+
+  get origin(): string {
+    return this.#ctx.origin;
+  }
+
+  get host(): string {
+    return this.#ctx.host;
+  }
+
+  header(name: string): string {
+    return this.#ctx.get(name);
+  }
 }
 
 function unmatched(routes: Routes, ctx: Context): void {
