@@ -30,8 +30,10 @@ addEventListener("message", ({ source, data }) => {
 });
 
 // A browser draws no frame that is out of sight, and so observes none: the first size is told without it.
-tellSize();
-new ResizeObserver(tellSize).observe(document.body);
+addEventListener("DOMContentLoaded", () => {
+  tellSize();
+  new ResizeObserver(tellSize).observe(document.body);
+});
 
 function tellSize(): void {
   tell({
