@@ -22,6 +22,8 @@ import {
 
 /** Test files that run at the same time: one more than the cores of a small machine, since many of them wait for clocks and processes. */
 const jobs = 3;
+/** Test files that run by themselves, after the others: what a deploy does to requests is no question of who else needs the cores. */
+const alone = [join("test", "rolling.test.ts")];
 /** Ms after which a file on Deno is ended; tap has its own limit, in .taprc. */
 const longest = 300_000;
 
@@ -53,18 +55,37 @@ async function onNode(named, env) {
   const runner = join(root, "node_modules", ".bin", "tap");
   const shown = filter(4);
   const say = (line) => shown(line) && process.stdout.write(`${line}\n`);
-  return run(process.execPath, [runner, "run", `--jobs=${jobs}`, "--reporter=tap", ...named], { env, say });
+  const tap = (most, files) =>
+    run(process.execPath, [runner, "run", `--jobs=${most}`, "--reporter=tap", ...files], { env, say });
+  const { together, single } = parted(named);
+  const counts = [];
+  if (together.length > 0) counts.push(await tap(jobs, together));
+  if (single.length > 0) counts.push(await tap(1, single));
+  return { passed: sum(counts, "passed"), failed: sum(counts, "failed") };
+}
+
+/** The named files, or all, in those that run side by side and those that don't. */
+function parted(named) {
+  const files = named.length > 0 ? named : testFiles();
+  return {
+    together: files.filter((file) => !alone.includes(file)),
+    single: files.filter((file) => alone.includes(file)),
+  };
+}
+
+function sum(counts, name) {
+  return counts.reduce((total, count) => total + count[name], 0);
 }
 
 /** Each file in a process of its own, from the sources. */
 async function onDeno(named, env) {
   const deno = join(root, "node_modules", "deno", process.platform === "win32" ? "deno.exe" : "deno");
   if (!existsSync(deno)) throw new Unready("Deno is not installed for this platform.");
-  const files = named.length > 0 ? named : testFiles();
+  const { together, single } = parted(named);
   // Without its runner, tap would end each file after 30 s.
   const patient = { ...env, TAP_TIMEOUT: String(longest / 1000) };
   const total = { passed: 0, failed: 0 };
-  const next = async () => {
+  const through = async (files) => {
     for (let file = files.shift(); file !== undefined; file = files.shift()) {
       const said = [];
       const options = { env: patient, limit: longest, say: (line) => said.push(line) };
@@ -75,7 +96,8 @@ async function onDeno(named, env) {
       total.failed += count.failed;
     }
   };
-  await Promise.all(Array.from({ length: jobs }, next));
+  await Promise.all(Array.from({ length: jobs }, () => through(together)));
+  await through(single);
   return total;
 }
 
