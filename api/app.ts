@@ -71,8 +71,11 @@ function requestId(given: string): string {
 
 function fail(runtime: Runtime, ctx: Context, error: unknown): void {
   const known = asFail(error);
+  const { requestId } = ctx.state;
   if (known.code === "internal_error")
-    runtime.log.error({ requestId: ctx.state.requestId, error: (error as Error)?.stack }, "request.failed");
+    runtime.log.error({ requestId, error: (error as Error)?.stack }, "request.failed");
+  else if (known.status >= 500)
+    runtime.log.warn({ requestId, error: ((known.cause ?? known) as Error).message }, "request.unavailable");
   if (ctx.headerSent) return void ctx.res.destroy();
   const shown = viewOf(runtime, ctx, known);
   if (shown) {

@@ -14,13 +14,22 @@ t.test("a deploy fails no request: web and worker processes are replaced one aft
   const ports = [await freePort(), await freePort()];
   const { url, broken } = await startBalancer(t, ports);
   const env = { ...redis.env, BASE_URL: url, PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_PAGE_AGENT_BURST: "100000" };
+  const running: Running[] = [];
+  /** What the processes had to complain of. */
+  const complaints = (): string =>
+    running
+      .flatMap(({ stdout }) => stdout.split("\n"))
+      .filter((line) => /"level":"(warn|error|fatal)"/.test(line))
+      .join("\n");
   const startWeb = async (port: number): Promise<Running> => {
     const web = spawnProgram(t, "api/server.ts", { ...env, PORT: String(port) });
+    running.push(web);
     await web.says("web.ready");
     return web;
   };
   const startWorker = async (): Promise<Running> => {
     const worker = spawnProgram(t, "workers/main.ts", env);
+    running.push(worker);
     await worker.says("worker.ready");
     return worker;
   };
@@ -63,8 +72,8 @@ t.test("a deploy fails no request: web and worker processes are replaced one aft
   t.same(await worker.end(), graceful, "the new worker goes on with what the old one left");
   isOver = true;
   await Promise.all(asking);
-  t.same(broken, []);
-  t.same(failed, []);
+  t.same(broken, [], complaints());
+  t.same(failed, [], complaints());
   t.ok(made.length > 10);
   const statusOf = async (id: string): Promise<string> => {
     const read = await fetch(`${url}/v2/handles/acme/knowledge/documents/${id}`, { headers });
