@@ -63,7 +63,6 @@ function headersOf({ leadsTo = [], script }: Card): Record<string, string> {
   return {
     "Content-Security-Policy": policy.join("; "),
     "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     // Not no-referrer: with that, forms would send the origin "null".
     "Referrer-Policy": "same-origin",

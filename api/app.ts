@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { Readable } from "node:stream";
 import Koa, { type Context } from "koa";
 import { type AuditEntry, recordWrite } from "../core/audit.ts";
 import { Fail } from "../core/errors.ts";
@@ -11,11 +10,12 @@ import { readBody } from "./body.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
-import { pageHost } from "./hosts.ts";
+import { mayBePageHost, pageHost } from "./hosts.ts";
 import { missingPage } from "./page-view.ts";
 import { asFail, problem } from "./problem.ts";
+import { type Reply, sendReply } from "./reply.ts";
 import type { Request, Row, View } from "./route.ts";
-import { Routes } from "./routes.ts";
+import { type Found, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
 import { type StreamEvent, sendStream } from "./stream.ts";
 
@@ -26,47 +26,47 @@ export function buildApp(runtime: Runtime): Koa {
   const metrics = new Metrics(runtime);
   const { LOGIN_BUILTIN, LOGIN_URL } = runtime.env;
   const table = rows(metrics, LOGIN_BUILTIN ? new URL(LOGIN_URL).pathname : undefined);
-  const routes = new Routes(table, (row, ctx) => serve(runtime, row, ctx));
+  const routes = new Routes(table);
   app.use((ctx) => answer(runtime, metrics, ctx, () => handle(runtime, routes, ctx)));
   return app;
 }
 
 /** The way of a request; one function, since each layer of middleware costs as much as the access check. */
-async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<void> {
-  if (ctx.get("origin") !== "" && allowOrigins(runtime, routes, ctx)) return;
-  await pageHost(runtime, ctx);
+async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<Reply | undefined> {
+  const { origin } = ctx.req.headers;
+  const allowed = origin ? allowOrigins(runtime, routes, ctx, origin) : undefined;
+  if (allowed) return allowed;
+  if (mayBePageHost(runtime, ctx)) await pageHost(runtime, ctx);
   if (isDashboard(ctx.path)) return dashboard(runtime, ctx);
-  await routes.serve(ctx, async () => unmatched(routes, ctx));
+  const found = routes.find(ctx.path, ctx.method);
+  return found ? serve(runtime, found, ctx) : unmatched(routes, ctx);
 }
 
 /** The one place that names the request, catches, counts and logs. */
-async function answer(runtime: Runtime, metrics: Metrics, ctx: Context, serve: () => Promise<void>): Promise<void> {
+async function answer(
+  runtime: Runtime,
+  metrics: Metrics,
+  ctx: Context,
+  handle: () => Promise<Reply | undefined>,
+): Promise<void> {
   const started = performance.now();
-  ctx.state.requestId = requestId(ctx.get("x-request-id"));
-  ctx.set({ "X-Request-Id": ctx.state.requestId, "X-Content-Type-Options": "nosniff" });
+  ctx.state.requestId = requestId(ctx.req.headers["x-request-id"]);
   try {
-    await serve();
+    const reply = await handle();
+    if (reply) sendReply(ctx, reply);
   } catch (error) {
     fail(runtime, ctx, error);
   }
   const took = performance.now() - started;
-  const row = ctx.state.row as Row | undefined;
-  metrics.request(row, ctx.method, ctx.status, took);
+  const { requestId: id, row } = ctx.state as { requestId: string; row?: Row };
+  const [{ method = "" }, { statusCode: status }] = [ctx.req, ctx.res];
+  metrics.request(row, method, status, took);
   if (row?.logged === false) return;
-  runtime.log.info(
-    {
-      requestId: ctx.state.requestId,
-      method: ctx.method,
-      route: row?.path,
-      status: ctx.status,
-      tookMs: Math.round(took),
-    },
-    "request",
-  );
+  runtime.log.info({ requestId: id, method, route: row?.path, status, tookMs: Math.round(took) }, "request");
 }
 
-function requestId(given: string): string {
-  return /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID();
+function requestId(given: string | string[] | undefined): string {
+  return typeof given === "string" && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
 function fail(runtime: Runtime, ctx: Context, error: unknown): void {
@@ -78,15 +78,11 @@ function fail(runtime: Runtime, ctx: Context, error: unknown): void {
     runtime.log.warn({ requestId, error: ((known.cause ?? known) as Error).message }, "request.unavailable");
   if (ctx.headerSent) return void ctx.res.destroy();
   const shown = viewOf(runtime, ctx, known);
-  if (shown) {
-    present(ctx, shown);
-    return;
-  }
-  const row = ctx.state.row as Row | undefined;
-  const { status, headers, body } = problem(known, ctx.state.requestId, row?.challenge?.(runtime, ctx.params));
-  ctx.status = status;
-  ctx.set(headers);
-  ctx.body = JSON.stringify(body);
+  sendReply(ctx, shown ? presented(ctx, shown) : problem(known, ctx.state.requestId, challenged(runtime, ctx)));
+}
+
+function challenged(runtime: Runtime, { state }: Context): Record<string, string> | undefined {
+  return (state.row as Row | undefined)?.challenge?.(runtime, state.parameters);
 }
 
 /** What a person sees of a failure, where the row or the host is made for people. */
@@ -97,14 +93,13 @@ function viewOf(runtime: Runtime, ctx: Context, known: Fail): View | undefined {
 }
 
 /**
- * Public rows may be called from any page, without credentials; all others from the application's origin (contract 1). True where
- * the request was a preflight, which ends here.
+ * Public rows may be called from any page, without credentials; all others from the application's origin (contract 1). The reply
+ * where the request was a preflight, which ends here.
  */
-function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context): boolean {
+function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, origin: string): Reply | undefined {
   const method = ctx.method === "OPTIONS" ? ctx.get("access-control-request-method") : ctx.method;
-  const origin = ctx.get("origin");
-  if (method === "") return false;
-  const row = routes.find(ctx.path, method);
+  if (method === "") return undefined;
+  const row = routes.find(ctx.path, method)?.row;
   ctx.vary("Origin");
   const isPublic = row ? row.access.kind === "open" : ctx.path.startsWith("/v2/public/");
   const allowed = isPublic ? "*" : origin === new URL(runtime.env.APP_URL).origin ? origin : undefined;
@@ -113,11 +108,9 @@ function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context): boolean {
       "Access-Control-Allow-Origin": allowed,
       "Access-Control-Expose-Headers": "X-Request-Id, Retry-After, Idempotency-Replayed",
     });
-  if (ctx.method !== "OPTIONS") return false;
-  if (row === undefined) unmatched(routes, ctx);
-  if (allowed) ctx.set(preflight(method));
-  ctx.status = 204;
-  return true;
+  if (ctx.method !== "OPTIONS") return undefined;
+  if (row === undefined) return unmatched(routes, ctx);
+  return { status: 204, headers: allowed ? preflight(method) : {} };
 }
 
 function preflight(method: string): Record<string, string> {
@@ -130,14 +123,15 @@ function preflight(method: string): Record<string, string> {
 }
 
 /** A row at work: access, guard, input, function, presenter. */
-async function serve(runtime: Runtime, row: Row, ctx: Context): Promise<void> {
+async function serve(runtime: Runtime, { row, parameters }: Found, ctx: Context): Promise<Reply | undefined> {
   ctx.state.row = row;
-  const parameters = harmless(ctx.params as Record<string, string>);
+  ctx.state.parameters = parameters;
   const admitted = await admit(runtime, row.access, {
-    authorization: ctx.get("authorization"),
+    authorization: ctx.req.headers.authorization ?? "",
     handle: parameters.handle,
   });
-  const caller: Caller = { requestId: ctx.state.requestId, address: ctx.ip, ...idempotency(ctx), ...admitted };
+  const address = addressOf(runtime, ctx);
+  const caller: Caller = { requestId: ctx.state.requestId, address, ...idempotency(ctx), ...admitted };
   if (row.guard) await row.guard(runtime, parameters, caller);
   const body = await given(ctx, row);
   if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);
@@ -145,18 +139,18 @@ async function serve(runtime: Runtime, row: Row, ctx: Context): Promise<void> {
   const result = await row.run(runtime, input as never, caller);
   if (row.access.kind === "handle" && row.method !== "GET")
     void recordWrite(runtime, entryOf(row, parameters, { caller, result }));
-  await send(runtime, row, ctx, result);
+  return replyOf(runtime, row, ctx, result);
 }
 
-/** A handle with a brace is as unknown as any other, and never becomes part of a key: it would cut the key's tag in two. */
-function harmless(parameters: Record<string, string>): Record<string, string> {
-  return /[{}]/.test(parameters.handle ?? "") ? { ...parameters, handle: "-" } : parameters;
+/** Koa looks for forwarded addresses even where nobody may forward. */
+function addressOf({ env }: Runtime, ctx: Context): string {
+  return env.TRUST_PROXY ? ctx.ip : (ctx.req.socket.remoteAddress ?? "");
 }
 
 /** What was written: the thing that the path names, else the id in the answer. */
 function entryOf(
   row: Row,
-  { handle = "", ...named }: Record<string, string>,
+  { handle = "", ...named }: Found["parameters"],
   done: { caller: Caller; result: unknown },
 ): AuditEntry {
   const [made = {}] = Object.values((done.result ?? {}) as object);
@@ -166,16 +160,18 @@ function entryOf(
 }
 
 async function given(ctx: Context, row: Row): Promise<Record<string, unknown>> {
-  return row.method === "GET" || row.method === "DELETE" ? { ...ctx.query } : readBody(ctx, row);
+  if (row.method !== "GET" && row.method !== "DELETE") return readBody(ctx, row);
+  return ctx.querystring === "" ? {} : ctx.query;
 }
 
-function taken(ctx: Context, row: Row): Record<string, string> {
-  const fields = Object.entries(row.takes ?? {}).map(([field, name]) => [name, ctx.get(field)]);
-  return Object.fromEntries(fields.filter(([, value]) => value !== ""));
+function taken(ctx: Context, { takes }: Row): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (const field in takes) if (ctx.get(field) !== "") fields[takes[field] as string] = ctx.get(field);
+  return fields;
 }
 
 function idempotency(ctx: Context): { idempotencyKey?: string } {
-  const key = ctx.get("idempotency-key");
+  const key = String(ctx.req.headers["idempotency-key"] ?? "");
   if (key.length > 255)
     throw new Fail("invalid_request", {
       errors: [{ path: "/Idempotency-Key", message: "is longer than 255 characters" }],
@@ -183,36 +179,38 @@ function idempotency(ctx: Context): { idempotencyKey?: string } {
   return key === "" ? {} : { idempotencyKey: key };
 }
 
-async function send(runtime: Runtime, row: Row, ctx: Context, result: unknown): Promise<void> {
+/** What a result looks like outside; nothing where it has been sent already. */
+async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown): Promise<Reply | undefined> {
+  if (isStream(result) && !row.view) {
+    await sendStream(ctx, result);
+    return undefined;
+  }
   const kind = outcomeOf(result);
-  if (row.headers) ctx.set(row.headers);
   if (kind === "replayed") ctx.set("Idempotency-Replayed", "true");
-  if (isStream(result) && !row.view) return sendStream(ctx, result);
-  ctx.status = result === undefined ? 204 : kind === "created" && row.created ? row.created : (row.status ?? 200);
-  if (result === undefined) return;
-  if (row.view) return present(ctx, await row.view(result as never, new Asked(runtime, ctx)));
-  ctx.set({ "Cache-Control": "no-store", ...row.headers });
-  ctx.type = "application/json; charset=utf-8";
-  ctx.body = jsonOf(result as object);
+  if (result === undefined) return { status: 204, headers: row.headers ?? {} };
+  const status = kind === "created" && row.created ? row.created : (row.status ?? 200);
+  if (row.view) return presented(ctx, await row.view(result as never, new Asked(runtime, ctx)), status, row.headers);
+  const headers = { "Cache-Control": "no-store", ...row.headers, "Content-Type": "application/json; charset=utf-8" };
+  return { status, headers, body: jsonOf(result as object) };
 }
 
 function isStream(result: unknown): result is AsyncIterable<StreamEvent> {
   return typeof result === "object" && result !== null && Symbol.asyncIterator in result;
 }
 
-function present(ctx: Context, view: View): void {
-  if (view.status) ctx.status = view.status;
-  if (view.headers) ctx.set(view.headers);
-  ctx.type = view.type;
-  // Only where somebody asks: what Koa compares is a copy of all headers.
-  if (ctx.get("if-none-match") !== "" && ctx.fresh) ctx.status = 304;
-  else
-    ctx.body =
-      typeof view.body === "string" || view.body instanceof Uint8Array ? bytesOf(view.body) : Readable.from(view.body);
+/** A view as it is sent, or that it is what the reader has. */
+function presented(ctx: Context, view: View, status = 200, headers?: Row["headers"]): Reply {
+  const all = { ...headers, ...view.headers, "Content-Type": view.type };
+  const reply = { status: view.status ?? status, headers: all, body: view.body };
+  return ctx.req.headers["if-none-match"] && isFresh(ctx, reply) ? { status: 304, headers: {} } : reply;
 }
 
-function bytesOf(body: string | Uint8Array): string | Buffer {
-  return typeof body === "string" ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+/** Koa's answer to whether the reader has this already (RFC 9110, section 13). */
+function isFresh(ctx: Context, { status, headers }: Reply): boolean {
+  ctx.status = status;
+  ctx.set(headers);
+  if (ctx.fresh) ctx.remove("Content-Type");
+  return ctx.fresh;
 }
 
 /** A request as presenters ask about it: most of them ask nothing. */
@@ -238,7 +236,7 @@ class Asked implements Request {
   }
 }
 
-function unmatched(routes: Routes, ctx: Context): void {
+function unmatched(routes: Routes, ctx: Context): never {
   const methods = routes.methods(ctx.path);
   if (methods.length === 0) throw new Fail("not_found");
   ctx.set("Allow", methods.join(", "));

@@ -38,7 +38,6 @@ function assetView({ type, body, etag }: Asset): View {
   const headers = {
     ETag: etag,
     "Cache-Control": "max-age=300, stale-while-revalidate=86400",
-    "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "cross-origin",
   };
   return { type, body, headers };

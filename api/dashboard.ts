@@ -5,6 +5,7 @@ import type { Runtime } from "../core/runtime.ts";
 import { object } from "../schemas/schema.ts";
 import { admit } from "./access.ts";
 import type { QueueBoard } from "./queue-board.ts";
+import type { Reply } from "./reply.ts";
 import { metrics, type Row, route } from "./route.ts";
 
 const path = "/queues";
@@ -28,31 +29,36 @@ export function isDashboard(address: string): boolean {
  * The queues for operators, at `/queues`: METRICS_TOKEN as bearer, or as the password that a browser asks for, with any name. The
  * board is loaded when somebody first asks, so that a web process that nobody looks at doesn't carry it.
  */
-export async function dashboard(runtime: Runtime, ctx: Context): Promise<void> {
+export async function dashboard(runtime: Runtime, ctx: Context): Promise<Reply> {
   ctx.state.row = row;
   if (ctx.method !== "GET" && ctx.method !== "HEAD") {
     ctx.set("Allow", "GET");
     throw new Fail("method_not_allowed");
   }
-  if (!(await isAdmitted(runtime, ctx))) return;
+  if (!(await isAdmitted(runtime, ctx))) return asksForPassword;
   const board = await boardOf(runtime);
   const view = await board.answer({ path: ctx.path.slice(path.length) || "/", query: ctx.query });
-  ctx.set({ ...headers, ...view.headers });
-  ctx.status = view.status ?? 200;
-  ctx.type = view.type;
-  ctx.body = typeof view.body === "string" ? view.body : Buffer.from(view.body as Uint8Array);
+  const { type, status = 200, body } = view;
+  return { status, headers: { ...headers, ...view.headers, "Content-Type": type }, body };
 }
 
-/** False where the answer says that a password is needed. */
+const asksForPassword: Reply = {
+  status: 401,
+  headers: {
+    ...headers,
+    "WWW-Authenticate": 'Basic realm="queues", charset="UTF-8"',
+    "Content-Type": "text/plain; charset=utf-8",
+  },
+  body: "METRICS_TOKEN is the password.\n",
+};
+
+/** False where a password is needed. */
 async function isAdmitted(runtime: Runtime, ctx: Context): Promise<boolean> {
   try {
     await admit(runtime, metrics, { authorization: asBearer(ctx.get("authorization")), handle: undefined });
     return true;
   } catch (error) {
     if (!(error instanceof Fail) || error.status !== 401) throw error;
-    ctx.set({ ...headers, "WWW-Authenticate": 'Basic realm="queues", charset="UTF-8"' });
-    ctx.status = 401;
-    ctx.body = "METRICS_TOKEN is the password.\n";
     return false;
   }
 }

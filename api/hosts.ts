@@ -4,6 +4,12 @@ import { Fail } from "../core/errors.ts";
 import type { Env } from "../core/env.ts";
 import type { Runtime } from "../core/runtime.ts";
 
+/** False for the service's own hosts and for addresses, which is nearly always. */
+export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
+  const host = env.TRUST_PROXY ? ctx.host : (ctx.req.headers.host ?? "");
+  return !ownHosts(env).has(host) && !/^([\d.]+|\[.*\]|[^.]*)(:\d+)?$/.test(host);
+}
+
 /** A page host serves pages, assets and public routes and nothing else (contract 4); other hosts pass untouched. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
   const handle = await handleOfHost(runtime, ctx.host.toLowerCase());
@@ -14,13 +20,11 @@ export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
   ctx.path = `/p/${handle}/${slug === "" ? "index" : slug}`;
 }
 
-/** The handle whose pages a host serves; undefined for the service's own hosts and for unknown ones. */
+/** The handle whose pages a host serves; undefined for unknown hosts. */
 async function handleOfHost(runtime: Runtime, host: string): Promise<string | undefined> {
   const { PUBLIC_DOMAIN } = runtime.env;
   if (PUBLIC_DOMAIN && host.endsWith(`.${PUBLIC_DOMAIN}`)) return host.slice(0, -PUBLIC_DOMAIN.length - 1);
-  const name = host.replace(/:\d+$/, "");
-  if (!name.includes(".") || /^([\d.]+|\[.*\])$/.test(name) || ownHosts(runtime.env).has(host)) return undefined;
-  return handleOfDomain(runtime, name);
+  return ownHosts(runtime.env).has(host) ? undefined : handleOfDomain(runtime, host.replace(/:\d+$/, ""));
 }
 
 const hosts = new WeakMap<Env, Set<string>>();

@@ -29,7 +29,6 @@ export function leadFormView(form: StoredForm, origins: string[]): View {
   const headers = {
     "Content-Security-Policy": policy,
     "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
   };
   return {

@@ -47,7 +47,7 @@ export function missingPage(): View {
   };
 }
 
-const guards = { "X-Content-Type-Options": "nosniff", "Referrer-Policy": "strict-origin-when-cross-origin" };
+const guards = { "Referrer-Policy": "strict-origin-when-cross-origin" };
 
 const kept = new WeakMap<object, Map<string, Buffer>>();
 

@@ -2,12 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { Fail, type FailDetails } from "../core/errors.ts";
 import { isRedisAway } from "../core/redis.ts";
 import { errors } from "../schemas/errors.ts";
-
-interface Problem {
-  status: number;
-  headers: Record<string, string>;
-  body: Record<string, unknown>;
-}
+import type { Reply } from "./reply.ts";
 
 /** Any error as a failure with a code: what isn't one is `service_unavailable` without Redis, else `internal_error`. */
 export function asFail(error: unknown): Fail {
@@ -17,7 +12,7 @@ export function asFail(error: unknown): Fail {
 }
 
 /** A failure as a problem document (RFC 9457, contract 1); `challenge` adds parameters to `WWW-Authenticate`. */
-export function problem(fail: Fail, requestId: string, challenge: Record<string, string> = {}): Problem {
+export function problem(fail: Fail, requestId: string, challenge: Record<string, string> = {}): Reply {
   const { detail, errors: inputs, retryAfter, more } = fail.details;
   const { status, code } = fail;
   const body = {
@@ -30,7 +25,8 @@ export function problem(fail: Fail, requestId: string, challenge: Record<string,
     ...(inputs ? { errors: inputs } : {}),
     ...more,
   };
-  return { status, headers: { ...headersOf(status, retryAfter), ...authenticate(fail, challenge) }, body };
+  const headers = { ...headersOf(status, retryAfter), ...authenticate(fail, challenge) };
+  return { status, headers, body: JSON.stringify(body) };
 }
 
 function headersOf(status: number, retryAfter: number | undefined): Record<string, string> {

@@ -1,6 +1,16 @@
 import Router from "@koa/router";
-import type { Context, Middleware, Next } from "koa";
+import { LRUCache } from "lru-cache";
 import type { Row } from "./route.ts";
+
+/** The row of a request and what its path says. */
+export interface Found {
+  readonly row: Row;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** Addresses whose row is remembered, and the letters of the longest one. */
+const remembered = 2000;
+const longestRemembered = 200;
 
 /**
  * Finds the row of a request. There is one router for each depth of path, since a router tries all of its routes one after
@@ -9,24 +19,21 @@ import type { Row } from "./route.ts";
 export class Routes {
   readonly #rows: Row[];
   readonly #routers = new Map<number, Router>();
-  readonly #middlewares = new Map<number, Middleware>();
+  readonly #found = new LRUCache<string, Found>({ max: remembered });
 
-  constructor(rows: Row[], serve: (row: Row, ctx: Context) => Promise<void>) {
+  constructor(rows: Row[]) {
     this.#rows = rows;
-    for (const row of rows) this.#routerOf(row.path).register(row.path, [row.method], (ctx) => serve(row, ctx));
-    for (const [depth, router] of this.#routers) this.#middlewares.set(depth, router.routes() as Middleware);
+    for (const row of rows) this.#routerOf(row.path).register(row.path, [row.method], () => undefined);
   }
 
-  /** Serves the request if a row is there for it, else goes on. */
-  serve(ctx: Context, next: Next): Promise<void> {
-    const middleware = this.#middlewares.get(depthOf(ctx.path));
-    return middleware ? middleware(ctx as never, next) : next();
-  }
-
-  /** The row that would serve this path and method. */
-  find(path: string, method: string): Row | undefined {
-    const found = this.#routers.get(depthOf(path))?.match(path, method).pathAndMethod[0]?.path;
-    return this.#rows.find((row) => row.path === found && row.method === (method === "HEAD" ? "GET" : method));
+  /** The row that serves this path and method, if there is one. */
+  find(path: string, method: string): Found | undefined {
+    const name = `${method} ${path}`;
+    const known = this.#found.get(name);
+    if (known) return known;
+    const found = this.#match(path, method);
+    if (found && name.length <= longestRemembered) this.#found.set(name, found);
+    return found;
   }
 
   /** The methods that this path has; none for a path that isn't there. */
@@ -35,11 +42,22 @@ export class Routes {
     return [...new Set(layers.flatMap((layer) => layer.methods))];
   }
 
+  #match(path: string, method: string): Found | undefined {
+    const layer = this.#routers.get(depthOf(path))?.match(path, method).pathAndMethod[0];
+    const row = this.#rows.find((one) => one.path === layer?.path && layer.methods.includes(one.method));
+    return layer && row && { row, parameters: harmless(layer.params(path, layer.captures(path))) };
+  }
+
   #routerOf(path: string): Router {
     const known = this.#routers.get(depthOf(path)) ?? new Router();
     this.#routers.set(depthOf(path), known);
     return known;
   }
+}
+
+/** A handle with a brace is as unknown as any other, and never becomes part of a key: it would cut the key's tag in two. */
+function harmless(parameters: Record<string, string>): Record<string, string> {
+  return /[{}]/.test(parameters.handle ?? "") ? { ...parameters, handle: "-" } : parameters;
 }
 
 /** Segments of a path; a slash at its end counts for nothing. */

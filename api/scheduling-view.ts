@@ -101,7 +101,6 @@ function headersOf({ isEmbedded, isPrivate, headers }: Page): Record<string, str
   return {
     "Content-Security-Policy": policy.join("; "),
     "Cache-Control": isPrivate ? "no-store" : "no-cache",
-    "X-Content-Type-Options": "nosniff",
     // The address may hold a booking's uid, which is all that is needed to cancel it.
     "Referrer-Policy": "no-referrer",
     ...headers,

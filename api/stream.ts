@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Context } from "koa";
+import { common } from "./reply.ts";
 
 /** One server-sent event: its number, for `Last-Event-ID`, and one line of JSON. */
 export interface StreamEvent {
@@ -24,8 +25,7 @@ const headers = {
 export async function sendStream(ctx: Context, events: AsyncIterable<StreamEvent>): Promise<void> {
   ctx.respond = false;
   const { res } = ctx;
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-  res.writeHead(200);
+  res.writeHead(200, { ...common(ctx), ...headers });
   res.write(": open\n\n");
   const beat = setInterval(() => res.write(": pulse\n\n"), pulse);
   try {

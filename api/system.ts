@@ -19,11 +19,11 @@ export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
     route("GET /readyz", open, nothing, readiness, { ...quiet, view: readinessView }),
     route("GET /metrics", metricsAccess, nothing, () => metrics.text(), {
       ...quiet,
-      view: (body) => ({ type: "text/plain; version=0.0.4", body }),
+      view: (body) => ({ type: "text/plain; version=0.0.4; charset=utf-8", body }),
     }),
     route("GET /openapi.json", open, nothing, async () => openApiText(), {
       ...quiet,
-      view: (body) => ({ type: "application/json", body }),
+      view: (body) => ({ type: "application/json; charset=utf-8", body }),
     }),
     route("GET /docs", open, nothing, async () => openApi(all()), { ...quiet, view: docsPage }),
     route("GET /.well-known/jwks.json", open, nothing, async ({ sessions }) => sessions.jwks, {
@@ -37,7 +37,7 @@ function readinessView(result: Readiness): View {
   const status = result.status === "ready" ? 200 : 503;
   const headers: Record<string, string> = status === 503 ? { "Retry-After": "2" } : {};
   return {
-    type: "application/json",
+    type: "application/json; charset=utf-8",
     status,
     body: JSON.stringify(result),
     headers: { ...headers, "Cache-Control": "no-store" },

@@ -88,5 +88,5 @@ function refusal(runtime: Runtime, error: unknown, caller: Caller): CallToolResu
   if (fail.code === "internal_error")
     runtime.log.error({ requestId: caller.requestId, error: (error as Error)?.stack }, "tool.failed");
   const { body } = problem(fail, caller.requestId);
-  return { isError: true, content: [{ type: "text", text: JSON.stringify(body) }] };
+  return { isError: true, content: [{ type: "text", text: body as string }] };
 }

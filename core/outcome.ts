@@ -1,3 +1,5 @@
+import { Buffer } from "node:buffer";
+
 /** What a result is besides its content: made anew, there before, or the stored answer of an earlier request. */
 export type Outcome = "created" | "replayed";
 
@@ -14,18 +16,18 @@ export function outcomeOf(result: unknown): Outcome | undefined {
   return typeof result === "object" && result !== null ? outcomes.get(result) : undefined;
 }
 
-const texts = new WeakMap<object, { json?: string }>();
+const kept = new WeakMap<object, { json?: Uint8Array }>();
 
 /** Says of a result that it never changes and is given again, so that its JSON is made once. */
 export function lasting<T extends object>(result: T): T {
-  texts.set(result, {});
+  kept.set(result, {});
   return result;
 }
 
-/** The JSON of a result. */
-export function jsonOf(result: object): string {
-  const kept = texts.get(result);
-  if (kept === undefined) return JSON.stringify(result);
-  kept.json ??= JSON.stringify(result);
-  return kept.json;
+/** The JSON of a result; that of a lasting one as bytes. */
+export function jsonOf(result: object): string | Uint8Array {
+  const made = kept.get(result);
+  if (made === undefined) return JSON.stringify(result);
+  made.json ??= Buffer.from(JSON.stringify(result));
+  return made.json;
 }

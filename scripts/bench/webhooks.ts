@@ -12,15 +12,17 @@ import { eventLasts, webhookEvent } from "../../core/webhooks/events.ts";
 import { signedHeaders, signerOf } from "../../core/webhooks/signature.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";
+import { end, program } from "./accepting.ts";
 import type { Row } from "./relay.ts";
 
 const endpoints = 4;
 const events = 1000;
 const inFlight = 32;
-/** Events whose delay is measured in one go, and ms between two. */
-const measured = 500;
+/** Events whose delay is measured, and ms between two. */
+const measured = 3000;
 const causedEvery = 20;
-/** Ms for which an endpoint hangs before the delay of another is measured, so that its first time-outs fall into the measuring. */
+/** Events that wait for the endpoint that hangs, and ms for which it does before the measuring: its time-outs fall into that. */
+const hanging = 50;
 const hangsBefore = 8000;
 const data = { handle: "acme", filler: "x".repeat(800) };
 
@@ -32,8 +34,6 @@ interface Stage {
   receiver: string;
   /** Requests that the receiver has answered. */
   count: number;
-  /** Told when an event was caused, at its arrival. */
-  seen: (sentAt: number) => void;
 }
 
 /**
@@ -49,53 +49,73 @@ export async function bench(): Promise<Row[]> {
     bare = Math.max(bare, await bareLoop(stage));
     ours = Math.max(ours, await deliveries(stage));
   }
+  await workers.close();
+  await stage.runtime.close();
+  await redis.stop();
   const baseline = `${Math.round(ours)}/s, bare loop ${Math.round(bare)}/s`;
   const throughput = { name: "webhook deliveries / bare Pool", value: ours / bare, unit: "", bar: ">= 0.25", baseline };
-  const late = await besideHanging(stage);
-  // What hangs would keep the workers for 15 s; the process ends with its last row.
-  void workers;
-  await redis.kill();
-  return [throughput, late];
+  return [throughput, await besideHanging()];
 }
 
 async function furnish(redisUrl: string): Promise<Stage> {
   const runtime = await openRuntime(readEnv({ LOG_LEVEL: "silent", REDIS_URL: redisUrl }));
   await createHandle(runtime, { handle: "acme", account: "acct", owner: "user", assistant: false });
-  await createHandle(runtime, { handle: "quick", account: "acct", owner: "user", assistant: false });
-  const stage: Stage = { runtime, receiver: "", count: 0, seen: () => undefined };
-  const receiver = await serving((request, response) => {
-    let body = "";
-    request.on("data", (part) => {
-      body += part;
-    });
-    request.on("end", () => {
-      stage.count += 1;
-      response.writeHead(204).end();
-      stage.seen(JSON.parse(body).data.sentAt);
-    });
-  });
-  stage.receiver = addressOf(receiver);
+  const stage: Stage = { runtime, receiver: "", count: 0 };
+  stage.receiver = addressOf(await receiving(() => stage.count++));
   for (let one = 0; one < endpoints; one++)
     await createWebhook(runtime, { handle: "acme", url: `${stage.receiver}/${one}` });
   return stage;
 }
 
+/** Answers every delivery and tells of it. */
+function receiving(take: (path: string, data: { sentAt: number }) => void): Promise<Server> {
+  return serving((request, response) => {
+    let body = "";
+    request.on("data", (part) => {
+      body += part;
+    });
+    request.on("end", () => {
+      response.writeHead(204).end();
+      take(request.url ?? "", JSON.parse(body).data);
+    });
+  });
+}
+
+/** An installation of its own: Redis, a worker process, and an endpoint at this path of the receiver. */
+interface Twin {
+  path: string;
+  runtime: Runtime;
+  delays: number[];
+  end(): Promise<void>;
+}
+
 /**
- * What an endpoint that never answers, with 50 events waiting, does to the delay of another of the same handle: with it and without
- * it in turn, so that what else happens on the machine meets both.
+ * What an endpoint that never answers, with events waiting for it, does to the delay of another one of the same handle. Two
+ * installations that are alike but for that endpoint are told of each event at the same moment: what else happens on the machine
+ * meets both.
  */
-async function besideHanging(stage: Stage): Promise<Row> {
-  await createWebhook(stage.runtime, { handle: "quick", url: `${stage.receiver}/quick` });
-  await delays(stage);
-  const [alone, beside]: [number[], number[]] = [[], []];
-  for (let round = 0; round < rounds; round++) {
-    alone.push(...(await delays(stage)));
-    const end = await hang(stage);
-    beside.push(...(await delays(stage)));
-    await end();
+async function besideHanging(): Promise<Row> {
+  const twins: Twin[] = [];
+  const receiver = await receiving((path, { sentAt }) =>
+    twins.find((twin) => twin.path === path)?.delays.push(performance.timeOrigin + performance.now() - sentAt),
+  );
+  for (const path of ["/alone", "/beside"]) twins.push(await openTwin(`${addressOf(receiver)}${path}`));
+  const [alone, beside] = twins as [Twin, Twin];
+  const server = await serving((request) => void request.resume());
+  const { webhook } = await createWebhook(beside.runtime, { handle: "quick", url: addressOf(server) });
+  for (let one = 0; one < hanging; one++) await causeBoth(twins, one);
+  await new Promise((resolve) => setTimeout(resolve, hangsBefore));
+  for (const twin of twins) twin.delays.length = 0;
+  for (let one = 0; one < measured; one++) {
+    await causeBoth(twins, one);
+    await new Promise((resolve) => setTimeout(resolve, causedEvery));
   }
-  const [one, other] = [spread(alone), spread(beside)];
-  const baseline = `p50/p99 ${one.p50}/${one.p99} ms alone, ${other.p50}/${other.p99} ms beside, ${alone.length} events each`;
+  while (twins.some(({ delays }) => delays.length < measured)) await new Promise((resolve) => setTimeout(resolve, 10));
+  await deleteWebhook(beside.runtime, { handle: "quick", webhookId: webhook.webhookId });
+  for (const one of [server, receiver]) one.close().closeAllConnections();
+  for (const twin of twins) await twin.end();
+  const [one, other] = [spread(alone.delays), spread(beside.delays)];
+  const baseline = `p50/p99 ${one.p50}/${one.p99} ms alone, ${other.p50}/${other.p99} ms beside, ${measured} events each`;
   return {
     name: "webhook p99 beside a hanging endpoint",
     value: other.p99 / one.p99,
@@ -105,17 +125,29 @@ async function besideHanging(stage: Stage): Promise<Row> {
   };
 }
 
-/** Gives the handle an endpoint that hangs, for a while already; the way to end that. */
-async function hang({ runtime }: Stage): Promise<() => Promise<void>> {
-  const server = await serving((request) => void request.resume());
-  const { webhook } = await createWebhook(runtime, { handle: "quick", url: addressOf(server) });
-  for (let one = 0; one < 50; one++) await cause(runtime, "quick", {});
-  await new Promise((resolve) => setTimeout(resolve, hangsBefore));
-  return async () => {
-    await deleteWebhook(runtime, { handle: "quick", webhookId: webhook.webhookId });
-    server.close();
-    server.closeAllConnections();
+async function openTwin(url: string): Promise<Twin> {
+  const redis = await startRedis();
+  const runtime = await openRuntime(readEnv({ LOG_LEVEL: "silent", REDIS_URL: redis.url }));
+  await createHandle(runtime, { handle: "quick", account: "acct", owner: "user", assistant: false });
+  await createWebhook(runtime, { handle: "quick", url });
+  const worker = await program([], "dist/workers/main.js", { REDIS_URL: redis.url, WORKER_QUEUES: "webhooks" });
+  return {
+    path: new URL(url).pathname,
+    runtime,
+    delays: [],
+    async end() {
+      await runtime.close();
+      // What hangs would keep it for 15 s.
+      await end(worker, "SIGKILL");
+      await redis.stop();
+    },
   };
+}
+
+/** Each of them is the first as often as the other. */
+async function causeBoth(twins: Twin[], turn: number): Promise<void> {
+  const inTurn = turn % 2 === 0 ? twins : twins.toReversed();
+  await Promise.all(inTurn.map(({ runtime }) => cause(runtime, "quick", {})));
 }
 
 async function serving(answer: RequestListener): Promise<Server> {
@@ -164,19 +196,6 @@ async function cause(from: Runtime, handle: string, what: object): Promise<void>
     data: { ...what, sentAt: performance.timeOrigin + performance.now() },
   });
   await from.queues.commit(handle, [event.job], (step) => void step.set(event.key, event.content, "PX", eventLasts));
-}
-
-/** Delays from cause to receiver in ms, at 50 events a second. */
-async function delays(stage: Stage): Promise<number[]> {
-  const all: number[] = [];
-  stage.seen = (sentAt) => all.push(performance.timeOrigin + performance.now() - sentAt);
-  for (let sent = 0; sent < measured; sent++) {
-    await cause(stage.runtime, "quick", {});
-    await new Promise((resolve) => setTimeout(resolve, causedEvery));
-  }
-  while (all.length < measured) await new Promise((resolve) => setTimeout(resolve, 10));
-  stage.seen = () => undefined;
-  return all;
 }
 
 function spread(all: number[]): { p50: number; p99: number } {
