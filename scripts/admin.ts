@@ -20,6 +20,7 @@ import { openClock } from "../core/clock.ts";
 import { readEnv } from "../core/env.ts";
 import { Fail, invalid } from "../core/errors.ts";
 import { failedJobs, retryJob } from "../core/failed-jobs.ts";
+import { openRuntime } from "../core/open.ts";
 import { newId } from "../core/ids.ts";
 import { Queues } from "../core/queues.ts";
 import { connect, isRedisAway } from "../core/redis.ts";
@@ -87,7 +88,7 @@ const commands: Record<string, Command> = {
   "failed-jobs": command({}, async (admin) => ({ jobs: await failedJobs(admin) })),
   "retry-job": command({ needed: ["id"] }, async (admin, { id }) => ({ job: await retryJob(admin, id) })),
   "export-handle": command({ needed: ["handle"], optional: ["file"] }, writeExport),
-  "erase-handle": command({ needed: ["handle"] }, async (admin, { handle }) => eraseHandle(admin, handle)),
+  "erase-handle": command({ needed: ["handle"] }, erase),
 };
 
 await main(process.argv.slice(2));
@@ -194,6 +195,12 @@ async function token(
   if (!Number.isInteger(seconds) || seconds < 1) throw invalid("/ttl", "is not a number of seconds");
   const key = await signingKey({ redis, env });
   return { token: await issueToken(key, env, { userId: user, seconds, ...(email ? { email } : {}) }) };
+}
+
+/** Other services are told too, which takes all that a process has. What they don't answer to is a line on stderr. */
+async function erase({ env }: Admin, { handle }: Options<"handle">): Promise<unknown> {
+  const runtime = await openRuntime(env, pino({ level: "warn" }, pino.destination(2)));
+  return eraseHandle(runtime, handle).finally(() => runtime.close());
 }
 
 /** Writes JSON lines, one a key, into a file that its owner alone may read. */

@@ -1,4 +1,5 @@
 import t, { type Test as TapTest } from "tap";
+import { eraseHandle } from "../core/account/erasure.ts";
 import { accessToken, type TokenHolder, tokensIn } from "../core/scheduling/access-tokens.ts";
 import { callProvider } from "../core/scheduling/authorised-calls.ts";
 import { readCredential, secretOf } from "../core/scheduling/credentials.ts";
@@ -256,6 +257,18 @@ t.test("a grant that another handle of the owner uses is not taken back before t
   await second.get("/v2/handles/second/scheduling/integrations/google/calendars").expect(200);
   await disconnect(second, "second");
   t.equal(oauth.revoked.length, 1);
+});
+
+t.test("erasing a handle gives its grants back, and is done whether or not the provider answers", async (t) => {
+  const google = await startGoogle();
+  const service = await startService(t, { env: google.env });
+  await connectAccount(await service.handle("acme"), "google");
+  await connectAccount(await service.handle("next"), "google", "next");
+  await eraseHandle(service.runtime, "acme");
+  t.equal(google.oauth.revoked.length, 1);
+  await google.close();
+  await eraseHandle(service.runtime, "next");
+  t.equal(await service.runtime.redis.exists(keys.handle("next")), 0);
 });
 
 t.test("a provider that does not answer is not taken for one that refuses", async (t) => {

@@ -4,6 +4,7 @@ import type { Redis } from "ioredis";
 import { Fail } from "../errors.ts";
 import { dirtyShards, isOfHandle, keys, mastersOf, pipelined } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
+import { disconnectAll } from "../scheduling/integrations.ts";
 import { domainsOf } from "./domains.ts";
 import { removeJobs } from "./handle-jobs.ts";
 import { setHandleActive } from "./handles.ts";
@@ -21,7 +22,6 @@ export interface ExportedKey {
 }
 
 type Store = Pick<Runtime, "redis">;
-type Jobs = Pick<Runtime, "queues">;
 
 /** Keys that are read or removed in one round trip. */
 const batch = 200;
@@ -35,19 +35,20 @@ export async function* exportHandle({ redis }: Store, handle: string): AsyncGene
 }
 
 /**
- * Removes everything that belongs to a handle, its jobs, its memberships and what its account says of it. The handle is switched
- * off first and its record goes last, so that a run that was cut short can be made again. Runs of answers have a tag of their own
+ * Removes everything that belongs to a handle, its jobs, its memberships and what its account says of it; grants of other services
+ * are given back where those answer. The handle is switched off first and its record goes last, so that a run that was cut short can be made again. Runs of answers have a tag of their own
  * and go by themselves within ten minutes. Returns the number of keys removed.
  */
-export async function eraseHandle(store: Store & Jobs, handle: string): Promise<{ handle: string; keys: number }> {
-  const { redis } = store;
+export async function eraseHandle(runtime: Runtime, handle: string): Promise<{ handle: string; keys: number }> {
+  const { redis } = runtime;
   await mustExist(redis, handle);
   await setHandleActive(redis, handle, false);
+  await disconnectAll(runtime, handle);
   let removed = 0;
   // What was under way when the handle was switched off may write once more: until two passes find nothing.
   for (let quiet = 0; quiet < 2; await sleep(settles)) {
     const names = await removeKeys(redis, handle);
-    const others = (await removeJobs(store, handle)) + (await leaveLines(redis, handle));
+    const others = (await removeJobs(runtime, handle)) + (await leaveLines(redis, handle));
     quiet = names + others === 0 ? quiet + 1 : 0;
     removed += names;
   }

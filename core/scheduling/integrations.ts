@@ -89,6 +89,14 @@ export async function disconnect(runtime: Runtime, input: Infer<typeof credentia
     );
 }
 
+/** Disconnects all accounts of a handle; what can't be is left to whoever goes on. */
+export async function disconnectAll(runtime: Runtime, handle: string): Promise<void> {
+  for (const { providerKey, credentialId } of await credentialsOf(runtime, handle))
+    await disconnect(runtime, { handle, providerKey, credentialId }).catch((error: Error) =>
+      runtime.log.warn({ handle, providerKey, error: error.message }, "integration.not_revoked"),
+    );
+}
+
 /** Providers know one grant of a user, whichever handle it was given to: it lasts until the last of an owner's handles goes. */
 async function isUsedElsewhere(
   runtime: Runtime,
