@@ -2,7 +2,7 @@ import ICAL from "ical.js";
 import { LRUCache } from "lru-cache";
 import { RRuleTemporal } from "rrule-temporal";
 import { ofWindows } from "./windows-zones.ts";
-import { day, zoneOver } from "./zones.ts";
+import { day, type Zone, zoneOver } from "./zones.ts";
 
 /** Calendar objects (RFC 5545) and the window in which their busy time is wanted, in ms. */
 export interface Expansion {
@@ -68,15 +68,16 @@ function takenBySeries(events: Event[], asked: Expansion, most: number): Taken[]
   const changed = events.filter((event) => point(event, "recurrence-id"));
   const masters = events.filter((event) => !point(event, "recurrence-id"));
   const exceptions = new Map(changed.map((event) => [instantOf(point(event, "recurrence-id") as Point), event]));
-  const own = changed.flatMap((event) => instance(event, event, undefined));
+  const own = changed.flatMap((event) => instances(event, event)());
   const repeated = masters.flatMap((master) => instancesOf(master, { exceptions, asked, most }));
   return [...own, ...repeated].filter(({ from, to }) => to > asked.from && from < asked.to && to > from);
 
-  function instance(event: Event, times: Event, start: number | undefined): Taken[] {
+  /** Makes instances of an event that has the times of another. */
+  function instances(event: Event, times: Event): (wall?: number) => Taken[] {
     const begins = point(times, "dtstart");
-    if (begins === undefined || !isBusy(event, asked.owners)) return [];
-    const from = start ?? begins.wall;
-    return [{ uid: uidOf(event), from: begins.clock.toInstant(from), to: endOf(times, begins, from) }];
+    if (begins === undefined || !isBusy(event, asked.owners)) return () => [];
+    const [uid, ends] = [uidOf(event), endOf(times, begins)];
+    return (wall = begins.wall) => [{ uid, from: begins.clock.toInstant(wall), to: ends(wall) }];
   }
 
   function instancesOf(
@@ -89,11 +90,12 @@ function takenBySeries(events: Event[], asked: Expansion, most: number): Taken[]
     const later = shiftsOf(more.exceptions);
     const walls = wallsOf(master, begins, { asked: more.asked, reach: reachOf(master, begins, later) });
     if (walls.length > more.most) throw new Error("The calendar has too many instances.");
+    const [usual, shifted] = [instances(master, master), later.map(({ event }) => instances(event, event))];
     return walls.flatMap((wall) => {
       const at = begins.clock.toInstant(wall);
       if (left.has(at) || more.exceptions.has(at)) return [];
-      const shift = later.findLast(({ since }) => since < at);
-      return shift ? instance(shift.event, shift.event, wall + shift.by) : instance(master, master, wall);
+      const shift = later.findLastIndex(({ since }) => since < at);
+      return shift < 0 ? usual(wall) : (shifted[shift]?.(wall + (later[shift]?.by ?? 0)) ?? []);
     });
   }
 }
@@ -114,7 +116,7 @@ function shiftsOf(exceptions: Map<number, Event>): { since: number; by: number; 
 function reachOf(master: Event, begins: Point, later: { by: number; event: Event }[]): number {
   const lengths = [master, ...later.map(({ event }) => event)].map((event) => {
     const start = point(event, "dtstart") ?? begins;
-    return endOf(event, start, start.wall) - start.clock.toInstant(start.wall);
+    return endOf(event, start)(start.wall) - start.clock.toInstant(start.wall);
   });
   return Math.max(...lengths) + Math.max(0, ...later.map(({ by }) => Math.abs(by))) + 2 * day;
 }
@@ -155,23 +157,24 @@ function compact(wall: number): string {
   return `${new Date(wall).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
 }
 
-/** The instant at which an instance ends that starts at this wall. */
-function endOf(event: Event, begins: Point, wall: number): number {
-  const from = begins.clock.toInstant(wall);
+/** Tells the instant at which an instance ends that starts at a wall. */
+function endOf(event: Event, begins: Point): (wall: number) => number {
+  const { clock, isDate } = begins;
   const end = point(event, "dtend");
-  if (end?.isDate || (begins.isDate && end)) return begins.clock.toInstant(wall + end.wall - begins.wall);
-  if (end) return from + instantOf(end) - begins.clock.toInstant(begins.wall);
+  if (end && (end.isDate || isDate)) return (wall) => clock.toInstant(wall + end.wall - begins.wall);
+  const elapsed = end && instantOf(end) - instantOf(begins);
+  if (elapsed !== undefined) return (wall) => clock.toInstant(wall) + elapsed;
   const length = property(event, "duration")?.[3];
-  if (typeof length === "string") return lengthened(begins, wall, length);
-  return begins.isDate ? begins.clock.toInstant(wall + day) : from;
+  if (typeof length === "string") return lengthened(clock, length);
+  return (wall) => clock.toInstant(isDate ? wall + day : wall);
 }
 
 /** Days and weeks of a duration are of the wall, the rest is elapsed time (RFC 5545, 3.8.2.5). */
-function lengthened(begins: Point, wall: number, length: string): number {
+function lengthened(clock: Clock, length: string): (wall: number) => number {
   const { weeks, days, hours, minutes, seconds, isNegative } = ICAL.Duration.fromString(length);
-  if (isNegative) return begins.clock.toInstant(wall);
-  const nominal = begins.clock.toInstant(wall + (weeks * 7 + days) * day);
-  return nominal + ((hours * 60 + minutes) * 60 + seconds) * 1000;
+  if (isNegative) return (wall) => clock.toInstant(wall);
+  const [nominal, elapsed] = [(weeks * 7 + days) * day, ((hours * 60 + minutes) * 60 + seconds) * 1000];
+  return (wall) => clock.toInstant(wall + nominal) + elapsed;
 }
 
 function isBusy(event: Event, owners: string[]): boolean {
@@ -277,11 +280,38 @@ function isKnownZone(name: string): boolean {
   }
 }
 
+const clocks = new LRUCache<string, ZoneClock>({ max: 1000 });
+
 function ianaClock(name: string): Clock {
-  return {
-    toInstant: (wall) => zoneOver(name, wall, wall).toInstant(wall),
-    toWall: (instant) => instant + zoneOver(name, instant, instant).offsetAt(instant),
-  };
+  const clock = clocks.get(name) ?? new ZoneClock(name);
+  clocks.set(name, clock);
+  return clock;
+}
+
+/** The clock of an IANA zone: its table reaches a year to both sides of what was asked last, as events of a calendar do. */
+class ZoneClock implements Clock {
+  readonly #name: string;
+  #over: { zone: Zone; from: number; to: number } | undefined;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  toInstant(wall: number): number {
+    return this.#zoneAt(wall).toInstant(wall);
+  }
+
+  toWall(instant: number): number {
+    return instant + this.#zoneAt(instant).offsetAt(instant);
+  }
+
+  #zoneAt(ms: number): Zone {
+    const known = this.#over;
+    if (known && ms >= known.from && ms <= known.to) return known.zone;
+    const [from, to] = [ms - 366 * day, ms + 366 * day];
+    this.#over = { zone: zoneOver(this.#name, from, to), from, to };
+    return this.#over.zone;
+  }
 }
 
 function describedClock(component: InstanceType<typeof ICAL.Component>): Clock {

@@ -1,3 +1,4 @@
+import { Fail } from "../../errors.ts";
 import type { OutboundAnswer } from "../../outbound.ts";
 import type { Runtime } from "../../runtime.ts";
 import { expandApart } from "../expansion.ts";
@@ -8,6 +9,8 @@ import { type CaldavLogin, loginOf, mustSucceed, type Node, propfind, report, sp
 /** Objects that are fetched in one request, and requests that are under way at a time. */
 const batchSize = 250;
 const atOnce = 2;
+/** Bytes of a calendar that is fetched in one request, when nothing of it is known. */
+const largestWhole = 8 * 1_048_576;
 /** Parts of one answer about changes after which the server counts as one that never ends. */
 const mostParts = 100;
 /** Instances of one calendar after which its reading is given up. */
@@ -21,11 +24,8 @@ interface Mark {
   zone: string | null;
 }
 
-/** An object by its address, with its etag. */
-interface Listed {
-  href: string;
-  etag: string;
-}
+/** An object by its address, with its etag; `data` is the object itself, or empty where it is still to be fetched. */
+type Listed = Pick<Resource, "href" | "etag" | "data">;
 
 /** One reading: who asks, and what. */
 interface Reading {
@@ -87,7 +87,7 @@ async function compared(reading: Reading, before: Mark | undefined): Promise<Bus
   if (isSame && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
     return { mark: JSON.stringify(mark), isWhole: false, changed: [], removed: [] };
   const tags = (isSame ? await question.known?.tags() : undefined) ?? new Map<string, string>();
-  const all = await listObjects(reading);
+  const all = tags.size === 0 ? await listWhole(reading) : await listObjects(reading, "<d:getetag/>");
   const fresh = all.filter(({ href, etag }) => etag === "" || tags.get(nameOf(href)) !== etag);
   const read = await readObjects(reading, { listed: fresh, zone: mark.zone });
   const names = new Set(all.map(({ href }) => nameOf(href)));
@@ -109,11 +109,26 @@ async function propertiesOf({ runtime, login, question }: Reading, properties: s
   return (await propfind(runtime, login, question.calendarId, asked)).nodes;
 }
 
-async function listObjects({ runtime, login, question }: Reading): Promise<Listed[]> {
+/**
+ * Objects and list in one answer, which spares the server half of its work: most look at every object for either. A calendar that
+ * is too large for that is listed, and its objects come in batches.
+ */
+function listWhole(reading: Reading): Promise<Listed[]> {
+  return listObjects(reading, "<d:getetag/><c:calendar-data/>", largestWhole).catch((error: Error) => {
+    if (error instanceof Fail) throw error;
+    return listObjects(reading, "<d:getetag/>");
+  });
+}
+
+async function listObjects(
+  { runtime, login, question }: Reading,
+  properties: string,
+  limit?: number,
+): Promise<Listed[]> {
   const { calendarId, from, to } = question;
   const range = `start="${compact(from)}" end="${compact(to)}"`;
-  const body = `<c:calendar-query ${spaces}><d:prop><d:getetag/></d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
-  const { resources } = await resourcesOf(await report(runtime, login, calendarId, body));
+  const body = `<c:calendar-query ${spaces}><d:prop>${properties}</d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
+  const { resources } = await resourcesOf(await report(runtime, login, calendarId, body, limit));
   return apart(resources, calendarId)[1];
 }
 
@@ -128,12 +143,12 @@ async function readObjects(
   reading: Reading,
   { listed, zone }: { listed: Listed[]; zone: string | null },
 ): Promise<Read> {
-  const hrefs = listed.map(({ href }) => href);
+  const left = [...listed];
   const all: Read = { found: [], gone: [] };
   let instances = 0;
   const readSome = async (): Promise<void> => {
-    while (hrefs.length > 0) {
-      const { found, gone } = await readBatch(reading, { hrefs: hrefs.splice(-batchSize), zone });
+    while (left.length > 0) {
+      const { found, gone } = await readBatch(reading, { listed: left.splice(-batchSize), zone });
       for (const { taken } of found) instances += taken.length;
       if (instances > mostInstances) throw new Error("The calendar has too many instances.");
       all.found.push(...found);
@@ -144,12 +159,14 @@ async function readObjects(
   return all;
 }
 
-async function readBatch(reading: Reading, batch: { hrefs: string[]; zone: string | null }): Promise<Read> {
+async function readBatch(reading: Reading, batch: { listed: Listed[]; zone: string | null }): Promise<Read> {
   const { runtime, login, question } = reading;
-  const hrefs = batch.hrefs.map((href) => `<d:href>${escaped(href)}</d:href>`).join("");
-  const body = `<c:calendar-multiget ${spaces}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
-  const { resources } = await resourcesOf(await report(runtime, login, question.calendarId, body));
-  const there = resources.filter(({ data }) => data !== "");
+  const here = batch.listed.filter(({ data }) => data !== "");
+  const fetched = await fetchObjects(
+    reading,
+    batch.listed.filter(({ data }) => data === ""),
+  );
+  const there = [...here, ...fetched.filter(({ data }) => data !== "")];
   const expanded = await expandApart({
     objects: there.map(({ data }) => data),
     ...{ from: question.from, to: question.to, zone: batch.zone ?? question.zone },
@@ -160,7 +177,15 @@ async function readBatch(reading: Reading, batch: { hrefs: string[]; zone: strin
   const found = there.map(({ href, etag }, at): BusyObject => {
     return { objectId: nameOf(href), tag: etag, taken: expanded[at]?.taken ?? [] };
   });
-  return { found, gone: resources.filter(({ data }) => data === "").map(({ href }) => nameOf(href)) };
+  return { found, gone: fetched.filter(({ data }) => data === "").map(({ href }) => nameOf(href)) };
+}
+
+/** Objects by their addresses; one that is gone comes without data. */
+async function fetchObjects({ runtime, login, question }: Reading, listed: Listed[]): Promise<Listed[]> {
+  if (listed.length === 0) return [];
+  const hrefs = listed.map(({ href }) => `<d:href>${escaped(href)}</d:href>`).join("");
+  const body = `<c:calendar-multiget ${spaces}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
+  return (await resourcesOf(await report(runtime, login, question.calendarId, body))).resources;
 }
 
 async function resourcesOf(answer: OutboundAnswer): Promise<{ resources: Resource[]; syncToken: string }> {

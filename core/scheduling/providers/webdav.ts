@@ -41,9 +41,15 @@ export async function propfind(
   return { nodes: parsed(answer), url: answer.url };
 }
 
-/** A report on a calendar (RFC 3253), whatever came of it. */
-export function report(tools: Tools, open: CaldavLogin, address: string, body: string): Promise<OutboundAnswer> {
-  return send(tools, open, address, { method: "REPORT", headers: xml(1), body });
+/** A report on a calendar (RFC 3253), whatever came of it; fails where the answer has more bytes than `limit`. */
+export function report(
+  tools: Tools,
+  open: CaldavLogin,
+  address: string,
+  body: string,
+  limit: number = largestAnswer,
+): Promise<OutboundAnswer> {
+  return send(tools, open, address, { method: "REPORT", headers: xml(1), body, limit });
 }
 
 /** One request with the login, which never leaves the server that the owner named. */
@@ -51,12 +57,12 @@ export async function send(
   { outbound }: Tools,
   { serverUrl, username, password }: CaldavLogin,
   address: string,
-  asked: { method: string; headers: Record<string, string>; body?: string },
+  asked: { method: string; headers: Record<string, string>; body?: string; limit?: number },
 ): Promise<OutboundAnswer> {
   const url = within(serverUrl, address);
   const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
   const headers = { ...asked.headers, authorization };
-  return outbound.request(url, { ...asked, headers, redirects: 3, limit: largestAnswer, patience: 20_000 });
+  return outbound.request(url, { limit: largestAnswer, ...asked, headers, redirects: 3, patience: 20_000 });
 }
 
 /** Headers of a request with XML. */
