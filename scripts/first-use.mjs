@@ -4,7 +4,7 @@
  * Root on Debian; `npm run first-use -- dev` leaves the tests out. FIRST_USE_ROOT names a root to use again.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
@@ -37,6 +37,8 @@ await main(async () => {
 
 /** Makes the root, with Node, npm and the committed files. */
 function furnish(bare) {
+  // As the root of every machine is: servers that change their user must be able to enter it.
+  chmodSync(bare, 0o755);
   if (!existsSync(join(bare, "etc", "debian_version")))
     must("debootstrap", ["--variant=minbase", "--include=ca-certificates,curl", "bookworm", bare]);
   cpSync(realpathSync(process.execPath), join(bare, "usr/bin/node"));
