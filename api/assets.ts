@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { Fail } from "../core/errors.ts";
+import { placeOf } from "../core/place.ts";
 import { object, string } from "../schemas/schema.ts";
 import { open, type Row, route, type View } from "./route.ts";
 
@@ -15,8 +16,8 @@ const types: Record<string, string> = {
   css: "text/css; charset=utf-8",
   svg: "image/svg+xml",
 };
-/** Built files first; style sheets need no build. Seen from dist/api and from api. */
-const folders = ["../browser/", "../dist/browser/", "./browser/"].map((place) => new URL(place, import.meta.url));
+/** Built files first, as a build and as the sources see them; style sheets need no build. */
+const folders = ["browser/", "dist/browser/", "api/browser/"].map(placeOf);
 const loaded = new Map<string, Asset>();
 
 /** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */

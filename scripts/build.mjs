@@ -1,12 +1,17 @@
-/** Makes dist/: the sources as JavaScript, the scripts of Redis, and what browsers load. */
-import { spawn } from "node:child_process";
+/** Makes dist/: the programs with the packages that they load, the scripts of Redis, and what browsers load. */
 import { cpSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { ensureDependencies, main, root, Unready } from "./setup.mjs";
+import { ensureDependencies, main, root } from "./setup.mjs";
 
 const sources = join(root, "api", "browser");
+/** What is run by itself, each in the folder of dist/ where its source lies. */
+const programs = ["api/server.ts", "workers/main.ts", "scripts/admin.ts", "core/scheduling/expansion-thread.ts"];
+/** Packages that look for files of their own when they run. */
+const unbundled = ["@bull-board/*", "msgpackr-extract"];
+/** Packages of CommonJS ask for Node's modules by `require`. */
+const requires = `import{createRequire as requires}from"node:module";const require=requires(import.meta.url);`;
 
 if (realpathSync(process.argv[1] ?? "") === fileURLToPath(import.meta.url)) await main(build);
 
@@ -40,12 +45,32 @@ function entries() {
   return names.map((name) => join(sources, name));
 }
 
+/**
+ * Bundles the programs: one file is read and compiled where there were fifteen hundred, which halves a start. Names are kept, as
+ * stack traces and errors tell them. What programs share lies in dist/core/, one folder deep, as core/place.ts expects.
+ */
 async function compile(folder) {
-  const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
-  const options = ["-p", "tsconfig.build.json", "--outDir", folder];
-  const child = spawn(process.execPath, [compiler, ...options], { cwd: root, stdio: ["ignore", 2, 2] });
-  const status = await new Promise((resolve) => child.once("exit", resolve));
-  if (status !== 0) throw new Unready("The sources do not compile; see above.");
+  const { build } = await import("esbuild");
+  await build({
+    entryPoints: programs,
+    absWorkingDir: root,
+    outbase: root,
+    outdir: folder,
+    chunkNames: "core/[name]-[hash]",
+    bundle: true,
+    splitting: true,
+    platform: "node",
+    format: "esm",
+    target: "node20",
+    external: unbundled,
+    banner: { js: requires },
+    keepNames: true,
+    minifyWhitespace: true,
+    minifySyntax: true,
+    sourcemap: true,
+    sourcesContent: false,
+    logLevel: "warning",
+  });
 }
 
 /** Copies the files of one ending, also of the folders below, beside their compiled neighbours. */

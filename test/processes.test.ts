@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { request } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
 import process from "node:process";
 import t, { type Test as TapTest } from "tap";
 import { spawnProgram, spawnService } from "../fixtures/processes.ts";
@@ -140,6 +142,42 @@ t.test("processes that start at once share one signing key", async (t) => {
   );
   t.equal(new Set(sets.map(({ body }) => body.keys?.[0]?.kid)).size, 1);
   t.ok(sets[0]?.body.keys?.[0]?.kid);
+});
+
+t.test("what a process loads when it is first needed is there: board, MCP, documents, bounce mailbox", async (t) => {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const mailbox = createServer((socket) => socket.end("* BYE closed for today\r\n"));
+  await once(mailbox.listen(0, "127.0.0.1"), "listening");
+  t.teardown(() => mailbox.close());
+  const called = once(mailbox, "connection");
+  const { port } = mailbox.address() as AddressInfo;
+  const { url, worker, env } = await spawnService(t, redis, {
+    METRICS_TOKEN: "operators-only",
+    BOUNCE_IMAP_URL: `imap://bounces:secret@127.0.0.1:${port}/INBOX`,
+  });
+  const board = await fetch(`${url}/queues/`, { headers: { authorization: "Bearer operators-only" } });
+  t.equal(board.status, 200);
+  await board.body?.cancel();
+  const token = await ownerOf(t, env);
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+  const tools = await fetch(`${url}/mcp/acme/mcp`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    },
+    body: JSON.stringify(call),
+  });
+  t.match(await tools.text(), "strategy_query");
+  await ask(url, "/v2/handles/acme/knowledge/documents", token, document);
+  await eventually(async () => {
+    const { body } = await ask(url, "/v2/handles/acme/knowledge/documents", token);
+    return body.documents?.[0]?.status === "READY";
+  });
+  await called;
+  await worker.says("email.bounces.unreadable");
 });
 
 /** A POST whose body has begun to arrive; `finish` sends the rest and gives the status of the answer. */
