@@ -4,13 +4,15 @@ import { cursorAfter, pageOf } from "./paging.ts";
 import type { Job, Queues } from "./queues.ts";
 import { pipelined, script } from "./redis.ts";
 
-/** Where a versioned record lives: its key, the list that names it, the counter that its changes bump; all of one tag. */
+/** Where a versioned record lives: its key, the list that names it, the counter that its changes move; all of one tag. */
 export interface Place {
   tag: string;
   key: string;
   list: string;
   member: string;
   counter: string;
+  /** The counter's field, where it is one of a hash. */
+  counterField?: string;
 }
 
 interface Store {
@@ -75,7 +77,7 @@ export async function removeRecord(store: Store, place: Place, jobs: Job[] = [])
       store.redis,
       "dropRecord",
       [place.key, place.list, place.counter, outboxKey],
-      [place.member, encoded],
+      [place.member, encoded, place.counterField ?? ""],
     ),
   );
   return removed === 1;
@@ -145,6 +147,7 @@ async function put<T>(store: Store, place: Place, written: Written<T>): Promise<
         written.at,
         encoded,
         statusOf(written.value),
+        place.counterField ?? "",
         ...(beside ? [beside.value] : []),
       ],
     ),

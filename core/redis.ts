@@ -20,7 +20,7 @@ export const keys = {
   throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; 1 h after last use
 
   // account
-  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, mailWeight (turns in mail, 1), role:<userId>; for ever
+  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (turns in mail, 1), role:<userId>; for ever
   handles: "handles:{all}", // set of every handle; for ever
   user: (userId: string) => `user:{${userId}}`, // hash email; for ever
   userHandles: (userId: string) => `user-handles:{${userId}}`, // set of handles, hint only (roles live in handle:); for ever
@@ -38,7 +38,6 @@ export const keys = {
   // pages
   page: (handle: string, slug: string) => `page:{${handle}}:${slug}`, // hash; for ever
   pages: (handle: string) => `pages:{${handle}}`, // zset slug by creation ms; for ever
-  pagesVersion: (handle: string) => `pages-version:{${handle}}`, // counter, bumped by each change of a page; for ever
   pageAccess: (code: string) => `page-access:{${code}}`, // string, single-use code after checkout; 15 min
 
   // knowledge

@@ -66,6 +66,8 @@ export interface Caller {
   email?: string;
   handle?: string;
   role?: Role;
+  /** The counter of the handle's pages, as it was when the role was read. */
+  pages?: string;
   /** Scopes of a personal access token; absent for a session, which may do all that its user may. */
   scopes?: readonly string[];
   /** The address that the request came from, for throttles; never stored or logged. */

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { Fail } from "../errors.ts";
 import type { Caller, Role, Runtime } from "../runtime.ts";
-import { reaches, roleOn } from "./handles.ts";
+import { membership, reaches } from "./handles.ts";
 import { holderOf, tokenPrefix } from "./tokens.ts";
 
 /** What a route on a handle asks of a token. */
@@ -22,11 +22,11 @@ export async function handleSession({ redis, sessions }: Runtime, asked: HandleA
   const session: Partial<Caller> = isPersonal(asked.token)
     ? await personal(redis, asked)
     : await sessions.check(asked.token);
-  const role = await roleOn(redis, asked.handle, session.userId ?? "");
+  const { role, pages } = await membership(redis, asked.handle, session.userId ?? "");
   if (role === undefined) throw new Fail("forbidden");
   if (!reaches(role, asked.role)) throw new Fail("insufficient_role", { detail: `This needs ${asked.role}.` });
   mustHaveScope(session, asked.scopes ?? []);
-  return { ...session, role, handle: asked.handle };
+  return { ...session, role, handle: asked.handle, pages };
 }
 
 /** Refuses a personal access token that has none of the scopes (RFC 6750); a session may do all that its user may. */

@@ -11,13 +11,28 @@ export interface HandleRecord {
   active: boolean;
 }
 
-/** The role that a user has on an active handle, read live; undefined for strangers and for handles that don't answer. */
-export async function roleOn(redis: Redis, handle: string, userId: string): Promise<Role | undefined> {
-  const name = `role ${handle} ${userId}`;
-  const [status, role] = await sharedRead(redis, name, () =>
-    redis.hmget(keys.handle(handle), "status", `role:${userId}`),
-  );
-  return status === "ACTIVE" ? (roles.find((one) => one === role) ?? undefined) : undefined;
+/** What a handle says of a user, read live. */
+export interface Membership {
+  /** Undefined for strangers and for handles that don't answer. */
+  role: Role | undefined;
+  /** The counter of the handle's pages at that moment. */
+  pages: string;
+}
+
+/** The role that a user has on a handle, and beside it what tells whether kept pages are fresh: one read for both. */
+export function membership(redis: Redis, handle: string, userId: string): Promise<Membership> {
+  return sharedRead(redis, `member ${handle} ${userId}`, async () => {
+    const [status, role, pages] = await redis.hmget(keys.handle(handle), "status", `role:${userId}`, pagesCounter);
+    return { role: status === "ACTIVE" ? roles.find((one) => one === role) : undefined, pages: pages ?? "0" };
+  });
+}
+
+/** The field of a handle's record that counts changes of its pages, of its state and of its account's entitlements. */
+export const pagesCounter = "pages";
+
+/** That counter now; "0" where it never moved. */
+export async function pagesCounterOf(redis: Redis, handle: string): Promise<string> {
+  return (await sharedRead(redis, `pages ${handle}`, () => redis.hget(keys.handle(handle), pagesCounter))) ?? "0";
 }
 
 /** True when the first role may do what needs the second. */
@@ -103,7 +118,9 @@ export async function revokeRole(redis: Redis, input: { handle: string; userId: 
 export async function setHandleActive(redis: Redis, handle: string, active: boolean): Promise<void> {
   await mustExist(redis, handle);
   await transact(redis, (transaction) =>
-    transaction.hset(keys.handle(handle), "status", active ? "ACTIVE" : "INACTIVE").incr(keys.pagesVersion(handle)),
+    transaction
+      .hset(keys.handle(handle), "status", active ? "ACTIVE" : "INACTIVE")
+      .hincrby(keys.handle(handle), pagesCounter, 1),
   );
 }
 
@@ -113,7 +130,8 @@ export async function setEntitlement(redis: Redis, account: string, entitlement:
     throw new Fail("not_found", { detail: `There is no account ${account}.` });
   if (has) await redis.hset(keys.account(account), `entitlement:${entitlement}`, "1");
   else await redis.hdel(keys.account(account), `entitlement:${entitlement}`);
-  for (const handle of await redis.smembers(keys.accountHandles(account))) await redis.incr(keys.pagesVersion(handle));
+  for (const handle of await redis.smembers(keys.accountHandles(account)))
+    await redis.hincrby(keys.handle(handle), pagesCounter, 1);
 }
 
 /** The handles of a user with their roles, read live, and the accounts that they belong to. */
@@ -138,7 +156,7 @@ async function claimHandle(redis: Redis, input: NewHandle, at: string): Promise<
   if (owner !== null && owner !== input.account)
     throw new Fail("forbidden", { detail: `${input.handle} belongs to ${owner}.` });
   // Processes keep pages and chunks by these counters: they go on from beyond those of an erased handle of the same name.
-  await redis.set(keys.pagesVersion(input.handle), Date.now(), "NX");
+  await redis.hsetnx(keys.handle(input.handle), pagesCounter, Date.now());
   await redis.hsetnx(keys.knowledge(input.handle), "version", Date.now());
   for (const [field, value] of Object.entries({ createdAt: at, status: "ACTIVE", account: input.account }))
     await redis.hsetnx(keys.handle(input.handle), field, value);

@@ -1,10 +1,9 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
+import { pagesCounterOf } from "../account/handles.ts";
 import type { pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { keys } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
-import { sharedRead } from "../shared-read.ts";
 
 /** What was made of a page at one state of its handle. */
 interface Kept {
@@ -18,19 +17,19 @@ const caches = new WeakMap<Redis, LRUCache<string, Kept>>();
 
 /**
  * What `make` makes of a page for one kind of reader. Kept until the handle's counter moves, which every change of its pages, of its
- * state and of its account's entitlements does: one small read tells that nothing changed.
+ * state and of its account's entitlements does: one small read tells that nothing changed. A request that has read the counter
+ * already hands it on.
  */
 export async function keptPage<T extends { page: StoredPage }>(
   { redis }: Runtime,
-  reader: "owner" | "visitor",
+  asked: { reader: "owner" | "visitor"; counter?: string | undefined },
   { handle, pageSlug }: Infer<typeof pagePath>,
   make: () => Promise<T>,
 ): Promise<T> {
   const cache = caches.get(redis) ?? new LRUCache({ maxSize: keptLetters, sizeCalculation: sizeOf });
   caches.set(redis, cache);
-  const counterKey = keys.pagesVersion(handle);
-  const counter = (await sharedRead(redis, counterKey, () => redis.get(counterKey))) ?? "0";
-  const name = `${reader} ${handle}/${pageSlug}`;
+  const counter = asked.counter ?? (await pagesCounterOf(redis, handle));
+  const name = `${asked.reader} ${handle}/${pageSlug}`;
   const known = cache.get(name);
   if (known?.counter === counter) return known.made as T;
   const made = await make();

@@ -4,8 +4,9 @@ import { Fail } from "../errors.ts";
 import { lasting } from "../outcome.ts";
 import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../records.ts";
 import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Caller, Runtime } from "../runtime.ts";
 import { checkContent } from "./content.ts";
+import { pagesCounter } from "../account/handles.ts";
 import { keptPage } from "./kept.ts";
 
 /** A page as its owner reads it: the stored fields, the derived ones and the version. */
@@ -40,8 +41,12 @@ export async function publishPage(runtime: Runtime, input: Infer<typeof pagePath
 }
 
 /** One page, drafts too. */
-export async function readPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
-  return keptPage(runtime, "owner", input, async () => {
+export function readPage(
+  runtime: Runtime,
+  input: Infer<typeof pagePath>,
+  caller?: Pick<Caller, "pages">,
+): Promise<{ page: Page }> {
+  return keptPage(runtime, { reader: "owner", counter: caller?.pages }, input, async () => {
     const stored = await readRecord<StoredPage>(runtime.redis, keys.page(input.handle, input.pageSlug));
     if (stored === undefined) throw new Fail("page_not_found");
     return lasting({ page: shown(runtime, input.handle, stored) });
@@ -74,7 +79,8 @@ function placeOf(handle: string, slug: string): Place {
     key: keys.page(handle, slug),
     list: keys.pages(handle),
     member: slug,
-    counter: keys.pagesVersion(handle),
+    counter: keys.handle(handle),
+    counterField: pagesCounter,
   };
 }
 

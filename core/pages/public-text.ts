@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { StoredPage } from "../../schemas/pages.ts";
+import { pagesCounterOf } from "../account/handles.ts";
 import { type Link, type Section, visibleText } from "../assistant/visible-text.ts";
 import { LexicalIndex } from "../knowledge/lexical.ts";
 import { passageTerms, terms } from "../knowledge/words.ts";
@@ -72,7 +73,7 @@ const shelves = new WeakMap<Redis, LRUCache<string, Shelf>>();
 export async function publicPages(runtime: Runtime, handle: string): Promise<PublicPages> {
   const cache = shelves.get(runtime.redis) ?? new LRUCache<string, Shelf>({ max: 200 });
   shelves.set(runtime.redis, cache);
-  const counter = (await runtime.redis.get(keys.pagesVersion(handle))) ?? "0";
+  const counter = await pagesCounterOf(runtime.redis, handle);
   const known = cache.get(handle);
   if (known?.counter === counter) return new PublicPages(known);
   const shelf = await fill(runtime, handle, { counter, known });

@@ -49,7 +49,7 @@ type Shown = Pick<Visit, "page" | "assistant">;
 
 /** A published page with whether it carries the assistant. */
 async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<Shown> {
-  return keptPage(runtime, "visitor", path, async () => {
+  return keptPage(runtime, { reader: "visitor" }, path, async () => {
     const [page, assistant] = await Promise.all([publishedPage(runtime, path), isAgentEnabled(runtime, path.handle)]);
     return { page, assistant };
   });
