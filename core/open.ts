@@ -1,5 +1,4 @@
 import type { Redis } from "ioredis";
-import { pino } from "pino";
 import { Sessions } from "./account/sessions.ts";
 import { signingKey } from "./account/signing.ts";
 import { openModel } from "./assistant/ollama.ts";
@@ -10,6 +9,7 @@ import { SmtpPool } from "./email/smtp.ts";
 import type { Env } from "./env.ts";
 import { newId } from "./ids.ts";
 import { openIndex } from "./knowledge/open-index.ts";
+import { openLog } from "./log.ts";
 import { Outbound } from "./outbound.ts";
 import { Queues } from "./queues.ts";
 import { connect } from "./redis.ts";
@@ -74,31 +74,6 @@ function once<T>(open: () => Promise<T>): () => Promise<T> {
     });
     return opening;
   };
-}
-
-/** JSON lines to stdout, written in batches; the level by its word, as operators search for it. */
-export function openLog(env: Env): Log {
-  const options = {
-    level: env.LOG_LEVEL,
-    base: null,
-    timestamp,
-    formatters: { level: (level: string) => ({ level }) },
-  };
-  return pino(options, pino.destination({ dest: 1, sync: false, minLength: 12_288, periodicFlush: 250 }));
-}
-
-let written = { at: 0, field: "" };
-
-/** The time of a log line; lines of one ms share its text. */
-function timestamp(): string {
-  const at = Date.now();
-  if (at !== written.at) written = { at, field: `,"time":"${new Date(at).toISOString()}"` };
-  return written.field;
-}
-
-/** Writes what the log still holds; the last thing before a process exits. */
-export function flushLog(log: Log): Promise<void> {
-  return new Promise((resolve) => log.flush(() => resolve()));
 }
 
 /** The client of IMAP is loaded by the process that reads the mailbox. */

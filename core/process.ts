@@ -1,7 +1,8 @@
 import process from "node:process";
 import { setTimeout } from "node:timers";
 import { type Env, readEnv } from "./env.ts";
-import { flushLog, openLog, openRuntime } from "./open.ts";
+import { flushLog, openLog } from "./log.ts";
+import { openRuntime } from "./open.ts";
 import type { Log, Runtime } from "./runtime.ts";
 
 /** Ms in which a process must have stopped after SIGTERM (contract 2), with some room. */
