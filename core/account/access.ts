@@ -26,7 +26,7 @@ export async function handleSession({ redis, sessions }: Runtime, asked: HandleA
   if (role === undefined) throw new Fail("forbidden");
   if (!reaches(role, asked.role)) throw new Fail("insufficient_role", { detail: `This needs ${asked.role}.` });
   mustHaveScope(session, asked.scopes ?? []);
-  return { ...session, role, handle: asked.handle, pages };
+  return { role, handle: asked.handle, pages, ...session };
 }
 
 /** Refuses a personal access token that has none of the scopes (RFC 6750); a session may do all that its user may. */

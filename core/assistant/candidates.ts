@@ -48,7 +48,7 @@ export function candidatesOf(evidence: Evidence[]): Candidate[] {
       const key = `${item.title}\n${item.heading}\n${sentence.text}`;
       if (seen.has(key)) continue;
       seen.add(key);
-      found.push({ ...sentence, evidence: item, rank, at: found.length, section: first + sentence.part });
+      found.push({ evidence: item, rank, at: found.length, section: first + sentence.part, ...sentence });
     }
   }
   return found;

@@ -150,13 +150,13 @@ export function formatRecord({ generation, last, chunks }: RunRecord): string {
 /** The reverse of `formatRecord`. */
 export function readRecord(value: string): RunRecord {
   const [id = "", ...chunks] = value.split("\n");
-  return { ...readEntryId(id), chunks };
+  return { chunks, ...readEntryId(id) };
 }
 
 /** An entry of a run's stream as a record. That of a creation or a claim holds no chunk. */
 export function readEntry([id, [, text = ""]]: [string, string[]]): RunRecord {
-  const place = readEntryId(id);
-  return { ...place, chunks: place.last > 0 || place.generation === endGeneration ? text.split("\n") : [] };
+  const { generation, last } = readEntryId(id);
+  return { generation, last, chunks: last > 0 || generation === endGeneration ? text.split("\n") : [] };
 }
 
 /** Arguments of the XADD that hands records to a web process: only while its inbox is there, and only so many as it may lag behind. */

@@ -45,7 +45,7 @@ export function scoreCandidates(candidates: Candidate[], reading: Reading): Scor
     );
     const coverage = parts.reduce((sum, part) => sum + part, 0) / total + (onTopic ? HEADED : 0);
     const fits = shaped[index]! || reading.shapes.length === 0;
-    return { ...candidate, coverage, shaped: fits, score: coverage * fit(reading, fits) - cost(candidate) };
+    return { coverage, shaped: fits, score: coverage * fit(reading, fits) - cost(candidate), ...candidate };
   });
 }
 

@@ -108,7 +108,7 @@ export class MemoryIndex implements KnowledgeIndex {
     for (const [at, { documentId, mark }] of group.entries()) {
       const entries: Entry[] = [];
       for (const chunk of documents[at]!) {
-        entries.push({ ...chunk, terms: passageTerms(chunk.passage) });
+        entries.push({ terms: passageTerms(chunk.passage), ...chunk });
         if (isDue()) await setImmediate();
       }
       held.collection.put(documentId, entries);
