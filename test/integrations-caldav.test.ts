@@ -200,6 +200,22 @@ t.test("a calendar is read again by what changed in it", { skip }, async (t) => 
   t.match(await read(), { free: ["07:00", "09:00", "10:00", "11:00", "12:00", "13:00", "14:00"] });
 });
 
+for (const [size, padding, reports] of [
+  ["is asked for whole", 0, ["calendar-query"]],
+  ["comes in batches where it is too large", 9 * 1_048_576, ["calendar-query", "calendar-query", "calendar-multiget"]],
+] as const)
+  t.test(`a calendar that is new ${size}`, { skip }, async (t) => {
+    const { proxy, select, read } = await behindProxy(t);
+    proxy.padding = padding;
+    await select();
+    const asked = proxy.asked.map(({ report }) => report);
+    t.same(
+      asked.filter((report) => /^calendar-[qm]/.test(report)),
+      reports,
+    );
+    t.match(await read(), { free: ["07:00", "09:00", "11:00", "12:00", "13:00"] });
+  });
+
 t.test("a sync token that the server has lost costs one look at all etags", { skip }, async (t) => {
   const { service, server, calendar, select, read } = await behindProxy(t);
   await select();

@@ -264,10 +264,10 @@ t.test("erasing a handle gives its grants back, and is done whether or not the p
   const service = await startService(t, { env: google.env });
   await connectAccount(await service.handle("acme"), "google");
   await connectAccount(await service.handle("next"), "google", "next");
-  await eraseHandle(service.runtime, "acme");
+  t.match(await eraseHandle(service.runtime, "acme"), { handle: "acme", grantsLeft: [] });
   t.equal(google.oauth.revoked.length, 1);
   await google.close();
-  await eraseHandle(service.runtime, "next");
+  t.match(await eraseHandle(service.runtime, "next"), { handle: "next", grantsLeft: ["google"] });
   t.equal(await service.runtime.redis.exists(keys.handle("next")), 0);
 });
 

@@ -36,14 +36,18 @@ export async function* exportHandle({ redis }: Store, handle: string): AsyncGene
 
 /**
  * Removes everything that belongs to a handle, its jobs, its memberships and what its account says of it; grants of other services
- * are given back where those answer. The handle is switched off first and its record goes last, so that a run that was cut short can be made again. Runs of answers have a tag of their own
- * and go by themselves within ten minutes. Returns the number of keys removed.
+ * are given back where those answer. The handle is switched off first and its record goes last, so that a run that was cut short can
+ * be made again. Runs of answers have a tag of their own and go by themselves within ten minutes. Returns the number of keys removed,
+ * and the services that didn't take their grants back.
  */
-export async function eraseHandle(runtime: Runtime, handle: string): Promise<{ handle: string; keys: number }> {
+export async function eraseHandle(
+  runtime: Runtime,
+  handle: string,
+): Promise<{ handle: string; keys: number; grantsLeft: string[] }> {
   const { redis } = runtime;
   await mustExist(redis, handle);
   await setHandleActive(redis, handle, false);
-  await disconnectAll(runtime, handle);
+  const grantsLeft = await disconnectAll(runtime, handle);
   let removed = 0;
   // What was under way when the handle was switched off may write once more: until two passes find nothing.
   for (let quiet = 0; quiet < 2; await sleep(settles)) {
@@ -53,7 +57,7 @@ export async function eraseHandle(runtime: Runtime, handle: string): Promise<{ h
     removed += names;
   }
   await unlink(redis, handle);
-  return { handle, keys: removed + (await redis.del(keys.handle(handle))) };
+  return { handle, keys: removed + (await redis.del(keys.handle(handle))), grantsLeft };
 }
 
 /** Takes the handle out of the lines in which handles wait for their turn or for the sweeper. */

@@ -74,27 +74,38 @@ export async function returnFromProvider(
 
 /** Disconnects an account, at the provider too where that answers; `integration_not_found`. */
 export async function disconnect(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<void> {
+  await giveBack(runtime, input);
+}
+
+/** Disconnects all accounts of a handle; returns the providers that could not be told. */
+export async function disconnectAll(runtime: Runtime, handle: string): Promise<ProviderKey[]> {
+  const left: ProviderKey[] = [];
+  for (const { providerKey, credentialId } of await credentialsOf(runtime, handle)) {
+    const isTold = await giveBack(runtime, { handle, providerKey, credentialId }).catch((error: Error) =>
+      notRevoked(runtime, { handle, providerKey }, error),
+    );
+    if (!isTold) left.push(providerKey);
+  }
+  return left;
+}
+
+/** Forgets an account, and tells its provider where nobody else uses the grant: false where that can't be told. */
+async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<boolean> {
   const { handle, providerKey, credentialId } = input;
   const stored = await readCredential(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");
   await dropCredential(runtime, handle, credentialId);
   if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await runtime.busySource?.refresh(handle);
-  if (await isUsedElsewhere(runtime, handle, stored)) return;
+  if (await isUsedElsewhere(runtime, handle, stored)) return true;
   const opened = { account: stored.account, secret: secretOf(runtime, handle, stored) };
   // The owner's wish counts whether or not the provider can be told.
-  await providers[stored.providerKey]
-    ?.disconnect?.(runtime, opened)
-    .catch((error: Error) =>
-      runtime.log.warn({ handle, providerKey, error: error.message }, "integration.not_revoked"),
-    );
+  const told = providers[stored.providerKey]?.disconnect?.(runtime, opened).then(() => true);
+  return (await told?.catch((error: Error) => notRevoked(runtime, { handle, providerKey }, error))) ?? true;
 }
 
-/** Disconnects all accounts of a handle; what can't be is left to whoever goes on. */
-export async function disconnectAll(runtime: Runtime, handle: string): Promise<void> {
-  for (const { providerKey, credentialId } of await credentialsOf(runtime, handle))
-    await disconnect(runtime, { handle, providerKey, credentialId }).catch((error: Error) =>
-      runtime.log.warn({ handle, providerKey, error: error.message }, "integration.not_revoked"),
-    );
+function notRevoked({ log }: Runtime, account: { handle: string; providerKey: ProviderKey }, error: Error): false {
+  log.warn({ ...account, error: error.message }, "integration.not_revoked");
+  return false;
 }
 
 /** Providers know one grant of a user, whichever handle it was given to: it lasts until the last of an owner's handles goes. */
