@@ -1,21 +1,13 @@
 import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
-import {
-  fieldName,
-  type Lead,
-  type leadExport,
-  type leadListing,
-  type leadPath,
-  longestValue,
-  mostFields,
-  newLead,
-} from "../schemas/leads.ts";
+import type { Lead, leadExport, leadListing, leadPath, newLead } from "../schemas/leads.ts";
 import type { StoredPage } from "../schemas/pages.ts";
 import type { Infer } from "../schemas/schema.ts";
 import { isAgentEnabled } from "./assistant/gate.ts";
 import { campaignOf, findCampaign } from "./campaigns.ts";
-import { addressDigest, isAddress } from "./email/address.ts";
-import { Fail, invalid } from "./errors.ts";
+import { addressDigest } from "./email/address.ts";
+import { Fail } from "./errors.ts";
+import { type Given, readGiven } from "./lead-input.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
 import { captured } from "./lead-verification.ts";
 import { type Job, job } from "./queues.ts";
@@ -134,91 +126,6 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
         .zrem(keys.leads(input.handle), one.leadId);
     transaction.del(person);
   });
-}
-
-type OwnName = "name" | "firstName" | "company" | "phone" | "service" | "message" | "source";
-type Given = Pick<StoredLead, "email" | "fields" | "pageSlug" | "campaignId" | "leadContext" | "tracking" | "consent"> &
-  Pick<StoredLead, OwnName>;
-
-/** What the visitor sent, in order; undefined for a filled honeypot. */
-function readGiven(input: Infer<typeof newLead>): Given | undefined {
-  const { email, website } = input;
-  if (
-    typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
-  )
-    return undefined;
-  if (typeof email !== "string" || !isAddress(email)) throw invalid("/email", "is not an email address");
-  const context = part(input.leadContext, "/leadContext");
-  const custom = Object.entries(input).filter(([name]) => !ownKeys.has(name));
-  return {
-    email,
-    name: input.name,
-    firstName: input.firstName,
-    company: input.company,
-    phone: input.phone,
-    service: input.service,
-    message: input.message,
-    source: input.source,
-    fields: customFields([
-      ...Object.entries(part(input.fields, "/fields") ?? {}).map(inFields),
-      ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
-    ]),
-    pageSlug: input.pageSlug ?? (typeof context?.pageSlug === "string" ? context.pageSlug.slice(0, 96) : null),
-    campaignId: input.campaignId ?? null,
-    leadContext: context ? disclosed(context) : null,
-    tracking: part(input.tracking, "/tracking") ?? null,
-    consent: input.consent ?? null,
-  };
-}
-
-/** All that a lead has by itself; other keys are custom fields. */
-const ownKeys = new Set(Object.keys(newLead.properties ?? {}));
-const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}`, name, value });
-
-/** An object, also as JSON in a form's text. */
-function part(value: unknown, path: string): Record<string, unknown> | undefined {
-  if (value === undefined || value === null || value === "") return undefined;
-  const parsed = typeof value === "string" ? parse(value, path) : value;
-  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw invalid(path, "must be an object");
-  if (JSON.stringify(parsed).length > 20_000) throw invalid(path, "is too large");
-  return parsed as Record<string, unknown>;
-}
-
-function parse(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Fail("invalid_request", { errors: [{ path, message: "is not JSON" }] }, error);
-  }
-}
-
-function customFields(list: { path: string; name: string; value: unknown }[]): Record<string, string> {
-  const fields: Record<string, string> = {};
-  for (const { path, name, value } of list) {
-    if (!fieldName.test(name))
-      throw invalid(path, "is not a name of letters, digits, _, . and - with at most 64 characters");
-    if (value === null || value === undefined) continue;
-    if (typeof value === "object") throw invalid(path, "must be a text, a number or a boolean");
-    if (String(value).length > longestValue) throw invalid(path, `is longer than ${longestValue} characters`);
-    Object.defineProperty(fields, name, { value: String(value), enumerable: true, configurable: true, writable: true });
-  }
-  if (Object.keys(fields).length > mostFields) throw invalid("/fields", `holds more than ${mostFields} custom fields`);
-  return fields;
-}
-
-function disclosed(context: Record<string, unknown>): Lead["leadContext"] {
-  const text = (name: string, length: number) =>
-    typeof context[name] === "string" ? { [name]: (context[name] as string).slice(0, length) } : {};
-  const titles = Array.isArray(context.evidenceTitles)
-    ? context.evidenceTitles.filter((one) => typeof one === "string")
-    : [];
-  return {
-    ...text("pageSlug", 96),
-    ...text("visitorQuestion", 500),
-    ...text("visibleAnswerText", 10_000),
-    evidenceTitles: titles.slice(0, 20).map((title: string) => title.slice(0, 300)),
-    ...text("retrievalMode", 100),
-  };
 }
 
 /** The campaign that was named, else the page's, else the only live one, else none (contract 5); and whether either asks to verify. */
