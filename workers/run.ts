@@ -46,14 +46,14 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   await beat(runtime, served);
   const loops = workerLoops.filter(({ queue }) => served.includes(queue));
-  const running = loops.map(({ run }) => run(runtime, stopping.signal));
-  const timers = [
-    every(runtime, beatsEvery, () => beat(runtime, served)),
-    every(runtime, sweepsEvery, () => runtime.queues.sweep()),
+  const { signal } = stopping;
+  const running = [
+    ...loops.map(({ run }) => run(runtime, signal)),
+    every(runtime, { ms: beatsEvery, signal }, () => beat(runtime, served)),
+    every(runtime, { ms: sweepsEvery, signal }, () => runtime.queues.sweep()),
   ];
   return {
     async close(patience = 0) {
-      for (const timer of timers) clearInterval(timer);
       const reason = new Error("The process stops.");
       stopping.abort(reason);
       const ended = Promise.allSettled([...running, ...workers.map((worker) => worker.close())]);
@@ -99,16 +99,13 @@ function patience(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
   return { attempts, backoff: { type: "exponential", delay: backoff, jitter: 0.3 } };
 }
 
-/** A timer whose work never overlaps itself and whose failures are logged. */
-function every(runtime: Runtime, ms: number, work: () => Promise<unknown>): NodeJS.Timeout {
-  let busy = false;
-  return setInterval(() => {
-    if (busy) return;
-    busy = true;
-    work()
-      .catch((error: Error) => runtime.log.warn({ error: error.message }, "timer.failed"))
-      .finally(() => {
-        busy = false;
-      });
-  }, ms);
+/** Does something again and again until the signal, a pause of some ms before each time; failures are logged. */
+async function every(
+  runtime: Runtime,
+  { ms, signal }: { ms: number; signal: AbortSignal },
+  work: () => Promise<unknown>,
+): Promise<void> {
+  const pause = (): Promise<unknown> => sleep(ms, undefined, { signal }).catch(() => undefined);
+  for (await pause(); !signal.aborted; await pause())
+    await work().catch((error: Error) => runtime.log.warn({ error: error.message }, "timer.failed"));
 }
