@@ -1,17 +1,31 @@
-/** Makes dist/: the programs with the packages that they load, the scripts of Redis, and what browsers load. */
+/** Makes dist/: the programs with the packages that they load, the scripts of Redis, and what browsers load. Test files are made the same way. */
 import { cpSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { ensureDependencies, main, root } from "./setup.mjs";
 
 const sources = join(root, "api", "browser");
 /** What is run by itself, each in the folder of dist/ where its source lies. */
-const programs = ["api/server.ts", "workers/main.ts", "scripts/admin.ts", "core/scheduling/expansion-thread.ts"];
+const threads = ["core/scheduling/expansion-thread.ts"];
+const programs = ["api/server.ts", "workers/main.ts", "scripts/admin.ts", ...threads];
 /** Packages that look for files of their own when they run. */
 const unbundled = ["@bull-board/*", "msgpackr-extract"];
+const ofTests = ["tap", "esbuild", "playwright-core", "typescript"];
 /** Packages of CommonJS ask for Node's modules by `require`. */
 const requires = `import{createRequire as requires}from"node:module";const require=requires(import.meta.url);`;
+/** Tests, fixtures and scripts find files beside their source. */
+const inPlace = {
+  name: "in place",
+  setup({ onLoad }) {
+    onLoad({ filter: /\.m?ts$|\.mjs$/ }, async ({ path }) => {
+      if (!/^(test|fixtures|scripts)[\\/]/.test(relative(root, path))) return undefined;
+      const source = await readFile(path, "utf8");
+      return { contents: source.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href)), loader: "ts" };
+    });
+  },
+};
 
 if (realpathSync(process.argv[1] ?? "") === fileURLToPath(import.meta.url)) await main(build);
 
@@ -20,13 +34,22 @@ export async function build() {
   await ensureDependencies();
   const made = join(root, `dist-${process.pid}`);
   try {
-    await Promise.all([compile(made), bundle(join(made, "browser"))]);
-    copy(join(root, "core"), join(made, "core"), ".lua");
+    await make(made, programs);
     rmSync(join(root, "dist"), { recursive: true, force: true });
     renameSync(made, join(root, "dist"));
   } finally {
     rmSync(made, { recursive: true, force: true });
   }
+}
+
+/** Builds test files into a folder, with all that they test. */
+export async function buildTests(folder, files) {
+  await make(folder, [...threads, ...files], { external: [...unbundled, ...ofTests], plugins: [inPlace] });
+}
+
+async function make(folder, entryPoints, more = {}) {
+  await Promise.all([compile(folder, entryPoints, more), bundle(join(folder, "browser"))]);
+  copy(join(root, "core"), join(folder, "core"), ".lua");
 }
 
 /** Bundles each script of api/browser that starts something, and copies the style sheets, into a folder. */
@@ -50,10 +73,10 @@ function entries() {
  * are, for stack traces; esbuild's `keepNames` would cost a third of the requests, since it names each closure as it is made. What
  * programs share lies in dist/core/, one folder deep, as core/place.ts expects.
  */
-async function compile(folder) {
+async function compile(folder, entryPoints, more) {
   const { build } = await import("esbuild");
   await build({
-    entryPoints: programs,
+    entryPoints,
     absWorkingDir: root,
     outbase: root,
     outdir: folder,
@@ -70,6 +93,7 @@ async function compile(folder) {
     sourcemap: true,
     sourcesContent: false,
     logLevel: "warning",
+    ...more,
   });
 }
 

@@ -4,11 +4,11 @@
  * the last line counts the assertions of the whole run.
  */
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
-import { build } from "./build.mjs";
+import { build, buildTests } from "./build.mjs";
 import {
   ensureChromium,
   ensureDependencies,
@@ -20,12 +20,16 @@ import {
   Unready,
 } from "./setup.mjs";
 
-/** Test files that run at the same time: one more than the cores of a small machine, since many of them wait for clocks and processes. */
-const jobs = 3;
+/** Test files that run at the same time: more than the cores of a small machine, since many of them wait for clocks and processes. */
+const jobs = 4;
+/** Test files that take long, which start first, so that none of them is still running when all others have ended. */
+const long = ["admin", "processes", "assistant-processes", "integrations-writing", "webhooks-crash"].map(fileOf);
 /** Test files that run by themselves, after the others: what a deploy does to requests is no question of who else needs the cores. */
-const alone = [join("test", "rolling.test.ts")];
-/** Ms after which a file on Deno is ended; tap has its own limit, in .taprc. */
-const longest = 300_000;
+const alone = ["rolling"].map(fileOf);
+/** Seconds that a file may take. */
+const longest = 300;
+/** Ms after which a file that didn't end itself by then is ended. */
+const patience = (longest + 15) * 1000;
 
 await main(async () => {
   const named = process.argv.slice(2).filter((word) => !/^--(deno|cluster)$/.test(word));
@@ -39,66 +43,66 @@ await main(async () => {
   const cluster = process.argv.includes("--cluster");
   const env = {
     ...process.env,
+    // Without its own runner, tap would end each file after 30 s.
+    TAP_TIMEOUT: String(longest),
     ...(chromium ? { CHROMIUM: process.env.CHROMIUM ?? chromium } : {}),
     ...(cluster ? { TEST_REDIS_CLUSTER: "1" } : {}),
   };
-  const count = process.argv.includes("--deno") ? await onDeno(named, env) : await onNode(named, env);
+  const files = (named.length > 0 ? named : testFiles()).map((file) => relative(root, resolve(file)));
+  const count = await runAll(files, process.argv.includes("--deno") ? onDeno() : await onNode(files), env);
   const indexes = process.env.TEST_REDISEARCH_URL ? "in-process + RediSearch" : "in-process";
   if (cluster) process.stdout.write("\nRedis: a cluster of three nodes, one server where a test restarts it\n");
   process.stdout.write(`\nknowledge index: ${indexes}\n${count.passed} passed, ${count.failed} failed\n`);
   process.exitCode = count.failed === 0 ? 0 : 1;
 });
 
-/** Everything under tap's own runner, against a fresh build. */
-async function onNode(named, env) {
+/** How Node runs a test file: built together with what it tests, like the programs, since reading 900 files takes it seconds. */
+async function onNode(files) {
   await build();
-  const runner = join(root, "node_modules", ".bin", "tap");
-  const shown = filter(4);
-  const say = (line) => shown(line) && process.stdout.write(`${line}\n`);
-  const tap = (most, files) =>
-    run(process.execPath, [runner, "run", `--jobs=${most}`, "--reporter=tap", ...files], { env, say });
-  const { together, single } = parted(named);
-  const counts = [];
-  if (together.length > 0) counts.push(await tap(jobs, together));
-  if (single.length > 0) counts.push(await tap(1, single));
-  return { passed: sum(counts, "passed"), failed: sum(counts, "failed") };
+  const folder = join(root, ".data", `tests-${process.pid}`);
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+  await buildTests(folder, files);
+  return (file) => [process.execPath, "--enable-source-maps", join(folder, file.replace(/\.ts$/, ".js"))];
 }
 
-/** The named files, or all, in those that run side by side and those that don't. */
-function parted(named) {
-  const files = named.length > 0 ? named : testFiles();
-  return {
-    together: files.filter((file) => !alone.includes(file)),
-    single: files.filter((file) => alone.includes(file)),
-  };
-}
-
-function sum(counts, name) {
-  return counts.reduce((total, count) => total + count[name], 0);
-}
-
-/** Each file in a process of its own, from the sources. */
-async function onDeno(named, env) {
+/** How Deno does: from the sources. */
+function onDeno() {
   const deno = join(root, "node_modules", "deno", process.platform === "win32" ? "deno.exe" : "deno");
   if (!existsSync(deno)) throw new Unready("Deno is not installed for this platform.");
-  const { together, single } = parted(named);
-  // Without its runner, tap would end each file after 30 s.
-  const patient = { ...env, TAP_TIMEOUT: String(longest / 1000) };
+  return (file) => [deno, "run", "-A", "--preload", "./test/deno-preload.ts", file];
+}
+
+/** Each file in a process of its own. */
+async function runAll(files, commandOf, env) {
+  const first = long.filter((file) => files.includes(file));
+  const together = [...first, ...files.filter((file) => ![...alone, ...long].includes(file))];
   const total = { passed: 0, failed: 0 };
-  const through = async (files) => {
-    for (let file = files.shift(); file !== undefined; file = files.shift()) {
-      const said = [];
-      const options = { env: patient, limit: longest, say: (line) => said.push(line) };
-      const count = await run(deno, ["run", "-A", "--preload", "./test/deno-preload.ts", file], options);
-      said.push(`${count.failed === 0 ? "ok" : "not ok"} - ${file} on Deno`);
-      process.stdout.write(`${said.filter(filter(0)).join("\n")}\n`);
+  const through = async (waiting) => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const count = await runOne(file, commandOf(file), env);
       total.passed += count.passed;
       total.failed += count.failed;
     }
   };
   await Promise.all(Array.from({ length: jobs }, () => through(together)));
-  await through(single);
+  await through(alone.filter((file) => files.includes(file)));
   return total;
+}
+
+/** Shows what a file said once it has ended, so that files don't mix. */
+async function runOne(file, command, env) {
+  const said = [];
+  const since = performance.now();
+  const count = await run(command, { env, say: (line) => said.push(line) });
+  const seconds = ((performance.now() - since) / 1000).toFixed(1);
+  said.push(`${count.failed === 0 ? "ok" : "not ok"} - ${file} # ${seconds} s`);
+  process.stdout.write(`${said.filter(filter()).join("\n")}\n`);
+  return count;
+}
+
+function fileOf(name) {
+  return join("test", `${name}.test.ts`);
 }
 
 function testFiles() {
@@ -107,9 +111,9 @@ function testFiles() {
 }
 
 /** Runs a program that speaks TAP and counts its assertions; a program that fails without saying so is one failure. */
-async function run(program, args, { env, say, limit = 0 }) {
+async function run([program, ...args], { env, say }) {
   const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "inherit"] });
-  const timer = limit > 0 ? setTimeout(() => child.kill("SIGKILL"), limit) : undefined;
+  const timer = setTimeout(() => child.kill("SIGKILL"), patience);
   const ended = new Promise((resolve) => child.once("close", resolve));
   const count = { passed: 0, failed: 0 };
   for await (const line of createInterface({ input: child.stdout })) {
@@ -126,11 +130,8 @@ function figure(line, name) {
   return Number(new RegExp(`\\b${name}: (\\d+)`).exec(line)?.[1] ?? 0);
 }
 
-/**
- * Leaves out plans, blank lines and single assertions that hold; keeps promises, which stand at this indent at most, what was
- * skipped, and failures whole.
- */
-function filter(indentOfPromises) {
+/** Leaves out plans, blank lines and single assertions that hold; keeps promises, what was skipped, and failures whole. */
+function filter() {
   let inDiagnosis = false;
   let shown = false;
   return (line) => {
@@ -145,6 +146,6 @@ function filter(indentOfPromises) {
     const [, indent, failed] = /^( *)(not )?ok\b/.exec(line) ?? [];
     if (indent === undefined) return !/^\s*(\d+\.\.\d+|#.*|TAP version \d+|)$/.test(line);
     shown = failed !== undefined && !/# SKIP/.test(line);
-    return shown || indent.length <= indentOfPromises || /# SKIP/.test(line);
+    return shown || indent === "" || /# SKIP/.test(line);
   };
 }
