@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { Fail } from "../core/errors.ts";
-import { placeOf } from "../core/place.ts";
+import { fileOf } from "../core/files.ts";
 import { object, string } from "../schemas/schema.ts";
 import { open, type Row, route, type View } from "./route.ts";
 
@@ -17,7 +17,7 @@ const types: Record<string, string> = {
   svg: "image/svg+xml",
 };
 /** Built files first, as a build and as the sources see them; style sheets need no build. */
-const folders = ["browser/", "dist/browser/", "api/browser/"].map(placeOf);
+const folders = ["browser/", "dist/browser/", "api/browser/"].map(fileOf);
 const loaded = new Map<string, Asset>();
 
 /** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { Cluster, Redis, ReplyError } from "ioredis";
 import type { Env } from "./env.ts";
-import { placeOf } from "./place.ts";
+import { fileOf } from "./files.ts";
 
 /**
  * Every key of the service: our schema.sql. Kind first, then the hash tag, so that all keys of one tag can change in one step.
@@ -322,7 +322,7 @@ export async function script<T>(
   }
 }
 
-const folder = placeOf("core/lua/");
+const folder = fileOf("core/lua/");
 const source = (file: string) => readFileSync(new URL(file, folder), "utf8");
 const files = readdirSync(folder).filter((file) => file.endsWith(".lua") && !file.endsWith("prelude.lua"));
 const scripts = new Map(files.map((file) => [nameOf(file), hashed(withPreludes(source(file)))]));

@@ -71,7 +71,7 @@ function entries() {
 /**
  * Bundles the programs: a few files are read and compiled where there were fifteen hundred, which halves a start. Names stay as they
  * are, for stack traces; esbuild's `keepNames` would cost a third of the requests, since it names each closure as it is made. What
- * programs share lies in dist/core/, one folder deep, as core/place.ts expects.
+ * programs share lies in dist/core/, one folder deep, as core/files.ts expects.
  */
 async function compile(folder, entryPoints, more) {
   const { build } = await import("esbuild");

@@ -1,13 +1,12 @@
 import { Buffer } from "node:buffer";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { Fail } from "../errors.ts";
 import { dirtyShards, isOfHandle, keys, mastersOf, pipelined } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
 import { disconnectAll } from "../scheduling/integrations.ts";
 import { domainsOf } from "./domains.ts";
 import { removeJobs } from "./handle-jobs.ts";
-import { setHandleActive } from "./handles.ts";
+import { mustExist, setHandleActive } from "./handles.ts";
 
 /** Text where the bytes are UTF-8, else the bytes in base64. */
 export type Value = string | { base64: string };
@@ -133,8 +132,3 @@ function textOrBase64(bytes: Buffer): Value {
 }
 
 const sum = (numbers: unknown[]): number => numbers.reduce<number>((total, one) => total + Number(one), 0);
-
-async function mustExist(redis: Redis, handle: string): Promise<void> {
-  if (!(await redis.exists(keys.handle(handle))))
-    throw new Fail("not_found", { detail: `There is no handle ${handle}.` });
-}

@@ -168,7 +168,8 @@ async function setEmail(redis: Redis, userId: string, email: string): Promise<vo
   await redis.hset(keys.user(userId), "email", email);
 }
 
-async function mustExist(redis: Redis, handle: string): Promise<void> {
+/** Throws `not_found` for a handle that was never made or was erased. */
+export async function mustExist(redis: Redis, handle: string): Promise<void> {
   if (!(await redis.hexists(keys.handle(handle), "account")))
     throw new Fail("not_found", { detail: `There is no handle ${handle}.` });
 }

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { placeOf } from "../place.ts";
+import { fileOf } from "../files.ts";
 import type { Expansion, Taken } from "./recurrence.ts";
 
 /** Calendar objects that are expanded in one go; each one counts for itself. */
@@ -23,7 +23,7 @@ const mostThreads = 2;
 const idleFor = 30_000;
 
 /** The thread's file, in the sources and in the build alike. */
-const file = placeOf(`core/scheduling/expansion-thread.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`);
+const file = fileOf(`core/scheduling/expansion-thread.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`);
 
 /**
  * Expands calendar objects in a thread, which is ended when it takes too long: calendars are others' word. An object that can't be
