@@ -52,11 +52,11 @@ export async function createCampaign(
 
 /** The handle's campaigns, the newest first. */
 export async function listCampaigns(
-  { redis }: Pick<Runtime, "redis">,
+  runtime: Pick<Runtime, "env" | "redis">,
   input: { handle: string; limit: number; cursor?: string | undefined },
 ): Promise<{ campaigns: (Campaign & { handle: string; version: number })[]; nextCursor: string | null }> {
   const list = { key: keys.campaigns(input.handle), record: (id: string) => keys.campaign(input.handle, id) };
-  const { records, nextCursor } = await listRecords<Campaign>(redis, list, input);
+  const { records, nextCursor } = await listRecords<Campaign>(runtime, list, input);
   return { campaigns: records.map((record) => ({ ...record, handle: input.handle })), nextCursor };
 }
 

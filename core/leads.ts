@@ -73,21 +73,21 @@ export async function listLeads(
   input: Infer<typeof leadListing>,
 ): Promise<{ leads: Lead[]; nextCursor: string | null }> {
   const list = keys.leads(input.handle);
-  const { limit, after } = pageOf(input, list);
+  const { limit, after } = pageOf(runtime.env, input, list);
   const leads: Lead[] = [];
   let place = after;
   for (let looked = 0; looked < mostLooked; looked += batch) {
     const some = await nextLeads(runtime, input, place);
     for (const { lead, at } of some.leads) {
       if (!fits(lead, input)) continue;
-      if (leads.length === limit) return { leads, nextCursor: cursorAfter(place, list) };
+      if (leads.length === limit) return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
       leads.push(lead);
       place = at;
     }
     place = some.last ?? place;
     if (some.done) return { leads, nextCursor: null };
   }
-  return { leads, nextCursor: cursorAfter(place, list) };
+  return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
 }
 
 /** All leads that fit, the oldest last, in batches: memory doesn't grow with their number. */

@@ -3,6 +3,7 @@ import { Fail } from "./errors.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
 import type { Job, Queues } from "./queues.ts";
 import { pipelined, script } from "./redis.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** Where a versioned record lives: its key, the list that names it, the counter that its changes move; all of one tag. */
 export interface Place {
@@ -85,11 +86,11 @@ export async function removeRecord(store: Store, place: Place, jobs: Job[] = [])
 
 /** One page of the ids of a list, the newest first, and the cursor that goes on. */
 export async function listIds(
-  redis: Redis,
+  { env, redis }: Pick<Runtime, "env" | "redis">,
   list: string,
   input: { limit: number; cursor?: string | undefined },
 ): Promise<{ ids: string[]; nextCursor: string | null }> {
-  const { limit, after } = pageOf(input, list);
+  const { limit, after } = pageOf(env, input, list);
   const start = after === undefined ? 0 : await rankAfter(redis, list, after);
   const found = await redis.zrevrange(list, start, start + limit, "WITHSCORES");
   const pairs = Array.from(
@@ -99,18 +100,18 @@ export async function listIds(
   const last = pairs.length > limit ? pairs[limit - 1] : undefined;
   return {
     ids: pairs.slice(0, limit).map(([id]) => id),
-    nextCursor: cursorAfter(last && `${last[1]} ${last[0]}`, list),
+    nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, list),
   };
 }
 
 /** One page of the records of a list, the newest first. */
 export async function listRecords<T>(
-  redis: Redis,
+  store: Pick<Runtime, "env" | "redis">,
   list: { key: string; record: (id: string) => string },
   input: { limit: number; cursor?: string | undefined },
 ): Promise<{ records: (T & { version: number })[]; nextCursor: string | null }> {
-  const { ids, nextCursor } = await listIds(redis, list.key, input);
-  return { records: await readRecords<T>(redis, ids.map(list.record)), nextCursor };
+  const { ids, nextCursor } = await listIds(store, list.key, input);
+  return { records: await readRecords<T>(store.redis, ids.map(list.record)), nextCursor };
 }
 
 /** Many records in one round trip; those that are gone are left out. */

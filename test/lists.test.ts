@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import t from "tap";
 import { Metrics } from "../api/metrics.ts";
 import type { Row } from "../api/route.ts";
@@ -24,6 +25,11 @@ t.test("every list refuses the cursor of another list, of another handle, and wh
   for (const pageSlug of ["a", "b"]) await owner.post(pages).send({ pageSlug, title: "A" }).expect(201);
   const cursor = (await owner.get(`${pages}?limit=1`).expect(200)).body.nextCursor as string;
   await owner.get(`${pages}?limit=1&cursor=${cursor}`).expect(200);
+  for (const place of ["zzz yyy", "0 nothing"]) {
+    const mac = Buffer.from(cursor, "base64url").subarray(0, 43);
+    const moved = Buffer.concat([mac, Buffer.from(place)]).toString("base64url");
+    await owner.get(`${pages}?limit=1&cursor=${moved}`).expect(400);
+  }
   t.ok(lists.length > 15);
   for (const row of lists)
     for (const [name, wrong] of Object.entries({

@@ -59,15 +59,15 @@ export async function createToken(
 
 /** The user's tokens, the newest first; what has expired is gone. */
 export async function listTokens(
-  { redis }: Runtime,
+  runtime: Runtime,
   input: Infer<typeof tokenListing>,
   caller: Caller,
 ): Promise<{ tokens: Token[]; nextCursor: string | null }> {
   const list = keys.userTokens(caller.userId as string);
-  const { ids, nextCursor } = await listIds(redis, list, input);
-  const found = await readTokens(redis, ids);
+  const { ids, nextCursor } = await listIds(runtime, list, input);
+  const found = await readTokens(runtime.redis, ids);
   const gone = ids.filter((_, at) => found[at] === undefined);
-  if (gone.length > 0) await redis.zrem(list, ...gone);
+  if (gone.length > 0) await runtime.redis.zrem(list, ...gone);
   return { tokens: found.filter((token) => token !== undefined), nextCursor };
 }
 

@@ -53,11 +53,11 @@ export async function listDomains(
   if (accounts.length === 0 && places.length > 0) throw tooLow();
   const claims = (await Promise.all(accounts.map((account) => domainsOf(runtime.redis, account)))).flat().sort(byName);
   const list = `domains of ${caller.userId}`;
-  const { limit, after } = pageOf(input, list);
+  const { limit, after } = pageOf(runtime.env, input, list);
   const rest = after === undefined ? claims : claims.filter((claim) => nameOf(claim) > after);
   const domains = await Promise.all(rest.slice(0, limit).map((claim) => shown(runtime, claim)));
   const last = rest.length > limit ? rest[limit - 1] : undefined;
-  return { domains, nextCursor: cursorAfter(last && nameOf(last), list) };
+  return { domains, nextCursor: cursorAfter(runtime.env, last && nameOf(last), list) };
 }
 
 /** The email identity of a domain of the caller's account, with the senders that use it; `account_domain_not_found`. */

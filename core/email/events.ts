@@ -8,7 +8,7 @@ import {
   type Suppression,
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail, invalid } from "../errors.ts";
+import { Fail } from "../errors.ts";
 import { cursorAfter, pageOf } from "../paging.ts";
 import { keys, pipelined, script } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
@@ -87,23 +87,23 @@ export async function timelineOf(redis: Redis, handle: string, messageId: string
 
 /** Events of a handle, the newest first; one of the four filters is needed (`event_filter_required`). */
 export async function listEvents(
-  { redis }: Runtime,
+  { env, redis }: Runtime,
   input: Infer<typeof eventListing>,
 ): Promise<{ events: MessageEvent[]; nextCursor: string | null }> {
   const { messageId, recipient, purpose, since } = input;
   if ([messageId, recipient, purpose, since].every((filter) => filter === undefined))
     throw new Fail("event_filter_required");
   const list = `events of ${input.handle}`;
-  const { limit, after } = pageOf(input, list);
+  const { limit, after } = pageOf(env, input, list);
   const range = {
-    below: after === undefined ? undefined : stampIn(after),
+    below: after,
     since: since === undefined ? 0 : Date.parse(since) * 1000,
   };
   const found = messageId === undefined ? listed(redis, input, range) : ofMessage(redis, input, range);
   const events = await first(found, limit + 1, (event) => fits(event, input));
   return {
     events: events.slice(0, limit),
-    nextCursor: cursorAfter(events.length > limit ? stampOf(events[limit - 1] as MessageEvent) : undefined, list),
+    nextCursor: cursorAfter(env, events.length > limit ? stampOf(events[limit - 1] as MessageEvent) : undefined, list),
   };
 }
 
@@ -119,11 +119,6 @@ function furtherMembers({ reason, smtpCode }: Move): string {
     (reason === undefined ? "" : `,"reason":${JSON.stringify(reason)}`) +
     (smtpCode === undefined ? "" : `,"smtpCode":${smtpCode}`)
   );
-}
-
-function stampIn(cursor: string): string {
-  if (!/^\d{1,17}$/.test(cursor)) throw invalid("/cursor", "is not a cursor of this list");
-  return cursor;
 }
 
 function stampOf({ eventId }: MessageEvent): string {

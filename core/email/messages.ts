@@ -25,11 +25,11 @@ export interface StoredMessage {
 
 /** The handle's messages, the newest first. */
 export async function listMessages(
-  { redis }: Runtime,
+  runtime: Runtime,
   input: Infer<typeof handleListing>,
 ): Promise<{ messages: Message[]; nextCursor: string | null }> {
-  const { ids, nextCursor } = await listIds(redis, keys.messages(input.handle), input);
-  return { messages: await findMessages(redis, input.handle, ids), nextCursor };
+  const { ids, nextCursor } = await listIds(runtime, keys.messages(input.handle), input);
+  return { messages: await findMessages(runtime.redis, input.handle, ids), nextCursor };
 }
 
 /** One message and all that happened to it; `message_not_found`. */

@@ -89,7 +89,7 @@ export async function listRules(
   const { handle, campaignId } = input;
   await findCampaign(runtime, handle, campaignId);
   const list = { key: keys.rules(handle, campaignId), record: (id: string) => keys.rule(handle, campaignId, id) };
-  const { records, nextCursor } = await listRecords<StoredRule>(runtime.redis, list, input);
+  const { records, nextCursor } = await listRecords<StoredRule>(runtime, list, input);
   const counts = (await pipelined(runtime.redis, (pipeline) => {
     for (const { ruleId } of records) pipeline.hmget(keys.ruleCounts(handle, ruleId), "waiting", "sent", "denied");
   })) as (string | null)[][];

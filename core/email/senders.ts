@@ -37,7 +37,7 @@ export async function listSenders(
   input: Infer<typeof handleListing>,
 ): Promise<{ senders: Sender[]; nextCursor: string | null }> {
   const list = { key: keys.senders(input.handle), record: (senderId: string) => keys.sender(input.handle, senderId) };
-  const { records, nextCursor } = await listRecords<StoredSender>(runtime.redis, list, input);
+  const { records, nextCursor } = await listRecords<StoredSender>(runtime, list, input);
   const account = await accountOf(runtime, input.handle);
   return { senders: await shown(runtime, { handle: input.handle, account }, records), nextCursor };
 }

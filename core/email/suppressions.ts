@@ -47,11 +47,11 @@ export async function addSuppression(
 
 /** The handle's suppressions, the newest first. */
 export async function listSuppressions(
-  { redis }: Runtime,
+  runtime: Runtime,
   input: Infer<typeof handleListing>,
 ): Promise<{ suppressions: Suppression[]; nextCursor: string | null }> {
-  const { ids, nextCursor } = await listIds(redis, keys.suppressions(input.handle), input);
-  const found = ids.length === 0 ? [] : await redis.hmget(keys.suppressed(input.handle), ...ids);
+  const { ids, nextCursor } = await listIds(runtime, keys.suppressions(input.handle), input);
+  const found = ids.length === 0 ? [] : await runtime.redis.hmget(keys.suppressed(input.handle), ...ids);
   return { suppressions: found.flatMap((json) => (json ? [JSON.parse(json) as Suppression] : [])), nextCursor };
 }
 

@@ -104,14 +104,14 @@ export async function readTemplateVersion(
 
 /** The handle's templates, the newest first. */
 export async function listTemplates(
-  { redis }: Runtime,
+  runtime: Runtime,
   input: Infer<typeof handleListing>,
 ): Promise<{ templates: Template[]; nextCursor: string | null }> {
   const list = {
     key: keys.templates(input.handle),
     record: (templateId: string) => keys.template(input.handle, templateId),
   };
-  const { records, nextCursor } = await listRecords<StoredTemplate>(redis, list, input);
+  const { records, nextCursor } = await listRecords<StoredTemplate>(runtime, list, input);
   return { templates: records.map((stored) => shown(input.handle, stored)), nextCursor };
 }
 

@@ -71,7 +71,7 @@ export async function listDocuments(
   input: Infer<typeof documentListing>,
 ): Promise<{ documents: Document[]; nextCursor: string | null }> {
   const { redis } = runtime;
-  const { ids, nextCursor } = await listIds(redis, keys.documents(input.handle), input);
+  const { ids, nextCursor } = await listIds(runtime, keys.documents(input.handle), input);
   const [stored, found] = await Promise.all([
     Promise.all(ids.map((id) => fetch(runtime, input.handle, id))),
     states(redis, input.handle, ids),

@@ -59,7 +59,7 @@ export async function listPages(
   input: Infer<typeof pageListing>,
 ): Promise<{ pages: Page[]; nextCursor: string | null }> {
   const list = { key: keys.pages(input.handle), record: (slug: string) => keys.page(input.handle, slug) };
-  const { records, nextCursor } = await listRecords<StoredPage>(runtime.redis, list, input);
+  const { records, nextCursor } = await listRecords<StoredPage>(runtime, list, input);
   return { pages: records.map((stored) => shown(runtime, input.handle, stored)), nextCursor };
 }
 

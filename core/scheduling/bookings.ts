@@ -12,7 +12,7 @@ import type {
 import type { Infer } from "../../schemas/schema.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import { delayUntil } from "../clock.ts";
-import { Fail, invalid } from "../errors.ts";
+import { Fail } from "../errors.ts";
 import { cursorAfter, pageOf } from "../paging.ts";
 import { job } from "../queues.ts";
 import { readRecords } from "../records.ts";
@@ -249,14 +249,13 @@ function nameOf(
 
 /** One page of uids by start and uid; the cursor is the last one's place. */
 async function uidsOf(
-  { redis }: Runtime,
+  { env, redis }: Runtime,
   input: Infer<typeof bookingListing>,
 ): Promise<{ uids: string[]; nextCursor: string | null }> {
   const everything = keys.bookings(input.handle, everyStatus);
-  const { limit, after } = pageOf(input, everything);
+  const { limit, after } = pageOf(env, input, everything);
   const isUpwards = input.order === "asc";
   const [lastStart, lastUid = ""] = after?.split(" ") ?? [];
-  if (lastStart !== undefined && !/^-?\d+$/.test(lastStart)) throw invalid("/cursor", "is not a cursor of this list");
   const lowest =
     isUpwards && lastStart !== undefined ? lastStart : input.from ? String(Date.parse(input.from)) : "-inf";
   const highest = !isUpwards && lastStart !== undefined ? lastStart : input.to ? `(${Date.parse(input.to)}` : "+inf";
@@ -275,7 +274,7 @@ async function uidsOf(
   const last = found.length > limit ? found[limit - 1] : undefined;
   return {
     uids: found.slice(0, limit).map(([uid]) => uid),
-    nextCursor: cursorAfter(last && `${last[1]} ${last[0]}`, everything),
+    nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, everything),
   };
 }
 

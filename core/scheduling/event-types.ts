@@ -63,7 +63,7 @@ export async function listEventTypes(
   input: Infer<typeof schedulingListing>,
 ): Promise<{ eventTypes: EventType[]; nextCursor: string | null }> {
   const { handle } = input;
-  const { ids, nextCursor } = await listIds(runtime.redis, keys.eventTypes(handle), input);
+  const { ids, nextCursor } = await listIds(runtime, keys.eventTypes(handle), input);
   const records = await readRecords<StoredEventType>(
     runtime.redis,
     ids.map((eventTypeId) => keys.eventType(handle, eventTypeId)),

@@ -38,12 +38,12 @@ export async function putSchedule(runtime: Runtime, input: Given): Promise<{ sch
 
 /** The handle's schedules, the newest first. */
 export async function listSchedules(
-  { redis }: Runtime,
+  runtime: Runtime,
   input: Infer<typeof schedulingListing>,
 ): Promise<{ schedules: Schedule[]; nextCursor: string | null }> {
   const { handle } = input;
   const list = { key: keys.schedules(handle), record: (scheduleId: string) => keys.schedule(handle, scheduleId) };
-  const { records, nextCursor } = await listRecords<StoredSchedule>(redis, list, input);
+  const { records, nextCursor } = await listRecords<StoredSchedule>(runtime, list, input);
   return { schedules: records.map((stored) => ({ ...stored, handle })), nextCursor };
 }
 

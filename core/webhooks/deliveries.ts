@@ -80,11 +80,7 @@ export async function listDeliveries(
   input: Infer<typeof deliveryListing>,
 ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
   await storedWebhook(runtime, input);
-  const { ids, nextCursor } = await listIds(
-    runtime.redis,
-    keys.webhookDeliveries(input.handle, input.webhookId),
-    input,
-  );
+  const { ids, nextCursor } = await listIds(runtime, keys.webhookDeliveries(input.handle, input.webhookId), input);
   return { deliveries: (await readDeliveries(runtime, input.handle, ids)).map(shown), nextCursor };
 }
 

@@ -56,11 +56,11 @@ export async function readWebhook(runtime: Runtime, input: Infer<typeof webhookP
 
 /** The handle's endpoints, the newest first. */
 export async function listWebhooks(
-  { redis }: Runtime,
+  runtime: Runtime,
   input: Infer<typeof webhookListing>,
 ): Promise<{ webhooks: Webhook[]; nextCursor: string | null }> {
   const list = { key: keys.webhooks(input.handle), record: (id: string) => keys.webhook(input.handle, id) };
-  const { records, nextCursor } = await listRecords<StoredWebhook>(redis, list, input);
+  const { records, nextCursor } = await listRecords<StoredWebhook>(runtime, list, input);
   return { webhooks: records.map(shown), nextCursor };
 }
 
