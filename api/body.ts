@@ -8,6 +8,8 @@ import type { Row } from "./route.ts";
 const limits = { owner: 1_048_576, public: 65_536 };
 /** Ms in which a body must have arrived. */
 const patience = 10_000;
+/** Levels of objects and arrays in a body, far more than any input has: what walks through a body may count on it. */
+const deepest = 64;
 
 /** Reads the body of a request as its row allows: an object, or bytes for `raw`. No body is `{}`. */
 export async function readBody(ctx: Context, row: Row): Promise<Record<string, unknown>> {
@@ -56,14 +58,12 @@ function create(form: boolean, limit: number): ReturnType<typeof koaBody> {
   });
 }
 
-/** The parsers' errors in our terms; what isn't theirs flies on. */
+/** The parsers' errors in our terms: bytes that can't be decompressed, decoded or parsed are the sender's fault, whatever they throw. */
 function refused(error: Error & { status?: number; httpCode?: number }): Error {
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);
   if (status === 415) return new Fail("unsupported_media_type", {}, error);
-  return status === 400 || error instanceof SyntaxError
-    ? new Fail("invalid_request", { detail: "The body can't be read." }, error)
-    : error;
+  return new Fail("invalid_request", { detail: "The body can't be read." }, error);
 }
 
 async function bytes(ctx: Context, limit: number): Promise<Buffer> {
@@ -96,5 +96,11 @@ async function inTime<T>(ctx: Context, reading: Promise<T>): Promise<T> {
 function plain(body: unknown): Record<string, unknown> {
   if (body === undefined || body === null || body === "") return {};
   if (typeof body !== "object" || Array.isArray(body)) throw invalid("", "must be an object");
+  if (isDeeper(body, deepest)) throw invalid("", `must not have more than ${deepest} levels`);
   return body as Record<string, unknown>;
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((member) => isDeeper(member, levels - 1));
 }

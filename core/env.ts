@@ -4,6 +4,7 @@
  */
 
 import { Buffer } from "node:buffer";
+import { queueNames } from "../schemas/jobs.ts";
 
 type Reader<T> = (value: string | undefined, production: boolean) => T;
 
@@ -16,7 +17,7 @@ const table = {
   LOG_LEVEL: choice("info", "fatal", "error", "warn", "info", "debug", "trace", "silent"),
   DATA_DIR: text(".data"),
   TRUST_PROXY: flag(false),
-  WORKER_QUEUES: names(),
+  WORKER_QUEUES: names(...queueNames),
 
   REDIS_URL: neededInProduction(url("redis:", "rediss:"), "redis://127.0.0.1:6379"),
   REDIS_CLUSTER: flag(false),
@@ -183,12 +184,15 @@ function choice<const V extends string>(fallback: V, ...values: V[]): Reader<V> 
   };
 }
 
-function names(): Reader<string[]> {
-  return (value) =>
-    (value ?? "")
-      .split(",")
-      .map((name) => name.trim())
-      .filter((name) => name !== "");
+/** Words with commas between them; these alone, where some are given. */
+function names(...known: string[]): Reader<string[]> {
+  return (value) => {
+    const given = (value ?? "").split(",").map((name) => name.trim());
+    const read = given.filter((name) => name !== "");
+    const unknown = read.find((name) => known.length > 0 && !known.includes(name));
+    if (unknown !== undefined) throw new Malformed(`names ${unknown}, which is none of ${known.join(", ")}`);
+    return read;
+  };
 }
 
 function url(first: string, second: string, fallback?: string): Reader<string> {
@@ -206,12 +210,12 @@ function host(value: string | undefined): string {
 }
 
 function secretKey(value: string | undefined): string {
-  if (value !== undefined && Buffer.from(value, "base64").length === 32) return value;
+  if (value !== undefined && /^[\w+/-]{43}=?$/.test(value)) return value;
   throw new Malformed("is not 32 bytes in base64");
 }
 
 function instant(value: string | undefined): number {
   const parsed = Date.parse(value ?? "");
-  if (Number.isNaN(parsed)) throw new Malformed("is not an instant");
+  if (Number.isNaN(parsed) || !/^\d{4}-\d\d-\d\d/.test(value ?? "")) throw new Malformed("is not an instant");
   return parsed;
 }

@@ -114,6 +114,14 @@ t.test("bad bodies get a code and change nothing", async (t) => {
     code: "invalid_request",
   });
   t.match((await owner.post(path)).body, { status: 400, code: "invalid_request" });
+  for (const encoding of ["gzip", "deflate", "br"]) {
+    const squeezed = raw(`{"pageSlug":"a","title":"A"}`).set("Content-Encoding", encoding);
+    t.match((await squeezed).body, { status: 400, code: "invalid_request" }, encoding);
+  }
+  const deep = (levels: number) => `{"pageSlug":"a","title":"A","x":${"[".repeat(levels)}${"]".repeat(levels)}}`;
+  for (const levels of [64, 8000, 400_000])
+    t.match((await raw(deep(levels)).set("Idempotency-Key", "deep")).body, { status: 400, errors: [{ path: "" }] });
+  t.match((await raw(deep(63)).set("Idempotency-Key", "deep")).body, { status: 400, errors: [{ path: "/x" }] });
   t.match((await owner.post(`${path}?title=A`).send({ pageSlug: "a" })).body, {
     status: 400,
     errors: [{ path: "/title" }],

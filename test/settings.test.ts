@@ -1,0 +1,43 @@
+import t from "tap";
+import { readEnv } from "../core/env.ts";
+
+t.test("a setting that can't be right is refused by name, and says what it wants", (t) => {
+  const bad = {
+    PORT: "80.5",
+    WORKER_QUEUES: "email,emial",
+    SECRET_KEY: "!".repeat(43),
+    SECRET_KEY_PREVIOUS: "c2hvcnQ=",
+    BASE_URL: "localhost:8080",
+    LOGIN_BUILTIN: "perhaps",
+    TEST_CLOCK: "5",
+    TEST_CLOCK_RATE: "0",
+  };
+  for (const [name, value] of Object.entries(bad))
+    t.throws(
+      () => readEnv({ [name]: value }),
+      { message: new RegExp(`^Settings are not valid: ${name} [^;]+$`) },
+      name,
+    );
+  try {
+    readEnv(bad);
+    t.fail("was taken");
+  } catch (error) {
+    for (const name of Object.keys(bad)) t.match((error as Error).message, `${name} `, "all are named at once");
+  }
+  t.end();
+});
+
+t.test("good settings are read, and an empty one is none", (t) => {
+  const key = "ZGV2ZWxvcG1lbnQtZGV2ZWxvcG1lbnQtZGV2ZWxvcG0=";
+  const env = readEnv({
+    PORT: "",
+    WORKER_QUEUES: " email, webhooks,",
+    SECRET_KEY: key,
+    TEST_CLOCK: "2026-03-01T09:00:00+01:00",
+    TRUST_PROXY: "yes",
+  });
+  t.match(env, { PORT: 8080, WORKER_QUEUES: ["email", "webhooks"], SECRET_KEY: key, TRUST_PROXY: true });
+  t.equal(env.TEST_CLOCK, Date.UTC(2026, 2, 1, 8));
+  t.same(readEnv({ WORKER_QUEUES: "" }).WORKER_QUEUES, []);
+  t.end();
+});
