@@ -98,7 +98,7 @@ function operation(row: Row): Record<string, unknown> {
       ...(query ? rest.map(([name, schema]) => ({ name, in: "query", required: isRequired(row, name), schema })) : []),
     ],
     ...(query || rest.length === 0 ? {} : { requestBody: body(row, rest) }),
-    responses: { [row.status ?? (row.returns || row.method === "GET" ? 200 : 204)]: success(row), default: problem },
+    responses: { ...successes(row), default: problem },
   };
 }
 
@@ -128,10 +128,14 @@ function body(row: Row, rest: [string, Schema<unknown>][]): object {
   return { required: required.length > 0, content: { "application/json": { schema } } };
 }
 
-function success(row: Row): object {
-  return row.returns
-    ? { description: "Success", content: { "application/json": { schema: row.returns } } }
-    : { description: "Success" };
+/** By status: the usual one, and that of what was made anew. */
+function successes(row: Row): Record<number, object> {
+  const usual = row.status ?? (row.returns || row.method === "GET" ? 200 : 204);
+  const success = {
+    description: "Success",
+    ...(row.returns ? { content: { "application/json": { schema: row.returns } } } : {}),
+  };
+  return { [usual]: success, ...(row.created ? { [row.created]: success } : {}) };
 }
 
 /** A page that lists the operations, readable without a script. */
