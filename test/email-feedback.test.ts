@@ -5,7 +5,7 @@ import { keys } from "../core/redis.ts";
 import { returnAddress, returnedIn, unsubscribeToken } from "../core/email/return-path.ts";
 import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { bounce, complaint } from "../fixtures/reports.ts";
-import { eventually, type Service } from "../fixtures/service.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
 
 t.setTimeout(110_000);
@@ -142,6 +142,21 @@ t.test("a bounce finds its delivery by the return path, and nobody can forge one
     { email: "ann@far.example", source: "HARD_BOUNCE", messageId: one },
   ]);
 });
+
+t.test("a mail that can't be read is refused for good, and says why", async (t) => {
+  const service = await startService(t, settings);
+  const refused = async (mail: string) => (await post(service, "inbound", mail).expect(400)).body;
+  const large = await refused(`From: a@far.example\r\nX-Long: ${"x".repeat(2_200_000)}\r\n\r\nBody`);
+  t.match(large, { code: "invalid_request", detail: /can't be read: .*header/ });
+  const nested = Array.from({ length: 400 }, (_, at) => part(at)).join("");
+  t.match(await refused(`From: a@far.example\r\n${nested}`), { code: "invalid_request", detail: /nesting/ });
+});
+
+/** The head of a multipart that holds nothing but another one. */
+function part(at: number): string {
+  const opening = at === 0 ? "" : `--b${at - 1}\r\n`;
+  return `${opening}Content-Type: multipart/mixed; boundary="b${at}"\r\n\r\n`;
+}
 
 t.test("a complaint suppresses, its withdrawal is none", async (t) => {
   const { server, service, acme } = await start(t);

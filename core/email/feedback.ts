@@ -28,7 +28,10 @@ export async function takeFeedback(runtime: Runtime, request: SignedRequest): Pr
   return { applied };
 }
 
-/** `POST /v2/email/inbound`: a mail that came to a return path, a complaint report, or one to an unsubscribe address. */
+/**
+ * `POST /v2/email/inbound`: a mail that came to a return path, a complaint report, or one to an unsubscribe address.
+ * `invalid_request` for a mail that can't be read.
+ */
 export async function takeInbound(runtime: Runtime, request: SignedRequest): Promise<Applied> {
   return readInbound(runtime, signedBody(runtime.env, request));
 }

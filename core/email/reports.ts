@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import PostalMime, { type Email } from "postal-mime";
 import type { Feedback } from "../../schemas/email.ts";
+import { Fail } from "../errors.ts";
 
 /** What a mail from outside tells of one that was sent: a bounce (RFC 3464), a complaint (RFC 5965), a wish to get no more. */
 export interface Report {
@@ -19,14 +20,25 @@ export type Notice = Pick<Feedback, "type" | "reason" | "smtpCode" | "enhancedSt
 /** Fields that say to whom a mail came, of the mail systems in use. */
 const recipientFields = ["to", "delivered-to", "x-original-to", "envelope-to", "x-envelope-to", "x-forwarded-to"];
 
-/** Reads a mail; `notices` is empty where it is no report. A notice of delay is none: its sender goes on trying. */
+/**
+ * Reads a mail; `notices` is empty where it is no report. A notice of delay is none: its sender goes on trying. `invalid_request` for
+ * a mail whose headers are too large or whose parts are nested too deep: it stays so however often it comes.
+ */
 export async function readReport(bytes: Buffer): Promise<Report> {
-  const mail = await PostalMime.parse(bytes, { forceRfc822Attachments: true });
+  const mail = await parsed(bytes);
   return {
     addresses: addressesOf(mail),
     originalMessageId: originalOf(mail),
     notices: [...bounces(mail), ...complaints(mail)],
   };
+}
+
+async function parsed(bytes: Buffer): Promise<Email> {
+  try {
+    return await PostalMime.parse(bytes, { forceRfc822Attachments: true });
+  } catch (error) {
+    throw new Fail("invalid_request", { detail: `The mail can't be read: ${(error as Error).message}.` }, error);
+  }
 }
 
 function addressesOf({ headers }: Email): string[] {
