@@ -111,6 +111,29 @@ t.test("each wrong rule gets its code, in the contract's order", async (t) => {
       .expect(201);
 });
 
+t.test("a delay counts for the delayed trigger alone, also where a rule is changed", async (t) => {
+  const { sending } = await startCampaign(t, { workers: false });
+  const { owner } = sending;
+  const { ruleId } = (
+    await owner
+      .post(rules)
+      .send({ ...rule, delayMinutes: 5 })
+      .expect(201)
+  ).body.rule;
+  const change = (body: object) => owner.put(`${rules}/${ruleId}`).send(body);
+  const kept = async (body: object) => (await change(body).expect(200)).body.rule.delayMinutes;
+  const refused = async (body: object) => (await change(body).expect(400)).body.code;
+  for (const delayMinutes of [5, 60, 15.5, "soon", null]) t.equal(await kept({ delayMinutes }), null);
+  const trigger = "LEAD_CAPTURED_DELAYED";
+  t.equal(await refused({ trigger }), "delay_minutes_required_for_delayed_trigger");
+  t.equal(await refused({ trigger, delayMinutes: 5 }), "delay_minutes_below_minimum");
+  t.equal(await kept({ trigger, delayMinutes: 60 }), 60);
+  t.equal(await refused({ delayMinutes: 5 }), "delay_minutes_below_minimum");
+  t.equal(await refused({ delayMinutes: null }), "delay_minutes_required_for_delayed_trigger");
+  t.equal(await kept({ enabled: false }), 60);
+  t.equal(await kept({ trigger: "CONVERSION", delayMinutes: 5 }), null);
+});
+
 t.test("a captured lead gets the rule's mail once for ever, with its own words", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;

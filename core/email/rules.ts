@@ -59,8 +59,9 @@ export async function createRule(runtime: Runtime, input: Infer<typeof newRule>)
 /** Changes what is sent of a rule; `email_rule_not_found` for a deleted one, `version_conflict` with the current version. */
 export async function changeRule(runtime: Runtime, input: Infer<typeof ruleChange>): Promise<{ rule: Rule }> {
   const { handle, campaignId, ruleId, expectedVersion, ...changes } = input;
-  if (changes.delayMinutes !== undefined && changes.delayMinutes !== null)
-    delayOf("LEAD_CAPTURED_DELAYED", changes.delayMinutes);
+  // Without a trigger of its own the request's delay is judged by the rule's, once that is read.
+  if (changes.trigger !== undefined && changes.delayMinutes !== undefined)
+    delayOf(changes.trigger, changes.delayMinutes);
   await findCampaign(runtime, handle, campaignId);
   const current = await readRecord<StoredRule>(runtime.redis, keys.rule(handle, campaignId, ruleId));
   if (current === undefined) throw new Fail("email_rule_not_found");
