@@ -53,6 +53,8 @@ export type EventType = (typeof eventTypes)[number];
 
 /** Most recipients of one message. */
 export const mostRecipients = 50;
+/** Most addresses that a request names, repeats among them; the recipients are counted once the repeats are one. */
+const mostNamed = 1000;
 
 const purpose = oneOf(...purposes);
 const status = oneOf(...statuses);
@@ -256,7 +258,7 @@ export const previewAnswer = object({ subject: string(), html: nullable(string()
 export const newMessage = object({
   handle,
   senderId,
-  to: array(email, { minItems: 1, maxItems: mostRecipients }),
+  to: array(email, { minItems: 1, maxItems: mostNamed }),
   purpose,
   templateId: string({ minLength: 1, maxLength: 128 }),
   variables: withDefault(variables, {}),

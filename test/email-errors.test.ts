@@ -302,6 +302,19 @@ t.test("a send's shape is checked", async (t) => {
   }
 });
 
+t.test("recipients are counted and named as the request has them, repeats as one", async (t) => {
+  const service = await startMailing(t, nowhere);
+  const { owner, root, ask } = await makeSending(service);
+  const fifty = Array.from({ length: 50 }, (_, at) => `a${at}@far.example`);
+  const { message } = (await ask({ to: [...fifty, "A0@FAR.example"] }).expect(202)).body;
+  t.same([message.recipientCount, message.deliveries.length], [50, 50]);
+  const many = (await ask({ to: [...fifty, "b@far.example"], consentAttestation: false }).expect(400)).body;
+  t.match(many, { code: "invalid_request", errors: [{ path: "/to" }] });
+  await owner.post(`${root}/suppressions`).send({ email: "gone@far.example" }).expect(201);
+  const { errors } = (await ask({ to: ["a@far.example", "A@far.example", "Gone@far.example"] }).expect(409)).body;
+  t.same(errors, [{ path: "/to/2", message: "Gone@far.example is suppressed" }]);
+});
+
 t.test("what is not there says so", async (t) => {
   const service = await startMailing(t, nowhere);
   const { owner, root, send } = await makeSending(service);

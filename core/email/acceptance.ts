@@ -25,6 +25,7 @@ export interface Attachment {
 export interface MailRequest {
   handle: string;
   senderId: string;
+  /** As the asker wrote them: repeats, whatever their case, are one recipient. */
   to: readonly string[];
   purpose: Purpose;
   templateId?: string | undefined;
@@ -58,9 +59,9 @@ const ownerKept = 7_776_000;
  * crash of any process. Throws the codes of the specification's email table; `transactional_email_queue_unavailable` where no mail
  * server is configured or Redis can't take it.
  */
-export async function acceptMessage(runtime: Runtime, asked: MailRequest): Promise<{ message: Message }> {
-  const request = { ...asked, to: recipientsOf(asked.to) };
-  const { handle, senderId } = request;
+export async function acceptMessage(runtime: Runtime, request: MailRequest): Promise<{ message: Message }> {
+  const { handle, senderId, to } = request;
+  mustBeRecipients(to);
   const [known, rights, template] = await Promise.all([
     earlier(runtime, request),
     sendingRights(runtime, handle, senderId),
@@ -83,6 +84,7 @@ function refused(runtime: Runtime, request: MailRequest, rights: SendingRights):
 /** A client's direct send (specification, "Email routes", rule 2): the consent first, then all of `acceptMessage`. */
 export async function sendMessage(runtime: Runtime, input: Infer<typeof newMessage>): Promise<{ message: Message }> {
   const { idempotencyKey, consentAttestation, ...mail } = input;
+  mustBeRecipients(mail.to);
   if (consentAttestation !== true)
     throw new Fail("consent_attestation_required", {
       errors: [{ path: "/consentAttestation", message: "must be true" }],
@@ -98,13 +100,11 @@ interface Prepared {
   denied?: string | undefined;
 }
 
-function recipientsOf(to: readonly string[]): string[] {
+function mustBeRecipients(to: readonly string[]): void {
   const wrong = to.findIndex((address) => !isAddress(address));
   if (wrong !== -1) throw invalid(`/to/${wrong}`, "is not an email address");
-  const recipients = distinct(to);
-  if (recipients.length === 0 || recipients.length > mostRecipients)
-    throw invalid("/to", `holds 1 to ${mostRecipients} addresses`);
-  return recipients;
+  const { length } = distinct(to);
+  if (length === 0 || length > mostRecipients) throw invalid("/to", `holds 1 to ${mostRecipients} addresses`);
 }
 
 /** The answer to an earlier request with the same key, of a client or of the service itself. */
@@ -190,7 +190,7 @@ function messageOf(runtime: Runtime, request: MailRequest, { rights: { sender },
     templateId: template?.templateId ?? request.templateId ?? null,
     templateVersion: template?.activeVersion ?? null,
     createdAt: new Date(runtime.now()).toISOString(),
-    recipients: [...to],
+    recipients: distinct(to),
     origin,
   };
 }
