@@ -106,10 +106,13 @@ t.test("a domain that is not the account's is not there, and one that is not rea
       String(localPart),
     );
   }
-  t.match((await put({ domain: "acme.example", purposes: ["CALENDAR"] }, "sender_b")).body, {
-    status: 400,
-    code: "sender_local_part_not_allowed",
-  });
+  for (const without of [{ domain: "acme.example", purposes: ["CALENDAR"] }, { displayName: "Acme" }, {}]) {
+    t.match(
+      (await put(without, "sender_b")).body,
+      { status: 400, code: "sender_local_part_not_allowed", errors: [{ path: "/localPart" }] },
+      `without a local part: ${JSON.stringify(without)}`,
+    );
+  }
   const faults = [
     { domain: undefined },
     { purposes: undefined },

@@ -124,9 +124,9 @@ async function createSender(
 /** A sender before its first values; those that have no default must be sent. */
 function blank(input: Infer<typeof senderChange>): StoredSender {
   const { senderId, domain, localPart, purposes } = input;
-  if (domain === undefined) throw invalid("/domain", "is missing");
   if (localPart === undefined)
     throw new Fail("sender_local_part_not_allowed", { errors: [{ path: "/localPart", message: "is missing" }] });
+  if (domain === undefined) throw invalid("/domain", "is missing");
   if (purposes === undefined) throw invalid("/purposes", "is missing");
   return {
     senderId,
