@@ -1,4 +1,4 @@
-import type { Redis } from "ioredis";
+import { type Redis, ReplyError } from "ioredis";
 import { Sessions } from "./account/sessions.ts";
 import { signingKey } from "./account/signing.ts";
 import { openModel } from "./assistant/ollama.ts";
@@ -12,7 +12,7 @@ import { openIndex } from "./knowledge/open-index.ts";
 import { openLog } from "./log.ts";
 import { Outbound } from "./outbound.ts";
 import { Queues } from "./queues.ts";
-import { connect } from "./redis.ts";
+import { connect, isRedisAway } from "./redis.ts";
 import { openBusySource } from "./scheduling/busy-calendars.ts";
 import { openPayments } from "./scheduling/payments.ts";
 import type { Log, Runtime } from "./runtime.ts";
@@ -81,13 +81,32 @@ function bounces({ BOUNCE_IMAP_URL: address }: Env): Runtime["openBounces"] {
   return address === undefined ? undefined : async () => (await import("./email/mailbox.ts")).openMailbox(address);
 }
 
-/** Says at start what a setting of Redis means for the promises of the service. Add-ons forbid CONFIG, so INFO is what there is. */
+/** Says at start what a setting of Redis means for the promises of the service; of a cluster, that of one node. */
 async function warnAboutRedis({ redis, log }: Runtime): Promise<void> {
   const info = await redis.info();
   const value = (name: string): string => new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1]?.trim() ?? "";
   if (value("aof_enabled") === "0")
     log.warn("redis.aof: no append-only file: what was accepted does not survive a crash of Redis");
+  else warnAboutFsync(log, await fsyncPolicy(redis));
   const policy = value("maxmemory_policy");
   if (policy !== "" && policy !== "noeviction")
     log.warn({ policy }, "redis.eviction: keys may vanish under memory pressure; use noeviction");
+}
+
+function warnAboutFsync(log: Log, policy: string | undefined): void {
+  if (policy === undefined)
+    log.warn("redis.fsync: the policy can't be read; only with appendfsync always does all that was accepted survive");
+  else if (policy !== "always")
+    log.warn({ policy }, "redis.fsync: what was accepted last may not survive a crash; use appendfsync always");
+}
+
+/** INFO doesn't tell this one. Undefined where CONFIG is refused, as add-ons do. */
+async function fsyncPolicy(redis: Redis): Promise<string | undefined> {
+  try {
+    const [, policy] = (await redis.config("GET", "appendfsync")) as string[];
+    return policy;
+  } catch (error) {
+    if (error instanceof ReplyError && !isRedisAway(error)) return undefined;
+    throw error;
+  }
 }

@@ -2,7 +2,10 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import process from "node:process";
+import { pino } from "pino";
 import t, { type Test as TapTest } from "tap";
+import { readEnv } from "../core/env.ts";
+import { openRuntime } from "../core/open.ts";
 import { spawnProgram, spawnService } from "../fixtures/processes.ts";
 import { freePort, startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -81,6 +84,26 @@ t.test("a start without Redis ends with a line that says so", async (t) => {
     t.equal(started.stderr, "");
     t.match(started.stdout.trim().split("\n").at(-1), /"level":"fatal".*not_started/);
   }
+});
+
+/** What a start says of a Redis with these settings. */
+async function saidOf(t: TapTest, appendonly: boolean, settings: string[]): Promise<string[]> {
+  const redis = await startRedis({ appendonly, settings, single: true });
+  t.teardown(() => redis.stop());
+  const said: { level: number; msg: string }[] = [];
+  const runtime = await openRuntime(
+    readEnv(redis.env),
+    pino({ level: "warn" }, { write: (line) => void said.push(JSON.parse(line)) }),
+  );
+  await runtime.close();
+  return said.map(({ msg }) => msg.split(":")[0] as string);
+}
+
+t.test("a start says where Redis may lose what was accepted, and where nobody can tell", async (t) => {
+  t.same(await saidOf(t, true, []), [], "each write is on the disk");
+  t.same(await saidOf(t, true, ["--appendfsync", "everysec"]), ["redis.fsync"]);
+  t.same(await saidOf(t, true, ["--rename-command", "CONFIG", ""]), ["redis.fsync"], "an add-on forbids the question");
+  t.same(await saidOf(t, false, ["--maxmemory-policy", "allkeys-lru"]), ["redis.aof", "redis.eviction"]);
 });
 
 t.test("while Redis is away the answer is 503, and what was accepted is there when it is back", async (t) => {
