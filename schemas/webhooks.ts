@@ -126,6 +126,7 @@ export const webhookData: Record<WebhookEventType | typeof testEventType, { summ
     "scheduling.sync.degraded": {
       summary: "A provider failed: its calendar can't be read, or a booking's event could not be written",
       data: object({
+        handle,
         providerKey: nullable(string()),
         credentialId: nullable(string()),
         booking: optional(nullable(booking)),

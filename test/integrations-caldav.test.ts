@@ -4,7 +4,7 @@ import { keyNames } from "../fixtures/redis.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
-import { startReceiver } from "../fixtures/webhook-receiver.ts";
+import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
 t.setTimeout(170_000);
 
@@ -143,6 +143,7 @@ t.test("a server that is away leaves its last word, degrades the account and say
     data: { handle: "acme", providerKey: "caldav", credentialId },
   });
   t.equal(receiver.received.length, 1);
+  t.same(await undocumented(service, receiver.received), []);
 });
 
 t.test("disconnecting gives the time back", { skip }, async (t) => {

@@ -9,7 +9,7 @@ import { keys } from "../core/redis.ts";
 import { client, type Notice, type Session, startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
-import { startReceiver } from "../fixtures/webhook-receiver.ts";
+import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
 const owned = "/v2/handles/acme/scheduling";
 const shown = "/v2/public/scheduling/acme/talk";
@@ -227,6 +227,7 @@ t.test("a paid booking leads to a checkout, and the payment accepts it", async (
     "scheduling.payment.required",
     "scheduling.payment.succeeded",
   ]);
+  t.same(await undocumented(service, receiver.received), []);
 });
 
 t.test("notices come signed, fresh, from the handle's own account and about the right amount", async (t) => {

@@ -5,7 +5,7 @@ import { spawnProgram } from "../fixtures/processes.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
 import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service } from "../fixtures/service.ts";
-import { startReceiver } from "../fixtures/webhook-receiver.ts";
+import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
 t.setTimeout(170_000);
 
@@ -215,6 +215,7 @@ t.test(
       reason: "provider_unavailable",
       booking: { bookingUid: uid, syncStatus: "DEGRADED" },
     });
+    t.same(await undocumented(desk.service, receiver.received), []);
     await desk.server.restart();
     t.match((await desk.owner.post(`${owned}/bookings/${uid}/sync`).expect(202)).body.booking, { bookingUid: uid });
     await desk.written(new RegExp(uid));
