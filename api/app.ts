@@ -137,14 +137,18 @@ async function serve(runtime: Runtime, { row, parameters }: Found, ctx: Context)
   if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);
   const input = checkInput(row, { ...body, ...taken(ctx, row), ...parameters });
   const result = await row.run(runtime, input as never, caller);
-  if (row.access.kind === "handle" && row.method !== "GET")
-    void recordWrite(runtime, entryOf(row, parameters, { caller, result }));
+  if (isWrite(row)) void recordWrite(runtime, entryOf(row, parameters, { caller, result }));
   return replyOf(runtime, row, ctx, result);
 }
 
 /** Koa looks for forwarded addresses even where nobody may forward. */
 function addressOf({ env }: Runtime, ctx: Context): string {
   return env.TRUST_PROXY ? ctx.ip : (ctx.req.socket.remoteAddress ?? "");
+}
+
+/** What the audit stream of a handle tells of. */
+function isWrite({ access, method, reads = false }: Row): boolean {
+  return access.kind === "handle" && method !== "GET" && !reads;
 }
 
 /** What was written: the thing that the path names, else the id in the answer. */

@@ -108,6 +108,7 @@ export const emailRows: Row[] = [
     summary: "Read an earlier version of a template",
   }),
   route(`POST ${email}/templates/:templateId/preview`, operator, templatePreview, previewTemplate, {
+    reads: true,
     returns: previewAnswer,
     summary: "Show the mail that a template makes",
   }),

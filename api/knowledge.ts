@@ -41,6 +41,7 @@ export const knowledgeRows: Row[] = [
   }),
   route(`DELETE ${documents}/:documentId`, creator, documentPath, deleteDocument, { summary: "Delete a document" }),
   route("POST /v2/handles/:handle/knowledge/query", creator, knowledgeQuery, queryKnowledge, {
+    reads: true,
     returns: queryAnswer,
     summary: "Query the documents",
     tool: { name: "knowledge_query", scope: "agent.knowledge.read" },

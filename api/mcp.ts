@@ -33,6 +33,7 @@ export function mcpRows(all: () => Row[]): Row[] {
   return [
     route(`POST ${endpoint}`, creatorOrToken(...scopes), message, answer, {
       accepts: "raw",
+      reads: true,
       view,
       challenge,
       summary: "Tools for agents (Model Context Protocol)",

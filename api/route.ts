@@ -64,6 +64,8 @@ export interface Columns<R> {
   headers: Record<string, string>;
   /** False where the function writes its own log line, with fewer fields. */
   logged: boolean;
+  /** True for a POST that changes nothing of the owner's: the audit stream holds writes alone. */
+  reads: boolean;
   /** Header fields that become input, field to input name. */
   takes: Record<string, string>;
   /** Shape of the success body, for the OpenAPI document. */

@@ -8,6 +8,7 @@ const reader = creatorOrToken("agent.strategy.read");
 /** Strategy retrieval: for agents, with a session or a token. */
 export const strategyRows: Row[] = [
   route(`POST ${strategy}/retrieve`, reader, strategyQuery, retrieveStrategy, {
+    reads: true,
     returns: strategyAnswer,
     summary: "Find worked, failed and structural examples for a query",
     tool: { name: "strategy_query", scope: "agent.strategy.read" },

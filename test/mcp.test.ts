@@ -3,8 +3,12 @@ import { Client as OldClient } from "@modelcontextprotocol/sdk/client";
 // @ts-types="../node_modules/@modelcontextprotocol/sdk/dist/esm/client/streamableHttp.d.ts"
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import t, { type Test } from "tap";
+import { Metrics } from "../api/metrics.ts";
+import { rows } from "../api/rows.ts";
+import { keys } from "../core/redis.ts";
+import type { Runtime } from "../core/runtime.ts";
 import { openStage } from "../fixtures/scheduling/owner.ts";
-import { type Service, startService } from "../fixtures/service.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 const endpoint = "/mcp/acme/mcp";
 const all = ["agent.strategy.read", "agent.pages.read", "agent.knowledge.read", "agent.bookings.read"];
@@ -168,6 +172,25 @@ t.test("a session may use every tool, and what a tool finds is its own handle's"
   t.match((await send(service, call("pages_list"), await tokenFor(service, all, "user_other")).expect(403)).body, {
     code: "forbidden",
   });
+});
+
+t.test("tools only read, so that what agents ask is no entry of the audit stream", async (t) => {
+  const tools = rows(new Metrics({} as Runtime)).filter(({ tool }) => tool !== undefined);
+  for (const { method, path, reads } of tools) t.ok(method === "GET" || reads, `${method} ${path}`);
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const token = await tokenFor(service, ["agent.knowledge.read"]);
+  await send(service, initialize, token).expect(200);
+  await send(service, call("knowledge_query", { query: "plans" }), token).expect(200);
+  await send(service, call("strategy_query", { query: "plans" }), token).expect(403);
+  await owner.post("/v2/handles/acme/knowledge/query").send({ query: "plans" }).expect(200);
+  await owner.post("/v2/handles/acme/pages").send({ pageSlug: "a", title: "A" }).expect(201);
+  const entries = await eventually(async () => {
+    const found = await service.runtime.redis.xrange(keys.audit("acme"), "-", "+");
+    return found.length > 0 && found;
+  });
+  t.match(entries, [[String, ["who", "user_acme", "route", "POST /v2/handles/:handle/pages"]]]);
+  t.equal(entries.length, 1);
 });
 
 t.test("401 and 403 say where to learn more and which scope is missing", async (t) => {
