@@ -129,6 +129,20 @@ t.test("times stand in the event's zone, with the zone's rules, on both sides of
   t.equal(file({ timeZone: "Europe/Berlin" }).wall, "2026-10-12T11:00:00");
 });
 
+t.test("a link of several words is a label and no address", async (t) => {
+  const { event, book } = await openStage(t);
+  for (const [hour, label, meetingUrl] of [
+    [10, "https://meet.example/acme", "https://meet.example/acme"],
+    [11, "https://meet.example/acme (door 2)", null],
+    [12, "Link: you get it by mail", null],
+  ] as const) {
+    const slug = `at-${hour}`;
+    await event({ slug, locations: [{ type: "link", label }] });
+    const { booking } = (await book(slug, `2026-10-05T${hour}:00:00Z`, 30).expect(201)).body;
+    t.match(booking, { location: { label }, meetingUrl });
+  }
+});
+
 t.test("the visitor's calendar file follows the booking", async (t) => {
   const { event, book, service } = await openStage(t);
   await event({ slug: "intro", locations: [{ type: "link", label: "https://meet.example/acme" }] });

@@ -250,7 +250,7 @@ function firstBooking(
     guests: guestsOf(input),
     tracking: input.tracking ?? null,
     location,
-    meetingUrl: location?.type === "link" && URL.canParse(location.label) ? location.label : null,
+    meetingUrl: linkOf(location),
     sequence: 0,
     syncStatus: "OK",
     payment: null,
@@ -265,6 +265,12 @@ function firstBooking(
     createdAt: at,
     updatedAt: at,
   };
+}
+
+/** The address that a link has as its label; a label of several words is none, whatever it begins with. */
+function linkOf(location: StoredBooking["location"]): string | null {
+  if (location?.type !== "link") return null;
+  return /^\S+$/.test(location.label) && URL.canParse(location.label) ? location.label : null;
 }
 
 /** A paid booking holds its slot until it is paid; payment wins over confirmation (contract 7). */
