@@ -1,4 +1,4 @@
-import { array, boolean, handle, type Infer, instant, object, oneOf, optional, string } from "./schema.ts";
+import { array, boolean, handle, type Infer, instant, object, oneOf, optional, string, webAddress } from "./schema.ts";
 
 /** Keys of the providers (contract 7). */
 export const providerKeys = ["google", "microsoft", "caldav", "zoom", "stripe"] as const;
@@ -60,7 +60,7 @@ export const received = object({ received: boolean });
 /** `POST …/integrations/caldav/credentials`. */
 export const newCaldavCredential = object({
   handle,
-  serverUrl: string({ minLength: 1, maxLength: 2048 }),
+  serverUrl: webAddress,
   username: string({ minLength: 1, maxLength: 320 }),
   password: string({ minLength: 1, maxLength: 1024 }),
 });

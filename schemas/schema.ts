@@ -108,6 +108,8 @@ export const handle = string({ pattern: "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"
 export const slug = string({ pattern: "^[a-z0-9]+(?:-[a-z0-9]+)*$", maxLength: 96 });
 /** An addr-spec of RFC 5321 in the form that mail systems accept: dot-atom local part, domain name. */
 export const email = string({ format: "address", maxLength: 254 });
+/** An address of the web that somebody gives: whole as it is stored, for parsing drops white space and control characters silently. */
+export const webAddress = string({ minLength: 1, maxLength: 2048, pattern: "^[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$" });
 /** An instant of RFC 3339 with an offset. */
 export const instant = string({ format: "instant" });
 /** An IANA zone name that this platform knows. */

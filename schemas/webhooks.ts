@@ -14,6 +14,7 @@ import {
   optional,
   type Schema,
   string,
+  webAddress,
 } from "./schema.ts";
 
 /** Kinds of event that an endpoint may ask for (specification, "Events" 1). */
@@ -36,7 +37,7 @@ const derived = { webhookId: ignored, secret: ignored, status: ignored, createdA
 /** `POST …/scheduling/webhooks`; without `events` the endpoint gets all. */
 export const newWebhook = object({
   handle,
-  url: string({ minLength: 1, maxLength: 2048 }),
+  url: webAddress,
   events: optional(array(oneOf(...webhookEventTypes), { minItems: 1, uniqueItems: true })),
   description: optional(nullable(line(200))),
   ...derived,
