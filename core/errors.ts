@@ -36,6 +36,6 @@ export class Fail extends Error {
 }
 
 /** `invalid_request` at one input. */
-export function invalid(path: string, message: string): Fail {
-  return new Fail("invalid_request", { errors: [{ path, message }] });
+export function invalid(path: string, message: string, cause?: unknown): Fail {
+  return new Fail("invalid_request", { errors: [{ path, message }] }, cause);
 }

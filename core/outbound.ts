@@ -4,7 +4,7 @@ import ipaddr from "ipaddr.js";
 import { LRUCache } from "lru-cache";
 import { Agent, buildConnector } from "undici";
 import type { Env } from "./env.ts";
-import { Fail } from "./errors.ts";
+import { invalid } from "./errors.ts";
 import { type Answer, exchange } from "./exchange.ts";
 
 type Settings = Pick<Env, "production" | "OUTBOUND_ALLOW_HOSTS">;
@@ -40,6 +40,20 @@ export interface OutboundAnswer extends Answer {
 /** Answers that name another address. */
 const redirects = [301, 302, 303, 307, 308];
 
+/** An address that may not be called, and why, in a sentence. Who named it is told by `atInput`. */
+export class AddressRefused extends Error {
+  override readonly name = "AddressRefused";
+}
+
+/** Awaits what calls an address that stands at this input of a request: `invalid_request` there if the address is refused. */
+export async function atInput<T>(path: string, calling: Promise<T>): Promise<T> {
+  try {
+    return await calling;
+  } catch (error) {
+    throw error instanceof AddressRefused ? invalid(path, error.message, error) : error;
+  }
+}
+
 /** An address in the parts that a request names. */
 interface Target {
   url: URL;
@@ -69,7 +83,7 @@ export class Outbound {
     this.#guarded = new Agent({ connect: this.#connector() });
   }
 
-  /** Makes a call; `address_not_allowed` for an address that is refused, a plain error where the network fails. */
+  /** Makes a call; `AddressRefused` for an address that is refused, a plain error where the network fails. */
   async request(address: string, call: OutboundCall = {}): Promise<OutboundAnswer> {
     const target = call.trusted ? targetOf(new URL(address)) : this.#admitted(address);
     return this.#follow(target, call, Date.now() + (call.patience ?? patience));
@@ -118,13 +132,14 @@ export class Outbound {
 
   #parsed(address: string): URL {
     const url = URL.canParse(address) ? new URL(address) : undefined;
-    if (!url || !["http:", "https:"].includes(url.protocol)) throw refused("It is not an http or https address.");
-    if (url.username !== "" || url.password !== "") throw refused("It holds credentials.");
+    if (!url || !["http:", "https:"].includes(url.protocol))
+      throw new AddressRefused("It is not an http or https address.");
+    if (url.username !== "" || url.password !== "") throw new AddressRefused("It holds credentials.");
     if (this.#isExempt(url.hostname, url)) return url;
     const host = bare(url.hostname);
     if (isIP(host)) this.#mustBePublic([{ address: host, family: isIP(host) }]);
-    if (this.#settings.production && isLocalName(host)) throw refused("It is not a public address.");
-    if (url.protocol === "http:" && !this.#isLocal(host)) throw refused("Only https is allowed.");
+    if (this.#settings.production && isLocalName(host)) throw new AddressRefused("It is not a public address.");
+    if (url.protocol === "http:" && !this.#isLocal(host)) throw new AddressRefused("Only https is allowed.");
     return url;
   }
 
@@ -156,10 +171,10 @@ export class Outbound {
     if (fault) throw fault;
   }
 
-  #fault(addresses: Resolved): Fail | undefined {
+  #fault(addresses: Resolved): AddressRefused | undefined {
     const may = ({ address }: { address: string }): boolean =>
       isPublic(address) || (!this.#settings.production && isLoopback(address));
-    return addresses.every(may) ? undefined : refused("It is not a public address.");
+    return addresses.every(may) ? undefined : new AddressRefused("It is not a public address.");
   }
 
   #isLocal(host: string): boolean {
@@ -194,10 +209,6 @@ const isLocalName = (host: string): boolean => /^(.+\.)?localhost\.?$/.test(host
 
 /** A host as it is dialled: IPv6 without its brackets. */
 const bare = (hostname: string): string => hostname.replace(/^\[|\]$/g, "");
-
-function refused(why: string): Fail {
-  return new Fail("address_not_allowed", { detail: why });
-}
 
 const credentials = /^(authorization|cookie|proxy-authorization)$/i;
 

@@ -76,9 +76,7 @@ export const errors = {
   invalid_oauth_state: [400, "The authorisation was not started here, or it has expired."],
   oauth_exchange_failed: [400, "The provider refused the authorisation."],
   caldav_login_failed: [400, "The calendar server refused the login."],
-  address_not_allowed: [400, "The address is not one that this service may call."],
   webhook_not_found: [404, "The webhook does not exist."],
-  webhook_delivery_not_found: [404, "The delivery does not exist."],
   // account and strategy
   attempt_expired: [410, "The pairing attempt is unknown, used or expired."],
   attempt_denied: [403, "The pairing was denied."],

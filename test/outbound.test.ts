@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
-import { isPublic, type Lookup, Outbound } from "../core/outbound.ts";
+import { AddressRefused, isPublic, type Lookup, Outbound } from "../core/outbound.ts";
 
 /** A server on loopback that says what it was asked. */
 async function listening(t: TapTest, answer: RequestListener): Promise<number> {
@@ -80,20 +80,20 @@ const forms = [
 for (const form of forms)
   t.test(`${form} is refused`, async (t) => {
     const guard = outbound(t);
-    await t.rejects(guard.request(form), { code: "address_not_allowed" });
-    await t.rejects(guard.check(form), { code: "address_not_allowed" });
+    await t.rejects(guard.request(form), AddressRefused);
+    await t.rejects(guard.check(form), AddressRefused);
   });
 
 for (const address of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1", "::ffff:10.0.0.1", "0.0.0.0"])
   t.test(`a name that means ${address} is refused where the connection is made`, async (t) => {
     const guard = outbound(t, { lookup: resolvesTo(address) });
-    await t.rejects(guard.request("https://rebound.example/"), { code: "address_not_allowed" });
-    await t.rejects(guard.check("https://rebound.example/"), { code: "address_not_allowed" });
+    await t.rejects(guard.request("https://rebound.example/"), AddressRefused);
+    await t.rejects(guard.check("https://rebound.example/"), AddressRefused);
   });
 
 t.test("one private address among public ones is enough", async (t) => {
   const guard = outbound(t, { lookup: resolvesTo("93.184.215.14", "192.168.0.1") });
-  await t.rejects(guard.request("https://mixed.example/"), { code: "address_not_allowed" });
+  await t.rejects(guard.request("https://mixed.example/"), AddressRefused);
 });
 
 t.test("public addresses are public", async (t) => {
@@ -110,8 +110,8 @@ t.test("an exact host and port of the list is exempt, its neighbours are not", a
   const port = await listening(t, (_request, response) => void response.end("here"));
   const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
   t.equal(String((await guard.request(`http://127.0.0.1:${port}/`)).body), "here");
-  await t.rejects(guard.request(`http://127.0.0.1:${port + 1}/`), { code: "address_not_allowed" });
-  await t.rejects(guard.request(`http://localhost:${port}/`), { code: "address_not_allowed" });
+  await t.rejects(guard.request(`http://127.0.0.1:${port + 1}/`), AddressRefused);
+  await t.rejects(guard.request(`http://localhost:${port}/`), AddressRefused);
 });
 
 t.test("development may call loopback by http, and nothing else that is private", async (t) => {
@@ -119,8 +119,8 @@ t.test("development may call loopback by http, and nothing else that is private"
   const guard = outbound(t, { production: false });
   t.equal((await guard.request(`http://127.0.0.1:${port}/`)).status, 200);
   t.equal((await guard.request(`http://localhost:${port}/`)).status, 200);
-  await t.rejects(guard.request("http://10.0.0.1/"), { code: "address_not_allowed" });
-  await t.rejects(guard.request("http://example.com/"), { code: "address_not_allowed" });
+  await t.rejects(guard.request("http://10.0.0.1/"), AddressRefused);
+  await t.rejects(guard.request("http://example.com/"), AddressRefused);
 });
 
 t.test("redirects are followed only where asked, each one through the guard", async (t) => {
@@ -131,7 +131,7 @@ t.test("redirects are followed only where asked, each one through the guard", as
   );
   const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
   t.equal((await guard.request(`http://127.0.0.1:${port}/`)).status, 302);
-  await t.rejects(guard.request(`http://127.0.0.1:${port}/first`, { redirects: 3 }), { code: "address_not_allowed" });
+  await t.rejects(guard.request(`http://127.0.0.1:${port}/first`, { redirects: 3 }), AddressRefused);
 });
 
 t.test("credentials stay with their origin", async (t) => {

@@ -46,8 +46,15 @@ t.test("a webhook without events gets all of them; unknown names and refused add
   t.match(await bad({ url: "https://example.com", events: [] }), { code: "invalid_request" });
   t.match(await bad({ url: "not an address" }), { code: "invalid_request", errors: [{ path: "/url" }] });
   t.match(await bad({}), { code: "invalid_request" });
+  const smuggled = [
+    "https://example.com/ok\r\nX: y",
+    "https://example.com/a b",
+    " https://example.com/",
+    "https://x\u0085y/",
+  ];
+  for (const url of smuggled) t.match(await bad({ url }), { code: "invalid_request", errors: [{ path: "/url" }] }, url);
   for (const url of ["http://example.com/", "https://10.0.0.1/", "https://169.254.169.254/", "ftp://example.com/"])
-    t.match(await bad({ url }), { code: "address_not_allowed", errors: [{ path: "/url" }] }, url);
+    t.match(await bad({ url }), { code: "invalid_request", errors: [{ path: "/url", message: String }] }, url);
 });
 
 t.test("an event reaches the webhooks that want it, signed, and their log says so", async (t) => {
@@ -158,10 +165,7 @@ t.test(
       receiver.received.slice(before).map(({ event }) => event.type),
       ["webhook.test"],
     );
-    t.equal(
-      (await owner.post(`${at}/deliveries/nothing/redeliver`).expect(404)).body.code,
-      "webhook_delivery_not_found",
-    );
+    t.equal((await owner.post(`${at}/deliveries/nothing/redeliver`).expect(404)).body.code, "not_found");
   },
 );
 

@@ -9,6 +9,7 @@ import type {
 } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../errors.ts";
+import { atInput } from "../outbound.ts";
 import type { Runtime } from "../runtime.ts";
 import { pullNow } from "./busy-calendars.ts";
 import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
@@ -16,16 +17,17 @@ import { login } from "./providers/caldav.ts";
 import { providers } from "./providers/table.ts";
 import { keepSelection, opened } from "./selections.ts";
 
-/** Connects a calendar server after a real login; `caldav_login_failed`, `address_not_allowed`. */
+/** Connects a calendar server after a real login; `caldav_login_failed`, `invalid_request` for an address that the guard refuses. */
 export async function addCaldav(
   runtime: Runtime,
   { handle, serverUrl, username, password }: Infer<typeof newCaldavCredential>,
 ): Promise<{ credential: Credential }> {
-  if (!URL.canParse(serverUrl)) throw invalid("/serverUrl", "is not an address");
-  await runtime.outbound.check(serverUrl);
-  const secret = JSON.stringify(await login(runtime, { serverUrl, username, password }));
+  await atInput("/serverUrl", runtime.outbound.check(serverUrl));
+  const open = await atInput("/serverUrl", login(runtime, { serverUrl, username, password }));
   const account = `${username}@${new URL(serverUrl).host}`;
-  return { credential: await keepCredential(runtime, handle, { providerKey: "caldav", account, secret }) };
+  return {
+    credential: await keepCredential(runtime, handle, { providerKey: "caldav", account, secret: JSON.stringify(open) }),
+  };
 }
 
 /** The calendars of a provider's accounts; `integration_not_found` where none is connected. */

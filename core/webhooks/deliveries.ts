@@ -70,7 +70,7 @@ export async function redeliver(runtime: Runtime, input: Infer<typeof deliveryPa
   const { handle, webhookId, deliveryId } = input;
   await storedWebhook(runtime, input);
   const [known] = await readDeliveries(runtime, handle, [deliveryId]);
-  if (known?.webhookId !== webhookId) throw new Fail("webhook_delivery_not_found");
+  if (known?.webhookId !== webhookId) throw new Fail("not_found", { detail: "The delivery does not exist." });
   return ask(runtime, handle, { webhookId, eventId: known.eventId, type: known.type });
 }
 

@@ -8,7 +8,8 @@ import {
   type webhookListing,
   type webhookPath,
 } from "../../schemas/webhooks.ts";
-import { Fail, invalid } from "../errors.ts";
+import { Fail } from "../errors.ts";
+import { atInput } from "../outbound.ts";
 import {
   changeRecord,
   createRecord,
@@ -25,13 +26,13 @@ import { newSecret, previousLasts, resealedWebhook, sealSecret } from "./signatu
 /** Most endpoints of one handle. */
 const mostEndpoints = 50;
 
-/** Registers an endpoint; its secret is shown here and never again. `address_not_allowed` for what the guard refuses. */
+/** Registers an endpoint; its secret is shown here and never again. `invalid_request` for an address that the guard refuses. */
 export async function createWebhook(
   runtime: Runtime,
   input: Infer<typeof newWebhook>,
 ): Promise<{ webhook: ShownWebhook }> {
   const { handle, url, events, description } = input;
-  await mustBeCallable(runtime, url);
+  await atInput("/url", runtime.outbound.check(url));
   if ((await runtime.redis.zcard(keys.webhooks(handle))) >= mostEndpoints)
     throw new Fail("invalid_request", { detail: `A handle has at most ${mostEndpoints} endpoints.` });
   const [webhookId, secret, at] = [runtime.id("wh_"), newSecret(), runtime.now()];
@@ -152,17 +153,6 @@ export async function forgetQueue(
 /** What a sealed secret is bound to. */
 export function sealPlace(handle: string, webhookId: string): string {
   return `${handle}/${webhookId}`;
-}
-
-async function mustBeCallable({ outbound }: Runtime, url: string): Promise<void> {
-  if (!URL.canParse(url)) throw invalid("/url", "is not an address");
-  try {
-    await outbound.check(url);
-  } catch (error) {
-    if (!(error instanceof Fail)) throw error;
-    const errors = [{ path: "/url", message: error.details.detail ?? "is not allowed" }];
-    throw new Fail(error.code, { ...error.details, errors }, error);
-  }
 }
 
 function shown(stored: StoredWebhook): Webhook {

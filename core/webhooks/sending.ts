@@ -1,6 +1,5 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
-import { Fail } from "../errors.ts";
 import type { OutboundAnswer } from "../outbound.ts";
 import { job } from "../queues.ts";
 import { isRedisAway, keys, script } from "../redis.ts";
@@ -210,7 +209,7 @@ function outcomeOf(status: number | null): Outcome {
 }
 
 function faultOf(error: Error): string {
-  return (error instanceof Fail ? (error.details.detail ?? error.code) : error.message).slice(0, 200);
+  return error.message.slice(0, 200);
 }
 
 /** Disables an endpoint that is gone or has failed for days; a success enables it again. `since`: its first failure after a success, or 0. */

@@ -1,5 +1,5 @@
 import { Fail } from "../../errors.ts";
-import type { OutboundAnswer } from "../../outbound.ts";
+import { AddressRefused, type OutboundAnswer } from "../../outbound.ts";
 import type { Runtime } from "../../runtime.ts";
 import { calendarObject } from "../calendar-file.ts";
 import { readBusy } from "./caldav-busy.ts";
@@ -50,7 +50,7 @@ export const caldav: Provider = {
   },
 };
 
-/** Logs in: finds the principal and its home of calendars (RFC 4791, RFC 6764). `caldav_login_failed`, `address_not_allowed`. */
+/** Logs in: finds the principal and its home of calendars (RFC 4791, RFC 6764). `caldav_login_failed`, `AddressRefused`. */
 export async function login(
   tools: Tools,
   { serverUrl, username, password }: Omit<CaldavLogin, "home">,
@@ -65,7 +65,7 @@ export async function login(
     if (home === undefined) throw new Fail("caldav_login_failed");
     return { ...open, home: within(answer.url, home) };
   } catch (error) {
-    if (error instanceof Fail) throw error;
+    if (error instanceof Fail || error instanceof AddressRefused) throw error;
     throw new Fail("caldav_login_failed", {}, error);
   }
 }
