@@ -1,6 +1,7 @@
 import type { JobData } from "../schemas/jobs.ts";
 import type { Lead, leadCode } from "../schemas/leads.ts";
 import type { Infer } from "../schemas/schema.ts";
+import { untilWritten } from "./collisions.ts";
 import { acceptMessage } from "./email/acceptance.ts";
 import { addressDigest } from "./email/address.ts";
 import { findSender } from "./email/senders.ts";
@@ -17,8 +18,6 @@ const codeLasts = 600_000;
 const mostWrong = 5;
 /** Codes for one address of a handle: 3 at once and 3 in 15 minutes. */
 const allowed = { burst: 3, rate: 3 / 900 };
-/** How often a verification is tried again when the lead changed meanwhile. */
-const mostTries = 10;
 
 const codePurpose = "lead code";
 
@@ -59,14 +58,15 @@ export async function verifyLead(
   runtime: Runtime,
   input: Infer<typeof leadCode>,
 ): Promise<{ lead: { leadId: string; status: "VERIFIED" } }> {
-  for (let tries = 0; tries < mostTries; tries++) {
-    const lead = await readRecord<Lead>(runtime.redis, keys.lead(input.handle, input.leadId));
+  const { handle, leadId } = input;
+  const result = await untilWritten(runtime.redis, keys.lead(handle, leadId), async () => {
+    const lead = await readRecord<Lead>(runtime.redis, keys.lead(handle, leadId));
     if (lead === undefined) throw new Fail("lead_not_found");
-    const result = lead.status === "VERIFIED" ? "verified" : await tryCode(runtime, input, lead);
-    if (result === "verified") return { lead: { leadId: input.leadId, status: "VERIFIED" } };
-    if (result !== "changed") throw new Fail("invalid_verification_code");
-  }
-  throw new Fail("service_unavailable", { retryAfter: 1 });
+    const word = lead.status === "VERIFIED" ? "verified" : await tryCode(runtime, input, lead);
+    return word === "changed" ? undefined : word;
+  });
+  if (result !== "verified") throw new Fail("invalid_verification_code");
+  return { lead: { leadId, status: "VERIFIED" } };
 }
 
 /** The trigger that a captured, or verified, lead is. */

@@ -5,6 +5,7 @@ import type { StoredPage } from "../schemas/pages.ts";
 import type { Infer } from "../schemas/schema.ts";
 import { isAgentEnabled } from "./assistant/gate.ts";
 import { campaignOf, findCampaign } from "./campaigns.ts";
+import { untilWritten } from "./collisions.ts";
 import { addressDigest } from "./email/address.ts";
 import { Fail } from "./errors.ts";
 import { type Given, readGiven } from "./lead-input.ts";
@@ -22,8 +23,6 @@ export type StoredLead = Omit<Lead, "leadId"> & { leadId: string };
 
 /** Seconds in which the same person on the same page is the same lead (contract 5). */
 const recent = 86_400;
-/** How often a capture is tried again when another one of the same person came between. */
-const mostTries = 20;
 /** Leads that one list request looks at before it answers with what it has and a cursor. */
 const mostLooked = 5000;
 const batch = 200;
@@ -52,12 +51,11 @@ export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>
   const given = readGiven(input);
   if (given === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
   const capture = { given, ...(await campaignFor(runtime, input.handle, given)) };
+  const { redis } = runtime;
   // Most people come for the first time: who is known is read only when the step says that somebody is.
-  let lead = await tryCapture(runtime, input.handle, capture, stranger);
-  for (let tries = 1; lead === undefined && tries < mostTries; tries++)
-    lead = await tryCapture(runtime, input.handle, capture, await readKnown(runtime.redis, input.handle, capture));
-  if (lead === undefined) throw new Fail("service_unavailable", { retryAfter: 1 });
-  return { lead };
+  const attempt = async (alone: boolean) =>
+    tryCapture(runtime, input.handle, capture, alone ? stranger : await readKnown(redis, input.handle, capture));
+  return { lead: await untilWritten(redis, recentKey(input.handle, given, capture.campaignId), attempt) };
 }
 
 /** One lead; `lead_not_found`. */

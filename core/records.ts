@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { untilWritten } from "./collisions.ts";
 import { Fail } from "./errors.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
 import type { Job, Queues } from "./queues.ts";
@@ -27,8 +28,13 @@ export interface Beside {
   value: string;
 }
 
-/** How often a change without an expected version is tried again when another one came between. */
-const mostTries = 20;
+/** What a record becomes, and what that causes. */
+interface Change<T> {
+  expectedVersion?: number | undefined;
+  change: (current: T & { version: number }) => T | Promise<T>;
+  jobs?: (next: T) => Job[];
+  beside?: (next: T) => Beside;
+}
 
 /** A record and its version, or undefined. */
 export async function readRecord<T>(redis: Redis, key: string): Promise<(T & { version: number }) | undefined> {
@@ -52,23 +58,10 @@ export async function createRecord<T>(
 export async function changeRecord<T>(
   store: Store,
   place: Place,
-  asked: {
-    expectedVersion?: number | undefined;
-    change: (current: T & { version: number }) => T | Promise<T>;
-    jobs?: (next: T) => Job[];
-    beside?: (next: T) => Beside;
-  },
+  asked: Change<T>,
 ): Promise<(T & { version: number }) | undefined> {
-  for (let tries = 0; tries < mostTries; tries++) {
-    const current = await readRecord<T>(store.redis, place.key);
-    if (current === undefined) return undefined;
-    if ((asked.expectedVersion ?? current.version) !== current.version) throw conflict(current.version);
-    const value = await asked.change(current);
-    const more = { jobs: asked.jobs?.(value) ?? [], ...(asked.beside ? { beside: asked.beside(value) } : {}) };
-    const result = await put(store, place, { value, at: 0, version: current.version, ...more });
-    if (result === "written") return { ...value, version: current.version + 1 };
-  }
-  throw new Fail("service_unavailable", { detail: "The record changes too often." });
+  const { record } = await untilWritten(store.redis, place.key, () => tryChange(store, place, asked));
+  return record;
 }
 
 /** Removes a record with the jobs that this causes; false when there was none. */
@@ -123,6 +116,21 @@ export async function readRecords<T>(redis: Redis, recordKeys: string[]): Promis
   return (rows as [string | null, string][]).flatMap(([json, version]) =>
     json ? [{ ...(JSON.parse(json) as T), version: Number(version) }] : [],
   );
+}
+
+/** The changed record, or that there is none; undefined where another change came between. */
+async function tryChange<T>(
+  store: Store,
+  place: Place,
+  { expectedVersion, change, jobs, beside }: Change<T>,
+): Promise<{ record: (T & { version: number }) | undefined } | undefined> {
+  const current = await readRecord<T>(store.redis, place.key);
+  if (current === undefined) return { record: undefined };
+  if ((expectedVersion ?? current.version) !== current.version) throw conflict(current.version);
+  const value = await change(current);
+  const more = { jobs: jobs?.(value) ?? [], ...(beside ? { beside: beside(value) } : {}) };
+  const result = await put(store, place, { value, at: 0, version: current.version, ...more });
+  return result === "written" ? { record: { ...value, version: current.version + 1 } } : undefined;
 }
 
 interface Written<T> {

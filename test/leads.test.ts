@@ -145,16 +145,18 @@ t.test("the same person on the same page within a day is one lead and a trigger 
   await eventually(async () => (await service.runtime.queues.queue("campaigns").getWaitingCount()) === 3);
 });
 
-t.test("submissions of one person at once make one lead", async (t) => {
+t.test("a crowd of submissions of one person makes one lead that has all of it", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
   const answers = await Promise.all(
-    Array.from({ length: 12 }, (_, at) => lead(service, { email: "ada@example.com", [`f${at}`]: "x" })),
+    Array.from({ length: 60 }, (_, at) => lead(service, { email: "ada@example.com", [`f${at % 20}`]: "x" })),
   );
   t.same([...new Set(answers.map(({ status }) => status))], [202]);
+  const leadId = answers[0]?.body.lead.leadId as string;
   t.equal(new Set(answers.map(({ body }) => body.lead.leadId)).size, 1);
   const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
-  t.equal(Object.keys(leads[0].fields).length, 12);
+  t.equal(Object.keys(leads[0].fields).length, 20);
+  t.equal(await service.runtime.redis.hget(keys.lead("acme", leadId), "version"), "60");
 });
 
 t.test("a lead belongs to its campaign, else its page's, else the only live one", async (t) => {

@@ -174,6 +174,24 @@ t.test("of two changes at one version one wins, and changes without a version ar
   t.match((await owner.get("/v2/handles/acme/pages/pricing")).body.page, { description: "d", teaser: "t", version: 4 });
 });
 
+t.test("a crowd of changes of one page, over two processes, is written one by one and none is lost", async (t) => {
+  const service = await startService(t);
+  const other = await startService(t, { redis: service.redis });
+  const owner = await service.handle("acme");
+  const there = await other.as("user_acme");
+  const path = "/v2/handles/acme/pages/pricing";
+  await owner.post("/v2/handles/acme/pages").send({ pageSlug: "pricing", title: "Prices" }).expect(201);
+  const answers = await Promise.all(
+    Array.from({ length: 80 }, (_, at) => (at % 2 ? owner : there).put(path).send({ title: `Prices ${at}` })),
+  );
+  t.same([...new Set(answers.map(({ status }) => status))], [200]);
+  const versions = answers.map(({ body }) => body.page.version as number).sort((one, two) => one - two);
+  t.same(
+    versions,
+    Array.from({ length: 80 }, (_, at) => at + 2),
+  );
+});
+
 t.test("lists go on by cursor, and only by their own", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

@@ -7,6 +7,7 @@ import type {
   StoredEventType,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { untilWritten } from "../collisions.ts";
 import { Fail, invalid } from "../errors.ts";
 import { conflict, listIds, readRecord, readRecords } from "../records.ts";
 import { keys, script } from "../redis.ts";
@@ -23,9 +24,6 @@ export type EventType = StoredEventType & {
 };
 
 type Stored = StoredEventType & { version: number };
-
-/** How often a change without an expected version is tried again when another one came between. */
-const mostTries = 20;
 
 /** Makes an event type; `event_type_slug_taken`, `schedule_not_found`. */
 export async function createEventType(
@@ -46,15 +44,14 @@ export async function changeEventType(
   input: Infer<typeof eventTypeChange>,
 ): Promise<{ eventType: EventType }> {
   const { handle, eventTypeId, expectedVersion, ...changes } = input;
-  for (let tries = 0; tries < mostTries; tries++) {
+  const value = await untilWritten(runtime.redis, keys.eventType(handle, eventTypeId), async () => {
     const current = await readStored(runtime, handle, eventTypeId);
     if ((expectedVersion ?? current.version) !== current.version) throw conflict(current.version);
-    const value = changedBy(current, changes, runtime.now());
+    const next = changedBy(current, changes, runtime.now());
     await checkEventType(runtime, handle, changes);
-    if (await put(runtime, handle, value))
-      return { eventType: await shown(runtime, handle, { ...value, version: current.version + 1 }) };
-  }
-  throw new Fail("service_unavailable", { detail: "The event type changes too often." });
+    return (await put(runtime, handle, next)) ? { ...next, version: current.version + 1 } : undefined;
+  });
+  return { eventType: await shown(runtime, handle, value) };
 }
 
 /** The handle's event types, the newest first. */
