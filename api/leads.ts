@@ -33,7 +33,10 @@ export const leadRows: Row[] = [
     logged: false,
     summary: "Confirm a lead's address by its code",
   }),
-  route(`GET ${leads}`, creator, leadListing, listLeads, { returns: leadList, summary: "List the leads" }),
+  route(`GET ${leads}`, creator, leadListing, listLeads, {
+    returns: leadList,
+    summary: "List the leads, the newest first; since finds those captured, or captured again, from then on",
+  }),
   route(`GET ${leads}/export`, operator, leadExport, async (runtime, input) => exportLeads(runtime, input), {
     view: leadsCsv,
     summary: "Export the leads as CSV",

@@ -12,16 +12,20 @@ export type Given = Pick<
 > &
   Pick<Lead, OwnName>;
 
-/** Puts in order what the visitor sent; undefined for a filled honeypot. `invalid_request` with the path of what can't be kept. */
-export function readGiven(input: Infer<typeof newLead>): Given | undefined {
-  const { email, website } = input;
+/**
+ * Puts in order what the visitor sent; undefined for a filled honeypot. A blank input of a form counts as none. Of unknown keys
+ * scalars and lists of them (checkboxes of one name) are custom fields, and what else they hold is ignored. `invalid_request` with the
+ * path of what can't be kept.
+ */
+export function readGiven(sent: Infer<typeof newLead>): Given | undefined {
+  const { email, website, ...input } = withoutBlanks(sent);
   if (
     typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
   )
     return undefined;
   if (typeof email !== "string" || !isAddress(email)) throw invalid("/email", "is not an email address");
   const context = part(input.leadContext, "/leadContext");
-  const custom = Object.entries(input).filter(([name]) => !ownKeys.has(name));
+  const custom = Object.entries(input).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
   return {
     email,
     name: input.name,
@@ -35,7 +39,7 @@ export function readGiven(input: Infer<typeof newLead>): Given | undefined {
       ...Object.entries(part(input.fields, "/fields") ?? {}).map(inFields),
       ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
     ]),
-    pageSlug: input.pageSlug ?? (typeof context?.pageSlug === "string" ? context.pageSlug.slice(0, 96) : null),
+    pageSlug: input.pageSlug ?? pageOf(context),
     campaignId: input.campaignId ?? null,
     leadContext: context ? disclosed(context) : null,
     tracking: part(input.tracking, "/tracking") ?? null,
@@ -43,9 +47,32 @@ export function readGiven(input: Infer<typeof newLead>): Given | undefined {
   };
 }
 
+/** Custom fields of one person: what was sent now, before it as much of what was sent earlier as there is room for, the newest of it. */
+export function mergedFields(earlier: Lead["fields"], now: Lead["fields"]): Lead["fields"] {
+  const others = Object.entries(earlier).filter(([name]) => !Object.hasOwn(now, name));
+  const room = mostFields - Object.keys(now).length;
+  return { ...Object.fromEntries(others.slice(Math.max(0, others.length - room))), ...now };
+}
+
 /** All that a lead has by itself; other keys are custom fields. */
 const ownKeys = new Set(Object.keys(newLead.properties ?? {}));
 const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}`, name, value });
+
+function withoutBlanks(sent: Infer<typeof newLead>): Infer<typeof newLead> {
+  const filled = Object.entries(sent).filter(([name, value]) => value !== "" || !ownKeys.has(name));
+  return Object.fromEntries(filled) as Infer<typeof newLead>;
+}
+
+/** The page on which the conversation was, where the lead names none itself. */
+function pageOf(context: Record<string, unknown> | undefined): string | null {
+  return (typeof context?.pageSlug === "string" && context.pageSlug.slice(0, 96)) || null;
+}
+
+/** True for what no custom field can hold: an object, or a list that isn't one of scalars as checkboxes of one name send it. */
+function isNested(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return !Array.isArray(value) || value.some((one) => typeof one === "object");
+}
 
 /** An object, also as JSON in a form's text. */
 function part(value: unknown, path: string): Record<string, unknown> | undefined {
@@ -69,10 +96,12 @@ function customFields(list: { path: string; name: string; value: unknown }[]): R
   for (const { path, name, value } of list) {
     if (!fieldName.test(name))
       throw invalid(path, "is not a name of letters, digits, _, . and - with at most 64 characters");
-    if (value === null || value === undefined) continue;
-    if (typeof value === "object") throw invalid(path, "must be a text, a number or a boolean");
-    if (String(value).length > longestValue) throw invalid(path, `is longer than ${longestValue} characters`);
-    Object.defineProperty(fields, name, { value: String(value), enumerable: true, configurable: true, writable: true });
+    if (isNested(value)) throw invalid(path, "must be a text, a number, a boolean or a list of them");
+    const values = [value ?? []].flat();
+    if (values.length === 0) continue;
+    const text = values.join(", ");
+    if (text.length > longestValue) throw invalid(path, `is longer than ${longestValue} characters`);
+    Object.defineProperty(fields, name, { value: text, enumerable: true, configurable: true, writable: true });
   }
   if (Object.keys(fields).length > mostFields) throw invalid("/fields", `holds more than ${mostFields} custom fields`);
   return fields;

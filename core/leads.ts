@@ -5,10 +5,11 @@ import type { StoredPage } from "../schemas/pages.ts";
 import type { Infer } from "../schemas/schema.ts";
 import { isAgentEnabled } from "./assistant/gate.ts";
 import { campaignOf, findCampaign } from "./campaigns.ts";
+import { delayUntil } from "./clock.ts";
 import { untilWritten } from "./collisions.ts";
 import { addressDigest } from "./email/address.ts";
 import { Fail } from "./errors.ts";
-import { type Given, readGiven } from "./lead-input.ts";
+import { type Given, mergedFields, readGiven } from "./lead-input.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
 import { captured } from "./lead-verification.ts";
 import { type Job, job } from "./queues.ts";
@@ -21,8 +22,10 @@ import { takeToken } from "./throttle.ts";
 /** A lead as it is stored. */
 export type StoredLead = Omit<Lead, "leadId"> & { leadId: string };
 
-/** Seconds in which the same person on the same page is the same lead (contract 5). */
-const recent = 86_400;
+/** Ms in which the same person on the same page is the same lead (contract 5). */
+const recent = 86_400_000;
+/** Ms by which a lead's last capture may lie after its first, by which lists are ordered: `recent`, and what clocks may differ by. */
+const capturedAgainWithin = recent + 3_600_000;
 /** Leads that one list request looks at before it answers with what it has and a cursor. */
 const mostLooked = 5000;
 const batch = 200;
@@ -65,7 +68,11 @@ export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>
   return { lead: shown(found) };
 }
 
-/** Leads, the newest first, by text, page, campaign and time. A rare text may need several pages: follow the cursor. */
+/**
+ * Leads, the newest first, by text, page, campaign and time. A lead keeps its place, that of its first capture, so that nobody is
+ * missed or met twice on the way; `since` finds all that were captured, or captured again, from then on. A rare text may need
+ * several pages: follow the cursor.
+ */
 export async function listLeads(
   runtime: Runtime,
   input: Infer<typeof leadListing>,
@@ -88,7 +95,7 @@ export async function listLeads(
   return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
 }
 
-/** All leads that fit, the oldest last, in batches: memory doesn't grow with their number. */
+/** All leads that fit, as the list finds them and in its order, in batches: memory doesn't grow with their number. */
 export async function* exportLeads(runtime: Runtime, input: Infer<typeof leadExport>): AsyncGenerator<Lead[]> {
   let place: string | undefined;
   for (;;) {
@@ -183,7 +190,8 @@ async function tryCapture(
     keys.leads(handle),
     keys.person(handle, digest(next.email)),
   ];
-  const values = [known.leadId ?? "", known.lead?.version ?? 0, next.leadId, JSON.stringify(next), at, recent];
+  const lasts = Math.max(1, delayUntil(runtime, at + recent));
+  const values = [known.leadId ?? "", known.lead?.version ?? 0, next.leadId, JSON.stringify(next), at, lasts];
   const word = await runtime.queues.step(handle, consequences(runtime, handle, next), (outboxKey, encoded) =>
     script<string>(runtime.redis, "captureLead", [...places, outboxKey], [...values, encoded]),
   );
@@ -209,7 +217,7 @@ function merged(
     service: given.service ?? current?.service,
     message: given.message ?? current?.message,
     source: given.source ?? current?.source,
-    fields: current ? { ...current.fields, ...given.fields } : given.fields,
+    fields: current ? mergedFields(current.fields, given.fields) : given.fields,
     pageSlug: given.pageSlug,
     campaignId,
     leadContext: given.leadContext ?? current?.leadContext ?? null,
@@ -232,7 +240,10 @@ interface Some {
   done: boolean;
 }
 
-/** The next batch after a place, which is `score leadId`; several leads may have one score. */
+/**
+ * The next batch after a place, which is `score leadId`; several leads may have one score. It is the last one where all that follow
+ * were captured for the first time too long ago to be captured again since.
+ */
 async function nextLeads(
   { redis }: Runtime,
   input: { handle: string; since?: string | undefined },
@@ -258,8 +269,8 @@ async function nextLeads(
     rows[row] ? [{ lead: shown(JSON.parse(rows[row] as string)), at: `${at} ${id}` }] : [],
   );
   const lastPair = pairs.at(-1);
-  const tooOld =
-    input.since !== undefined && lastPair !== undefined && Number(lastPair.score) < Date.parse(input.since);
+  const oldest = input.since === undefined ? 0 : Date.parse(input.since) - capturedAgainWithin;
+  const tooOld = lastPair !== undefined && Number(lastPair.score) < oldest;
   return { leads, last: lastPair && `${lastPair.score} ${lastPair.id}`, done: pairs.length < batch || tooOld };
 }
 

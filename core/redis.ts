@@ -51,7 +51,7 @@ export const keys = {
 
   // leads
   lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json; until erased
-  leads: (handle: string) => `leads:{${handle}}`, // zset lead id by capture ms; until erased
+  leads: (handle: string) => `leads:{${handle}}`, // zset lead id by ms of its first capture; until erased
   recentLead: (handle: string, digest: string) => `lead-recent:{${handle}}:${digest}`, // string, lead of a person on a page and campaign; 24 h
   conversions: (handle: string, leadId: string) => `conversions:{${handle}}:${leadId}`, // hash conversion id -> json; until the lead is erased
   leadCode: (handle: string, leadId: string) => `lead-code:{${handle}}:${leadId}`, // hash round, wrong; 10 min

@@ -55,6 +55,53 @@ t.test("a form post is a lead too", async (t) => {
   ]);
 });
 
+t.test("a checkbox group is one field, and what no field can hold costs no lead", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const sent = { email: "json@example.com", topic: ["a", 2, true], none: [], nested: { a: 1 }, list: [{ a: 1 }, "b"] };
+  await lead(service, { ...sent, fields: { days: ["mon", "tue"], nights: [] } }).expect(202);
+  await service.visitor
+    .post(route)
+    .type("form")
+    .send("email=form%40example.com&topic=a&topic=b&deep%5Bkey%5D=x")
+    .expect(202);
+  await service.visitor
+    .post(route)
+    .field("email", "parts@example.com")
+    .field("topic", "a")
+    .field("topic", "b")
+    .expect(202);
+  const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
+  t.same(
+    leads.map(({ email, fields }: { email: string; fields: object }) => [email, fields]),
+    [
+      ["parts@example.com", { topic: "a, b" }],
+      ["form@example.com", { topic: "a, b" }],
+      ["json@example.com", { days: "mon, tue", topic: "a, 2, true" }],
+    ],
+  );
+});
+
+t.test("a form's empty inputs are as good as none", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const context = { pageSlug: "pricing", visitorQuestion: "q" };
+  const names = ["name", "firstName", "company", "phone", "service", "message", "source", "pageSlug", "campaignId"];
+  const empty = Object.fromEntries([...names, "consent", "tracking", "fields"].map((name) => [name, ""]));
+  await lead(service, { email: "ada@example.com", name: "Ada", consent: true, leadContext: context }).expect(202);
+  await lead(service, { ...empty, email: "ada@example.com", leadContext: JSON.stringify(context), size: "" }).expect(
+    202,
+  );
+  await lead(service, { email: "bob@example.com", leadContext: { pageSlug: "" } }).expect(202);
+  const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
+  t.match(leads, [
+    { email: "bob@example.com", pageSlug: null },
+    { name: "Ada", consent: true, pageSlug: "pricing", campaignId: null, fields: { size: "" } },
+  ]);
+  t.equal(leads.length, 2);
+  t.match((await lead(service, { ...empty, email: "" }).expect(400)).body, { errors: [{ path: "/email" }] });
+});
+
 t.test("bad leads are refused by field, and nothing of them is kept", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
@@ -64,7 +111,7 @@ t.test("bad leads are refused by field, and nothing of them is kept", async (t) 
     [{ email: "a@b.c\r\nBcc: x@y.z" }, "/email"],
     [{ email: "a@example.com", name: 5 }, "/name"],
     [{ email: "a@example.com", "bad key": "x" }, "/bad key"],
-    [{ email: "a@example.com", nested: { a: 1 } }, "/nested"],
+    [{ email: "a@example.com", fields: { nested: { a: 1 } } }, "/fields/nested"],
     [{ email: "a@example.com", fields: "no json" }, "/fields"],
     [
       { email: "a@example.com", fields: Object.fromEntries(Array.from({ length: 21 }, (_, at) => [`f${at}`, "x"])) },
@@ -145,6 +192,29 @@ t.test("the same person on the same page within a day is one lead and a trigger 
   await eventually(async () => (await service.runtime.queues.queue("campaigns").getWaitingCount()) === 3);
 });
 
+t.test("however often a person comes, a lead has the 20 newest of its fields and doesn't grow", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const some = (round: number) =>
+    Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`f${round}-${at}`, `${round} `.repeat(500)]));
+  for (let round = 0; round < 5; round++)
+    await lead(service, {
+      email: "ada@example.com",
+      ...some(round),
+      tracking: some(round),
+      consent: some(round),
+    }).expect(202);
+  const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
+  const newest = [...Object.keys(some(3)).slice(4), ...Object.keys(some(4))];
+  t.same(Object.keys(leads[0].fields), newest);
+  t.same(leads[0].tracking, some(4));
+  t.same(leads[0].consent, some(4));
+  await lead(service, { email: "ada@example.com", "f3-4": "changed" }).expect(202);
+  const changed = (await owner.get(`/v2/handles/acme/leads/${leads[0].leadId}`).expect(200)).body.lead.fields;
+  t.equal(changed["f3-4"], "changed");
+  t.same(Object.keys(changed).sort(), newest.sort());
+});
+
 t.test("a crowd of submissions of one person makes one lead that has all of it", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
@@ -220,6 +290,33 @@ t.test("owners search, page through and export their leads; formulas are defused
   t.match((await creator.get("/v2/handles/acme/leads/export").expect(403)).body, { code: "insufficient_role" });
   await creator.get("/v2/handles/acme/leads").expect(200);
 });
+
+t.test(
+  "who comes again is found since then, wherever they stand in the list, and is missed on no way through it",
+  async (t) => {
+    const service = await startService(t, open);
+    const owner = await service.handle("acme");
+    await lead(service, { email: "first@example.com" }).expect(202);
+    await Promise.all(
+      Array.from({ length: 240 }, (_, at) => lead(service, { email: `${at}@example.com` }).expect(202)),
+    );
+    const page = async (query: string) => (await owner.get(`/v2/handles/acme/leads?${query}`).expect(200)).body;
+    const begun = await page("limit=100");
+    const since = encodeURIComponent(new Date(Date.now() + 1).toISOString());
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await lead(service, { email: "first@example.com", message: "Again" }).expect(202);
+    t.match((await page(`since=${since}`)).leads, [{ email: "first@example.com", message: "Again" }]);
+    const csv = (await owner.get(`/v2/handles/acme/leads/export?since=${since}`).expect(200)).text;
+    t.equal(csv.trim().split("\r\n").length, 2);
+    t.match(csv, /first@example.com/);
+    const middle = await page(`limit=100&cursor=${begun.nextCursor}`);
+    const end = await page(`limit=100&cursor=${middle.nextCursor}`);
+    const seen = [...begun.leads, ...middle.leads, ...end.leads].map(({ email }: { email: string }) => email);
+    t.equal(new Set(seen).size, 241);
+    t.equal(seen.length, 241);
+    t.equal(end.nextCursor, null);
+  },
+);
 
 t.test("a person is erased with all that was kept of them", async (t) => {
   const service = await startService(t, open);
