@@ -168,9 +168,10 @@ async function given(ctx: Context, row: Row): Promise<Record<string, unknown>> {
   return ctx.querystring === "" ? {} : ctx.query;
 }
 
-function taken(ctx: Context, { takes }: Row): Record<string, string> {
-  const fields: Record<string, string> = {};
-  for (const field in takes) if (ctx.get(field) !== "") fields[takes[field] as string] = ctx.get(field);
+/** What is meant to come from header fields comes from nowhere else: without them it is absent, whatever the body says. */
+function taken(ctx: Context, { takes }: Row): Record<string, string | undefined> {
+  const fields: Record<string, string | undefined> = {};
+  for (const field in takes) fields[takes[field] as string] = ctx.get(field) || undefined;
   return fields;
 }
 

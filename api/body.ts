@@ -17,7 +17,10 @@ export async function readBody(ctx: Context, row: Row): Promise<Record<string, u
   const limit = row.limit ?? (row.access.kind === "open" ? limits.public : limits.owner);
   if ((ctx.request.length ?? 0) > limit) throw new Fail("payload_too_large");
   if (row.accepts === "raw") return { body: await inTime(ctx, bytes(ctx, limit)), headers: ctx.headers };
-  mustBeAccepted(ctx, row);
+  if (!isAccepted(ctx, row)) {
+    if (await inTime(ctx, isEmpty(ctx))) return {};
+    throw new Fail("unsupported_media_type");
+  }
   await inTime(
     ctx,
     parser(row.accepts ?? "json", limit)(ctx, async () => {}),
@@ -29,9 +32,16 @@ function hasBody(ctx: Context): boolean {
   return ctx.headers["transfer-encoding"] !== undefined || (ctx.request.length ?? 0) > 0;
 }
 
-function mustBeAccepted(ctx: Context, row: Row): void {
+function isAccepted(ctx: Context, row: Row): boolean {
   const types = row.accepts === "form" ? ["json", "+json", "urlencoded", "multipart"] : ["json", "+json"];
-  if (!ctx.request.is(types)) throw new Fail("unsupported_media_type");
+  return Boolean(ctx.request.is(types));
+}
+
+/** True where a body that was announced without a length (RFC 9112, chunked) has none: that is no body. */
+async function isEmpty({ req }: Context): Promise<boolean> {
+  if (req.headers["transfer-encoding"] === undefined) return false;
+  for await (const part of req.iterator({ destroyOnReturn: false })) if (part.length > 0) return false;
+  return true;
 }
 
 const parsers = new Map<string, ReturnType<typeof koaBody>>();

@@ -85,7 +85,8 @@ function operation(row: Row): Record<string, unknown> {
   const properties = Object.entries((row.input.properties ?? {}) as Record<string, Schema<unknown>>).filter(
     ([, one]) => one.readOnly !== true,
   );
-  const rest = properties.filter(([name]) => !names.includes(name));
+  const elsewhere = [...names, ...Object.values(row.takes ?? {})];
+  const rest = properties.filter(([name]) => !elsewhere.includes(name));
   const query = row.method === "GET" || row.method === "DELETE";
   const inPath = names.map((name) => ({ name, in: "path", required: true, schema: { type: "string" } }));
   return {

@@ -66,7 +66,7 @@ export interface Columns<R> {
   logged: boolean;
   /** True for a POST that changes nothing of the owner's: the audit stream holds writes alone. */
   reads: boolean;
-  /** Header fields that become input, field to input name. */
+  /** Header fields that become input, field to input name; body and query never give it. */
   takes: Record<string, string>;
   /** Shape of the success body, for the OpenAPI document. */
   returns: Schema<unknown>;

@@ -1,4 +1,5 @@
 import {
+  anything,
   array,
   ignored,
   type Infer,
@@ -11,7 +12,6 @@ import {
   oneOf,
   optional,
   string,
-  text,
 } from "./schema.ts";
 
 /**
@@ -79,10 +79,13 @@ export const tokenList = object({ tokens: array(token), nextCursor: nullable(str
 /** The path of one token. */
 export const tokenPath = object({ tokenId: string({ maxLength: 64 }) });
 
-/** `POST /oauth/assistant/desktop/start`: the challenge may be any text; what it is worth shows at redemption. */
+/**
+ * `POST /oauth/assistant/desktop/start`: the challenge may be any text; what it is worth shows at redemption. A `deviceName` is a
+ * text, of which 80 characters are shown; anything else is as good as none.
+ */
 export const pairingStart = object({
   deviceProofChallenge: string({ minLength: 1, maxLength: 512 }),
-  deviceName: optional(text(80)),
+  deviceName: optional(anything),
   userAgent: optional(string()),
 });
 

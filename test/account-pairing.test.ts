@@ -53,6 +53,21 @@ t.test("any non-empty challenge up to 512 characters starts an attempt of ten mi
   t.match((await service.visitor.post(`${desktop}/start`)).body, { status: 400, code: "invalid_request" });
 });
 
+t.test("a device is what it calls itself in 80 characters, else what its request's header says", async (t) => {
+  const service = await startService(t);
+  const deviceOf = async (body: object, agent?: string) => {
+    const asked = service.visitor.post(`${desktop}/start`).send({ deviceProofChallenge: "x", ...body });
+    const { attemptId } = (await (agent ? asked.set("User-Agent", agent) : asked).expect(200)).body;
+    return service.runtime.redis.hget(keys.pairing(attemptId), "device");
+  };
+  t.equal(await deviceOf({ deviceName: " Laptop\u0000 " }, "Agent/1"), "Laptop");
+  t.equal(await deviceOf({ deviceName: "é".repeat(200) }), "é".repeat(80));
+  for (const deviceName of [5, null, "", " ", true, ["Laptop"], { name: "Laptop" }])
+    t.equal(await deviceOf({ deviceName }, "Agent/1"), "Agent/1", JSON.stringify(deviceName));
+  for (const userAgent of ["Forged/1", 5]) t.equal(await deviceOf({ userAgent }), "");
+  t.equal(await deviceOf({ userAgent: "Forged/1" }, "Agent/1"), "Agent/1");
+});
+
 t.test("an allowed attempt gives the session once, for the user who allowed it", async (t) => {
   const service = await startService(t);
   await service.handle("acme");

@@ -1,4 +1,6 @@
 import { generateKeyPair, SignJWT } from "jose";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import t from "tap";
 import { setHandleActive } from "../core/account/handles.ts";
@@ -186,6 +188,28 @@ t.test("each write of an owner leaves who, what and when, and no content", async
     [String, ["who", "user_acme", "route", "DELETE /v2/handles/:handle/pages/:pageSlug", "id", "a", "at", String]],
   ]);
   t.notMatch(JSON.stringify(entries), /private/);
+});
+
+t.test("a body of no bytes is none, whatever was announced of it", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const path = "/v2/handles/acme/pages";
+  await owner.post(path).send({ pageSlug: "a", title: "A" }).expect(201);
+  const authorization = `Bearer ${await service.token("user_acme")}`;
+  const chunked = async (address: string, body: string, type?: string) => {
+    const headers = { authorization, "transfer-encoding": "chunked", ...(type ? { "content-type": type } : {}) };
+    const asked = request(`${service.url}${address}`, { method: "POST", headers }).end(body);
+    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    answer.resume();
+    return answer.statusCode;
+  };
+  for (const type of [undefined, "application/json", "application/octet-stream"]) {
+    t.equal(await chunked(`${path}/a/publish`, "", type), 200, String(type));
+    t.equal(await chunked(path, "", type), 400, String(type));
+  }
+  t.equal(await chunked(path, '{"pageSlug":"b","title":"B"}', "application/json"), 201);
+  for (const type of [undefined, "text/plain"])
+    t.equal(await chunked(`${path}/a/publish`, "{}", type), 415, String(type));
 });
 
 t.test("a body that dribbles in is refused in time and changes nothing", async (t) => {

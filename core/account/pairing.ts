@@ -121,7 +121,8 @@ function newCode(): string {
 
 /** What the client says that it is; else what its request said. */
 function deviceOf({ deviceName, userAgent }: Infer<typeof pairingStart>): string {
-  const said = [deviceName, userAgent].map((text) => text?.replace(/\p{C}/gu, "").trim()).find(Boolean);
+  const texts = [deviceName, userAgent].filter((one) => typeof one === "string");
+  const said = texts.map((text) => text.replace(/\p{C}/gu, "").trim()).find(Boolean);
   return [...(said ?? "")].slice(0, 80).join("");
 }
 
