@@ -84,6 +84,20 @@ t.test("content that could run or leave the shell is refused by parsing, never b
     "<!doctype html><p>x",
     "<p>x</body></html>",
     "<p>x</p></HEAD >",
+    '<!-- a --!><meta http-equiv="refresh" content="0;url=/x">',
+    "<!-- a --!><script>x</script>",
+    "<!-->-><iframe src=/x></iframe>-->",
+    "<![CDATA[><iframe src=/x></iframe>]]>",
+    '<noscript><p title="</noscript><iframe src=/x></iframe>"></p></noscript>',
+    "<noscript><!-- </noscript><iframe src=/x></iframe> --></noscript>",
+    "<noscript><iframe src=/x></iframe></noscript>",
+    '<noembed><p title="</noembed><iframe src=/x></iframe>"></p></noembed>',
+    '<noframes><p title="</noframes><iframe src=/x></iframe>"></p></noframes>',
+    '<svg></p><style><a title="</style><iframe src=/x>"></a></style>',
+    '<select><style><a title="</style><iframe src=/x>"></a></style></select>',
+    '<svg><a><animate attributeName="href" values="#;javascript:alert(1)"/></a></svg>',
+    '<svg><a><set attributeName=href to="java&Tab;script:x"/></a></svg>',
+    "<div>".repeat(1000),
   ];
   for (const html of refused) {
     const answer = await owner.post("/v2/handles/acme/pages").send({ ...page, content: html });
@@ -98,6 +112,11 @@ t.test("content that could run or leave the shell is refused by parsing, never b
     '<p title="javascript: a guide">x</p>',
     "<!-- <script> </body> -->",
     "<p>&lt;/body&gt;</p>",
+    '<p title="</body>">x</p>',
+    "<textarea></html></textarea>",
+    "<noscript><p>Works without scripts</p></noscript>",
+    '<svg><title>A line</title><style>path { stroke: red }</style><animate attributeName="fill" values="red;blue"/></svg>',
+    "<div>".repeat(400),
   ];
   for (const [at, html] of kept.entries()) {
     const answer = await owner.post("/v2/handles/acme/pages").send({ ...page, pageSlug: `kept-${at}`, content: html });

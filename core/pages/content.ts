@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
-import { Parser } from "htmlparser2";
 import { largestContent } from "../../schemas/pages.ts";
 import type { InputError } from "../../schemas/errors.ts";
 import { Fail, invalid } from "../errors.ts";
+import { readTags, type TagReader } from "./tags.ts";
 
 const refusedElements = new Set([
   "html",
@@ -19,6 +19,8 @@ const refusedElements = new Set([
   "frameset",
   "applet",
 ]);
+/** Elements of the shell that a fragment would end. */
+const shell = new Set(["html", "head", "body"]);
 const addressAttributes = new Set([
   "href",
   "src",
@@ -32,7 +34,22 @@ const addressAttributes = new Set([
   "ping",
   "srcset",
 ]);
-const rawText = new Set(["style", "title", "textarea", "xmp", "noembed", "noframes", "plaintext", "noscript"]);
+/** Elements by which SVG moves other attributes, and the attributes that hold the values. */
+const animations = new Set(["animate", "set", "animatetransform", "animatemotion", "animatecolor"]);
+const animated = new Set(["to", "from", "by", "values"]);
+/** Elements whose content isn't read as HTML. Old browsers ignore them in a list of options, new ones don't. */
+const otherwiseRead = new Set([
+  "style",
+  "title",
+  "textarea",
+  "xmp",
+  "noembed",
+  "noframes",
+  "plaintext",
+  "noscript",
+  "svg",
+  "math",
+]);
 /** Most faults that one answer names. */
 const mostFaults = 10;
 
@@ -49,42 +66,47 @@ export function checkContent(name: "content" | "teaser", html: string): void {
 }
 
 function faultsOf(html: string): string[] {
-  const faults = new Set<string>();
-  const foreign: string[] = [];
-  const parser = new Parser(
-    {
-      onopentag(element, attributes) {
-        if (refusedElements.has(element)) faults.add(`<${element}> is not allowed`);
-        if (foreign.length > 0 && rawText.has(element))
-          faults.add(`<${element}> inside <${foreign[0]}> is not allowed`);
-        if (element === "svg" || element === "math") foreign.push(element);
-        for (const [attribute, value] of Object.entries(attributes)) checkAttribute(faults, attribute, value);
-      },
-      onclosetag(element) {
-        if (element === "svg" || element === "math") foreign.pop();
-      },
-      onprocessinginstruction(instruction) {
-        if (/^!doctype/i.test(instruction)) faults.add("a doctype is not allowed");
-      },
-    },
-    { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
-  );
-  parser.end(html);
-  for (const [, name = ""] of withoutComments(html).matchAll(/<\/(html|head|body)(?=[\s/>])/gi))
-    faults.add(`</${name.toLowerCase()}> is not allowed`);
-  return [...faults];
+  const faults = new Faults();
+  readTags(html, faults);
+  return [...faults.found];
 }
 
-/** The parser says nothing of end tags without a start; in comments they are text. */
-function withoutComments(html: string): string {
-  return html.replace(/<!--[\s\S]*?(?:-->|$)/g, "");
+/** What is wrong with the tags of a fragment, each fault once. */
+class Faults implements TagReader {
+  readonly found = new Set<string>();
+
+  opened(element: string, attributes: readonly { name: string; value: string }[], inSelect: boolean): void {
+    if (refusedElements.has(element)) this.found.add(`<${element}> is not allowed`);
+    if (inSelect && otherwiseRead.has(element)) this.found.add(`<${element}> inside <select> is not allowed`);
+    for (const { name, value } of attributes) this.#attribute(element, name, value);
+  }
+
+  closed(element: string): void {
+    if (shell.has(element)) this.found.add(`</${element}> is not allowed`);
+  }
+
+  doctype(): void {
+    this.found.add("a doctype is not allowed");
+  }
+
+  tangled(): void {
+    this.found.add("unclosed elements are not allowed in such numbers");
+  }
+
+  #attribute(element: string, name: string, value: string): void {
+    if (/^on/.test(name)) this.found.add(`the attribute ${name} is not allowed`);
+    if (name === "srcdoc") this.found.add("the attribute srcdoc is not allowed");
+    if (runs(element, name, value)) this.found.add(`a script address in ${name} is not allowed`);
+  }
 }
 
-function checkAttribute(faults: Set<string>, attribute: string, value: string): void {
-  if (/^on/.test(attribute)) faults.add(`the attribute ${attribute} is not allowed`);
-  if (attribute === "srcdoc") faults.add("the attribute srcdoc is not allowed");
-  if (!addressAttributes.has(attribute)) return;
-  if (/^(javascript|vbscript):/i.test(bare(value))) faults.add(`a script address in ${attribute} is not allowed`);
+function runs(element: string, attribute: string, value: string): boolean {
+  if (animations.has(element) && animated.has(attribute)) return value.split(";").some(isScript);
+  return addressAttributes.has(attribute) && isScript(value);
+}
+
+function isScript(address: string): boolean {
+  return /^(javascript|vbscript):/i.test(bare(address));
 }
 
 /** Browsers skip white space and control characters in an address's scheme. */
