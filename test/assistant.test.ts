@@ -377,6 +377,7 @@ t.test("secrets, paid text, drafts and other handles never reach an answer", asy
       title: "Cargo bike course",
       accessMode: "PAID",
       status: "PUBLISHED",
+      description: `A cargo bike course, and its secret is ${canary}.`,
       teaser: "<p>Learn to ride a cargo bike.</p>",
       content: `<p>The cargo bike secret is ${canary}.</p>`,
     })

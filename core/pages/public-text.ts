@@ -11,10 +11,11 @@ import { keys, pipelined } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
 import { pageUrl } from "./pages.ts";
 
-/** What an anonymous visitor may read of a published page: of a paid one the teaser alone. */
+/** What an anonymous visitor may read of a published page: of a paid one title and teaser alone. */
 export interface PublicPage {
   slug: string;
-  version: number;
+  /** When it was made, and its version: a page that is made anew begins at 1 again. */
+  state: string;
   title: string;
   url: string;
   sections: Section[];
@@ -86,7 +87,8 @@ async function fill(
   handle: string,
   from: { counter: string; known: Shelf | undefined },
 ): Promise<Shelf> {
-  const slugs = await runtime.redis.zrevrange(keys.pages(handle), 0, mostPages - 1);
+  const listed = await runtime.redis.zrevrange(keys.pages(handle), 0, mostPages - 1, "WITHSCORES");
+  const slugs = listed.filter((_, at) => at % 2 === 0);
   const rows = (await pipelined(runtime.redis, (pipeline) => {
     for (const slug of slugs) pipeline.hmget(keys.page(handle, slug), "version", "status");
   })) as [string | null, string | null][];
@@ -95,24 +97,29 @@ async function fill(
     const [version, status] = rows[at] ?? [];
     if (status !== "PUBLISHED") continue;
     const kept = from.known?.pages.get(slug);
-    const page = kept?.version === Number(version) ? kept : await read(runtime, handle, slug);
+    const state = `${listed[at * 2 + 1]} ${version}`;
+    const page = kept?.state === state ? kept : await read(runtime, { handle, slug, state });
     if (page) pages.set(slug, page);
   }
   return { counter: from.counter, pages, ...indexed(pages) };
 }
 
-async function read(runtime: Runtime, handle: string, slug: string): Promise<PublicPage | undefined> {
+async function read(
+  runtime: Runtime,
+  { handle, slug, state }: { handle: string; slug: string; state: string },
+): Promise<PublicPage | undefined> {
   const stored = await readRecord<StoredPage>(runtime.redis, keys.page(handle, slug));
   if (stored?.status !== "PUBLISHED") return undefined;
   const url = pageUrl(runtime, handle, slug);
-  const { sections, links } = visibleText(stored.accessMode === "PAID" ? stored.teaser : stored.content, url);
-  const intro = stored.description === "" ? [] : [{ heading: "", text: stored.description }];
+  const paid = stored.accessMode === "PAID";
+  const { sections, links } = visibleText(paid ? stored.teaser : stored.content, url);
+  const intro = paid || stored.description === "" ? [] : [{ heading: "", text: stored.description }];
   const suggestedQuestions = stored.assistant?.suggestedQuestions ?? [];
   // Lets other work in between two pages: a large page takes some ms to parse.
   await new Promise((resolve) => setImmediate(resolve));
   return {
     slug,
-    version: stored.version,
+    state,
     title: stored.title,
     url,
     sections: [...sections, ...intro],
