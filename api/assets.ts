@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { Fail } from "../core/errors.ts";
 import { fileOf } from "../core/files.ts";
+import { entityTag } from "./reply.ts";
 import { object, string } from "../schemas/schema.ts";
 import { open, type Row, route, type View } from "./route.ts";
 
@@ -54,6 +54,5 @@ function load(file: string): Asset {
   const place = folders.map((folder) => new URL(file, folder)).find((url) => existsSync(url));
   if (place === undefined) throw new Fail("not_found");
   const body = readFileSync(place);
-  const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
-  return { type: types[file.split(".").at(-1) as string] as string, body, etag };
+  return { type: types[file.split(".").at(-1) as string] as string, body, etag: entityTag(body) };
 }

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Visit } from "../core/pages/visits.ts";
+import { entityTag } from "./reply.ts";
 import type { View } from "./route.ts";
 
 /** Only the service's own scripts run; content may style itself and show images and media of any safe origin. */
@@ -19,7 +20,7 @@ const policy = [
 
 /** A page in the service's shell; a paid one without access shows title, description and teaser. */
 export function pageView(visit: Visit): View {
-  const tag = `"${visit.page.version}-${visit.hasAccess ? 1 : 0}${visit.assistant ? 1 : 0}"`;
+  const { bytes, tag } = rendered(visit);
   const sharing = visit.page.accessMode === "PAID" || visit.cookie ? "private, no-cache" : "public, no-cache";
   const headers = {
     ETag: tag,
@@ -28,7 +29,7 @@ export function pageView(visit: Visit): View {
     ...guards,
     ...(visit.cookie ? { "Set-Cookie": visit.cookie } : {}),
   };
-  return { type: "text/html; charset=utf-8", body: rendered(visit, tag), headers };
+  return { type: "text/html; charset=utf-8", body: bytes, headers };
 }
 
 /** The plain page of an address that shows nothing; the same for drafts and for what never was. */
@@ -49,15 +50,24 @@ export function missingPage(): View {
 
 const guards = { "Referrer-Policy": "strict-origin-when-cross-origin" };
 
-const kept = new WeakMap<object, Map<string, Buffer>>();
+interface Rendered {
+  bytes: Buffer;
+  tag: string;
+}
 
-/** The page's bytes, made once for each way in which it can be shown and kept as long as the page itself. */
-function rendered(visit: Visit, tag: string): Buffer {
-  const ways = kept.get(visit.page) ?? new Map<string, Buffer>();
+const kept = new WeakMap<object, Map<string, Rendered>>();
+
+/** The page's bytes and their tag, made once for each way in which it can be shown and kept as long as the page itself. */
+function rendered(visit: Visit): Rendered {
+  const ways = kept.get(visit.page) ?? new Map<string, Rendered>();
   kept.set(visit.page, ways);
-  const bytes = ways.get(tag) ?? Buffer.from(document(visit));
-  ways.set(tag, bytes);
-  return bytes;
+  const way = `${visit.hasAccess ? 1 : 0}${visit.assistant ? 1 : 0}`;
+  const known = ways.get(way);
+  if (known) return known;
+  const bytes = Buffer.from(document(visit));
+  const made = { bytes, tag: entityTag(bytes) };
+  ways.set(way, made);
+  return made;
 }
 
 function document(visit: Visit): string {

@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import type { Context } from "koa";
 
@@ -30,6 +31,11 @@ export function sendReply(ctx: Context, { status, headers, body = "" }: Reply): 
 /** Headers of every answer. */
 export function common(ctx: Context): Record<string, string> {
   return { "X-Request-Id": ctx.state.requestId, "X-Content-Type-Options": "nosniff" };
+}
+
+/** The entity tag of a body (RFC 9110, section 8.8.3), made of nothing but its bytes. */
+export function entityTag(body: Uint8Array): string {
+  return `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
 }
 
 /** True for the statuses that have no content (RFC 9110, sections 15.3.5 and 15.4.5). */

@@ -156,6 +156,49 @@ t.test("a paid page shows its teaser alone", async (t) => {
   });
 });
 
+t.test(
+  "a page that was read is sent again when its bytes are others, also when it was deleted and made anew",
+  async (t) => {
+    const service = await startService(t);
+    const owner = await service.handle("acme");
+    const make = (text: string) =>
+      owner
+        .post("/v2/handles/acme/pages")
+        .send({ ...page, content: `<p>${text}</p>`, status: "PUBLISHED" })
+        .expect(201);
+    const again = (tag: string) => service.visitor.get("/p/acme/pricing").set("If-None-Match", tag);
+    await make("The first");
+    const { etag = "" } = (await service.visitor.get("/p/acme/pricing").expect(200)).headers;
+    t.equal((await again(etag).expect(304)).text, "");
+    await owner.delete("/v2/handles/acme/pages/pricing").expect(204);
+    await make("The second");
+    t.match((await again(etag).expect(200)).text, /The second/);
+    await owner.delete("/v2/handles/acme/pages/pricing").expect(204);
+    await make("The first");
+    await again(etag).expect(304);
+  },
+);
+
+t.test("a page that was deleted and made anew answers with its new text", async (t) => {
+  const service = await startService(t, { workers: true });
+  const owner = await service.handle("acme");
+  const answered = async (cost: string) => {
+    const content = `<p>The small plan costs ${cost} a month.</p>`;
+    await owner
+      .post("/v2/handles/acme/pages")
+      .send({ ...page, content, status: "PUBLISHED" })
+      .expect(201);
+    const { body } = await service.visitor
+      .post("/v2/public/pages/acme/pricing/agentic-question")
+      .send({ question: "What does the small plan cost?" })
+      .expect(200);
+    await owner.delete("/v2/handles/acme/pages/pricing").expect(204);
+    return body.answerMarkdown;
+  };
+  t.match(await answered("12 EUR"), /12 EUR/);
+  t.match(await answered("19 EUR"), /19 EUR/);
+});
+
 t.test("a handle's host serves pages and public routes and nothing else", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test" } });
   const owner = await service.handle("acme");
@@ -169,6 +212,8 @@ t.test("a handle's host serves pages and public routes and nothing else", async 
   await at("/").expect(200);
   await at("/other").expect(404).expect("content-type", /html/);
   await at("/", "nobody.pages.test").expect(404);
+  await at("/", "ACME.pages.test:48391").expect(200);
+  await at("/healthz", "acme.pages.test:48391").expect(404);
   await at("/healthz").expect(404);
   await at("/v2/handles/acme/pages").expect(404);
   await at("/v2/public/pages/acme/index/access-check").expect(200);
@@ -176,6 +221,10 @@ t.test("a handle's host serves pages and public routes and nothing else", async 
   await at("/", "www.acme.test").expect(404);
   await service.runtime.redis.hset("domain:{www.acme.test}", { owned: "1" });
   await at("/index", "www.acme.test").expect(200);
+  await at("/index", "www.acme.test:48391").expect(200);
+  await at("/healthz", "www.acme.test").expect(404);
+  await at("/healthz", "unknown.test").expect(200);
+  await at("/healthz", "service.test:8080").expect(200);
 });
 
 t.test("of two changes at one version one wins, and changes without a version are all kept", async (t) => {
