@@ -1,6 +1,7 @@
 import type { Context } from "koa";
 import { handleOfDomain } from "../core/pages/visits.ts";
 import { Fail } from "../core/errors.ts";
+import { isRedisAway } from "../core/redis.ts";
 import type { Env } from "../core/env.ts";
 import type { Runtime } from "../core/runtime.ts";
 
@@ -12,7 +13,9 @@ export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
 
 /** A page host serves pages, assets and public routes and nothing else (contract 4); other hosts pass untouched. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
-  const handle = await handleOfHost(runtime, ctx.host.toLowerCase());
+  const handle = await handleOfHost(runtime, portless(ctx.host.toLowerCase())).catch((error) =>
+    unlessAlive(ctx, error),
+  );
   if (handle === undefined || /^\/(assets|v2\/public)\//.test(ctx.path)) return;
   ctx.state.pageHost = ctx.host;
   const [, slug] = /^\/([^/]*)\/?$/.exec(ctx.path) ?? [];
@@ -20,18 +23,33 @@ export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
   ctx.path = `/p/${handle}/${slug === "" ? "index" : slug}`;
 }
 
+/** Whether a process is up can be asked at any host, also while Redis can't say whose host that is. */
+function unlessAlive(ctx: Context, error: unknown): undefined {
+  if (ctx.path !== "/healthz" || !isRedisAway(error)) throw error;
+}
+
 /** The handle whose pages a host serves; undefined for unknown hosts. */
 async function handleOfHost(runtime: Runtime, host: string): Promise<string | undefined> {
-  const { PUBLIC_DOMAIN } = runtime.env;
-  if (PUBLIC_DOMAIN && host.endsWith(`.${PUBLIC_DOMAIN}`)) return host.slice(0, -PUBLIC_DOMAIN.length - 1);
-  return ownHosts(runtime.env).has(host) ? undefined : handleOfDomain(runtime, host.replace(/:\d+$/, ""));
+  if (ownHosts(runtime.env).has(host)) return undefined;
+  const parent = portless(runtime.env.PUBLIC_DOMAIN ?? "");
+  if (parent !== "" && host.endsWith(`.${parent}`)) return host.slice(0, -parent.length - 1);
+  return handleOfDomain(runtime, host);
+}
+
+/** A port says how a host was reached, not whose it is. */
+function portless(host: string): string {
+  return host.replace(/:\d+$/, "");
 }
 
 const hosts = new WeakMap<Env, Set<string>>();
 
+/** Hosts of the service's own addresses, with and without their ports. */
 function ownHosts(env: Env): Set<string> {
-  const known =
-    hosts.get(env) ?? new Set([env.BASE_URL, env.APP_URL, env.LOGIN_URL].map((address) => new URL(address).host));
+  const known = hosts.get(env) ?? new Set(own(env).flatMap(({ host, hostname }) => [host, hostname]));
   hosts.set(env, known);
   return known;
+}
+
+function own({ BASE_URL, APP_URL, LOGIN_URL }: Env): URL[] {
+  return [BASE_URL, APP_URL, LOGIN_URL].map((address) => new URL(address));
 }

@@ -180,7 +180,7 @@ t.test(
 );
 
 t.test("a page that was deleted and made anew answers with its new text", async (t) => {
-  const service = await startService(t, { workers: true });
+  const service = await startService(t, { workers: true, env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } });
   const owner = await service.handle("acme");
   const answered = async (cost: string) => {
     const content = `<p>The small plan costs ${cost} a month.</p>`;

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import process from "node:process";
 import { pino } from "pino";
@@ -127,6 +127,7 @@ t.test("while Redis is away the answer is 503, and what was accepted is there wh
     await away.body?.cancel();
   }
   t.equal((await fetch(`${url}/healthz`)).status, 200);
+  t.equal(await healthAt(url, "www.unknown.test"), 200, "also at a host that Redis would have to know");
   const second = await startRedis(place);
   t.teardown(() => second.stop());
   await spawnProgram(t, "workers/main.ts", env).says("worker.ready");
@@ -230,6 +231,13 @@ async function slowPost(url: string, token: string, body: string): Promise<{ fin
       return answered;
     },
   };
+}
+
+/** The status of `/healthz` for a request that names another host. */
+async function healthAt(url: string, host: string): Promise<number> {
+  const sent = request(`${url}/healthz`, { headers: { host } }).end();
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  return answer.resume().statusCode ?? 0;
 }
 
 const graceful = { code: 0, signal: null };
