@@ -5,6 +5,7 @@ import { type ErrorCode, errors as table, type InputError } from "../schemas/err
 import type { Schema } from "../schemas/schema.ts";
 import { isAddress } from "../core/email/address.ts";
 import { Fail } from "../core/errors.ts";
+import { isZone } from "../core/scheduling/zones.ts";
 import type { Row } from "./route.ts";
 
 /** Most single faults that one answer names. */
@@ -31,7 +32,7 @@ function engine(more: object): Ajv2020 {
   formats.default(ajv, ["date", "uri"]);
   ajv.addFormat("address", { validate: isAddress });
   ajv.addFormat("instant", { validate: isInstant });
-  ajv.addFormat("time-zone", { validate: isTimeZone });
+  ajv.addFormat("time-zone", { validate: isZone });
   ajv.addFormat("line", { validate: isLine });
   return ajv;
 }
@@ -109,13 +110,4 @@ function isDay(date: string): boolean {
 function isLine(text: string): boolean {
   for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) < 32 || text.charCodeAt(at) === 127) return false;
   return true;
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    return /^[A-Za-z]/.test(name) && Boolean(new Intl.DateTimeFormat("en", { timeZone: name }));
-  } catch {
-    // The platform says so by throwing; there is no way to ask.
-    return false;
-  }
 }

@@ -97,6 +97,7 @@ t.test("what is missing has its own code, what is malformed is named", async (t)
     ["/attendee/email", { attendee: { ...ada, email: "ada at example" }, slot: at }],
     ["/attendee/name", { attendee: { ...ada, name: "Ada\r\nBcc: all@example.com" }, slot: at }],
     ["/attendee/timeZone", { attendee: { ...ada, timeZone: "Mars/Olympus" }, slot: at }],
+    ["/attendee/timeZone", { attendee: { ...ada, timeZone: "IST" }, slot: at }],
     ["/attendee/timeZone", { attendee: { ...ada, timeZone: 5 }, slot: at }],
     ["/slot/start", { attendee: ada, slot: { ...at, start: "tomorrow" } }],
     ["/slot/start", { attendee: ada, slot: { ...at, start: "2026-10-05T09:00:00" } }],

@@ -1,4 +1,5 @@
 import t from "tap";
+import { keys } from "../core/redis.ts";
 import { openStage, shown } from "../fixtures/scheduling/owner.ts";
 import { startService } from "../fixtures/service.ts";
 
@@ -16,6 +17,7 @@ t.test("the window of a question has its limits", async (t) => {
     ["/end", "start=2026-10-06T00:00:00Z&end=2026-10-05T00:00:00Z"],
     ["/end", "start=2026-10-05T00:00:00Z&end=2026-12-06T00:00:01Z"],
     ["/timeZone", "start=2026-10-05T00:00:00Z&end=2026-10-06T00:00:00Z&timeZone=Mars/Olympus"],
+    ["/timeZone", "start=2026-10-05T00:00:00Z&end=2026-10-06T00:00:00Z&timeZone=PST"],
   ];
   for (const [path, query] of refused)
     t.match((await ask(query)).body, { status: 400, code: "invalid_request", errors: [{ path }] }, query);
@@ -119,6 +121,25 @@ t.test("an event type uses its own schedule, else the oldest, else working hours
     `${shown}/plain/slots?start=2026-10-06T00:00:00Z&end=2026-10-07T00:00:00Z`,
   );
   t.match(body.slots, [{ start: "2026-10-06T18:00:00.000Z", sourceAvailability: { kind: "override" } }]);
+});
+
+t.test("a zone that was kept before it was known as none of IANA's is read as it was meant", async (t) => {
+  const { event, service, slots, book } = await openStage(t);
+  const eventTypeId = await event({ slug: "intro" });
+  const { redis } = service.runtime;
+  const rezone = async (key: string, timeZone: string) => {
+    const json = JSON.parse((await redis.hget(key, "json")) as string);
+    await redis.hset(key, "json", JSON.stringify({ ...json, timeZone }));
+  };
+  await rezone(keys.schedule("acme", "main"), "PST");
+  await rezone(keys.eventType("acme", eventTypeId), "IST");
+  await redis.incr(keys.catalogVersion("acme"));
+  t.match((await service.visitor.get(`${shown}/intro`).expect(200)).body.event, { timeZone: "Asia/Calcutta" });
+  t.equal((await slots("intro", "2026-10-05T06:00:00Z", "2026-10-06T06:00:00Z"))[0], "10-05T16:00");
+  const { bookingUid } = (await book("intro", "2026-10-05T16:00:00Z", 30).expect(201)).body;
+  await rezone(keys.booking("acme", bookingUid), "PST");
+  const file = await service.visitor.get(`${shown}/intro/bookings/${bookingUid}/calendar.ics`).expect(200);
+  t.match(file.text, "DTSTART;TZID=America/Los_Angeles:20261005T090000");
 });
 
 t.test("slots of a day on which the clocks change, through the front door", async (t) => {

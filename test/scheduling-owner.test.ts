@@ -57,6 +57,7 @@ t.test("what a schedule can't be is refused by name", async (t) => {
   const day = { date: "2026-10-12" };
   const refused: [string, object][] = [
     ["/timeZone", { timeZone: "Europe/Atlantis" }],
+    ["/timeZone", { timeZone: "PST" }],
     ["/timeZone", { timeZone: undefined }],
     ["/weeklyAvailability/0/endTime", hours("09:00", "09:00")],
     ["/weeklyAvailability/0/endTime", hours("10:00", "09:00")],
@@ -234,6 +235,7 @@ t.test("what an event type can't be is refused by name", async (t) => {
     ["/bookingWindowDays", { bookingWindowDays: 3651 }],
     ["/bookingWindowDays", { bookingWindowDays: 0 }],
     ["/timeZone", { timeZone: "Mars/Olympus" }],
+    ["/timeZone", { timeZone: "IST" }],
     ["/status", { status: "SLEEPING" }],
     ["/locations/0/type", { locations: [{ type: "In Person", label: "x" }] }],
     ["/bookingFields/0/type", { bookingFields: [{ ...field, type: "colour" }] }],

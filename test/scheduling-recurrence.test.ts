@@ -94,6 +94,9 @@ t.test("zones are known by their IANA, Windows and vendor names, or by what the 
   ];
   t.same(at("Our office", ...described), ["10-12T06:00/10-12T07:00"]);
   t.same(at("Nowhere at all"), ["10-12T09:00/10-12T10:00"], "else the calendar's own");
+  const named = described.map((line) => line.replace("Our office", "PST"));
+  t.same(at("PST", ...named), ["10-12T06:00/10-12T07:00"], "a name that only ICU knows is none");
+  t.same(at("PST"), ["10-12T09:00/10-12T10:00"]);
 });
 
 t.test("an instance that was moved into the window counts, one that was moved out doesn't", async (t) => {

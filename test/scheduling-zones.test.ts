@@ -1,7 +1,7 @@
 import { Temporal } from "@js-temporal/polyfill";
 import fc from "fast-check";
 import t from "tap";
-import { day, minute, zoneOver } from "../core/scheduling/zones.ts";
+import { day, isZone, minute, zoneMeant, zoneOver } from "../core/scheduling/zones.ts";
 
 /** Half hours and quarters of offset, shifts of half an hour and of two, DST the other way round, gaps at midnight. */
 const odd = [
@@ -65,6 +65,24 @@ t.test("instants, offsets, dates and midnights are Temporal's in any zone and ye
     );
   });
   t.doesNotThrow(() => fc.assert(same, { numRuns: 2000 }));
+});
+
+t.test("a zone is known where Temporal takes it, and names of ICU alone are not", async (t) => {
+  const known = [...odd, ...plain, "Etc/GMT+12", "EST", "europe/berlin", "Europe/Kyiv", "Asia/Calcutta"];
+  t.same(
+    known.filter((name) => !isZone(name)),
+    [],
+  );
+  for (const name of known) t.ok(Temporal.Now.zonedDateTimeISO(name), name);
+  const icu = "ACT AET AGT ART AST BET BST CAT CNT CST CTT EAT ECT IET IST JST MIT NET NST PLT PNT PRT PST SST VST";
+  const unknown = [...icu.split(" "), "Factory", "GMT+5", "+05:00", "Mars/Olympus", "", "Etc/Unknown"];
+  t.same(
+    unknown.filter((name) => isZone(name)),
+    [],
+  );
+  t.equal(zoneMeant("PST"), "America/Los_Angeles");
+  t.equal(zoneMeant("Mars/Olympus"), "UTC");
+  t.equal(zoneOver("PST", 0, 0).offsetAt(0), -8 * 60 * minute);
 });
 
 t.test("a date that a zone left out begins with the next one", async (t) => {

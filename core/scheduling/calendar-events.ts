@@ -19,6 +19,7 @@ import {
 } from "./providers/provider.ts";
 import { providers } from "./providers/table.ts";
 import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
+import { zoneMeant } from "./zones.ts";
 
 /** How often a booking is settled anew because another change came between. */
 const mostTries = 20;
@@ -206,7 +207,8 @@ async function eventOf(
   handle: string,
   { kept, meeting }: { kept: Kept; meeting: CalendarEvent["meeting"] },
 ): Promise<CalendarEvent> {
-  const { bookingUid, sequence, title, start, end, timeZone, attendee, guests, location, meetingUrl, updatedAt } = kept;
+  const { bookingUid, sequence, title, start, end, attendee, guests, location, meetingUrl, updatedAt } = kept;
+  const timeZone = zoneMeant(kept.timeZone);
   const { name, email } = await organizerOf(runtime, handle);
   return {
     ...{ bookingUid, uid: ownUid(runtime.env, bookingUid), sequence, start, end, timeZone, meeting, updatedAt },

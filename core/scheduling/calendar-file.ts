@@ -8,7 +8,7 @@ import ical, {
 } from "ical-generator";
 import type { Booking } from "../../schemas/scheduling.ts";
 import type { CalendarEvent } from "./providers/provider.ts";
-import { day, type Zone, zoneOver } from "./zones.ts";
+import { day, type Zone, zoneMeant, zoneOver } from "./zones.ts";
 
 /** Who invites, and the host that makes UIDs unique in the world. */
 export interface Organizer {
@@ -30,7 +30,8 @@ const rulesAround = 400 * day;
  * A booking as iCalendar (RFC 5545, RFC 5546): the same UID for ever, a SEQUENCE that grows as it moves or ends, times in the event
  * type's zone with that zone's rules.
  */
-export function calendarFile(booking: Booking, organizer: Organizer): CalendarFile {
+export function calendarFile(kept: Booking, organizer: Organizer): CalendarFile {
+  const booking = { ...kept, timeZone: zoneMeant(kept.timeZone) };
   const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED";
   const method = isOver ? "CANCEL" : "REQUEST";
   const calendar = ical({

@@ -6,6 +6,7 @@ import { keys } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
 import { sharedRead } from "../shared-read.ts";
 import { type Timetable, timetableOf } from "./availability.ts";
+import { zoneMeant } from "./zones.ts";
 
 /** An event type with all that decides when it can be booked. */
 export interface Offer {
@@ -58,7 +59,7 @@ export function isPublic({ event }: Offer): boolean {
 /** An event type with the schedule that it uses (contract 7): its own, else the oldest one, else none. */
 export function offerOf(handle: string, event: Offer["event"], schedules: StoredSchedule[]): Offer {
   const schedule = schedules.find(({ scheduleId }) => scheduleId === event.scheduleId) ?? schedules[0];
-  const timeZone = event.timeZone ?? schedule?.timeZone ?? "UTC";
+  const timeZone = zoneMeant(event.timeZone ?? schedule?.timeZone ?? "UTC");
   return { handle, event, timeZone, timetable: timetableOf(schedule, timeZone) };
 }
 

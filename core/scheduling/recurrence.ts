@@ -2,7 +2,7 @@ import ICAL from "ical.js";
 import { LRUCache } from "lru-cache";
 import { RRuleTemporal } from "rrule-temporal";
 import { ofWindows } from "./windows-zones.ts";
-import { day, type Zone, zoneOver } from "./zones.ts";
+import { day, isZone, type Zone, zoneOver } from "./zones.ts";
 
 /** Calendar objects (RFC 5545) and the window in which their busy time is wanted, in ms. */
 export interface Expansion {
@@ -260,24 +260,6 @@ function ianaName(name: string): string | undefined {
   const parts = name.split("/").filter((part) => part !== "");
   const endings = parts.map((_, at) => parts.slice(at).join("/"));
   return ofWindows(name) ?? endings.find(isZone);
-}
-
-/** Names that were asked for; the question costs as much as all else that is done with an event. */
-const zoneNames = new LRUCache<string, boolean>({ max: 1000 });
-
-function isZone(name: string): boolean {
-  const known = zoneNames.get(name) ?? isKnownZone(name);
-  zoneNames.set(name, known);
-  return known;
-}
-
-function isKnownZone(name: string): boolean {
-  try {
-    return /^[A-Za-z]/.test(name) && Boolean(new Intl.DateTimeFormat("en", { timeZone: name }));
-  } catch {
-    // The platform says so by throwing; there is no way to ask.
-    return false;
-  }
 }
 
 const clocks = new LRUCache<string, ZoneClock>({ max: 1000 });

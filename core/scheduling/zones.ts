@@ -65,6 +65,43 @@ export class Zone {
   }
 }
 
+/** Names that were asked for; the question costs as much as all else that is done with an event. */
+const names = new LRUCache<string, boolean>({ max: 1000 });
+
+/** True for a zone of IANA's database. ICU has names beside it (`PST`, `IST`), which Temporal refuses at their first use. */
+export function isZone(name: string): boolean {
+  const known = names.get(name) ?? isTaken(name);
+  names.set(name, known);
+  return known;
+}
+
+/** The zone of a name that was kept: itself, or what ICU means by one of its own, as older records have; else UTC. */
+export function zoneMeant(name: string): string {
+  if (isZone(name)) return name;
+  const meant = icuZone(name) ?? "UTC";
+  return isZone(meant) ? meant : "UTC";
+}
+
+function isTaken(name: string): boolean {
+  try {
+    // The database's own placeholder, of which ICU knows or doesn't.
+    if (!/^[a-z]/i.test(name) || /^factory$/i.test(name) || icuZone(name) === undefined) return false;
+    return Boolean(Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name));
+  } catch {
+    // Temporal says so by throwing; there is no way to ask.
+    return false;
+  }
+}
+
+function icuZone(name: string): string | undefined {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
+  } catch {
+    // So does the platform.
+    return undefined;
+  }
+}
+
 const years = new LRUCache<string, Offsets>({ max: 4000 });
 const zones = new LRUCache<string, Zone>({ max: 1000 });
 
@@ -100,7 +137,8 @@ function kept<V extends object>(cache: LRUCache<string, V>, key: string, value: 
 
 function derived(name: string, from: number, to: number): Offsets {
   const table: Offsets = { since: [], offsets: [] };
-  let at: Temporal.ZonedDateTime | null = Temporal.Instant.fromEpochMilliseconds(from).toZonedDateTimeISO(name);
+  const first = Temporal.Instant.fromEpochMilliseconds(from).toZonedDateTimeISO(zoneMeant(name));
+  let at: Temporal.ZonedDateTime | null = first;
   while (at !== null && at.epochMilliseconds < to) {
     table.since.push(at.epochMilliseconds);
     table.offsets.push(at.offsetNanoseconds / 1e6);
