@@ -143,6 +143,18 @@ t.test("a link of several words is a label and no address", async (t) => {
   }
 });
 
+t.test("a calendar file's stamp is UTC, and its properties precede its components", async (t) => {
+  for (const timeZone of ["UTC", "Europe/Berlin", "America/New_York"]) {
+    const { text } = calendarFile({ ...booking, timeZone }, organizer);
+    t.match(text, "\r\nDTSTAMP:20261005T060000Z\r\n", timeZone);
+    const [head = "", ...components] = text.split(/^(?=BEGIN:V(?:TIMEZONE|EVENT))/m);
+    t.match(head, /^METHOD:REQUEST\r$/m);
+    t.equal(components.length, timeZone === "UTC" ? 1 : 2);
+    for (const component of components) t.match(component, /^END:(VTIMEZONE|VEVENT)\r\n(END:VCALENDAR)?$/m);
+    t.notMatch(text, /^(X-WR-TIMEZONE|TIMEZONE-ID)/m);
+  }
+});
+
 t.test("the visitor's calendar file follows the booking", async (t) => {
   const { event, book, service } = await openStage(t);
   await event({ slug: "intro", locations: [{ type: "link", label: "https://meet.example/acme" }] });

@@ -71,7 +71,8 @@ export function calendarObject(event: CalendarEvent): string {
 /** Tells the rules of the zone, or that it is UTC, which has none to tell. */
 function zoned(calendar: ICalCalendar, { timeZone, start }: { timeZone: string; start: string }): boolean {
   if (/^(etc\/)?(utc|uct|gmt|zulu|universal)$/i.test(timeZone)) return true;
-  calendar.timezone({ name: timeZone, generator: (name) => zoneRules(name, Date.parse(start)) });
+  // No name: the library would write the stamp, which must be UTC, in that zone, and tell the name after the components.
+  calendar.timezone({ name: "", generator: (name) => zoneRules(name, Date.parse(start)) });
   return false;
 }
 
