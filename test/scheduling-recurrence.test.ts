@@ -1,6 +1,8 @@
 import t from "tap";
 import { expandApart } from "../core/scheduling/expansion.ts";
 import { type Expansion, expand } from "../core/scheduling/recurrence.ts";
+import { ofWindows, windowsNames } from "../core/scheduling/windows-zones.ts";
+import { isZone } from "../core/scheduling/zones.ts";
 
 const calendar = (...events: string[]): string =>
   ["BEGIN:VCALENDAR", "VERSION:2.0", ...events, "END:VCALENDAR"].join("\r\n");
@@ -97,6 +99,21 @@ t.test("zones are known by their IANA, Windows and vendor names, or by what the 
   const named = described.map((line) => line.replace("Our office", "PST"));
   t.same(at("PST", ...named), ["10-12T06:00/10-12T07:00"], "a name that only ICU knows is none");
   t.same(at("PST"), ["10-12T09:00/10-12T10:00"]);
+});
+
+t.test("every Windows name is that of a zone", async (t) => {
+  t.same(
+    windowsNames.filter((name) => !isZone(ofWindows(name) as string)),
+    [],
+  );
+  t.equal(windowsNames.length, 141);
+  for (const [name, zone] of [
+    ["Turks And Caicos Standard Time", "America/Grand_Turk"],
+    ["Central Asia Standard Time", "Asia/Bishkek"],
+    ["UTC-11", "Etc/GMT+11"],
+    ["constructor", undefined],
+  ] as const)
+    t.equal(ofWindows(name), zone);
 });
 
 t.test("an instance that was moved into the window counts, one that was moved out doesn't", async (t) => {
