@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
+import { grantRole } from "../core/account/handles.ts";
 import { keys } from "../core/redis.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
@@ -264,6 +265,63 @@ t.test("a server without sync tokens is read by its ctag and etags", { skip }, a
   await (await server.dav("DELETE", `${calendar}late.ics`)).text();
   t.match(await read(), { free: ["07:00", "09:00", "10:00", "12:00", "13:00", "14:00"], objects: 1 });
 });
+
+t.test("what the owner declined takes no time, by the addresses that server and handle know", { skip }, async (t) => {
+  const { service, server, proxy, calendar, select, read } = await behindProxy(t);
+  proxy.addresses = ["mailto:Alice@Example.com", "/principals/alice/", "urn:uuid:17"];
+  const declined = (...addresses: string[]) => addresses.map((address) => `ATTENDEE;PARTSTAT=DECLINED:${address}`);
+  const times = (hour: string) => [`DTSTART:20261012T${hour}0000Z`, `DTEND:20261012T${hour}3000Z`];
+  await server.put(calendar, "own", ...times("07"), ...declined("mailto:alice@example.com"));
+  await server.put(calendar, "uuid", ...times("09"), ...declined("urn:uuid:17", "mailto:bob@example.com"));
+  await server.put(calendar, "owner", ...times("11"), ...declined("mailto:acme@example.com"));
+  await server.put(calendar, "other", ...times("12"), ...declined("mailto:bob@example.com"));
+  const joins = "ATTENDEE;PARTSTAT=ACCEPTED:mailto:alice@example.com";
+  await server.put(calendar, "joined", ...times("13"), ...declined("mailto:acme@example.com"), joins);
+  await select();
+  t.same((await read()).free, ["07:00", "09:00"], "the handle doesn't know its owner's address yet");
+  await grantRole(service.runtime.redis, {
+    ...{ handle: "acme", userId: "user_acme", role: "OWNER", email: "acme@example.com" },
+  });
+  t.same((await read()).free, ["07:00", "09:00", "11:00"], "the calendar is read anew for it");
+  t.same((await read()).asked, ["sync-collection"]);
+});
+
+t.test(
+  "a calendar's own zone may have any name, and one that can't be read takes no event away",
+  { skip },
+  async (t) => {
+    const { service, server, proxy, calendar, select, read } = await behindProxy(t);
+    await server.put(calendar, "floating", "DTSTART:20261012T090000", "DURATION:PT1H");
+    const zone = (...lines: string[]) =>
+      ["BEGIN:VCALENDAR", "VERSION:2.0", "BEGIN:VTIMEZONE", ...lines, "END:VTIMEZONE", "END:VCALENDAR"].join("&#13;\n");
+    const rules = [
+      "BEGIN:STANDARD",
+      "DTSTART:20200101T000000",
+      "TZOFFSETFROM:-0200",
+      "TZOFFSETTO:-0200",
+      "END:STANDARD",
+    ];
+    const told: [string, string][] = [
+      [zone("TZID:Eastern Standard Time"), "13:00"],
+      [zone("TZID:custom", "X-LIC-LOCATION:America/New_York"), "13:00"],
+      [zone("TZID:My Zone", ...rules), "11:00"],
+      [zone("TZID:My Zone"), "07:00"],
+      ["rubbish", "07:00"],
+    ];
+    for (const [calendarZone, taken] of told) {
+      proxy.calendarZone = calendarZone;
+      for (const key of await keyNames(service.runtime.redis, "calendar-objects:*"))
+        await service.runtime.redis.del(key);
+      await select();
+      const all = ["07:00", "09:00", "11:00", "12:00", "13:00"];
+      t.same(
+        (await read()).free,
+        all.filter((time) => time !== taken),
+        calendarZone,
+      );
+    }
+  },
+);
 
 t.test("an object that can't be read leaves the others as they are", { skip }, async (t) => {
   const { server, calendar, select, read } = await behindProxy(t);

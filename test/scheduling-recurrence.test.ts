@@ -101,6 +101,51 @@ t.test("zones are known by their IANA, Windows and vendor names, or by what the 
   t.same(at("PST"), ["10-12T09:00/10-12T10:00"]);
 });
 
+t.test("the calendar's own zone is read like that of an event, and where that can't be nothing is lost", async (t) => {
+  const rules = ["BEGIN:STANDARD", "DTSTART:20200101T000000", "TZOFFSETFROM:+0300", "TZOFFSETTO:+0300", "END:STANDARD"];
+  const zone = (name: string, ...lines: string[]) => ["BEGIN:VTIMEZONE", `TZID:${name}`, ...lines, "END:VTIMEZONE"];
+  const own = (...lines: string[]) => calendar(...lines);
+  const [newYork, office, schedule] = ["13:00", "06:00", "07:00"];
+  const cases: [string, string, string][] = [
+    ["IANA", own(...zone("America/New_York", ...rules)), newYork],
+    ["Windows", own(...zone("Eastern Standard Time", ...rules)), newYork],
+    ["vendor", own(...zone("/freeassociation.sourceforge.net/Tzfile/America/New_York", ...rules)), newYork],
+    ["place", own(...zone("custom", "X-LIC-LOCATION:America/New_York", ...rules)), newYork],
+    ["rules", own(...zone("My Zone", ...rules)), office],
+    ["ICU's name", own(...zone("PST", ...rules)), office],
+    ["without a calendar around it", zone("My Zone", ...rules).join("\n"), office],
+    ["no rules", own(...zone("My Zone")), schedule],
+    ["half a rule", own(...zone("My Zone", "BEGIN:STANDARD", "TZOFFSETTO:+0300", "END:STANDARD")), schedule],
+    ["no rule at all", own(...zone("My Zone", "BEGIN:STANDARD", "DTSTART:soon", "END:STANDARD")), schedule],
+    ["no zone", own(), schedule],
+    ["no calendar", "America/New_York", schedule],
+    ["nothing", "", schedule],
+  ];
+  const floating = calendar(event("DTSTART:20261012T090000", "DURATION:PT1H"));
+  const allDay = calendar(event("DTSTART;VALUE=DATE:20261012"));
+  for (const [name, calendarZone, at] of cases) {
+    t.match(busy([floating], { calendarZone }), [new RegExp(`^10-12T${at}/`)], name);
+    t.equal(busy([allDay], { calendarZone }).length, 1, `${name}: a whole day`);
+  }
+});
+
+t.test("an instance that is given as a period has its own end", async (t) => {
+  const times = ["DTSTART;TZID=Europe/Berlin:20261012T090000", "DURATION:PT30M"];
+  const rdates = [
+    "RDATE;VALUE=PERIOD:20261013T160000Z/PT2H,20261014T160000Z/20261014T193000Z",
+    "RDATE;VALUE=PERIOD;TZID=Europe/Berlin:20261024T160000/P1DT2H,20261026T160000/20261026T170000",
+    "RDATE;TZID=Europe/Berlin:20261015T090000",
+  ];
+  t.same(busy([calendar(event(...times, ...rdates))]), [
+    "10-12T07:00/10-12T07:30",
+    "10-13T16:00/10-13T18:00",
+    "10-14T16:00/10-14T19:30",
+    "10-15T07:00/10-15T07:30",
+    "10-24T14:00/10-25T17:00",
+    "10-26T15:00/10-26T16:00",
+  ]);
+});
+
 t.test("every Windows name is that of a zone", async (t) => {
   t.same(
     windowsNames.filter((name) => !isZone(ofWindows(name) as string)),

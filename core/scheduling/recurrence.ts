@@ -9,9 +9,11 @@ export interface Expansion {
   objects: string[];
   from: number;
   to: number;
-  /** IANA zone of floating times and dates. */
+  /** IANA zone of floating times and dates, where the calendar has none of its own that can be read. */
   zone: string;
-  /** Addresses of the owner, in lower case: what they declined takes no time. */
+  /** The calendar's own zone as the calendar tells it: an object with a VTIMEZONE (RFC 4791, 5.2.2). */
+  calendarZone?: string;
+  /** Addresses of the owner, in lower case without `mailto:`: what each of those that are invited declined takes no time. */
   owners: string[];
   /** Instances after which the expansion is given up. */
   mostInstances: number;
@@ -36,6 +38,7 @@ export function expand(asked: Expansion): Taken[] {
 
 type Value = string | [string, string];
 type Property = [name: string, parameters: Record<string, string | string[]>, type: string, ...values: unknown[]];
+type Component = InstanceType<typeof ICAL.Component>;
 type Event = { properties: Property[]; clocks: Clocks };
 
 /** A point of a calendar: the wall, and whether it is a date. `instant` is set where it was given in UTC. */
@@ -43,6 +46,8 @@ interface Point {
   wall: number;
   isDate: boolean;
   clock: Clock;
+  /** End or length of a period. */
+  until?: string | undefined;
 }
 
 /** Converts between the wall of a zone and instants. */
@@ -53,7 +58,7 @@ interface Clock {
 
 function takenBy(object: string, asked: Expansion, most: number): Taken[] {
   const root = new ICAL.Component(ICAL.parse(object) as never);
-  const clocks = new Clocks(asked.zone, root);
+  const clocks = new Clocks(ownClock(asked), root);
   const events = root
     .getAllSubcomponents("vevent")
     .map((one): Event => ({ properties: (one.toJSON() as unknown as [string, Property[]])[1], clocks }));
@@ -91,10 +96,13 @@ function takenBySeries(events: Event[], asked: Expansion, most: number): Taken[]
     const walls = wallsOf(master, begins, { asked: more.asked, reach: reachOf(master, begins, later) });
     if (walls.length > more.most) throw new Error("The calendar has too many instances.");
     const [usual, shifted] = [instances(master, master), later.map(({ event }) => instances(event, event))];
+    const ends = periodEnds(master, begins);
     return walls.flatMap((wall) => {
       const at = begins.clock.toInstant(wall);
       if (left.has(at) || more.exceptions.has(at)) return [];
       const shift = later.findLastIndex(({ since }) => since < at);
+      const end = shift < 0 ? ends.get(wall) : undefined;
+      if (end !== undefined) return usual(wall).map((one) => ({ ...one, to: end }));
       return shift < 0 ? usual(wall) : (shifted[shift]?.(wall + (later[shift]?.by ?? 0)) ?? []);
     });
   }
@@ -133,6 +141,17 @@ function wallsOf(master: Event, begins: Point, { asked, reach }: { asked: Expans
       .map(({ epochMilliseconds }) => epochMilliseconds),
   );
   return [...new Set([...repeated, ...added])];
+}
+
+/** Ends of the instances that are given as periods, by the walls at which they start (RFC 5545, 3.8.5.2). */
+function periodEnds(master: Event, begins: Point): Map<number, number> {
+  const periods = points(master, "rdate").flatMap((one): [number, number][] => {
+    const { until, clock, wall } = one;
+    if (until === undefined) return [];
+    const end = /P/.test(until) ? lengthened(clock, until)(wall) : instantOf(pointOf(until, clock));
+    return [[begins.clock.toWall(instantOf(one)), end]];
+  });
+  return new Map(periods);
 }
 
 /** The rule as if its zone were UTC, so that it is expanded on the wall. */
@@ -180,16 +199,19 @@ function lengthened(clock: Clock, length: string): (wall: number) => number {
 function isBusy(event: Event, owners: string[]): boolean {
   const text = (name: string): string => String(property(event, name)?.[3] ?? "").toUpperCase();
   if (text("status") === "CANCELLED" || text("transp") === "TRANSPARENT") return false;
-  return !event.properties.some(
-    ([name, parameters, , value]) =>
-      name === "attendee" &&
-      String(parameters.partstat).toUpperCase() === "DECLINED" &&
-      owners.includes(
-        String(value)
-          .toLowerCase()
-          .replace(/^mailto:/, ""),
-      ),
-  );
+  const answers = event.properties.flatMap(([name, { partstat, email }, , value]) => {
+    const isOwner = name === "attendee" && [value, email].some((one) => owners.includes(addressIn(String(one))));
+    return isOwner ? [String(partstat).toUpperCase()] : [];
+  });
+  return answers.length === 0 || answers.some((answer) => answer !== "DECLINED");
+}
+
+/** An address as it is compared: in lower case, without `mailto:`. */
+export function addressIn(uri: string): string {
+  return uri
+    .trim()
+    .toLowerCase()
+    .replace(/^mailto:/, "");
 }
 
 function uidOf(event: Event): string {
@@ -204,18 +226,20 @@ function point(event: Event, name: string): Point | undefined {
   return points(event, name)[0];
 }
 
-/** The points of a property; a period counts by its start. */
+/** The points of a property; that of a period is its start. */
 function points(event: Event, name: string): Point[] {
   return event.properties
     .filter(([one]) => one === name)
     .flatMap(([, parameters, , ...values]) =>
       (values as Value[]).map((value): Point => {
-        const text = typeof value === "string" ? value : value[0];
-        const isUtc = text.endsWith("Z");
-        const clock = isUtc ? utc : event.clocks.of(parameters.tzid as string | undefined);
-        return { wall: wallOf(text), isDate: text.length === 10, clock };
+        const [text, until] = [value].flat() as [string, string | undefined];
+        return { ...pointOf(text, event.clocks.of(parameters.tzid as string | undefined)), until };
       }),
     );
+}
+
+function pointOf(text: string, clock: Clock): Point {
+  return { wall: wallOf(text), isDate: text.length === 10, clock: text.endsWith("Z") ? utc : clock };
 }
 
 const instantOf = ({ wall, clock }: Point): number => clock.toInstant(wall);
@@ -226,14 +250,14 @@ function wallOf(text: string): number {
 
 const utc: Clock = { toInstant: (wall) => wall, toWall: (instant) => instant };
 
-/** The clocks of one calendar object: its zones by name, and its own time zone for what names none. */
+/** The clocks of one calendar object: its zones by name, and its calendar's own for what names none. */
 class Clocks {
   readonly #known = new Map<string | undefined, Clock>();
-  readonly #root: InstanceType<typeof ICAL.Component>;
+  readonly #root: Component;
 
-  constructor(zone: string, root: InstanceType<typeof ICAL.Component>) {
+  constructor(own: Clock, root: Component) {
     this.#root = root;
-    this.#known.set(undefined, ianaClock(zone));
+    this.#known.set(undefined, own);
   }
 
   of(name: string | undefined): Clock {
@@ -242,16 +266,48 @@ class Clocks {
     return known;
   }
 
-  /** By name where it is known, whatever the calendar says of it; else by what it says; else the calendar's own. */
   #make(name: string): Clock {
-    const iana = ianaName(name);
-    if (iana) return ianaClock(iana);
-    const described = this.#root
-      .getAllSubcomponents("vtimezone")
-      .find((one) => one.getFirstPropertyValue("tzid") === name);
-    const location = String(described?.getFirstPropertyValue("x-lic-location") ?? "");
-    if (isZone(location)) return ianaClock(location);
-    return described ? describedClock(described) : this.of(undefined);
+    const described = this.#root.getAllSubcomponents("vtimezone").find((one) => textOf(one, "tzid") === name);
+    return clockOf(name, described) ?? this.of(undefined);
+  }
+}
+
+/** By name where it is known, whatever the calendar says of it; else by what it says of its place and its rules, if anything. */
+function clockOf(name: string, described: Component | undefined): Clock | undefined {
+  const iana = ianaName(name) ?? (described && ianaName(textOf(described, "x-lic-location")));
+  if (iana) return ianaClock(iana);
+  return described && hasRules(described) ? describedClock(described) : undefined;
+}
+
+function hasRules(described: Component): boolean {
+  const rules = ["standard", "daylight"].flatMap((name) => described.getAllSubcomponents(name));
+  return rules.some((rule) => textOf(rule, "dtstart") !== "" && textOf(rule, "tzoffsetto") !== "");
+}
+
+function textOf(component: Component, name: string): string {
+  return String(component.getFirstPropertyValue(name) ?? "");
+}
+
+/** What calendars told of their own zones, by the text; without a clock where that can't be read. */
+const told = new LRUCache<string, { clock: Clock | undefined }>({ max: 100 });
+
+/** The clock of floating times and dates: the calendar's own, read like that of an event, else that of the zone beside it. */
+function ownClock({ calendarZone, zone }: Expansion): Clock {
+  if (!calendarZone) return ianaClock(zone);
+  const known = told.get(calendarZone) ?? { clock: toldClock(calendarZone) };
+  told.set(calendarZone, known);
+  return known.clock ?? ianaClock(zone);
+}
+
+function toldClock(text: string): Clock | undefined {
+  try {
+    const root = new ICAL.Component(ICAL.parse(text) as never);
+    const described = root.name === "vtimezone" ? root : root.getFirstSubcomponent("vtimezone");
+    const clock = described && clockOf(textOf(described, "tzid"), described);
+    return clock && Number.isFinite(clock.toInstant(0)) ? clock : undefined;
+  } catch {
+    // What can't be read says nothing; the calendar's events have their time all the same.
+    return undefined;
   }
 }
 
@@ -296,7 +352,7 @@ class ZoneClock implements Clock {
   }
 }
 
-function describedClock(component: InstanceType<typeof ICAL.Component>): Clock {
+function describedClock(component: Component): Clock {
   const zone = new ICAL.Timezone(component);
   const timeOf = (ms: number, of: InstanceType<typeof ICAL.Timezone>): InstanceType<typeof ICAL.Time> => {
     const [date, time] = new Date(ms).toISOString().slice(0, 19).split("T") as [string, string];

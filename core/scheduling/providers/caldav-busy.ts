@@ -1,10 +1,27 @@
+import { ownerAddresses } from "../../account/handles.ts";
 import { Fail } from "../../errors.ts";
 import type { OutboundAnswer } from "../../outbound.ts";
 import type { Runtime } from "../../runtime.ts";
 import { expandApart } from "../expansion.ts";
+import { addressIn } from "../recurrence.ts";
 import { readMultistatus, type Resource } from "./multistatus.ts";
 import type { Account, BusyAnswer, BusyObject, BusyQuestion } from "./provider.ts";
-import { type CaldavLogin, loginOf, mustSucceed, type Node, propfind, report, spaces, textIn } from "./webdav.ts";
+import {
+  type CaldavLogin,
+  every,
+  hrefIn,
+  loginOf,
+  mustSucceed,
+  type Node,
+  parsed,
+  propfind,
+  report,
+  send,
+  spaces,
+  textIn,
+  textOf,
+  xml,
+} from "./webdav.ts";
 
 /** Objects that are fetched in one request, and requests that are under way at a time. */
 const batchSize = 250;
@@ -16,12 +33,18 @@ const mostParts = 100;
 /** Instances of one calendar after which its reading is given up. */
 const mostInstances = 50_000;
 
+/** Letters of what a calendar tells of its zone; the histories of real ones have some thousands. */
+const longestZone = 65_536;
+
 /** How far a calendar was read: by its sync token (RFC 6578), or else by its ctag; empty where the server has none. */
 interface Mark {
   token: string;
   ctag: string;
-  /** IANA zone of floating times, where the calendar has one of its own. */
-  zone: string | null;
+  /** The calendar's own zone as it tells it; empty where it has none. */
+  calendarZone: string;
+  /** Addresses by which the handle knew its owners, and those by which the server knows the calendar's. */
+  owners: string[];
+  addresses: string[];
 }
 
 /** An object by its address, with its etag; `data` is the object itself, or empty where it is still to be fetched. */
@@ -32,6 +55,7 @@ interface Reading {
   runtime: Runtime;
   login: CaldavLogin;
   question: BusyQuestion;
+  owners: string[];
 }
 
 /**
@@ -39,10 +63,18 @@ interface Reading {
  * fetched as they are stored, because servers expand them wrongly, in batches, and expanded in a thread.
  */
 export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
-  const reading: Reading = { runtime, login: loginOf(account), question };
-  const mark = question.known && (JSON.parse(question.known.mark) as Mark);
+  const login = loginOf(account);
+  const known = await ownerAddresses(runtime.redis, account.handle);
+  const reading: Reading = { runtime, login, question, owners: [login.username, ...known].map(addressIn) };
+  const mark = markIn(reading);
   const changes = mark?.token ? await changesSince(reading, mark) : undefined;
   return changes ?? compared(reading, mark);
+}
+
+/** How far the calendar was read for the same owners; undefined as well where an older release read it, which knew less. */
+function markIn({ question, owners }: Reading): Mark | undefined {
+  const mark = JSON.parse(question.known?.mark ?? "{}") as Partial<Mark>;
+  return mark.owners?.join(" ") === owners.join(" ") ? (mark as Mark) : undefined;
 }
 
 /** What the server says has changed; undefined where it no longer knows the token. */
@@ -74,7 +106,7 @@ async function changed(
 ): Promise<BusyAnswer> {
   const there = [...listed.values()].filter((one) => one !== undefined);
   const gone = [...listed].filter(([, one]) => one === undefined).map(([name]) => name);
-  const read = await readObjects(reading, { listed: there, zone: mark.zone });
+  const read = await readObjects(reading, { listed: there, mark });
   return { mark: JSON.stringify(mark), isWhole: false, changed: read.found, removed: [...gone, ...read.gone] };
 }
 
@@ -83,13 +115,13 @@ async function compared(reading: Reading, before: Mark | undefined): Promise<Bus
   const { question } = reading;
   // Read before the objects, so that a change in between comes again.
   const mark = await markOf(reading, before);
-  const isSame = before !== undefined && mark.zone === before.zone;
+  const isSame = before !== undefined && mark.calendarZone === before.calendarZone;
   if (isSame && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
     return { mark: JSON.stringify(mark), isWhole: false, changed: [], removed: [] };
   const tags = (isSame ? await question.known?.tags() : undefined) ?? new Map<string, string>();
   const all = tags.size === 0 ? await listWhole(reading) : await listObjects(reading, "<d:getetag/>");
   const fresh = all.filter(({ href, etag }) => etag === "" || tags.get(nameOf(href)) !== etag);
-  const read = await readObjects(reading, { listed: fresh, zone: mark.zone });
+  const read = await readObjects(reading, { listed: fresh, mark });
   const names = new Set(all.map(({ href }) => nameOf(href)));
   const removed = [...read.gone, ...[...tags.keys()].filter((name) => !names.has(name))];
   return { mark: JSON.stringify(mark), isWhole: !isSame, changed: read.found, removed };
@@ -100,12 +132,25 @@ async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark>
   const byToken = before?.token === "" ? undefined : await propertiesOf(reading, "<d:sync-token/>");
   const token = byToken ? textIn(byToken, "sync-token") : "";
   const nodes = token && byToken ? byToken : await propertiesOf(reading, "<s:getctag/>");
-  const zone = /^X-LIC-LOCATION:(.*)$|^TZID:(.*)$/m.exec(textIn(nodes, "calendar-timezone"));
-  return { token, ctag: textIn(nodes, "getctag"), zone: (zone?.[1] ?? zone?.[2])?.trim() || null };
+  const told = textIn(nodes, "calendar-timezone");
+  const calendarZone = told.length > longestZone ? "" : told;
+  const addresses = before?.addresses ?? (await addressesOf(reading, hrefIn(nodes, "current-user-principal")));
+  return { token, ctag: textIn(nodes, "getctag"), calendarZone, owners: reading.owners, addresses };
+}
+
+/** Addresses by which others invite the principal (RFC 6638, 2.4.1); none where the server doesn't tell them. */
+async function addressesOf({ runtime, login, question }: Reading, principal: string | undefined): Promise<string[]> {
+  const { href, origin } = new URL(principal ?? "", question.calendarId);
+  if (principal === undefined || origin !== new URL(question.calendarId).origin) return [];
+  const body = `<d:propfind ${spaces}><d:prop><c:calendar-user-address-set/></d:prop></d:propfind>`;
+  const answer = await send(runtime, login, href, { method: "PROPFIND", headers: xml(0), body });
+  if (answer.status !== 207) return [];
+  const [found] = every(parsed(answer), "calendar-user-address-set");
+  return every(found?.children ?? [], "href").map((address) => addressIn(textOf(address)));
 }
 
 async function propertiesOf({ runtime, login, question }: Reading, properties: string): Promise<Node[]> {
-  const asked = { depth: 0, properties: `${properties}<c:calendar-timezone/>` };
+  const asked = { depth: 0, properties: `${properties}<c:calendar-timezone/><d:current-user-principal/>` };
   return (await propfind(runtime, login, question.calendarId, asked)).nodes;
 }
 
@@ -139,16 +184,13 @@ interface Read {
 }
 
 /** Fetches and expands objects, some batches at a time, so that what is held of a calendar at once stays small. */
-async function readObjects(
-  reading: Reading,
-  { listed, zone }: { listed: Listed[]; zone: string | null },
-): Promise<Read> {
+async function readObjects(reading: Reading, { listed, mark }: { listed: Listed[]; mark: Mark }): Promise<Read> {
   const left = [...listed];
   const all: Read = { found: [], gone: [] };
   let instances = 0;
   const readSome = async (): Promise<void> => {
     while (left.length > 0) {
-      const { found, gone } = await readBatch(reading, { listed: left.splice(-batchSize), zone });
+      const { found, gone } = await readBatch(reading, { listed: left.splice(-batchSize), mark });
       for (const { taken } of found) instances += taken.length;
       if (instances > mostInstances) throw new Error("The calendar has too many instances.");
       all.found.push(...found);
@@ -159,8 +201,9 @@ async function readObjects(
   return all;
 }
 
-async function readBatch(reading: Reading, batch: { listed: Listed[]; zone: string | null }): Promise<Read> {
-  const { runtime, login, question } = reading;
+async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark }): Promise<Read> {
+  const { runtime, question } = reading;
+  const { calendarZone, owners, addresses } = batch.mark;
   const here = batch.listed.filter(({ data }) => data !== "");
   const fetched = await fetchObjects(
     reading,
@@ -169,8 +212,8 @@ async function readBatch(reading: Reading, batch: { listed: Listed[]; zone: stri
   const there = [...here, ...fetched.filter(({ data }) => data !== "")];
   const expanded = await expandApart({
     objects: there.map(({ data }) => data),
-    ...{ from: question.from, to: question.to, zone: batch.zone ?? question.zone },
-    ...{ owners: [login.username.toLowerCase()], mostInstances },
+    ...{ from: question.from, to: question.to, zone: question.zone, calendarZone },
+    ...{ owners: [...owners, ...addresses], mostInstances },
   });
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
   if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.unreadable");

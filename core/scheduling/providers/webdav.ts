@@ -109,6 +109,7 @@ export function textIn(nodes: Node[], name: string): string {
   return found ? textOf(found) : "";
 }
 
-function textOf(element: Element): string {
+/** The text of an element. */
+export function textOf(element: Element): string {
   return DomUtils.textContent(element).trim();
 }
