@@ -1,6 +1,7 @@
 import { recordConversion } from "../core/conversions.ts";
 import { changeRule, createRule, deleteRule, listRules, previewRule } from "../core/email/rules.ts";
 import {
+  conversionAnswer,
   newConversion,
   newRule,
   ruleAnswer,
@@ -35,6 +36,7 @@ export const campaignRows: Row[] = [
   }),
   route("POST /v2/handles/:handle/conversions", creator, newConversion, recordConversion, {
     status: 202,
+    returns: conversionAnswer,
     summary: "Record a conversion",
   }),
 ];

@@ -2,6 +2,8 @@ import { createCampaign, listCampaigns } from "../core/campaigns.ts";
 import { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead } from "../core/leads.ts";
 import { verifyLead } from "../core/lead-verification.ts";
 import {
+  campaignAnswer,
+  campaignList,
   campaignListing,
   leadAccepted,
   leadAnswer,
@@ -45,9 +47,11 @@ export const leadRows: Row[] = [
   route(`DELETE ${leads}/:leadId`, operator, leadPath, eraseLead, { summary: "Erase the person of a lead" }),
   route("POST /v2/handles/:handle/campaigns", creator, newCampaign, createCampaign, {
     status: 201,
+    returns: campaignAnswer,
     summary: "Make a campaign",
   }),
   route("GET /v2/handles/:handle/campaigns", creator, campaignListing, listCampaigns, {
+    returns: campaignList,
     summary: "List the campaigns",
   }),
 ];

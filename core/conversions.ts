@@ -1,21 +1,10 @@
-import type { newConversion } from "../schemas/campaigns.ts";
+import type { Conversion, newConversion } from "../schemas/campaigns.ts";
 import type { Infer } from "../schemas/schema.ts";
 import { findCampaign } from "./campaigns.ts";
 import { readLead } from "./leads.ts";
 import { job } from "./queues.ts";
 import { keys } from "./redis.ts";
 import type { Runtime } from "./runtime.ts";
-
-/** A conversion of a lead in a campaign. */
-export interface Conversion {
-  conversionId: string;
-  leadId: string;
-  campaignId: string;
-  value: number | null;
-  currency: string | null;
-  occurredAt: string;
-  createdAt: string;
-}
 
 /** Notes a conversion and triggers the campaign's CONVERSION rules, in one step. `campaign_not_found`, `lead_not_found`. */
 export async function recordConversion(

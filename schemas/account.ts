@@ -39,7 +39,7 @@ export const me = object({
 });
 export type Me = Infer<typeof me>;
 
-const derived = { tokenId: ignored, expiresAt: ignored, createdAt: ignored, lastUsedAt: ignored };
+const derived = { tokenId: ignored, secret: ignored, expiresAt: ignored, createdAt: ignored, lastUsedAt: ignored };
 
 /** `POST /v2/account/tokens`; without `expiresInDays` the token holds until it is revoked. */
 export const newToken = object({

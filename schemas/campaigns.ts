@@ -88,4 +88,20 @@ export const newConversion = object({
   value: optional(nullable(number())),
   currency: optional(nullable(string({ pattern: "^[A-Za-z]{3}$" }))),
   occurredAt: optional(string({ format: "instant" })),
+  conversionId: ignored,
+  createdAt: ignored,
 });
+
+/** A conversion of a lead in a campaign. */
+export const conversion = object({
+  conversionId: string(),
+  leadId: string(),
+  campaignId: string(),
+  value: nullable(number()),
+  currency: nullable(string()),
+  occurredAt: string(),
+  createdAt: string(),
+});
+export type Conversion = Infer<typeof conversion>;
+/** `{conversion}`. */
+export const conversionAnswer = object({ conversion });

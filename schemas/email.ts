@@ -74,10 +74,12 @@ export const domainPath = object({ domain: string() });
 /** `POST /v2/account/domains`. */
 export const newDomain = object({
   domain: domainName,
-  handle: optional(handle),
+  handle: optional(nullable(handle)),
   accountId: optional(id),
-  createdAt: ignored,
+  owned: ignored,
   status: ignored,
+  requiredDnsRecords: ignored,
+  createdAt: ignored,
 });
 
 /** `GET /v2/account/domains`. */
@@ -202,7 +204,13 @@ const templateBody = {
   html: optional(nullable(text(longestBody))),
   text: optional(nullable(text(longestBody))),
 };
-const templateDerived = { activeVersion: ignored, createdAt: ignored, updatedAt: ignored };
+const templateDerived = {
+  activeVersion: ignored,
+  version: ignored,
+  url: ignored,
+  createdAt: ignored,
+  updatedAt: ignored,
+};
 
 /** `POST …/templates`. */
 export const newTemplate = object({
@@ -268,6 +276,8 @@ export const newMessage = object({
   status: ignored,
   recipientCount: ignored,
   fromEmail: ignored,
+  templateVersion: ignored,
+  deliveries: ignored,
   createdAt: ignored,
 });
 

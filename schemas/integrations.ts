@@ -1,4 +1,16 @@
-import { array, boolean, handle, type Infer, instant, object, oneOf, optional, string, webAddress } from "./schema.ts";
+import {
+  array,
+  boolean,
+  handle,
+  ignored,
+  type Infer,
+  instant,
+  object,
+  oneOf,
+  optional,
+  string,
+  webAddress,
+} from "./schema.ts";
 
 /** Keys of the providers (contract 7). */
 export const providerKeys = ["google", "microsoft", "caldav", "zoom", "stripe"] as const;
@@ -63,6 +75,11 @@ export const newCaldavCredential = object({
   serverUrl: webAddress,
   username: string({ minLength: 1, maxLength: 320 }),
   password: string({ minLength: 1, maxLength: 1024 }),
+  credentialId: ignored,
+  providerKey: ignored,
+  account: ignored,
+  status: ignored,
+  createdAt: ignored,
 });
 
 /** `GET …/integrations/{providerKey}/calendars`. */

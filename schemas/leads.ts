@@ -4,8 +4,10 @@ import {
   boolean,
   handle,
   id,
+  ignored,
   type Infer,
   instant,
+  integer,
   listing,
   map,
   nullable,
@@ -115,6 +117,25 @@ export const newCampaign = object({
   name: text(200, { minLength: 1 }),
   live: optional(boolean),
   verifyLeads: optional(boolean),
+  version: ignored,
+  createdAt: ignored,
+  updatedAt: ignored,
 });
 /** `GET …/campaigns`. */
 export const campaignListing = object({ handle, ...listing });
+
+/** A campaign as its owner reads it. */
+export const campaign = object({
+  handle,
+  campaignId: id,
+  name: string(),
+  live: boolean,
+  verifyLeads: boolean,
+  version: integer(1),
+  createdAt: string(),
+  updatedAt: string(),
+});
+/** `{campaign}`. */
+export const campaignAnswer = object({ campaign });
+/** `{campaigns, nextCursor}`. */
+export const campaignList = object({ campaigns: array(campaign), nextCursor: nullable(string()) });

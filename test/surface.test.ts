@@ -4,8 +4,13 @@ import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import t from "tap";
 import { setHandleActive } from "../core/account/handles.ts";
+import { Metrics } from "../api/metrics.ts";
+import { rows } from "../api/rows.ts";
 import { keys } from "../core/redis.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { makeSending } from "../fixtures/email.ts";
 import { eventually, startService } from "../fixtures/service.ts";
+import type { Schema } from "../schemas/schema.ts";
 
 t.test("every failure is a problem document with the request's id", async (t) => {
   const { visitor } = await startService(t);
@@ -227,4 +232,74 @@ t.test("a body that dribbles in is refused in time and changes nothing", async (
   await eventually(() => answer.includes("invalid_request"), 20_000);
   t.match(answer, /^HTTP\/1.1 400 /);
   socket.destroy();
+});
+
+/** Rows of owners that make or change a resource and show it; the others do something with one, or look for some. */
+const acts =
+  /\/(?:publish|confirm|decline|cancel|sync|rotate-secret|test|redeliver|preview|reconcile|callback|query|retrieve)$/;
+const writing = rows(new Metrics({} as Runtime)).filter(
+  ({ access, method, path, returns }) =>
+    /^(user|handle)$/.test(access.kind) && /^(POST|PUT)$/.test(method) && !acts.test(path) && returns,
+);
+
+t.test("no row of an owner refuses a field of the resource that it makes or changes", async (t) => {
+  t.ok(writing.length > 15);
+  for (const { method, path, input, returns } of writing) {
+    const known = Object.keys(input.properties as object);
+    const shown = Object.values(returns?.properties as Record<string, Schema<unknown>>).flatMap((one) =>
+      Object.keys((one.properties ?? {}) as object),
+    );
+    t.same(
+      shown.filter((name) => !known.includes(name)),
+      [],
+      `${method} ${path}`,
+    );
+  }
+});
+
+t.test("what an owner is shown can be sent back whole, with what it was made of", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme" } });
+  const { owner, root } = await makeSending(service);
+  const { body } = await service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ann@far.example" });
+  const rules = "/v2/handles/acme/campaigns/cmp_a/email-rules";
+  const handled = "/v2/handles/acme";
+  const mail = { senderId: "sender_main", to: ["ann@far.example"], purpose: "TRANSACTIONAL_API", variables: {} };
+  const template = { name: "A", subject: "A", text: "A" };
+  const weekly = [{ day: 1, startTime: "09:00", endTime: "12:00" }];
+  const made: { path: string; of: object; again?: object; put?: string }[] = [
+    { path: "/v2/account/domains", of: { domain: "far.example" } },
+    { path: "/v2/account/tokens", of: { name: "A", scopes: ["agent.pages.read"] } },
+    { path: `${handled}/campaigns`, of: { campaignId: "cmp_a", name: "A" }, again: { campaignId: "cmp_b" } },
+    { path: `${handled}/conversions`, of: { campaignId: "cmp_a", leadId: body.lead.leadId } },
+    {
+      path: `${root}/templates`,
+      of: { ...template, templateId: "tmpl_a" },
+      again: { templateId: "tmpl_b" },
+      put: "tmpl_a",
+    },
+    { path: `${root}/messages`, of: { ...mail, templateId: "tmpl_a", consentAttestation: true } },
+    { path: `${root}/suppressions`, of: { email: "bob@far.example" } },
+    { path: rules, of: { trigger: "LEAD_CAPTURED", templateId: "tmpl_a", senderId: "sender_main" }, put: "ruleId" },
+    { path: `${handled}/pages`, of: { pageSlug: "a", title: "A" }, again: { pageSlug: "b" }, put: "a" },
+    { path: `${handled}/knowledge/documents`, of: { title: "A", content: "A" }, put: "documentId" },
+    { path: `${handled}/scheduling/schedules`, of: { scheduleId: "a", timeZone: "UTC", weeklyAvailability: weekly } },
+    {
+      path: `${handled}/scheduling/event-types`,
+      of: { slug: "a", title: "A", durationMinutes: 30 },
+      again: { slug: "b" },
+      put: "eventTypeId",
+    },
+    { path: `${handled}/scheduling/webhooks`, of: { url: "http://127.0.0.1:1/hook" } },
+  ];
+  for (const { path, of, again = {}, put } of made) {
+    const first = await owner.post(path).send(of);
+    const [shown] = Object.values(first.body) as [Record<string, string>];
+    const second = await owner.post(path).send({ ...of, ...shown, ...again });
+    t.ok([200, 201, 202].includes(second.status), `POST ${path} ${JSON.stringify(second.body)}`);
+    if (put === undefined) continue;
+    const changed = await owner.put(`${path}/${shown[put] ?? put}`).send(shown);
+    t.equal(changed.status, 200, `PUT ${path} ${JSON.stringify(changed.body)}`);
+  }
+  const [sender] = (await owner.get(`${root}/senders`).expect(200)).body.senders;
+  await owner.put(`${root}/senders/sender_main`).send(sender).expect(200);
 });
