@@ -31,17 +31,18 @@ interface Message {
 
 /** The latest question of a chat: `invalid_request` without one or with a `system` message, `question_too_long`. */
 export function readMessages(messages: unknown[]): Asked {
-  const read = messages.slice(-lastMessages).map((message, at) => readMessage(message, at));
+  const ignored = Math.max(0, messages.length - lastMessages);
+  const read = messages.slice(ignored).map((message, at) => readMessage(message, ignored + at));
   const latest = read.findLastIndex(({ role }) => role === "user");
-  const question = read[latest]?.text.trim() ?? "";
-  if (question === "") throw invalid("/messages", "holds no text of a user");
-  checkQuestion(question, "/messages");
+  const text = read[latest]?.text ?? "";
+  if (text.trim() === "") throw invalid("/messages", "holds no text of a user");
+  checkQuestion(text, "/messages");
   const before = read.slice(0, latest).filter(({ text }) => text !== "");
   const history = before.slice(-keptMessages).map(({ role, text }) => ({ role, text: text.slice(0, keptOfHistory) }));
-  return { question, history, sectionShown: read.some((message) => message.sectionShown) };
+  return { question: text.trim(), history, sectionShown: read.some((message) => message.sectionShown) };
 }
 
-/** Refuses an empty question and one of more than 500 code points. */
+/** Refuses an empty question and one of more than 500 code points, as it was sent: white space at its ends counts. */
 export function checkQuestion(question: string, path: string): void {
   if (question.trim() === "") throw invalid(path, "holds no text");
   // A string has at least half as many code points as it has units, so most lengths need no counting.
