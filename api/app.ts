@@ -71,14 +71,20 @@ function requestId(given: string | string[] | undefined): string {
 
 function fail(runtime: Runtime, ctx: Context, error: unknown): void {
   const known = asFail(error);
-  const { requestId } = ctx.state;
-  if (known.code === "internal_error")
-    runtime.log.error({ requestId, error: (error as Error)?.stack }, "request.failed");
-  else if (known.status >= 500)
-    runtime.log.warn({ requestId, error: ((known.cause ?? known) as Error).message }, "request.unavailable");
+  if (known.status >= 500) report(runtime, ctx, known);
   if (ctx.headerSent) return void ctx.res.destroy();
   const shown = viewOf(runtime, ctx, known);
   sendReply(ctx, shown ? presented(ctx, shown) : problem(known, ctx.state.requestId, challenged(runtime, ctx)));
+}
+
+/** A failure of the service's own; of some routes the log holds no more than that there was one. */
+function report({ log }: Runtime, { state }: Context, known: Fail): void {
+  const { requestId, row } = state as { requestId: string; row?: Row };
+  const [level, name] =
+    known.code === "internal_error" ? (["error", "failed"] as const) : (["warn", "unavailable"] as const);
+  if (row?.failsAs) return void log[level](`${row.failsAs}.request.${name}`);
+  const cause = (known.cause ?? known) as Error;
+  log[level]({ requestId, error: level === "error" ? cause?.stack : cause.message }, `request.${name}`);
 }
 
 function challenged(runtime: Runtime, { state }: Context): Record<string, string> | undefined {

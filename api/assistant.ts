@@ -5,8 +5,9 @@ import { open, type Row, route } from "./route.ts";
 
 const page = "/v2/public/pages/:handle/:pageSlug";
 /** The assistant writes its own log line: nothing else may be known of a visitor's question. */
-const asked = { guard: admitVisitor, logged: false };
-const resumed = { guard: mustBeOpen, logged: false };
+const unseen = { logged: false, failsAs: "assistant" };
+const asked = { guard: admitVisitor, ...unseen };
+const resumed = { guard: mustBeOpen, ...unseen };
 
 /** The anonymous assistant of a page. */
 export const assistantRows: Row[] = [

@@ -13,10 +13,10 @@ export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
 
 /** A page host serves pages, assets and public routes and nothing else (contract 4); other hosts pass untouched. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
-  const handle = await handleOfHost(runtime, portless(ctx.host.toLowerCase())).catch((error) =>
-    unlessAlive(ctx, error),
-  );
-  if (handle === undefined || /^\/(assets|v2\/public)\//.test(ctx.path)) return;
+  if (/^\/(assets|v2\/public)\//.test(ctx.path)) return;
+  const host = portless(ctx.host.toLowerCase());
+  const handle = await handleOfHost(runtime, host).catch((error) => unlessAlive(ctx, error));
+  if (handle === undefined) return;
   ctx.state.pageHost = ctx.host;
   const [, slug] = /^\/([^/]*)\/?$/.exec(ctx.path) ?? [];
   if (slug === undefined) throw new Fail("not_found");

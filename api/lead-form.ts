@@ -11,6 +11,7 @@ export const leadFormRows: Row[] = [
     guard: mustBeOpen,
     view: (form, request) => leadFormView(form, pageOrigins(form, request)),
     logged: false,
+    failsAs: "assistant",
     summary: "The form of a lead section as a document for a sandboxed frame",
   }),
 ];

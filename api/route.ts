@@ -66,6 +66,8 @@ export interface Columns<R> {
   logged: boolean;
   /** True for a POST that changes nothing of the owner's: the audit stream holds writes alone. */
   reads: boolean;
+  /** The log's name for a failure of which nothing else may stand there: `assistant` makes `assistant.request.failed`. */
+  failsAs: string;
   /** Header fields that become input, field to input name; body and query never give it. */
   takes: Record<string, string>;
   /** Shape of the success body, for the OpenAPI document. */

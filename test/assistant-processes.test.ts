@@ -3,14 +3,16 @@ import { createHandle } from "../core/account/handles.ts";
 import { readEnv } from "../core/env.ts";
 import { openRuntime } from "../core/open.ts";
 import { createPage } from "../core/pages/pages.ts";
-import { startModelServer } from "../fixtures/model-server.ts";
+import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { type SpawnedService, spawnService } from "../fixtures/processes.ts";
-import { startRedis } from "../fixtures/redis.ts";
+import { type RedisServer, startRedis } from "../fixtures/redis.ts";
 
 const question = "How much is a cargo bike, Mr. Canary-42?";
 
 /** Web and worker as processes of their own, a slow model, and a published page. */
-async function running(t: Parameters<typeof spawnService>[0]): Promise<SpawnedService> {
+async function running(
+  t: Parameters<typeof spawnService>[0],
+): Promise<SpawnedService & { redis: RedisServer; model: ModelServer }> {
   const redis = await startRedis();
   const model = await startModelServer({
     reply: () => "A cargo bike costs 39 EUR a day. ".repeat(2000),
@@ -35,7 +37,7 @@ async function running(t: Parameters<typeof spawnService>[0]): Promise<SpawnedSe
   });
   await runtime.close();
   const env = { PUBLIC_PAGE_AGENT_ENABLED: "1", OLLAMA_HOST: model.url, PUBLIC_PAGE_AGENT_MODEL_ID: "scripted:chat" };
-  return spawnService(t, redis, env);
+  return { ...(await spawnService(t, redis, env)), redis, model };
 }
 
 async function ask({ url }: SpawnedService): Promise<ReadableStreamDefaultReader<Uint8Array>> {
@@ -99,6 +101,28 @@ t.test(
       t.notMatch(said, /Canary|cargo/i);
   },
 );
+
+t.test("of an answer that fails the logs hold that it did and nothing else", async (t) => {
+  const service = await running(t);
+  const reader = await ask(service);
+  await readTo(reader, "text-delta");
+  await service.model.close();
+  t.match(await readTo(reader, undefined), /"type":"error"/);
+  await service.worker.says("assistant.failed");
+  await service.redis.kill();
+  const answer = await fetch(`${service.url}/v2/public/pages/acme/bikes/agentic-question`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-request-id": "known-to-the-visitor" },
+    body: JSON.stringify({ question }),
+  });
+  t.equal(answer.status, 503);
+  await service.web.says("assistant.request.unavailable");
+  const fields = (said: string, name: string) =>
+    Object.keys(JSON.parse(said.split("\n").find((line) => line.includes(`"${name}"`)) ?? "{}")).sort();
+  t.same(fields(service.worker.stdout, "assistant.failed"), ["level", "modelId", "msg", "time"]);
+  t.same(fields(service.web.stdout, "assistant.request.unavailable"), ["level", "msg", "time"]);
+  t.notMatch(service.web.stdout, "known-to-the-visitor");
+});
 
 t.test("the worker's log line of an answer holds the agreed fields and no others", async (t) => {
   const service = await running(t);

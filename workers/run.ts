@@ -87,9 +87,10 @@ function startWorker(
   };
   const worker = new Worker(queue, run, { ...options, ...kept, ...held });
   worker.on("error", (error) => runtime.log.warn({ queue, error: error.message }, "worker.error"));
-  worker.on("failed", (bull, error) =>
-    runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "job.failed"),
-  );
+  worker.on("failed", (bull, error) => {
+    if (queue === "generation") return runtime.log.warn("assistant.attempt.failed");
+    runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "job.failed");
+  });
   return worker;
 }
 
