@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import process from "node:process";
 import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { answersEndWithin, endWhenTold, sayReady, startProcess } from "../core/process.ts";
+import { answersEndWithin, endWhenTold, notStarted, sayReady, startProcess } from "../core/process.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { buildApp } from "./app.ts";
 
@@ -22,6 +22,7 @@ function listen({ env, going, log }: Runtime): Server {
       void handler(req, res);
     },
   );
+  server.once("error", (error) => notStarted("web", log, error));
   return server.listen(env.PORT, () => sayReady(log, "web.ready", { port: env.PORT }));
 }
 

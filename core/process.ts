@@ -23,9 +23,14 @@ export async function startProcess(
   try {
     return await openRuntime(env, log);
   } catch (error) {
-    log.fatal({ error: (error as Error).message }, `${name}.not_started`);
-    return process.exit(1);
+    return notStarted(name, log, error as Error);
   }
+}
+
+/** Says in one line why a process can't start, and ends it. */
+export function notStarted(name: "web" | "worker", log: Log, { message }: Error): never {
+  log.fatal({ error: message }, `${name}.not_started`);
+  return process.exit(1);
 }
 
 function read(settings: Record<string, string | undefined>): Env {

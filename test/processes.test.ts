@@ -106,6 +106,21 @@ t.test("a start says where Redis may lose what was accepted, and where nobody ca
   t.same(await saidOf(t, false, ["--maxmemory-policy", "allkeys-lru"]), ["redis.aof", "redis.eviction"]);
 });
 
+t.test("a start on a port that is taken ends with a line that says so", async (t) => {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const taken = createServer();
+  await once(taken.listen(0), "listening");
+  t.teardown(() => taken.close());
+  const { port } = taken.address() as AddressInfo;
+  const started = spawnProgram(t, "api/server.ts", { ...redis.env, PORT: String(port) });
+  t.same(await started.ended, { code: 1, signal: null });
+  t.equal(started.stderr, "");
+  const lines = started.stdout.trim().split("\n");
+  t.ok(lines.every(isLogLine), started.stdout);
+  t.match(lines.at(-1), /"level":"fatal".*EADDRINUSE.*"web.not_started"/);
+});
+
 t.test("while Redis is away the answer is 503, and what was accepted is there when it is back", async (t) => {
   const place = { port: await freePort(), dir: t.testdir(), appendonly: true };
   const first = await startRedis(place);
