@@ -64,9 +64,20 @@ const PURCHASE = any(
 const BOUGHT =
   /\b(?:cancel\w*|return\w*|refund\w*|chang\w*|track\w*|status|already|bought|ordered|invoice|in order to|stornier\w*|zuruckgeb\w*|widerruf\w*|annuler|rembours\w*|devolver|anular|cancelar|restituire|annullare|annuleren|retour\w*|devol\w*)\b/;
 
+/** A visitor who reaches for something, and the people of a business: reaching anything else is no wish for contact. */
+const REACHING =
+  "(?:how (?:do|can|could|should) (?:i|we) (?:best )?|(?:want|like|need) to |where can (?:i|we) )(?:reach|get hold of)";
+const BUSINESS = [
+  "you",
+  "someone|somebody|anyone|an? (?:human|person|real)",
+  "(?:your|the) (?:\\S+ ){0,2}(?:team|staff|people|office|owner|shop|store|studio|company|support|sales|service|desk|helpdesk|department|manager|agents?|advis[eo]rs?)",
+  "support|sales|customer (?:service|support|care)",
+];
+
 const CONTACT = any(
-  "(?:can|could|would|will|should|please|have) (?:you |someone |somebody |anyone |your team |sales |a person |a human )?(?:please )?(?:contact|call|email|phone|ring|reach|get back to) (?:me|us)|(?:call|contact|email|phone|ring|text|write) (?:me|us)(?: back)?|call ?back|get in touch|getting in touch|(?:talk|speak|chat) (?:to|with) (?:someone|somebody|anyone|an? (?:human|person|real|sales\\w*|rep\\w*|expert|consultant|advisor|adviser|specialist|member|agent)|sales|your|you|the (?:team|owner|sales\\w*)|support)|how (?:do|can|could|should) (?:i|we) (?:best )?(?:contact|reach|get hold of)|(?:want|like|need) to (?:contact|reach|get hold of)|contact (?:sales|you|your|someone|somebody)|where can (?:i|we) (?:contact|reach)|leave (?:you )?(?:my|our) (?:details|number|e ?mail|contact)|(?:book|schedule|arrange|set up) an? (?:\\S+ )?(?:call|meeting|consultation)|(?:work with|hire) (?:you|your team)|hear from (?:you|sales)|^contact(?: please)?$",
-  "kontakt (?:\\S+ ){0,3}aufnehmen|kontaktaufnahme|wie (?:kann|konnen|erreiche\\w*|kontaktiere\\w*) (?:\\S+ ){0,4}(?:kontaktieren|erreichen|sie|euch|ihn|jemanden|kundenservice|kundendienst|support|team)|ruckruf\\w*|zuruckrufen|ruf\\w* (?:sie )?(?:mich|uns)|mich (?:\\S+ )?(?:anrufen|kontaktieren)|mit (?:jemand\\w*|ihnen|euch|einem|einer) (?:\\S+ ){0,3}(?:sprechen|reden)|meld\\w* (?:sie sich|euch|dich)|beratungs(?:gesprach|termin)",
+  "(?:can|could|would|will|should|please|have) (?:you |someone |somebody |anyone |your team |sales |a person |a human )?(?:please )?(?:contact|call|email|phone|ring|reach|get back to) (?:me|us)|(?:call|contact|email|phone|ring|text|write) (?:me|us)(?: back)?|call ?back|get in touch|getting in touch|(?:talk|speak|chat) (?:to|with) (?:someone|somebody|anyone|an? (?:human|person|real|sales\\w*|rep\\w*|expert|consultant|advisor|adviser|specialist|member|agent)|sales|your|you|the (?:team|owner|sales\\w*)|support)|how (?:do|can|could|should) (?:i|we) (?:best )?contact|(?:want|like|need) to contact|contact (?:sales|you|your|someone|somebody)|where can (?:i|we) contact|leave (?:you )?(?:my|our) (?:details|number|e ?mail|contact)|(?:book|schedule|arrange|set up) an? (?:\\S+ )?(?:call|meeting|consultation)|(?:work with|hire) (?:you|your team)|hear from (?:you|sales)|^contact(?: please)?$",
+  `${REACHING} (?:out|${BUSINESS.join("|")})`,
+  "kontakt (?:\\S+ ){0,3}aufnehmen|kontaktaufnahme|wie (?:kann|konnen|erreiche\\w*|kontaktiere\\w*) (?:\\S+ ){0,4}(?:kontaktieren|sie|euch|ihn|jemanden|kundenservice|kundendienst|support|team)|ruckruf\\w*|zuruckrufen|ruf\\w* (?:sie )?(?:mich|uns)|mich (?:\\S+ )?(?:anrufen|kontaktieren)|mit (?:jemand\\w*|ihnen|euch|einem|einer) (?:\\S+ ){0,3}(?:sprechen|reden)|meld\\w* (?:sie sich|euch|dich)|beratungs(?:gesprach|termin)",
   "(?:vous|nous|me|quelqu un) (?:contacter|rappeler|joindre|appeler)|contactez moi|rappelez moi|appelez moi|parler (?:a|avec) (?:quelqu|un|une|votre|vous)|prendre contact|entrer en contact|etre (?:rappele|contacte)\\w*|comment (?:\\S+ )?(?:contacter|joindre)",
   "contactar\\w*|ponerme en contacto|ponerse en contacto|llamenme|llamarme|hablar con (?:alguien|un|una|ustedes|vosotros|el|la)|que me (?:llamen|contacten|llameis)",
   "contattar\\w*|contattatemi|mettermi in contatto|parlare con (?:qualcuno|un|una|voi|il)|richiam\\w*|ricontatt\\w*|chiamatemi",
