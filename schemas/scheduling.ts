@@ -272,7 +272,11 @@ const attendee = object({
   timeZone: optional(timeZone),
 });
 const slotInstant = optional(needed({ ...instant, ...filledText } as Schema<string>, missing));
-const slot = object({ start: slotInstant, end: slotInstant, bookingNonce: optional(string({ maxLength: 200 })) });
+const slot = object({
+  start: slotInstant,
+  end: slotInstant,
+  bookingNonce: optional(nullable(string({ maxLength: 200 }))),
+});
 const guest = either(email, object({ email, name: optional(string({ maxLength: 200, format: "line" })) }));
 const reason = optional(nullable(text(1000)));
 

@@ -198,6 +198,17 @@ t.test("the grid of the visitor's zone counts too, and a nonce proves that of an
   }).expect(409);
 });
 
+t.test("a nonce that is null is none", async (t) => {
+  const { event, service } = await openStage(t);
+  await event({ slug: "intro" });
+  const book = (bookingNonce: unknown) => {
+    const body = { attendee: ada, slot: { ...slot("09:00", "09:30"), bookingNonce } };
+    return service.visitor.post(`${shown}/intro/bookings`).send(body);
+  };
+  t.match((await book(5).expect(400)).body, { code: "invalid_request", errors: [{ path: "/slot/bookingNonce" }] });
+  await book(null).expect(201);
+});
+
 t.test("questions are answered as their kind asks", async (t) => {
   const { event, book } = await openStage(t);
   const field = (id: string, type: string, more: object = {}) => ({ id, type, label: id, required: false, ...more });

@@ -191,6 +191,15 @@ t.test("a change keeps what it doesn't name, inside buffers and payment too", as
   t.match((await owner.put(path).send({ scheduleId: "gone" }).expect(404)).body, { code: "schedule_not_found" });
 });
 
+t.test("changes of an event type that come at once are all made", async (t) => {
+  const { owner, event } = await openStage(t);
+  const eventTypeId = await event({ slug: "intro" });
+  const change = (title: string) => owner.put(`${base}/event-types/${eventTypeId}`).send({ title });
+  const answers = await Promise.all(Array.from({ length: 40 }, (_, at) => change(`Title ${at}`)));
+  t.same([...new Set(answers.map(({ status }) => status))], [200]);
+  t.equal((await owner.get(`${base}/event-types/${eventTypeId}`)).body.eventType.version, 41);
+});
+
 t.test("a slug belongs to one event type, and is free again when that is renamed or deleted", async (t) => {
   const { owner, event, service } = await openStage(t);
   const first = await event({ slug: "intro" });

@@ -192,7 +192,7 @@ function slotOf(input: Pick<Request, "slot" | "start" | "end">): Slot {
   const start = input.slot?.start ?? input.start;
   const end = input.slot?.end ?? input.end;
   if (start !== undefined && end !== undefined)
-    return { start: Date.parse(start), end: Date.parse(end), nonce: input.slot?.bookingNonce };
+    return { start: Date.parse(start), end: Date.parse(end), nonce: input.slot?.bookingNonce ?? undefined };
   const missing = Object.entries({ start, end }).filter(([, value]) => value === undefined);
   const errors = missing.map(([name]) => ({ path: `/slot/${name}`, message: "is missing" }));
   throw new Fail("booking_required_fields", { errors });
