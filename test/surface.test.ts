@@ -258,12 +258,13 @@ t.test("no row of an owner refuses a field of the resource that it makes or chan
 });
 
 t.test("what an owner is shown can be sent back whole, with what it was made of", async (t) => {
-  const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme" } });
-  const { owner, root } = await makeSending(service);
+  const service = await startService(t, {
+    env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme", SMTP_URL: "smtp://127.0.0.1:1" },
+  });
+  const { owner, root, ask, send } = await makeSending(service);
   const { body } = await service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ann@far.example" });
   const rules = "/v2/handles/acme/campaigns/cmp_a/email-rules";
   const handled = "/v2/handles/acme";
-  const mail = { senderId: "sender_main", to: ["ann@far.example"], purpose: "TRANSACTIONAL_API", variables: {} };
   const template = { name: "A", subject: "A", text: "A" };
   const weekly = [{ day: 1, startTime: "09:00", endTime: "12:00" }];
   const made: { path: string; of: object; again?: object; put?: string }[] = [
@@ -277,7 +278,6 @@ t.test("what an owner is shown can be sent back whole, with what it was made of"
       again: { templateId: "tmpl_b" },
       put: "tmpl_a",
     },
-    { path: `${root}/messages`, of: { ...mail, templateId: "tmpl_a", consentAttestation: true } },
     { path: `${root}/suppressions`, of: { email: "bob@far.example" } },
     { path: rules, of: { trigger: "LEAD_CAPTURED", templateId: "tmpl_a", senderId: "sender_main" }, put: "ruleId" },
     { path: `${handled}/pages`, of: { pageSlug: "a", title: "A" }, again: { pageSlug: "b" }, put: "a" },
@@ -302,4 +302,7 @@ t.test("what an owner is shown can be sent back whole, with what it was made of"
   }
   const [sender] = (await owner.get(`${root}/senders`).expect(200)).body.senders;
   await owner.put(`${root}/senders/sender_main`).send(sender).expect(200);
+  await send(["ann@far.example"]);
+  const [message] = (await owner.get(`${root}/messages`).expect(200)).body.messages;
+  await ask(message).expect(202);
 });
