@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail } from "./errors.ts";
+import { isRedisAway } from "./redis.ts";
 
 /** Ms after which a change is given up that others come before again and again. */
 const patience = 5_000;
@@ -23,11 +24,17 @@ export async function untilWritten<R>(redis: Redis, key: string, attempt: Attemp
   return written ?? inTurn(redis, key, () => again(attempt, until));
 }
 
-/** Does a piece of work after those of this process that came before it under the same key, whatever became of them. */
+/**
+ * Does a piece of work after those of this process that came before it under the same key, whatever became of them; but where Redis
+ * was away for one, those behind it fail with it, in the time of one.
+ */
 async function inTurn<R>(redis: Redis, key: string, work: () => Promise<R>): Promise<R> {
   const line = lines.get(redis) ?? new Map<string, Promise<unknown>>();
   lines.set(redis, line);
-  const turn = (line.get(key) ?? Promise.resolve()).then(work, work);
+  const turn = (line.get(key) ?? Promise.resolve()).then(work, (error) => {
+    if (isRedisAway(error)) throw error;
+    return work();
+  });
   line.set(key, turn);
   try {
     return await turn;

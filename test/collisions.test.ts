@@ -1,0 +1,32 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import t from "tap";
+import { untilWritten } from "../core/collisions.ts";
+
+/** What became of six changes of one thing that meet, and how often one was tried in turn. */
+async function crowd(redis: Redis, inTurn: (tries: number) => Promise<string>) {
+  let tries = 0;
+  const attempt = async (alone: boolean) => (alone ? undefined : inTurn(++tries));
+  const all = await Promise.allSettled(Array.from({ length: 6 }, () => untilWritten(redis, "page", attempt)));
+  return { tries, ended: all.map((one) => (one.status === "fulfilled" ? one.value : one.reason.message)) };
+}
+
+t.test("those who wait for a change that finds Redis away fail with it, and not one after another", async (t) => {
+  const redis = {} as Redis;
+  const { tries, ended } = await crowd(redis, async () => {
+    await sleep(20);
+    throw new Error("Command timed out");
+  });
+  t.equal(tries, 1);
+  t.same(ended, Array(6).fill("Command timed out"));
+  t.equal(await untilWritten(redis, "page", async () => "written"), "written", "who comes later is tried again");
+});
+
+t.test("a change that is refused keeps nobody behind it from theirs", async (t) => {
+  const { tries, ended } = await crowd({} as Redis, async (tries) => {
+    if (tries === 1) throw new Error("refused");
+    return `written ${tries}`;
+  });
+  t.equal(tries, 6);
+  t.same(ended, ["refused", ...[2, 3, 4, 5, 6].map((tries) => `written ${tries}`)]);
+});
