@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { type Figures, figures } from "../core/health.ts";
+import { fallbackReasons, type IndexStatus } from "../core/knowledge/search.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import type { Row } from "./route.ts";
@@ -12,6 +13,8 @@ export class Metrics {
   readonly #memory: Gauge<"server" | "kind">;
   readonly #served: Gauge<"queue">;
   readonly #outboxAge: Gauge;
+  readonly #index: Gauge<"kind" | "serving">;
+  readonly #fallbacks: Counter<"reason">;
   /** Requests since Prometheus last asked: looking labels up costs more than all else that a request is counted by. */
   readonly #tally = new Map<string, number>();
   readonly #runtime: Runtime;
@@ -56,6 +59,18 @@ export class Metrics {
       help: "Age of the oldest change whose jobs may not be queued yet",
       registers,
     });
+    this.#index = new Gauge({
+      name: "knowledge_index",
+      help: "Always 1; the labels name the knowledge index of this process and the one that is serving",
+      labelNames: ["kind", "serving"],
+      registers,
+    });
+    this.#fallbacks = new Counter({
+      name: "knowledge_index_fallbacks_total",
+      help: "Questions that the in-process index answered instead of the server's",
+      labelNames: ["reason"],
+      registers,
+    });
   }
 
   /** Counts one answered request. */
@@ -74,6 +89,7 @@ export class Metrics {
     }
     this.#tally.clear();
     this.#show(await figures(this.#runtime));
+    this.#showIndex(await this.#runtime.index.status());
     return this.#registry.metrics();
   }
 
@@ -84,6 +100,14 @@ export class Metrics {
       this.#memory.set({ server, kind: "limit" }, limit);
     }
     for (const { queue, living } of served) this.#served.set({ queue }, living ? 1 : 0);
+  }
+
+  #showIndex({ kind, serving }: IndexStatus): void {
+    this.#index.reset();
+    this.#index.set({ kind, serving }, 1);
+    this.#fallbacks.reset();
+    for (const reason of fallbackReasons)
+      this.#fallbacks.inc({ reason }, this.#runtime.index.fallbacks.get(reason) ?? 0);
   }
 }
 

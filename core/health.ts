@@ -1,4 +1,5 @@
 import { queueNames } from "../schemas/jobs.ts";
+import type { IndexStatus } from "./knowledge/search.ts";
 import { dirtyShards, keys, mastersOf } from "./redis.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -9,6 +10,8 @@ export interface Readiness {
   queues: "ok" | "unreachable";
   /** Queues that no living worker serves. */
   queuesWithoutWorker: string[];
+  /** Which index answers questions; absent while Redis is away. */
+  knowledgeIndex?: IndexStatus;
 }
 
 /** Seconds for which a worker's sign of life counts. */
@@ -24,6 +27,7 @@ export async function readiness(runtime: Runtime): Promise<Readiness> {
       redis: "ok",
       queues: "ok",
       queuesWithoutWorker: queueNames.filter((_, at) => beats[at] === 0),
+      knowledgeIndex: await runtime.index.status(),
     };
   } catch (error) {
     const redis = /READONLY|MISCONF|OOM/.test((error as Error).message) ? "not_writable" : "unreachable";

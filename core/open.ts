@@ -27,7 +27,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
   const queues = new Queues({ redis, bull: connected(true), log });
   const [own] = await Promise.all([signingKey({ redis, env }), queues.open()]);
   const relay = new Relay({ redis, connect: () => connect(env, "blocking"), log });
-  const index = await openIndex(redis, env);
+  const index = await openIndex(redis, env, log);
   const outbound = new Outbound(env);
   const mailer = env.SMTP_URL === undefined ? undefined : new SmtpPool(env.SMTP_URL);
   const payments = openPayments({ env, redis, outbound });

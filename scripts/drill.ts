@@ -12,7 +12,7 @@ import { pathToFileURL } from "node:url";
 import type { Redis } from "ioredis";
 import { readEnv } from "../core/env.ts";
 import { connect, keys, mastersOf } from "../core/redis.ts";
-import { startRedis } from "../fixtures/redis.ts";
+import { type RedisOptions, startRedis } from "../fixtures/redis.ts";
 
 /** What a drill found out about one server. */
 export interface Drill {
@@ -46,7 +46,7 @@ async function drillOne(server: Redis, url: string): Promise<Drill> {
     const copy = await timed(() => run("redis-cli", ["-u", address.href, "--rdb", join(dir, "copy.rdb")]));
     await rename(join(dir, "copy.rdb"), join(dir, "dump.rdb"));
     const { size } = await stat(join(dir, "dump.rdb"));
-    const found = await restored(dir, there);
+    const found = await restored({ dir, single: true, settings: await modulesOf(server) }, there);
     return {
       server: `${host}:${port}`,
       bytes: size,
@@ -59,8 +59,8 @@ async function drillOne(server: Redis, url: string): Promise<Drill> {
 }
 
 /** Starts a server with the copy, looks at all of it, and ends the server. */
-async function restored(dir: string, there: Map<string, number>) {
-  const { value: server, seconds } = await timed(() => startRedis({ dir, single: true }));
+async function restored(options: RedisOptions, there: Map<string, number>) {
+  const { value: server, seconds } = await timed(() => startRedis(options));
   const redis = connect(readEnv(server.env));
   try {
     const here = await kindsOf(redis);
@@ -73,6 +73,16 @@ async function restored(dir: string, there: Map<string, number>) {
     redis.disconnect();
     await server.stop();
   }
+}
+
+/** Settings that load the server's modules: a copy with their data can't be read without them. Built-in ones have no path. */
+async function modulesOf(server: Redis): Promise<string[]> {
+  const modules = (await server.call("MODULE", "LIST")) as unknown[][];
+  return modules.flatMap((fields) => {
+    const value = (name: string): unknown => fields[fields.indexOf(name) + 1];
+    const path = fields.includes("path") ? String(value("path")) : "";
+    return path === "" ? [] : ["--loadmodule", path, ...((value("args") ?? []) as string[])];
+  });
 }
 
 async function kindsOf(server: Redis): Promise<Map<string, number>> {

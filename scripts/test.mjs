@@ -1,6 +1,7 @@
 /**
  * Runs the tests: `npm test`, `npm test -- test/pages.test.ts`, `npm test -- --deno` for the same files on Deno, and
- * `npm test -- --cluster` for the same on a Redis Cluster of three nodes. Shows one line for each promise and all of what failed;
+ * `npm test -- --cluster` for the same on a Redis Cluster of three nodes. With TEST_REDISEARCH_URL they run one after another on that
+ * server, which has the search module and is emptied by each of them. Shows one line for each promise and all of what failed;
  * the last line counts the assertions of the whole run.
  */
 import { spawn } from "node:child_process";
@@ -20,8 +21,10 @@ import {
   Unready,
 } from "./setup.mjs";
 
+/** A server with the search module that all tests use instead of servers of their own. It is emptied again and again. */
+const shared = process.env.TEST_REDISEARCH_URL;
 /** Test files that run at the same time: more than the cores of a small machine, since many of them wait for clocks and processes. */
-const jobs = 4;
+const jobs = shared ? 1 : 4;
 /** Test files that take long, which start first, so that none of them is still running when all others have ended. */
 const long = ["admin", "processes", "assistant-processes", "integrations-writing", "webhooks-crash"].map(fileOf);
 /** Test files that run by themselves, after the others: what a deploy does to requests is no question of who else needs the cores. */
@@ -46,11 +49,11 @@ await main(async () => {
     // Without its own runner, tap would end each file after 30 s.
     TAP_TIMEOUT: String(longest),
     ...(chromium ? { CHROMIUM: process.env.CHROMIUM ?? chromium } : {}),
-    ...(cluster ? { TEST_REDIS_CLUSTER: "1" } : {}),
+    ...(cluster ? { TEST_REDIS_CLUSTER: "1" } : shared ? { TEST_REDIS_SHARED: shared } : {}),
   };
   const files = (named.length > 0 ? named : testFiles()).map((file) => relative(root, resolve(file)));
   const count = await runAll(files, process.argv.includes("--deno") ? onDeno() : await onNode(files), env);
-  const indexes = process.env.TEST_REDISEARCH_URL ? "in-process + RediSearch" : "in-process";
+  const indexes = shared ? "in-process + RediSearch" : "in-process";
   if (cluster) process.stdout.write("\nRedis: a cluster of three nodes, one server where a test restarts it\n");
   process.stdout.write(`\nknowledge index: ${indexes}\n${count.passed} passed, ${count.failed} failed\n`);
   process.exitCode = count.failed === 0 ? 0 : 1;

@@ -198,7 +198,7 @@ t.test("what was checked is not believed longer than its time", async (t) => {
 });
 
 t.test("while Redis is away a good token is 503, not 401", async (t) => {
-  const service = await startService(t);
+  const service = await startService(t, { endsRedis: true });
   const owner = await service.handle("acme");
   await owner.get(me).expect(200);
   await service.redis.kill();

@@ -6,7 +6,7 @@ import { eventually, startService } from "../fixtures/service.ts";
 /** What Prometheus itself adds, and words of its language. */
 const ofPrometheus = ["up"];
 const language =
-  /^(sum|rate|histogram_quantile|by|le|min|max|delta|predict_linear|queue|job|state|kind|status|web|generation)$/;
+  /^(sum|rate|histogram_quantile|by|le|min|max|delta|predict_linear|queue|job|state|kind|status|web|generation|reason)$/;
 
 const expressions = [...text("docs/alerts.yml").matchAll(/^ +expr: (.*)$/gm)].map(([, expression]) => expression ?? "");
 
@@ -28,6 +28,16 @@ t.test("every metric of the alerts is there, with the labels that they name", as
   t.match(shown, /^queue_jobs\{queue="generation",state="waiting"\} 0$/m);
   t.match(shown, /^queue_served\{queue="knowledge"\} 1$/m);
   t.match(shown, /^queue_served\{queue="email"\} 0$/m);
+});
+
+t.test("/readyz and the metrics tell which knowledge index is serving", async (t) => {
+  const { visitor, runtime } = await startService(t);
+  const { kind } = runtime.index;
+  await eventually(async () => (await runtime.index.status()).serving === kind);
+  t.match((await visitor.get("/readyz").expect(200)).body, { knowledgeIndex: { kind, serving: kind } });
+  const { text: shown } = await visitor.get("/metrics").expect(200);
+  t.match(shown, new RegExp(`^knowledge_index\\{kind="${kind}",serving="${kind}"\\} 1$`, "m"));
+  t.match(shown, /^knowledge_index_fallbacks_total\{reason="building"\} 0$/m);
 });
 
 t.test("Redis tells its memory and its limit, and an outbox that nobody sweeps gets older", async (t) => {

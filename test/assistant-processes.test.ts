@@ -13,7 +13,7 @@ const question = "How much is a cargo bike, Mr. Canary-42?";
 async function running(
   t: Parameters<typeof spawnService>[0],
 ): Promise<SpawnedService & { redis: RedisServer; model: ModelServer }> {
-  const redis = await startRedis();
+  const redis = await startRedis({ own: true });
   const model = await startModelServer({
     reply: () => "A cargo bike costs 39 EUR a day. ".repeat(2000),
     everyMs: 15,

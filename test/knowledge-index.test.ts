@@ -9,12 +9,15 @@ import type { KnowledgeIndex, SearchRequest, SearchResult } from "../core/knowle
 import { readEnv } from "../core/env.ts";
 import { connect, keys, mastersOf } from "../core/redis.ts";
 import { deleteDocument, writeDocument } from "../fixtures/chunks.ts";
-import { startRedis } from "../fixtures/redis.ts";
+import { onCluster, startRedis } from "../fixtures/redis.ts";
+import { eventually } from "../fixtures/service.ts";
 
 interface Place {
   redis: Redis;
   /** An index as one more process has it. */
   open(): Promise<KnowledgeIndex>;
+  /** Makes what the server holds beside the chunks again, as a restart or an operator does. */
+  rebuild(): Promise<void>;
 }
 
 const policies = {
@@ -51,13 +54,13 @@ const north = Float32Array.of(1, 0, 0, 0);
 const west = Float32Array.of(0, 1, 0, 0);
 
 t.test("in process", async (t) => {
-  const server = await startRedis();
+  const server = await startRedis({ own: true });
   const redis = connect(readEnv(server.env));
   t.teardown(async () => {
     redis.disconnect();
     await server.stop();
   });
-  await promises(t, { redis, open: async () => new MemoryIndex(redis) });
+  await promises(t, { redis, open: async () => new MemoryIndex(redis), rebuild: async () => undefined });
   await inProcess(t, redis);
 });
 
@@ -69,14 +72,18 @@ t.test("on RediSearch", { skip: searchServer ? false : "TEST_REDISEARCH_URL is n
   const open = () => openIndex(redis, { REDIS_CLUSTER: false });
   const index = await open();
   t.equal(index.kind, "redisearch");
-  // The server reads existing chunks in the background when the first vector of a dimension makes its index.
-  await writeDocument(redis, { handle: "first", ...policies });
-  while ((await index.search(ask("first", "", { vector: north }))).mode !== "vector") await delay(10);
-  await promises(t, { redis, open });
+  await index.prepareVectors(4);
+  await eventually(async () => (await index.status()).serving === "redisearch");
+  const rebuild = async () => {
+    const names = (await redis.call("FT._LIST")) as string[];
+    for (const name of names) await redis.call("FT.DROPINDEX", name);
+  };
+  await promises(t, { redis, open, rebuild });
+  await onRediSearch(t, redis);
 });
 
 /** What both indexes promise. */
-async function promises(t: Test, { redis, open }: Place): Promise<void> {
+async function promises(t: Test, { redis, open, rebuild }: Place): Promise<void> {
   const write = async (handle: string, ...documents: (typeof policies | typeof hours | typeof runbook)[]) => {
     for (const document of documents) await writeDocument(redis, { handle, ...document });
   };
@@ -247,14 +254,102 @@ async function promises(t: Test, { redis, open }: Place): Promise<void> {
       t.same(ids(await index.search(ask("fresh", "", { vector: west }))), ["doc_2:0"]);
     }
   });
+
+  await t.test("among hundreds of passages those with all words of a question beat those with one", async (t) => {
+    const subjects = await writeLibrary(redis, "library");
+    const index = await open();
+    for (const [number, words] of subjects.entries()) {
+      const found = await index.search(ask("library", words.join(" "), { tags: ["public", "shelf"] }));
+      t.equal(ids(found)[0], `doc_${number}:1`, words.join(" "));
+      t.same([found.mode, found.degraded], ["lexical", false]);
+    }
+  });
+
+  await t.test("what other handles hold puts no short passage before the right one", async (t) => {
+    const right = {
+      text: "The workshop repairs bicycles on all days but public holidays, in winter too.",
+      heading: "",
+    };
+    const chunks = [{ text: "Holidays." }, right, { text: "Winter tyres." }, { text: "A workshop." }];
+    await writeDocument(redis, { handle: "bicycles", documentId: "doc_1", tags: ["public"], chunks });
+    const index = await open();
+    const first = async () => {
+      const found = await index.search(ask("bicycles", "workshop repairs bicycles holidays", { tags: ["public"] }));
+      return ids(found)[0];
+    };
+    t.equal(await first(), "doc_1:1");
+    for (let number = 0; number < 60; number++) {
+      const text = "The workshop repairs bicycles all year.";
+      await writeDocument(redis, { handle: `bicycles-${number}`, documentId: "doc_1", chunks: [{ text }] });
+    }
+    t.equal(await first(), "doc_1:1");
+  });
+
+  await t.test("while an index is made again every question is answered in full", async (t) => {
+    const handle = "rebuilt";
+    const documents = Array.from({ length: 300 }, (_, number) => ({
+      documentId: `doc_${number}`,
+      chunks: [{ text: `Note about subject${number}, with some more words in it.`, vector: [number, 1, 0, 0] }],
+    }));
+    for (const document of documents) await writeDocument(redis, { handle, ...document });
+    const index = await open();
+    const answers = async (number: number) => {
+      const words = await index.search(ask(handle, `subject${number}`));
+      const near = await index.search(ask(handle, `subject${number}`, { vector: Float32Array.of(number, 1, 0, 0) }));
+      t.same([ids(words), words.degraded], [[`doc_${number}:0`], false]);
+      t.same([near.mode, near.degraded, near.hits.length], ["vector", false, 10]);
+    };
+    await answers(7);
+    for (let turn = 0; turn < 3; turn++) {
+      await rebuild();
+      for (let number = turn; number < 300; number += 30) await answers(number);
+    }
+    const isServing = async () => (await index.status()).serving === index.kind;
+    for (let turn = 0; !(await isServing()) && turn < 1000; turn++) await delay(10);
+    t.ok(await isServing());
+    await answers(299);
+  });
+
+  await t.test("large passages make no slow question", async (t) => {
+    const filler = "A lesson has many words that no question asks for, and it goes on and on. ".repeat(800);
+    for (let number = 0; number < 60; number++) {
+      const text = `Lesson${number} about gardens. ${filler}`;
+      await writeDocument(redis, { handle: "lessons", documentId: `doc_${number}`, chunks: [{ text }] });
+    }
+    const index = await open();
+    await index.search(ask("lessons", "gardens"));
+    const times: number[] = [];
+    for (let number = 0; number < 20; number++) {
+      const from = performance.now();
+      const found = await index.search(ask("lessons", `lesson${number} gardens`, { limit: 8 }));
+      times.push(performance.now() - from);
+      t.equal(ids(found)[0], `doc_${number}:0`);
+    }
+    const [median = 0] = times.sort((one, other) => one - other).slice(10);
+    t.ok(median < 60, `${median.toFixed(1)} ms`);
+  });
 }
 
 /** What the index in process promises beyond. */
 async function inProcess(t: Test, redis: Redis): Promise<void> {
-  await t.test("a Redis without the search module has the index in process", async (t) => {
-    t.equal((await openIndex(redis, { REDIS_CLUSTER: false })).kind, "in-process");
-    t.equal((await openIndex(redis, { REDIS_CLUSTER: true })).kind, "in-process");
-  });
+  await t.test(
+    "a server that can't have the module's index has the one in process, and the log says why",
+    async (t) => {
+      const reasons = async (client: Redis, cluster: boolean) => {
+        const logged: object[] = [];
+        const info = (details: object) => void logged.push(details);
+        const index = await openIndex(client, { REDIS_CLUSTER: cluster }, { info, warn: info });
+        t.same(await index.status(), { kind: "in-process", serving: "in-process" });
+        return logged;
+      };
+      t.match(await reasons(redis, true), [{ kind: "in-process", reason: /cluster/ }]);
+      if (onCluster) return;
+      t.match(await reasons(redis, false), [{ kind: "in-process", reason: /unknown command/ }]);
+      const other = redis.duplicate({ db: 3 });
+      t.teardown(() => other.disconnect());
+      t.match(await reasons(other, false), [{ kind: "in-process", reason: /database/ }]);
+    },
+  );
 
   await t.test("a question costs one read when nothing changed, and reads the changed documents else", async (t) => {
     for (let number = 0; number < 20; number++) {
@@ -367,6 +462,59 @@ async function inProcess(t: Test, redis: Redis): Promise<void> {
     await writeDocument(redis, { handle: "reset", ...runbook });
     t.same(ids(await index.search(ask("reset", "refund"))), ["doc_3:0"]);
   });
+}
+
+/** What the index of a server with the search module promises beyond. */
+async function onRediSearch(t: Test, redis: Redis): Promise<void> {
+  await t.test("another database than 0 has the index in process", async (t) => {
+    const other = new Redis(searchServer as string, { db: 1 });
+    t.teardown(() => other.disconnect());
+    t.equal((await openIndex(other, { REDIS_CLUSTER: false })).kind, "in-process");
+  });
+
+  await t.test("indexes of an earlier version and of another model are dropped, and their chunks stay", async (t) => {
+    await redis.call("FT.CREATE", "knowledge", "ON", "HASH", "PREFIX", "1", "chunk:", "SCHEMA", "terms", "TEXT");
+    await redis.call("FT.CREATE", "elsewhere", "ON", "HASH", "PREFIX", "1", "other:", "SCHEMA", "terms", "TEXT");
+    await writeDocument(redis, { handle: "kept", ...policies });
+    const index = await openIndex(redis, { REDIS_CLUSTER: false });
+    await index.prepareVectors(8);
+    await index.prepareVectors(4);
+    const names = (await redis.call("FT._LIST")) as string[];
+    t.same(names.sort(), ["elsewhere", "knowledge-v2", "knowledge-v2-4"]);
+    t.equal((await index.search(ask("kept", "refund"))).hits.length, 2);
+    await redis.call("FT.DROPINDEX", "elsewhere");
+  });
+
+  await t.test("after a lost connection every question is answered in full", async (t) => {
+    await writeDocument(redis, { handle: "lost", ...policies });
+    const client = new Redis(searchServer as string);
+    t.teardown(() => client.disconnect());
+    const index = await openIndex(client, { REDIS_CLUSTER: false });
+    for (let turn = 0; turn < 5; turn++) {
+      await redis.client("KILL", "ID", await client.client("ID"));
+      const found = await index.search(ask("lost", "refund"));
+      t.same([found.hits.length, found.degraded], [2, false]);
+    }
+  });
+}
+
+/**
+ * Twenty documents of fifteen chunks: the second chunk of each holds the four words of its subject once, all others some of the
+ * words of several subjects, each three times.
+ */
+async function writeLibrary(redis: Redis, handle: string): Promise<string[][]> {
+  const subjects = Array.from({ length: 20 }, (_, number) =>
+    ["alder", "birch", "cedar", "dogwood"].map((tree, at) => `${tree}${(number + at * 3) % 20}`),
+  );
+  for (const [number, words] of subjects.entries()) {
+    const chunks = Array.from({ length: 15 }, (_, part) => {
+      if (part === 1) return { text: `A walk under ${words.join(" and ")} along the river to the mill.` };
+      const word = subjects[(number * 7 + part) % 20]![part % 4]!;
+      return { text: `More about ${word} and ${word}, of which ${word} is said to be the oldest here.` };
+    });
+    await writeDocument(redis, { handle, documentId: `doc_${number}`, tags: ["public", "shelf"], chunks });
+  }
+  return subjects;
 }
 
 async function calls(redis: Redis): Promise<Map<string, number>> {

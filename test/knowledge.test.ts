@@ -69,6 +69,18 @@ t.test("a document must carry all tags that are asked for", async (t) => {
     t.match((await owner.post(query).send(body).expect(400)).body, { code: "invalid_request" });
 });
 
+t.test("spaces at the ends of a tag don't count", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const { body } = await owner.post(documents).send({ ...returns, containerTags: [" lead", "trail ", "lead"] });
+  t.same(body.document.containerTags, ["lead", "trail"]);
+  for (const containerTags of [["lead"], [" trail"], ["lead ", "trail"]])
+    t.equal((await owner.post(query).send({ query: "refund", containerTags }).expect(200)).body.results.length, 1);
+  const { documentId } = body.document;
+  const changed = await owner.put(`${documents}/${documentId}`).send({ containerTags: ["\u00a0other\u3000"] });
+  t.same(changed.body.document.containerTags, ["other"]);
+});
+
 t.test("a changed document is found by its new words alone, a deleted one not at all", async (t) => {
   const service = await startService(t, { workers: true });
   const owner = await service.handle("acme");

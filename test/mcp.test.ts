@@ -300,7 +300,7 @@ t.test("there is nothing to subscribe to, and asking for it ends at once", async
 });
 
 t.test("while Redis is away a call is 503", async (t) => {
-  const service = await startService(t);
+  const service = await startService(t, { endsRedis: true });
   await service.handle("acme");
   const token = await service.token("user_acme");
   await service.redis.kill();

@@ -15,7 +15,7 @@ import { listIds } from "../records.ts";
 import { keys, pipelined, script, transact } from "../redis.ts";
 import type { Runtime } from "../runtime.ts";
 import { chunk, type Piece } from "./chunking.ts";
-import { encodeVector, type StoredDocument, tagSeparator } from "./stored.ts";
+import { encodeVector, normalizeTags, type StoredDocument, tagSeparator } from "./stored.ts";
 import { passageTerms } from "./words.ts";
 
 /** Characters of a piece that are embedded: a lesson card stays whole and may be longer than a model reads. */
@@ -101,6 +101,7 @@ export async function indexDocument(
       [stored.title, heading, text.slice(0, longestEmbedded)].filter(Boolean).join("\n"),
     );
     const vectors = (await runtime.model.embedder?.embed(texts, "document", attempt.signal)) ?? [];
+    if (vectors[0]) await runtime.index.prepareVectors(vectors[0].length);
     await writeChunks(runtime, handle, stored, { status: "READY", vectors, jobs: [] });
   } catch (error) {
     if (attempt.last) await writeChunks(runtime, handle, stored, { status: "FAILED", vectors: [], jobs: [] });
@@ -112,7 +113,8 @@ export async function indexDocument(
  * redis-om's `save` replaces a whole hash and takes part in no transaction, so the job that heals is in the outbox before it,
  * and the chunks with the same job come after it.
  */
-async function accept(runtime: Runtime, handle: string, stored: StoredDocument): Promise<{ document: Document }> {
+async function accept(runtime: Runtime, handle: string, given: StoredDocument): Promise<{ document: Document }> {
+  const stored = { ...given, containerTags: normalizeTags(given.containerTags) };
   if (Buffer.byteLength(stored.content) > largestDocument)
     throw invalid("/content", `is longer than ${largestDocument} bytes`);
   const { redis, queues } = runtime;

@@ -1,10 +1,9 @@
-import { damping, rarity } from "./bm25.ts";
-import { expand, feedbackDocuments, originalWeight } from "./feedback.ts";
 import { keepBest, type SlotScore } from "./ranking.ts";
 
-/** Words of more than a quarter of the documents say little about five of them, and are the slowest to score. */
-const FEEDBACK_SHARE = 0.25;
-const FEEDBACK_FREQUENCY = 10;
+/** Parameters of BM25 (Robertson and Zaragoza 2009): how soon repeats of a term stop counting, and how much length does. */
+const K1 = 1.2;
+const B = 0.75;
+
 /** A long question is cut here, so that no input makes a slow query. */
 const QUERY_TERMS = 64;
 
@@ -15,11 +14,11 @@ const HIGHEST_FREQUENCY = 255;
 const MAXIMUM_SLOTS = 2 ** (32 - FREQUENCY_BITS);
 /** What a term costs beside its postings, in bytes: the string, its place in the dictionary, the array's head. */
 const TERM_BYTES = 220;
-const SEQUENCE_BYTES = 120;
+const CONTENT_BYTES = 120;
 
 /**
- * Ranks documents by BM25 with feedback expansion. Documents are lists of terms under small whole numbers (slots) that the
- * caller chooses and may use again after a removal. Nothing in it waits; all of it is typed arrays.
+ * Ranks documents by BM25. Documents are lists of terms under small whole numbers (slots) that the caller chooses and may use
+ * again after a removal. Nothing in it waits; all of it is typed arrays.
  */
 export class LexicalIndex {
   private readonly ids = new Map<string, number>();
@@ -27,7 +26,10 @@ export class LexicalIndex {
   private readonly postings: Uint32Array[] = [];
   private readonly frequencies: number[] = [];
   private readonly freeIds: number[] = [];
-  private readonly sequences: (Uint32Array | undefined)[] = [];
+  /** By slot: the ids of its terms, each once. */
+  private readonly contents: (Uint32Array | undefined)[] = [];
+  /** By slot: its number of terms, with repeats. */
+  private readonly lengths: number[] = [];
   private norms = new Float32Array(0);
   private scores = new Float32Array(0);
   private normsKnown = false;
@@ -41,33 +43,30 @@ export class LexicalIndex {
   }
 
   add(slot: number, documentTerms: readonly string[]): void {
-    if (this.sequences[slot]) this.remove(slot);
+    if (this.contents[slot]) this.remove(slot);
     if (slot >= MAXIMUM_SLOTS) throw new RangeError(`No more than ${MAXIMUM_SLOTS} slots`);
-    const sequence = Uint32Array.from(documentTerms, (term) => this.idOf(term));
-    for (const [id, count] of tally(sequence)) this.addPosting(id, slot, count);
-    this.sequences[slot] = sequence;
-    this.count(sequence, 1);
+    const counts = tally(documentTerms.map((term) => this.idOf(term)));
+    for (const [id, count] of counts) this.addPosting(id, slot, count);
+    this.contents[slot] = Uint32Array.from(counts.keys());
+    this.lengths[slot] = documentTerms.length;
+    this.count(slot, 1);
   }
 
   remove(slot: number): void {
-    const sequence = this.sequences[slot];
-    if (!sequence) return;
-    for (const id of new Set(sequence)) this.removePosting(id, slot);
-    this.sequences[slot] = undefined;
-    this.count(sequence, -1);
+    const ids = this.contents[slot];
+    if (!ids) return;
+    for (const id of ids) this.removePosting(id, slot);
+    this.count(slot, -1);
+    this.contents[slot] = undefined;
+    this.lengths[slot] = 0;
   }
 
-  /**
-   * The best documents for a list of terms, best first. Only slots whose byte in `allowed` is 1 are found or give feedback;
-   * without it, all.
-   */
+  /** The best documents for a list of terms, best first. Only slots whose byte in `allowed` is 1 are found; without it, all. */
   search(queryTerms: readonly string[], limit: number, allowed?: Uint8Array): SlotScore[] {
     const query = this.weigh(queryTerms);
     if (query.size === 0 || limit < 1) return [];
     this.prepare();
-    for (const [id, weight] of query) this.score(id, weight * originalWeight);
-    const feedback = this.feedback(this.best(feedbackDocuments, allowed));
-    for (const [id, weight] of feedback) this.score(id, weight * (1 - originalWeight));
+    for (const [id, weight] of query) this.score(id, weight);
     return this.best(limit, allowed);
   }
 
@@ -120,10 +119,10 @@ export class LexicalIndex {
     this.held += resized.byteLength - old.byteLength;
   }
 
-  private count(sequence: Uint32Array, sign: 1 | -1): void {
+  private count(slot: number, sign: 1 | -1): void {
     this.documents += sign;
-    this.totalLength += sign * sequence.length;
-    this.held += sign * (sequence.byteLength + SEQUENCE_BYTES);
+    this.totalLength += sign * this.lengths[slot]!;
+    this.held += sign * (this.contents[slot]!.byteLength + CONTENT_BYTES);
     this.normsKnown = false;
   }
 
@@ -141,14 +140,14 @@ export class LexicalIndex {
   }
 
   private makeNorms(): void {
-    const slots = this.sequences.length;
+    const slots = this.contents.length;
     if (this.norms.length < slots) {
       this.norms = new Float32Array(Math.ceil(slots * 1.25));
       this.scores = new Float32Array(this.norms.length);
     }
     const average = Math.max(1, this.totalLength / Math.max(1, this.documents));
     for (let slot = 0; slot < slots; slot++) {
-      this.norms[slot] = damping(this.sequences[slot]?.length ?? 0, average);
+      this.norms[slot] = damping(this.lengths[slot] ?? 0, average);
     }
     this.normsKnown = true;
   }
@@ -171,7 +170,7 @@ export class LexicalIndex {
     const { scores } = this;
     const found: SlotScore[] = [];
     let lowest = 0;
-    const slots = this.sequences.length;
+    const slots = this.contents.length;
     for (let slot = 0; slot < slots; slot++) {
       const score = scores[slot]!;
       if (score <= lowest || (allowed && allowed[slot] !== 1)) continue;
@@ -179,17 +178,19 @@ export class LexicalIndex {
     }
     return found;
   }
-
-  private feedback(best: SlotScore[]): [id: number, weight: number][] {
-    const frequent = Math.max(FEEDBACK_FREQUENCY, this.documents * FEEDBACK_SHARE);
-    return expand(
-      best.map(({ slot, score }) => ({ score, terms: this.sequences[slot]! })),
-      { keep: (id) => this.frequencies[id]! <= frequent, name: (id) => this.names[id]! },
-    );
-  }
 }
 
-function tally(sequence: Uint32Array): Map<number, number> {
+/** The factor of a term that `frequency` of all documents hold: the rarer, the higher; never negative. */
+function rarity(documents: number, frequency: number): number {
+  return (K1 + 1) * Math.log(1 + (documents - frequency + 0.5) / (frequency + 0.5));
+}
+
+/** What a document of this length damps its terms by: a term found n times counts n / (n + damping). */
+function damping(length: number, averageLength: number): number {
+  return K1 * (1 - B + (B * length) / averageLength);
+}
+
+function tally(sequence: readonly number[]): Map<number, number> {
   const counts = new Map<number, number>();
   for (const id of sequence) counts.set(id, (counts.get(id) ?? 0) + 1);
   return counts;

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { keys } from "../redis.ts";
 import { Collection, type Entry } from "./collection.ts";
-import type { KnowledgeIndex, SearchRequest, SearchResult } from "./search.ts";
+import type { IndexStatus, KnowledgeIndex, SearchRequest, SearchResult } from "./search.ts";
 import { readChunks } from "./stored.ts";
 import { passageTerms } from "./words.ts";
 
@@ -31,6 +31,7 @@ interface Held {
  */
 export class MemoryIndex implements KnowledgeIndex {
   readonly kind = "in-process";
+  readonly fallbacks: KnowledgeIndex["fallbacks"] = new Map();
   private readonly redis: Redis;
   private readonly limit: number;
   /** The least recently asked first. */
@@ -54,6 +55,14 @@ export class MemoryIndex implements KnowledgeIndex {
     const held = await this.current(request.handle);
     const result = held.collection.search(request);
     return held.partial ? { ...result, degraded: true } : result;
+  }
+
+  async status(): Promise<IndexStatus> {
+    return { kind: this.kind, serving: this.kind };
+  }
+
+  async prepareVectors(): Promise<void> {
+    // Vectors are read from the chunks like words.
   }
 
   async close(): Promise<void> {

@@ -2,17 +2,36 @@ import type { Redis } from "ioredis";
 import type { Env } from "../env.ts";
 import { MemoryIndex } from "./memory-index.ts";
 import { RediSearchIndex } from "./redisearch-index.ts";
-import type { KnowledgeIndex } from "./search.ts";
+import { type IndexLog, type KnowledgeIndex, silent } from "./search.ts";
 
 /**
- * The index that this Redis allows: the search module where it is there and Redis is no cluster (the module would need one
- * index over all shards), else in process. Rejects when Redis can't be reached.
+ * The index that this Redis allows: the search module's where it is there, else the in-process one. Logs which one it is and why.
+ * Rejects when Redis can't be reached.
  */
-export async function openIndex(redis: Redis, env: Pick<Env, "REDIS_CLUSTER">): Promise<KnowledgeIndex> {
+export async function openIndex(
+  redis: Redis,
+  env: Pick<Env, "REDIS_CLUSTER">,
+  log: IndexLog = silent,
+): Promise<KnowledgeIndex> {
   const memory = new MemoryIndex(redis);
-  if (env.REDIS_CLUSTER || (await isCluster(redis))) return memory;
-  const index = new RediSearchIndex(redis, memory);
-  return (await index.prepare()) ? index : memory;
+  const { index, reason } = await choose(redis, env, { memory, log });
+  log.info({ kind: index.kind, ...(reason === undefined ? {} : { reason }) }, "knowledge.index.opened");
+  return index;
+}
+
+/** The module indexes database 0 of one server only. */
+async function choose(
+  redis: Redis,
+  env: Pick<Env, "REDIS_CLUSTER">,
+  { memory, log }: { memory: MemoryIndex; log: IndexLog },
+): Promise<{ index: KnowledgeIndex; reason?: string }> {
+  if (env.REDIS_CLUSTER || (await isCluster(redis))) return { index: memory, reason: "Redis is a cluster" };
+  if (Number(redis.options.db ?? 0) !== 0) return { index: memory, reason: "The database is not 0" };
+  const index = new RediSearchIndex(redis, memory, log);
+  const reason = await index.prepare();
+  if (reason === undefined) return { index };
+  await index.close();
+  return { index: memory, reason };
 }
 
 async function isCluster(redis: Redis): Promise<boolean> {

@@ -3,6 +3,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import { snippetOf } from "../assistant/grounding.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Passage, SearchResult } from "./search.ts";
+import { normalizeTags } from "./stored.ts";
 
 /** Most results of one query (contract 4). */
 const mostResults = 50;
@@ -15,7 +16,7 @@ export async function queryKnowledge(runtime: Runtime, input: Infer<typeof knowl
   const found = await searchKnowledge(runtime, {
     handle: input.handle,
     text: input.query,
-    tags: input.containerTags,
+    tags: normalizeTags(input.containerTags),
     limit: limit * 3,
   });
   const best = new Map<string, { passage: Passage; score: number }>();

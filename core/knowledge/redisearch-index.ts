@@ -1,182 +1,258 @@
 import type { Buffer } from "node:buffer";
 import { type Redis, ReplyError } from "ioredis";
-import { isRedisAway, keys } from "../redis.ts";
+import { isRedisAway } from "../redis.ts";
 import { fuse } from "./fusion.ts";
-import { readInfo, readRows } from "./redisearch-replies.ts";
-import { rerank } from "./rerank.ts";
-import type { KnowledgeIndex, SearchRequest, SearchResult } from "./search.ts";
-import { encodeVector, readPassages, tagSeparator } from "./stored.ts";
+import { type IndexState, readRows, readState } from "./redisearch-replies.ts";
+import {
+  chunkPrefix,
+  countQuery,
+  type Declared,
+  isOfOtherDimension,
+  isOutdated,
+  nearestQuery,
+  vectorsIndex,
+  wordsIndex,
+  wordsQuery,
+} from "./redisearch-schema.ts";
+import {
+  type FallbackReason,
+  type IndexLog,
+  type IndexStatus,
+  type KnowledgeIndex,
+  type SearchRequest,
+  type SearchResult,
+  silent,
+} from "./search.ts";
+import { readPassages } from "./stored.ts";
 import { terms } from "./words.ts";
 
-/** How deep each ranking goes into the fused one. */
-const CANDIDATES = 64;
 /** A long question is cut here, so that no input makes a slow query. */
 const QUERY_TERMS = 32;
+/** For so long the state of an index is not asked again: ten `FT.INFO` a second at most, however many questions come. */
+const STATE_TTL_MS = 100;
+/** The same fallback is logged once in this time. */
+const LOG_INTERVAL_MS = 30_000;
 /** What a search that matches nothing asks to see whether a server understands these queries at all. */
 const PROBE = { handle: "-", text: "probe", tags: ["-"], limit: 1 };
 
-/** An index of the server: its name and the arguments of `FT.CREATE` after it. */
-interface Declared {
-  name: string;
-  schema: string[];
+type Ranking = { item: string; score: number }[];
+
+/** The server's index can't answer in full. `message` is the server's and may hold a visitor's words. */
+class Incomplete extends Error {
+  override readonly name = "Incomplete";
+  readonly reason: FallbackReason;
+
+  constructor(reason: FallbackReason, message: string = reason) {
+    super(message);
+    this.reason = reason;
+  }
 }
 
-const ON = ["ON", "HASH", "PREFIX", "1", keys.chunk("", "", 0).split("{")[0]!];
-const TAG = ["TAG", "CASESENSITIVE"];
-const TAGS = ["TAG", "SEPARATOR", tagSeparator, "CASESENSITIVE"];
-const FILTERS = ["handle", ...TAG, "tags", ...TAGS, "model", ...TAG];
-
 /**
- * Words of every chunk. `terms` holds what `passageTerms` made of title, heading and text, so stop words, stems and title weight
- * are those of the in-process index, for every script, and the server adds none of its own.
- */
-const WORDS: Declared = {
-  name: "knowledge",
-  schema: [...ON, "STOPWORDS", "0", "SCHEMA", "terms", "TEXT", "NOSTEM", ...FILTERS, "dimensions", "NUMERIC"],
-};
-
-/** What one ranking gave, best first. `building`: the server is still reading the chunks. */
-interface Ranking {
-  found: { item: string; score: number }[];
-  state: "complete" | "partial" | "building" | "failed";
-}
-
-const nothing: Ranking = { found: [], state: "complete" };
-
-/**
- * The index of a server with the search module. Words by BM25STD, its candidates ranked again with feedback; vectors by HNSW
- * under the same filters; both fused by rank. Where the words can't be had, the fallback answers.
+ * The index of a server with the search module: words by BM25STD, vectors by HNSW under the same filters, both fused by rank.
+ * The in-process index answers as a whole where the server can't answer in full: while it reads the chunks (after a restart,
+ * or when an index was made again), when its memory ended, when it refuses.
  */
 export class RediSearchIndex implements KnowledgeIndex {
   readonly kind = "redisearch";
-  private readonly redis: Redis;
-  private readonly fallback: KnowledgeIndex;
-  private readonly complete = new Set<string>();
+  readonly fallbacks = new Map<FallbackReason, number>();
+  readonly #redis: Redis;
+  readonly #fallback: KnowledgeIndex;
+  readonly #log: IndexLog;
+  readonly #checks = new Map<string, { at: number; done: Promise<void> }>();
+  readonly #logged = new Map<FallbackReason, number>();
+  /** Dimensions that questions asked for. */
+  readonly #dimensions = new Set<number>();
+  /** Counts connections: what was known of an index is not known of the server that a reconnection reaches. */
+  #connection = 0;
 
-  constructor(redis: Redis, fallback: KnowledgeIndex) {
-    this.redis = redis;
-    this.fallback = fallback;
+  constructor(redis: Redis, fallback: KnowledgeIndex, log: IndexLog = silent) {
+    this.#redis = redis;
+    this.#fallback = fallback;
+    this.#log = log;
+    redis.on("close", this.#forget).on("ready", this.#forget);
   }
 
-  /** Makes the index of words where it is missing. False when the server has no search module, or one that lacks what is needed. */
-  async prepare(): Promise<boolean> {
+  /**
+   * Makes the index of words where it is missing and drops the indexes of earlier versions. Returns the reason why this server
+   * can't be used (no search module, one that lacks what is needed, a forbidden command), undefined where it can.
+   */
+  async prepare(): Promise<string | undefined> {
     try {
-      const names = (await this.redis.call("FT._LIST")) as string[];
-      if (!names.includes(WORDS.name)) await this.create(WORDS);
-      await this.redis.call("FT.SEARCH", ...wordsQuery(PROBE, ["probe"]));
-      return true;
+      const names = await this.#names();
+      if ((await this.#stateOf(wordsIndex)) === "foreign") return `The index ${wordsIndex.name} is one of other keys`;
+      await this.#call("FT.SEARCH", ...wordsQuery(PROBE, ["probe"]));
+      await this.#drop(names.filter(isOutdated));
+      return undefined;
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      return false;
+      if (!(error instanceof Incomplete)) throw error;
+      return error.message;
     }
   }
 
-  /** Rejects when Redis can't be reached; what the search module refuses is `degraded`. */
+  /** Rejects when Redis can't be reached; `degraded` where the search module refuses, though all is answered. */
   async search(request: SearchRequest): Promise<SearchResult> {
-    const query = [...new Set(terms(request.text))].slice(0, QUERY_TERMS);
-    const [words, near] = await Promise.all([this.rankWords(request, query), this.rankNear(request)]);
-    if (words.state === "failed" || words.state === "building") return this.fallBack(request, words.state === "failed");
-    const hasVectors = near.found.length > 0;
-    const hits = await this.read(request, hasVectors ? fused(words, near, request.limit) : words.found);
-    const degraded =
-      words.state !== "complete" || near.state !== "complete" || (await this.isMisfit(request, hasVectors));
+    try {
+      return await this.#searchServer(request);
+    } catch (error) {
+      if (!(error instanceof Incomplete)) throw error;
+      if (error.reason === "missing") this.#checks.clear();
+      this.#count(error);
+      const result = await this.#fallback.search(request);
+      return error.reason === "refused" ? { ...result, degraded: true } : result;
+    }
+  }
+
+  async status(): Promise<IndexStatus> {
+    const { kind } = this;
+    try {
+      await Promise.all([wordsIndex, ...Array.from(this.#dimensions, vectorsIndex)].map((index) => this.#check(index)));
+      return { kind, serving: kind };
+    } catch (error) {
+      if (!(error instanceof Incomplete)) throw error;
+      return { kind, serving: this.#fallback.kind, reason: error.reason };
+    }
+  }
+
+  /** Drops the indexes of other dimensions too: their model is no longer the one in use. */
+  async prepareVectors(dimensions: number): Promise<void> {
+    const index = vectorsIndex(dimensions);
+    try {
+      const names = await this.#names();
+      if (!names.includes(index.name)) await this.#create(index);
+      await this.#drop(names.filter((name) => isOfOtherDimension(name, dimensions)));
+    } catch (error) {
+      if (!(error instanceof Incomplete)) throw error;
+      this.#log.warn({ index: index.name, error: error.message }, "knowledge.index.create_failed");
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#redis.off("close", this.#forget).off("ready", this.#forget);
+    await this.#fallback.close();
+  }
+
+  readonly #forget = (): void => {
+    this.#connection++;
+    this.#checks.clear();
+  };
+
+  async #searchServer(request: SearchRequest): Promise<SearchResult> {
+    const connection = this.#connection;
+    const [words, near] = await Promise.all([this.#rankWords(request), this.#rankNearest(request)]);
+    const hasVectors = near.length > 0;
+    const degraded = await this.#isMisfit(request, hasVectors);
+    if (connection !== this.#connection) throw new Incomplete("reconnected");
+    const hits = await this.#read(request, hasVectors ? fused(words, near, request.limit) : words);
     return { hits, mode: hasVectors ? "vector" : "lexical", degraded };
   }
 
-  close(): Promise<void> {
-    return this.fallback.close();
+  async #rankWords(request: SearchRequest): Promise<Ranking> {
+    const query = [...new Set(terms(request.text))].slice(0, QUERY_TERMS);
+    if (query.length === 0) return [];
+    return this.#rank(wordsIndex, wordsQuery(request, query), { scores: true });
   }
 
-  private async rankWords(request: SearchRequest, query: string[]): Promise<Ranking> {
-    if (query.length === 0) return nothing;
-    return this.rank(WORDS, wordsQuery(request, query), (reply) => {
-      const { rows, partial } = readRows(reply, { scores: true, fields: true });
-      const candidates = rows.map(({ key, score, fields }) => ({
-        item: key,
-        score,
-        terms: (fields.get("terms") ?? "").split(" "),
-      }));
-      return { found: rerank(candidates, query.length), partial };
+  async #rankNearest(request: SearchRequest): Promise<Ranking> {
+    const { vector } = request;
+    if (!vector) return [];
+    this.#dimensions.add(vector.length);
+    return this.#rank(vectorsIndex(vector.length), nearestQuery(request, vector), { scores: false });
+  }
+
+  async #rank(index: Declared, query: (string | Buffer)[], { scores }: { scores: boolean }): Promise<Ranking> {
+    await this.#check(index);
+    const { rows, partial } = readRows(await this.#call("FT.SEARCH", ...query), { scores, fields: false });
+    if (partial) throw new Incomplete("partial");
+    return rows.map(({ key, score }) => ({ item: key, score }));
+  }
+
+  /** Rejects with `Incomplete` while the server has not read all chunks into an index. */
+  #check(index: Declared): Promise<void> {
+    const now = performance.now();
+    const known = this.#checks.get(index.name);
+    if (known && now - known.at < STATE_TTL_MS) return known.done;
+    const done = this.#stateOf(index).then((state) => {
+      if (state !== "complete") throw new Incomplete(state);
     });
+    this.#checks.set(index.name, { at: now, done });
+    return done;
   }
 
-  private async rankNear(request: SearchRequest): Promise<Ranking> {
-    if (!request.vector) return nothing;
-    const index = vectorsOf(request.vector.length);
-    return this.rank(index, nearQuery(index, request, request.vector), (reply) => {
-      const { rows, partial } = readRows(reply, { scores: false, fields: false });
-      return { found: rows.map(({ key, score }) => ({ item: key, score })), partial };
-    });
-  }
-
-  private async rank(
-    index: Declared,
-    query: (string | Buffer)[],
-    read: (reply: unknown) => { found: Ranking["found"]; partial: boolean },
-  ): Promise<Ranking> {
+  /** Makes an index that is missing; the server then reads the chunks in the background. */
+  async #stateOf(index: Declared): Promise<IndexState> {
     try {
-      if (!(await this.isComplete(index))) return { found: [], state: "building" };
-      const { found, partial } = read(await this.redis.call("FT.SEARCH", ...query));
-      return { found, state: partial ? "partial" : "complete" };
+      return readState(await this.#call("FT.INFO", index.name), chunkPrefix);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      // Whatever it was, the server's index is looked at again before its next use.
-      this.complete.delete(index.name);
-      return { found: [], state: "failed" };
+      if (!(error instanceof Incomplete && error.reason === "missing")) throw error;
+      await this.#create(index);
+      return "building";
     }
   }
 
-  /** Whether the server has read all chunks into an index, which it makes where it is missing. Asked until it is so. */
-  private async isComplete(index: Declared): Promise<boolean> {
-    if (this.complete.has(index.name)) return true;
-    const info = await this.info(index).catch(async (error: Error) => {
-      if (!isMissing(error)) throw error;
-      await this.create(index);
-      return this.info(index);
-    });
-    if (Number(readInfo(info, "percent_indexed")) < 1) return false;
-    this.complete.add(index.name);
-    return true;
-  }
-
-  private info({ name }: Declared): Promise<unknown> {
-    return this.redis.call("FT.INFO", name);
+  async #names(): Promise<string[]> {
+    return (await this.#call("FT._LIST")) as string[];
   }
 
   /** Another process may be faster. */
-  private async create({ name, schema }: Declared): Promise<void> {
-    await this.redis.call("FT.CREATE", name, ...schema).catch((error: Error) => {
-      if (!/already exists/i.test(error.message)) throw error;
-    });
+  async #create({ name, schema }: Declared): Promise<void> {
+    try {
+      await this.#call("FT.CREATE", name, ...schema);
+      this.#log.info({ index: name }, "knowledge.index.created");
+    } catch (error) {
+      if (!(error instanceof Incomplete && /already exists/i.test(error.message))) throw error;
+    }
   }
 
-  private async fallBack(request: SearchRequest, failed: boolean): Promise<SearchResult> {
-    const result = await this.fallback.search(request);
-    return failed ? { ...result, degraded: true } : result;
+  /** Drops indexes of chunks, never the chunks. Another process may be faster, and a server may forbid it. */
+  async #drop(names: string[]): Promise<void> {
+    for (const index of names) {
+      try {
+        if (readState(await this.#call("FT.INFO", index), chunkPrefix) === "foreign") continue;
+        await this.#call("FT.DROPINDEX", index);
+        this.#log.info({ index }, "knowledge.index.dropped");
+      } catch (error) {
+        if (!(error instanceof Incomplete)) throw error;
+        if (error.reason !== "missing") this.#log.warn({ index, error: error.message }, "knowledge.index.drop_failed");
+      }
+    }
+  }
+
+  /** Sends a command of the search module; what it refuses is `Incomplete`. */
+  async #call(command: string, ...values: (string | Buffer)[]): Promise<unknown> {
+    try {
+      return await this.#redis.call(command, ...values);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      throw new Incomplete(isMissing(error) ? "missing" : "refused", error.message);
+    }
+  }
+
+  #count({ reason, message }: Incomplete): void {
+    const count = (this.fallbacks.get(reason) ?? 0) + 1;
+    this.fallbacks.set(reason, count);
+    const now = performance.now();
+    if (now - (this.#logged.get(reason) ?? Number.NEGATIVE_INFINITY) < LOG_INTERVAL_MS) return;
+    this.#logged.set(reason, now);
+    // The beginning names the kind of error; what follows may hold a visitor's words.
+    const error = message === reason ? {} : { error: message.split(" ", 2).join(" ") };
+    this.#log.warn({ reason, ...error, count }, "knowledge.index.fallback");
   }
 
   /** True when the handle has vectors but none that the request's could be compared with: they were made by another model. */
-  private async isMisfit({ handle, vector, model }: SearchRequest, hasVectors: boolean): Promise<boolean> {
-    if (!vector || hasVectors) return false;
-    const ofHandle = `@handle:{${escapeTag(handle)}}`;
-    const ofModel = model === undefined ? "" : ` @model:{${escapeTag(model)}}`;
-    const [all, fitting] = await Promise.all([
-      this.count(`${ofHandle} @dimensions:[1 +inf]`),
-      this.count(`${ofHandle}${ofModel} @dimensions:[${vector.length} ${vector.length}]`),
-    ]);
+  async #isMisfit(request: SearchRequest, hasVectors: boolean): Promise<boolean> {
+    if (!request.vector || hasVectors) return false;
+    const queries = [false, true].map((fitting) => countQuery(request, { fitting }));
+    const replies = await Promise.all(queries.map((query) => this.#call("FT.SEARCH", ...query)));
+    const [all = 0, fitting = 0] = replies.map((reply) => readRows(reply, { scores: false, fields: true }).total);
     return all > 0 && fitting === 0;
   }
 
-  private async count(query: string): Promise<number> {
-    const reply = await this.redis.call("FT.SEARCH", WORDS.name, query, "LIMIT", "0", "0", "DIALECT", "2");
-    return readRows(reply, { scores: false, fields: true }).total;
-  }
-
   /** A passage that changed since the search may be gone, or no longer carry the tags. */
-  private async read({ handle, tags, limit }: SearchRequest, found: Ranking["found"]): Promise<SearchResult["hits"]> {
+  async #read({ handle, tags, limit }: SearchRequest, found: Ranking): Promise<SearchResult["hits"]> {
     const best = found.slice(0, limit);
     const chunkKeys = best.map(({ item }) => item);
-    const passages = await readPassages(this.redis, handle, chunkKeys);
+    const passages = await readPassages(this.#redis, handle, chunkKeys);
     return best.flatMap(({ score }, at) => {
       const passage = passages[at];
       return passage && tags.every((tag) => passage.tags.includes(tag)) ? [{ passage, score }] : [];
@@ -184,69 +260,17 @@ export class RediSearchIndex implements KnowledgeIndex {
   }
 }
 
-function fused(words: Ranking, near: Ranking, limit: number): Ranking["found"] {
-  const itemsOf = ({ found }: Ranking) => found.map(({ item }) => item);
+function fused(words: Ranking, near: Ranking, limit: number): Ranking {
+  const itemsOf = (ranking: Ranking) => ranking.map(({ item }) => item);
   return fuse([itemsOf(words), itemsOf(near)], limit);
 }
 
-/**
- * Vectors of one dimension. They have indexes of their own, since a chunk whose vector has another dimension is left out of an
- * index as a whole: another model then makes another index, and all chunks stay in the one of words.
- */
-function vectorsOf(dimensions: number): Declared {
-  const shape = ["TYPE", "FLOAT32", "DIM", String(dimensions), "DISTANCE_METRIC", "COSINE"];
-  const graph = ["M", "16", "EF_CONSTRUCTION", "200", "EF_RUNTIME", "200"];
-  const options = [...shape, ...graph];
-  return {
-    name: `${WORDS.name}-${dimensions}`,
-    schema: [
-      ...ON,
-      "STOPWORDS",
-      "0",
-      "SCHEMA",
-      ...FILTERS,
-      "vector",
-      "VECTOR",
-      "HNSW",
-      String(options.length),
-      ...options,
-    ],
-  };
+/** The search module's own errors, those of a server without one, and those of a server that refuses writes alone. */
+function isRefusal(error: unknown): error is Error {
+  if (!(error instanceof ReplyError)) return false;
+  return !isRedisAway(error) || /^(OOM|MISCONF) /.test((error as Error).message);
 }
 
-/** Terms hold letters, digits and marks only, so nothing of a visitor's text is read as syntax. */
-function wordsQuery(request: SearchRequest, query: string[]): string[] {
-  const search = `${filters(request)} @terms:(${query.join("|")})`;
-  const scored = ["SCORER", "BM25STD", "WITHSCORES", "RETURN", "1", "terms"];
-  return [WORDS.name, search, ...scored, ...window(request), "DIALECT", "2"];
-}
-
-function nearQuery({ name }: Declared, request: SearchRequest, vector: Float32Array): (string | Buffer)[] {
-  const model = request.model === undefined ? "" : ` @model:{${escapeTag(request.model)}}`;
-  const depth = Math.max(CANDIDATES, request.limit);
-  const search = `(${filters(request)}${model})=>[KNN ${depth} @vector $q AS distance]`;
-  const sorted = ["SORTBY", "distance", "ASC", "NOCONTENT"];
-  return [name, search, "PARAMS", "2", "q", encodeVector(vector), ...sorted, ...window(request), "DIALECT", "2"];
-}
-
-function window({ limit }: SearchRequest): string[] {
-  return ["LIMIT", "0", String(Math.max(CANDIDATES, limit))];
-}
-
-function filters({ handle, tags }: SearchRequest): string {
-  return [`@handle:{${escapeTag(handle)}}`, ...tags.map((tag) => `@tags:{${escapeTag(tag)}}`)].join(" ");
-}
-
-/** In a tag, everything of ASCII but letters, digits and `_` would be syntax. */
-function escapeTag(value: string): string {
-  return value.replace(/[^\w\u0080-\u{10ffff}]/gu, "\\$&");
-}
-
-/** The search module's own errors, and those of a server without one. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof ReplyError && !isRedisAway(error);
-}
-
-function isMissing(error: Error): boolean {
-  return /no such index|index not found|unknown index name/i.test(error.message);
+function isMissing({ message }: Error): boolean {
+  return /no such index|index not found|unknown index name/i.test(message);
 }

@@ -25,10 +25,20 @@ export function readRows(reply: unknown, asked: { scores: boolean; fields: boole
   return typeof reply[0] === "number" ? readClassic(reply, asked) : readNamed(reply);
 }
 
-/** A value of `FT.INFO`, the same in both protocols; undefined where the server doesn't say. */
-export function readInfo(reply: unknown, name: string): string | undefined {
-  const value = pairs(reply as Reply).get(name);
-  return value === undefined ? undefined : String(value);
+/** Whether the server has read all chunks into an index; `foreign` where the index is one of other keys. */
+export type IndexState = "complete" | "building" | "partial" | "foreign";
+
+/**
+ * Reads an answer of `FT.INFO`, the same in both protocols. `indexing` tells exactly whether a scan is under way;
+ * `percent_indexed` doesn't, since it counts all keys of the server.
+ */
+export function readState(reply: unknown, prefix: string): IndexState {
+  const info = pairs(reply as Reply);
+  const prefixes = pairs((info.get("index_definition") ?? []) as Reply).get("prefixes");
+  if (JSON.stringify(prefixes) !== JSON.stringify([prefix])) return "foreign";
+  if (Number(info.get("indexing") ?? 0) !== 0) return "building";
+  const status = pairs((info.get("Index Errors") ?? []) as Reply).get("background indexing status") ?? "OK";
+  return status === "OK" ? "complete" : "partial";
 }
 
 function readClassic([total, ...rest]: Reply, { scores, fields }: { scores: boolean; fields: boolean }): FoundRows {

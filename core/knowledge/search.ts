@@ -37,9 +37,42 @@ export interface SearchResult {
   degraded: boolean;
 }
 
+/** Which index answers now. */
+export interface IndexStatus {
+  /** Which one this Redis allows. */
+  kind: "in-process" | "redisearch";
+  /** Which one answers questions: the in-process index stands in for the server's while that is not complete. */
+  serving: "in-process" | "redisearch";
+  /** Why another one than `kind` is serving. */
+  reason?: FallbackReason;
+}
+
+/**
+ * Why the in-process index answers instead of the server's: `missing` (the index was dropped and is made again), `building` (the
+ * server still reads the chunks), `partial` (it gave up for lack of memory, or stopped early), `foreign` (the index of this name
+ * holds other keys), `reconnected` (the connection was lost during the question), `refused` (the server answered with an error).
+ */
+export const fallbackReasons = ["missing", "building", "partial", "foreign", "reconnected", "refused"] as const;
+export type FallbackReason = (typeof fallbackReasons)[number];
+
 /** The one interface of both indexes. A failing Redis rejects; an index that answers in part is `degraded`. */
 export interface KnowledgeIndex {
-  kind: "in-process" | "redisearch";
+  readonly kind: IndexStatus["kind"];
+  /** Questions that the in-process index answered instead of the server's, by reason, since this process started. */
+  readonly fallbacks: ReadonlyMap<FallbackReason, number>;
   search(request: SearchRequest): Promise<SearchResult>;
+  /** Asks the server; rejects when Redis can't be reached. */
+  status(): Promise<IndexStatus>;
+  /** Makes what vectors of this dimension need, before the first of them is written. Rejects when Redis can't be reached. */
+  prepareVectors(dimensions: number): Promise<void>;
   close(): Promise<void>;
 }
+
+/** What an index says to the operator: no text of a question or a passage. */
+export interface IndexLog {
+  info(details: object, event: string): void;
+  warn(details: object, event: string): void;
+}
+
+/** The log of an index that nobody operates. */
+export const silent: IndexLog = { info: () => undefined, warn: () => undefined };

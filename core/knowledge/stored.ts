@@ -6,6 +6,11 @@ import type { Passage } from "./search.ts";
 /** Between the tags of a chunk, in Redis and in the search module's schema. Tags hold no control characters. */
 export const tagSeparator = "\u001f";
 
+/** Tags as they are kept and compared: a search module ignores spaces at their ends. Each once. */
+export function normalizeTags(tags: readonly string[]): string[] {
+  return [...new Set(tags.map((tag) => tag.trim()))];
+}
+
 /** A chunk as it stands in Redis, with its vector where it has one. */
 export interface StoredChunk {
   passage: Passage;

@@ -11,12 +11,17 @@ for part = count, old - 1 do redis.call('DEL', ARGV[3] .. part) end
 for part = 1, count do
   local at = 6 + (part - 1) * 12
   local key = KEYS[part + 3]
-  redis.call('DEL', key)
-  redis.call('HSET', key, 'handle', ARGV[at], 'documentId', ARGV[at + 1], 'title', ARGV[at + 2], 'topic', ARGV[at + 3],
-    'source', ARGV[at + 4], 'heading', ARGV[at + 5], 'text', ARGV[at + 6], 'tags', ARGV[at + 7], 'terms', ARGV[at + 11])
-  if ARGV[at + 8] ~= '' then
-    redis.call('HSET', key, 'vector', ARGV[at + 8], 'model', ARGV[at + 9], 'dimensions', ARGV[at + 10])
+  local fields = {'handle', ARGV[at], 'documentId', ARGV[at + 1], 'title', ARGV[at + 2], 'topic', ARGV[at + 3],
+    'source', ARGV[at + 4], 'heading', ARGV[at + 5], 'text', ARGV[at + 6], 'tags', ARGV[at + 7], 'terms', ARGV[at + 11]}
+  if ARGV[at + 8] == '' then
+    redis.call('HDEL', key, 'vector', 'model', 'dimensions')
+  else
+    for _, value in ipairs({'vector', ARGV[at + 8], 'model', ARGV[at + 9], 'dimensions', ARGV[at + 10]}) do
+      table.insert(fields, value)
+    end
   end
+  -- A search module indexes the chunk again with each command that writes it.
+  redis.call('HSET', key, unpack(fields))
 end
 local version = redis.call('HINCRBY', KEYS[2], 'version', 1)
 redis.call('HSET', KEYS[2], field, version .. ':' .. count, 's:' .. ARGV[2], ARGV[4])
