@@ -1,8 +1,9 @@
 import type { Redis } from "ioredis";
-import { Fail } from "../errors.ts";
-import { keys, transact } from "../redis.ts";
-import { sharedRead } from "../shared-read.ts";
-import { type Role, roles, type Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { type Role, roles, type Runtime } from "../platform/runtime.ts";
 
 /** A handle as the access check sees it. */
 export interface HandleRecord {

@@ -1,10 +1,10 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { sharedRead } from "../shared-read.ts";
-import { takeToken } from "../throttle.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { takeToken } from "../store/throttle.ts";
 
 /**
  * True where the anonymous assistant is on for a handle: by the global switch, the list of handles, or the account's entitlement
