@@ -4,7 +4,7 @@ import { signingKey } from "./account/signing.ts";
 import { openModel } from "./assistant/ollama.ts";
 import { Relay } from "./engines/relay/relay.ts";
 import { openClock } from "./platform/clock.ts";
-import { usualFarLimits } from "./campaigns/delayed-sends.ts";
+import { defaultDelayedSendLimits } from "./campaigns/delayed-sends.ts";
 import { SmtpPool } from "./engines/mail/smtp.ts";
 import type { Env } from "./platform/env.ts";
 import { newId } from "./platform/ids.ts";
@@ -43,7 +43,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     busySource: openBusySource(() => runtime),
     mailer,
     openBounces: bounces(env),
-    farLimits: usualFarLimits,
+    delayedSends: defaultDelayedSendLimits,
     log,
     model: openModel(env),
     sessions: new Sessions(env, own),

@@ -6,11 +6,10 @@ import { Fail } from "../platform/errors.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime, Session } from "../platform/runtime.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { takeToken } from "../store/throttle.ts";
 import { userOfEmail } from "./handles.ts";
-import type { Session } from "./sessions.ts";
 import { issueToken } from "./signing.ts";
 
 /** Ms in which a code must be used, and the number of the wrong one that ends it. */

@@ -12,12 +12,12 @@ import { Fail } from "../platform/errors.ts";
 import { type Given, mergedFields, readGiven } from "./input.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { captured } from "./verification.ts";
-import { type Job, job } from "../store/outbox.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
 import { readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { sharedRead } from "../store/coalesce.ts";
 import { takeToken } from "../store/throttle.ts";
 

@@ -5,9 +5,8 @@ import { Fail } from "../platform/errors.ts";
 import { pageUrl } from "../pages/pages.ts";
 import { accessCode, publishedPage } from "../pages/visits.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { settlePayment } from "../scheduling/bookings.ts";
-import type { Order, Payments } from "../scheduling/checkout.ts";
 import { credentialsOf } from "../scheduling/credentials.ts";
 import { enter, readKept, stamp } from "../scheduling/ledger.ts";
 import {
@@ -25,7 +24,7 @@ type Tools = Pick<Runtime, "env" | "redis" | "outbound">;
 const returnsKept = 400 * 86_400;
 
 /** Paid bookings by Stripe Checkout on the handle's connected account; undefined where the installation has no key. */
-export function openPayments(tools: Tools): Payments | undefined {
+export function openPayments(tools: Tools): PaymentProvider | undefined {
   if (!tools.env.STRIPE_SECRET_KEY) return undefined;
   return {
     isConnected: async (handle) => (await accountOf(tools, handle)) !== undefined,

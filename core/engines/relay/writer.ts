@@ -1,3 +1,4 @@
+import type { RunPublisher } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import {
   endRun,
@@ -31,7 +32,7 @@ export interface Claim {
  * Writes one run. The first chunks go to the run's stream alone; once Redis has taken them no other attempt can claim the run, so
  * that from then on chunks go to the stream and to the readers at the same time, without waiting for replies.
  */
-export class RunWriter {
+export class RunWriter implements RunPublisher {
   readonly #outlet: Outlet;
   readonly #tools: RelayTools;
   readonly #claim: Claim;
