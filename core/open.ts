@@ -12,8 +12,10 @@ import { openIndex } from "./engines/search/open-index.ts";
 import { openLog } from "./platform/log.ts";
 import { Outbound } from "./platform/outbound.ts";
 import { Queues } from "./store/outbox.ts";
+import { keys } from "./store/keys.ts";
 import { connect, isRedisAway } from "./store/redis.ts";
 import { openBusySource } from "./scheduling/busy-calendars.ts";
+import { openCredentials } from "./scheduling/credentials.ts";
 import { openPayments } from "./payments/payments.ts";
 import type { Log, Runtime } from "./platform/runtime.ts";
 
@@ -41,6 +43,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     outbound,
     ...(payments ? { payments } : {}),
     busySource: openBusySource(() => runtime),
+    credentials: openCredentials(() => runtime),
     mailer,
     openBounces: bounces(env),
     delayedSends: defaultDelayedSendLimits,
@@ -48,7 +51,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     model: openModel(env),
     sessions: new Sessions(env, own),
     signingKey: own,
-    now: await openClock(redis, env),
+    now: await openClock(redis, env, keys.clockOrigin),
     id: newId,
     going: new AbortController(),
     async close() {

@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import type { Lead, leadExport, leadListing, leadPath, newLead } from "../../schemas/leads.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { isAgentEnabled } from "../assistant/gate.ts";
+import { isAgentEnabled } from "../account/agent.ts";
 import { campaignOf, findCampaign } from "../campaigns/campaigns.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { untilWritten } from "../store/retry.ts";

@@ -32,6 +32,8 @@ export interface Runtime {
   readonly signingKey: SigningKey;
   /** Checks of session tokens. */
   readonly sessions: TokenVerifier;
+  /** The sealed secrets of connected accounts. */
+  readonly credentials: CredentialStore;
   /** Takes money for paid bookings; absent where the installation has no payment provider. */
   readonly payments?: PaymentProvider;
   /** Reads the selected calendars of a handle; absent where the installation has none. */
@@ -299,6 +301,24 @@ export interface Mailbox {
   read(uid: number): Promise<Buffer | undefined>;
   markSeen(uid: number): Promise<void>;
   close(): void;
+}
+
+/** A connected account of a handle at a provider. */
+export interface CredentialRef {
+  handle: string;
+  credentialId: string;
+}
+
+/** Connected accounts, as far as providers need them. */
+export interface CredentialStore {
+  /** The unsealed secret of an account, null where it has none; `integration_not_found`. */
+  secret(account: CredentialRef): Promise<string | null>;
+  /** Replaces the secret atomically by what `change` makes of it; null leaves it. Returns the one that is then kept. */
+  changeSecret(account: CredentialRef, change: (secret: string | null) => string | null): Promise<string | null>;
+  /** Marks an account as degraded by a failure, or as well again without one. */
+  judge(account: CredentialRef, failure: Error | undefined): Promise<void>;
+  /** The addresses of the handle's owners: events in which they take part are theirs. */
+  ownerAddresses(handle: string): Promise<string[]>;
 }
 
 /** What is to be paid for a booking. */
