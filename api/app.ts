@@ -3,6 +3,7 @@ import Koa, { type Context } from "koa";
 import { type AuditEntry, recordWrite } from "../core/audit.ts";
 import { Fail } from "../core/errors.ts";
 import { bodyDigest } from "../core/idempotency.ts";
+import { networkOf } from "../core/network.ts";
 import { jsonOf, outcomeOf } from "../core/outcome.ts";
 import type { Caller, Runtime } from "../core/runtime.ts";
 import { admit } from "./access.ts";
@@ -136,8 +137,8 @@ async function serve(runtime: Runtime, { row, parameters }: Found, ctx: Context)
     authorization: ctx.req.headers.authorization ?? "",
     handle: parameters.handle,
   });
-  const address = addressOf(runtime, ctx);
-  const caller: Caller = { requestId: ctx.state.requestId, address, ...idempotency(ctx), ...admitted };
+  const network = networkOf(addressOf(runtime, ctx));
+  const caller: Caller = { requestId: ctx.state.requestId, network, ...idempotency(ctx), ...admitted };
   if (row.guard) await row.guard(runtime, parameters, caller);
   const body = await given(ctx, row);
   if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);

@@ -11,7 +11,7 @@ import { readRecord } from "./records.ts";
 import { keys, script, transact } from "./redis.ts";
 import type { Runtime } from "./runtime.ts";
 import { sameText, sixDigits } from "./sealing.ts";
-import { takeToken } from "./throttle.ts";
+import { digestTag, takeToken } from "./throttle.ts";
 
 /** Ms in which a code must be used, and the number of the wrong one that ends it (contract 5). */
 const codeLasts = 600_000;
@@ -113,7 +113,11 @@ async function tryCode(
 
 async function isAllowed(runtime: Runtime, handle: string, email: string): Promise<boolean> {
   try {
-    await takeToken(runtime, { name: "lead-code", tag: `${handle} ${addressDigest(email)}`, ...allowed });
+    await takeToken(runtime, {
+      name: "lead-code",
+      tag: digestTag(runtime.env, handle, addressDigest(email)),
+      ...allowed,
+    });
     return true;
   } catch (error) {
     // Too many codes for one address: the newest that was sent still counts.

@@ -3,6 +3,7 @@ import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { throttleTag } from "../account/handles.ts";
 import { Fail, invalid } from "../errors.ts";
 import type { Runtime } from "../runtime.ts";
 import { takeToken } from "../throttle.ts";
@@ -24,7 +25,9 @@ const keptQuestions = 5000;
 /** Takes one token of a handle where PUBLIC_SCHEDULING_RATE is set (contract 2). */
 export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
   const { PUBLIC_SCHEDULING_RATE: rate, PUBLIC_SCHEDULING_BURST: burst } = runtime.env;
-  if (rate !== undefined) await takeToken(runtime, { name: "scheduling", tag: handle, rate, burst: burst ?? rate });
+  if (rate === undefined) return;
+  const tag = await throttleTag(runtime.redis, handle);
+  await takeToken(runtime, { name: "scheduling", tag, rate, burst: burst ?? rate });
 }
 
 /** The public event types of a handle, the oldest first; `not_found` for an unknown or inactive handle. */
