@@ -1,4 +1,4 @@
-import type { Fail } from "../core/errors.ts";
+import type { Fail } from "../core/platform/errors.ts";
 import { errors } from "../schemas/errors.ts";
 import { escapeHtml } from "./page-view.ts";
 import { problem } from "./problem.ts";

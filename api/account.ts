@@ -3,7 +3,7 @@ import { decideByForm, visitPairing } from "../core/account/pairing-page.ts";
 import { decidePairing, redeemPairing, startPairing } from "../core/account/pairing.ts";
 import { openSignIn, signIn } from "../core/account/sign-in.ts";
 import { createToken, listTokens, revokeToken } from "../core/account/tokens.ts";
-import type { Fail } from "../core/errors.ts";
+import type { Fail } from "../core/platform/errors.ts";
 import {
   me,
   newToken,

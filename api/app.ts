@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import Koa, { type Context } from "koa";
-import { type AuditEntry, recordWrite } from "../core/audit.ts";
-import { Fail } from "../core/errors.ts";
-import { bodyDigest } from "../core/idempotency.ts";
-import { networkOf } from "../core/network.ts";
-import { jsonOf, outcomeOf } from "../core/outcome.ts";
-import type { Caller, Runtime } from "../core/runtime.ts";
+import { type AuditEntry, recordWrite } from "../core/operations/audit.ts";
+import { Fail } from "../core/platform/errors.ts";
+import { bodyDigest } from "../core/store/idempotency.ts";
+import { networkOf } from "../core/platform/network.ts";
+import { jsonOf, outcomeOf } from "../core/platform/outcome.ts";
+import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { admit } from "./access.ts";
 import { readBody } from "./body.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Context } from "koa";
 import { koaBody } from "koa-body";
-import { Fail, invalid } from "../core/errors.ts";
+import { Fail, invalid } from "../core/platform/errors.ts";
 import type { Row } from "./route.ts";
 
 /** Largest bodies in bytes (contract 1), where the row names no limit. */

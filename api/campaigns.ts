@@ -1,5 +1,5 @@
-import { recordConversion } from "../core/conversions.ts";
-import { changeRule, createRule, deleteRule, listRules, previewRule } from "../core/email/rules.ts";
+import { recordConversion } from "../core/leads/conversions.ts";
+import { changeRule, createRule, deleteRule, listRules, previewRule } from "../core/campaigns/rules.ts";
 import {
   conversionAnswer,
   newConversion,

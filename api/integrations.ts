@@ -6,7 +6,7 @@ import {
   returnFromProvider,
   startOauth,
 } from "../core/scheduling/integrations.ts";
-import { checkoutPage, returnToPage, takeNotice } from "../core/scheduling/payments.ts";
+import { checkoutPage, returnToPage, takeNotice } from "../core/payments/payments.ts";
 import { signedRequest } from "../schemas/email.ts";
 import {
   calendarList,

@@ -1,6 +1,6 @@
-import { createCampaign, listCampaigns } from "../core/campaigns.ts";
-import { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead } from "../core/leads.ts";
-import { verifyLead } from "../core/lead-verification.ts";
+import { createCampaign, listCampaigns } from "../core/campaigns/campaigns.ts";
+import { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead } from "../core/leads/leads.ts";
+import { verifyLead } from "../core/leads/verification.ts";
 import {
   campaignAnswer,
   campaignList,

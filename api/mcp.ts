@@ -1,9 +1,9 @@
 import type { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import type { McpHttpHandler } from "@modelcontextprotocol/server";
-import type { Env } from "../core/env.ts";
-import { Fail } from "../core/errors.ts";
-import type { Caller, Runtime } from "../core/runtime.ts";
+import type { Env } from "../core/platform/env.ts";
+import { Fail } from "../core/platform/errors.ts";
+import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { scopes } from "../schemas/account.ts";
 import { anything, handle, object, optional, type Schema } from "../schemas/schema.ts";
 import { creatorOrToken, open, type Row, route, type View } from "./route.ts";

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { type Figures, figures } from "../core/health.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { type Figures, figures } from "../core/operations/health.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import type { Row } from "./route.ts";
 

@@ -1,8 +1,8 @@
 import type { ValidateFunction } from "ajv";
 import type { Scope } from "../schemas/account.ts";
 import type { Schema } from "../schemas/schema.ts";
-import type { Fail } from "../core/errors.ts";
-import type { Caller, Role, Runtime } from "../core/runtime.ts";
+import type { Fail } from "../core/platform/errors.ts";
+import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 
 /** Who may ask. There is no default: every row names one. */
 export type Access =

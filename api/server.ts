@@ -3,7 +3,7 @@ import process from "node:process";
 import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { answersEndWithin, endWhenTold, notStarted, sayReady, startProcess } from "../core/process.ts";
-import type { Runtime } from "../core/runtime.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { buildApp } from "./app.ts";
 
 /** Ms for which a process that was told to go still answers: balancers notice, and no kept connection is cut under a request. */

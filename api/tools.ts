@@ -1,8 +1,8 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
 import { mustHaveScope } from "../core/account/access.ts";
 import { reaches } from "../core/account/handles.ts";
-import { Fail } from "../core/errors.ts";
-import type { Caller, Role, Runtime } from "../core/runtime.ts";
+import { Fail } from "../core/platform/errors.ts";
+import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Schema } from "../schemas/schema.ts";
 import { checkInput } from "./input.ts";
 import { published } from "./openapi.ts";

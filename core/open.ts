@@ -2,20 +2,20 @@ import { type Redis, ReplyError } from "ioredis";
 import { Sessions } from "./account/sessions.ts";
 import { signingKey } from "./account/signing.ts";
 import { openModel } from "./assistant/ollama.ts";
-import { Relay } from "./assistant/relay.ts";
-import { openClock } from "./clock.ts";
-import { usualFarLimits } from "./email/far-sends.ts";
-import { SmtpPool } from "./email/smtp.ts";
-import type { Env } from "./env.ts";
-import { newId } from "./ids.ts";
-import { openIndex } from "./knowledge/open-index.ts";
-import { openLog } from "./log.ts";
-import { Outbound } from "./outbound.ts";
-import { Queues } from "./queues.ts";
-import { connect, isRedisAway } from "./redis.ts";
+import { Relay } from "./engines/relay/relay.ts";
+import { openClock } from "./platform/clock.ts";
+import { usualFarLimits } from "./campaigns/delayed-sends.ts";
+import { SmtpPool } from "./engines/mail/smtp.ts";
+import type { Env } from "./platform/env.ts";
+import { newId } from "./platform/ids.ts";
+import { openIndex } from "./engines/search/open-index.ts";
+import { openLog } from "./platform/log.ts";
+import { Outbound } from "./platform/outbound.ts";
+import { Queues } from "./store/outbox.ts";
+import { connect, isRedisAway } from "./store/redis.ts";
 import { openBusySource } from "./scheduling/busy-calendars.ts";
-import { openPayments } from "./scheduling/payments.ts";
-import type { Log, Runtime } from "./runtime.ts";
+import { openPayments } from "./payments/payments.ts";
+import type { Log, Runtime } from "./platform/runtime.ts";
 
 /** Makes the one Runtime of a process from its settings: the only file that knows all tools. Fails when Redis can't be reached. */
 export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Runtime> {
@@ -78,7 +78,9 @@ function once<T>(open: () => Promise<T>): () => Promise<T> {
 
 /** The client of IMAP is loaded by the process that reads the mailbox. */
 function bounces({ BOUNCE_IMAP_URL: address }: Env): Runtime["openBounces"] {
-  return address === undefined ? undefined : async () => (await import("./email/mailbox.ts")).openMailbox(address);
+  return address === undefined
+    ? undefined
+    : async () => (await import("./engines/mail/mailbox.ts")).openMailbox(address);
 }
 
 /** Says at start what a setting of Redis means for the promises of the service; of a cluster, that of one node. */

@@ -1,9 +1,9 @@
 import process from "node:process";
 import { setTimeout } from "node:timers";
-import { type Env, readEnv } from "./env.ts";
-import { flushLog, openLog } from "./log.ts";
+import { type Env, readEnv } from "./platform/env.ts";
+import { flushLog, openLog } from "./platform/log.ts";
 import { openRuntime } from "./open.ts";
-import type { Log, Runtime } from "./runtime.ts";
+import type { Log, Runtime } from "./platform/runtime.ts";
 
 /** Ms in which a process must have stopped after SIGTERM (contract 2), with some room. */
 const stopsWithin = 24_000;

@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
 import { createHandle } from "../core/account/handles.ts";
 import { codeOf } from "../core/account/sign-in.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createHandle } from "../core/account/handles.ts";
-import { readEnv } from "../core/env.ts";
+import { readEnv } from "../core/platform/env.ts";
 import { openRuntime } from "../core/open.ts";
 import { createPage } from "../core/pages/pages.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";

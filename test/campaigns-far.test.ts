@@ -1,6 +1,6 @@
 import t from "tap";
-import { promoteSends } from "../core/email/far-sends.ts";
-import { keys } from "../core/redis.ts";
+import { promoteSends } from "../core/campaigns/delayed-sends.ts";
+import { keys } from "../core/store/keys.ts";
 import { rules, startCampaign, type StartedCampaign } from "../fixtures/campaigns.ts";
 import { eventually } from "../fixtures/service.ts";
 

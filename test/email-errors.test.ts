@@ -1,6 +1,7 @@
 import t from "tap";
 import { attachDomain } from "../core/account/domains.ts";
-import { keys, mastersOf } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
+import { mastersOf } from "../core/store/redis.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import { startService } from "../fixtures/service.ts";
 

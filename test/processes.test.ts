@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import process from "node:process";
 import { pino } from "pino";
 import t, { type Test as TapTest } from "tap";
-import { readEnv } from "../core/env.ts";
+import { readEnv } from "../core/platform/env.ts";
 import { openRuntime } from "../core/open.ts";
 import { spawnProgram, spawnService } from "../fixtures/processes.ts";
 import { freePort, startRedis } from "../fixtures/redis.ts";

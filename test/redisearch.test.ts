@@ -2,10 +2,10 @@ import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import { Redis, ReplyError } from "ioredis";
 import t, { type Test } from "tap";
-import { RediSearchIndex } from "../core/knowledge/redisearch-index.ts";
-import { readInfo, readRows } from "../core/knowledge/redisearch-replies.ts";
-import type { KnowledgeIndex, SearchRequest, SearchResult } from "../core/knowledge/search.ts";
-import { encodeVector } from "../core/knowledge/stored.ts";
+import { RediSearchIndex } from "../core/engines/search/redisearch-index.ts";
+import { readInfo, readRows } from "../core/engines/search/redisearch-replies.ts";
+import type { KnowledgeIndex, SearchRequest, SearchResult } from "../core/engines/search/search.ts";
+import { encodeVector } from "../core/engines/search/stored.ts";
 import { writeDocument } from "../fixtures/chunks.ts";
 import { startRedis } from "../fixtures/redis.ts";
 

@@ -1,13 +1,14 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import t from "tap";
-import { Relay } from "../core/assistant/relay.ts";
-import type { Follower, RunChunk } from "../core/assistant/relay-follower.ts";
-import type { FollowOptions } from "../core/assistant/relay-reader.ts";
-import type { RunWriter } from "../core/assistant/relay-writer.ts";
-import { cancelRun, createRun, type RunTimes, readRun, runState, runTimes } from "../core/assistant/runs.ts";
-import { readEnv } from "../core/env.ts";
-import { connect as connectTo, keys } from "../core/redis.ts";
+import { Relay } from "../core/engines/relay/relay.ts";
+import type { Follower, RunChunk } from "../core/engines/relay/follower.ts";
+import type { FollowOptions } from "../core/engines/relay/reader.ts";
+import type { RunWriter } from "../core/engines/relay/writer.ts";
+import { cancelRun, createRun, type RunTimes, readRun, runState, runTimes } from "../core/engines/relay/runs.ts";
+import { readEnv } from "../core/platform/env.ts";
+import { keys } from "../core/store/keys.ts";
+import { connect as connectTo } from "../core/store/redis.ts";
 import { startRedis, keyNames } from "../fixtures/redis.ts";
 
 const server = await startRedis();

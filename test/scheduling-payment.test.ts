@@ -2,7 +2,7 @@ import t from "tap";
 import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { expireHold, settlePayment } from "../core/scheduling/bookings.ts";
 import type { Order, Payments } from "../core/scheduling/checkout.ts";
 

@@ -2,7 +2,7 @@ import t, { type Test } from "tap";
 import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { freePort } from "../fixtures/redis.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import type { Booking } from "../schemas/scheduling.ts";
 
 const base = "/v2/handles/acme/scheduling";

@@ -1,5 +1,5 @@
 import t from "tap";
-import { readEnv } from "../core/env.ts";
+import { readEnv } from "../core/platform/env.ts";
 
 t.test("a setting that can't be right is refused by name, and says what it wants", (t) => {
   const bad = {

@@ -1,6 +1,6 @@
 import t from "tap";
-import { networkOf } from "../core/network.ts";
-import { mastersOf } from "../core/redis.ts";
+import { networkOf } from "../core/platform/network.ts";
+import { mastersOf } from "../core/store/redis.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { type Service, startService } from "../fixtures/service.ts";
 

@@ -1,9 +1,9 @@
 import { setTimeout } from "node:timers/promises";
 import { erasePerson } from "../core/email/erasure.ts";
-import { promoteSends } from "../core/email/far-sends.ts";
-import { fireRules, sendRule } from "../core/email/rule-sends.ts";
-import { sendLeadCode } from "../core/lead-verification.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { promoteSends } from "../core/campaigns/delayed-sends.ts";
+import { fireRules, sendRule } from "../core/campaigns/rule-sends.ts";
+import { sendLeadCode } from "../core/leads/verification.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two looks for far sends whose time comes near. */

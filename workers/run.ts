@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Job as BullJob, type JobsOptions, Worker } from "bullmq";
-import { beat } from "../core/health.ts";
-import { connect, keys } from "../core/redis.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { beat } from "../core/operations/health.ts";
+import { keys } from "../core/store/keys.ts";
+import { connect } from "../core/store/redis.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
 import { perform } from "./job.ts";
 import { workerLoops, workerRows } from "./rows.ts";

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import { Fail } from "../errors.ts";
-import type { Caller, Role, Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Caller, Role, Runtime } from "../platform/runtime.ts";
 import { membership, reaches } from "./handles.ts";
 import { holderOf, tokenPrefix } from "./tokens.ts";
 

@@ -1,7 +1,8 @@
 import type { Redis } from "ioredis";
-import { Fail, invalid } from "../errors.ts";
-import { keys, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { findHandle } from "./handles.ts";
 
 /** A domain as an account holds it. */

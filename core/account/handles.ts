@@ -1,10 +1,11 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { Fail } from "../errors.ts";
-import { keys, transact } from "../redis.ts";
-import { sharedRead } from "../shared-read.ts";
-import { type Role, roles, type Runtime } from "../runtime.ts";
-import { sharedTag } from "../throttle.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { sharedTag } from "../store/throttle.ts";
+import { type Role, roles, type Runtime } from "../platform/runtime.ts";
 
 /** A handle as the access check sees it. */
 export interface HandleRecord {

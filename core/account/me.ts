@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import type { Me } from "../../schemas/account.ts";
-import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Caller, Runtime } from "../runtime.ts";
-import { sharedRead } from "../shared-read.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { sharedRead } from "../store/coalesce.ts";
 import { handlesOf } from "./handles.ts";
 
 const prefix = "entitlement:";

@@ -8,12 +8,14 @@ import type {
   PairingStarted,
 } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
-import { outcome } from "../outcome.ts";
-import { keys, script, transact } from "../redis.ts";
-import type { Caller, Runtime } from "../runtime.ts";
-import { sameText } from "../sealing.ts";
-import { digestTag, takeToken } from "../throttle.ts";
+import { Fail } from "../platform/errors.ts";
+import { outcome } from "../platform/outcome.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { sameText } from "../platform/sealing.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
 import { handlesOf } from "./handles.ts";
 import { issueToken } from "./signing.ts";
 

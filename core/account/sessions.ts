@@ -10,8 +10,8 @@ import {
   type JWTVerifyOptions,
 } from "jose";
 import { LRUCache } from "lru-cache";
-import type { Env } from "../env.ts";
-import { Fail } from "../errors.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
 import type { SigningKey } from "./signing.ts";
 
 /** Who a session token speaks for. */

@@ -1,8 +1,8 @@
 import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from "jose";
 import type { Redis } from "ioredis";
-import type { Env } from "../env.ts";
-import { keys } from "../redis.ts";
-import { resealed, seal, unseal } from "../sealing.ts";
+import type { Env } from "../platform/env.ts";
+import { keys } from "../store/keys.ts";
+import { resealed, seal, unseal } from "../platform/sealing.ts";
 
 /** The service's own EdDSA key (contract 3): signs session tokens; its public half is the published key set. */
 export interface SigningKey {

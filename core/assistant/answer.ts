@@ -1,5 +1,5 @@
 import type { LessonCard } from "../../schemas/assistant.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
 import { type Draft, drafted } from "./draft.ts";
 import { languageOf } from "./language.ts";
@@ -8,9 +8,9 @@ import { leadSectionFor } from "./lead-sections.ts";
 import { lessonCards } from "./lesson-cards.ts";
 import type { Asking } from "./messages.ts";
 import type { Turn } from "./question.ts";
-import type { RunWriter } from "./relay-writer.ts";
+import type { RunWriter } from "../engines/relay/writer.ts";
 import { type Retrieval, retrieve } from "./retrieval.ts";
-import { readRun } from "./runs.ts";
+import { readRun } from "../engines/relay/runs.ts";
 
 /** One chunk of the UI message stream, in the portable part of it that every client reads (contract 5). */
 type Chunk = { type: string } & Record<string, unknown>;

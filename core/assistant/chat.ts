@@ -8,13 +8,13 @@ import type {
   QuestionAnswer,
 } from "../../schemas/assistant.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
-import { job } from "../queues.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import { job } from "../store/outbox.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { type Asked, checkQuestion, readMessages } from "./messages.ts";
-import type { Follower, RunChunk } from "./relay-follower.ts";
-import { cancelRun, createRun, RunLost, runState } from "./runs.ts";
+import type { Follower, RunChunk } from "../engines/relay/follower.ts";
+import { cancelRun, createRun, RunLost, runState } from "../engines/relay/runs.ts";
 
 /** Shortest chat id that resumes: the id is the capability (contract 5). */
 const shortestCapability = 16;

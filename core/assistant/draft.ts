@@ -1,4 +1,4 @@
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import type { Evidence } from "./evidence.ts";
 import { answerPieces, type Extraction, extract } from "./extractive.ts";
 import { ground } from "./grounding.ts";

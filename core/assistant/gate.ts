@@ -1,9 +1,9 @@
 import { accountOf, throttleTag } from "../account/handles.ts";
-import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { sharedRead } from "../shared-read.ts";
-import { takeToken } from "../throttle.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { takeToken } from "../store/throttle.ts";
 
 /**
  * True where the anonymous assistant is on for a handle: by the global switch, the list of handles, or the account's entitlement

@@ -1,5 +1,5 @@
 import { lastMessages, longestQuestion } from "../../schemas/assistant.ts";
-import { Fail, invalid } from "../errors.ts";
+import { Fail, invalid } from "../platform/errors.ts";
 import type { Turn } from "./question.ts";
 
 /** What a chat request asks, read out of messages that are the client's word. */

@@ -1,22 +1,22 @@
 import type { Buffer } from "node:buffer";
 import { setTimeout } from "node:timers/promises";
 import type { MessageStatus, Suppression } from "../../schemas/email.ts";
-import { delayUntil } from "../clock.ts";
-import { Fail } from "../errors.ts";
-import { isRedisAway } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { signMime } from "./dkim.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail } from "../platform/errors.ts";
+import { isRedisAway } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { signMime } from "../engines/mail/dkim.ts";
 import { type DeliveryName, type Move, moveDelivery } from "./events.ts";
 import { dkimKey, mailFromDomain } from "./identity.ts";
 import type { StoredMessage } from "./messages.ts";
-import { composeMime, type Mail, type MimeFile } from "./mime.ts";
+import { composeMime, type Mail, type MimeFile } from "../engines/mail/mime.ts";
 import { returnAddress, unsubscribeToken } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
-import { type Envelope, SmtpFailure, type SmtpPool } from "./smtp.ts";
+import { type Envelope, SmtpFailure, type SmtpPool } from "../engines/mail/smtp.ts";
 import { isSuppressed, suppressionOf } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
 import { ranks, wake } from "./turns.ts";
-import { type Attempted, judge, type Verdict } from "./verdict.ts";
+import { type Attempted, judge, type Verdict } from "../engines/mail/smtp-failures.ts";
 
 /** A delivery that a worker has taken: it alone may settle it, by the token. */
 export interface Taken extends DeliveryName {

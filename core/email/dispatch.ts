@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isRedisAway, keys, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { takeTokens } from "../throttle.ts";
-import { Breaker } from "./breaker.ts";
+import { keys } from "../store/keys.ts";
+import { isRedisAway } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { takeTokens } from "../store/throttle.ts";
+import { Breaker } from "../engines/mail/breaker.ts";
 import { attemptDelivery, type StoredContent, type Taken } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
-import { SmtpFailure, type SmtpPool } from "./smtp.ts";
+import { SmtpFailure, type SmtpPool } from "../engines/mail/smtp.ts";
 import { type Lane, lastRank, nextTurns, rest, restsFor, type Turn } from "./turns.ts";
 
 /** Times of a dispatcher in real ms. Tests pass shorter ones. */

@@ -1,12 +1,12 @@
 import type { Buffer } from "node:buffer";
 import { type Feedback, type Message, type MessageStatus, statuses } from "../../schemas/email.ts";
-import { Fail, invalid } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { isAddress, sameAddress } from "./address.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { isAddress, sameAddress } from "../platform/address.ts";
 import { type DeliveryName, moveDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
-import { type Notice, type Report, readReport } from "./reports.ts";
+import { type Notice, type Report, readReport } from "../engines/mail/reports.ts";
 import { returnedIn } from "./return-path.ts";
 import { signedBody, type SignedRequest } from "./signed-request.ts";
 import { isHardBounce, isSuppressed, suppressionOf } from "./suppressions.ts";

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { QuoteType, Tokenizer } from "htmlparser2";
-import { Fail, invalid } from "../errors.ts";
+import { Fail, invalid } from "../platform/errors.ts";
 
 /**
  * Where a placeholder stands, which decides how its value is written: `header` and `plain` as it is, `text` and `attribute` with HTML

@@ -10,11 +10,11 @@ import type { ErrorCode } from "../../schemas/errors.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { type DomainClaim, domainClaim } from "../account/domains.ts";
 import { findHandle } from "../account/handles.ts";
-import { Fail, invalid } from "../errors.ts";
-import { changeRecord, createRecord, listRecords, type Place, readRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { sameDomain } from "./address.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { changeRecord, createRecord, listRecords, type Place, readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sameDomain } from "../platform/address.ts";
 import { identityOf, identityStatus, identityStatuses } from "./identity.ts";
 
 /**

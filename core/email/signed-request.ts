@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
-import type { Env } from "../env.ts";
-import { Fail } from "../errors.ts";
-import { sameText } from "../sealing.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+import { sameText } from "../platform/sealing.ts";
 
 /** Real seconds by which a signature may be old or early (Standard Webhooks, "Verifying webhook authenticity"). */
 const tolerance = 300;

@@ -6,10 +6,11 @@ import type {
   SuppressionSource,
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { listIds } from "../records.ts";
-import { keys, transact } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { addressDigest, sameAddress } from "./address.ts";
+import { listIds } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { addressDigest, sameAddress } from "../platform/address.ts";
 
 /** Enhanced status codes (RFC 3463) after which an address gets no more mail: it doesn't exist, or takes none. */
 const hopeless = ["5.1.1", "5.1.10", "5.2.1"];

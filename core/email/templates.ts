@@ -12,10 +12,10 @@ import type {
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { epochOf } from "../account/handles.ts";
-import { Fail, invalid } from "../errors.ts";
-import { type Beside, changeRecord, createRecord, listRecords, type Place, readRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { type Beside, changeRecord, createRecord, listRecords, type Place, readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { checkValues, hasValue, namesIn, parseHtml, parseKnown, parsePlain, type Pieces, render } from "./grammar.ts";
 
 type StoredTemplate = Omit<Template, "handle">;

@@ -1,11 +1,11 @@
 import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled } from "../assistant/gate.ts";
-import { Fail } from "../errors.ts";
-import { readRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { isSigned, sign } from "../sealing.ts";
+import { Fail } from "../platform/errors.ts";
+import { readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { isSigned, sign } from "../platform/sealing.ts";
 import { keptPage } from "./kept.ts";
 
 /** A published page as one visitor may see it. */

@@ -1,7 +1,7 @@
 import type { BookingField } from "../../schemas/scheduling.ts";
 import type { InputError } from "../../schemas/errors.ts";
-import { isAddress } from "../email/address.ts";
-import { Fail } from "../errors.ts";
+import { isAddress } from "../platform/address.ts";
+import { Fail } from "../platform/errors.ts";
 
 /** Most characters of an answer, in one line and in a text area. */
 const longestLine = 1000;

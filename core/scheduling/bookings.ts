@@ -11,15 +11,15 @@ import type {
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { delayUntil } from "../clock.ts";
-import { Fail } from "../errors.ts";
-import { cursorAfter, pageOf } from "../paging.ts";
-import { job } from "../queues.ts";
-import { readRecords } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail } from "../platform/errors.ts";
+import { cursorAfter, pageOf } from "../store/paging.ts";
+import { job } from "../store/outbox.ts";
+import { readRecords } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { readMoment } from "./catalog.ts";
-import type { CalendarFile } from "./calendar-file.ts";
+import type { CalendarFile } from "../engines/calendars/calendar-file.ts";
 import { fileOf, mailJob, reminderJobs } from "./invitations.ts";
 import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 

@@ -1,6 +1,6 @@
 import type { Booking, BookingAnswer } from "../../schemas/scheduling.ts";
-import { Fail } from "../errors.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import type { Offer } from "./catalog.ts";
 import { manageUrl } from "./event-types.ts";
 import { answerTo, type Entry, enter, forget, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";

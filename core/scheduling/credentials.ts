@@ -1,9 +1,9 @@
 import type { Credential, ProviderKey, StoredCredential } from "../../schemas/integrations.ts";
-import { Fail } from "../errors.ts";
-import { changeRecord, createRecord, type Place, readRecord, readRecords, removeRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { resealed, seal, unseal } from "../sealing.ts";
+import { Fail } from "../platform/errors.ts";
+import { changeRecord, createRecord, type Place, readRecord, readRecords, removeRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { resealed, seal, unseal } from "../platform/sealing.ts";
 import { eventLasts, webhookEvent } from "../webhooks/events.ts";
 
 /** The connected accounts of a handle, the oldest first. */

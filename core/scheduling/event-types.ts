@@ -7,11 +7,12 @@ import type {
   StoredEventType,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { untilWritten } from "../collisions.ts";
-import { Fail, invalid } from "../errors.ts";
-import { conflict, listIds, readRecord, readRecords } from "../records.ts";
-import { keys, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { untilWritten } from "../store/retry.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { conflict, listIds, readRecord, readRecords } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { offerOf, readMoment } from "./catalog.ts";
 
 /** An event type as its owner reads it, with the zone that holds for it. */

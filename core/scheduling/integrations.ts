@@ -10,14 +10,14 @@ import {
   type StoredCredential,
 } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { Env } from "../env.ts";
-import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf, dropCredential, keepCredential, readCredential, secretOf, shown } from "./credentials.ts";
-import { exchangeCode, startAuthorisation, takeState } from "./oauth.ts";
-import type { OAuthSettings, Provider } from "./providers/provider.ts";
-import { providers } from "./providers/table.ts";
+import { exchangeCode, startAuthorisation, takeState } from "../engines/calendars/oauth.ts";
+import type { OAuthSettings, Provider } from "../engines/calendars/providers/provider.ts";
+import { providers } from "../engines/calendars/providers/table.ts";
 
 /** Providers with whether they can be connected here, and the accounts that are. */
 export async function listIntegrations(

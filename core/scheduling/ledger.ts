@@ -1,10 +1,11 @@
 import type { Redis } from "ioredis";
 import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { encodeJobs, type Job, job } from "../queues.ts";
-import { readRecord } from "../records.ts";
-import { keys, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { encodeJobs, type Job, job } from "../store/outbox.ts";
+import { readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { eventLasts, type WebhookEvent, webhookEvent } from "../webhooks/events.ts";
 import { blockOf } from "./times.ts";
 

@@ -4,15 +4,23 @@ import { LRUCache } from "lru-cache";
 import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { throttleTag } from "../account/handles.ts";
-import { Fail, invalid } from "../errors.ts";
-import type { Runtime } from "../runtime.ts";
-import { takeToken } from "../throttle.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { takeToken } from "../store/throttle.ts";
 import { isPublic, type Moment, type Offer, readMoment } from "./catalog.ts";
-import { bookingNonces } from "./nonce.ts";
-import { type Busy, joinBusy, type Offered, type Offering, offeredSlots, reachOf, windowEnd } from "./slots.ts";
-import { slotBytes } from "./slot-bytes.ts";
+import { bookingNonces } from "../engines/slots/nonce.ts";
+import {
+  type Busy,
+  joinBusy,
+  type Offered,
+  type Offering,
+  offeredSlots,
+  reachOf,
+  windowEnd,
+} from "../engines/slots/slots.ts";
+import { slotBytes } from "../engines/slots/slot-bytes.ts";
 import { heldBlocks, keptTimes, type Times } from "./times.ts";
-import { day, minute } from "./zones.ts";
+import { day, minute } from "../platform/zones.ts";
 
 /** Longest window of one question for slots, in ms (contract 7). */
 const longestWindow = 62 * day;

@@ -1,22 +1,22 @@
 import type { BookingAnswer, BookingStatus, bookingMove, newBooking, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { delayUntil } from "../clock.ts";
-import { sameAddress } from "../email/address.ts";
-import { Fail } from "../errors.ts";
-import { type Job, job } from "../queues.ts";
-import type { Caller, Runtime } from "../runtime.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { sameAddress } from "../platform/address.ts";
+import { Fail } from "../platform/errors.ts";
+import { type Job, job } from "../store/outbox.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { checkAnswers } from "./answers.ts";
 import type { Moment, Offer } from "./catalog.ts";
 import { holdMinutes, openCheckout, priceOf } from "./checkout.ts";
 import { mailJob, reminderJobs } from "./invitations.ts";
 import { answerTo, type Entry, enter, type Kept, readKept, shown, stamp, statusAt, type Written } from "./ledger.ts";
-import { checkNonce } from "./nonce.ts";
+import { checkNonce } from "../engines/slots/nonce.ts";
 import { findOffer, offeringOf, termsOf } from "./offers.ts";
 import { doneRecord, halfRecord, leftBy, readLeft, type Repeatable, repeatableOf, replayed } from "./repeats.ts";
-import { isBookable, localDay, offeredSlots, reachOf } from "./slots.ts";
+import { isBookable, localDay, offeredSlots, reachOf } from "../engines/slots/slots.ts";
 import { readTimes, refreshOldBusy } from "./times.ts";
-import { minute } from "./zones.ts";
+import { minute } from "../platform/zones.ts";
 
 /** How often a request is judged anew because the catalog or the booking changed while it was written. */
 const mostTries = 20;

@@ -6,12 +6,12 @@ import type {
   StoredSchedule,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail, invalid } from "../errors.ts";
-import { outcome } from "../outcome.ts";
-import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { endMinutesOf, minutesOf } from "./availability.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { outcome } from "../platform/outcome.ts";
+import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { endMinutesOf, minutesOf } from "../engines/slots/availability.ts";
 
 /** A schedule as its owner reads it. */
 export type Schedule = StoredSchedule & { handle: string; version: number };

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
-import { keys, transact } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import type { Busy } from "./slots.ts";
-import { day, minute } from "./zones.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import type { Busy } from "../engines/slots/slots.ts";
+import { day, minute } from "../platform/zones.ts";
 
 /** The time that a booking takes with its buffers, in ms. */
 export interface Block {

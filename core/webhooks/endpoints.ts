@@ -8,8 +8,8 @@ import {
   type webhookListing,
   type webhookPath,
 } from "../../schemas/webhooks.ts";
-import { Fail } from "../errors.ts";
-import { atInput } from "../outbound.ts";
+import { Fail } from "../platform/errors.ts";
+import { atInput } from "../platform/outbound.ts";
 import {
   changeRecord,
   createRecord,
@@ -18,9 +18,10 @@ import {
   readRecord,
   readRecords,
   removeRecord,
-} from "../records.ts";
-import { keys, transact } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+} from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { newSecret, previousLasts, resealedWebhook, sealSecret } from "./signature.ts";
 
 /** Most endpoints of one handle. */

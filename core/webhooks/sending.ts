@@ -1,9 +1,11 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
-import type { OutboundAnswer } from "../outbound.ts";
-import { job } from "../queues.ts";
-import { isRedisAway, keys, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import type { OutboundAnswer } from "../platform/outbound.ts";
+import { job } from "../store/outbox.ts";
+import { keys } from "../store/keys.ts";
+import { isRedisAway } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { wake } from "./deliveries.ts";
 import { forgetQueue, sealPlace, setWebhookStatus } from "./endpoints.ts";
 import { askedWait, failuresEndAfter, waitAfter } from "./retries.ts";

@@ -1,10 +1,10 @@
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
-import { MemoryIndex } from "../../core/knowledge/memory-index.ts";
-import { openIndex } from "../../core/knowledge/open-index.ts";
-import type { KnowledgeIndex, SearchRequest } from "../../core/knowledge/search.ts";
-import { openPlainMemory, VectorIndex } from "../../core/knowledge/vectors.ts";
+import { MemoryIndex } from "../../core/engines/search/memory-index.ts";
+import { openIndex } from "../../core/engines/search/open-index.ts";
+import type { KnowledgeIndex, SearchRequest } from "../../core/engines/search/search.ts";
+import { openPlainMemory, VectorIndex } from "../../core/engines/search/vectors.ts";
 import { type ChunkedDocument, writeDocument } from "../../fixtures/chunks.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import type { Row } from "./relay.ts";
