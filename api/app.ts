@@ -63,7 +63,10 @@ async function answer(
   const [{ method = "" }, { statusCode: status }] = [ctx.req, ctx.res];
   metrics.request(row, method, status, took);
   if (row?.logged === false) return;
-  runtime.log.info({ requestId: id, method, route: row?.path, status, tookMs: Math.round(took) }, "request");
+  runtime.log.info(
+    { requestId: id, method, route: row?.path, status, tookMs: Math.round(took) },
+    "http.request.completed",
+  );
 }
 
 function requestId(given: string | string[] | undefined): string {
@@ -85,7 +88,7 @@ function report({ log }: Runtime, { state }: Context, known: Fail): void {
     known.code === "internal_error" ? (["error", "failed"] as const) : (["warn", "unavailable"] as const);
   if (row?.failsAs) return void log[level](`${row.failsAs}.request.${name}`);
   const cause = (known.cause ?? known) as Error;
-  log[level]({ requestId, error: level === "error" ? cause?.stack : cause.message }, `request.${name}`);
+  log[level]({ requestId, error: level === "error" ? cause?.stack : cause.message }, `http.request.${name}`);
 }
 
 function challenged(runtime: Runtime, { state }: Context): Record<string, string> | undefined {

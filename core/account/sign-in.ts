@@ -74,7 +74,7 @@ function mustBeOwnPage(env: Env, { origin, host }: Infer<typeof signInForm>): vo
   if (origin === undefined) return;
   const own = [env.LOGIN_URL, env.BASE_URL].map((one) => new URL(one).origin);
   const isOwn = own.includes(origin) || (URL.canParse(origin) && new URL(origin).host === host);
-  if (!isOwn) throw new Fail("forbidden", { detail: "The form is not of this page." });
+  if (!isOwn) throw new Fail("forbidden", { detail: "The form was not sent from this page." });
 }
 
 async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {

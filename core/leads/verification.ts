@@ -34,7 +34,7 @@ export async function sendLeadCode(
   if (lead?.status !== "UNVERIFIED") return;
   const sender = await findSender(runtime, handle, "LEAD_VERIFICATION");
   if (sender === undefined) {
-    runtime.log.warn({ handle }, "leads.verification: no sender with LEAD_VERIFICATION is ready");
+    runtime.log.warn({ handle }, "lead.verification_sender_missing");
     return;
   }
   if (!(await isAllowed(runtime, handle, lead.email))) return;

@@ -159,8 +159,8 @@ function publicEvent({ handle, event, timeZone }: Offer): PublicEvent {
 
 function windowOf({ start, end }: { start: string; end: string }): { from: number; to: number } {
   const window = { from: Date.parse(start), to: Date.parse(end) };
-  if (window.to < window.from) throw invalid("/end", "is before start");
-  if (window.to - window.from > longestWindow) throw invalid("/end", "is more than 62 days after start");
+  if (window.to < window.from) throw invalid("/end", "must not be before start");
+  if (window.to - window.from > longestWindow) throw invalid("/end", "must be at most 62 days after start");
   return { from: window.from, to: Math.min(window.to, lastInstant) };
 }
 
