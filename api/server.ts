@@ -10,6 +10,10 @@ import { buildApp } from "./app.ts";
 const lingersFor = 2000;
 
 const runtime = await startProcess("web", process.env);
+if (runtime.env.production && !runtime.env.TRUST_PROXY)
+  runtime.log.warn(
+    "web.proxy_not_trusted: without TRUST_PROXY=1 all visitors behind a proxy share its address and its limits",
+  );
 const server = listen(runtime);
 endWhenTold("web", runtime, stop);
 

@@ -86,7 +86,7 @@ function inputOf(schema: Schema<unknown>): Tool["inputSchema"] {
 function refusal(runtime: Runtime, error: unknown, caller: Caller): CallToolResult {
   const fail = asFail(error);
   if (fail.code === "internal_error")
-    runtime.log.error({ requestId: caller.requestId, error: (error as Error)?.stack }, "tool.failed");
+    runtime.log.error({ requestId: caller.requestId, error: (error as Error)?.stack }, "mcp.tool.failed");
   const { body } = problem(fail, caller.requestId);
   return { isError: true, content: [{ type: "text", text: body as string }] };
 }

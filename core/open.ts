@@ -91,18 +91,21 @@ async function warnAboutRedis({ redis, log }: Runtime): Promise<void> {
   const info = await redis.info();
   const value = (name: string): string => new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1]?.trim() ?? "";
   if (value("aof_enabled") === "0")
-    log.warn("redis.aof: no append-only file: what was accepted does not survive a crash of Redis");
+    log.warn(
+      { advice: "Set appendonly yes: without it, accepted work does not survive a Redis crash." },
+      "redis.persistence_off",
+    );
   else warnAboutFsync(log, await fsyncPolicy(redis));
   const policy = value("maxmemory_policy");
   if (policy !== "" && policy !== "noeviction")
-    log.warn({ policy }, "redis.eviction: keys may vanish under memory pressure; use noeviction");
+    log.warn({ policy, advice: "Set maxmemory-policy noeviction: Redis may evict records." }, "redis.eviction_unsafe");
 }
 
+const fsyncAdvice = "Set appendfsync always: with any other policy a crash may lose the latest accepted work.";
+
 function warnAboutFsync(log: Log, policy: string | undefined): void {
-  if (policy === undefined)
-    log.warn("redis.fsync: the policy can't be read; only with appendfsync always does all that was accepted survive");
-  else if (policy !== "always")
-    log.warn({ policy }, "redis.fsync: what was accepted last may not survive a crash; use appendfsync always");
+  if (policy === undefined) log.warn({ advice: `CONFIG is not permitted. ${fsyncAdvice}` }, "redis.fsync_unknown");
+  else if (policy !== "always") log.warn({ policy, advice: fsyncAdvice }, "redis.fsync_unsafe");
 }
 
 /** INFO doesn't tell this one. Undefined where CONFIG is refused, as add-ons do. */

@@ -18,7 +18,7 @@ export async function startProcess(
   const env = read(settings);
   const log = openLog(env);
   process.on("unhandledRejection", (error) =>
-    log.error({ error: (error as Error)?.stack ?? String(error) }, "unhandled"),
+    log.error({ error: (error as Error)?.stack ?? String(error) }, "process.unhandled_error"),
   );
   try {
     return await openRuntime(env, log);
@@ -29,7 +29,7 @@ export async function startProcess(
 
 /** Says in one line why a process can't start, and ends it. */
 export function notStarted(name: "web" | "worker", log: Log, { message }: Error): never {
-  log.fatal({ error: message }, `${name}.not_started`);
+  log.fatal({ error: message }, `${name}.start_failed`);
   return process.exit(1);
 }
 

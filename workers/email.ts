@@ -21,7 +21,7 @@ export const emailLoops: WorkerLoop[] = [
 async function checkDomains(runtime: Runtime, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await startDueChecks(runtime).catch((error: Error) =>
-      runtime.log.warn({ error: error.message }, "email.checks.failed"),
+      runtime.log.warn({ error: error.message }, "email.identity.check_failed"),
     );
     await setTimeout(looksEvery, undefined, { signal }).catch(() => undefined);
   }

@@ -23,7 +23,7 @@ export const leadLoops: WorkerLoop[] = [{ queue: "campaigns", run: promote }];
 async function promote(runtime: Runtime, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await promoteSends(runtime).catch((error: Error) =>
-      runtime.log.warn({ error: error.message }, "campaigns.promotion.failed"),
+      runtime.log.warn({ error: error.message }, "campaign.promotion_failed"),
     );
     await setTimeout(looksEvery, undefined, { signal }).catch(() => undefined);
   }

@@ -90,7 +90,7 @@ function startWorker(
   worker.on("error", (error) => runtime.log.warn({ queue, error: error.message }, "worker.error"));
   worker.on("failed", (bull, error) => {
     if (queue === "generation") return runtime.log.warn("assistant.attempt.failed");
-    runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "job.failed");
+    runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "queue.job.failed");
   });
   return worker;
 }
@@ -109,5 +109,5 @@ async function every(
 ): Promise<void> {
   const pause = (): Promise<unknown> => sleep(ms, undefined, { signal }).catch(() => undefined);
   for (await pause(); !signal.aborted; await pause())
-    await work().catch((error: Error) => runtime.log.warn({ error: error.message }, "timer.failed"));
+    await work().catch((error: Error) => runtime.log.warn({ error: error.message }, "worker.timer.failed"));
 }

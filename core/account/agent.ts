@@ -1,8 +1,7 @@
-import type { Redis } from "ioredis";
-import { LRUCache } from "lru-cache";
 import type { Runtime } from "../platform/runtime.ts";
 import { sharedRead } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
+import { accountOf } from "./handles.ts";
 
 /**
  * True where the anonymous assistant is on for a handle: by the global switch, the list of handles, or the account's entitlement
@@ -19,15 +18,4 @@ export async function isAgentEnabled({ redis, env }: Runtime, handle: string): P
   );
   const listed = env.PUBLIC_PAGE_AGENT_ENABLED || env.PUBLIC_PAGE_AGENT_ALLOWED_HANDLES.includes(handle);
   return status === "ACTIVE" && (listed || entitled === 1);
-}
-
-const accounts = new WeakMap<Redis, LRUCache<string, string>>();
-
-/** A handle never changes its account, so the answer is kept. */
-async function accountOf(redis: Redis, handle: string): Promise<string | undefined> {
-  const cache = accounts.get(redis) ?? new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
-  accounts.set(redis, cache);
-  const known = cache.get(handle) ?? (await redis.hget(keys.handle(handle), "account"));
-  if (known) cache.set(handle, known);
-  return known ?? undefined;
 }

@@ -16,7 +16,7 @@ export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller
   const userId = caller.userId as string;
   const { email, ...more } = await sharedRead(redis, `me ${userId}`, () => belongings(redis, userId));
   if (!more.entitlements.includes("assistant"))
-    throw new Fail("invalid_token", { detail: "The account has no access to the assistant." });
+    throw new Fail("invalid_token", { detail: "None of your accounts has the assistant entitlement." });
   return { user: { userId, email: caller.email ?? email }, ...more };
 }
 

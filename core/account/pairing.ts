@@ -15,7 +15,7 @@ import { transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { sameText } from "../platform/sealing.ts";
-import { takeToken } from "../store/throttle.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
 import { handlesOf } from "./handles.ts";
 import { issueToken } from "./signing.ts";
 
@@ -25,7 +25,7 @@ const attemptLasts = 600;
 const mostWrong = 5;
 /** Seconds for which a paired desktop is signed in. */
 const sessionLasts = 30 * 86_400;
-/** Attempts that one address may start: at once, and a second. */
+/** Attempts that one network may start: at once, and a second. */
 const starts = { burst: 300, rate: 5 };
 /** Letters that can't be taken for each other. */
 const codeLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
@@ -49,7 +49,7 @@ export async function startPairing(
   caller: Caller,
 ): Promise<PairingStarted> {
   const { redis, env } = runtime;
-  await takeToken(runtime, { name: "pairing", tag: caller.address ?? "", ...starts });
+  await takeToken(runtime, { name: "pairing", tag: digestTag(env, caller.network ?? ""), ...starts });
   const attemptId = runtime.id(`att_${newCode()}_`);
   const device = deviceOf(input);
   const expires = Date.now() + attemptLasts * 1000;

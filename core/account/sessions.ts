@@ -194,5 +194,9 @@ async function fromFile(path: string): Promise<JSONWebKeySet> {
 }
 
 function unreachable(cause: unknown): Fail {
-  return new Fail("service_unavailable", { retryAfter: 5, detail: "The signer's keys can't be read." }, cause);
+  return new Fail(
+    "service_unavailable",
+    { retryAfter: 5, detail: "The signing keys of the token issuer cannot be loaded." },
+    cause,
+  );
 }

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { signInForm, signInPage } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
@@ -8,7 +7,7 @@ import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import type { Caller, Runtime, Session } from "../platform/runtime.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
-import { takeToken } from "../store/throttle.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
 import { userOfEmail } from "./handles.ts";
 import { issueToken } from "./signing.ts";
 
@@ -19,7 +18,7 @@ const mostWrong = 5;
 export const sessionLasts = 12 * 3600;
 /** Codes asked for: 3 at once and 3 in 15 minutes for one mail address, 30 for one network address. */
 const forEmail = { burst: 3, rate: 3 / 900 };
-const forAddress = { burst: 30, rate: 30 / 900 };
+const forNetwork = { burst: 30, rate: 30 / 900 };
 const address = /^[^\s@]{1,64}@[^\s@.]+(?:\.[^\s@.]+)*$/;
 
 /** Where a sign-in stands, for its page. */
@@ -74,7 +73,7 @@ function mustBeOwnPage(env: Env, { origin, host }: Infer<typeof signInForm>): vo
   if (origin === undefined) return;
   const own = [env.LOGIN_URL, env.BASE_URL].map((one) => new URL(one).origin);
   const isOwn = own.includes(origin) || (URL.canParse(origin) && new URL(origin).host === host);
-  if (!isOwn) throw new Fail("forbidden", { detail: "The form is not of this page." });
+  if (!isOwn) throw new Fail("forbidden", { detail: "The form was not sent from this page." });
 }
 
 async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
@@ -83,12 +82,9 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   const email = (input.email ?? "").trim().toLowerCase();
   if (email.length > 254 || !address.test(email)) return { step: "email", returnTo, problem: "email" };
   if (runtime.env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
-  await takeToken(runtime, { name: "sign-in-address", tag: caller.address ?? "", ...forAddress });
-  await takeToken(runtime, {
-    name: "sign-in-email",
-    tag: createHash("sha256").update(email).digest("base64url"),
-    ...forEmail,
-  });
+  const { env } = runtime;
+  await takeToken(runtime, { name: "sign-in-network", tag: digestTag(env, caller.network ?? ""), ...forNetwork });
+  await takeToken(runtime, { name: "sign-in-email", tag: digestTag(env, email), ...forEmail });
   const signInId = runtime.id("sgn_");
   const user = (await userOfEmail(redis, email)) ?? "";
   await queues.commit(signInId, [job("account.sign-in-code", signInId, { signInId })], (transaction) => {

@@ -38,7 +38,7 @@ export async function answer(
     }
     output.put({ type: "error", errorText: "The answer was interrupted. Please try again." });
     await writer.end("failed");
-    runtime.log.warn({ modelId: runtime.model.id }, "assistant.failed");
+    runtime.log.warn({ modelId: runtime.model.id }, "assistant.answer.failed");
   }
 }
 

@@ -1,4 +1,5 @@
 import { isAgentEnabled } from "../account/agent.ts";
+import { throttleTag } from "../account/handles.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -7,10 +8,8 @@ import { takeToken } from "../store/throttle.ts";
 /** Throttle and gate of the two assistant routes, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitVisitor(runtime: Runtime, page: Record<string, string>): Promise<void> {
   const { PUBLIC_PAGE_AGENT_RATE: rate, PUBLIC_PAGE_AGENT_BURST: burst } = runtime.env;
-  await Promise.all([
-    takeToken(runtime, { name: "assistant", tag: page.handle ?? "", rate, burst }),
-    mustBeOpen(runtime, page),
-  ]);
+  const tag = await throttleTag(runtime.redis, page.handle ?? "");
+  await Promise.all([takeToken(runtime, { name: "assistant", tag, rate, burst }), mustBeOpen(runtime, page)]);
 }
 
 /** The gate alone: the handle has the assistant and the page is published, or `not_found`. */

@@ -34,7 +34,7 @@ export async function createCampaign(
   input: NewCampaign,
 ): Promise<{ campaign: Campaign & { handle: string; version: number } }> {
   const { handle, name, live = true, verifyLeads = false, campaignId = store.id("cmp_") } = input;
-  if (!/^cmp_[A-Za-z0-9_.-]{1,124}$/.test(campaignId)) throw invalid("/campaignId", "does not start with cmp_");
+  if (!/^cmp_[A-Za-z0-9_.-]{1,124}$/.test(campaignId)) throw invalid("/campaignId", "must start with cmp_");
   const at = store.now();
   const instant = new Date(at).toISOString();
   const value: Campaign = { campaignId, name, live, verifyLeads, createdAt: instant, updatedAt: instant };

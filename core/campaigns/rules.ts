@@ -133,8 +133,7 @@ export async function liveRules(
 function delayOf(trigger: Rule["trigger"], delay: unknown): number | null {
   if (trigger !== "LEAD_CAPTURED_DELAYED") return null;
   if (delay === undefined || delay === null) throw new Fail("delay_minutes_required_for_delayed_trigger");
-  if (typeof delay !== "number" || !Number.isInteger(delay))
-    throw invalid("/delayMinutes", "must be a whole number of minutes");
+  if (typeof delay !== "number" || !Number.isInteger(delay)) throw invalid("/delayMinutes", "must be an integer");
   if (delay < shortestDelay) throw new Fail("delay_minutes_below_minimum");
   if (delay > longestDelay) throw new Fail("delay_minutes_above_maximum");
   return delay;

@@ -104,9 +104,9 @@ interface Prepared {
 
 function mustBeRecipients(to: readonly string[]): void {
   const wrong = to.findIndex((address) => !isAddress(address));
-  if (wrong !== -1) throw invalid(`/to/${wrong}`, "is not an email address");
+  if (wrong !== -1) throw invalid(`/to/${wrong}`, "must be an email address");
   const { length } = distinct(to);
-  if (length === 0 || length > mostRecipients) throw invalid("/to", `holds 1 to ${mostRecipients} addresses`);
+  if (length === 0 || length > mostRecipients) throw invalid("/to", `must contain 1 to ${mostRecipients} addresses`);
 }
 
 /** The answer to an earlier request with the same key, of a client or of the service itself. */
@@ -167,7 +167,7 @@ async function fromTemplate(
 
 function ownContent({ subject, html, text }: NonNullable<MailRequest["content"]>): object {
   if (/\p{Cc}/u.test(subject) || subject.length > longestSubject)
-    throw invalid("/content/subject", "is not one line of at most 998 characters");
+    throw invalid("/content/subject", "must be one line of at most 998 characters");
   return { subject, html: html ?? null, text: text ?? null };
 }
 
@@ -227,7 +227,7 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
   if (kind !== "accepted") return otherwise(runtime, request, kind, rest);
   if (!ready.denied)
     wake(redis, handle, ranks[purpose]).catch((error: Error) =>
-      runtime.log.warn({ error: error.message }, "email.wake"),
+      runtime.log.warn({ error: error.message }, "email.dispatch.wake_failed"),
     );
   return request.origin === "api" ? answer : first(redis, handle, messageId);
 }

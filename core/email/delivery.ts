@@ -100,7 +100,10 @@ async function makeMail(runtime: Runtime, taken: Taken, account: string): Promis
   } catch (error) {
     if (isRedisAway(error)) throw error;
     if (error instanceof Fail) return { refused: { to: "DENIED", reason: error.code } };
-    runtime.log.error({ handle: taken.handle, messageId, step, error: (error as Error).message }, "email.unsendable");
+    runtime.log.error(
+      { handle: taken.handle, messageId, step, error: (error as Error).message },
+      "email.message.unsendable",
+    );
     return { refused: { to: "FAILED", reason: step === "sign" ? "dkim_signing_failed" : "mail_not_made" } };
   }
 }

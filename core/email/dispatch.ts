@@ -186,7 +186,7 @@ class Dispatcher {
   }
 
   #report(error: Error): 0 {
-    const message = isRedisAway(error) ? "email.redis" : "email.dispatch.failed";
+    const message = isRedisAway(error) ? "email.dispatch.redis_unavailable" : "email.dispatch.failed";
     this.#runtime.log.warn({ error: error.message }, message);
     return 0;
   }

@@ -121,7 +121,7 @@ function accountOf(places: Place[], input: Infer<typeof newDomain>): string {
   );
   const accounts = [...new Set(fitting.map(({ account }) => account))];
   if (accounts.length === 0) throw new Fail("forbidden");
-  if (accounts.length > 1) throw invalid("/accountId", `is needed, one of ${accounts.join(", ")}`);
+  if (accounts.length > 1) throw invalid("/accountId", `is required, one of ${accounts.join(", ")}`);
   if (!operated(places).includes(accounts[0] as string)) throw tooLow();
   return accounts[0] as string;
 }
@@ -132,7 +132,7 @@ function operated(places: Place[]): string[] {
 }
 
 function tooLow(): Fail {
-  return new Fail("insufficient_role", { detail: "This needs OPERATOR." });
+  return new Fail("insufficient_role", { detail: "This operation requires the role OPERATOR." });
 }
 
 /** The service's own names, under which handles have their pages, are nobody's. */

@@ -146,7 +146,7 @@ function jsonIn(body: Buffer): Record<string, unknown> {
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed))
       return parsed as Record<string, unknown>;
   } catch (error) {
-    throw new Fail("invalid_request", { detail: "The body can't be read." }, error);
+    throw new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
   }
   throw invalid("", "must be an object");
 }
@@ -155,9 +155,9 @@ function feedbackOf(given: Record<string, unknown>, path: string): Feedback {
   const { type, messageId, recipient, reason, smtpCode, enhancedStatus } = given;
   const known = types[String(type).toUpperCase().split(".").at(-1) as keyof typeof types];
   if (known === undefined) throw invalid(`${path}/type`, `is not one of ${Object.keys(types).join(", ")}`);
-  if (typeof messageId !== "string" || messageId === "") throw invalid(`${path}/messageId`, "is missing");
+  if (typeof messageId !== "string" || messageId === "") throw invalid(`${path}/messageId`, "is required");
   if (typeof recipient !== "string" || !isAddress(recipient))
-    throw invalid(`${path}/recipient`, "is not an email address");
+    throw invalid(`${path}/recipient`, "must be an email address");
   return {
     ...{ type: known, messageId, recipient },
     ...(typeof reason === "string" ? { reason } : {}),

@@ -125,9 +125,9 @@ async function createSender(
 function blank(input: Infer<typeof senderChange>): StoredSender {
   const { senderId, domain, localPart, purposes } = input;
   if (localPart === undefined)
-    throw new Fail("sender_local_part_not_allowed", { errors: [{ path: "/localPart", message: "is missing" }] });
-  if (domain === undefined) throw invalid("/domain", "is missing");
-  if (purposes === undefined) throw invalid("/purposes", "is missing");
+    throw new Fail("sender_local_part_not_allowed", { errors: [{ path: "/localPart", message: "is required" }] });
+  if (domain === undefined) throw invalid("/domain", "is required");
+  if (purposes === undefined) throw invalid("/purposes", "is required");
   return {
     senderId,
     domain,

@@ -179,7 +179,7 @@ export function mustHaveAll({ names }: ParsedTemplate, variables: Readonly<Recor
   if (missing.length === 0) return;
   throw new Fail("template_variables_missing", {
     detail: `These variables have no value: ${missing.join(", ")}.`,
-    errors: missing.map((name) => ({ path: `/variables/${name}`, message: "is missing" })),
+    errors: missing.map((name) => ({ path: `/variables/${name}`, message: "is required" })),
   });
 }
 
@@ -237,7 +237,7 @@ function contentOf(
 ): TemplateContent {
   const { subject = current.subject, html = current.html, text = current.text } = input;
   const content = { subject, html: html || null, text: text || null };
-  if (content.html === null && content.text === null) throw invalid("/html", "or text is needed");
+  if (content.html === null && content.text === null) throw invalid("/html", "or text is required");
   parseTemplate(content);
   return content;
 }

@@ -23,7 +23,7 @@ export function readGiven(sent: Infer<typeof newLead>): Given | undefined {
     typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
   )
     return undefined;
-  if (typeof email !== "string" || !isAddress(email)) throw invalid("/email", "is not an email address");
+  if (typeof email !== "string" || !isAddress(email)) throw invalid("/email", "must be an email address");
   const context = part(input.leadContext, "/leadContext");
   const custom = Object.entries(input).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
   return {
@@ -87,23 +87,22 @@ function parse(text: string, path: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Fail("invalid_request", { errors: [{ path, message: "is not JSON" }] }, error);
+    throw new Fail("invalid_request", { errors: [{ path, message: "must be valid JSON" }] }, error);
   }
 }
 
 function customFields(list: { path: string; name: string; value: unknown }[]): Record<string, string> {
   const fields: Record<string, string> = {};
   for (const { path, name, value } of list) {
-    if (!fieldName.test(name))
-      throw invalid(path, "is not a name of letters, digits, _, . and - with at most 64 characters");
-    if (isNested(value)) throw invalid(path, "must be a text, a number, a boolean or a list of them");
+    if (!fieldName.test(name)) throw invalid(path, "must be a name of at most 64 letters, digits, _, . and -");
+    if (isNested(value)) throw invalid(path, "must be a string, a number, a boolean or a list of them");
     const values = [value ?? []].flat();
     if (values.length === 0) continue;
     const text = values.join(", ");
     if (text.length > longestValue) throw invalid(path, `is longer than ${longestValue} characters`);
     Object.defineProperty(fields, name, { value: text, enumerable: true, configurable: true, writable: true });
   }
-  if (Object.keys(fields).length > mostFields) throw invalid("/fields", `holds more than ${mostFields} custom fields`);
+  if (Object.keys(fields).length > mostFields) throw invalid("/fields", `has more than ${mostFields} custom fields`);
   return fields;
 }
 

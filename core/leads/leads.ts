@@ -4,6 +4,7 @@ import type { Lead, leadExport, leadListing, leadPath, newLead } from "../../sch
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled } from "../account/agent.ts";
+import { throttleTag } from "../account/handles.ts";
 import { campaignOf, findCampaign } from "../campaigns/campaigns.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { untilWritten } from "../store/retry.ts";
@@ -41,8 +42,9 @@ export interface Accepted {
 /** Throttle and gate of the lead route, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitLead(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
   const { PUBLIC_LEADS_RATE: rate, PUBLIC_LEADS_BURST: burst } = runtime.env;
+  const tag = await throttleTag(runtime.redis, handle);
   const [, enabled] = await Promise.all([
-    takeToken(runtime, { name: "leads", tag: handle, rate, burst }),
+    takeToken(runtime, { name: "leads", tag, rate, burst }),
     isAgentEnabled(runtime, handle),
   ]);
   if (!enabled) throw new Fail("not_found");

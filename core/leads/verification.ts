@@ -13,7 +13,7 @@ import { transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
-import { takeToken } from "../store/throttle.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
 
 /** Ms in which a code must be used, and the number of the wrong one that ends it (contract 5). */
 const codeLasts = 600_000;
@@ -34,7 +34,7 @@ export async function sendLeadCode(
   if (lead?.status !== "UNVERIFIED") return;
   const sender = await findSender(runtime, handle, "LEAD_VERIFICATION");
   if (sender === undefined) {
-    runtime.log.warn({ handle }, "leads.verification: no sender with LEAD_VERIFICATION is ready");
+    runtime.log.warn({ handle }, "lead.verification_sender_missing");
     return;
   }
   if (!(await isAllowed(runtime, handle, lead.email))) return;
@@ -115,7 +115,11 @@ async function tryCode(
 
 async function isAllowed(runtime: Runtime, handle: string, email: string): Promise<boolean> {
   try {
-    await takeToken(runtime, { name: "lead-code", tag: `${handle} ${addressDigest(email)}`, ...allowed });
+    await takeToken(runtime, {
+      name: "lead-code",
+      tag: digestTag(runtime.env, handle, addressDigest(email)),
+      ...allowed,
+    });
     return true;
   } catch (error) {
     // Too many codes for one address: the newest that was sent still counts.

@@ -19,6 +19,6 @@ export async function recordWrite({ redis, log, now }: Runtime, entry: AuditEntr
     const key = keys.audit(entry.handle);
     await Promise.all([redis.xadd(key, "MINID", "~", Date.now() - kept, "*", ...fields), redis.pexpire(key, kept)]);
   } catch (error) {
-    log.warn({ error: (error as Error).message, route: entry.route }, "audit.failed");
+    log.warn({ error: (error as Error).message, route: entry.route }, "audit.write_failed");
   }
 }

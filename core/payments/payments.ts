@@ -141,7 +141,7 @@ async function settle(
   const kept = await readKept(runtime.redis, handle, bookingUid);
   const { amountMinor, currency } = kept?.payment ?? {};
   const isPrice = session.amount_total === amountMinor && session.currency === currency?.toLowerCase();
-  if (!isPrice) return void runtime.log.error({ handle, bookingUid }, "payment.another_amount");
+  if (!isPrice) return void runtime.log.error({ handle, bookingUid }, "payment.amount_mismatch");
   const settlement = await settlePayment(runtime, { handle, bookingUid });
   if (settlement === "refund" && session.payment_intent)
     await refund(runtime, account, { intent: session.payment_intent, key: `refund-${bookingUid}` });
@@ -168,11 +168,11 @@ async function release(
 }
 
 function addressOf({ url }: CheckoutSession): string {
-  if (url === null) throw new Fail("service_unavailable", { retryAfter: 5, detail: "The checkout is closed." });
+  if (url === null) throw new Fail("service_unavailable", { retryAfter: 5, detail: "The checkout session is closed." });
   return url;
 }
 
 function unavailable({ log }: Runtime, handle: string, error: Error): never {
-  log.warn({ handle, error: error.message }, "checkout.failed");
-  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider does not answer." }, error);
+  log.warn({ handle, error: error.message }, "payment.checkout_failed");
+  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, error);
 }

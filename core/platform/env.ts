@@ -138,7 +138,7 @@ function maybe<T>(reader: Reader<T>): Reader<T | undefined> {
 
 function neededInProduction<T extends string>(reader: Reader<T>, fallback: T): Reader<T> {
   return (value, production) => {
-    if (value === undefined && production) throw new Malformed("is missing");
+    if (value === undefined && production) throw new Malformed("is required");
     return reader(value ?? fallback, production);
   };
 }

@@ -65,8 +65,8 @@ export interface Caller {
   pages?: string;
   /** Scopes of a personal access token; absent for a session, which may do all that its user may. */
   scopes?: readonly string[];
-  /** The address that the request came from, for throttles; never stored or logged. */
-  address?: string;
+  /** The network that the request came from (`networkOf`), for throttles; never stored or logged. */
+  network?: string;
   idempotencyKey?: string;
   /** Digest of the body as it was parsed; there where there is a key. */
   bodyDigest?: string;

@@ -130,7 +130,10 @@ export async function settlePayment(
     if (paid?.kind === "changed") continue;
     if ((await enter(runtime, refundEntry(runtime, handle, kept))).kind === "written") return "refund";
   }
-  throw new Fail("service_unavailable", { retryAfter: 1, detail: "The booking changes too often." });
+  throw new Fail("service_unavailable", {
+    retryAfter: 1,
+    detail: "Too many concurrent changes to this booking; retry.",
+  });
 }
 
 /** An unpaid booking's hold is over: it is REJECTED and its slot free. Does nothing where it was paid or has ended otherwise. */
@@ -177,7 +180,10 @@ async function change(
     const written = await enter(runtime, { handle, before: kept, ...made });
     if (written.kind === "written") return written.booking;
   }
-  throw new Fail("service_unavailable", { retryAfter: 1, detail: "The booking changes too often." });
+  throw new Fail("service_unavailable", {
+    retryAfter: 1,
+    detail: "Too many concurrent changes to this booking; retry.",
+  });
 }
 
 function cancel(

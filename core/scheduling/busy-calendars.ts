@@ -51,7 +51,7 @@ export function openBusySource(runtime: () => Runtime): BusySource {
 /** What is booked here stays bookable when a calendar server is away: its last word counts. */
 async function refreshed(runtime: Runtime, handle: string): Promise<void> {
   await pullNow(runtime, handle).catch((error: Error) =>
-    runtime.log.warn({ handle, error: error.message }, "calendars.not_pulled"),
+    runtime.log.warn({ handle, error: error.message }, "calendar.pull_failed"),
   );
 }
 

@@ -68,7 +68,7 @@ async function calendarsOf(runtime: Runtime, handle: string, credential: StoredC
   if (calendars === undefined) throw new Fail("integration_not_found");
   const found = await calendars.list(runtime, opened(runtime, handle, credential)).catch((cause: Error) => {
     if (cause instanceof Fail) throw cause;
-    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The calendar server does not answer." }, cause);
+    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The calendar server is not responding." }, cause);
   });
   return found.map((calendar) => ({ ...calendar, credentialId }));
 }

@@ -43,7 +43,7 @@ export async function openCheckout(
     const answer = await noteCheckout(runtime, handle, { kept, url, repeatable: asked.repeatable });
     if (answer) return answer;
   }
-  throw new Fail("scheduling_slot_unavailable", { detail: "The hold has ended." });
+  throw new Fail("scheduling_slot_unavailable", { detail: "The payment hold of this slot has expired." });
 }
 
 async function checkoutOf(runtime: Runtime, handle: string, kept: Kept): Promise<string> {
@@ -62,7 +62,7 @@ async function giveUp(
   left: { kept: Kept; cause: unknown; repeatable: Repeatable | undefined },
 ): Promise<never> {
   const { kept, cause, repeatable } = left;
-  runtime.log.warn({ handle, error: (cause as Error)?.message }, "checkout.failed");
+  runtime.log.warn({ handle, error: (cause as Error)?.message }, "payment.checkout_failed");
   await enter(runtime, {
     handle,
     booking: { ...kept, status: "REJECTED", holdUntil: null, cancelledBy: "service", updatedAt: stamp(runtime) },
@@ -72,7 +72,7 @@ async function giveUp(
     jobs: [],
     record: repeatable && { key: repeatable.key, value: forget },
   });
-  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider does not answer." }, cause);
+  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, cause);
 }
 
 /** Writes the address of the checkout and the answer; undefined where the booking has changed meanwhile. */

@@ -59,7 +59,7 @@ export async function judgeCredential(
     if (current === undefined || current.status === status) return;
     const { version: expectedVersion, providerKey } = current;
     if (!(await turned(runtime, handle, { credentialId, expectedVersion, providerKey, failure }))) continue;
-    runtime.log.warn({ handle, providerKey, status, error: failure?.message }, "integration.status");
+    runtime.log.warn({ handle, providerKey, status, error: failure?.message }, "integration.status_changed");
     return;
   }
 }

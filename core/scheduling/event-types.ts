@@ -109,9 +109,9 @@ async function checkEventType(
   const { bookingFields = [], scheduleId } = given;
   for (const [at, { id, type, options }] of bookingFields.entries()) {
     if (bookingFields.findIndex((other) => other.id === id) !== at)
-      throw invalid(`/bookingFields/${at}/id`, "is the id of another field");
+      throw invalid(`/bookingFields/${at}/id`, "repeats the id of another field");
     if ((type === "select" || type === "radio") && options === undefined)
-      throw invalid(`/bookingFields/${at}/options`, "is missing");
+      throw invalid(`/bookingFields/${at}/options`, "is required");
   }
   if (scheduleId && !(await redis.exists(keys.schedule(handle, scheduleId)))) throw new Fail("schedule_not_found");
 }
@@ -144,7 +144,7 @@ async function put({ redis }: Runtime, handle: string, { version, ...value }: St
   const result = await script<string>(redis, "putEventType", keyNames(handle, eventTypeId), values);
   if (result === "taken")
     throw new Fail("event_type_slug_taken", {
-      errors: [{ path: "/slug", message: "is the slug of another event type" }],
+      errors: [{ path: "/slug", message: "is already the slug of another event type" }],
     });
   return result === "written";
 }

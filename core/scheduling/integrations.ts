@@ -104,7 +104,7 @@ async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): 
 }
 
 function notRevoked({ log }: Runtime, account: { handle: string; providerKey: ProviderKey }, error: Error): false {
-  log.warn({ ...account, error: error.message }, "integration.not_revoked");
+  log.warn({ ...account, error: error.message }, "integration.revoke_failed");
   return false;
 }
 
@@ -130,7 +130,7 @@ async function connect(
   const { settings, provider } = configured(runtime.env, providerKey);
   const kept = await connected(runtime, { settings, provider, asked }).catch((error: Error) => {
     if (error instanceof Fail) throw error;
-    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider does not answer." }, error);
+    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
   });
   if (kept === undefined) throw new Fail("provider_not_configured");
   return keepCredential(runtime, handle, { providerKey, ...kept });

@@ -120,7 +120,10 @@ async function judged(
     if (written.kind === "written" || written.kind === "repeated") return written;
     if (written.kind !== "changed") throw new Fail("scheduling_slot_unavailable");
   }
-  throw new Fail("service_unavailable", { retryAfter: 1, detail: "The booking changes too often." });
+  throw new Fail("service_unavailable", {
+    retryAfter: 1,
+    detail: "Too many concurrent changes to this booking; retry.",
+  });
 }
 
 interface Judged {
@@ -194,7 +197,7 @@ function slotOf(input: Pick<Request, "slot" | "start" | "end">): Slot {
   if (start !== undefined && end !== undefined)
     return { start: Date.parse(start), end: Date.parse(end), nonce: input.slot?.bookingNonce ?? undefined };
   const missing = Object.entries({ start, end }).filter(([, value]) => value === undefined);
-  const errors = missing.map(([name]) => ({ path: `/slot/${name}`, message: "is missing" }));
+  const errors = missing.map(([name]) => ({ path: `/slot/${name}`, message: "is required" }));
   throw new Fail("booking_required_fields", { errors });
 }
 

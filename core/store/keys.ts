@@ -11,7 +11,7 @@ export const keys = {
   queuePrefix: (queue: string) => `queue:{${queue}}`, // prefix of BullMQ's own keys; finished jobs 1 h, failed ones 7 d
   outbox: (tag: string) => `outbox:{${tag}}`, // hash job id -> job; a field lives until it is enqueued
   dirty: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last mark; until swept
-  throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; 1 h after last use
+  throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; until the bucket is full again, and 10 s
 
   // account
   handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (turns in mail, 1), role:<userId>; for ever

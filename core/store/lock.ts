@@ -20,7 +20,8 @@ export async function alone<T>(
   for (;;) {
     const done = await ifFree(redis, key, work);
     if (done) return done.result;
-    if (Date.now() > until) throw new Fail("service_unavailable", { retryAfter: 5, detail: "Another is at it." });
+    if (Date.now() > until)
+      throw new Fail("service_unavailable", { retryAfter: 5, detail: "Another request is already in progress." });
     await sleep(looksEvery);
   }
 }

@@ -153,7 +153,7 @@ export class Queues implements Outbox {
     this.#written.set(tag, ids);
     const publishing = nextTurn()
       .then(() => this.#publishWritten(tag))
-      .catch((error: Error) => this.#log.warn({ error: error.message }, "outbox.left"));
+      .catch((error: Error) => this.#log.warn({ error: error.message }, "outbox.publish_failed"));
     this.#publishing.add(publishing);
     void publishing.finally(() => this.#publishing.delete(publishing));
   }

@@ -35,6 +35,6 @@ function open(env: Env, cursor: string, list: string): string {
   const text = Buffer.from(cursor, "base64url").toString();
   const [mac, place] = [text.slice(0, macLetters), text.slice(macLetters)];
   if (!isSigned(env, "cursor", `${list} ${place}`, mac) || Buffer.from(text).toString("base64url") !== cursor)
-    throw invalid("/cursor", "is not a cursor of this list");
+    throw invalid("/cursor", "must be a cursor of this list");
   return place;
 }

@@ -49,5 +49,5 @@ async function again<R>(attempt: Attempt<R>, until: number): Promise<R> {
     if (written !== undefined) return written;
     await sleep(Math.random() * most);
   }
-  throw new Fail("service_unavailable", { retryAfter: 1, detail: "This changes too often." });
+  throw new Fail("service_unavailable", { retryAfter: 1, detail: "Too many concurrent changes; retry." });
 }

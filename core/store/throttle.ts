@@ -1,16 +1,29 @@
+import { hash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sign } from "../platform/sealing.ts";
 import { keys } from "./keys.ts";
 import { script } from "./scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
 
 /** A token bucket: `rate` tokens a second, `burst` at most, one bucket for each tag. */
 export interface Bucket {
   name: string;
+  /** A known handle, or what `digestTag` or `sharedTag` makes: never a text that a visitor chose. */
   tag: string;
   rate: number;
   burst: number;
+}
+
+/** The tag of a bucket of visitors' data, such as a network and a mail address: a keyed digest (HMAC-SHA-256) of the parts. */
+export function digestTag(env: Runtime["env"], ...parts: string[]): string {
+  return sign(env, "throttle", JSON.stringify(parts));
+}
+
+/** The tag of one of the 256 buckets that all unknown names share, so that strangers can't add keys without a bound. */
+export function sharedTag(name: string): string {
+  return `~${hash("sha256", name).slice(0, 2)}`;
 }
 
 /** What a bucket gave: how many tokens, and the ms until the next one where that is fewer than were asked for. */

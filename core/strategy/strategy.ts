@@ -35,7 +35,7 @@ export async function retrieveStrategy(runtime: Runtime, input: Infer<typeof str
   const found = searches.map((search) => (search.status === "fulfilled" ? search.value : nothing));
   // An answer of which no part is true is no answer.
   if (found.every((one) => one === nothing))
-    throw new Fail("service_unavailable", { detail: "The index can't be searched." }, failure);
+    throw new Fail("service_unavailable", { detail: "The index is not available." }, failure);
   const groups = Object.fromEntries(strategyGroups.map((group, at) => [group, found[at]?.matches])) as Record<
     StrategyGroup,
     StrategyMatches

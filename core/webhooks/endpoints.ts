@@ -35,7 +35,7 @@ export async function createWebhook(
   const { handle, url, events, description } = input;
   await atInput("/url", runtime.outbound.check(url));
   if ((await runtime.redis.zcard(keys.webhooks(handle))) >= mostEndpoints)
-    throw new Fail("invalid_request", { detail: `A handle has at most ${mostEndpoints} endpoints.` });
+    throw new Fail("invalid_request", { detail: `A handle has at most ${mostEndpoints} webhooks.` });
   const [webhookId, secret, at] = [runtime.id("wh_"), newSecret(), runtime.now()];
   const value: StoredWebhook = {
     webhookId,
@@ -99,7 +99,7 @@ export async function setWebhookStatus(
 ): Promise<void> {
   const place = placeOf(handle, webhookId);
   await changeRecord<StoredWebhook>(runtime, place, { change: (current) => ({ ...current, status }) });
-  runtime.log.info({ handle, webhookId, status }, "webhook.status");
+  runtime.log.info({ handle, webhookId, status }, "webhook.status_changed");
 }
 
 /** An endpoint as it is stored; `webhook_not_found`. */

@@ -82,7 +82,7 @@ async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): 
   const ended: Ended[] = [];
   const [since = "", word, ...more] = await turn(runtime, sender, { ended, signal });
   await judge(runtime, place, { ended, since: Number(since) }).catch((error: Error) =>
-    runtime.log.warn({ error: error.message }, "webhook.not_judged"),
+    runtime.log.warn({ error: error.message }, "webhook.status_update_failed"),
   );
   if (word === "taken") start(runtime, sender, more);
   if (word === "gone") await forgetQueue(runtime, place);
@@ -111,7 +111,7 @@ async function turn(
       ]);
     } catch (error) {
       if (!isRedisAway(error) || signal.aborted || Date.now() > since + leaseLasts) throw error;
-      if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.not_settled");
+      if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
       await sleep(triesEvery);
     }
   }
@@ -166,7 +166,7 @@ async function sendOne(runtime: Runtime, sender: Sender, sending: Sending): Prom
   try {
     sender.ended.push(await attempted(runtime, sending));
   } catch (error) {
-    runtime.log.warn({ error: (error as Error).message }, "webhook.not_settled");
+    runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
   }
   sender.busy -= 1;
   sender.ring();

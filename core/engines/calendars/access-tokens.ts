@@ -25,7 +25,7 @@ const waitsFor = 15_000;
 /** The secret to keep for a grant; `oauth_exchange_failed` for one that would end with its first token. */
 export function secretFor(grant: Grant): string {
   if (grant.refreshToken === null)
-    throw new Fail("oauth_exchange_failed", { detail: "The provider gave no refresh token." });
+    throw new Fail("oauth_exchange_failed", { detail: "The provider issued no refresh token." });
   return JSON.stringify(tokensOf(grant, null));
 }
 
@@ -35,7 +35,9 @@ export function mustGrant({ answer }: Grant, ...needs: string[][]): void {
   const granted = answer.scope.toLowerCase().split(/[ ,]+/);
   const isGranted = (scope: string): boolean => granted.some((one) => one.endsWith(scope.toLowerCase()));
   if (!needs.every((scopes) => scopes.some(isGranted)))
-    throw new Fail("oauth_exchange_failed", { detail: "Access to calendars was not granted." });
+    throw new Fail("oauth_exchange_failed", {
+      detail: "Access to the calendars was not granted; grant it and connect again.",
+    });
 }
 
 /** The tokens in a secret. */
@@ -66,7 +68,8 @@ export async function accessToken(
       async () => (await keptToken(runtime, holder, refused)) ?? (await fetchTokens(runtime, holder, settings)),
     );
     if (fetched?.result !== undefined) return fetched.result;
-    if (Date.now() > until) throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is slow." });
+    if (Date.now() > until)
+      throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is responding too slowly." });
     await sleep(50);
   }
 }

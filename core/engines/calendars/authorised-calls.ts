@@ -147,6 +147,6 @@ async function waitForPause({ redis }: Runtime, { handle, credentialId }: Creden
 function limited(ms: number): Fail {
   return new Fail("service_unavailable", {
     retryAfter: Math.ceil(ms / 1000),
-    detail: "The provider asks to slow down.",
+    detail: "The provider is limiting requests.",
   });
 }

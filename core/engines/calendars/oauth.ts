@@ -87,7 +87,7 @@ export async function exchangeCode(
 function exchangeFailure(error: unknown): Fail {
   const answers = [oauth.ResponseBodyError, oauth.WWWAuthenticateChallengeError, oauth.OperationProcessingError];
   if (answers.some((kind) => error instanceof kind)) return new Fail("oauth_exchange_failed", {}, error);
-  return new Fail("service_unavailable", { retryAfter: 5, detail: "The provider does not answer." }, error);
+  return new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
 }
 
 /** Exchanges a refresh token for new tokens; `integration_revoked` where the grant has ended (RFC 6749, 5.2). */

@@ -37,7 +37,7 @@ async function parsed(bytes: Buffer): Promise<Email> {
   try {
     return await PostalMime.parse(bytes, { forceRfc822Attachments: true });
   } catch (error) {
-    throw new Fail("invalid_request", { detail: `The mail can't be read: ${(error as Error).message}.` }, error);
+    throw new Fail("invalid_request", { detail: `The mail cannot be parsed: ${(error as Error).message}.` }, error);
   }
 }
 

@@ -215,7 +215,7 @@ async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark
     ...{ owners: [...owners, ...addresses], mostInstances },
   });
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
-  if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.unreadable");
+  if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
   const found = there.map(({ href, etag }, at): BusyObject => {
     return { objectId: nameOf(href), tag: etag, taken: expanded[at]?.taken ?? [] };
   });

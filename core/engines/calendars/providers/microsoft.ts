@@ -33,7 +33,7 @@ export const microsoft: Provider = {
     const answer = await callWithToken(runtime, grant.accessToken, { url });
     const { mail, userPrincipalName } = jsonOf<{ mail?: string | null; userPrincipalName?: string }>(answer);
     const account = mail ?? userPrincipalName;
-    if (!account) throw new Fail("oauth_exchange_failed", { detail: "The account has no address." });
+    if (!account) throw new Fail("oauth_exchange_failed", { detail: "The account has no email address." });
     return { account, secret: secretFor(grant) };
   },
   calendars: { meeting: "teams", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },

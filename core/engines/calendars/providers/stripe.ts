@@ -108,10 +108,11 @@ export function readEvent(env: Env, body: Buffer, signature: string): StripeEven
     .digest("hex");
   const isKnown = parts.some(([name, value]) => name === "v1" && value !== undefined && sameText(value, expected));
   const isFresh = Math.abs(Date.now() / 1000 - Number(timestamp)) <= tolerance;
-  if (!secret || !isKnown || !isFresh) throw new Fail("invalid_request", { detail: "The signature is not valid." });
+  if (!secret || !isKnown || !isFresh)
+    throw new Fail("invalid_request", { detail: "The signature is invalid or too old." });
   const event = eventIn(body);
   if (typeof event?.type !== "string" || typeof event.data?.object !== "object" || event.data.object === null)
-    throw new Fail("invalid_request", { detail: "The body is no event." });
+    throw new Fail("invalid_request", { detail: "The body is not a known event." });
   return event as StripeEvent;
 }
 
@@ -119,7 +120,7 @@ function eventIn(body: Buffer): Partial<StripeEvent> | null {
   try {
     return JSON.parse(body.toString("utf8"));
   } catch (error) {
-    throw new Fail("invalid_request", { detail: "The body can't be read." }, error);
+    throw new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
   }
 }
 

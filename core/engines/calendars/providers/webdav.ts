@@ -79,7 +79,8 @@ export function mustSucceed({ status }: OutboundAnswer): void {
 /** An address that a server gave, on the server's own origin: what it says of others is not believed. */
 export function within(base: string, href: string): string {
   const url = new URL(href, base);
-  if (url.origin !== new URL(base).origin) throw new Fail("caldav_login_failed", { detail: "It points elsewhere." });
+  if (url.origin !== new URL(base).origin)
+    throw new Fail("caldav_login_failed", { detail: "The calendar server redirects to another origin." });
   return url.href;
 }
 
