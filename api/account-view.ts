@@ -14,7 +14,7 @@ export interface Card {
   leadsTo?: string[];
   /** The page's own script in /assets. */
   script?: string;
-  headers?: Record<string, string>;
+  headers?: Record<string, string | string[]>;
 }
 
 /** A card as a document that runs nothing but its own script and can't be framed. */

@@ -82,7 +82,7 @@ export function signInRows(path: string): Row[] {
     route(`POST ${line}`, open, signInForm, signIn, {
       ...columns,
       accepts: "form",
-      takes: { origin: "origin", host: "host" },
+      takes: { origin: "origin", host: "host", cookie: "cookie" },
     }),
   ];
 }

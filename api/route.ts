@@ -31,7 +31,7 @@ export interface View {
   type: string;
   body: string | Uint8Array | AsyncIterable<string>;
   status?: number;
-  headers?: Record<string, string>;
+  headers?: Record<string, string | string[]>;
 }
 
 /** How the request came, for presenters and for the few functions that speak about addresses. */

@@ -1,6 +1,7 @@
 import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled } from "../account/agent.ts";
+import { readCookie, writeCookie } from "../platform/cookies.ts";
 import { Fail } from "../platform/errors.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
@@ -89,13 +90,12 @@ async function exchange(
   if (granted !== `${input.handle} ${input.pageSlug}`) return undefined;
   const until = Math.floor(Date.now() / 1000) + accessLasts;
   const mac = sign(runtime.env, "page access", `${input.handle} ${input.pageSlug} ${until}`);
-  return `${cookieName(input)}=${until}.${mac}; Max-Age=${accessLasts}; Path=/; HttpOnly; SameSite=Lax${runtime.env.BASE_URL.startsWith("https:") ? "; Secure" : ""}`;
+  const secure = runtime.env.BASE_URL.startsWith("https:");
+  return writeCookie(cookieName(input), `${until}.${mac}`, { seconds: accessLasts, path: "/", secure });
 }
 
 function holdsAccess({ env }: Runtime, input: Infer<typeof pageVisit>): boolean {
-  const prefix = `${cookieName(input)}=`;
-  const pair = (input.cookie ?? "").split(/; */).find((one) => one.startsWith(prefix));
-  const [until = "", mac = ""] = pair?.slice(prefix.length).split(".") ?? [];
+  const [until = "", mac = ""] = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
   return (
     Number(until) > Date.now() / 1000 && isSigned(env, "page access", `${input.handle} ${input.pageSlug} ${until}`, mac)
   );
