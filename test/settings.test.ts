@@ -15,7 +15,7 @@ t.test("a setting that can't be right is refused by name, and says what it wants
   for (const [name, value] of Object.entries(bad))
     t.throws(
       () => readEnv({ [name]: value }),
-      { message: new RegExp(`^Settings are not valid: ${name} [^;]+$`) },
+      { message: new RegExp(`^Invalid settings: ${name} [^;]+$`) },
       name,
     );
   try {
