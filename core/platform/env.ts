@@ -46,6 +46,11 @@ const table = {
   PUBLIC_LEADS_BURST: real(40),
   PUBLIC_SCHEDULING_RATE: maybe(real(0)),
   PUBLIC_SCHEDULING_BURST: maybe(real(0)),
+  // Bookings, moves and cancellations of visitors for each network and handle, an hour; 0 switches the limit off.
+  PUBLIC_BOOKINGS_RATE: whole(30, 0, 1_000_000),
+  PUBLIC_BOOKINGS_BURST: whole(20, 0, 1_000_000),
+  // Future bookings of a handle that one attendee's address may hold; 0 switches the limit off.
+  PUBLIC_BOOKINGS_PER_ATTENDEE: whole(10, 0, 1_000_000),
   GENERATION_CONCURRENCY: whole(32, 1, 10_000),
   OLLAMA_HOST: maybe(text("")),
   EMBEDDING_MODEL_ID: maybe(text("")),
