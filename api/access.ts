@@ -1,7 +1,7 @@
 import { handleSession } from "../core/account/access.ts";
-import { Fail } from "../core/errors.ts";
-import type { Caller, Runtime } from "../core/runtime.ts";
-import { sameText } from "../core/sealing.ts";
+import { Fail } from "../core/platform/errors.ts";
+import type { Caller, Runtime } from "../core/platform/runtime.ts";
+import { sameText } from "../core/platform/sealing.ts";
 import type { Access } from "./route.ts";
 
 /** Checks the row's access and returns who asks: 401, then 403, before anything else is read (contract 1, "Order of checks"). */

@@ -1,4 +1,4 @@
-import type { Fail } from "../core/errors.ts";
+import type { Fail } from "../core/platform/errors.ts";
 import { errors } from "../schemas/errors.ts";
 import { escapeHtml } from "./page-view.ts";
 import { problem } from "./problem.ts";
@@ -14,7 +14,7 @@ export interface Card {
   leadsTo?: string[];
   /** The page's own script in /assets. */
   script?: string;
-  headers?: Record<string, string>;
+  headers?: Record<string, string | string[]>;
 }
 
 /** A card as a document that runs nothing but its own script and can't be framed. */

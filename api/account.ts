@@ -3,7 +3,7 @@ import { decideByForm, visitPairing } from "../core/account/pairing-page.ts";
 import { decidePairing, redeemPairing, startPairing } from "../core/account/pairing.ts";
 import { openSignIn, signIn } from "../core/account/sign-in.ts";
 import { createToken, listTokens, revokeToken } from "../core/account/tokens.ts";
-import type { Fail } from "../core/errors.ts";
+import type { Fail } from "../core/platform/errors.ts";
 import {
   me,
   newToken,
@@ -38,22 +38,22 @@ const person = { takes: { cookie: "cookie" }, failed: failureCard, hidden: true 
 export const accountRows: Row[] = [
   route("GET /v2/account/assistant/me", user, nothing, readMe, {
     returns: me,
-    summary: "Who is signed in, and what they may use",
+    summary: "Get the signed-in user",
   }),
   route(`POST ${tokens}`, user, newToken, createToken, {
     status: 201,
     returns: newTokenAnswer,
-    summary: "Make a personal access token",
+    summary: "Create a personal access token",
   }),
   route(`GET ${tokens}`, user, tokenListing, listTokens, {
     returns: tokenList,
-    summary: "List the personal access tokens",
+    summary: "List personal access tokens",
   }),
   route(`DELETE ${tokens}/:tokenId`, user, tokenPath, revokeToken, { summary: "Revoke a personal access token" }),
   route(`POST ${desktop}/start`, open, pairingStart, startPairing, {
     takes: { "user-agent": "userAgent" },
     returns: pairingStarted,
-    summary: "Start a desktop pairing; letters 5 to 12 of attemptId are the code to show",
+    summary: "Start a desktop pairing",
   }),
   route(`POST ${desktop}/authorize`, user, pairingDecision, decidePairing, {
     returns: pairingDecided,
@@ -63,7 +63,7 @@ export const accountRows: Row[] = [
     status: 202,
     created: 200,
     returns: pairingRedeemed,
-    summary: "Redeem an allowed pairing, once; 202 until it is decided",
+    summary: "Redeem a desktop pairing",
   }),
   route(`GET ${desktop}/authorize`, open, pairingPage, visitPairing, { ...person, view: pairingView }),
   route(`POST ${desktop}/decide`, open, pairingForm, decideByForm, { ...person, accepts: "form", view: pairedView }),
@@ -82,7 +82,7 @@ export function signInRows(path: string): Row[] {
     route(`POST ${line}`, open, signInForm, signIn, {
       ...columns,
       accepts: "form",
-      takes: { origin: "origin", host: "host" },
+      takes: { origin: "origin", host: "host", cookie: "cookie" },
     }),
   ];
 }

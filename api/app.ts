@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import Koa, { type Context } from "koa";
-import { type AuditEntry, recordWrite } from "../core/audit.ts";
-import { Fail } from "../core/errors.ts";
-import { bodyDigest } from "../core/idempotency.ts";
-import { jsonOf, outcomeOf } from "../core/outcome.ts";
-import type { Caller, Runtime } from "../core/runtime.ts";
+import { type AuditEntry, recordWrite } from "../core/operations/audit.ts";
+import { Fail } from "../core/platform/errors.ts";
+import { bodyDigest } from "../core/store/idempotency.ts";
+import { networkOf } from "../core/platform/network.ts";
+import { jsonOf, outcomeOf } from "../core/platform/outcome.ts";
+import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { admit } from "./access.ts";
 import { readBody } from "./body.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";
@@ -62,7 +63,10 @@ async function answer(
   const [{ method = "" }, { statusCode: status }] = [ctx.req, ctx.res];
   metrics.request(row, method, status, took);
   if (row?.logged === false) return;
-  runtime.log.info({ requestId: id, method, route: row?.path, status, tookMs: Math.round(took) }, "request");
+  runtime.log.info(
+    { requestId: id, method, route: row?.path, status, tookMs: Math.round(took) },
+    "http.request.completed",
+  );
 }
 
 function requestId(given: string | string[] | undefined): string {
@@ -84,7 +88,7 @@ function report({ log }: Runtime, { state }: Context, known: Fail): void {
     known.code === "internal_error" ? (["error", "failed"] as const) : (["warn", "unavailable"] as const);
   if (row?.failsAs) return void log[level](`${row.failsAs}.request.${name}`);
   const cause = (known.cause ?? known) as Error;
-  log[level]({ requestId, error: level === "error" ? cause?.stack : cause.message }, `request.${name}`);
+  log[level]({ requestId, error: level === "error" ? cause?.stack : cause.message }, `http.request.${name}`);
 }
 
 function challenged(runtime: Runtime, { state }: Context): Record<string, string> | undefined {
@@ -136,8 +140,8 @@ async function serve(runtime: Runtime, { row, parameters }: Found, ctx: Context)
     authorization: ctx.req.headers.authorization ?? "",
     handle: parameters.handle,
   });
-  const address = addressOf(runtime, ctx);
-  const caller: Caller = { requestId: ctx.state.requestId, address, ...idempotency(ctx), ...admitted };
+  const network = networkOf(addressOf(runtime, ctx));
+  const caller: Caller = { requestId: ctx.state.requestId, network, ...idempotency(ctx), ...admitted };
   if (row.guard) await row.guard(runtime, parameters, caller);
   const body = await given(ctx, row);
   if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
-import { Fail } from "../core/errors.ts";
-import { fileOf } from "../core/files.ts";
+import { Fail } from "../core/platform/errors.ts";
+import { fileOf } from "../core/platform/files.ts";
 import { entityTag } from "./reply.ts";
 import { object, string } from "../schemas/schema.ts";
 import { open, type Row, route, type View } from "./route.ts";

@@ -14,17 +14,17 @@ export const assistantRows: Row[] = [
   route(`POST ${page}/agentic-question`, open, question, askQuestion, {
     ...asked,
     returns: questionAnswer,
-    summary: "Answer a question as one object (legacy; the chat route streams)",
+    summary: "Ask a question",
   }),
   route(`POST ${page}/agentic-chat`, open, chatRequest, chat, {
     ...asked,
     limit: 1_048_576,
-    summary: "Stream an answer as a UI message stream",
+    summary: "Chat with a page",
   }),
   route(`GET ${page}/agentic-chat/:chatId/stream`, open, chatStream, resumeChat, {
     ...resumed,
     takes: { "last-event-id": "lastEventId" },
-    summary: "Replay the latest answer of a chat and go on with it",
+    summary: "Resume the answer of a chat",
   }),
   route(`DELETE ${page}/agentic-chat/:chatId/stream`, open, chatStream, stopChat, {
     ...resumed,

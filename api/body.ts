@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Context } from "koa";
 import { koaBody } from "koa-body";
-import { Fail, invalid } from "../core/errors.ts";
+import { Fail, invalid } from "../core/platform/errors.ts";
 import type { Row } from "./route.ts";
 
 /** Largest bodies in bytes (contract 1), where the row names no limit. */
@@ -73,7 +73,7 @@ function refused(error: Error & { status?: number; httpCode?: number }): Error {
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);
   if (status === 415) return new Fail("unsupported_media_type", {}, error);
-  return new Fail("invalid_request", { detail: "The body can't be read." }, error);
+  return new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
 }
 
 async function bytes(ctx: Context, limit: number): Promise<Buffer> {
@@ -94,7 +94,7 @@ async function inTime<T>(ctx: Context, reading: Promise<T>): Promise<T> {
   });
   const timer = setTimeout(() => {
     ctx.set("Connection", "close");
-    refuse(new Fail("invalid_request", { detail: "The body did not arrive in time." }));
+    refuse(new Fail("invalid_request", { detail: "The request body did not arrive in time." }));
   }, patience);
   try {
     return await Promise.race([reading, late]);
@@ -106,7 +106,7 @@ async function inTime<T>(ctx: Context, reading: Promise<T>): Promise<T> {
 function plain(body: unknown): Record<string, unknown> {
   if (body === undefined || body === null || body === "") return {};
   if (typeof body !== "object" || Array.isArray(body)) throw invalid("", "must be an object");
-  if (isDeeper(body, deepest)) throw invalid("", `must not have more than ${deepest} levels`);
+  if (isDeeper(body, deepest)) throw invalid("", `must be nested at most ${deepest} levels deep`);
   return body as Record<string, unknown>;
 }
 

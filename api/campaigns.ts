@@ -1,5 +1,5 @@
-import { recordConversion } from "../core/conversions.ts";
-import { changeRule, createRule, deleteRule, listRules, previewRule } from "../core/email/rules.ts";
+import { recordConversion } from "../core/leads/conversions.ts";
+import { changeRule, createRule, deleteRule, listRules, previewRule } from "../core/campaigns/rules.ts";
 import {
   conversionAnswer,
   newConversion,
@@ -24,15 +24,15 @@ export const campaignRows: Row[] = [
   route(`POST ${rules}`, operator, newRule, createRule, {
     status: 201,
     returns: ruleAnswer,
-    summary: "Make an email rule",
+    summary: "Create an email rule",
   }),
   route(`PUT ${rules}/:ruleId`, operator, ruleChange, changeRule, {
     returns: ruleAnswer,
-    summary: "Change an email rule",
+    summary: "Update an email rule",
   }),
   route(`DELETE ${rules}/:ruleId`, operator, rulePath, deleteRule, { summary: "Delete an email rule" }),
   route(`GET ${rules}/:ruleId/preview`, creator, rulePreview, previewRule, {
-    summary: "Render an email rule for a lead without sending",
+    summary: "Preview an email rule for a lead",
   }),
   route("POST /v2/handles/:handle/conversions", creator, newConversion, recordConversion, {
     status: 202,

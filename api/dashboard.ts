@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Context } from "koa";
-import { Fail } from "../core/errors.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { Fail } from "../core/platform/errors.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { object } from "../schemas/schema.ts";
 import { admit } from "./access.ts";
 import type { QueueBoard } from "./queue-board.ts";

@@ -63,54 +63,54 @@ export const emailRows: Row[] = [
   route(`POST ${domains}`, user, newDomain, addDomain, {
     created: 201,
     returns: domainAnswer,
-    summary: "Attach a domain to the account",
+    summary: "Attach a domain",
   }),
   route(`GET ${domains}`, user, domainListing, listDomains, {
     returns: domainList,
-    summary: "List the account's domains",
+    summary: "List domains",
   }),
   route(`GET ${domains}/:domain/email-identity`, user, domainPath, readIdentity, {
     returns: identityAnswer,
-    summary: "Read a domain's email identity",
+    summary: "Get the email identity of a domain",
   }),
   route(`POST ${domains}/:domain/email-identity/reconcile`, user, domainPath, reconcileIdentity, {
     status: 202,
     returns: identityAnswer,
-    summary: "Check a domain's DNS records again",
+    summary: "Check the DNS records of a domain",
   }),
   route(`GET ${email}/senders`, operator, handleListing, listSenders, {
     returns: senderList,
-    summary: "List the senders",
+    summary: "List senders",
   }),
   route(`PUT ${email}/senders/:senderId`, operator, senderChange, putSender, {
     returns: senderAnswer,
-    summary: "Make or change a sender",
+    summary: "Create or update a sender",
   }),
   route(`POST ${email}/templates`, operator, newTemplate, createTemplate, {
     status: 201,
     returns: templateAnswer,
-    summary: "Make a template",
+    summary: "Create a template",
   }),
   route(`GET ${email}/templates`, operator, handleListing, listTemplates, {
     returns: templateList,
-    summary: "List the templates",
+    summary: "List templates",
   }),
   route(`GET ${email}/templates/:templateId`, operator, templatePath, readTemplate, {
     returns: templateAnswer,
-    summary: "Read a template",
+    summary: "Get a template",
   }),
   route(`PUT ${email}/templates/:templateId`, operator, templateChange, changeTemplate, {
     returns: templateAnswer,
-    summary: "Change a template",
+    summary: "Update a template",
   }),
   route(`GET ${email}/templates/:templateId/versions/:version`, operator, templateVersionPath, readTemplateVersion, {
     returns: templateAnswer,
-    summary: "Read an earlier version of a template",
+    summary: "Get a version of a template",
   }),
   route(`POST ${email}/templates/:templateId/preview`, operator, templatePreview, previewTemplate, {
     reads: true,
     returns: previewAnswer,
-    summary: "Show the mail that a template makes",
+    summary: "Preview a template",
   }),
   route(`POST ${email}/messages`, operator, newMessage, sendMessage, {
     status: 202,
@@ -119,15 +119,15 @@ export const emailRows: Row[] = [
   }),
   route(`GET ${email}/messages`, operator, handleListing, listMessages, {
     returns: messageList,
-    summary: "List the messages",
+    summary: "List messages",
   }),
   route(`GET ${email}/messages/:messageId`, operator, messagePath, readMessage, {
     returns: messageDetail,
-    summary: "Read a message and its timeline",
+    summary: "Get a message and its timeline",
   }),
   route(`POST ${email}/messages/:messageId/cancel`, operator, messagePath, cancelMessage, {
     returns: messageAnswer,
-    summary: "Cancel what of a message waits to be sent",
+    summary: "Cancel unsent deliveries",
   }),
   route(`GET ${email}/events`, operator, eventListing, listEvents, {
     returns: eventList,
@@ -135,7 +135,7 @@ export const emailRows: Row[] = [
   }),
   route(`GET ${email}/suppressions`, operator, handleListing, listSuppressions, {
     returns: suppressionList,
-    summary: "List suppressed addresses",
+    summary: "List suppressions",
   }),
   route(`POST ${email}/suppressions`, operator, newSuppression, addSuppression, {
     status: 201,
@@ -143,19 +143,19 @@ export const emailRows: Row[] = [
     summary: "Suppress an address",
   }),
   route(`DELETE ${email}/suppressions/:email`, operator, suppressionPath, removeSuppression, {
-    summary: "Let an address have mail again",
+    summary: "Remove a suppression",
   }),
   route("POST /v2/email/feedback", open, signedRequest, takeFeedback, {
     accepts: "raw",
     limit: largestFeedback,
     returns: feedbackAnswer,
-    summary: "Take a mail provider's signed notice of a message",
+    summary: "Receive a signed delivery event",
   }),
   route("POST /v2/email/inbound", open, signedRequest, takeInbound, {
     accepts: "raw",
     limit: largestInbound,
     returns: feedbackAnswer,
-    summary: "Take a signed bounce or complaint mail",
+    summary: "Receive a signed bounce or complaint mail",
   }),
   route("GET /v2/public/email/unsubscribe/:token", open, unsubscribePath, visitUnsubscribe, {
     view: unsubscribeView,

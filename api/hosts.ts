@@ -1,9 +1,9 @@
 import type { Context } from "koa";
 import { handleOfDomain } from "../core/pages/visits.ts";
-import { Fail } from "../core/errors.ts";
-import { isRedisAway } from "../core/redis.ts";
-import type { Env } from "../core/env.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { Fail } from "../core/platform/errors.ts";
+import { isRedisAway } from "../core/store/redis.ts";
+import type { Env } from "../core/platform/env.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 
 /** False for the service's own hosts and for addresses, which is nearly always. */
 export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {

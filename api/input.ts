@@ -3,9 +3,9 @@ import formats from "ajv-formats";
 import type { ErrorObject, ValidateFunction } from "ajv";
 import { type ErrorCode, errors as table, type InputError } from "../schemas/errors.ts";
 import type { Schema } from "../schemas/schema.ts";
-import { isAddress } from "../core/email/address.ts";
-import { Fail } from "../core/errors.ts";
-import { isZone } from "../core/scheduling/zones.ts";
+import { isAddress } from "../core/platform/address.ts";
+import { Fail } from "../core/platform/errors.ts";
+import { isZone } from "../core/platform/zones.ts";
 import type { Row } from "./route.ts";
 
 /** Most single faults that one answer names. */

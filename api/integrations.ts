@@ -6,7 +6,7 @@ import {
   returnFromProvider,
   startOauth,
 } from "../core/scheduling/integrations.ts";
-import { checkoutPage, returnToPage, takeNotice } from "../core/scheduling/payments.ts";
+import { checkoutPage, returnToPage, takeNotice } from "../core/payments/payments.ts";
 import { signedRequest } from "../schemas/email.ts";
 import {
   calendarList,
@@ -41,12 +41,12 @@ export const integrationRows: Row[] = [
   }),
   route(`POST ${provider}/oauth/start`, creator, providerPath, startOauth, {
     returns: oauthStarted,
-    summary: "Start a provider's authorisation",
+    summary: "Start connecting an account",
   }),
   route(`POST ${provider}/oauth/callback`, creator, oauthCallback, finishOauth, {
     status: 201,
     returns: credentialAnswer,
-    summary: "Complete a provider's authorisation",
+    summary: "Finish connecting an account",
   }),
   route("GET /oauth/scheduling/:providerKey/return", open, oauthReturn, returnFromProvider, {
     view: onward,
@@ -55,29 +55,29 @@ export const integrationRows: Row[] = [
   route(`POST ${integrations}/caldav/credentials`, creator, newCaldavCredential, addCaldav, {
     status: 201,
     returns: credentialAnswer,
-    summary: "Connect a calendar server after a login there",
+    summary: "Connect a CalDAV account",
   }),
   route(`GET ${provider}/calendars`, creator, calendarsPath, listCalendars, {
     returns: calendarList,
-    summary: "List the calendars of a provider's accounts",
+    summary: "List the calendars of a provider",
   }),
   route("POST /v2/handles/:handle/scheduling/selected-calendars", creator, selection, selectCalendars, {
     returns: selectedCalendarsAnswer,
-    summary: "Select the calendars that take the owner's time",
+    summary: "Select the calendars of an account",
   }),
   route(`DELETE ${provider}/credentials/:credentialId`, creator, credentialPath, disconnect, {
     summary: "Disconnect an account",
   }),
   route(`POST ${checkout}`, open, pageCheckout, checkoutPage, {
     returns: checkoutAnswer,
-    summary: "Where to pay for a paid page",
+    summary: "Start the checkout of a paid page",
   }),
   route(`GET ${checkout}/return`, open, pageCheckoutReturn, returnToPage, { view: onward, hidden: true }),
   route("POST /v2/public/providers/stripe/webhook", open, signedRequest, takeNotice, {
     accepts: "raw",
     limit: 262_144,
     returns: received,
-    summary: "Signed notices of Stripe",
+    summary: "Receive a Stripe event",
   }),
 ];
 

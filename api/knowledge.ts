@@ -25,19 +25,19 @@ export const knowledgeRows: Row[] = [
   route(`POST ${documents}`, creator, newDocument, createDocument, {
     status: 202,
     returns: documentAnswer,
-    summary: "Accept a document",
+    summary: "Create a document",
   }),
   route(`GET ${documents}`, creator, documentListing, listDocuments, {
     returns: documentList,
-    summary: "List the documents",
+    summary: "List documents",
   }),
   route(`GET ${documents}/:documentId`, creator, documentPath, readDocument, {
     returns: documentAnswer,
-    summary: "Read a document",
+    summary: "Get a document",
   }),
   route(`PUT ${documents}/:documentId`, creator, documentChange, changeDocument, {
     returns: documentAnswer,
-    summary: "Change a document",
+    summary: "Update a document",
   }),
   route(`DELETE ${documents}/:documentId`, creator, documentPath, deleteDocument, { summary: "Delete a document" }),
   route("POST /v2/handles/:handle/knowledge/query", creator, knowledgeQuery, queryKnowledge, {

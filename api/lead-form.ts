@@ -12,7 +12,7 @@ export const leadFormRows: Row[] = [
     view: (form, request) => leadFormView(form, pageOrigins(form, request)),
     logged: false,
     failsAs: "assistant",
-    summary: "The form of a lead section as a document for a sandboxed frame",
+    summary: "Get the form of a lead section",
   }),
 ];
 

@@ -1,6 +1,6 @@
-import { createCampaign, listCampaigns } from "../core/campaigns.ts";
-import { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead } from "../core/leads.ts";
-import { verifyLead } from "../core/lead-verification.ts";
+import { createCampaign, listCampaigns } from "../core/campaigns/campaigns.ts";
+import { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead } from "../core/leads/leads.ts";
+import { verifyLead } from "../core/leads/verification.ts";
 import {
   campaignAnswer,
   campaignList,
@@ -33,25 +33,25 @@ export const leadRows: Row[] = [
   route("POST /v2/public/handles/:handle/leads/:leadId/verify", open, leadCode, verifyLead, {
     guard: admitLead,
     logged: false,
-    summary: "Confirm a lead's address by its code",
+    summary: "Verify the email address of a lead",
   }),
   route(`GET ${leads}`, creator, leadListing, listLeads, {
     returns: leadList,
-    summary: "List the leads, the newest first; since finds those captured, or captured again, from then on",
+    summary: "List leads",
   }),
   route(`GET ${leads}/export`, operator, leadExport, async (runtime, input) => exportLeads(runtime, input), {
     view: leadsCsv,
-    summary: "Export the leads as CSV",
+    summary: "Export leads as CSV",
   }),
-  route(`GET ${leads}/:leadId`, creator, leadPath, readLead, { returns: leadAnswer, summary: "Read a lead" }),
+  route(`GET ${leads}/:leadId`, creator, leadPath, readLead, { returns: leadAnswer, summary: "Get a lead" }),
   route(`DELETE ${leads}/:leadId`, operator, leadPath, eraseLead, { summary: "Erase the person of a lead" }),
   route("POST /v2/handles/:handle/campaigns", creator, newCampaign, createCampaign, {
     status: 201,
     returns: campaignAnswer,
-    summary: "Make a campaign",
+    summary: "Create a campaign",
   }),
   route("GET /v2/handles/:handle/campaigns", creator, campaignListing, listCampaigns, {
     returns: campaignList,
-    summary: "List the campaigns",
+    summary: "List campaigns",
   }),
 ];

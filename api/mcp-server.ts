@@ -6,7 +6,7 @@ import {
   ProtocolErrorCode,
   Server,
 } from "@modelcontextprotocol/server";
-import type { Caller, Runtime } from "../core/runtime.ts";
+import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { callTool, type ToolRow, toolsFor } from "./tools.ts";
 
 /** The protocol over these tools. Nothing changes by itself here, so there is nothing to subscribe to. */

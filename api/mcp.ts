@@ -1,9 +1,9 @@
 import type { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import type { McpHttpHandler } from "@modelcontextprotocol/server";
-import type { Env } from "../core/env.ts";
-import { Fail } from "../core/errors.ts";
-import type { Caller, Runtime } from "../core/runtime.ts";
+import type { Env } from "../core/platform/env.ts";
+import { Fail } from "../core/platform/errors.ts";
+import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { scopes } from "../schemas/account.ts";
 import { anything, handle, object, optional, type Schema } from "../schemas/schema.ts";
 import { creatorOrToken, open, type Row, route, type View } from "./route.ts";
@@ -36,7 +36,7 @@ export function mcpRows(all: () => Row[]): Row[] {
       reads: true,
       view,
       challenge,
-      summary: "Tools for agents (Model Context Protocol)",
+      summary: "Call tools over MCP",
     }),
     route(`GET ${metadata}`, open, object({ handle }), describeResource, {
       headers: { "Cache-Control": "public, max-age=3600" },
@@ -100,10 +100,11 @@ function parsed(body: string): unknown {
 /** Browsers of other sites, and names that were rebound to this address, may not speak here even with a token. */
 function mustBeKnown(env: Env, headers: IncomingHttpHeaders): void {
   const host = (env.TRUST_PROXY && first(headers["x-forwarded-host"])) || headers.host || "";
-  if (!isOurs(env, `http://${host}`)) throw new Fail("forbidden", { detail: "The host is not one of this service." });
+  if (!isOurs(env, `http://${host}`))
+    throw new Fail("forbidden", { detail: "The host name does not belong to this service." });
   const { origin } = headers;
   if (origin !== undefined && !isOurs(env, origin))
-    throw new Fail("forbidden", { detail: "The origin may not use the tools." });
+    throw new Fail("forbidden", { detail: "This origin may not call the tools." });
 }
 
 function isOurs(env: Env, address: string): boolean {

@@ -1,7 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { type Figures, figures } from "../core/health.ts";
-import { fallbackReasons, type IndexStatus } from "../core/knowledge/search.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { type Figures, figures } from "../core/operations/health.ts";
+import { fallbackReasons, type IndexStatus, type Runtime } from "../core/platform/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import type { Row } from "./route.ts";
 
@@ -25,38 +24,38 @@ export class Metrics {
     collectDefaultMetrics({ register: this.#registry });
     this.#requests = new Counter({
       name: "http_requests_total",
-      help: "Answered requests",
+      help: "HTTP requests answered",
       labelNames: ["method", "route", "status"],
       registers,
     });
     this.#seconds = new Histogram({
       name: "http_request_seconds",
-      help: "Time to answer",
+      help: "Time to answer an HTTP request",
       labelNames: ["method", "route"],
       registers,
     });
     new Gauge({
       name: "queue_jobs",
-      help: "Jobs of a queue by state",
+      help: "Number of jobs in the queue, by state",
       labelNames: ["queue", "state"],
       registers,
       collect: depths(runtime),
     });
     this.#memory = new Gauge({
       name: "redis_memory_bytes",
-      help: "Memory of each Redis server: in use, and allowed (0 is without limit)",
+      help: "Memory of each Redis server: used, and its limit (0 if unlimited)",
       labelNames: ["server", "kind"],
       registers,
     });
     this.#served = new Gauge({
       name: "queue_served",
-      help: "1 where a living worker serves the queue",
+      help: "1 if a live worker consumes the queue",
       labelNames: ["queue"],
       registers,
     });
     this.#outboxAge = new Gauge({
       name: "outbox_age_seconds",
-      help: "Age of the oldest change whose jobs may not be queued yet",
+      help: "Age of the oldest change whose jobs may not have been enqueued yet",
       registers,
     });
     this.#index = new Gauge({

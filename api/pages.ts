@@ -9,18 +9,18 @@ const visitor = { takes: { cookie: "cookie" } };
 
 /** Pages: the owner's routes, and what a visitor opens. */
 export const pageRows: Row[] = [
-  route(`POST ${pages}`, creator, newPage, createPage, { status: 201, returns: pageAnswer, summary: "Make a page" }),
+  route(`POST ${pages}`, creator, newPage, createPage, { status: 201, returns: pageAnswer, summary: "Create a page" }),
   route(`GET ${pages}`, creator, pageListing, listPages, {
     returns: pageList,
-    summary: "List the pages",
+    summary: "List pages",
     tool: { name: "pages_list", scope: "agent.pages.read" },
   }),
   route(`GET ${pages}/:pageSlug`, creator, pagePath, readPage, {
     returns: pageAnswer,
-    summary: "Read a page",
+    summary: "Get a page",
     tool: { name: "pages_read", scope: "agent.pages.read" },
   }),
-  route(`PUT ${pages}/:pageSlug`, creator, pageChange, changePage, { returns: pageAnswer, summary: "Change a page" }),
+  route(`PUT ${pages}/:pageSlug`, creator, pageChange, changePage, { returns: pageAnswer, summary: "Update a page" }),
   route(`DELETE ${pages}/:pageSlug`, creator, pagePath, deletePage, { summary: "Delete a page" }),
   route(`POST ${pages}/:pageSlug/publish`, creator, pagePath, publishPage, {
     returns: pageAnswer,
@@ -28,7 +28,7 @@ export const pageRows: Row[] = [
   }),
   route("GET /v2/public/pages/:handle/:pageSlug/access-check", open, pageVisit, checkAccess, {
     ...visitor,
-    summary: "Tell whether this browser may read a page",
+    summary: "Check access to a page",
   }),
   route("GET /p/:handle/:pageSlug", open, pageVisit, visitPage, {
     ...visitor,

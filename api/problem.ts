@@ -1,6 +1,6 @@
 import { STATUS_CODES } from "node:http";
-import { Fail, type FailDetails } from "../core/errors.ts";
-import { isRedisAway } from "../core/redis.ts";
+import { Fail, type FailDetails } from "../core/platform/errors.ts";
+import { isRedisAway } from "../core/store/redis.ts";
 import { errors } from "../schemas/errors.ts";
 import type { Reply } from "./reply.ts";
 

@@ -10,8 +10,8 @@ import type {
   IServerAdapter,
   UIConfig,
 } from "@bull-board/api/typings/app";
-import { Fail } from "../core/errors.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { Fail } from "../core/platform/errors.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import type { View } from "./route.ts";
 

@@ -6,7 +6,7 @@ import type { Context } from "koa";
 /** What a request is answered with. A stream may be the body. */
 export interface Reply {
   status: number;
-  headers: Readonly<Record<string, string>>;
+  headers: Readonly<Record<string, string | string[]>>;
   body?: string | Uint8Array | AsyncIterable<string>;
 }
 
@@ -23,7 +23,7 @@ export function sendReply(ctx: Context, { status, headers, body = "" }: Reply): 
   }
   ctx.respond = false;
   const head = ["X-Request-Id", ctx.state.requestId, "X-Content-Type-Options", "nosniff"];
-  for (const name in headers) head.push(name, headers[name] as string);
+  for (const name in headers) for (const value of [headers[name] as string].flat()) head.push(name, value);
   if (!isEmpty(status)) head.push("Content-Length", String(Buffer.byteLength(body)));
   ctx.res.writeHead(status, head).end(body);
 }

@@ -1,8 +1,8 @@
 import type { ValidateFunction } from "ajv";
 import type { Scope } from "../schemas/account.ts";
 import type { Schema } from "../schemas/schema.ts";
-import type { Fail } from "../core/errors.ts";
-import type { Caller, Role, Runtime } from "../core/runtime.ts";
+import type { Fail } from "../core/platform/errors.ts";
+import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 
 /** Who may ask. There is no default: every row names one. */
 export type Access =
@@ -31,7 +31,7 @@ export interface View {
   type: string;
   body: string | Uint8Array | AsyncIterable<string>;
   status?: number;
-  headers?: Record<string, string>;
+  headers?: Record<string, string | string[]>;
 }
 
 /** How the request came, for presenters and for the few functions that speak about addresses. */

@@ -1,5 +1,6 @@
 import Router from "@koa/router";
 import { LRUCache } from "lru-cache";
+import { handle as handleForm } from "../schemas/schema.ts";
 import type { Row } from "./route.ts";
 
 /** The row of a request and what its path says. */
@@ -55,9 +56,12 @@ export class Routes {
   }
 }
 
-/** A handle with a brace is as unknown as any other, and never becomes part of a key: it would cut the key's tag in two. */
+const handles = new RegExp(handleForm.pattern as string);
+
+/** A malformed handle is as unknown as any other and never becomes part of a key: it may be long, or break the key's hash tag. */
 function harmless(parameters: Record<string, string>): Record<string, string> {
-  return /[{}]/.test(parameters.handle ?? "") ? { ...parameters, handle: "-" } : parameters;
+  const { handle } = parameters;
+  return handle === undefined || handles.test(handle) ? parameters : { ...parameters, handle: "-" };
 }
 
 /** Segments of a path; a slash at its end counts for nothing. */

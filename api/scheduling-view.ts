@@ -1,4 +1,4 @@
-import type { Fail } from "../core/errors.ts";
+import type { Fail } from "../core/platform/errors.ts";
 import type { Visit } from "../core/scheduling/visits.ts";
 import { errors } from "../schemas/errors.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";

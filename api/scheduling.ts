@@ -63,53 +63,53 @@ export const schedulingRows: Row[] = [
   route(`POST ${schedules}`, creator, newSchedule, putSchedule, {
     created: 201,
     returns: scheduleAnswer,
-    summary: "Make a schedule or replace the one with this id",
+    summary: "Create or replace a schedule",
   }),
   route(`GET ${schedules}`, creator, schedulingListing, listSchedules, {
     returns: scheduleList,
-    summary: "List the schedules",
+    summary: "List schedules",
   }),
   route(`GET ${schedules}/:scheduleId`, creator, schedulePath, readSchedule, {
     returns: scheduleAnswer,
-    summary: "Read a schedule",
+    summary: "Get a schedule",
   }),
   route(`DELETE ${schedules}/:scheduleId`, creator, schedulePath, deleteSchedule, { summary: "Delete a schedule" }),
   route(`POST ${eventTypes}`, creator, newEventType, createEventType, {
     status: 201,
     returns: eventTypeAnswer,
-    summary: "Make an event type",
+    summary: "Create an event type",
   }),
   route(`GET ${eventTypes}`, creator, schedulingListing, listEventTypes, {
     returns: eventTypeList,
-    summary: "List the event types",
+    summary: "List event types",
   }),
   route(`GET ${eventTypes}/:eventTypeId`, creator, eventTypePath, readEventType, {
     returns: eventTypeAnswer,
-    summary: "Read an event type",
+    summary: "Get an event type",
   }),
   route(`PUT ${eventTypes}/:eventTypeId`, creator, eventTypeChange, changeEventType, {
     returns: eventTypeAnswer,
-    summary: "Change an event type",
+    summary: "Update an event type",
   }),
   route(`DELETE ${eventTypes}/:eventTypeId`, creator, eventTypePath, deleteEventType, {
-    summary: "Delete an event type; its bookings stay",
+    summary: "Delete an event type",
   }),
   route(`GET ${bookings}`, creator, bookingListing, listBookings, {
     returns: bookingList,
-    summary: "List the bookings by their start",
+    summary: "List bookings",
     tool: { name: "bookings_list", scope: "agent.bookings.read" },
   }),
   route(`GET ${bookings}/:bookingUid`, creator, bookingPath, readBooking, {
     returns: bookingRead,
-    summary: "Read a booking",
+    summary: "Get a booking",
   }),
   route(`POST ${bookings}/:bookingUid/confirm`, creator, bookingPath, confirmBooking, {
     returns: bookingRead,
-    summary: "Accept a booking that waits for it",
+    summary: "Confirm a booking",
   }),
   route(`POST ${bookings}/:bookingUid/decline`, creator, declining, declineBooking, {
     returns: bookingRead,
-    summary: "Decline a booking that waits for confirmation",
+    summary: "Decline a booking",
   }),
   route(`POST ${bookings}/:bookingUid/cancel`, creator, ownerCancellation, cancelAsOwner, {
     returns: bookingRead,
@@ -118,24 +118,24 @@ export const schedulingRows: Row[] = [
   route(`POST ${bookings}/:bookingUid/sync`, creator, bookingPath, resyncBooking, {
     status: 202,
     returns: bookingRead,
-    summary: "Write a booking's calendar event and meeting again at once",
+    summary: "Synchronize a booking with its calendar",
   }),
 
   route(`GET ${shown}`, open, publicHandle, listEvents, {
     guard: admitVisitor,
     returns: publicEventList,
-    summary: "List the public event types",
+    summary: "List the public event types of a handle",
   }),
   route(`GET ${event}`, open, publicEventPath, readEvent, {
     guard: admitVisitor,
     returns: publicEventAnswer,
-    summary: "Read a public event type",
+    summary: "Get a public event type",
   }),
   route(`GET ${event}/slots`, open, slotQuery, listSlots, {
     guard: admitVisitor,
     view: slotsView,
     returns: slotList,
-    summary: "List the slots that start in a window of at most 62 days",
+    summary: "List available slots",
   }),
   route(`POST ${event}/bookings`, open, newBooking, createBooking, {
     guard: admitVisitor,
@@ -146,22 +146,22 @@ export const schedulingRows: Row[] = [
   route(`GET ${booking}`, open, publicBookingPath, readPublicBooking, {
     guard: admitVisitor,
     returns: bookingRead,
-    summary: "Read a booking by its uid",
+    summary: "Get a booking as a visitor",
   }),
   route(`GET ${booking}/calendar.ics`, open, publicBookingPath, readCalendarFile, {
     guard: admitVisitor,
     view: calendarView,
-    summary: "A booking as a calendar file",
+    summary: "Download a booking as a calendar file",
   }),
   route(`POST ${booking}/cancel`, open, publicCancellation, cancelAsVisitor, {
     guard: admitVisitor,
     returns: bookingAnswer,
-    summary: "Cancel a booking by its uid",
+    summary: "Cancel a booking as a visitor",
   }),
   route(`POST ${event}/reschedule`, open, bookingMove, rescheduleBooking, {
     guard: admitVisitor,
     returns: bookingAnswer,
-    summary: "Move a booking to another slot",
+    summary: "Reschedule a booking",
   }),
 ];
 

@@ -3,13 +3,17 @@ import process from "node:process";
 import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { answersEndWithin, endWhenTold, notStarted, sayReady, startProcess } from "../core/process.ts";
-import type { Runtime } from "../core/runtime.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { buildApp } from "./app.ts";
 
 /** Ms for which a process that was told to go still answers: balancers notice, and no kept connection is cut under a request. */
 const lingersFor = 2000;
 
 const runtime = await startProcess("web", process.env);
+if (runtime.env.production && !runtime.env.TRUST_PROXY)
+  runtime.log.warn(
+    "web.proxy_not_trusted: without TRUST_PROXY=1 all visitors behind a proxy share its address and its limits",
+  );
 const server = listen(runtime);
 endWhenTold("web", runtime, stop);
 

@@ -1,4 +1,4 @@
-import { cookiePath, sessionCookie, sessionLasts, type SignInStep } from "../core/account/sign-in.ts";
+import type { SignInStep } from "../core/account/sign-in.ts";
 import { cardView } from "./account-view.ts";
 import { escapeHtml } from "./page-view.ts";
 import type { Request, View } from "./route.ts";
@@ -6,11 +6,12 @@ import type { Request, View } from "./route.ts";
 /** The page of a sign-in's step; the last one sets the cookie and goes where the person came from. */
 export function signInView(step: SignInStep, { runtime }: Request): View {
   const leadsTo = [runtime.env.BASE_URL, runtime.env.APP_URL].map((address) => new URL(address).origin);
-  if (step.step === "done") return done(step, runtime.env.LOGIN_URL.startsWith("https:"));
+  if (step.step === "done") return done(step);
   return cardView({
     leadsTo: [...new Set(leadsTo)],
     status: step.problem ? 400 : 200,
     ...(step.step === "email" ? emailForm(step) : codeForm(step)),
+    ...(step.step === "code" && step.cookies ? { headers: { "Set-Cookie": step.cookies } } : {}),
   });
 }
 
@@ -39,12 +40,11 @@ ${kept({ returnTo, signInId })}<button>Sign in</button>
   return { title: "Enter the code", body };
 }
 
-function done({ email, token, location }: Extract<SignInStep, { step: "done" }>, secure: boolean): View {
-  const cookie = `${sessionCookie}=${token}; Max-Age=${sessionLasts}; Path=${cookiePath}; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
+function done({ email, location, cookies }: Extract<SignInStep, { step: "done" }>): View {
   const body = `<p>You are signed in as <strong>${escapeHtml(email)}</strong>.</p>`;
   const more = location
-    ? { status: 303, headers: { "Set-Cookie": cookie, Location: location } }
-    : { headers: { "Set-Cookie": cookie } };
+    ? { status: 303, headers: { "Set-Cookie": cookies, Location: location } }
+    : { headers: { "Set-Cookie": cookies } };
   return cardView({ title: "Signed in", body, ...more });
 }
 

@@ -1,4 +1,4 @@
-import { readStrategy, retrieveStrategy } from "../core/strategy.ts";
+import { readStrategy, retrieveStrategy } from "../core/strategy/strategy.ts";
 import { strategyAnswer, strategyPath, strategyQuery } from "../schemas/strategy.ts";
 import { creatorOrToken, type Row, route } from "./route.ts";
 
@@ -10,11 +10,11 @@ export const strategyRows: Row[] = [
   route(`POST ${strategy}/retrieve`, reader, strategyQuery, retrieveStrategy, {
     reads: true,
     returns: strategyAnswer,
-    summary: "Find worked, failed and structural examples for a query",
+    summary: "Retrieve strategy examples",
     tool: { name: "strategy_query", scope: "agent.strategy.read" },
   }),
   route(`GET ${strategy}/context/:contextId`, reader, strategyPath, readStrategy, {
     returns: strategyAnswer,
-    summary: "Read an earlier retrieval, for 24 h",
+    summary: "Get a stored retrieval",
   }),
 ];

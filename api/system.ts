@@ -1,4 +1,4 @@
-import { type Readiness, readiness } from "../core/health.ts";
+import { type Readiness, readiness } from "../core/operations/health.ts";
 import { object } from "../schemas/schema.ts";
 import type { Metrics } from "./metrics.ts";
 import { docsPage, openApi } from "./openapi.ts";

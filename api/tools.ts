@@ -1,8 +1,8 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
 import { mustHaveScope } from "../core/account/access.ts";
 import { reaches } from "../core/account/handles.ts";
-import { Fail } from "../core/errors.ts";
-import type { Caller, Role, Runtime } from "../core/runtime.ts";
+import { Fail } from "../core/platform/errors.ts";
+import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Schema } from "../schemas/schema.ts";
 import { checkInput } from "./input.ts";
 import { published } from "./openapi.ts";
@@ -86,7 +86,7 @@ function inputOf(schema: Schema<unknown>): Tool["inputSchema"] {
 function refusal(runtime: Runtime, error: unknown, caller: Caller): CallToolResult {
   const fail = asFail(error);
   if (fail.code === "internal_error")
-    runtime.log.error({ requestId: caller.requestId, error: (error as Error)?.stack }, "tool.failed");
+    runtime.log.error({ requestId: caller.requestId, error: (error as Error)?.stack }, "mcp.tool.failed");
   const { body } = problem(fail, caller.requestId);
   return { isError: true, content: [{ type: "text", text: body as string }] };
 }

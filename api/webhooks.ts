@@ -22,30 +22,30 @@ export const webhookRows: Row[] = [
   route(`POST ${webhooks}`, creator, newWebhook, createWebhook, {
     status: 201,
     returns: shownWebhookAnswer,
-    summary: "Register a webhook; its secret is shown once",
+    summary: "Create a webhook",
   }),
   route(`GET ${webhooks}`, creator, webhookListing, listWebhooks, {
     returns: webhookList,
-    summary: "List the webhooks",
+    summary: "List webhooks",
   }),
-  route(`GET ${one}`, creator, webhookPath, readWebhook, { returns: webhookAnswer, summary: "Read a webhook" }),
+  route(`GET ${one}`, creator, webhookPath, readWebhook, { returns: webhookAnswer, summary: "Get a webhook" }),
   route(`DELETE ${one}`, creator, webhookPath, deleteWebhook, { summary: "Delete a webhook" }),
   route(`POST ${one}/rotate-secret`, creator, webhookPath, rotateSecret, {
     returns: shownWebhookAnswer,
-    summary: "Give a webhook a new secret; the old one signs too for 24 hours",
+    summary: "Rotate the signing secret",
   }),
   route(`POST ${one}/test`, creator, webhookPath, testWebhook, {
     status: 202,
     returns: deliveryAnswer,
-    summary: "Send a test event; a success enables a disabled webhook again",
+    summary: "Send a test event",
   }),
   route(`GET ${one}/deliveries`, creator, deliveryListing, listDeliveries, {
     returns: deliveryList,
-    summary: "List the deliveries of the last 30 days",
+    summary: "List deliveries",
   }),
   route(`POST ${one}/deliveries/:deliveryId/redeliver`, creator, deliveryPath, redeliver, {
     status: 202,
     returns: deliveryAnswer,
-    summary: "Send an event once more",
+    summary: "Redeliver an event",
   }),
 ];

@@ -2,20 +2,22 @@ import { type Redis, ReplyError } from "ioredis";
 import { Sessions } from "./account/sessions.ts";
 import { signingKey } from "./account/signing.ts";
 import { openModel } from "./assistant/ollama.ts";
-import { Relay } from "./assistant/relay.ts";
-import { openClock } from "./clock.ts";
-import { usualFarLimits } from "./email/far-sends.ts";
-import { SmtpPool } from "./email/smtp.ts";
-import type { Env } from "./env.ts";
-import { newId } from "./ids.ts";
-import { openIndex } from "./knowledge/open-index.ts";
-import { openLog } from "./log.ts";
-import { Outbound } from "./outbound.ts";
-import { Queues } from "./queues.ts";
-import { connect, isRedisAway } from "./redis.ts";
+import { Relay } from "./engines/relay/relay.ts";
+import { openClock } from "./platform/clock.ts";
+import { defaultDelayedSendLimits } from "./campaigns/delayed-sends.ts";
+import { SmtpPool } from "./engines/mail/smtp.ts";
+import type { Env } from "./platform/env.ts";
+import { newId } from "./platform/ids.ts";
+import { openIndex } from "./engines/search/open-index.ts";
+import { openLog } from "./platform/log.ts";
+import { Outbound } from "./platform/outbound.ts";
+import { Queues } from "./store/outbox.ts";
+import { keys } from "./store/keys.ts";
+import { connect, isRedisAway } from "./store/redis.ts";
 import { openBusySource } from "./scheduling/busy-calendars.ts";
-import { openPayments } from "./scheduling/payments.ts";
-import type { Log, Runtime } from "./runtime.ts";
+import { openCredentials } from "./scheduling/credentials.ts";
+import { openPayments } from "./payments/payments.ts";
+import type { Log, Runtime } from "./platform/runtime.ts";
 
 /** Makes the one Runtime of a process from its settings: the only file that knows all tools. Fails when Redis can't be reached. */
 export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Runtime> {
@@ -41,14 +43,15 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     outbound,
     ...(payments ? { payments } : {}),
     busySource: openBusySource(() => runtime),
+    credentials: openCredentials(() => runtime),
     mailer,
     openBounces: bounces(env),
-    farLimits: usualFarLimits,
+    delayedSends: defaultDelayedSendLimits,
     log,
     model: openModel(env),
     sessions: new Sessions(env, own),
     signingKey: own,
-    now: await openClock(redis, env),
+    now: await openClock(redis, env, keys.clockOrigin),
     id: newId,
     going: new AbortController(),
     async close() {
@@ -78,7 +81,9 @@ function once<T>(open: () => Promise<T>): () => Promise<T> {
 
 /** The client of IMAP is loaded by the process that reads the mailbox. */
 function bounces({ BOUNCE_IMAP_URL: address }: Env): Runtime["openBounces"] {
-  return address === undefined ? undefined : async () => (await import("./email/mailbox.ts")).openMailbox(address);
+  return address === undefined
+    ? undefined
+    : async () => (await import("./engines/mail/mailbox.ts")).openMailbox(address);
 }
 
 /** Says at start what a setting of Redis means for the promises of the service; of a cluster, that of one node. */
@@ -86,18 +91,21 @@ async function warnAboutRedis({ redis, log }: Runtime): Promise<void> {
   const info = await redis.info();
   const value = (name: string): string => new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1]?.trim() ?? "";
   if (value("aof_enabled") === "0")
-    log.warn("redis.aof: no append-only file: what was accepted does not survive a crash of Redis");
+    log.warn(
+      { advice: "Set appendonly yes: without it, accepted work does not survive a Redis crash." },
+      "redis.persistence_off",
+    );
   else warnAboutFsync(log, await fsyncPolicy(redis));
   const policy = value("maxmemory_policy");
   if (policy !== "" && policy !== "noeviction")
-    log.warn({ policy }, "redis.eviction: keys may vanish under memory pressure; use noeviction");
+    log.warn({ policy, advice: "Set maxmemory-policy noeviction: Redis may evict records." }, "redis.eviction_unsafe");
 }
 
+const fsyncAdvice = "Set appendfsync always: with any other policy a crash may lose the latest accepted work.";
+
 function warnAboutFsync(log: Log, policy: string | undefined): void {
-  if (policy === undefined)
-    log.warn("redis.fsync: the policy can't be read; only with appendfsync always does all that was accepted survive");
-  else if (policy !== "always")
-    log.warn({ policy }, "redis.fsync: what was accepted last may not survive a crash; use appendfsync always");
+  if (policy === undefined) log.warn({ advice: `CONFIG is not permitted. ${fsyncAdvice}` }, "redis.fsync_unknown");
+  else if (policy !== "always") log.warn({ policy, advice: fsyncAdvice }, "redis.fsync_unsafe");
 }
 
 /** INFO doesn't tell this one. Undefined where CONFIG is refused, as add-ons do. */

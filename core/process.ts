@@ -1,9 +1,9 @@
 import process from "node:process";
 import { setTimeout } from "node:timers";
-import { type Env, readEnv } from "./env.ts";
-import { flushLog, openLog } from "./log.ts";
+import { type Env, readEnv } from "./platform/env.ts";
+import { flushLog, openLog } from "./platform/log.ts";
 import { openRuntime } from "./open.ts";
-import type { Log, Runtime } from "./runtime.ts";
+import type { Log, Runtime } from "./platform/runtime.ts";
 
 /** Ms in which a process must have stopped after SIGTERM (contract 2), with some room. */
 const stopsWithin = 24_000;
@@ -18,7 +18,7 @@ export async function startProcess(
   const env = read(settings);
   const log = openLog(env);
   process.on("unhandledRejection", (error) =>
-    log.error({ error: (error as Error)?.stack ?? String(error) }, "unhandled"),
+    log.error({ error: (error as Error)?.stack ?? String(error) }, "process.unhandled_error"),
   );
   try {
     return await openRuntime(env, log);
@@ -29,7 +29,7 @@ export async function startProcess(
 
 /** Says in one line why a process can't start, and ends it. */
 export function notStarted(name: "web" | "worker", log: Log, { message }: Error): never {
-  log.fatal({ error: message }, `${name}.not_started`);
+  log.fatal({ error: message }, `${name}.start_failed`);
   return process.exit(1);
 }
 

@@ -133,4 +133,5 @@ export const signInForm = object({
   returnTo: optional(string({ maxLength: 2000 })),
   origin: optional(string()),
   host: optional(string()),
+  cookie: optional(string()),
 });

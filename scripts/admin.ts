@@ -5,7 +5,7 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { pino } from "pino";
 import { attachDomain } from "../core/account/domains.ts";
-import { eraseHandle, exportHandle } from "../core/account/erasure.ts";
+import { eraseHandle, exportHandle } from "../core/operations/erasure.ts";
 import {
   createHandle,
   findHandle,
@@ -15,17 +15,18 @@ import {
   setHandleActive,
 } from "../core/account/handles.ts";
 import { issueToken, signingKey } from "../core/account/signing.ts";
-import { createCampaign } from "../core/campaigns.ts";
-import { openClock } from "../core/clock.ts";
-import { readEnv } from "../core/env.ts";
-import { Fail, invalid } from "../core/errors.ts";
-import { failedJobs, retryJob } from "../core/failed-jobs.ts";
+import { createCampaign } from "../core/campaigns/campaigns.ts";
+import { openClock } from "../core/platform/clock.ts";
+import { keys } from "../core/store/keys.ts";
+import { readEnv } from "../core/platform/env.ts";
+import { Fail, invalid } from "../core/platform/errors.ts";
+import { failedJobs, retryJob } from "../core/operations/failed-jobs.ts";
 import { openRuntime } from "../core/open.ts";
-import { newId } from "../core/ids.ts";
-import { Queues } from "../core/queues.ts";
-import { connect, isRedisAway } from "../core/redis.ts";
-import { resealAll } from "../core/rotation.ts";
-import { type Role, roles, type Runtime } from "../core/runtime.ts";
+import { newId } from "../core/platform/ids.ts";
+import { Queues } from "../core/store/outbox.ts";
+import { connect, isRedisAway } from "../core/store/redis.ts";
+import { resealAll } from "../core/operations/rotation.ts";
+import { type Role, roles, type Runtime } from "../core/platform/runtime.ts";
 import { handle as handleShape } from "../schemas/schema.ts";
 
 /** The part of a Runtime that provisioning needs: no index and no relay, so that a command is quick. */
@@ -158,7 +159,14 @@ async function openAdmin(): Promise<Admin> {
   try {
     await redis.ping(); // queues wait for Redis without end
     await queues.open();
-    return { env, redis, queues, now: await openClock(redis, env), id: newId, close: () => queues.close() };
+    return {
+      env,
+      redis,
+      queues,
+      now: await openClock(redis, env, keys.clockOrigin),
+      id: newId,
+      close: () => queues.close(),
+    };
   } catch (error) {
     redis.disconnect();
     throw error;

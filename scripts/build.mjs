@@ -8,7 +8,7 @@ import { ensureDependencies, main, root } from "./setup.mjs";
 
 const sources = join(root, "api", "browser");
 /** What is run by itself, each in the folder of dist/ where its source lies. */
-const threads = ["core/scheduling/expansion-thread.ts"];
+const threads = ["core/engines/calendars/expansion-thread.ts"];
 const programs = ["api/server.ts", "workers/main.ts", "scripts/admin.ts", ...threads];
 /** Packages that look for files of their own when they run. */
 const unbundled = ["@bull-board/*", "msgpackr-extract"];
@@ -71,7 +71,7 @@ function entries() {
 /**
  * Bundles the programs: a few files are read and compiled where there were fifteen hundred, which halves a start. Names stay as they
  * are, for stack traces; esbuild's `keepNames` would cost a third of the requests, since it names each closure as it is made. What
- * programs share lies in dist/core/, one folder deep, as core/files.ts expects.
+ * programs share lies in dist/core/platform/, two folders deep, as core/platform/files.ts expects.
  */
 async function compile(folder, entryPoints, more) {
   const { build } = await import("esbuild");
@@ -80,7 +80,7 @@ async function compile(folder, entryPoints, more) {
     absWorkingDir: root,
     outbase: root,
     outdir: folder,
-    chunkNames: "core/[name]-[hash]",
+    chunkNames: "core/platform/[name]-[hash]",
     bundle: true,
     splitting: true,
     platform: "node",

@@ -10,8 +10,9 @@ import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import type { Redis } from "ioredis";
-import { readEnv } from "../core/env.ts";
-import { connect, keys, mastersOf } from "../core/redis.ts";
+import { readEnv } from "../core/platform/env.ts";
+import { keys } from "../core/store/keys.ts";
+import { connect, mastersOf } from "../core/store/redis.ts";
 import { type RedisOptions, startRedis } from "../fixtures/redis.ts";
 
 /** What a drill found out about one server. */

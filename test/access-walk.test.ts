@@ -3,7 +3,7 @@ import t from "tap";
 import { Metrics } from "../api/metrics.ts";
 import type { Access, Row } from "../api/route.ts";
 import { rows } from "../api/rows.ts";
-import type { Runtime } from "../core/runtime.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { type Service, startService } from "../fixtures/service.ts";
 import { type Scope, scopes } from "../schemas/account.ts";
 

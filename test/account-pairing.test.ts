@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import t from "tap";
 import { setEntitlement } from "../core/account/handles.ts";
 import { challengeOf } from "../core/account/pairing.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { type Service, startService } from "../fixtures/service.ts";
 
 const desktop = "/oauth/assistant/desktop";

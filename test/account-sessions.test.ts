@@ -4,8 +4,8 @@ import { SignJWT } from "jose";
 import t, { type Test } from "tap";
 import { revokeRole, setEntitlement } from "../core/account/handles.ts";
 import { Sessions } from "../core/account/sessions.ts";
-import { readEnv } from "../core/env.ts";
-import type { Fail } from "../core/errors.ts";
+import { readEnv } from "../core/platform/env.ts";
+import type { Fail } from "../core/platform/errors.ts";
 import { startService } from "../fixtures/service.ts";
 import { KeySetServer, outsideKey, outsideToken } from "../fixtures/signer.ts";
 

@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
 import { createHandle } from "../core/account/handles.ts";
 import { codeOf } from "../core/account/sign-in.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
@@ -105,6 +105,65 @@ t.test("the fifth wrong code ends the sign-in, also when they come at once", asy
     .sort();
   t.same(said, ["over", "over", "over", "over", "wrong", "wrong", "wrong", "wrong"]);
   t.match((await post(service, { signInId, code }).expect(400)).text, /That code is over/);
+});
+
+/** The cookies that an answer sets, as the browser sends them back. */
+function cookiesOf({ headers }: { headers: Record<string, unknown> }): string {
+  return ((headers["set-cookie"] ?? []) as string[]).map((line) => line.split(";")[0]).join("; ");
+}
+
+t.test("strangers can't keep the owner of an address from signing in, and can't fill the mailbox", async (t) => {
+  const { service, inbox } = await startSignIn(t, { TRUST_PROXY: "1" });
+  const ask = (network: string, cookie = "") =>
+    post(service, { email: address }).set("X-Forwarded-For", network).set("Cookie", cookie);
+  const signInId = await askForCode(service);
+  const signedIn = await post(service, { signInId, code: await codeAt(inbox) }).expect(200);
+  const known = cookiesOf(signedIn);
+  t.match(
+    signedIn.headers["set-cookie"]?.[1],
+    /^known-browser=[^;]+; Max-Age=34560000; Path=\/login; HttpOnly; SameSite=Lax$/,
+  );
+  for (const status of [200, 200, 200, 429, 429]) await ask("192.0.2.66", "").expect(status);
+  await ask("192.0.2.1").expect(200);
+  for (let network = 0; network < 40; network++) await ask(`198.51.100.${network}`);
+  await ask("192.0.2.2").expect(429);
+  const mails = inbox.mails.length;
+  await ask("192.0.2.2", known).expect(200);
+  await eventually(() => inbox.mails.length > mails);
+  t.ok(inbox.mails.length <= 22, `${inbox.mails.length} mails`);
+  await ask("192.0.2.2", known.replace(/known-browser=[^.]+/, "known-browser=brw_other")).expect(429);
+  await post(service, { email: "bob@example.com" })
+    .set("X-Forwarded-For", "192.0.2.66")
+    .set("Cookie", known)
+    .expect(200);
+});
+
+t.test("a known browser has limits too", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const signInId = await askForCode(service);
+  const known = cookiesOf(await post(service, { signInId, code: await codeAt(inbox) }).expect(200));
+  for (const status of [200, 200, 200, 429])
+    await post(service, { email: address }).set("Cookie", known).expect(status);
+  for (const status of [200, 200, 429]) await post(service, { email: address }).expect(status);
+});
+
+t.test("a browser that asks too often is led back to the code that was sent", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const first = await post(service, { email: address }).expect(200);
+  const pending = cookiesOf(first);
+  t.match(
+    first.headers["set-cookie"]?.[0],
+    /^pending-sign-in=sgn_\w+; Max-Age=600; Path=\/login; HttpOnly; SameSite=Lax$/,
+  );
+  const code = await codeAt(inbox);
+  for (let one = 0; one < 2; one++) await post(service, { email: address }).expect(200);
+  await post(service, { email: address }).expect(429);
+  const again = await post(service, { email: address }).set("Cookie", pending).expect(200);
+  const signInId = /name="signInId" value="([^"]+)"/.exec(again.text)?.[1] as string;
+  t.match(pending, signInId);
+  await post(service, { email: "eve@example.com" }).expect(200);
+  t.match((await post(service, { signInId, code }).expect(200)).text, /You are signed in/);
+  await post(service, { email: address }).set("Cookie", pending).expect(429);
 });
 
 t.test("codes can't be asked for without end", async (t) => {

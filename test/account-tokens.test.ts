@@ -1,6 +1,6 @@
 import t from "tap";
 import { revokeRole, setHandleActive } from "../core/account/handles.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { type Service, startService } from "../fixtures/service.ts";
 

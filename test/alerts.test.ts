@@ -1,5 +1,5 @@
 import t from "tap";
-import { mastersOf } from "../core/redis.ts";
+import { mastersOf } from "../core/store/redis.ts";
 import { text } from "../fixtures/sources.ts";
 import { eventually, startService } from "../fixtures/service.ts";
 

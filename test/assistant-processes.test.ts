@@ -1,6 +1,6 @@
 import t from "tap";
 import { createHandle } from "../core/account/handles.ts";
-import { readEnv } from "../core/env.ts";
+import { readEnv } from "../core/platform/env.ts";
 import { openRuntime } from "../core/open.ts";
 import { createPage } from "../core/pages/pages.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
@@ -108,7 +108,7 @@ t.test("of an answer that fails the logs hold that it did and nothing else", asy
   await readTo(reader, "text-delta");
   await service.model.close();
   t.match(await readTo(reader, undefined), /"type":"error"/);
-  await service.worker.says("assistant.failed");
+  await service.worker.says("assistant.answer.failed");
   await service.redis.kill();
   const answer = await fetch(`${service.url}/v2/public/pages/acme/bikes/agentic-question`, {
     method: "POST",
@@ -119,7 +119,7 @@ t.test("of an answer that fails the logs hold that it did and nothing else", asy
   await service.web.says("assistant.request.unavailable");
   const fields = (said: string, name: string) =>
     Object.keys(JSON.parse(said.split("\n").find((line) => line.includes(`"${name}"`)) ?? "{}")).sort();
-  t.same(fields(service.worker.stdout, "assistant.failed"), ["level", "modelId", "msg", "time"]);
+  t.same(fields(service.worker.stdout, "assistant.answer.failed"), ["level", "modelId", "msg", "time"]);
   t.same(fields(service.web.stdout, "assistant.request.unavailable"), ["level", "msg", "time"]);
   t.notMatch(service.web.stdout, "known-to-the-visitor");
 });

@@ -1,7 +1,7 @@
 import t from "tap";
-import { addressDigest } from "../core/email/address.ts";
-import { sendJob } from "../core/email/far-sends.ts";
-import { keys } from "../core/redis.ts";
+import { addressDigest } from "../core/platform/address.ts";
+import { sendJob } from "../core/campaigns/delayed-sends.ts";
+import { keys } from "../core/store/keys.ts";
 import { rules, startCampaign } from "../fixtures/campaigns.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";

@@ -1,7 +1,8 @@
 import t from "tap";
-import { eraseHandle } from "../core/account/erasure.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
 import { createHandle } from "../core/account/handles.ts";
-import { keys, mastersOf } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
+import { mastersOf } from "../core/store/redis.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { startCluster } from "../fixtures/redis-cluster.ts";

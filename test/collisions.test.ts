@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import t from "tap";
-import { untilWritten } from "../core/collisions.ts";
+import { untilWritten } from "../core/store/retry.ts";
 
 /** What became of six changes of one thing that meet, and how often one was tried in turn. */
 async function crowd(redis: Redis, inTurn: (tries: number) => Promise<string>) {

@@ -1,5 +1,5 @@
 import t from "tap";
-import { job } from "../core/queues.ts";
+import { job } from "../core/store/outbox.ts";
 import { openPage, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { startService } from "../fixtures/service.ts";
 

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import t from "tap";
-import { eraseHandle } from "../core/account/erasure.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { dataPage, type KeyRow, keyTable } from "../fixtures/key-table.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";

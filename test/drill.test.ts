@@ -1,7 +1,7 @@
 import { cp, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { startRedis } from "../fixtures/redis.ts";
 import { startService } from "../fixtures/service.ts";

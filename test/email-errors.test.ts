@@ -1,6 +1,7 @@
 import t from "tap";
 import { attachDomain } from "../core/account/domains.ts";
-import { keys, mastersOf } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
+import { mastersOf } from "../core/store/redis.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import { startService } from "../fixtures/service.ts";
 
@@ -231,7 +232,7 @@ t.test("a send is refused for the first of its faults, in the contract's order",
   await refused(409, "email_template_not_active");
   await owner.put(`${root}/templates/tmpl_b`).send({ status: "ACTIVE" }).expect(200);
   await refused(400, "template_variables_missing");
-  t.same((await ask(body)).body.errors, [{ path: "/variables/b", message: "is missing" }]);
+  t.same((await ask(body)).body.errors, [{ path: "/variables/b", message: "is required" }]);
   body.variables = { b: "B", more: "ignored" };
   await refused(409, "email_recipient_suppressed");
   t.same((await ask(body)).body.errors, [{ path: "/to/0", message: "gone@far.example is suppressed" }], "it is named");

@@ -1,6 +1,6 @@
 import t from "tap";
 import { nextTurns, rest, wake } from "../core/email/turns.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { fillQueue, makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { eventually } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { Webhook } from "standardwebhooks";
 import t from "tap";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { returnAddress, returnedIn, unsubscribeToken } from "../core/email/return-path.ts";
 import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { bounce, complaint } from "../fixtures/reports.ts";

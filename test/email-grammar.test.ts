@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { parseHTML } from "linkedom";
 import t from "tap";
-import { Fail } from "../core/errors.ts";
+import { Fail } from "../core/platform/errors.ts";
 import { parseHtml, parsePlain, render } from "../core/email/grammar.ts";
 import { mustHaveAll, parseTemplate, renderTemplate } from "../core/email/templates.ts";
 

@@ -1,10 +1,10 @@
 import t from "tap";
 import { attachDomain, domainClaim } from "../core/account/domains.ts";
-import { openDns } from "../core/email/dns.ts";
+import { openDns } from "../core/engines/mail/dns.ts";
 import { startDueChecks } from "../core/email/domains.ts";
 import { checkIdentity } from "../core/email/identity.ts";
 import { handleOfDomain } from "../core/pages/visits.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { type DnsServer, startDns } from "../fixtures/dns.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import type { DnsRecord, Identity } from "../schemas/email.ts";

@@ -1,6 +1,6 @@
 import t from "tap";
 import { acceptMessage } from "../core/email/acceptance.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import type { MessageEvent } from "../schemas/email.ts";
 

@@ -1,6 +1,6 @@
 import t from "tap";
-import { SmtpFailure, type SmtpPhase } from "../core/email/smtp.ts";
-import { type Attempted, judge, type Verdict } from "../core/email/verdict.ts";
+import { SmtpFailure, type SmtpPhase } from "../core/engines/mail/smtp.ts";
+import { type Attempted, judge, type Verdict } from "../core/engines/mail/smtp-failures.ts";
 
 const minute = 60_000;
 

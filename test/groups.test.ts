@@ -1,5 +1,5 @@
 import t from "tap";
-import { Groups } from "../core/groups.ts";
+import { Groups } from "../core/store/batcher.ts";
 
 /** Groups whose work is ended by hand, in the order in which it began. */
 function held(most: number): { groups: Groups<number>; begun: string[]; end: (error?: Error) => Promise<void> } {

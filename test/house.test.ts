@@ -3,7 +3,7 @@ import t from "tap";
 import ts from "typescript";
 import { routeTable } from "../fixtures/routes.ts";
 import { files, type Import, nodes, place, root, type Source, sources, text } from "../fixtures/sources.ts";
-import { isOfHandle, keys } from "../core/redis.ts";
+import { isOfHandle, keys } from "../core/store/keys.ts";
 import { errors } from "../schemas/errors.ts";
 import { jobs } from "../schemas/jobs.ts";
 import { workerRows } from "../workers/rows.ts";
@@ -126,7 +126,7 @@ t.test("settings are read in the two entries alone", async (t) => {
   );
 });
 
-t.test("keys are written in core/redis.ts alone", async (t) => {
+t.test("keys are written in core/store/keys.ts alone", async (t) => {
   const key = (node: ts.Node) =>
     (ts.isStringLiteralLike(node) || ts.isTemplateHead(node)) && /^[a-z][a-z-]*:\{/.test(node.text);
   const [redis, others] = [house.filter(isRedis), house.filter((source) => !isRedis(source))];
@@ -166,13 +166,13 @@ t.test("the top of the house holds its floors and nothing else", async (t) => {
 });
 
 t.test("every script of Redis says what it does, with which keys, and returns words or values", async (t) => {
-  const scripts = files("core/lua").filter((path) => path.endsWith(".lua") && !path.endsWith("/prelude.lua"));
+  const scripts = files("core/store/lua").filter((path) => path.endsWith(".lua") && !path.endsWith("/prelude.lua"));
   t.ok(scripts.length > 0);
   for (const path of scripts) {
     const [header = ""] = /^(--.*\n)+/.exec(text(path)) ?? [];
     for (const word of ["KEYS", "Returns"]) t.match(header, new RegExp(word, "i"), `${path} names ${word}`);
     t.notMatch(text(path), /\breturn\s+-\d/, `${path} returns no negative number`);
-    t.match(path, /^core\/lua\/[a-z]+(-[a-z]+)+\.lua$/);
+    t.match(path, /^core\/store\/lua\/[a-z]+(-[a-z]+)+\.lua$/);
   }
 });
 
@@ -260,7 +260,7 @@ interface Locked {
 }
 
 function isRedis({ path }: Source): boolean {
-  return path === "core/redis.ts";
+  return path === "core/store/keys.ts";
 }
 
 function packageOf(target: string): string {

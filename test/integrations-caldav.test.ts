@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
 import { grantRole } from "../core/account/handles.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";

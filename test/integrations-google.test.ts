@@ -1,6 +1,6 @@
 import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
 import { type Event, type GoogleServer, startGoogle, tooMuch } from "../fixtures/providers/google.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";

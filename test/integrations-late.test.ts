@@ -1,7 +1,7 @@
 import t, { type Test as TapTest } from "tap";
 import { readCredential } from "../core/scheduling/credentials.ts";
-import { type Account, type CalendarEvent, ownUid } from "../core/scheduling/providers/provider.ts";
-import { providers } from "../core/scheduling/providers/table.ts";
+import { type Account, type CalendarEvent, ownUid } from "../core/engines/calendars/providers/provider.ts";
+import { providers } from "../core/engines/calendars/providers/table.ts";
 import { opened } from "../core/scheduling/selections.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";
 import { startMicrosoft } from "../fixtures/providers/microsoft.ts";

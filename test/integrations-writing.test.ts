@@ -1,5 +1,5 @@
 import t, { type Test as TapTest } from "tap";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";

@@ -1,6 +1,6 @@
 import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { type Meeting, startZoom, type ZoomServer } from "../fixtures/providers/zoom.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";

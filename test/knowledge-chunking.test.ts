@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import t from "tap";
-import { chunk } from "../core/knowledge/chunking.ts";
+import { chunk } from "../core/engines/search/chunking.ts";
 
 const markdown = (content: string, title = "") => chunk({ title, content, contentType: "text/markdown" });
 const plain = (content: string) => chunk({ title: "", content, contentType: "text/plain" });

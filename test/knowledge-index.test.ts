@@ -2,12 +2,13 @@ import process from "node:process";
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import t, { type Test } from "tap";
-import { Collection } from "../core/knowledge/collection.ts";
-import { MemoryIndex } from "../core/knowledge/memory-index.ts";
-import { openIndex } from "../core/knowledge/open-index.ts";
-import type { KnowledgeIndex, SearchRequest, SearchResult } from "../core/knowledge/search.ts";
-import { readEnv } from "../core/env.ts";
-import { connect, keys, mastersOf } from "../core/redis.ts";
+import { Collection } from "../core/engines/search/collection.ts";
+import { MemoryIndex } from "../core/engines/search/memory-index.ts";
+import { openIndex } from "../core/engines/search/open-index.ts";
+import type { SearchIndex, SearchRequest, SearchResult } from "../core/platform/runtime.ts";
+import { readEnv } from "../core/platform/env.ts";
+import { keys } from "../core/store/keys.ts";
+import { connect, mastersOf } from "../core/store/redis.ts";
 import { deleteDocument, writeDocument } from "../fixtures/chunks.ts";
 import { onCluster, startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -15,7 +16,7 @@ import { eventually } from "../fixtures/service.ts";
 interface Place {
   redis: Redis;
   /** An index as one more process has it. */
-  open(): Promise<KnowledgeIndex>;
+  open(): Promise<SearchIndex>;
   /** Makes what the server holds beside the chunks again, as a restart or an operator does. */
   rebuild(): Promise<void>;
 }

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import t from "tap";
-import { fuse } from "../core/knowledge/fusion.ts";
-import { LexicalIndex } from "../core/knowledge/lexical.ts";
-import type { SlotScore } from "../core/knowledge/ranking.ts";
-import { DimensionMismatch, hasSimd, openPlainMemory, VectorIndex } from "../core/knowledge/vectors.ts";
-import { passageTerms, terms } from "../core/knowledge/words.ts";
+import { fuse } from "../core/engines/search/fusion.ts";
+import { LexicalIndex } from "../core/engines/search/lexical.ts";
+import type { SlotScore } from "../core/engines/search/ranking.ts";
+import { DimensionMismatch, hasSimd, openPlainMemory, VectorIndex } from "../core/engines/search/vectors.ts";
+import { passageTerms, terms } from "../core/engines/search/words.ts";
 
 const slots = (found: SlotScore[]): number[] => found.map(({ slot }) => slot);
 

@@ -1,6 +1,6 @@
 import t from "tap";
-import { job } from "../core/queues.ts";
-import { keys } from "../core/redis.ts";
+import { job } from "../core/store/outbox.ts";
+import { keys } from "../core/store/keys.ts";
 import { startModelServer } from "../fixtures/model-server.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, startService } from "../fixtures/service.ts";

@@ -5,7 +5,7 @@ import { leadFields } from "../core/assistant/lead-fields.ts";
 import { formHtml, largestForm, leadForm, safeForm } from "../core/assistant/lead-form-html.ts";
 import { storeLeadSection } from "../core/assistant/lead-forms.ts";
 import { setHandleActive } from "../core/account/handles.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { section } from "../fixtures/chat/examples.ts";
 import { hostileHtml, hostileMarkdown } from "../fixtures/chat/hostile.ts";
 import { type Service, startService } from "../fixtures/service.ts";

@@ -1,5 +1,5 @@
 import t from "tap";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 

@@ -3,7 +3,7 @@ import t from "tap";
 import { Metrics } from "../api/metrics.ts";
 import type { Row } from "../api/route.ts";
 import { rows } from "../api/rows.ts";
-import type { Runtime } from "../core/runtime.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { startService } from "../fixtures/service.ts";
 
 /** Every row that gives a list in pages; a new one is held to this from the day that it is a row. */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
-import { AddressRefused, isPublic, type Lookup, Outbound } from "../core/outbound.ts";
+import { AddressRefused, isPublic, type Lookup, Outbound } from "../core/platform/outbound.ts";
 
 /** A server on loopback that says what it was asked. */
 async function listening(t: TapTest, answer: RequestListener): Promise<number> {

@@ -1,8 +1,9 @@
 import { Worker } from "bullmq";
 import t from "tap";
-import { Fail } from "../core/errors.ts";
-import { job, Queues } from "../core/queues.ts";
-import { connect, keys } from "../core/redis.ts";
+import { Fail } from "../core/platform/errors.ts";
+import { job, Queues } from "../core/store/outbox.ts";
+import { keys } from "../core/store/keys.ts";
+import { connect } from "../core/store/redis.ts";
 import { eventually, startService } from "../fixtures/service.ts";
 import { perform } from "../workers/job.ts";
 

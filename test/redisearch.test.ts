@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis, ReplyError } from "ioredis";
 import t, { type Test } from "tap";
-import { RediSearchIndex } from "../core/knowledge/redisearch-index.ts";
-import { readRows, readState } from "../core/knowledge/redisearch-replies.ts";
-import type { KnowledgeIndex, SearchRequest, SearchResult } from "../core/knowledge/search.ts";
-import { encodeVector } from "../core/knowledge/stored.ts";
+import { RediSearchIndex } from "../core/engines/search/redisearch-index.ts";
+import { readRows, readState } from "../core/engines/search/redisearch-replies.ts";
+import type { SearchIndex, SearchRequest, SearchResult } from "../core/platform/runtime.ts";
+import { encodeVector } from "../core/engines/search/stored.ts";
 import { writeDocument } from "../fixtures/chunks.ts";
 import { startRedis } from "../fixtures/redis.ts";
 
@@ -170,7 +170,7 @@ function changed(info: Answer, from: string, to: string): Answer {
 }
 
 const elsewhere: SearchResult = { hits: [], mode: "lexical", degraded: false };
-const fallback: KnowledgeIndex = {
+const fallback: SearchIndex = {
   kind: "in-process",
   fallbacks: new Map(),
   search: async () => ({ ...elsewhere, hits: [{ passage: { id: "in-process" } as never, score: 1 }] }),

@@ -1,6 +1,6 @@
 import t from "tap";
 import { ada, monday, openStage, shown } from "../fixtures/scheduling/owner.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { replaceBusy } from "../core/scheduling/times.ts";
 
 const base = "/v2/handles/acme/scheduling";

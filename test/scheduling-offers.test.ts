@@ -1,5 +1,5 @@
 import t from "tap";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { openStage, shown } from "../fixtures/scheduling/owner.ts";
 import { startService } from "../fixtures/service.ts";
 

@@ -1,8 +1,8 @@
 import t from "tap";
-import { expandApart } from "../core/scheduling/expansion.ts";
-import { type Expansion, expand } from "../core/scheduling/recurrence.ts";
-import { ofWindows, windowsNames } from "../core/scheduling/windows-zones.ts";
-import { isZone } from "../core/scheduling/zones.ts";
+import { expandApart } from "../core/engines/calendars/expansion.ts";
+import { type Expansion, expand } from "../core/engines/calendars/recurrence.ts";
+import { ofWindows, windowsNames } from "../core/platform/windows-zones.ts";
+import { isZone } from "../core/platform/zones.ts";
 
 const calendar = (...events: string[]): string =>
   ["BEGIN:VCALENDAR", "VERSION:2.0", ...events, "END:VCALENDAR"].join("\r\n");

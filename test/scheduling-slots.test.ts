@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import t from "tap";
 import { iso, naiveSlots } from "../fixtures/scheduling/naive.ts";
-import { timetableOf } from "../core/scheduling/availability.ts";
-import { isBookable, type Offering, offeredSlots } from "../core/scheduling/slots.ts";
-import { day, minute } from "../core/scheduling/zones.ts";
+import { timetableOf } from "../core/engines/slots/availability.ts";
+import { isBookable, type Offering, offeredSlots } from "../core/engines/slots/slots.ts";
+import { day, minute } from "../core/platform/zones.ts";
 import type { Override, StoredSchedule } from "../schemas/scheduling.ts";
 
 interface Case {

@@ -1,7 +1,7 @@
 import { Temporal } from "@js-temporal/polyfill";
 import fc from "fast-check";
 import t from "tap";
-import { day, isZone, minute, zoneMeant, zoneOver } from "../core/scheduling/zones.ts";
+import { day, isZone, minute, zoneMeant, zoneOver } from "../core/platform/zones.ts";
 
 /** Half hours and quarters of offset, shifts of half an hour and of two, DST the other way round, gaps at midnight. */
 const odd = [

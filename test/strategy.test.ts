@@ -1,5 +1,5 @@
 import t from "tap";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { type Service, startService } from "../fixtures/service.ts";
 
 const base = "/v2/handles/acme/agent/strategy";

@@ -1,5 +1,5 @@
 import t from "tap";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { eventLasts, webhookEvent } from "../core/webhooks/events.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { freePort, startRedis } from "../fixtures/redis.ts";

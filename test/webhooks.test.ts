@@ -3,7 +3,7 @@ import t from "tap";
 import { openStage, shown } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
-import { keys } from "../core/redis.ts";
+import { keys } from "../core/store/keys.ts";
 import { eventLasts, webhookEvent } from "../core/webhooks/events.ts";
 import { askedWait, waitAfter, waits } from "../core/webhooks/retries.ts";
 import { testEventType, type WebhookEventType, webhookEventTypes } from "../schemas/webhooks.ts";

@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import { Fail } from "../core/errors.ts";
+import { Fail } from "../core/platform/errors.ts";
 import { type JobName, jobs } from "../schemas/jobs.ts";
 
 const ajv = new Ajv2020({ strict: false, formats: { address: true, instant: true, "time-zone": true, line: true } });

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { watchBounces } from "../core/email/bounces.ts";
 import { dispatchMail } from "../core/email/dispatch.ts";
 import { checkDomain, startDueChecks } from "../core/email/domains.ts";
-import type { Runtime } from "../core/runtime.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two looks for domains whose DNS records are to be checked. */
@@ -21,7 +21,7 @@ export const emailLoops: WorkerLoop[] = [
 async function checkDomains(runtime: Runtime, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await startDueChecks(runtime).catch((error: Error) =>
-      runtime.log.warn({ error: error.message }, "email.checks.failed"),
+      runtime.log.warn({ error: error.message }, "email.identity.check_failed"),
     );
     await setTimeout(looksEvery, undefined, { signal }).catch(() => undefined);
   }

@@ -1,7 +1,7 @@
 import { type Job as BullJob, UnrecoverableError } from "bullmq";
 import { checkData } from "./data.ts";
-import { Fail } from "../core/errors.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { Fail } from "../core/platform/errors.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
 
 /** One run of a job, for functions that care which one it is. */

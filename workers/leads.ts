@@ -1,9 +1,9 @@
 import { setTimeout } from "node:timers/promises";
 import { erasePerson } from "../core/email/erasure.ts";
-import { promoteSends } from "../core/email/far-sends.ts";
-import { fireRules, sendRule } from "../core/email/rule-sends.ts";
-import { sendLeadCode } from "../core/lead-verification.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { promoteSends } from "../core/campaigns/delayed-sends.ts";
+import { fireRules, sendRule } from "../core/campaigns/rule-sends.ts";
+import { sendLeadCode } from "../core/leads/verification.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two looks for far sends whose time comes near. */
@@ -23,7 +23,7 @@ export const leadLoops: WorkerLoop[] = [{ queue: "campaigns", run: promote }];
 async function promote(runtime: Runtime, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await promoteSends(runtime).catch((error: Error) =>
-      runtime.log.warn({ error: error.message }, "campaigns.promotion.failed"),
+      runtime.log.warn({ error: error.message }, "campaign.promotion_failed"),
     );
     await setTimeout(looksEvery, undefined, { signal }).catch(() => undefined);
   }

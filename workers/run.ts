@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Job as BullJob, type JobsOptions, Worker } from "bullmq";
-import { beat } from "../core/health.ts";
-import { connect, keys } from "../core/redis.ts";
-import type { Runtime } from "../core/runtime.ts";
+import { beat } from "../core/operations/health.ts";
+import { keys } from "../core/store/keys.ts";
+import { connect } from "../core/store/redis.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
 import { perform } from "./job.ts";
 import { workerLoops, workerRows } from "./rows.ts";
@@ -89,7 +90,7 @@ function startWorker(
   worker.on("error", (error) => runtime.log.warn({ queue, error: error.message }, "worker.error"));
   worker.on("failed", (bull, error) => {
     if (queue === "generation") return runtime.log.warn("assistant.attempt.failed");
-    runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "job.failed");
+    runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "queue.job.failed");
   });
   return worker;
 }
@@ -108,5 +109,5 @@ async function every(
 ): Promise<void> {
   const pause = (): Promise<unknown> => sleep(ms, undefined, { signal }).catch(() => undefined);
   for (await pause(); !signal.aborted; await pause())
-    await work().catch((error: Error) => runtime.log.warn({ error: error.message }, "timer.failed"));
+    await work().catch((error: Error) => runtime.log.warn({ error: error.message }, "worker.timer.failed"));
 }

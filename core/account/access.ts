@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import { Fail } from "../errors.ts";
-import type { Caller, Role, Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Caller, Role, Runtime } from "../platform/runtime.ts";
 import { membership, reaches } from "./handles.ts";
 import { holderOf, tokenPrefix } from "./tokens.ts";
 
@@ -24,7 +24,8 @@ export async function handleSession({ redis, sessions }: Runtime, asked: HandleA
     : await sessions.check(asked.token);
   const { role, pages } = await membership(redis, asked.handle, session.userId ?? "");
   if (role === undefined) throw new Fail("forbidden");
-  if (!reaches(role, asked.role)) throw new Fail("insufficient_role", { detail: `This needs ${asked.role}.` });
+  if (!reaches(role, asked.role))
+    throw new Fail("insufficient_role", { detail: `This operation requires the role ${asked.role}.` });
   mustHaveScope(session, asked.scopes ?? []);
   return { role, handle: asked.handle, pages, ...session };
 }
@@ -41,6 +42,6 @@ function isPersonal(token: string): boolean {
 
 async function personal(redis: Redis, { token, scopes }: HandleAccess): Promise<Partial<Caller>> {
   if (scopes === undefined)
-    throw new Fail("invalid_token", { detail: "Personal access tokens are not accepted here." });
+    throw new Fail("invalid_token", { detail: "This route does not accept personal access tokens." });
   return holderOf(redis, token);
 }

@@ -1,7 +1,8 @@
 import type { Redis } from "ioredis";
-import { Fail, invalid } from "../errors.ts";
-import { keys, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { findHandle } from "./handles.ts";
 
 /** A domain as an account holds it. */
@@ -32,7 +33,8 @@ type Store = Pick<Runtime, "redis" | "env" | "now">;
 export async function attachDomain(store: Store, input: AttachedDomain): Promise<DomainClaim> {
   const { account, handle, ready = false } = input;
   const domain = domainOf(input.domain);
-  if (ready && store.env.production) throw new Fail("forbidden", { detail: "Production domains are proven by DNS." });
+  if (ready && store.env.production)
+    throw new Fail("forbidden", { detail: "In production a domain is verified by its DNS records." });
   await mustHold(store.redis, account, handle);
   // The account's list comes first: an entry without a claim behind it is left out by those who read it.
   await store.redis.sadd(keys.accountDomains(account), domain);
@@ -71,7 +73,7 @@ export function domainOf(name: string): string {
   const given = name.trim().replace(/\.$/, "");
   const ascii = URL.canParse(`http://${given}`) ? new URL(`http://${given}`).hostname : "";
   if (/^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?=.*[a-z])[a-z0-9-]{2,63}$/.test(ascii)) return ascii;
-  throw invalid("/domain", "is not a domain name");
+  throw invalid("/domain", "must be a domain name");
 }
 
 interface Claim {

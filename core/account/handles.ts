@@ -1,8 +1,11 @@
 import type { Redis } from "ioredis";
-import { Fail } from "../errors.ts";
-import { keys, transact } from "../redis.ts";
-import { sharedRead } from "../shared-read.ts";
-import { type Role, roles, type Runtime } from "../runtime.ts";
+import { LRUCache } from "lru-cache";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { sharedTag } from "../store/throttle.ts";
+import { type Role, roles, type Runtime } from "../platform/runtime.ts";
 
 /** A handle as the access check sees it. */
 export interface HandleRecord {
@@ -49,6 +52,22 @@ export async function epochOf(redis: Redis, handle: string): Promise<string> {
 export async function findHandle(redis: Redis, handle: string): Promise<HandleRecord | undefined> {
   const [account, status] = await redis.hmget(keys.handle(handle), "account", "status");
   return account ? { handle, account, active: status === "ACTIVE" } : undefined;
+}
+
+const accounts = new WeakMap<Redis, LRUCache<string, string>>();
+
+/** The account of a handle, undefined when it was never made. A handle never changes its account, so the answer is kept for a minute. */
+export async function accountOf(redis: Redis, handle: string): Promise<string | undefined> {
+  const cache = accounts.get(redis) ?? new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
+  accounts.set(redis, cache);
+  const known = cache.get(handle) ?? (await redis.hget(keys.handle(handle), "account"));
+  if (known) cache.set(handle, known);
+  return known ?? undefined;
+}
+
+/** The tag of a handle's bucket; unknown handles share theirs. */
+export async function throttleTag(redis: Redis, handle: string): Promise<string> {
+  return (await accountOf(redis, handle)) === undefined ? sharedTag(handle) : handle;
 }
 
 /** True when the account has the entitlement. */

@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import type { Me } from "../../schemas/account.ts";
-import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Caller, Runtime } from "../runtime.ts";
-import { sharedRead } from "../shared-read.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { sharedRead } from "../store/coalesce.ts";
 import { handlesOf } from "./handles.ts";
 
 const prefix = "entitlement:";
@@ -16,7 +16,7 @@ export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller
   const userId = caller.userId as string;
   const { email, ...more } = await sharedRead(redis, `me ${userId}`, () => belongings(redis, userId));
   if (!more.entitlements.includes("assistant"))
-    throw new Fail("invalid_token", { detail: "The account has no access to the assistant." });
+    throw new Fail("invalid_token", { detail: "None of your accounts has the assistant entitlement." });
   return { user: { userId, email: caller.email ?? email }, ...more };
 }
 

@@ -8,12 +8,14 @@ import type {
   PairingStarted,
 } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
-import { outcome } from "../outcome.ts";
-import { keys, script, transact } from "../redis.ts";
-import type { Caller, Runtime } from "../runtime.ts";
-import { sameText } from "../sealing.ts";
-import { takeToken } from "../throttle.ts";
+import { Fail } from "../platform/errors.ts";
+import { outcome } from "../platform/outcome.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { sameText } from "../platform/sealing.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
 import { handlesOf } from "./handles.ts";
 import { issueToken } from "./signing.ts";
 
@@ -23,7 +25,7 @@ const attemptLasts = 600;
 const mostWrong = 5;
 /** Seconds for which a paired desktop is signed in. */
 const sessionLasts = 30 * 86_400;
-/** Attempts that one address may start: at once, and a second. */
+/** Attempts that one network may start: at once, and a second. */
 const starts = { burst: 300, rate: 5 };
 /** Letters that can't be taken for each other. */
 const codeLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
@@ -47,7 +49,7 @@ export async function startPairing(
   caller: Caller,
 ): Promise<PairingStarted> {
   const { redis, env } = runtime;
-  await takeToken(runtime, { name: "pairing", tag: caller.address ?? "", ...starts });
+  await takeToken(runtime, { name: "pairing", tag: digestTag(env, caller.network ?? ""), ...starts });
   const attemptId = runtime.id(`att_${newCode()}_`);
   const device = deviceOf(input);
   const expires = Date.now() + attemptLasts * 1000;

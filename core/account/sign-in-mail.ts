@@ -1,8 +1,8 @@
 import nodemailer from "nodemailer";
-import type { Env } from "../env.ts";
-import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { codeOf } from "./sign-in.ts";
 
 /**

@@ -1,32 +1,29 @@
-import { createHash } from "node:crypto";
 import type { signInForm, signInPage } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { Env } from "../env.ts";
-import { Fail } from "../errors.ts";
-import { job } from "../queues.ts";
-import { keys, script } from "../redis.ts";
-import type { Caller, Runtime } from "../runtime.ts";
-import { sameText, sixDigits } from "../sealing.ts";
-import { takeToken } from "../throttle.ts";
+import type { Env } from "../platform/env.ts";
+import { readCookie, writeCookie } from "../platform/cookies.ts";
+import { Fail } from "../platform/errors.ts";
+import { job } from "../store/outbox.ts";
+import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
+import type { Caller, Runtime, Session } from "../platform/runtime.ts";
+import { sameText, sixDigits } from "../platform/sealing.ts";
 import { userOfEmail } from "./handles.ts";
-import type { Session } from "./sessions.ts";
+import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.ts";
 import { issueToken } from "./signing.ts";
 
 /** Ms in which a code must be used, and the number of the wrong one that ends it. */
 const codeLasts = 600_000;
 const mostWrong = 5;
 /** Seconds for which a browser stays signed in. */
-export const sessionLasts = 12 * 3600;
-/** Codes asked for: 3 at once and 3 in 15 minutes for one mail address, 30 for one network address. */
-const forEmail = { burst: 3, rate: 3 / 900 };
-const forAddress = { burst: 30, rate: 30 / 900 };
+const sessionLasts = 12 * 3600;
 const address = /^[^\s@]{1,64}@[^\s@.]+(?:\.[^\s@.]+)*$/;
 
 /** Where a sign-in stands, for its page. */
 export type SignInStep =
   | { step: "email"; returnTo: string; problem?: "email" | "ended" }
-  | { step: "code"; returnTo: string; signInId: string; email: string; problem?: "wrong" }
-  | { step: "done"; email: string; token: string; location: string | undefined };
+  | { step: "code"; returnTo: string; signInId: string; email: string; problem?: "wrong"; cookies?: string[] }
+  | { step: "done"; email: string; location: string | undefined; cookies: string[] };
 
 /** The first step of the built-in sign-in; `not_found` where LOGIN_BUILTIN is off. */
 export async function openSignIn({ env }: Runtime, { returnTo = "" }: Infer<typeof signInPage>): Promise<SignInStep> {
@@ -49,9 +46,8 @@ export async function sessionOfCookie(
   { sessions }: Runtime,
   cookie: string | undefined,
 ): Promise<(Session & { token: string }) | undefined> {
-  const pair = (cookie ?? "").split(/; */).find((one) => one.startsWith(`${sessionCookie}=`));
-  if (pair === undefined) return undefined;
-  const token = pair.slice(sessionCookie.length + 1);
+  const token = readCookie(cookie, sessionCookie);
+  if (token === undefined) return undefined;
   try {
     return { ...(await sessions.check(token)), token };
   } catch (error) {
@@ -62,8 +58,9 @@ export async function sessionOfCookie(
 }
 
 /** Name of the cookie; it is sent to the pairing page alone. */
-export const sessionCookie = "session";
-export const cookiePath = "/oauth/assistant/desktop";
+const sessionCookie = "session";
+const pendingCookie = "pending-sign-in";
+const cookiePath = "/oauth/assistant/desktop";
 
 function mustBeOn(env: Env): void {
   if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
@@ -74,28 +71,43 @@ function mustBeOwnPage(env: Env, { origin, host }: Infer<typeof signInForm>): vo
   if (origin === undefined) return;
   const own = [env.LOGIN_URL, env.BASE_URL].map((one) => new URL(one).origin);
   const isOwn = own.includes(origin) || (URL.canParse(origin) && new URL(origin).host === host);
-  if (!isOwn) throw new Fail("forbidden", { detail: "The form is not of this page." });
+  if (!isOwn) throw new Fail("forbidden", { detail: "The form was not sent from this page." });
 }
 
 async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
-  const { redis, queues } = runtime;
+  const { env, redis, queues } = runtime;
   const { returnTo = "" } = input;
   const email = (input.email ?? "").trim().toLowerCase();
   if (email.length > 254 || !address.test(email)) return { step: "email", returnTo, problem: "email" };
-  if (runtime.env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
-  await takeToken(runtime, { name: "sign-in-address", tag: caller.address ?? "", ...forAddress });
-  await takeToken(runtime, {
-    name: "sign-in-email",
-    tag: createHash("sha256").update(email).digest("base64url"),
-    ...forEmail,
-  });
+  if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
+  const pending = await pendingSignIn(runtime, input.cookie, email);
+  try {
+    await admitCodeRequest(runtime, { email, cookie: input.cookie, network: caller.network ?? "" });
+  } catch (error) {
+    // The code that this browser asked for before still works.
+    if (pending && error instanceof Fail && error.code === "rate_limited")
+      return { step: "code", returnTo, signInId: pending, email };
+    throw error;
+  }
   const signInId = runtime.id("sgn_");
   const user = (await userOfEmail(redis, email)) ?? "";
   await queues.commit(signInId, [job("account.sign-in-code", signInId, { signInId })], (transaction) => {
     transaction.hset(keys.signIn(signInId), { email, user });
     transaction.pexpire(keys.signIn(signInId), codeLasts);
   });
-  return { step: "code", returnTo, signInId, email };
+  const cookie = writeCookie(pendingCookie, signInId, { ...loginPage(env), seconds: codeLasts / 1000 });
+  return { step: "code", returnTo, signInId, email, cookies: [cookie] };
+}
+
+/** The sign-in that this browser has begun with the address, while its code works. */
+async function pendingSignIn(
+  { redis }: Runtime,
+  cookie: string | undefined,
+  email: string,
+): Promise<string | undefined> {
+  const signInId = readCookie(cookie, pendingCookie);
+  if (signInId === undefined) return undefined;
+  return (await redis.hget(keys.signIn(signInId), "email")) === email ? signInId : undefined;
 }
 
 async function tryCode(
@@ -130,7 +142,10 @@ async function welcome(
 ): Promise<SignInStep> {
   const { userId, email } = input;
   const token = await issueToken(runtime.signingKey, runtime.env, { userId, email, seconds: sessionLasts });
-  return { step: "done", email, token, location: destination(runtime.env, input.returnTo, token) };
+  const { secure } = loginPage(runtime.env);
+  const session = writeCookie(sessionCookie, token, { seconds: sessionLasts, path: cookiePath, secure });
+  const cookies = [session, rememberBrowser(runtime, email)];
+  return { step: "done", email, location: destination(runtime.env, input.returnTo, token), cookies };
 }
 
 /**

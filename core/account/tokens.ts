@@ -11,11 +11,13 @@ import {
   type tokenPath,
 } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
-import { base62, toBase62 } from "../ids.ts";
-import { listIds } from "../records.ts";
-import { keys, script, transact } from "../redis.ts";
-import type { Caller, Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import { base62, toBase62 } from "../platform/ids.ts";
+import { listIds } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 
 /** What stands before every personal access token, for people and for secret scanners. */
 export const tokenPrefix = "pat_";

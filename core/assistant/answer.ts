@@ -1,5 +1,5 @@
 import type { LessonCard } from "../../schemas/assistant.ts";
-import type { Runtime } from "../runtime.ts";
+import type { RunPublisher, Runtime } from "../platform/runtime.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
 import { type Draft, drafted } from "./draft.ts";
 import { languageOf } from "./language.ts";
@@ -8,9 +8,8 @@ import { leadSectionFor } from "./lead-sections.ts";
 import { lessonCards } from "./lesson-cards.ts";
 import type { Asking } from "./messages.ts";
 import type { Turn } from "./question.ts";
-import type { RunWriter } from "./relay-writer.ts";
 import { type Retrieval, retrieve } from "./retrieval.ts";
-import { readRun } from "./runs.ts";
+import { readRun } from "../engines/relay/runs.ts";
 
 /** One chunk of the UI message stream, in the portable part of it that every client reads (contract 5). */
 type Chunk = { type: string } & Record<string, unknown>;
@@ -39,7 +38,7 @@ export async function answer(
     }
     output.put({ type: "error", errorText: "The answer was interrupted. Please try again." });
     await writer.end("failed");
-    runtime.log.warn({ modelId: runtime.model.id }, "assistant.failed");
+    runtime.log.warn({ modelId: runtime.model.id }, "assistant.answer.failed");
   }
 }
 
@@ -178,10 +177,10 @@ function putTool(output: Output, toolName: string, result: object): void {
 
 /** The run's writer as a place for chunks, which remembers whether there were any. */
 class Output {
-  readonly #writer: RunWriter;
+  readonly #writer: RunPublisher;
   empty = true;
 
-  constructor(writer: RunWriter) {
+  constructor(writer: RunPublisher) {
     this.#writer = writer;
   }
 

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { terms } from "../knowledge/words.ts";
+import { terms } from "../engines/search/words.ts";
 import type { Evidence } from "./evidence.ts";
 import { type Sentence, sentences } from "./sentences.ts";
 import { folded } from "./topics.ts";

@@ -1,5 +1,5 @@
 import type { CtaCard, EvidenceCard } from "../../schemas/assistant.ts";
-import { terms } from "../knowledge/words.ts";
+import { terms } from "../engines/search/words.ts";
 import { clip, oneLine } from "./characters.ts";
 import type { Evidence } from "./evidence.ts";
 import { snippetOf } from "./grounding.ts";

@@ -1,35 +1,15 @@
-import type { Redis } from "ioredis";
-import { LRUCache } from "lru-cache";
-import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { sharedRead } from "../shared-read.ts";
-import { takeToken } from "../throttle.ts";
-
-/**
- * True where the anonymous assistant is on for a handle: by the global switch, the list of handles, or the account's entitlement
- * `marketing_tools` (specification "Authentication" 6). An unknown or inactive handle is never on.
- */
-export async function isAgentEnabled({ redis, env }: Runtime, handle: string): Promise<boolean> {
-  const account = await accountOf(redis, handle);
-  if (account === undefined) return false;
-  const [status, entitled] = await sharedRead(redis, `agent ${handle}`, () =>
-    Promise.all([
-      redis.hget(keys.handle(handle), "status"),
-      redis.hexists(keys.account(account), "entitlement:marketing_tools"),
-    ]),
-  );
-  const listed = env.PUBLIC_PAGE_AGENT_ENABLED || env.PUBLIC_PAGE_AGENT_ALLOWED_HANDLES.includes(handle);
-  return status === "ACTIVE" && (listed || entitled === 1);
-}
+import { isAgentEnabled } from "../account/agent.ts";
+import { throttleTag } from "../account/handles.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { takeToken } from "../store/throttle.ts";
 
 /** Throttle and gate of the two assistant routes, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitVisitor(runtime: Runtime, page: Record<string, string>): Promise<void> {
   const { PUBLIC_PAGE_AGENT_RATE: rate, PUBLIC_PAGE_AGENT_BURST: burst } = runtime.env;
-  await Promise.all([
-    takeToken(runtime, { name: "assistant", tag: page.handle ?? "", rate, burst }),
-    mustBeOpen(runtime, page),
-  ]);
+  const tag = await throttleTag(runtime.redis, page.handle ?? "");
+  await Promise.all([takeToken(runtime, { name: "assistant", tag, rate, burst }), mustBeOpen(runtime, page)]);
 }
 
 /** The gate alone: the handle has the assistant and the page is published, or `not_found`. */
@@ -42,15 +22,4 @@ export async function mustBeOpen(
     runtime.redis.hget(keys.page(handle, pageSlug), "status"),
   ]);
   if (!enabled || status !== "PUBLISHED") throw new Fail("not_found");
-}
-
-const accounts = new WeakMap<Redis, LRUCache<string, string>>();
-
-/** A handle never changes its account, so the answer is kept. */
-async function accountOf(redis: Redis, handle: string): Promise<string | undefined> {
-  const cache = accounts.get(redis) ?? new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
-  accounts.set(redis, cache);
-  const known = cache.get(handle) ?? (await redis.hget(keys.handle(handle), "account"));
-  if (known) cache.set(handle, known);
-  return known ?? undefined;
 }

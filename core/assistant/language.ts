@@ -1,4 +1,4 @@
-import { terms } from "../knowledge/words.ts";
+import { terms } from "../engines/search/words.ts";
 
 /** Languages that the assistant's own sentences exist in. */
 export const languages = ["en", "de", "fr", "es", "it", "nl", "pt"] as const;

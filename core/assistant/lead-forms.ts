@@ -1,9 +1,9 @@
 import { formField, type leadFormPath, type LeadSection } from "../../schemas/assistant.ts";
 import { array, type Infer, object, string } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
+import { Fail } from "../platform/errors.ts";
 import { pageUrl } from "../pages/pages.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 
 /** Seconds for which a shown section has its form (contract 5). */
 const kept = 86_400;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { LeadSection } from "../../schemas/assistant.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { storeLeadSection } from "./lead-forms.ts";
 import { leadSection, wantsContact } from "./lead-section.ts";
 import type { Asking } from "./messages.ts";

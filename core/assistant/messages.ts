@@ -1,5 +1,5 @@
 import { lastMessages, longestQuestion } from "../../schemas/assistant.ts";
-import { Fail, invalid } from "../errors.ts";
+import { Fail, invalid } from "../platform/errors.ts";
 import type { Turn } from "./question.ts";
 
 /** What a chat request asks, read out of messages that are the client's word. */
@@ -35,7 +35,7 @@ export function readMessages(messages: unknown[]): Asked {
   const read = messages.slice(ignored).map((message, at) => readMessage(message, ignored + at));
   const latest = read.findLastIndex(({ role }) => role === "user");
   const text = read[latest]?.text ?? "";
-  if (text.trim() === "") throw invalid("/messages", "holds no text of a user");
+  if (text.trim() === "") throw invalid("/messages", "must contain a user message with text");
   checkQuestion(text, "/messages");
   const before = read.slice(0, latest).filter(({ text }) => text !== "");
   const history = before.slice(-keptMessages).map(({ role, text }) => ({ role, text: text.slice(0, keptOfHistory) }));
@@ -44,7 +44,7 @@ export function readMessages(messages: unknown[]): Asked {
 
 /** Refuses an empty question and one of more than 500 code points, as it was sent: white space at its ends counts. */
 export function checkQuestion(question: string, path: string): void {
-  if (question.trim() === "") throw invalid(path, "holds no text");
+  if (question.trim() === "") throw invalid(path, "must contain text");
   // A string has at least half as many code points as it has units, so most lengths need no counting.
   if (question.length > longestQuestion && [...question].length > longestQuestion)
     throw new Fail("question_too_long", {
@@ -57,16 +57,16 @@ function readMessage(message: unknown, at: number): Message {
     role?: unknown;
     parts?: unknown;
   };
-  if (role !== "user" && role !== "assistant") throw invalid(`/messages/${at}/role`, "is not user or assistant");
-  if (!Array.isArray(parts)) throw invalid(`/messages/${at}/parts`, "is not a list");
+  if (role !== "user" && role !== "assistant") throw invalid(`/messages/${at}/role`, "must be user or assistant");
+  if (!Array.isArray(parts)) throw invalid(`/messages/${at}/parts`, "must be an array");
   const text = parts.map((part, place) => textOf(part, `/messages/${at}/parts/${place}`)).join("");
   return { role, text, sectionShown: parts.some((part) => part?.type === "tool-renderLeadQualificationSection") };
 }
 
 function textOf(part: unknown, path: string): string {
   const { type, text } = (typeof part === "object" && part !== null ? part : {}) as { type?: unknown; text?: unknown };
-  if (typeof type !== "string") throw invalid(`${path}/type`, "is not a string");
+  if (typeof type !== "string") throw invalid(`${path}/type`, "must be a string");
   if (type !== "text") return "";
-  if (typeof text !== "string") throw invalid(`${path}/text`, "is not a string");
+  if (typeof text !== "string") throw invalid(`${path}/text`, "must be a string");
   return text;
 }

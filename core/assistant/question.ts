@@ -1,4 +1,4 @@
-import { terms } from "../knowledge/words.ts";
+import { terms } from "../engines/search/words.ts";
 import { type Language, subjectTerms } from "./language.ts";
 import { folded, type Topic, topics } from "./topics.ts";
 

@@ -1,4 +1,4 @@
-import { terms } from "../knowledge/words.ts";
+import { terms } from "../engines/search/words.ts";
 
 /** A subject that visitors ask about in words other than the page's. */
 export interface Topic {

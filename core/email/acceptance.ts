@@ -1,13 +1,15 @@
 import { Buffer } from "node:buffer";
 import { type Message, mostRecipients, type newMessage, type Purpose } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { delayUntil } from "../clock.ts";
-import { Fail, invalid } from "../errors.ts";
-import { bodyDigest, keyDigest } from "../idempotency.ts";
-import { outcome } from "../outcome.ts";
-import { isRedisAway, keys, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { addressDigest, distinct, isAddress } from "./address.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { bodyDigest, keyDigest } from "../store/idempotency.ts";
+import { outcome } from "../platform/outcome.ts";
+import { keys } from "../store/keys.ts";
+import { isRedisAway } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { addressDigest, distinct, isAddress } from "../platform/address.ts";
 import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
@@ -102,9 +104,9 @@ interface Prepared {
 
 function mustBeRecipients(to: readonly string[]): void {
   const wrong = to.findIndex((address) => !isAddress(address));
-  if (wrong !== -1) throw invalid(`/to/${wrong}`, "is not an email address");
+  if (wrong !== -1) throw invalid(`/to/${wrong}`, "must be an email address");
   const { length } = distinct(to);
-  if (length === 0 || length > mostRecipients) throw invalid("/to", `holds 1 to ${mostRecipients} addresses`);
+  if (length === 0 || length > mostRecipients) throw invalid("/to", `must contain 1 to ${mostRecipients} addresses`);
 }
 
 /** The answer to an earlier request with the same key, of a client or of the service itself. */
@@ -165,7 +167,7 @@ async function fromTemplate(
 
 function ownContent({ subject, html, text }: NonNullable<MailRequest["content"]>): object {
   if (/\p{Cc}/u.test(subject) || subject.length > longestSubject)
-    throw invalid("/content/subject", "is not one line of at most 998 characters");
+    throw invalid("/content/subject", "must be one line of at most 998 characters");
   return { subject, html: html ?? null, text: text ?? null };
 }
 
@@ -225,7 +227,7 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
   if (kind !== "accepted") return otherwise(runtime, request, kind, rest);
   if (!ready.denied)
     wake(redis, handle, ranks[purpose]).catch((error: Error) =>
-      runtime.log.warn({ error: error.message }, "email.wake"),
+      runtime.log.warn({ error: error.message }, "email.dispatch.wake_failed"),
     );
   return request.origin === "api" ? answer : first(redis, handle, messageId);
 }

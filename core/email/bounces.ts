@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ifFree } from "../lock.ts";
-import { isRedisAway, keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { ifFree } from "../store/lock.ts";
+import { keys } from "../store/keys.ts";
+import { isRedisAway } from "../store/redis.ts";
+import type { Mailbox, Runtime } from "../platform/runtime.ts";
 import { readInbound } from "./feedback.ts";
-import type { Mailbox } from "./mailbox.ts";
 
 /** Times of the watch in real ms. Tests pass shorter ones. */
 export interface WatchTimes {
@@ -34,7 +34,7 @@ export async function watchBounces(
       troubles = 0;
     } catch (error) {
       if (!signal.aborted)
-        runtime.log.warn({ error: (error as Error).message, troubles: ++troubles }, "email.bounces.unreadable");
+        runtime.log.warn({ error: (error as Error).message, troubles: ++troubles }, "email.mailbox.read_failed");
     }
     await sleep(waitAfter(troubles, times), undefined, { signal }).catch(() => undefined);
   }
@@ -66,5 +66,5 @@ async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<void>
 /** A mail that can't be read is left to people, and holds up no other; that nothing can be stored is another matter. */
 function unreadable({ log }: Runtime, uid: number, error: Error): void {
   if (isRedisAway(error)) throw error;
-  log.warn({ uid, error: error.message }, "email.bounces.malformed");
+  log.warn({ uid, error: error.message }, "email.bounce.malformed");
 }

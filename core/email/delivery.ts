@@ -1,22 +1,22 @@
 import type { Buffer } from "node:buffer";
 import { setTimeout } from "node:timers/promises";
 import type { MessageStatus, Suppression } from "../../schemas/email.ts";
-import { delayUntil } from "../clock.ts";
-import { Fail } from "../errors.ts";
-import { isRedisAway } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { signMime } from "./dkim.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail } from "../platform/errors.ts";
+import { isRedisAway } from "../store/redis.ts";
+import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
+import { signMime } from "../engines/mail/dkim.ts";
 import { type DeliveryName, type Move, moveDelivery } from "./events.ts";
 import { dkimKey, mailFromDomain } from "./identity.ts";
 import type { StoredMessage } from "./messages.ts";
-import { composeMime, type Mail, type MimeFile } from "./mime.ts";
+import { composeMime, type Mail, type MimeFile } from "../engines/mail/mime.ts";
 import { returnAddress, unsubscribeToken } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
-import { type Envelope, SmtpFailure, type SmtpPool } from "./smtp.ts";
+import { SmtpFailure } from "../engines/mail/smtp.ts";
 import { isSuppressed, suppressionOf } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
 import { ranks, wake } from "./turns.ts";
-import { type Attempted, judge, type Verdict } from "./verdict.ts";
+import { type Attempted, judge, type Verdict } from "../engines/mail/smtp-failures.ts";
 
 /** A delivery that a worker has taken: it alone may settle it, by the token. */
 export interface Taken extends DeliveryName {
@@ -45,7 +45,7 @@ export type Attempt = "settled" | "provider";
  * One attempt at a delivery: asks again whether it may be sent, makes the mail, signs it, gives it to the server and records the
  * outcome with its event in one step. Errors of Redis fly on: the lease ends, and the delivery is taken again.
  */
-export async function attemptDelivery(runtime: Runtime, pool: SmtpPool, taken: Taken): Promise<Attempt> {
+export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: Taken): Promise<Attempt> {
   const { handle, message } = taken;
   const rights = await sendingRights(runtime, handle, message.senderId, domainOf(message));
   const denied = await denial(runtime, taken, rights);
@@ -100,7 +100,10 @@ async function makeMail(runtime: Runtime, taken: Taken, account: string): Promis
   } catch (error) {
     if (isRedisAway(error)) throw error;
     if (error instanceof Fail) return { refused: { to: "DENIED", reason: error.code } };
-    runtime.log.error({ handle: taken.handle, messageId, step, error: (error as Error).message }, "email.unsendable");
+    runtime.log.error(
+      { handle: taken.handle, messageId, step, error: (error as Error).message },
+      "email.message.unsendable",
+    );
     return { refused: { to: "FAILED", reason: step === "sign" ? "dkim_signing_failed" : "mail_not_made" } };
   }
 }

@@ -3,15 +3,16 @@ import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { attachDomain, type DomainClaim, domainClaim, domainsOf } from "../account/domains.ts";
 import { handlesOf, reaches } from "../account/handles.ts";
-import { delayUntil } from "../clock.ts";
-import { Fail, invalid } from "../errors.ts";
-import { outcome } from "../outcome.ts";
-import { cursorAfter, pageOf } from "../paging.ts";
-import { type Job, job } from "../queues.ts";
-import { keys, script } from "../redis.ts";
-import type { Caller, Role, Runtime } from "../runtime.ts";
-import { sameDomain } from "./address.ts";
-import { openDns } from "./dns.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { outcome } from "../platform/outcome.ts";
+import { cursorAfter, pageOf } from "../store/paging.ts";
+import type { Caller, Job, Role, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
+import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
+import { sameDomain } from "../platform/address.ts";
+import { openDns } from "../engines/mail/dns.ts";
 import { checkIdentity, identityOf } from "./identity.ts";
 import { sendersOfDomain } from "./senders.ts";
 
@@ -120,7 +121,7 @@ function accountOf(places: Place[], input: Infer<typeof newDomain>): string {
   );
   const accounts = [...new Set(fitting.map(({ account }) => account))];
   if (accounts.length === 0) throw new Fail("forbidden");
-  if (accounts.length > 1) throw invalid("/accountId", `is needed, one of ${accounts.join(", ")}`);
+  if (accounts.length > 1) throw invalid("/accountId", `is required, one of ${accounts.join(", ")}`);
   if (!operated(places).includes(accounts[0] as string)) throw tooLow();
   return accounts[0] as string;
 }
@@ -131,7 +132,7 @@ function operated(places: Place[]): string[] {
 }
 
 function tooLow(): Fail {
-  return new Fail("insufficient_role", { detail: "This needs OPERATOR." });
+  return new Fail("insufficient_role", { detail: "This operation requires the role OPERATOR." });
 }
 
 /** The service's own names, under which handles have their pages, are nobody's. */

@@ -1,7 +1,8 @@
 import type { JobData } from "../../schemas/jobs.ts";
-import { keys, transact } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { addressDigest } from "./address.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { addressDigest } from "../platform/address.ts";
 import { moveDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
 import { ranks } from "./turns.ts";

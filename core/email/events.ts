@@ -8,11 +8,13 @@ import {
   type Suppression,
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
-import { cursorAfter, pageOf } from "../paging.ts";
-import { keys, pipelined, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { addressDigest, sameAddress } from "./address.ts";
+import { Fail } from "../platform/errors.ts";
+import { cursorAfter, pageOf } from "../store/paging.ts";
+import { keys } from "../store/keys.ts";
+import { pipelined } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { addressDigest, sameAddress } from "../platform/address.ts";
 
 /** The keys with which every script of email begins. */
 export function mailKeys(handle: string): string[] {

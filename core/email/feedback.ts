@@ -1,15 +1,16 @@
 import type { Buffer } from "node:buffer";
 import { type Feedback, type Message, type MessageStatus, statuses } from "../../schemas/email.ts";
-import { Fail, invalid } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { isAddress, sameAddress } from "./address.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { isAddress, sameAddress } from "../platform/address.ts";
 import { type DeliveryName, moveDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
-import { type Notice, type Report, readReport } from "./reports.ts";
+import { type Notice, type Report, readReport } from "../engines/mail/reports.ts";
 import { returnedIn } from "./return-path.ts";
 import { signedBody, type SignedRequest } from "./signed-request.ts";
-import { isHardBounce, isSuppressed, suppressionOf } from "./suppressions.ts";
+import { isHardBounce } from "../engines/mail/smtp-failures.ts";
+import { isSuppressed, suppressionOf } from "./suppressions.ts";
 
 /** How many of the notices changed something; the others were known, late, or of mail that is not ours. */
 export interface Applied {
@@ -145,7 +146,7 @@ function jsonIn(body: Buffer): Record<string, unknown> {
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed))
       return parsed as Record<string, unknown>;
   } catch (error) {
-    throw new Fail("invalid_request", { detail: "The body can't be read." }, error);
+    throw new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
   }
   throw invalid("", "must be an object");
 }
@@ -154,9 +155,9 @@ function feedbackOf(given: Record<string, unknown>, path: string): Feedback {
   const { type, messageId, recipient, reason, smtpCode, enhancedStatus } = given;
   const known = types[String(type).toUpperCase().split(".").at(-1) as keyof typeof types];
   if (known === undefined) throw invalid(`${path}/type`, `is not one of ${Object.keys(types).join(", ")}`);
-  if (typeof messageId !== "string" || messageId === "") throw invalid(`${path}/messageId`, "is missing");
+  if (typeof messageId !== "string" || messageId === "") throw invalid(`${path}/messageId`, "is required");
   if (typeof recipient !== "string" || !isAddress(recipient))
-    throw invalid(`${path}/recipient`, "is not an email address");
+    throw invalid(`${path}/recipient`, "must be an email address");
   return {
     ...{ type: known, messageId, recipient },
     ...(typeof reason === "string" ? { reason } : {}),

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { QuoteType, Tokenizer } from "htmlparser2";
-import { Fail, invalid } from "../errors.ts";
+import { Fail, invalid } from "../platform/errors.ts";
 
 /**
  * Where a placeholder stands, which decides how its value is written: `header` and `plain` as it is, `text` and `attribute` with HTML
@@ -32,7 +32,7 @@ export function parseHtml(source: string): Pieces {
     while ((regions[at]?.end ?? Number.POSITIVE_INFINITY) <= position) at++;
     const region = regions[at];
     if (region === undefined || region.start > position)
-      return "a placeholder can't stand in a comment, a tag or an attribute without quotes";
+      return "a placeholder is not allowed in a comment, a tag name or an unquoted attribute";
     return region.attribute === undefined
       ? placeInElement(region)
       : placeInAttribute(region.attribute, source.slice(region.start, position));
@@ -92,7 +92,12 @@ function parse(field: Field, source: string, placeAt: (position: number) => stri
     placeholder.lastIndex = at;
     const [whole, name] = placeholder.exec(source) ?? [];
     if (whole === undefined || name === undefined)
-      throw malformed(field, source, at, "{{ starts nothing but {{name}}, with a name of A-Z a-z 0-9 _ . -");
+      throw malformed(
+        field,
+        source,
+        at,
+        "{{ must start a placeholder {{name}} of at most 64 letters, digits, _, . and -",
+      );
     const place = placeAt(at);
     if (!isPlace(place)) throw malformed(field, source, at, place);
     pieces.push(source.slice(done, at), { name, place });
@@ -180,7 +185,7 @@ function regionsOf(source: string): Region[] {
 }
 
 function placeInElement({ element = "" }: Region): string {
-  return rawElements.has(element) ? `a placeholder can't stand in <${element}>` : "text";
+  return rawElements.has(element) ? `a placeholder is not allowed in <${element}>` : "text";
 }
 
 const addressAttributes = new Set([
@@ -199,7 +204,7 @@ const addressAttributes = new Set([
 /** The place after `before`, the part of the attribute's value that precedes the placeholder. */
 function placeInAttribute(attribute: string, before: string): string {
   if (attribute.startsWith("on") || attribute === "style" || attribute === "srcset")
-    return `a placeholder can't stand in the attribute ${attribute}`;
+    return `a placeholder is not allowed in the attribute ${attribute}`;
   if (!addressAttributes.has(attribute)) return "attribute";
   if (before.trim() === "") return "address";
   if (!hasSafeScheme(before)) return "the address before the placeholder is not one of http, https, mailto or tel";
@@ -207,14 +212,14 @@ function placeInAttribute(attribute: string, before: string): string {
 }
 
 function mustFit(length: number): void {
-  if (length > longestRendered) throw invalid("/variables", `make a body of more than ${longestRendered} characters`);
+  if (length > longestRendered) throw invalid("/variables", `make the body longer than ${longestRendered} characters`);
 }
 
 function write(name: string, place: Place, value: string): string {
   if (place === "plain") return value;
   if (place === "header") return header(name, value);
   if (place === "address" && !hasSafeScheme(value))
-    throw invalid(`/variables/${name}`, "is not an address of http, https, mailto or tel");
+    throw invalid(`/variables/${name}`, "must be an http, https, mailto or tel address");
   return escapeHtml(place === "path" || place === "query" ? part(place, value) : value);
 }
 
@@ -225,9 +230,9 @@ function given(variables: Readonly<Record<string, string>>, name: string): strin
 /** A value that goes into a header: one line, or it could add headers. */
 function header(name: string, value: string): string {
   if (/[\p{Cc}\u2028\u2029]/u.test(value))
-    throw invalid(`/variables/${name}`, "holds a control character and stands in the subject");
+    throw invalid(`/variables/${name}`, "must not contain control characters: it is used in the subject");
   if (value.length > longestHeader)
-    throw invalid(`/variables/${name}`, `is longer than ${longestHeader} characters and stands in the subject`);
+    throw invalid(`/variables/${name}`, `is longer than ${longestHeader} characters, too long for the subject`);
   return value;
 }
 

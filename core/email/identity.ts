@@ -1,15 +1,16 @@
+import type { DkimKey } from "../engines/mail/dkim.ts";
 import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { DnsRecord, Identity, IdentityStatus, RecordPurpose, RecordStatus } from "../../schemas/email.ts";
 import { type DomainClaim, proveDomain } from "../account/domains.ts";
-import type { Env } from "../env.ts";
-import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { resealed, seal, unseal } from "../sealing.ts";
-import type { AskDns, DnsAnswer } from "./dns.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { resealed, seal, unseal } from "../platform/sealing.ts";
+import type { AskDns, DnsAnswer } from "../engines/mail/dns.ts";
 
 /** Ms of definite absence after which an identity counts as failed (contract 6). */
 const absenceLasts = 72 * 3_600_000;
@@ -82,13 +83,6 @@ export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "en
 /** The name that bounces return to, for which SPF is checked. */
 export function mailFromDomain(domain: string): string {
   return `mail.${domain}`;
-}
-
-/** What signs the mail of a domain (RFC 6376): the names of its public key and the private one. */
-export interface DkimKey {
-  domain: string;
-  selector: string;
-  key: KeyObject;
 }
 
 const opened = new LRUCache<string, KeyObject>({ max: 500 });

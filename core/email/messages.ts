@@ -1,10 +1,11 @@
 import type { Redis } from "ioredis";
 import type { handleListing, Message, MessageEvent, messagePath, MessageStatus, Purpose } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
-import { listIds } from "../records.ts";
-import { keys, pipelined } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import { listIds } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { pipelined } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { moveDelivery, timelineOf } from "./events.ts";
 
 /** What never changes of a message. */

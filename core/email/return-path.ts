@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import { sameText, sign } from "../sealing.ts";
-import type { Env } from "../env.ts";
+import { sameText, sign } from "../platform/sealing.ts";
+import type { Env } from "../platform/env.ts";
 import { mailFromDomain } from "./identity.ts";
 
 /** What an address of the service itself is for: `b` takes bounces, `u` the wish to get no more mail. */

@@ -10,11 +10,11 @@ import type { ErrorCode } from "../../schemas/errors.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { type DomainClaim, domainClaim } from "../account/domains.ts";
 import { findHandle } from "../account/handles.ts";
-import { Fail, invalid } from "../errors.ts";
-import { changeRecord, createRecord, listRecords, type Place, readRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { sameDomain } from "./address.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { changeRecord, createRecord, listRecords, type Place, readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sameDomain } from "../platform/address.ts";
 import { identityOf, identityStatus, identityStatuses } from "./identity.ts";
 
 /**
@@ -125,9 +125,9 @@ async function createSender(
 function blank(input: Infer<typeof senderChange>): StoredSender {
   const { senderId, domain, localPart, purposes } = input;
   if (localPart === undefined)
-    throw new Fail("sender_local_part_not_allowed", { errors: [{ path: "/localPart", message: "is missing" }] });
-  if (domain === undefined) throw invalid("/domain", "is missing");
-  if (purposes === undefined) throw invalid("/purposes", "is missing");
+    throw new Fail("sender_local_part_not_allowed", { errors: [{ path: "/localPart", message: "is required" }] });
+  if (domain === undefined) throw invalid("/domain", "is required");
+  if (purposes === undefined) throw invalid("/purposes", "is required");
   return {
     senderId,
     domain,

@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
-import type { Env } from "../env.ts";
-import { Fail } from "../errors.ts";
-import { sameText } from "../sealing.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+import { sameText } from "../platform/sealing.ts";
 
 /** Real seconds by which a signature may be old or early (Standard Webhooks, "Verifying webhook authenticity"). */
 const tolerance = 300;
@@ -25,13 +25,13 @@ export function signedBody(
   const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures } = headers;
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   if (secret === undefined || !id || !timestamp || !signatures)
-    throw new Fail("invalid_token", { detail: "The request is not signed." });
+    throw new Fail("invalid_token", { detail: "The signature headers are missing." });
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(Date.now() / 1000 - Number(timestamp)) > tolerance) {
-    throw new Fail("invalid_token", { detail: "The signature is too old." });
+    throw new Fail("invalid_token", { detail: "The signature timestamp is too old or in the future." });
   }
   const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
   const expected = createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64");
   const fits = signatures.split(" ").some((one) => one.startsWith("v1,") && sameText(one.slice(3), expected));
-  if (!fits) throw new Fail("invalid_token", { detail: "The signature does not fit." });
+  if (!fits) throw new Fail("invalid_token", { detail: "Signature mismatch." });
   return body;
 }

@@ -12,10 +12,10 @@ import type {
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { epochOf } from "../account/handles.ts";
-import { Fail, invalid } from "../errors.ts";
-import { type Beside, changeRecord, createRecord, listRecords, type Place, readRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { type Beside, changeRecord, createRecord, listRecords, type Place, readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { checkValues, hasValue, namesIn, parseHtml, parseKnown, parsePlain, type Pieces, render } from "./grammar.ts";
 
 type StoredTemplate = Omit<Template, "handle">;
@@ -179,7 +179,7 @@ export function mustHaveAll({ names }: ParsedTemplate, variables: Readonly<Recor
   if (missing.length === 0) return;
   throw new Fail("template_variables_missing", {
     detail: `These variables have no value: ${missing.join(", ")}.`,
-    errors: missing.map((name) => ({ path: `/variables/${name}`, message: "is missing" })),
+    errors: missing.map((name) => ({ path: `/variables/${name}`, message: "is required" })),
   });
 }
 
@@ -237,7 +237,7 @@ function contentOf(
 ): TemplateContent {
   const { subject = current.subject, html = current.html, text = current.text } = input;
   const content = { subject, html: html || null, text: text || null };
-  if (content.html === null && content.text === null) throw invalid("/html", "or text is needed");
+  if (content.html === null && content.text === null) throw invalid("/html", "or text is required");
   parseTemplate(content);
   return content;
 }

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Purpose } from "../../schemas/email.ts";
-import { keys, script } from "../redis.ts";
+import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
 
 /**
  * Whose turn it is to send. Every handle with mail stands in a line by the time of its next turn, and who has had one goes to its

@@ -1,4 +1,4 @@
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { deliveryAt, unsubscribe } from "./feedback.ts";
 import { deliveryIn } from "./return-path.ts";
 

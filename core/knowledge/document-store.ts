@@ -1,7 +1,9 @@
 import type { Redis } from "ioredis";
 import { type RedisConnection, Repository, Schema } from "redis-om";
-import { keys, transact } from "../redis.ts";
-import { type DocumentStore, type StoredDocument, tagSeparator } from "./stored.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import type { DocumentStore, StoredDocument } from "../platform/runtime.ts";
+import { tagSeparator } from "../engines/search/stored.ts";
 
 const schema = new Schema(
   keys.documentPrefix,

@@ -9,14 +9,16 @@ import {
   type newDocument,
 } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail, invalid } from "../errors.ts";
-import { type Job, job } from "../queues.ts";
-import { listIds } from "../records.ts";
-import { keys, pipelined, script, transact } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { chunk, type Piece } from "./chunking.ts";
-import { encodeVector, normalizeTags, type StoredDocument, tagSeparator } from "./stored.ts";
-import { passageTerms } from "./words.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import type { Job, Runtime, StoredDocument } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
+import { listIds } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { pipelined, transact } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import { chunk, type Piece } from "../engines/search/chunking.ts";
+import { encodeVector, normalizeTags, tagSeparator } from "../engines/search/stored.ts";
+import { passageTerms } from "../engines/search/words.ts";
 
 /** Characters of a piece that are embedded: a lesson card stays whole and may be longer than a model reads. */
 const longestEmbedded = 6000;

@@ -1,9 +1,8 @@
 import type { knowledgeQuery, QueryAnswer } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { snippetOf } from "../assistant/grounding.ts";
-import type { Runtime } from "../runtime.ts";
-import type { Passage, SearchResult } from "./search.ts";
-import { normalizeTags } from "./stored.ts";
+import { normalizeTags } from "../engines/search/stored.ts";
+import type { Passage, Runtime, SearchResult } from "../platform/runtime.ts";
 
 /** Most results of one query (contract 4). */
 const mostResults = 50;

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { largestContent } from "../../schemas/pages.ts";
 import type { InputError } from "../../schemas/errors.ts";
-import { Fail, invalid } from "../errors.ts";
+import { Fail, invalid } from "../platform/errors.ts";
 import { readTags, type TagReader } from "./tags.ts";
 
 const refusedElements = new Set([

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import { pagesCounterOf } from "../account/handles.ts";
 import type { pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 
 /** What was made of a page at one state of its handle. */
 interface Kept {

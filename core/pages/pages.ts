@@ -1,10 +1,10 @@
 import type { newPage, pageChange, pageListing, pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
-import { lasting } from "../outcome.ts";
-import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Caller, Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import { lasting } from "../platform/outcome.ts";
+import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { checkContent } from "./content.ts";
 import { pagesCounter } from "../account/handles.ts";
 import { keptPage } from "./kept.ts";

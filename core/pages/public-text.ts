@@ -4,11 +4,12 @@ import { LRUCache } from "lru-cache";
 import type { StoredPage } from "../../schemas/pages.ts";
 import { pagesCounterOf } from "../account/handles.ts";
 import { type Link, type Section, visibleText } from "../assistant/visible-text.ts";
-import { LexicalIndex } from "../knowledge/lexical.ts";
-import { passageTerms, terms } from "../knowledge/words.ts";
-import { readRecord } from "../records.ts";
-import { keys, pipelined } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { LexicalIndex } from "../engines/search/lexical.ts";
+import { passageTerms, terms } from "../engines/search/words.ts";
+import { readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { pipelined } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { pageUrl } from "./pages.ts";
 
 /** What an anonymous visitor may read of a published page: of a paid one title and teaser alone. */

@@ -1,11 +1,12 @@
 import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { isAgentEnabled } from "../assistant/gate.ts";
-import { Fail } from "../errors.ts";
-import { readRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { isSigned, sign } from "../sealing.ts";
+import { isAgentEnabled } from "../account/agent.ts";
+import { readCookie, writeCookie } from "../platform/cookies.ts";
+import { Fail } from "../platform/errors.ts";
+import { readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { isSigned, sign } from "../platform/sealing.ts";
 import { keptPage } from "./kept.ts";
 
 /** A published page as one visitor may see it. */
@@ -89,13 +90,12 @@ async function exchange(
   if (granted !== `${input.handle} ${input.pageSlug}`) return undefined;
   const until = Math.floor(Date.now() / 1000) + accessLasts;
   const mac = sign(runtime.env, "page access", `${input.handle} ${input.pageSlug} ${until}`);
-  return `${cookieName(input)}=${until}.${mac}; Max-Age=${accessLasts}; Path=/; HttpOnly; SameSite=Lax${runtime.env.BASE_URL.startsWith("https:") ? "; Secure" : ""}`;
+  const secure = runtime.env.BASE_URL.startsWith("https:");
+  return writeCookie(cookieName(input), `${until}.${mac}`, { seconds: accessLasts, path: "/", secure });
 }
 
 function holdsAccess({ env }: Runtime, input: Infer<typeof pageVisit>): boolean {
-  const prefix = `${cookieName(input)}=`;
-  const pair = (input.cookie ?? "").split(/; */).find((one) => one.startsWith(prefix));
-  const [until = "", mac = ""] = pair?.slice(prefix.length).split(".") ?? [];
+  const [until = "", mac = ""] = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
   return (
     Number(until) > Date.now() / 1000 && isSigned(env, "page access", `${input.handle} ${input.pageSlug} ${until}`, mac)
   );

@@ -1,7 +1,7 @@
 import type { BookingField } from "../../schemas/scheduling.ts";
 import type { InputError } from "../../schemas/errors.ts";
-import { isAddress } from "../email/address.ts";
-import { Fail } from "../errors.ts";
+import { isAddress } from "../platform/address.ts";
+import { Fail } from "../platform/errors.ts";
 
 /** Most characters of an answer, in one line and in a text area. */
 const longestLine = 1000;
@@ -35,7 +35,7 @@ function readAnswer(
     return { text: "", fault: "is not text" };
   const text = String(given ?? "").trim();
   const isMissing = text === "" || (field.type === "checkbox" && !isTrue(text));
-  if (isMissing && field.required) return { text: "", fault: "is missing" };
+  if (isMissing && field.required) return { text: "", fault: "is required" };
   return { text, fault: text === "" ? undefined : checks[field.type](text, field) };
 }
 
@@ -52,7 +52,7 @@ const checks: Record<BookingField["type"], Check> = {
   textarea: area,
   text_area: area,
   "text-area": area,
-  email: (text) => (isAddress(text) ? undefined : "is not an email address"),
+  email: (text) => (isAddress(text) ? undefined : "must be an email address"),
   phone: (text) => (isPhone(text) ? undefined : "is not a phone number"),
   number: (text) => (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i.test(text) ? line(text, never) : "is not a number"),
   select: choice,

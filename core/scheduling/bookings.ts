@@ -11,17 +11,18 @@ import type {
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { delayUntil } from "../clock.ts";
-import { Fail } from "../errors.ts";
-import { cursorAfter, pageOf } from "../paging.ts";
-import { job } from "../queues.ts";
-import { readRecords } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail } from "../platform/errors.ts";
+import { cursorAfter, pageOf } from "../store/paging.ts";
+import { job } from "../store/outbox.ts";
+import { readRecords } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { readMoment } from "./catalog.ts";
-import type { CalendarFile } from "./calendar-file.ts";
+import type { CalendarFile } from "../engines/calendars/calendar-file.ts";
 import { fileOf, mailJob, reminderJobs } from "./invitations.ts";
 import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
+import type { Visitor } from "./visitor-limits.ts";
 
 /** How often a change is made anew because another one came between. */
 const mostTries = 20;
@@ -43,13 +44,14 @@ export async function readCalendarFile(
   return fileOf(runtime, input.handle, booking);
 }
 
-/** The visitor gives the slot back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
+/** The visitor gives the slot back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`, `rate_limited`. */
 export async function cancelAsVisitor(
   runtime: Runtime,
   input: Infer<typeof publicCancellation>,
+  visitor: Caller,
 ): Promise<BookingAnswer> {
   await keptUnder(runtime, input);
-  return answerTo(await cancel(runtime, { ...input, by: "visitor" }));
+  return answerTo(await cancel(runtime, { ...input, visitor }));
 }
 
 /** The owner cancels; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
@@ -57,7 +59,7 @@ export async function cancelAsOwner(
   runtime: Runtime,
   input: Infer<typeof ownerCancellation>,
 ): Promise<{ booking: Booking }> {
-  return { booking: await cancel(runtime, { ...input, by: "owner" }) };
+  return { booking: await cancel(runtime, input) };
 }
 
 /** The owner accepts a request; `booking_not_pending` for all that does not wait for this. */
@@ -130,7 +132,10 @@ export async function settlePayment(
     if (paid?.kind === "changed") continue;
     if ((await enter(runtime, refundEntry(runtime, handle, kept))).kind === "written") return "refund";
   }
-  throw new Fail("service_unavailable", { retryAfter: 1, detail: "The booking changes too often." });
+  throw new Fail("service_unavailable", {
+    retryAfter: 1,
+    detail: "Too many concurrent changes to this booking; retry.",
+  });
 }
 
 /** An unpaid booking's hold is over: it is REJECTED and its slot free. Does nothing where it was paid or has ended otherwise. */
@@ -159,7 +164,7 @@ export async function keptUnder(
   return kept;
 }
 
-type Change = Pick<Entry, "booking" | "time" | "events" | "jobs">;
+type Change = Pick<Entry, "booking" | "time" | "events" | "jobs" | "visitor">;
 
 const ended = { time: "free" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
 
@@ -177,14 +182,15 @@ async function change(
     const written = await enter(runtime, { handle, before: kept, ...made });
     if (written.kind === "written") return written.booking;
   }
-  throw new Fail("service_unavailable", { retryAfter: 1, detail: "The booking changes too often." });
+  throw new Fail("service_unavailable", {
+    retryAfter: 1,
+    detail: "Too many concurrent changes to this booking; retry.",
+  });
 }
 
-function cancel(
-  runtime: Runtime,
-  input: Infer<typeof ownerCancellation> & { by: "visitor" | "owner" },
-): Promise<Booking> {
-  const { handle, by } = input;
+function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { visitor?: Visitor }): Promise<Booking> {
+  const { handle, visitor } = input;
+  const by = visitor ? ("visitor" as const) : ("owner" as const);
   return change(runtime, input, (kept) => {
     if (kept.status === "CANCELLED") return undefined;
     const isOver = statusAt(kept, runtime.now()) === "REJECTED" || Date.parse(kept.start) <= runtime.now();
@@ -193,7 +199,7 @@ function cancel(
     const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED" };
     // Nobody was told of a booking that waits for its payment.
     const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mailJob(handle, booking, "cancelled")];
-    return { booking, ...ended, jobs };
+    return { booking, ...ended, jobs, visitor };
   });
 }
 

@@ -1,17 +1,18 @@
 import { createHash } from "node:crypto";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
-import { type Job, job } from "../queues.ts";
-import { readRecords } from "../records.ts";
-import { keys, pipelined, transact } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
+import { readRecords } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { pipelined, transact } from "../store/redis.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { judgeCredential } from "./credentials.ts";
-import { type BusyAnswer, type BusyObject, ownUid } from "./providers/provider.ts";
-import type { Taken } from "./recurrence.ts";
+import { type BusyAnswer, type BusyObject, ownUid } from "../engines/calendars/providers/provider.ts";
+import type { Taken } from "../engines/calendars/recurrence.ts";
 import { type Selection, selectionsOf } from "./selections.ts";
-import { type BusySource, clearBusy, confirmBusy, replaceBusy } from "./times.ts";
-import { day } from "./zones.ts";
+import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
+import { day } from "../platform/zones.ts";
 
 /** Real ms between two pulls of a handle's calendars. */
 const pullsEvery = 5 * 60_000;
@@ -50,7 +51,7 @@ export function openBusySource(runtime: () => Runtime): BusySource {
 /** What is booked here stays bookable when a calendar server is away: its last word counts. */
 async function refreshed(runtime: Runtime, handle: string): Promise<void> {
   await pullNow(runtime, handle).catch((error: Error) =>
-    runtime.log.warn({ handle, error: error.message }, "calendars.not_pulled"),
+    runtime.log.warn({ handle, error: error.message }, "calendar.pull_failed"),
   );
 }
 

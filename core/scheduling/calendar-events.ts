@@ -1,10 +1,10 @@
 import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
-import { alone } from "../lock.ts";
-import { type Job, job } from "../queues.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import { alone } from "../store/lock.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
+import { keys } from "../store/keys.ts";
 import { credentialsOf } from "./credentials.ts";
 import { aboutBooking, organizerOf } from "./invitations.ts";
 import { enter, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
@@ -16,10 +16,10 @@ import {
   type Provider,
   type WrittenEvent,
   type WrittenMeeting,
-} from "./providers/provider.ts";
-import { providers } from "./providers/table.ts";
+} from "../engines/calendars/providers/provider.ts";
+import { providers } from "../engines/calendars/providers/table.ts";
 import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
-import { zoneMeant } from "./zones.ts";
+import { zoneMeant } from "../platform/zones.ts";
 
 /** How often a booking is settled anew because another change came between. */
 const mostTries = 20;

@@ -8,13 +8,13 @@ import type {
   StoredCredential,
 } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail, invalid } from "../errors.ts";
-import { atInput } from "../outbound.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { atInput } from "../platform/outbound.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { pullNow } from "./busy-calendars.ts";
 import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
-import { login } from "./providers/caldav.ts";
-import { providers } from "./providers/table.ts";
+import { login } from "../engines/calendars/providers/caldav.ts";
+import { providers } from "../engines/calendars/providers/table.ts";
 import { keepSelection, opened } from "./selections.ts";
 
 /** Connects a calendar server after a real login; `caldav_login_failed`, `invalid_request` for an address that the guard refuses. */
@@ -68,7 +68,7 @@ async function calendarsOf(runtime: Runtime, handle: string, credential: StoredC
   if (calendars === undefined) throw new Fail("integration_not_found");
   const found = await calendars.list(runtime, opened(runtime, handle, credential)).catch((cause: Error) => {
     if (cause instanceof Fail) throw cause;
-    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The calendar server does not answer." }, cause);
+    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The calendar server is not responding." }, cause);
   });
   return found.map((calendar) => ({ ...calendar, credentialId }));
 }

@@ -1,12 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { Redis } from "ioredis";
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
-import { readRecords } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { sharedRead } from "../shared-read.ts";
-import { type Timetable, timetableOf } from "./availability.ts";
-import { zoneMeant } from "./zones.ts";
+import { readRecords } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { type Timetable, timetableOf } from "../engines/slots/availability.ts";
+import { zoneMeant } from "../platform/zones.ts";
 
 /** An event type with all that decides when it can be booked. */
 export interface Offer {

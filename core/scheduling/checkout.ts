@@ -1,6 +1,6 @@
-import type { Booking, BookingAnswer } from "../../schemas/scheduling.ts";
-import { Fail } from "../errors.ts";
-import type { Runtime } from "../runtime.ts";
+import type { BookingAnswer } from "../../schemas/scheduling.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import type { Offer } from "./catalog.ts";
 import { manageUrl } from "./event-types.ts";
 import { answerTo, type Entry, enter, forget, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
@@ -12,26 +12,6 @@ export const checkoutMinutes = 31;
 
 /** How often a checkout is written down anew because the booking changed meanwhile. */
 const mostTries = 10;
-
-/** What is to be paid for a booking. */
-export interface Order {
-  handle: string;
-  booking: Booking;
-  amountMinor: number;
-  currency: string;
-  /** Where the visitor goes after paying or giving up. */
-  returnUrl: string;
-  /** Minutes for which it can be paid. */
-  openMinutes: number;
-}
-
-/** The payment provider of paid bookings. */
-export interface Payments {
-  /** True where the handle has connected an account that can take money. */
-  isConnected(handle: string): Promise<boolean>;
-  /** Makes a hosted checkout, or gives the one that an earlier call made for the same booking. Throws where the provider can't. */
-  openCheckout(order: Order): Promise<{ url: string }>;
-}
 
 /** What a booking of this event type costs; null where it is free. `payment_provider_not_connected` without price or provider. */
 export async function priceOf(
@@ -63,7 +43,7 @@ export async function openCheckout(
     const answer = await noteCheckout(runtime, handle, { kept, url, repeatable: asked.repeatable });
     if (answer) return answer;
   }
-  throw new Fail("scheduling_slot_unavailable", { detail: "The hold has ended." });
+  throw new Fail("scheduling_slot_unavailable", { detail: "The payment hold of this slot has expired." });
 }
 
 async function checkoutOf(runtime: Runtime, handle: string, kept: Kept): Promise<string> {
@@ -82,7 +62,7 @@ async function giveUp(
   left: { kept: Kept; cause: unknown; repeatable: Repeatable | undefined },
 ): Promise<never> {
   const { kept, cause, repeatable } = left;
-  runtime.log.warn({ handle, error: (cause as Error)?.message }, "checkout.failed");
+  runtime.log.warn({ handle, error: (cause as Error)?.message }, "payment.checkout_failed");
   await enter(runtime, {
     handle,
     booking: { ...kept, status: "REJECTED", holdUntil: null, cancelledBy: "service", updatedAt: stamp(runtime) },
@@ -92,7 +72,7 @@ async function giveUp(
     jobs: [],
     record: repeatable && { key: repeatable.key, value: forget },
   });
-  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider does not answer." }, cause);
+  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, cause);
 }
 
 /** Writes the address of the checkout and the answer; undefined where the booking has changed meanwhile. */

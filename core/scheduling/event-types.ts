@@ -7,11 +7,12 @@ import type {
   StoredEventType,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { untilWritten } from "../collisions.ts";
-import { Fail, invalid } from "../errors.ts";
-import { conflict, listIds, readRecord, readRecords } from "../records.ts";
-import { keys, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { untilWritten } from "../store/retry.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { conflict, listIds, readRecord, readRecords } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { offerOf, readMoment } from "./catalog.ts";
 
 /** An event type as its owner reads it, with the zone that holds for it. */
@@ -108,9 +109,9 @@ async function checkEventType(
   const { bookingFields = [], scheduleId } = given;
   for (const [at, { id, type, options }] of bookingFields.entries()) {
     if (bookingFields.findIndex((other) => other.id === id) !== at)
-      throw invalid(`/bookingFields/${at}/id`, "is the id of another field");
+      throw invalid(`/bookingFields/${at}/id`, "repeats the id of another field");
     if ((type === "select" || type === "radio") && options === undefined)
-      throw invalid(`/bookingFields/${at}/options`, "is missing");
+      throw invalid(`/bookingFields/${at}/options`, "is required");
   }
   if (scheduleId && !(await redis.exists(keys.schedule(handle, scheduleId)))) throw new Fail("schedule_not_found");
 }
@@ -143,7 +144,7 @@ async function put({ redis }: Runtime, handle: string, { version, ...value }: St
   const result = await script<string>(redis, "putEventType", keyNames(handle, eventTypeId), values);
   if (result === "taken")
     throw new Fail("event_type_slug_taken", {
-      errors: [{ path: "/slug", message: "is the slug of another event type" }],
+      errors: [{ path: "/slug", message: "is already the slug of another event type" }],
     });
   return result === "written";
 }

@@ -10,14 +10,14 @@ import {
   type StoredCredential,
 } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { Env } from "../env.ts";
-import { Fail } from "../errors.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf, dropCredential, keepCredential, readCredential, secretOf, shown } from "./credentials.ts";
-import { exchangeCode, startAuthorisation, takeState } from "./oauth.ts";
-import type { OAuthSettings, Provider } from "./providers/provider.ts";
-import { providers } from "./providers/table.ts";
+import { exchangeCode, startAuthorisation, takeState } from "../engines/calendars/oauth.ts";
+import type { OAuthSettings, Provider } from "../engines/calendars/providers/provider.ts";
+import { providers } from "../engines/calendars/providers/table.ts";
 
 /** Providers with whether they can be connected here, and the accounts that are. */
 export async function listIntegrations(
@@ -104,7 +104,7 @@ async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): 
 }
 
 function notRevoked({ log }: Runtime, account: { handle: string; providerKey: ProviderKey }, error: Error): false {
-  log.warn({ ...account, error: error.message }, "integration.not_revoked");
+  log.warn({ ...account, error: error.message }, "integration.revoke_failed");
   return false;
 }
 
@@ -130,7 +130,7 @@ async function connect(
   const { settings, provider } = configured(runtime.env, providerKey);
   const kept = await connected(runtime, { settings, provider, asked }).catch((error: Error) => {
     if (error instanceof Fail) throw error;
-    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider does not answer." }, error);
+    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
   });
   if (kept === undefined) throw new Fail("provider_not_configured");
   return keepCredential(runtime, handle, { providerKey, ...kept });

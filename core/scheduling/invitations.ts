@@ -2,19 +2,19 @@ import { Buffer } from "node:buffer";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, MailKind, StoredBooking, StoredEventType } from "../../schemas/scheduling.ts";
 import { ownerAddresses } from "../account/handles.ts";
-import { delayUntil } from "../clock.ts";
+import { delayUntil } from "../platform/clock.ts";
 import { acceptMessage, type Attachment } from "../email/acceptance.ts";
-import { isAddress, sameAddress } from "../email/address.ts";
+import { isAddress, sameAddress } from "../platform/address.ts";
 import { findSender } from "../email/senders.ts";
-import { type Job, job } from "../queues.ts";
-import { readRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { type CalendarFile, calendarFile, type Organizer } from "./calendar-file.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
+import { readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendar-file.ts";
 import { manageUrl } from "./event-types.ts";
 import { type Kept, readKept, shown, statusAt } from "./ledger.ts";
 import { awaitsLink } from "./meetings.ts";
-import { minute } from "./zones.ts";
+import { minute } from "../platform/zones.ts";
 
 /** How often a mail waits for the link of its meeting, and for how many ms each time. */
 const mostWaits = 8;

@@ -3,15 +3,24 @@ import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail, invalid } from "../errors.ts";
-import type { Runtime } from "../runtime.ts";
-import { takeToken } from "../throttle.ts";
+import { throttleTag } from "../account/handles.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { takeToken } from "../store/throttle.ts";
 import { isPublic, type Moment, type Offer, readMoment } from "./catalog.ts";
-import { bookingNonces } from "./nonce.ts";
-import { type Busy, joinBusy, type Offered, type Offering, offeredSlots, reachOf, windowEnd } from "./slots.ts";
-import { slotBytes } from "./slot-bytes.ts";
+import { bookingNonces } from "../engines/slots/nonce.ts";
+import {
+  type Busy,
+  joinBusy,
+  type Offered,
+  type Offering,
+  offeredSlots,
+  reachOf,
+  windowEnd,
+} from "../engines/slots/slots.ts";
+import { slotBytes } from "../engines/slots/slot-bytes.ts";
 import { heldBlocks, keptTimes, type Times } from "./times.ts";
-import { day, minute } from "./zones.ts";
+import { day, minute } from "../platform/zones.ts";
 
 /** Longest window of one question for slots, in ms (contract 7). */
 const longestWindow = 62 * day;
@@ -24,7 +33,9 @@ const keptQuestions = 5000;
 /** Takes one token of a handle where PUBLIC_SCHEDULING_RATE is set (contract 2). */
 export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
   const { PUBLIC_SCHEDULING_RATE: rate, PUBLIC_SCHEDULING_BURST: burst } = runtime.env;
-  if (rate !== undefined) await takeToken(runtime, { name: "scheduling", tag: handle, rate, burst: burst ?? rate });
+  if (rate === undefined) return;
+  const tag = await throttleTag(runtime.redis, handle);
+  await takeToken(runtime, { name: "scheduling", tag, rate, burst: burst ?? rate });
 }
 
 /** The public event types of a handle, the oldest first; `not_found` for an unknown or inactive handle. */
@@ -148,8 +159,8 @@ function publicEvent({ handle, event, timeZone }: Offer): PublicEvent {
 
 function windowOf({ start, end }: { start: string; end: string }): { from: number; to: number } {
   const window = { from: Date.parse(start), to: Date.parse(end) };
-  if (window.to < window.from) throw invalid("/end", "is before start");
-  if (window.to - window.from > longestWindow) throw invalid("/end", "is more than 62 days after start");
+  if (window.to < window.from) throw invalid("/end", "must not be before start");
+  if (window.to - window.from > longestWindow) throw invalid("/end", "must be at most 62 days after start");
   return { from: window.from, to: Math.min(window.to, lastInstant) };
 }
 

@@ -1,9 +1,9 @@
 import type { BookingAnswer } from "../../schemas/scheduling.ts";
-import { Fail } from "../errors.ts";
-import { keyDigest } from "../idempotency.ts";
-import { outcome } from "../outcome.ts";
-import { keys } from "../redis.ts";
-import type { Caller, Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import { keyDigest } from "../store/idempotency.ts";
+import { outcome } from "../platform/outcome.ts";
+import { keys } from "../store/keys.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 
 /** A request that may come again (header `Idempotency-Key`, contract 1): where its answer is kept, and the digest of its body. */
 export interface Repeatable {

@@ -6,12 +6,12 @@ import type {
   StoredSchedule,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail, invalid } from "../errors.ts";
-import { outcome } from "../outcome.ts";
-import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../records.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import { endMinutesOf, minutesOf } from "./availability.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { outcome } from "../platform/outcome.ts";
+import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { endMinutesOf, minutesOf } from "../engines/slots/availability.ts";
 
 /** A schedule as its owner reads it. */
 export type Schedule = StoredSchedule & { handle: string; version: number };
@@ -80,14 +80,14 @@ function checkedTimes(input: Given): Override[] {
     const isClosed = closed.some((one) =>
       "date" in one ? one.date === row.date : one.from <= row.date && row.date <= one.to,
     );
-    if (isClosed) throw invalid(`/overrides/${at}`, "has hours on a date that another row closes");
+    if (isClosed) throw invalid(`/overrides/${at}`, "has hours on a date that another row marks unavailable");
   }
   return overrides;
 }
 
 function checkHours(path: string, row: { startTime: string; endTime: string }): void {
   if (endMinutesOf(row.endTime) <= minutesOf(row.startTime) || row.endTime <= row.startTime)
-    throw invalid(`${path}/endTime`, "is not after startTime");
+    throw invalid(`${path}/endTime`, "must be after startTime");
 }
 
 function overrideOf(path: string, row: Given["overrides"][number]): Override {
@@ -95,15 +95,15 @@ function overrideOf(path: string, row: Given["overrides"][number]): Override {
   const isClosed = unavailable === true && startTime === undefined && endTime === undefined;
   if (isClosed && date === undefined && from !== undefined && to !== undefined) return stretch(path, from, to);
   if (date === undefined || from !== undefined || to !== undefined)
-    throw invalid(path, "has either a date, or from and to with unavailable: true");
+    throw invalid(path, "must have either date, or from and to with unavailable: true");
   if (isClosed) return { date, unavailable };
   if (startTime === undefined || endTime === undefined || unavailable === true)
-    throw invalid(path, "has either startTime and endTime, or unavailable: true");
+    throw invalid(path, "must have either startTime and endTime, or unavailable: true");
   checkHours(path, { startTime, endTime });
   return { date, startTime, endTime };
 }
 
 function stretch(path: string, from: string, to: string): Override {
-  if (to < from) throw invalid(`${path}/to`, "is before from");
+  if (to < from) throw invalid(`${path}/to`, "must not be before from");
   return { from, to, unavailable: true };
 }

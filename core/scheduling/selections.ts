@@ -1,9 +1,9 @@
 import type { SelectedCalendars, StoredCredential } from "../../schemas/integrations.ts";
-import { keys } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf, secretOf } from "./credentials.ts";
-import type { Account, ProviderCalendars } from "./providers/provider.ts";
-import { providers } from "./providers/table.ts";
+import type { Account, ProviderCalendars } from "../engines/calendars/providers/provider.ts";
+import { providers } from "../engines/calendars/providers/table.ts";
 
 /** What an owner selected of an account, with the account and what its provider can do. */
 export interface Selection {

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
-import { keys, transact } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
-import type { Busy } from "./slots.ts";
-import { day, minute } from "./zones.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import type { Busy } from "../engines/slots/slots.ts";
+import { day, minute } from "../platform/zones.ts";
 
 /** The time that a booking takes with its buffers, in ms. */
 export interface Block {
@@ -23,11 +24,6 @@ export interface Times {
   blocks: Block[];
   /** Busy time of the selected calendars. */
   busy: Busy;
-}
-
-/** Where busy times come from: reads a handle's selected calendars again and gives them to `replaceBusy`. Must not fail. */
-export interface BusySource {
-  refresh(handle: string): Promise<void>;
 }
 
 /** Real ms after which busy times are read again before a booking (contract 7). */

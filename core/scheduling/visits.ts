@@ -1,7 +1,7 @@
 import type { Booking, PublicEvent, schedulingVisit } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../errors.ts";
-import type { Runtime } from "../runtime.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { readPublicBooking } from "./bookings.ts";
 import { readEvent } from "./offers.ts";
 

@@ -8,8 +8,8 @@ import {
   type webhookListing,
   type webhookPath,
 } from "../../schemas/webhooks.ts";
-import { Fail } from "../errors.ts";
-import { atInput } from "../outbound.ts";
+import { Fail } from "../platform/errors.ts";
+import { atInput } from "../platform/outbound.ts";
 import {
   changeRecord,
   createRecord,
@@ -18,9 +18,10 @@ import {
   readRecord,
   readRecords,
   removeRecord,
-} from "../records.ts";
-import { keys, transact } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+} from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { newSecret, previousLasts, resealedWebhook, sealSecret } from "./signature.ts";
 
 /** Most endpoints of one handle. */
@@ -34,7 +35,7 @@ export async function createWebhook(
   const { handle, url, events, description } = input;
   await atInput("/url", runtime.outbound.check(url));
   if ((await runtime.redis.zcard(keys.webhooks(handle))) >= mostEndpoints)
-    throw new Fail("invalid_request", { detail: `A handle has at most ${mostEndpoints} endpoints.` });
+    throw new Fail("invalid_request", { detail: `A handle has at most ${mostEndpoints} webhooks.` });
   const [webhookId, secret, at] = [runtime.id("wh_"), newSecret(), runtime.now()];
   const value: StoredWebhook = {
     webhookId,
@@ -98,7 +99,7 @@ export async function setWebhookStatus(
 ): Promise<void> {
   const place = placeOf(handle, webhookId);
   await changeRecord<StoredWebhook>(runtime, place, { change: (current) => ({ ...current, status }) });
-  runtime.log.info({ handle, webhookId, status }, "webhook.status");
+  runtime.log.info({ handle, webhookId, status }, "webhook.status_changed");
 }
 
 /** An endpoint as it is stored; `webhook_not_found`. */

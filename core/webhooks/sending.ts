@@ -1,9 +1,11 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
-import type { OutboundAnswer } from "../outbound.ts";
-import { job } from "../queues.ts";
-import { isRedisAway, keys, script } from "../redis.ts";
-import type { Runtime } from "../runtime.ts";
+import type { OutboundAnswer } from "../platform/outbound.ts";
+import { job } from "../store/outbox.ts";
+import { keys } from "../store/keys.ts";
+import { isRedisAway } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { wake } from "./deliveries.ts";
 import { forgetQueue, sealPlace, setWebhookStatus } from "./endpoints.ts";
 import { askedWait, failuresEndAfter, waitAfter } from "./retries.ts";
@@ -80,7 +82,7 @@ async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): 
   const ended: Ended[] = [];
   const [since = "", word, ...more] = await turn(runtime, sender, { ended, signal });
   await judge(runtime, place, { ended, since: Number(since) }).catch((error: Error) =>
-    runtime.log.warn({ error: error.message }, "webhook.not_judged"),
+    runtime.log.warn({ error: error.message }, "webhook.status_update_failed"),
   );
   if (word === "taken") start(runtime, sender, more);
   if (word === "gone") await forgetQueue(runtime, place);
@@ -109,7 +111,7 @@ async function turn(
       ]);
     } catch (error) {
       if (!isRedisAway(error) || signal.aborted || Date.now() > since + leaseLasts) throw error;
-      if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.not_settled");
+      if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
       await sleep(triesEvery);
     }
   }
@@ -164,7 +166,7 @@ async function sendOne(runtime: Runtime, sender: Sender, sending: Sending): Prom
   try {
     sender.ended.push(await attempted(runtime, sending));
   } catch (error) {
-    runtime.log.warn({ error: (error as Error).message }, "webhook.not_settled");
+    runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
   }
   sender.busy -= 1;
   sender.ring();

@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import type { StoredWebhook } from "../../schemas/webhooks.ts";
-import type { Runtime } from "../runtime.ts";
-import { resealed, seal, unseal } from "../sealing.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { resealed, seal, unseal } from "../platform/sealing.ts";
 
 const purpose = "webhook secret";
 

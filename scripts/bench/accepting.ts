@@ -7,7 +7,7 @@ import { attachDomain } from "../../core/account/domains.ts";
 import { createHandle } from "../../core/account/handles.ts";
 import { putSender } from "../../core/email/senders.ts";
 import { createTemplate } from "../../core/email/templates.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import type { Runtime } from "../../core/platform/runtime.ts";
 import type { Purpose } from "../../schemas/email.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -5,7 +5,7 @@ import Koa from "koa";
 import { buildApp } from "../../api/app.ts";
 import { createHandle } from "../../core/account/handles.ts";
 import { issueToken } from "../../core/account/signing.ts";
-import { readEnv } from "../../core/env.ts";
+import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 
 /** What a server of this bench tells when it can be asked. */

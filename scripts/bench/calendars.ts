@@ -1,10 +1,10 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import process from "node:process";
 import { createHandle } from "../../core/account/handles.ts";
-import { readEnv } from "../../core/env.ts";
+import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
-import { keys } from "../../core/redis.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { keys } from "../../core/store/keys.ts";
+import type { Runtime } from "../../core/platform/runtime.ts";
 import { addCaldav, selectCalendars } from "../../core/scheduling/calendars.ts";
 import { createEventType } from "../../core/scheduling/event-types.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import process from "node:process";
 import { createHandle } from "../../core/account/handles.ts";
-import { readEnv } from "../../core/env.ts";
+import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 import { createPage } from "../../core/pages/pages.ts";
 import { startModelServer } from "../../fixtures/model-server.ts";

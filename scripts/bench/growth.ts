@@ -1,11 +1,10 @@
 import type { ChildProcess } from "node:child_process";
 import process from "node:process";
 import { createHandle } from "../../core/account/handles.ts";
-import { sendJob } from "../../core/email/far-sends.ts";
-import { readEnv } from "../../core/env.ts";
+import { sendJob } from "../../core/campaigns/delayed-sends.ts";
+import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
-import type { Job } from "../../core/queues.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import type { Job, Runtime } from "../../core/platform/runtime.ts";
 import { createEventType } from "../../core/scheduling/event-types.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 import { putSchedule } from "../../core/scheduling/schedules.ts";

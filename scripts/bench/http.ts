@@ -5,7 +5,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { createHandle } from "../../core/account/handles.ts";
 import { issueToken } from "../../core/account/signing.ts";
-import { readEnv } from "../../core/env.ts";
+import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 import { createPage } from "../../core/pages/pages.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";

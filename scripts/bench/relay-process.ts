@@ -9,8 +9,8 @@ import process from "node:process";
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { createResumableStreamContext } from "resumable-stream/ioredis";
-import { Relay } from "../../core/assistant/relay.ts";
-import { createRun } from "../../core/assistant/runs.ts";
+import { Relay } from "../../core/engines/relay/relay.ts";
+import { createRun } from "../../core/engines/relay/runs.ts";
 
 /** What the client is asked to measure. */
 export interface Load {

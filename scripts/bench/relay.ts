@@ -3,8 +3,8 @@ import { once } from "node:events";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
-import { createRun } from "../../core/assistant/runs.ts";
-import { keys } from "../../core/redis.ts";
+import { createRun } from "../../core/engines/relay/runs.ts";
+import { keys } from "../../core/store/keys.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import type { Delays, Load } from "./relay-process.ts";
 

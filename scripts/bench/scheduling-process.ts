@@ -2,11 +2,11 @@ import { createServer } from "node:http";
 import process from "node:process";
 import Koa, { type Context } from "koa";
 import { koaBody } from "koa-body";
-import { readEnv } from "../../core/env.ts";
-import { Fail } from "../../core/errors.ts";
+import { readEnv } from "../../core/platform/env.ts";
+import { Fail } from "../../core/platform/errors.ts";
 import { openRuntime } from "../../core/open.ts";
-import { script } from "../../core/redis.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { script } from "../../core/store/scripts.ts";
+import type { Runtime } from "../../core/platform/runtime.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 
 /** One process of the scheduling bench: `random` attempts at slots, `core` bookings one after another, or `bare` Koa. */

@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { dirtyShards, keys } from "../../core/redis.ts";
+import { dirtyShards, keys } from "../../core/store/keys.ts";
 import { asker } from "../../fixtures/settled-handle.ts";
 import { queueNames } from "../../schemas/jobs.ts";
 import type { Ledger } from "./load.ts";

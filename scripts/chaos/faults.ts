@@ -1,5 +1,5 @@
 import process from "node:process";
-import { keys } from "../../core/redis.ts";
+import { keys } from "../../core/store/keys.ts";
 import { Redis } from "ioredis";
 import type { Town } from "./town.ts";
 

@@ -1,0 +1,97 @@
+import type { Redis } from "ioredis";
+import { Fail, invalid } from "../platform/errors.ts";
+import { createRecord, listRecords, readRecord, readRecords } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sharedRead } from "../store/coalesce.ts";
+
+/** A campaign: what leads belong to and what email rules listen to. */
+export interface Campaign {
+  campaignId: string;
+  name: string;
+  /** True while it takes leads that name no campaign. */
+  live: boolean;
+  /** True where leads confirm their address by a code before anything is triggered. */
+  verifyLeads: boolean;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface NewCampaign {
+  handle: string;
+  /** Starts with `cmp_`; made when absent. */
+  campaignId?: string | undefined;
+  name: string;
+  live?: boolean | undefined;
+  verifyLeads?: boolean | undefined;
+}
+
+type Store = Pick<Runtime, "redis" | "queues" | "now" | "id">;
+
+/** Makes a campaign, live unless told otherwise; `campaign_already_exists`. */
+export async function createCampaign(
+  store: Store,
+  input: NewCampaign,
+): Promise<{ campaign: Campaign & { handle: string; version: number } }> {
+  const { handle, name, live = true, verifyLeads = false, campaignId = store.id("cmp_") } = input;
+  if (!/^cmp_[A-Za-z0-9_.-]{1,124}$/.test(campaignId)) throw invalid("/campaignId", "must start with cmp_");
+  const at = store.now();
+  const instant = new Date(at).toISOString();
+  const value: Campaign = { campaignId, name, live, verifyLeads, createdAt: instant, updatedAt: instant };
+  const key = keys.campaign(handle, campaignId);
+  const place = {
+    tag: handle,
+    key,
+    list: keys.campaigns(handle),
+    member: campaignId,
+    counter: keys.campaignsVersion(handle),
+  };
+  if (!(await createRecord(store, place, { value, at }))) throw new Fail("campaign_already_exists");
+  return { campaign: { ...value, handle, version: 1 } };
+}
+
+/** The handle's campaigns, the newest first. */
+export async function listCampaigns(
+  runtime: Pick<Runtime, "env" | "redis">,
+  input: { handle: string; limit: number; cursor?: string | undefined },
+): Promise<{ campaigns: (Campaign & { handle: string; version: number })[]; nextCursor: string | null }> {
+  const list = { key: keys.campaigns(input.handle), record: (id: string) => keys.campaign(input.handle, id) };
+  const { records, nextCursor } = await listRecords<Campaign>(runtime, list, input);
+  return { campaigns: records.map((record) => ({ ...record, handle: input.handle })), nextCursor };
+}
+
+/** A campaign; `campaign_not_found`. */
+export async function findCampaign(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  campaignId: string,
+): Promise<Campaign> {
+  const found = await readRecord<Campaign>(redis, keys.campaign(handle, campaignId));
+  if (found === undefined) throw new Fail("campaign_not_found");
+  return found;
+}
+
+/** Most campaigns that are looked through for the only live one. */
+const mostLooked = 1000;
+
+/** The campaign that a lead belongs to: the named one, else the page's, else the only live one, else none (contract 5). */
+export async function campaignOf(
+  runtime: Pick<Runtime, "redis">,
+  handle: string,
+  given: { named: string | null; page: string | null },
+): Promise<string | null> {
+  if (given.named !== null) return (await findCampaign(runtime, handle, given.named)).campaignId;
+  if (given.page !== null && (await runtime.redis.exists(keys.campaign(handle, given.page)))) return given.page;
+  return sharedRead(runtime.redis, `live campaign ${handle}`, () => onlyLive(runtime.redis, handle));
+}
+
+/** The one live campaign of a handle; null where there are several or none. */
+async function onlyLive(redis: Redis, handle: string): Promise<string | null> {
+  const ids = await redis.zrevrange(keys.campaigns(handle), 0, mostLooked - 1);
+  const found = await readRecords<Campaign>(
+    redis,
+    ids.map((id) => keys.campaign(handle, id)),
+  );
+  const live = found.filter((one) => one.live);
+  return live.length === 1 ? (live[0] as Campaign).campaignId : null;
+}

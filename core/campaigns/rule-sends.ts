@@ -1,0 +1,99 @@
+import type { Lead } from "../../schemas/leads.ts";
+import type { JobData } from "../../schemas/jobs.ts";
+import { findCampaign } from "./campaigns.ts";
+import { Fail } from "../platform/errors.ts";
+import { readLead } from "../leads/leads.ts";
+import { readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { acceptMessage } from "../email/acceptance.ts";
+import { farName, sendJob, waitsOutside } from "./delayed-sends.ts";
+import { liveRules, type StoredRule } from "./rules.ts";
+import { snapshot } from "./snapshot.ts";
+
+/**
+ * Lets the rules of a campaign answer to a trigger: those that are enabled, meant for it and made before it. Each rule has a lead
+ * once for ever, however often the trigger is delivered; the note of that and the job are one step.
+ */
+export async function fireRules(runtime: Runtime, trigger: JobData<"campaigns.trigger">): Promise<void> {
+  const rules = await liveRules(runtime, trigger.handle, trigger.campaignId);
+  for (const rule of rules) if (answers(rule, trigger)) await schedule(runtime, rule, trigger);
+}
+
+/** Sends a rule's mail to a lead, or denies it with the reason: everything is looked at again at the moment of firing. */
+export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">): Promise<void> {
+  const { handle, campaignId, ruleId, leadId } = data;
+  const rule = await readRecord<StoredRule>(runtime.redis, keys.rule(handle, campaignId, ruleId));
+  const lead = await readLead(runtime, { handle, leadId }).catch(gone);
+  // An erased person has no address left to speak of: only the count remembers that something was due.
+  if (lead === undefined) return settle(runtime, data, "denied");
+  const denied = await reasonAgainst(runtime, data, rule);
+  const { message } = await acceptMessage(runtime, { ...mail(data, rule, lead.lead), denied });
+  await settle(runtime, data, message.status === "DENIED" ? "denied" : "sent");
+}
+
+function answers(rule: StoredRule, { trigger, at }: JobData<"campaigns.trigger">): boolean {
+  const meant = trigger === "CONVERSION" ? rule.trigger === "CONVERSION" : rule.trigger !== "CONVERSION";
+  return meant && rule.enabled && Date.parse(rule.createdAt) <= at;
+}
+
+async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"campaigns.trigger">): Promise<void> {
+  const { handle, campaignId, leadId, at } = trigger;
+  const { ruleId, delayMinutes } = rule;
+  const data = { handle, campaignId, ruleId, leadId };
+  // What isn't delayed goes now, also where the clock that stamped the trigger is ahead of this one.
+  const due = delayMinutes ? at + delayMinutes * 60_000 : Math.min(at, runtime.now());
+  const outside = await waitsOutside(runtime, handle, due);
+  await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outboxKey, encoded) =>
+    script<string>(
+      runtime.redis,
+      "scheduleSend",
+      [keys.ruleSends(handle, ruleId), keys.ruleCounts(handle, ruleId), outboxKey, keys.farSends(handle)],
+      [leadId, encoded, outside ? farName(data) : "", due],
+    ),
+  );
+}
+
+/** Why a send may no longer happen; sender, domain, template, suppression and quota are the mail's own checks. */
+async function reasonAgainst(
+  runtime: Runtime,
+  data: JobData<"campaigns.send">,
+  rule: StoredRule | undefined,
+): Promise<string | undefined> {
+  if (rule === undefined) return "email_rule_not_found";
+  if (!rule.enabled) return "email_rule_disabled";
+  const campaign = await findCampaign(runtime, data.handle, data.campaignId).catch(gone);
+  if (campaign === undefined) return "campaign_not_found";
+  return campaign.live ? undefined : "campaign_not_live";
+}
+
+function mail(
+  data: JobData<"campaigns.send">,
+  rule: StoredRule | undefined,
+  lead: Lead,
+): Parameters<typeof acceptMessage>[1] {
+  return {
+    handle: data.handle,
+    senderId: rule?.senderId ?? "",
+    to: [lead.email],
+    purpose: "PRODUCT_NOTIFICATION",
+    templateId: rule?.templateId,
+    variables: snapshot(lead, rule?.variableMappings ?? {}),
+    origin: "rule",
+    key: `rule ${data.ruleId} ${data.leadId}`,
+  };
+}
+
+async function settle(
+  { redis }: Runtime,
+  { handle, ruleId, leadId }: JobData<"campaigns.send">,
+  state: "sent" | "denied",
+): Promise<void> {
+  await script(redis, "settleSend", [keys.ruleSends(handle, ruleId), keys.ruleCounts(handle, ruleId)], [leadId, state]);
+}
+
+function gone(error: unknown): undefined {
+  if (error instanceof Fail && error.status === 404) return undefined;
+  throw error;
+}

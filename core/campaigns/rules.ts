@@ -1,0 +1,189 @@
+import { randomUUID } from "node:crypto";
+import {
+  longestDelay,
+  type newRule,
+  type Rule,
+  type ruleChange,
+  type ruleListing,
+  type rulePath,
+  type rulePreview,
+  shortestDelay,
+} from "../../schemas/campaigns.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { findCampaign } from "./campaigns.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { readLead } from "../leads/leads.ts";
+import {
+  changeRecord,
+  createRecord,
+  listRecords,
+  type Place,
+  readRecord,
+  readRecords,
+  removeRecord,
+} from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { pipelined } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { refusal, sendingRights } from "../email/senders.ts";
+import { snapshot } from "./snapshot.ts";
+import { readTemplate, previewTemplate, type Rendered } from "../email/templates.ts";
+
+/** A rule as it is stored. */
+export type StoredRule = Omit<Rule, "version" | "counts" | "handle">;
+
+/** Makes a rule; it applies to triggers from now on. Codes in the order of the contract: body, campaign, sender, template. */
+export async function createRule(runtime: Runtime, input: Infer<typeof newRule>): Promise<{ rule: Rule }> {
+  const { handle, campaignId, trigger, templateId, senderId, variableMappings, enabled } = input;
+  const delayMinutes = delayOf(trigger, input.delayMinutes);
+  await findCampaign(runtime, handle, campaignId);
+  await mustBeSendable(runtime, handle, { senderId, templateId });
+  const at = runtime.now();
+  const instant = new Date(at).toISOString();
+  const ruleId = `cer_${randomUUID()}`;
+  const value: StoredRule = {
+    ruleId,
+    campaignId,
+    trigger,
+    delayMinutes,
+    templateId,
+    senderId,
+    variableMappings,
+    enabled,
+    createdAt: instant,
+    updatedAt: instant,
+  };
+  await createRecord(runtime, placeOf(handle, campaignId, ruleId), { value, at });
+  return { rule: { ...value, handle, version: 1 } };
+}
+
+/** Changes what is sent of a rule; `email_rule_not_found` for a deleted one, `version_conflict` with the current version. */
+export async function changeRule(runtime: Runtime, input: Infer<typeof ruleChange>): Promise<{ rule: Rule }> {
+  const { handle, campaignId, ruleId, expectedVersion, ...changes } = input;
+  // Without a trigger of its own the request's delay is judged by the rule's, once that is read.
+  if (changes.trigger !== undefined && changes.delayMinutes !== undefined)
+    delayOf(changes.trigger, changes.delayMinutes);
+  await findCampaign(runtime, handle, campaignId);
+  const current = await readRecord<StoredRule>(runtime.redis, keys.rule(handle, campaignId, ruleId));
+  if (current === undefined) throw new Fail("email_rule_not_found");
+  await mustBeSendable(runtime, handle, merged(current, changes, runtime.now()));
+  const change = (now: StoredRule): StoredRule => merged(now, changes, runtime.now());
+  const changed = await changeRecord<StoredRule>(runtime, placeOf(handle, campaignId, ruleId), {
+    expectedVersion,
+    change,
+  });
+  if (changed === undefined) throw new Fail("email_rule_not_found");
+  return { rule: { ...changed, handle } };
+}
+
+/** Removes a rule: it sends no more, and what waits for it is denied when its time comes. Repeating it is no error. */
+export async function deleteRule(runtime: Runtime, input: Infer<typeof rulePath>): Promise<void> {
+  await findCampaign(runtime, input.handle, input.campaignId);
+  if (!input.ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
+  await removeRecord(runtime, placeOf(input.handle, input.campaignId, input.ruleId));
+}
+
+/** A campaign's rules, the newest first, each with how many sends it made, was denied and has waiting. */
+export async function listRules(
+  runtime: Runtime,
+  input: Infer<typeof ruleListing>,
+): Promise<{ rules: Rule[]; nextCursor: string | null }> {
+  const { handle, campaignId } = input;
+  await findCampaign(runtime, handle, campaignId);
+  const list = { key: keys.rules(handle, campaignId), record: (id: string) => keys.rule(handle, campaignId, id) };
+  const { records, nextCursor } = await listRecords<StoredRule>(runtime, list, input);
+  const counts = (await pipelined(runtime.redis, (pipeline) => {
+    for (const { ruleId } of records) pipeline.hmget(keys.ruleCounts(handle, ruleId), "waiting", "sent", "denied");
+  })) as (string | null)[][];
+  const rules = records.map((record, at) => {
+    const [waiting, sent, denied] = (counts[at] ?? []).map(Number);
+    return { ...record, handle, counts: { waiting: waiting ?? 0, sent: sent ?? 0, denied: denied ?? 0 } };
+  });
+  return { rules, nextCursor };
+}
+
+/** The mail that a rule would send to a lead now; nothing is sent. */
+export async function previewRule(runtime: Runtime, input: Infer<typeof rulePreview>): Promise<Rendered> {
+  const { handle, campaignId, ruleId, leadId } = input;
+  await findCampaign(runtime, handle, campaignId);
+  const rule = await readRecord<StoredRule>(runtime.redis, keys.rule(handle, campaignId, ruleId));
+  if (rule === undefined) throw new Fail("email_rule_not_found");
+  const { lead } = await readLead(runtime, { handle, leadId });
+  return previewTemplate(runtime, {
+    handle,
+    templateId: rule.templateId,
+    variables: snapshot(lead, rule.variableMappings),
+  });
+}
+
+/** All rules of a campaign that can send. */
+export async function liveRules(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  campaignId: string,
+): Promise<StoredRule[]> {
+  const ids = await redis.zrevrange(keys.rules(handle, campaignId), 0, -1);
+  return readRecords<StoredRule>(
+    redis,
+    ids.map((id) => keys.rule(handle, campaignId, id)),
+  );
+}
+
+/** The delay of a trigger: minutes for the delayed one, null for the others whatever was sent. */
+function delayOf(trigger: Rule["trigger"], delay: unknown): number | null {
+  if (trigger !== "LEAD_CAPTURED_DELAYED") return null;
+  if (delay === undefined || delay === null) throw new Fail("delay_minutes_required_for_delayed_trigger");
+  if (typeof delay !== "number" || !Number.isInteger(delay)) throw invalid("/delayMinutes", "must be an integer");
+  if (delay < shortestDelay) throw new Fail("delay_minutes_below_minimum");
+  if (delay > longestDelay) throw new Fail("delay_minutes_above_maximum");
+  return delay;
+}
+
+function merged(current: StoredRule, changes: Partial<Infer<typeof ruleChange>>, at: number): StoredRule {
+  const given = Object.fromEntries(
+    Object.entries(changes).filter(([, value]) => value !== undefined),
+  ) as Partial<StoredRule>;
+  const next = { ...current, ...given };
+  const { ruleId, campaignId, trigger, templateId, senderId, variableMappings, enabled, createdAt } = next;
+  const delayMinutes = delayOf(trigger, next.delayMinutes);
+  return {
+    ruleId,
+    campaignId,
+    trigger,
+    delayMinutes,
+    templateId,
+    senderId,
+    variableMappings,
+    enabled,
+    createdAt,
+    updatedAt: new Date(at).toISOString(),
+  };
+}
+
+/** Rule 3 of the email routes: a ready sender with PRODUCT_NOTIFICATION and an active template. */
+async function mustBeSendable(
+  runtime: Runtime,
+  handle: string,
+  { senderId, templateId }: { senderId: string; templateId: string },
+): Promise<void> {
+  const code = refusal(await sendingRights(runtime, handle, senderId), "PRODUCT_NOTIFICATION");
+  if (code !== undefined) throw new Fail(ruleCodes[code as keyof typeof ruleCodes] ?? code);
+  const { template } = await readTemplate(runtime, { handle, templateId });
+  if (template.status !== "ACTIVE") throw new Fail("email_template_not_active");
+}
+
+/** What a rule says where a direct send has another word (contract 6). */
+const ruleCodes = {
+  sender_not_ready: "sender_profile_not_ready",
+  sender_purpose_not_allowed: "sender_missing_product_notification_purpose",
+} as const;
+
+function placeOf(handle: string, campaignId: string, ruleId: string): Place {
+  return {
+    tag: handle,
+    key: keys.rule(handle, campaignId, ruleId),
+    list: keys.rules(handle, campaignId),
+    member: ruleId,
+    counter: keys.rulesVersion(handle),
+  };
+}

@@ -1,0 +1,152 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { Fail } from "../../platform/errors.ts";
+import type { OutboundAnswer } from "../../platform/outbound.ts";
+import { keys } from "../../store/keys.ts";
+import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
+import { accessToken } from "./access-tokens.ts";
+import type { Account, OAuthSettings } from "./providers/provider.ts";
+
+/** One request to a provider's API on behalf of an account. */
+export interface AuthorisedCall {
+  method?: string;
+  url: string;
+  headers?: Record<string, string>;
+  /** What is sent as JSON. */
+  json?: unknown;
+}
+
+/** Who calls: an account, with the settings that its tokens are refreshed by. */
+export interface AuthorisedParty {
+  holder: CredentialRef;
+  settings: OAuthSettings;
+}
+
+/** An account as a caller; `provider_not_configured` where the installation has lost its client. */
+export function partyOf({ handle, credential }: Account, settings: OAuthSettings | undefined): AuthorisedParty {
+  if (settings === undefined) throw new Fail("provider_not_configured");
+  return { holder: { handle, credentialId: credential.credentialId }, settings };
+}
+
+/** Bytes of one answer: pages of events are long. */
+const largestAnswer = 32 * 1_048_576;
+/** Ms that a provider's request to slow down is waited for here; what it wants beyond that is left to the caller's next try. */
+const shortPause = 3_000;
+/** Longest pause that a provider's word is taken for, in ms. */
+const longestPause = 86_400_000;
+const mostTries = 3;
+
+/**
+ * Calls a provider's API with an access token. One that is refused (401) is fetched anew and the call repeated, once. A request to
+ * slow down (429, or what Google and Microsoft say instead) holds for all processes: short ones are waited for, longer ones end in
+ * `service_unavailable` with the seconds. Other answers are the caller's matter. `integration_revoked`, `integration_not_found`.
+ */
+export async function callProvider(
+  runtime: Runtime,
+  party: AuthorisedParty,
+  call: AuthorisedCall,
+): Promise<OutboundAnswer> {
+  for (let tries = 1; ; tries++) {
+    await waitForPause(runtime, party.holder);
+    const answer = await inLane(runtime.redis, party.holder, () => callOnce(runtime, party, call));
+    if (!isLimited(answer)) return answer;
+    await pause(runtime, party.holder, pauseOf(answer, tries));
+    if (tries === mostTries) throw limited(pauseOf(answer, tries));
+  }
+}
+
+/** The JSON of an answer that must be a success. */
+export function jsonOf<T>({ status, body, url }: OutboundAnswer): T {
+  const text = body.toString("utf8");
+  if (status >= 200 && status <= 299) return JSON.parse(text || "{}") as T;
+  throw new Error(`${new URL(url).host} answered ${status}: ${text.slice(0, 300)}`);
+}
+
+/** Calls a provider's API with a token that was just given, before there is an account. */
+export function callWithToken(runtime: Runtime, token: string, call: AuthorisedCall): Promise<OutboundAnswer> {
+  return send(runtime, token, call);
+}
+
+/** The address of a path under a base of the settings, whether or not that ends with a slash. */
+export function under(base: string, path: string): string {
+  return base.replace(/\/+$/, "") + path;
+}
+
+/** Calls of an account at the same time in one process: Microsoft takes four of a mailbox. */
+const mostAtOnce = 4;
+
+interface Lane {
+  running: number;
+  waiting: (() => void)[];
+}
+const lanes = new WeakMap<Redis, Map<string, Lane>>();
+
+/** Does a piece of work when fewer than the most are under way for the account. */
+async function inLane<T>(redis: Redis, { handle, credentialId }: CredentialRef, work: () => Promise<T>): Promise<T> {
+  const name = `${handle}/${credentialId}`;
+  const all = lanes.get(redis) ?? new Map<string, Lane>();
+  lanes.set(redis, all);
+  const lane = all.get(name) ?? { running: 0, waiting: [] };
+  all.set(name, lane);
+  if (lane.running >= mostAtOnce) await new Promise<void>((resolve) => lane.waiting.push(resolve));
+  else lane.running += 1;
+  try {
+    return await work();
+  } finally {
+    // The next takes the place that this one leaves.
+    const next = lane.waiting.shift();
+    if (next) next();
+    else if (--lane.running === 0) all.delete(name);
+  }
+}
+
+async function callOnce(runtime: Runtime, party: AuthorisedParty, call: AuthorisedCall): Promise<OutboundAnswer> {
+  const { holder, settings } = party;
+  const token = await accessToken(runtime, holder, { settings });
+  const answer = await send(runtime, token, call);
+  if (answer.status !== 401) return answer;
+  return send(runtime, await accessToken(runtime, holder, { settings, refused: token }), call);
+}
+
+function send({ outbound }: Runtime, token: string, call: AuthorisedCall): Promise<OutboundAnswer> {
+  const { method = "GET", url, json } = call;
+  const headers = {
+    ...call.headers,
+    authorization: `Bearer ${token}`,
+    accept: "application/json",
+    ...(json === undefined ? {} : { "content-type": "application/json" }),
+  };
+  const body = json === undefined ? {} : { body: JSON.stringify(json) };
+  return outbound.request(url, { method, headers, ...body, trusted: true, limit: largestAnswer });
+}
+
+/** Google says 403 with a reason, Microsoft also 503 with the seconds. */
+function isLimited({ status, headers, body }: OutboundAnswer): boolean {
+  if (status === 429 || (status === 503 && headers["retry-after"] !== undefined)) return true;
+  return status === 403 && /"(?:user)?rateLimitExceeded"|"quotaExceeded"/i.test(body.toString("utf8"));
+}
+
+/** Ms to wait: what the provider says, in seconds or as a date, else longer from try to try. */
+function pauseOf({ headers }: OutboundAnswer, tries: number): number {
+  const said = headers["retry-after"] ?? "";
+  const seconds = /^\d+$/.test(said) ? Number(said) * 1000 : Date.parse(said) - Date.now();
+  const asked = Number.isNaN(seconds) ? 2 ** tries * 250 * (1 + Math.random()) : seconds;
+  return Math.ceil(Math.min(longestPause, Math.max(1, asked)));
+}
+
+async function pause({ redis }: Runtime, { handle, credentialId }: CredentialRef, ms: number): Promise<void> {
+  await redis.set(keys.providerPause(handle, credentialId), "1", "PX", ms);
+}
+
+async function waitForPause({ redis }: Runtime, { handle, credentialId }: CredentialRef): Promise<void> {
+  const left = await redis.pttl(keys.providerPause(handle, credentialId));
+  if (left > shortPause) throw limited(left);
+  if (left > 0) await sleep(left);
+}
+
+function limited(ms: number): Fail {
+  return new Fail("service_unavailable", {
+    retryAfter: Math.ceil(ms / 1000),
+    detail: "The provider is limiting requests.",
+  });
+}

@@ -1,0 +1,142 @@
+import { Temporal } from "@js-temporal/polyfill";
+import ical, {
+  ICalAttendeeRole,
+  ICalAttendeeStatus,
+  type ICalCalendar,
+  ICalCalendarMethod,
+  ICalEventStatus,
+} from "ical-generator";
+import type { Booking } from "../../../schemas/scheduling.ts";
+import type { CalendarEvent } from "./providers/provider.ts";
+import { day, type Zone, zoneMeant, zoneOver } from "../../platform/zones.ts";
+
+/** Who invites, and the host that makes UIDs unique in the world. */
+export interface Organizer {
+  name: string;
+  email: string;
+  host: string;
+}
+
+/** A calendar file and the method that a mail must name beside its type. */
+export interface CalendarFile {
+  method: "REQUEST" | "CANCEL";
+  text: string;
+}
+
+/** How far around a booking its zone's rules are told, in ms. */
+const rulesAround = 400 * day;
+
+/**
+ * A booking as iCalendar (RFC 5545, RFC 5546): the same UID for ever, a SEQUENCE that grows as it moves or ends, times in the event
+ * type's zone with that zone's rules.
+ */
+export function calendarFile(kept: Booking, organizer: Organizer): CalendarFile {
+  const booking = { ...kept, timeZone: zoneMeant(kept.timeZone) };
+  const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED";
+  const method = isOver ? "CANCEL" : "REQUEST";
+  const calendar = ical({
+    prodId: { company: "Handle Platform", product: "Scheduling" },
+    method: ICalCalendarMethod[method],
+  });
+  const isUtc = zoned(calendar, booking);
+  addEvent(calendar, booking, { organizer, isUtc, isOver });
+  return { method, text: calendar.toString() };
+}
+
+/**
+ * An event as an object of a calendar (RFC 4791, 4.1): no method, and deliberately neither organizer nor attendees, whom many
+ * servers would write to by themselves (RFC 6638). The description names them.
+ */
+export function calendarObject(event: CalendarEvent): string {
+  const calendar = ical({ prodId: { company: "Handle Platform", product: "Scheduling" } });
+  const isUtc = zoned(calendar, event);
+  const zone = isUtc ? "UTC" : event.timeZone;
+  const at = (instant: string) => Temporal.Instant.from(instant).toZonedDateTimeISO(zone);
+  calendar.createEvent({
+    id: event.uid,
+    sequence: event.sequence,
+    start: at(event.start),
+    end: at(event.end),
+    timezone: isUtc ? null : zone,
+    stamp: new Date(event.updatedAt),
+    summary: event.title,
+    description: event.description,
+    status: ICalEventStatus.CONFIRMED,
+    ...(event.location === null ? {} : { location: event.location }),
+    ...(event.location !== null && URL.canParse(event.location) ? { url: event.location } : {}),
+  });
+  return calendar.toString();
+}
+
+/** Tells the rules of the zone, or that it is UTC, which has none to tell. */
+function zoned(calendar: ICalCalendar, { timeZone, start }: { timeZone: string; start: string }): boolean {
+  if (/^(etc\/)?(utc|uct|gmt|zulu|universal)$/i.test(timeZone)) return true;
+  // No name: the library would write the stamp, which must be UTC, in that zone, and tell the name after the components.
+  calendar.timezone({ name: "", generator: (name) => zoneRules(name, Date.parse(start)) });
+  return false;
+}
+
+function addEvent(
+  calendar: ICalCalendar,
+  booking: Booking,
+  about: { organizer: Organizer; isUtc: boolean; isOver: boolean },
+): void {
+  const zone = about.isUtc ? "UTC" : booking.timeZone;
+  const at = (instant: string) => Temporal.Instant.from(instant).toZonedDateTimeISO(zone);
+  const { location, meetingUrl } = booking;
+  const event = calendar.createEvent({
+    id: `${booking.bookingUid}@${about.organizer.host}`,
+    sequence: booking.sequence + (about.isOver ? 1 : 0),
+    start: at(booking.start),
+    end: at(booking.end),
+    timezone: about.isUtc ? null : zone,
+    stamp: new Date(booking.updatedAt),
+    summary: booking.title,
+    status: ICalEventStatus[statusOf(booking)],
+    organizer: { name: plain(about.organizer.name), email: about.organizer.email },
+    ...(meetingUrl || location?.label ? { location: meetingUrl ?? (location?.label as string) } : {}),
+    ...(meetingUrl ? { url: meetingUrl } : {}),
+  });
+  const people = [booking.attendee, ...booking.guests];
+  for (const [place, { email, name }] of people.entries())
+    event.createAttendee({
+      email,
+      ...(name ? { name: plain(name) } : {}),
+      role: ICalAttendeeRole.REQ,
+      status: place === 0 ? ICalAttendeeStatus.ACCEPTED : ICalAttendeeStatus.NEEDSACTION,
+      rsvp: place > 0,
+    });
+}
+
+function statusOf({ status }: Booking): "CONFIRMED" | "TENTATIVE" | "CANCELLED" {
+  if (status === "ACCEPTED") return "CONFIRMED";
+  return status === "CANCELLED" || status === "REJECTED" ? "CANCELLED" : "TENTATIVE";
+}
+
+/** A parameter's text may hold no quotes (RFC 5545, 3.2). */
+function plain(text: string): string {
+  return text.replace(/["\\]/g, "'");
+}
+
+/** The VTIMEZONE of a zone around an instant, each change of its offset told by itself. */
+function zoneRules(name: string, instant: number): string {
+  const [from, to] = [instant - rulesAround, instant + rulesAround];
+  const zone = zoneOver(name, from, to);
+  const rules = [observance(zone, from)];
+  for (let at = zone.changeAfter(from); at < to; at = zone.changeAfter(at)) rules.push(observance(zone, at));
+  return ["BEGIN:VTIMEZONE", `TZID:${name}`, ...rules.flat(), "END:VTIMEZONE"].join("\r\n");
+}
+
+function observance(zone: Zone, at: number): string[] {
+  const [before, after] = [zone.offsetAt(at - 1), zone.offsetAt(at)];
+  const kind = after > before ? "DAYLIGHT" : "STANDARD";
+  const local = new Date(at + before).toISOString().replace(/[-:]|\.\d+Z$/g, "");
+  const offsets = [`TZOFFSETFROM:${offsetText(before)}`, `TZOFFSETTO:${offsetText(after)}`];
+  return [`BEGIN:${kind}`, `DTSTART:${local}`, ...offsets, `END:${kind}`];
+}
+
+function offsetText(offset: number): string {
+  const minutes = Math.abs(offset) / 60_000;
+  const digits = [Math.floor(minutes / 60), Math.floor(minutes % 60)].map((part) => String(part).padStart(2, "0"));
+  return `${offset < 0 ? "-" : "+"}${digits.join("")}`;
+}

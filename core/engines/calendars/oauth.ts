@@ -1,0 +1,177 @@
+import { Buffer } from "node:buffer";
+import * as oauth from "oauth4webapi";
+import { Fail } from "../../platform/errors.ts";
+import type { Outbound } from "../../platform/outbound.ts";
+import { keys } from "../../store/keys.ts";
+import type { Runtime } from "../../platform/runtime.ts";
+import type { ProviderKey } from "../../../schemas/integrations.ts";
+import type { Grant, OAuthSettings } from "./providers/provider.ts";
+
+/** Seconds in which an authorisation must come back. */
+const stateLasts = 600;
+
+/** Ms that a token endpoint has. */
+const tokenPatience = 10_000;
+
+/** An authorisation that was started here. */
+interface Started {
+  handle: string;
+  providerKey: ProviderKey;
+  verifier: string;
+}
+
+/** Where to send the owner (RFC 6749 with PKCE, RFC 7636): the state works once. */
+export async function startAuthorisation(
+  { redis, env }: Pick<Runtime, "redis" | "env">,
+  { handle, providerKey }: { handle: string; providerKey: ProviderKey },
+  settings: OAuthSettings,
+): Promise<{ authorizeUrl: string; state: string }> {
+  const [state, verifier] = [oauth.generateRandomState(), oauth.generateRandomCodeVerifier()];
+  const started: Started = { handle, providerKey, verifier };
+  await redis.set(keys.oauthState(state), JSON.stringify(started), "EX", stateLasts);
+  const url = new URL(settings.authorize);
+  const query = {
+    response_type: "code",
+    client_id: settings.clientId,
+    redirect_uri: redirectUri(env.BASE_URL, providerKey),
+    ...(settings.scope === "" ? {} : { scope: settings.scope }),
+    state,
+    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: "S256",
+    ...settings.parameters,
+  };
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return { authorizeUrl: url.href, state };
+}
+
+/** What a state was made for, once; `invalid_oauth_state` for an unknown, used or old one, or another provider's. */
+export async function takeState(
+  { redis }: Pick<Runtime, "redis">,
+  providerKey: string,
+  state: string,
+): Promise<Started> {
+  const json = await redis.getdel(keys.oauthState(state));
+  const started = json === null ? undefined : (JSON.parse(json) as Started);
+  if (started?.providerKey !== providerKey) throw new Fail("invalid_oauth_state");
+  return started;
+}
+
+/** Exchanges a code for tokens; `oauth_exchange_failed` where the provider refuses, or answers what is no grant. */
+export async function exchangeCode(
+  { env, outbound }: Pick<Runtime, "env" | "outbound">,
+  settings: OAuthSettings,
+  { code, verifier, providerKey }: { code: string; verifier: string; providerKey: ProviderKey },
+): Promise<Grant> {
+  const [server, client] = partiesOf(settings);
+  const parameters = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.expectNoState);
+  const redirect = redirectUri(env.BASE_URL, providerKey);
+  const login = loginOf(settings);
+  try {
+    const options = optionsOf(outbound, settings);
+    const answer = await oauth.authorizationCodeGrantRequest(
+      server,
+      client,
+      login,
+      parameters,
+      redirect,
+      verifier,
+      options,
+    );
+    return grantOf(await oauth.processAuthorizationCodeResponse(server, client, answer));
+  } catch (error) {
+    throw exchangeFailure(error);
+  }
+}
+
+/** All that runs there is the provider's answer: what isn't a refusal is one that did not come. */
+function exchangeFailure(error: unknown): Fail {
+  const answers = [oauth.ResponseBodyError, oauth.WWWAuthenticateChallengeError, oauth.OperationProcessingError];
+  if (answers.some((kind) => error instanceof kind)) return new Fail("oauth_exchange_failed", {}, error);
+  return new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
+}
+
+/** Exchanges a refresh token for new tokens; `integration_revoked` where the grant has ended (RFC 6749, 5.2). */
+export async function refreshGrant(
+  { outbound }: Pick<Runtime, "outbound">,
+  settings: OAuthSettings,
+  refreshToken: string,
+): Promise<Grant> {
+  const [server, client] = partiesOf(settings);
+  const options = optionsOf(outbound, settings);
+  const answer = await oauth.refreshTokenGrantRequest(server, client, loginOf(settings), refreshToken, options);
+  try {
+    return grantOf(await oauth.processRefreshTokenResponse(server, client, answer));
+  } catch (error) {
+    const isOver = error instanceof oauth.ResponseBodyError && ended.has(error.error);
+    throw isOver ? new Fail("integration_revoked", {}, error) : error;
+  }
+}
+
+/** Takes a token back at the provider (RFC 7009), with the whole grant where the provider does so. */
+export async function revokeToken(
+  { outbound }: Pick<Runtime, "outbound">,
+  settings: OAuthSettings,
+  token: string,
+): Promise<void> {
+  const { revoke, login } = settings;
+  if (revoke === undefined) return;
+  const headers = {
+    "content-type": "application/x-www-form-urlencoded",
+    ...(login === "basic" ? { authorization: basicOf(settings) } : {}),
+  };
+  const body = new URLSearchParams({ token }).toString();
+  const { status } = await outbound.request(revoke, { method: "POST", headers, body, trusted: true });
+  if (status !== 200) throw new Error(`The provider answered ${status} to a revocation.`);
+}
+
+/** Errors of a token endpoint after which only the owner can help; the last two are Microsoft's. */
+const ended = new Set(["invalid_grant", "interaction_required", "consent_required"]);
+
+function partiesOf(settings: OAuthSettings): [oauth.AuthorizationServer, oauth.Client] {
+  const issuer = new URL(settings.token).origin;
+  return [{ issuer, token_endpoint: settings.token }, { client_id: settings.clientId }];
+}
+
+function loginOf(settings: OAuthSettings): oauth.ClientAuth {
+  if (settings.login === "post") return oauth.ClientSecretPost(settings.clientSecret);
+  return (_server, _client, _body, headers) => headers.set("authorization", basicOf(settings));
+}
+
+/** Without the encoding that RFC 6749, 2.3.1 asks for: Zoom wants id and secret as they are. */
+function basicOf({ clientId, clientSecret }: OAuthSettings): string {
+  return `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`;
+}
+
+/** The addresses are settings: http is allowed where the operator says so. */
+function optionsOf(outbound: Outbound, { token }: OAuthSettings): oauth.TokenEndpointRequestOptions {
+  return {
+    [oauth.customFetch]: (url: string, options: oauth.CustomFetchOptions<"POST", URLSearchParams>) =>
+      post(outbound, url, options),
+    ...(token.startsWith("http:") ? { [oauth.allowInsecureRequests]: true } : {}),
+  } as oauth.TokenEndpointRequestOptions;
+}
+
+async function post(
+  outbound: Outbound,
+  url: string,
+  { headers, body }: oauth.CustomFetchOptions<"POST", URLSearchParams>,
+): Promise<Response> {
+  const sent = Object.fromEntries(new Headers(headers));
+  const asked = { method: "POST", headers: sent, body: String(body), trusted: true, patience: tokenPatience };
+  const answer = await outbound.request(url, asked);
+  return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
+}
+
+function grantOf(answer: oauth.TokenEndpointResponse): Grant {
+  return {
+    accessToken: answer.access_token,
+    refreshToken: answer.refresh_token ?? null,
+    expiresAt: answer.expires_in === undefined ? null : Date.now() + answer.expires_in * 1000,
+    answer: answer as unknown as Record<string, unknown>,
+  };
+}
+
+/** Where providers send browsers back to (contract 7). */
+function redirectUri(base: string, providerKey: string): string {
+  return `${base}/oauth/scheduling/${providerKey}/return`;
+}

@@ -1,0 +1,183 @@
+import { Fail } from "../../../platform/errors.ts";
+import { AddressRefused, type OutboundAnswer } from "../../../platform/outbound.ts";
+import type { Runtime } from "../../../platform/runtime.ts";
+import { calendarObject } from "../calendar-file.ts";
+import { readBusy } from "./caldav-busy.ts";
+import type { Account, CalendarEvent, Provider, WrittenEvent } from "./provider.ts";
+import {
+  type CaldavLogin,
+  type Element,
+  every,
+  hrefIn,
+  loginOf,
+  mustSucceed,
+  parsed,
+  propfind,
+  report,
+  send,
+  spaces,
+  textIn,
+  type Tools,
+  within,
+  xml,
+} from "./webdav.ts";
+
+/** A calendar as the server tells of it. */
+interface CaldavCalendar {
+  /** Its address: what the owner selects. */
+  calendarId: string;
+  name: string;
+  writable: boolean;
+}
+
+/** How often an event is written anew because somebody else changed it meanwhile. */
+const mostTries = 5;
+
+/** Calendar servers (RFC 4791): any that the owner names. */
+export const caldav: Provider = {
+  key: "caldav",
+  calendars: {
+    async list(runtime, account) {
+      const found = await listCalendars(runtime, loginOf(account));
+      return found.map(({ calendarId, name, writable }, at) => ({ calendarId, name, writable, primary: at === 0 }));
+    },
+    busy: readBusy,
+    put: putEvent,
+    async remove(runtime, account, { eventId }) {
+      const answer = await send(runtime, loginOf(account), eventId, { method: "DELETE", headers: {} });
+      if (answer.status !== 404 && answer.status !== 410) mustSucceed(answer);
+    },
+  },
+};
+
+/** Logs in: finds the principal and its home of calendars (RFC 4791, RFC 6764). `caldav_login_failed`, `AddressRefused`. */
+export async function login(
+  tools: Tools,
+  { serverUrl, username, password }: Omit<CaldavLogin, "home">,
+): Promise<CaldavLogin> {
+  const open = { serverUrl, username, password, home: serverUrl };
+  try {
+    const wellKnown = new URL("/.well-known/caldav", serverUrl).href;
+    const principal = (await principalAt(tools, open, serverUrl)) ?? (await principalAt(tools, open, wellKnown));
+    if (principal === undefined) throw new Fail("caldav_login_failed");
+    const answer = await propfind(tools, open, principal, { depth: 0, properties: "<c:calendar-home-set/>" });
+    const home = hrefIn(answer.nodes, "calendar-home-set");
+    if (home === undefined) throw new Fail("caldav_login_failed");
+    return { ...open, home: within(answer.url, home) };
+  } catch (error) {
+    if (error instanceof Fail || error instanceof AddressRefused) throw error;
+    throw new Fail("caldav_login_failed", {}, error);
+  }
+}
+
+/** The calendars of a login that can hold events. */
+async function listCalendars(tools: Tools, open: CaldavLogin): Promise<CaldavCalendar[]> {
+  const properties =
+    "<d:resourcetype/><d:displayname/><d:current-user-privilege-set/><c:supported-calendar-component-set/>";
+  const answer = await propfind(tools, open, open.home, { depth: 1, properties });
+  return every(answer.nodes, "response").flatMap((response) => calendarOf(answer.url, response));
+}
+
+/**
+ * Makes the event under a name of its own, so that it is made once; a change counts only for the state that was read. Where the
+ * owner's programs have made it already, of the invitation, under a name of theirs, that one is changed.
+ */
+async function putEvent(
+  runtime: Runtime,
+  account: Account,
+  { calendarId, event, earlier }: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
+): Promise<WrittenEvent> {
+  const open = loginOf(account);
+  const { credentialId } = account.credential;
+  let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
+  let etag = earlier?.etag ?? null;
+  for (let tries = 0; tries < mostTries; tries++) {
+    const answer = await putObject(runtime, open, eventId, { text: calendarObject(event), etag });
+    const written = { credentialId, calendarId, eventId, meetingUrl: null };
+    if (!isConflict(answer)) {
+      mustSucceed(answer);
+      return { ...written, etag: etagOf(answer) };
+    }
+    const there = await readEvent(runtime, open, eventId);
+    if (there !== undefined && there.sequence > event.sequence) return { ...written, etag: there.etag };
+    etag = there?.etag ?? null;
+    if (there === undefined) eventId = (await findEvent(runtime, open, { calendarId, uid: event.uid })) ?? eventId;
+  }
+  throw new Error("The event changes too often.");
+}
+
+/** Another state is there, or another object with the same UID (RFC 4791, 5.3.2.1). */
+function isConflict({ status, body }: OutboundAnswer): boolean {
+  return status === 412 || status === 409 || (status === 403 && body.includes("no-uid-conflict"));
+}
+
+/** A strong one: some proxies weaken what they pass on, and a weak one matches nothing. */
+function etagOf({ headers }: OutboundAnswer): string | null {
+  return headers.etag?.replace(/^W\//, "") ?? null;
+}
+
+/** Address of the object with a UID, wherever in the calendar it is. */
+async function findEvent(
+  tools: Tools,
+  open: CaldavLogin,
+  { calendarId, uid }: { calendarId: string; uid: string },
+): Promise<string | undefined> {
+  const filter = `<c:comp-filter name="VEVENT"><c:prop-filter name="UID"><c:text-match collation="i;octet">${uid}</c:text-match></c:prop-filter></c:comp-filter>`;
+  const body = `<c:calendar-query ${spaces}><d:prop><d:getetag/></d:prop><c:filter><c:comp-filter name="VCALENDAR">${filter}</c:comp-filter></c:filter></c:calendar-query>`;
+  const answer = await report(tools, open, calendarId, body);
+  mustSucceed(answer);
+  const [found] = every(parsed(answer), "response");
+  return found && within(calendarId, textIn(found.children, "href"));
+}
+
+/** Without an etag the event must not be there yet. */
+function putObject(
+  tools: Tools,
+  open: CaldavLogin,
+  eventId: string,
+  { text, etag }: { text: string; etag: string | null },
+): Promise<OutboundAnswer> {
+  const condition: Record<string, string> = etag === null ? { "if-none-match": "*" } : { "if-match": etag };
+  const headers = { ...condition, "content-type": "text/calendar; charset=utf-8" };
+  return send(tools, open, eventId, { method: "PUT", headers, body: text });
+}
+
+/** State of an event that is there; undefined where there is none. */
+async function readEvent(
+  tools: Tools,
+  open: CaldavLogin,
+  eventId: string,
+): Promise<{ etag: string | null; sequence: number } | undefined> {
+  const answer = await send(tools, open, eventId, { method: "GET", headers: {} });
+  if (answer.status === 404 || answer.status === 410) return undefined;
+  mustSucceed(answer);
+  const sequence = /^SEQUENCE:(\d+)/m.exec(answer.body.toString("utf8"))?.[1];
+  return { etag: etagOf(answer), sequence: Number(sequence ?? 0) };
+}
+
+async function principalAt(tools: Tools, open: CaldavLogin, address: string): Promise<string | undefined> {
+  const body = `<d:propfind ${spaces}><d:prop><d:current-user-principal/></d:prop></d:propfind>`;
+  const answer = await send(tools, open, address, { method: "PROPFIND", headers: xml(0), body });
+  if (answer.status === 401 || answer.status === 403) throw new Fail("caldav_login_failed");
+  const href = answer.status === 207 ? hrefIn(parsed(answer), "current-user-principal") : undefined;
+  return href === undefined ? undefined : within(answer.url, href);
+}
+
+function calendarOf(base: string, response: Element): CaldavCalendar[] {
+  const href = textIn(response.children, "href");
+  const components = every(response.children, "comp").map(({ attribs }) => attribs.name);
+  const isCalendar = every(response.children, "resourcetype").some(
+    ({ children }) => every(children, "calendar").length,
+  );
+  if (!isCalendar || (components.length > 0 && !components.includes("VEVENT"))) return [];
+  const privileges = every(response.children, "current-user-privilege-set");
+  const writes = ["write", "write-content", "all", "bind"];
+  const writable = privileges.length === 0 || writes.some((name) => every(privileges, name).length > 0);
+  return [
+    {
+      calendarId: within(base, href),
+      name: textIn(response.children, "displayname") || (new URL(href, base).pathname.split("/").at(-2) ?? ""),
+      writable,
+    },
+  ];
+}

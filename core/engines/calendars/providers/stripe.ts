@@ -1,0 +1,150 @@
+import { Buffer } from "node:buffer";
+import { createHmac } from "node:crypto";
+import type { Env } from "../../../platform/env.ts";
+import { Fail } from "../../../platform/errors.ts";
+import type { Runtime } from "../../../platform/runtime.ts";
+import { sameText } from "../../../platform/sealing.ts";
+import type { Provider } from "./provider.ts";
+
+type Caller = Pick<Runtime, "env" | "outbound">;
+
+/** What is to be paid on a hosted page of a connected account. */
+export interface CheckoutOrder {
+  account: string;
+  title: string;
+  amountMinor: number;
+  currency: string;
+  /** What comes back with every event of this payment. */
+  metadata: Record<string, string>;
+  successUrl: string;
+  cancelUrl: string;
+  /** Real seconds since 1970 at which the page closes: 30 minutes ahead or more. */
+  expiresAt?: number;
+  /** The same key gives the same session. */
+  idempotencyKey?: string;
+}
+
+/** A payment session. */
+export interface CheckoutSession {
+  id: string;
+  url: string | null;
+  payment_status: string;
+  payment_intent: string | null;
+  amount_total: number | null;
+  currency: string | null;
+  metadata: Record<string, string> | null;
+}
+
+/** A signed notice: `account` is the connected account that it is about. */
+export interface StripeEvent {
+  id: string;
+  type: string;
+  account?: string;
+  data: { object: CheckoutSession };
+}
+
+/** Seconds by which a notice's time may differ from ours. */
+const tolerance = 300;
+
+/** Stripe: accounts are connected by OAuth (Connect), and called with the platform's key. */
+export const stripe: Provider = {
+  key: "stripe",
+  oauth(env) {
+    const { STRIPE_CLIENT_ID: clientId, STRIPE_SECRET_KEY: clientSecret, STRIPE_CONNECT_BASE: base } = env;
+    if (!clientId || !clientSecret) return undefined;
+    const urls = { authorize: `${bare(base)}/oauth/authorize`, token: `${bare(base)}/oauth/token` };
+    return { clientId, clientSecret, ...urls, scope: "read_write", login: "post", parameters: {} };
+  },
+  async connect(_runtime, { answer }) {
+    const account = answer.stripe_user_id;
+    if (typeof account !== "string") throw new Fail("oauth_exchange_failed");
+    return { account, secret: null };
+  },
+  async disconnect({ env, outbound }, { account }) {
+    const { STRIPE_CLIENT_ID: client = "", STRIPE_SECRET_KEY: key = "", STRIPE_CONNECT_BASE: base } = env;
+    const body = new URLSearchParams({ client_id: client, stripe_user_id: account }).toString();
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/x-www-form-urlencoded" };
+    await outbound.request(`${bare(base)}/oauth/deauthorize`, { method: "POST", headers, body, trusted: true });
+  },
+};
+
+/** Opens a payment page. Throws where the provider can't. */
+export async function openSession(caller: Caller, order: CheckoutOrder): Promise<CheckoutSession> {
+  const { account, title, amountMinor, currency, metadata, successUrl, cancelUrl, expiresAt } = order;
+  const item = "line_items[0]";
+  const form: Record<string, string> = {
+    mode: "payment",
+    success_url: successUrl,
+    cancel_url: cancelUrl,
+    [`${item}[quantity]`]: "1",
+    [`${item}[price_data][currency]`]: currency.toLowerCase(),
+    [`${item}[price_data][unit_amount]`]: String(amountMinor),
+    [`${item}[price_data][product_data][name]`]: title,
+    ...(expiresAt === undefined ? {} : { expires_at: String(expiresAt) }),
+    ...(metadata.bookingUid ? { client_reference_id: metadata.bookingUid } : {}),
+  };
+  for (const [name, value] of Object.entries(metadata)) form[`metadata[${name}]`] = value;
+  const key = order.idempotencyKey;
+  return call<CheckoutSession>(caller, "POST /v1/checkout/sessions", { account, form, ...(key ? { key } : {}) });
+}
+
+/** A payment session as it is now. */
+export function readSession(caller: Caller, account: string, session: string): Promise<CheckoutSession> {
+  return call(caller, `GET /v1/checkout/sessions/${session}`, { account });
+}
+
+/** Gives a payment back; once more changes nothing. */
+export async function refund(caller: Caller, account: string, paid: { intent: string; key: string }): Promise<void> {
+  await call(caller, "POST /v1/refunds", { account, form: { payment_intent: paid.intent }, key: paid.key });
+}
+
+/** The notice in a signed request; `invalid_request` for a signature that is wrong or too old, and for what is no notice. */
+export function readEvent(env: Env, body: Buffer, signature: string): StripeEvent {
+  const parts = signature.split(",").map((part) => part.trim().split("=") as [string, string?]);
+  const timestamp = parts.find(([name]) => name === "t")?.[1] ?? "";
+  const secret = env.STRIPE_WEBHOOK_SECRET;
+  const expected = createHmac("sha256", secret ?? "")
+    .update(Buffer.concat([Buffer.from(`${timestamp}.`), body]))
+    .digest("hex");
+  const isKnown = parts.some(([name, value]) => name === "v1" && value !== undefined && sameText(value, expected));
+  const isFresh = Math.abs(Date.now() / 1000 - Number(timestamp)) <= tolerance;
+  if (!secret || !isKnown || !isFresh)
+    throw new Fail("invalid_request", { detail: "The signature is invalid or too old." });
+  const event = eventIn(body);
+  if (typeof event?.type !== "string" || typeof event.data?.object !== "object" || event.data.object === null)
+    throw new Fail("invalid_request", { detail: "The body is not a known event." });
+  return event as StripeEvent;
+}
+
+function eventIn(body: Buffer): Partial<StripeEvent> | null {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (error) {
+    throw new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
+  }
+}
+
+async function call<T>(
+  { env, outbound }: Caller,
+  line: string,
+  asked: { account: string; form?: Record<string, string>; key?: string },
+): Promise<T> {
+  const [method, path] = line.split(" ") as [string, string];
+  const answer = await outbound.request(`${bare(env.STRIPE_API_BASE)}${path}`, {
+    method,
+    trusted: true,
+    headers: {
+      authorization: `Bearer ${env.STRIPE_SECRET_KEY}`,
+      "stripe-account": asked.account,
+      ...(asked.form ? { "content-type": "application/x-www-form-urlencoded" } : {}),
+      ...(asked.key ? { "idempotency-key": asked.key } : {}),
+    },
+    ...(asked.form ? { body: new URLSearchParams(asked.form).toString() } : {}),
+  });
+  const parsed = JSON.parse(answer.body.toString("utf8")) as T & { error?: { message?: string; code?: string } };
+  if (answer.status === 200) return parsed;
+  if (parsed.error?.code === "charge_already_refunded") return parsed;
+  throw new Error(`Stripe answered ${answer.status}: ${parsed.error?.message ?? ""}`);
+}
+
+const bare = (base: string): string => base.replace(/\/+$/, "");

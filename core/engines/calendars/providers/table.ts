@@ -1,0 +1,10 @@
+import type { ProviderKey } from "../../../../schemas/integrations.ts";
+import { caldav } from "./caldav.ts";
+import { google } from "./google.ts";
+import { microsoft } from "./microsoft.ts";
+import type { Provider } from "./provider.ts";
+import { stripe } from "./stripe.ts";
+import { zoom } from "./zoom.ts";
+
+/** Every provider that this service knows: the one place that names them. */
+export const providers: Record<ProviderKey, Provider> = { google, microsoft, caldav, zoom, stripe };

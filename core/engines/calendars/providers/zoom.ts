@@ -1,0 +1,154 @@
+import { createHash } from "node:crypto";
+import type { Env } from "../../../platform/env.ts";
+import type { OutboundAnswer } from "../../../platform/outbound.ts";
+import type { Runtime } from "../../../platform/runtime.ts";
+import { secretFor, tokensIn } from "../access-tokens.ts";
+import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
+import { refreshGrant, revokeToken } from "../oauth.ts";
+import type { Account, CalendarEvent, OAuthSettings, Provider, WrittenMeeting } from "./provider.ts";
+
+/** Pages of planned meetings that are looked through for one that was made before. */
+const mostPages = 20;
+/** Most characters of an agenda and of a topic. */
+const longestAgenda = 2000;
+const longestTopic = 200;
+
+/** Zoom (API v2): meetings of the connected user. Its refresh tokens work once. */
+export const zoom: Provider = {
+  key: "zoom",
+  oauth: settingsFrom,
+  async connect(runtime, grant) {
+    const answer = await callWithToken(runtime, grant.accessToken, { url: address(runtime.env, "/users/me") });
+    const { email, id } = jsonOf<{ email?: string; id: string }>(answer);
+    return { account: email ?? id, secret: secretFor(grant) };
+  },
+  async disconnect(runtime, { secret }) {
+    const settings = settingsFrom(runtime.env);
+    if (settings) await revokeToken(runtime, settings, await revocable(runtime, settings, secret));
+  },
+  meetings: {
+    kind: "zoom",
+    async put(runtime, account, { event, earlier }) {
+      const known = earlier ?? (await findMeeting(runtime, account, event));
+      const changed = known && (await changeMeeting(runtime, account, { event, known }));
+      return changed ?? makeMeeting(runtime, account, event);
+    },
+    async remove(runtime, account, { meetingId }) {
+      const path = `/meetings/${meetingId}?schedule_for_reminder=false&cancel_meeting_reminder=false`;
+      const answer = await ask(runtime, account, { method: "DELETE", path });
+      if (answer.status !== 404) jsonOf(answer);
+    },
+  },
+};
+
+function settingsFrom(env: Env): OAuthSettings | undefined {
+  const { ZOOM_CLIENT_ID: clientId, ZOOM_CLIENT_SECRET: clientSecret } = env;
+  if (!clientId || !clientSecret) return undefined;
+  return {
+    clientId,
+    clientSecret,
+    authorize: under(env.ZOOM_OAUTH_BASE, "/oauth/authorize"),
+    token: under(env.ZOOM_OAUTH_BASE, "/oauth/token"),
+    revoke: under(env.ZOOM_OAUTH_BASE, "/oauth/revoke"),
+    // What it may do is chosen where the client is registered.
+    scope: "",
+    login: "basic",
+    parameters: {},
+  };
+}
+
+/** Only access tokens can be taken back, and only while they last. */
+async function revocable(runtime: Runtime, settings: OAuthSettings, secret: string | null): Promise<string> {
+  const { accessToken, refreshToken, staleAt } = tokensIn(secret);
+  if (refreshToken === null || staleAt === null || Date.now() < staleAt) return accessToken;
+  return (await refreshGrant(runtime, settings, refreshToken)).accessToken;
+}
+
+interface ZoomMeeting {
+  id: number;
+  agenda?: string;
+  join_url: string;
+}
+
+async function makeMeeting(runtime: Runtime, account: Account, event: CalendarEvent): Promise<WrittenMeeting> {
+  const answer = await ask(runtime, account, { method: "POST", path: "/users/me/meetings", json: bodyOf(event) });
+  return writtenOf(account, jsonOf<ZoomMeeting>(answer));
+}
+
+/** Brings a meeting to its booking's state, unless it is at a later one; undefined where it is gone. */
+async function changeMeeting(
+  runtime: Runtime,
+  account: Account,
+  { event, known }: { event: CalendarEvent; known: WrittenMeeting },
+): Promise<WrittenMeeting | undefined> {
+  const path = `/meetings/${known.meetingId}`;
+  const read = await ask(runtime, account, { path });
+  if (read.status === 404) return undefined;
+  const current = jsonOf<ZoomMeeting>(read);
+  if (sequenceIn(current.agenda) > event.sequence) return writtenOf(account, current);
+  const answer = await ask(runtime, account, { method: "PATCH", path, json: bodyOf(event) });
+  if (answer.status === 404) return undefined;
+  if (answer.status !== 204) jsonOf(answer);
+  return writtenOf(account, current);
+}
+
+/** Zoom has no way to ask for a meeting once: one that was made before a crash is known by the reference in its agenda. */
+async function findMeeting(
+  runtime: Runtime,
+  account: Account,
+  event: CalendarEvent,
+): Promise<WrittenMeeting | undefined> {
+  let next = "";
+  for (let pages = 0; pages < mostPages; pages++) {
+    const query = new URLSearchParams({
+      type: "scheduled",
+      page_size: "300",
+      ...(next ? { next_page_token: next } : {}),
+    });
+    const answer = await ask(runtime, account, { path: `/users/me/meetings?${query}` });
+    const page = jsonOf<{ meetings?: ZoomMeeting[]; next_page_token?: string }>(answer);
+    const found = page.meetings?.find(({ agenda = "" }) => agenda.startsWith(referenceOf(event)));
+    if (found) return writtenOf(account, found);
+    if (!page.next_page_token) return undefined;
+    next = page.next_page_token;
+  }
+  return undefined;
+}
+
+function bodyOf(event: CalendarEvent): object {
+  const { title, start, end, timeZone, description, sequence } = event;
+  return {
+    topic: title.slice(0, longestTopic),
+    type: 2,
+    start_time: `${start.slice(0, 19)}Z`,
+    duration: Math.ceil((Date.parse(end) - Date.parse(start)) / 60_000),
+    timezone: timeZone,
+    agenda: `${referenceOf(event)}${sequence}\n\n${description}`.slice(0, longestAgenda),
+  };
+}
+
+/** The agenda's first words: listings cut agendas short. What it says is no secret: who knows a booking's own id may cancel it. */
+function referenceOf({ uid }: CalendarEvent): string {
+  return `Booking ${createHash("sha256").update(uid).digest("hex").slice(0, 16)}-`;
+}
+
+function sequenceIn(agenda = ""): number {
+  return Number(/^Booking [0-9a-f]{16}-(\d+)/.exec(agenda)?.[1] ?? -1);
+}
+
+function writtenOf({ credential }: Account, { id, join_url: url }: ZoomMeeting): WrittenMeeting {
+  return { credentialId: credential.credentialId, meetingId: String(id), url };
+}
+
+function ask(
+  runtime: Runtime,
+  account: Account,
+  { path, ...call }: Omit<AuthorisedCall, "url"> & { path: string },
+): Promise<OutboundAnswer> {
+  const party = partyOf(account, settingsFrom(runtime.env));
+  return callProvider(runtime, party, { ...call, url: address(runtime.env, path) });
+}
+
+function address({ ZOOM_API_BASE }: Env, path: string): string {
+  return under(ZOOM_API_BASE, `/v2${path}`);
+}

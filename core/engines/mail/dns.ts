@@ -1,0 +1,161 @@
+import { Buffer } from "node:buffer";
+import { randomInt } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { getServers } from "node:dns";
+import { lookup } from "node:dns/promises";
+import { connect, isIP } from "node:net";
+import packet, { type DecodedPacket, type MxAnswer, type TxtAnswer } from "dns-packet";
+import type { Env } from "../../platform/env.ts";
+
+/** What DNS says of a name: values, definitely none, or nothing that can be relied on (time-out, SERVFAIL, refusal). */
+export type DnsAnswer = { kind: "found"; values: string[] } | { kind: "none" } | { kind: "unknown"; error: string };
+
+/** Asks for the TXT or MX values of a name; an MX value is preference and host in lower case. */
+export type AskDns = (type: "TXT" | "MX", name: string) => Promise<DnsAnswer>;
+
+interface Server {
+  address: string;
+  port: number;
+}
+
+/** Ms for which a server is waited for, and how often all servers are asked in turn. */
+const patience = 2500;
+const rounds = 2;
+/** Bytes of an answer over UDP (RFC 6891); larger ones come over TCP. */
+const payload = 1232;
+
+/**
+ * A resolver of the configured servers, or of the system's. It asks by itself: whether a name is definitely absent hangs on the
+ * response code, which the platforms' resolvers don't tell apart in the same way.
+ */
+export async function openDns({ DNS_SERVERS }: Pick<Env, "DNS_SERVERS">): Promise<AskDns> {
+  const servers = await Promise.all((DNS_SERVERS.length > 0 ? DNS_SERVERS : getServers()).map(serverOf));
+  return async (type, name) => {
+    let error = "no server";
+    for (const server of Array(rounds).fill(servers).flat() as Server[]) {
+      const answer = await askServer(server, type, name);
+      if (answer.kind !== "unknown") return answer;
+      error = answer.error;
+    }
+    return { kind: "unknown", error };
+  };
+}
+
+async function askServer(server: Server, type: "TXT" | "MX", name: string): Promise<DnsAnswer> {
+  const query = packet.encode({
+    type: "query",
+    id: randomInt(65_536),
+    flags: packet.RECURSION_DESIRED,
+    questions: [{ type, name }],
+    additionals: [{ type: "OPT", name: ".", udpPayloadSize: payload, flags: 0, options: [] } as never],
+  });
+  try {
+    const answer = await overUdp(server, query);
+    return valuesIn(answer.flag_tc ? await overTcp(server, query) : answer, type);
+  } catch (error) {
+    return { kind: "unknown", error: (error as NodeJS.ErrnoException).code ?? (error as Error).message };
+  }
+}
+
+/** Only NXDOMAIN, and an answer without the type from one who knows, mean that there is nothing. */
+function valuesIn(answer: DecodedPacket, type: "TXT" | "MX"): DnsAnswer {
+  const { rcode } = answer as DecodedPacket & { rcode: string };
+  if (rcode === "NXDOMAIN") return { kind: "none" };
+  if (rcode !== "NOERROR") return { kind: "unknown", error: rcode };
+  const values = (answer.answers ?? []).flatMap((one) =>
+    one.type === type ? [type === "TXT" ? text(one as TxtAnswer) : host(one as MxAnswer)] : [],
+  );
+  if (values.length > 0) return { kind: "found", values };
+  return answer.flag_aa || answer.flag_ra ? { kind: "none" } : { kind: "unknown", error: "REFERRAL" };
+}
+
+/** A value of more than 255 bytes comes in chunks that belong together (RFC 7208, 3.3). */
+function text({ data }: TxtAnswer): string {
+  return [data]
+    .flat()
+    .map((chunk) => Buffer.from(chunk as string | Buffer).toString("utf8"))
+    .join("");
+}
+
+function host({ data: { preference, exchange } }: MxAnswer): string {
+  return `${preference ?? 0} ${exchange.toLowerCase().replace(/\.$/, "")}`;
+}
+
+/** Asks over a socket of its own, whose random port is half of what an answer must know; answers to others are not taken. */
+async function overUdp(server: Server, query: Buffer): Promise<DecodedPacket> {
+  const socket = createSocket(isIP(server.address) === 6 ? "udp6" : "udp4");
+  try {
+    return await inTime((resolve, reject) => {
+      socket.on("error", reject);
+      socket.on("message", (bytes, { address }) => {
+        const answer = address === server.address ? answerTo(query, bytes) : undefined;
+        if (answer) resolve(answer);
+      });
+      socket.send(query, server.port, server.address, (error) => error && reject(error));
+    });
+  } finally {
+    socket.close();
+  }
+}
+
+/** The same over TCP (RFC 7766), where a length stands before each message. */
+async function overTcp(server: Server, query: Buffer): Promise<DecodedPacket> {
+  const socket = connect({ host: server.address, port: server.port });
+  try {
+    return await inTime((resolve, reject) => {
+      let bytes = Buffer.alloc(0);
+      socket.on("error", reject);
+      socket.on("end", () => reject(new Error("The connection ended.")));
+      socket.on("data", (part) => {
+        bytes = Buffer.concat([bytes, part as Buffer]);
+        const answer =
+          bytes.length > 2 && bytes.length >= 2 + bytes.readUInt16BE(0)
+            ? answerTo(query, bytes.subarray(2))
+            : undefined;
+        if (answer) resolve(answer);
+      });
+      socket.on("connect", () =>
+        socket.write(Buffer.concat([Buffer.from([query.length >> 8, query.length & 255]), query])),
+      );
+    });
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** The message as an answer: with the same id and the same question; undefined for all else, which anybody may send. */
+function answerTo(query: Buffer, bytes: Buffer): DecodedPacket | undefined {
+  const [asked, answer] = [packet.decode(query), decoded(bytes)];
+  const [question, echoed] = [asked.questions?.[0], answer?.questions?.[0]];
+  const same = echoed?.type === question?.type && echoed?.name.toLowerCase() === question?.name.toLowerCase();
+  return answer?.type === "response" && answer.id === asked.id && same ? answer : undefined;
+}
+
+function decoded(bytes: Buffer): DecodedPacket | undefined {
+  try {
+    return packet.decode(bytes);
+  } catch {
+    // The package says so by throwing; a message that can't be read is no answer.
+    return undefined;
+  }
+}
+
+async function inTime<T>(start: (resolve: (value: T) => void, reject: (error: Error) => void) => void): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await new Promise((resolve, reject) => {
+      timer = setTimeout(() => reject(new Error("ETIMEOUT")), patience);
+      start(resolve, reject);
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A server by address and port, 53 where none is named. */
+async function serverOf(server: string): Promise<Server> {
+  const [, named = server, port] = isIP(server) ? [] : (/^(.*?)(?::(\d+))?$/.exec(server) ?? []);
+  const bare = named.replace(/^\[|\]$/g, "");
+  const { address } = isIP(bare) ? { address: bare } : await lookup(bare);
+  return { address, port: Number(port ?? 53) };
+}

@@ -1,0 +1,50 @@
+import { ImapFlow } from "imapflow";
+import type { Mailbox } from "../../platform/runtime.ts";
+
+/** Bytes of a mail that are read: reports are small, and what they say stands at the beginning. */
+const mostRead = 5_000_000;
+/** Real ms in which a server must greet and answer. */
+const patience = 30_000;
+
+/**
+ * Opens the mailbox that an address names, `imap(s)://user:password@host:port/mailbox`; INBOX where it names none. Without TLS from
+ * the start the connection is upgraded where the server can. Fails where the server can't be reached or refuses the login.
+ */
+export async function openMailbox(address: string): Promise<Mailbox> {
+  const url = new URL(address);
+  const client = clientOf(url);
+  // A connection that breaks fails the command that waits, and that is where it is dealt with.
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await client.mailboxOpen(decodeURIComponent(url.pathname.slice(1)) || "INBOX");
+  } catch (error) {
+    client.close();
+    throw error;
+  }
+  return {
+    unseen: async () => ((await client.search({ seen: false }, { uid: true })) || []).sort((one, other) => one - other),
+    async read(uid) {
+      const found = await client.fetchOne(String(uid), { source: { maxLength: mostRead } }, { uid: true });
+      return found ? found.source : undefined;
+    },
+    async markSeen(uid) {
+      await client.messageFlagsAdd(String(uid), ["\\Seen"], { uid: true });
+    },
+    close: () => client.close(),
+  };
+}
+
+function clientOf(url: URL): ImapFlow {
+  const secure = url.protocol === "imaps:";
+  return new ImapFlow({
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port === "" ? (secure ? 993 : 143) : Number(url.port),
+    secure,
+    auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) },
+    logger: false,
+    connectionTimeout: patience,
+    greetingTimeout: patience,
+    socketTimeout: patience,
+  });
+}

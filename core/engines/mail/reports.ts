@@ -1,0 +1,109 @@
+import { Buffer } from "node:buffer";
+import PostalMime, { type Email } from "postal-mime";
+import type { Feedback } from "../../../schemas/email.ts";
+import { Fail } from "../../platform/errors.ts";
+
+/** What a mail from outside tells of one that was sent: a bounce (RFC 3464), a complaint (RFC 5965), a wish to get no more. */
+export interface Report {
+  /** Addresses to which it came: one of them may be a return path. */
+  addresses: string[];
+  /** The Message-ID of the mail that it speaks of, where it carries that. */
+  originalMessageId: string | undefined;
+  notices: Notice[];
+}
+
+export type Notice = Pick<Feedback, "type" | "reason" | "smtpCode" | "enhancedStatus"> & {
+  /** As the report names it; absent where it doesn't. */
+  recipient?: string | undefined;
+};
+
+/** Fields that say to whom a mail came, of the mail systems in use. */
+const recipientFields = ["to", "delivered-to", "x-original-to", "envelope-to", "x-envelope-to", "x-forwarded-to"];
+
+/**
+ * Reads a mail; `notices` is empty where it is no report. A notice of delay is none: its sender goes on trying. `invalid_request` for
+ * a mail whose headers are too large or whose parts are nested too deep: it stays so however often it comes.
+ */
+export async function readReport(bytes: Buffer): Promise<Report> {
+  const mail = await parsed(bytes);
+  return {
+    addresses: addressesOf(mail),
+    originalMessageId: originalOf(mail),
+    notices: [...bounces(mail), ...complaints(mail)],
+  };
+}
+
+async function parsed(bytes: Buffer): Promise<Email> {
+  try {
+    return await PostalMime.parse(bytes, { forceRfc822Attachments: true });
+  } catch (error) {
+    throw new Fail("invalid_request", { detail: `The mail cannot be parsed: ${(error as Error).message}.` }, error);
+  }
+}
+
+function addressesOf({ headers }: Email): string[] {
+  const values = headers.filter(({ key }) => recipientFields.includes(key)).map(({ value }) => value);
+  return values.flatMap((value) => value.match(/[^\s<>,;:"()]+@[^\s<>,;:"()]+/g) ?? []);
+}
+
+function originalOf(mail: Email): string | undefined {
+  const original = partsOf(mail, "message/rfc822")[0] ?? partsOf(mail, "text/rfc822-headers")[0] ?? "";
+  return fieldsOf(original.split(/\n\s*\n/)[0] ?? "").get("message-id");
+}
+
+/** One notice for each recipient of a delivery status (RFC 3464, 2.3); the first block speaks of the whole message. */
+function bounces(mail: Email): Notice[] {
+  const blocks = partsOf(mail, "message/delivery-status").flatMap((part) => part.split(/\n\s*\n/));
+  return blocks.map(fieldsOf).flatMap((fields): Notice[] => {
+    const type = { failed: "BOUNCED" as const, delivered: "DELIVERED" as const }[
+      (fields.get("action") ?? "").toLowerCase()
+    ];
+    const recipient = addressIn(fields.get("original-recipient") ?? fields.get("final-recipient"));
+    return type === undefined ? [] : [{ type, recipient, ...diagnosis(fields) }];
+  });
+}
+
+function diagnosis(fields: Map<string, string>): Pick<Notice, "reason" | "smtpCode" | "enhancedStatus"> {
+  const words = (fields.get("diagnostic-code") ?? "").replace(/^[\w-]+\s*;\s*/, "");
+  const [, code] = /^(\d{3})[ -]/.exec(words) ?? [];
+  const [enhancedStatus] = /[245]\.\d{1,3}\.\d{1,3}/.exec(fields.get("status") ?? "") ?? [];
+  return {
+    ...(words || enhancedStatus ? { reason: words || enhancedStatus } : {}),
+    ...(code ? { smtpCode: Number(code) } : {}),
+    ...(enhancedStatus ? { enhancedStatus } : {}),
+  };
+}
+
+/** What a mail system tells of a recipient's complaint (RFC 5965); `not-spam` takes one back and is no complaint. */
+function complaints(mail: Email): Notice[] {
+  return partsOf(mail, "message/feedback-report").flatMap((part): Notice[] => {
+    const fields = fieldsOf(part);
+    const kind = (fields.get("feedback-type") ?? "").toLowerCase();
+    const recipient = addressIn(fields.get("original-rcpt-to"));
+    if (kind === "" || kind === "not-spam") return [];
+    return [{ type: kind.startsWith("opt-out") ? "UNSUBSCRIBED" : "COMPLAINED", reason: kind, recipient }];
+  });
+}
+
+function partsOf({ attachments }: Email, type: string): string[] {
+  return attachments.filter(({ mimeType }) => mimeType === type).map(({ content }) => textOf(content));
+}
+
+function textOf(content: ArrayBuffer | Uint8Array | string): string {
+  const text = typeof content === "string" ? content : Buffer.from(content as Uint8Array).toString("utf8");
+  return text.replace(/\r\n/g, "\n");
+}
+
+/** Fields of a block, by name in lower case, unfolded. */
+function fieldsOf(block: string): Map<string, string> {
+  const lines = block.replace(/\n[ \t]+/g, " ").split("\n");
+  const pairs = lines.map((line) => /^([\w-]+):\s*(.*)$/.exec(line));
+  return new Map(
+    pairs.flatMap((pair) => (pair ? [[(pair[1] as string).toLowerCase(), (pair[2] as string).trim()]] : [])),
+  );
+}
+
+/** The address of a typed field, `rfc822; ann@example.com`. */
+function addressIn(field: string | undefined): string | undefined {
+  return /[^\s<>;]+@[^\s<>;]+/.exec(field ?? "")?.[0];
+}

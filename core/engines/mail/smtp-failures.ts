@@ -1,0 +1,78 @@
+import type { Purpose } from "../../../schemas/email.ts";
+import type { SmtpFailure, SmtpPhase } from "./smtp.ts";
+
+/** Enhanced status codes (RFC 3463) after which an address gets no more mail: it doesn't exist, or takes none. */
+const hopeless = ["5.1.1", "5.1.10", "5.2.1"];
+
+/** True for a code that says that the address is at fault, and not the message, the sender or the moment. */
+export function isHardBounce(enhancedStatus: string | undefined): boolean {
+  return enhancedStatus !== undefined && hopeless.includes(enhancedStatus);
+}
+
+/** What follows from a failed attempt. */
+export type Verdict =
+  /** The server can't be used by anyone: the attempt doesn't count, and no other is made until it answers again. */
+  | { kind: "provider"; reason: string }
+  /** Tried again after `wait` domain ms. */
+  | { kind: "deferred"; reason: string; code: number | undefined; wait: number }
+  /** Never tried again; `hard` where the address gets no more mail. */
+  | { kind: "failed"; reason: string; code: number | undefined; hard: boolean };
+
+/** An attempt: its number from 1, what the mail is for, and domain ms since it was accepted. */
+export interface Attempted {
+  attempt: number;
+  purpose: Purpose;
+  age: number;
+}
+
+const second = 1000;
+const minute = 60 * second;
+
+/** Waits before the second attempt and the following ones, the last for all later ones; a code is of use for minutes only. */
+const waits: Record<"code" | "mail", { steps: number[]; life: number }> = {
+  code: { steps: [5 * second, 10 * second, 20 * second, 40 * second, 80 * second], life: 10 * minute },
+  mail: { steps: [15 * second, minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute], life: 24 * 60 * minute },
+};
+/** Each wait is up to a fifth shorter or longer, so that what failed together isn't tried again together. */
+const jitter = 0.2;
+
+/** Replies that mean that the login or the encryption is wrong, in whatever phase they come (RFC 4954, RFC 3207). */
+const loginCodes = [454, 530, 534, 535, 538];
+
+const refusals: Record<SmtpPhase, string> = {
+  connect: "server_unavailable",
+  mail: "sender_refused",
+  recipient: "recipient_refused",
+  data: "content_refused",
+  content: "content_refused",
+};
+
+/**
+ * What to do about a failure, by phase and code. A refusal (5xx) is final, everything else is tried again, for 24 hours at most.
+ * A connection that broke after the mail had left is tried again too: it may arrive twice, with the same Message-ID, but is never lost.
+ */
+export function judge(failure: SmtpFailure, attempted: Attempted): Verdict {
+  const { phase, code, enhanced } = failure;
+  if (phase === "connect" || (code !== undefined && loginCodes.includes(code)))
+    return { kind: "provider", reason: reasonOf(failure, refusals.connect) };
+  if (code !== undefined && code >= 500) {
+    return { kind: "failed", reason: reasonOf(failure, refusals[phase]), code, hard: isHardBounce(enhanced) };
+  }
+  const word = code !== undefined ? "deferred_by_server" : phase === "content" ? "outcome_unknown" : "connection_lost";
+  return later(reasonOf(failure, word), code, attempted);
+}
+
+/** Tried again after the wait of this attempt, or given up where the mail would be too old then. */
+function later(reason: string, code: number | undefined, { attempt, purpose, age }: Attempted): Verdict {
+  const { steps, life } = waits[purpose === "LEAD_VERIFICATION" ? "code" : "mail"];
+  const step = steps[Math.min(attempt, steps.length) - 1] ?? minute;
+  const wait = Math.round(step * (1 - jitter + 2 * jitter * Math.random()));
+  return age + wait > life
+    ? { kind: "failed", reason: `given_up: ${reason}`, code, hard: false }
+    : { kind: "deferred", reason, code, wait };
+}
+
+/** A word for the failure and the server's own words, on one line. */
+function reasonOf({ message }: SmtpFailure, word: string): string {
+  return `${word}: ${message.replace(/\s+/g, " ").slice(0, 300)}`;
+}

@@ -1,0 +1,149 @@
+import { keys } from "../../store/keys.ts";
+import { Follower, pageSize, type Source } from "./follower.ts";
+import { endGeneration, endRun, type RelayTools, readEntryId, RunLost, type RunRecord, runScript } from "./runs.ts";
+
+/** Which run, for which inbox. */
+export interface Place {
+  runId: string;
+  inbox: string;
+  forget: () => void;
+}
+
+/** One run and its followers in this process. */
+export class Feed implements Source {
+  readonly #tools: RelayTools;
+  readonly #place: Place;
+  readonly #followers = new Set<Follower>();
+  head = 0;
+  /** When the lease must be renewed, on the clock of `performance.now`. */
+  due = 0;
+  #lostAt: number;
+  /** True once the worker has sent something here: until then it may not know this process. */
+  #known = false;
+  #leasing = false;
+  #confirming = false;
+  #resumable = false;
+  #ended = false;
+
+  constructor(tools: RelayTools, place: Place) {
+    this.#tools = tools;
+    this.#place = place;
+    this.#lostAt = performance.now() + tools.times.lost;
+  }
+
+  add(after: number, resumable: boolean): Follower {
+    const follower = new Follower(this, after);
+    this.#resumable ||= resumable;
+    if (this.#followers.add(follower).size === 1) void this.#renew();
+    void follower.catchUp();
+    return follower;
+  }
+
+  fetch(from: string): Promise<[string, string[]][]> {
+    return this.#tools.redis.xrange(keys.runChunks(this.#place.runId), from, "+", "COUNT", pageSize);
+  }
+
+  /** The last one out gives the lease back, and stops the run if nobody else reads it and nobody may come back. */
+  leave(follower: Follower): void {
+    this.#ended ||= follower.outcome !== undefined;
+    if (!this.#followers.delete(follower) || this.#followers.size > 0) return;
+    this.#place.forget();
+    if (!this.#ended) this.#depart().catch(this.#tools.report);
+  }
+
+  receive(record: RunRecord): void {
+    this.#lostAt = performance.now() + this.#tools.times.lost;
+    this.#known = true;
+    this.#hear(record.generation, record.last);
+    for (const follower of this.#followers) follower.receive(record);
+  }
+
+  sweep(now: number): void {
+    const { stall, lost } = this.#tools.times;
+    for (const follower of this.#followers) {
+      follower.closeIfStalled(stall);
+      follower.closeIfTroubled(lost);
+      void (this.#known || this.head === 0 ? follower.catchUp() : follower.look());
+    }
+    if (now > this.#lostAt && !this.#ended) void this.#confirmLoss();
+    else if (now > this.due && !this.#ended) void this.#renew();
+  }
+
+  /** Fails all followers and gives the lease back. */
+  async close(reason: Error): Promise<void> {
+    const depart = this.#ended ? undefined : this.#depart();
+    this.#fail(reason);
+    await depart;
+  }
+
+  #hear(generation: number, newest: number): void {
+    this.#ended ||= generation === endGeneration;
+    this.head = Math.max(this.head, newest);
+  }
+
+  /** Tells the worker that this process reads, and learns what the inbox may not have told. */
+  async #renew(): Promise<void> {
+    if (this.#leasing) return;
+    this.#leasing = true;
+    this.due = performance.now() + (this.#tools.times.lease / 3) * (0.8 + 0.2 * Math.random());
+    try {
+      const { lease, grace } = this.#tools.times;
+      this.#learn(await this.#lease(this.#resumable ? lease + grace : lease));
+    } catch (error) {
+      this.#tools.report(error);
+    } finally {
+      this.#leasing = false;
+    }
+  }
+
+  #lease(time: number): Promise<[string, ...unknown[]]> {
+    return runScript(this.#tools.redis, "leaseRun", this.#place.runId, [
+      this.#place.inbox,
+      time,
+      this.#tools.times.keep,
+    ]);
+  }
+
+  #learn([word, alive, newest]: [string, ...unknown[]]): void {
+    if (word === "unknown") this.#fail(new RunLost("The run is unknown, or its time is over."));
+    else this.#compare(String(newest), Number(alive));
+  }
+
+  #compare(newest: string, alive: number): void {
+    const { generation, last } = readEntryId(newest);
+    this.#lostAt = performance.now() + alive;
+    const news = generation === endGeneration || last > this.head;
+    this.#hear(generation, last);
+    if (news) for (const follower of this.#followers) void follower.look();
+  }
+
+  /** The silence has been too long: unless Redis knows better, the run is over. */
+  async #confirmLoss(): Promise<void> {
+    if (this.#confirming) return;
+    this.#confirming = true;
+    await this.#renew();
+    if (performance.now() > this.#lostAt) await this.#lose();
+    this.#confirming = false;
+  }
+
+  async #lose(): Promise<void> {
+    const { redis, times, report } = this.#tools;
+    const ending = endRun(redis, this.#place.runId, { end: "lost", keep: times.keep, only: ["silent"] });
+    const word = await ending.catch(report);
+    if (word === "refused") return;
+    await Promise.all([...this.#followers].map((follower) => follower.look()));
+    this.#fail(new RunLost("No worker took the run, or it died."));
+  }
+
+  #fail(failure: Error): void {
+    this.#ended = true;
+    for (const follower of this.#followers) follower.fail(failure);
+  }
+
+  async #depart(): Promise<void> {
+    const { redis, times } = this.#tools;
+    const [word] = await this.#lease(this.#resumable ? times.grace : 0);
+    if (word === "unread")
+      await endRun(redis, this.#place.runId, { end: "cancelled", keep: times.keep, only: ["unread"] });
+  }
+}

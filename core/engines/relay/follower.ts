@@ -1,0 +1,186 @@
+import type { RunChunk, RunEnd, RunSubscription } from "../../platform/runtime.ts";
+import { endGeneration, readEntry, RunLost, type RunRecord } from "./runs.ts";
+
+/** A reader that took nothing for too long while chunks waited for it. */
+export class ReaderStalled extends Error {
+  override readonly name = "ReaderStalled";
+}
+
+/** What a follower asks of the run that it follows. */
+export interface Source {
+  /** Number of the newest chunk that the process has heard of. */
+  readonly head: number;
+  /** Entries of the run's stream from an id on, "-" or "(id" (exclusive); fewer than `pageSize` at the stream's end. */
+  fetch(from: string): Promise<[string, string[]][]>;
+  /** The follower is through with the run, in whatever way. */
+  leave(follower: Follower): void;
+}
+
+/** Entries fetched at once. */
+export const pageSize = 200;
+/** Chunks that wait for a reader before it no longer gets new ones and has to fetch them when it has caught up. */
+const roomSize = 256;
+
+/**
+ * One reader of a run. It is live while each record that arrives is the next, and behind otherwise: at the start, after a gap, and
+ * when its reader is slow. Behind, it reads the run's stream page by page until it has what the process has heard of.
+ */
+export class Follower implements RunSubscription {
+  readonly #source: Source;
+  readonly #room: RunChunk[] = [];
+  #cursor: number;
+  #generation = 0;
+  #behind = true;
+  #fetching: Promise<void> | undefined;
+  #waiting: { resolve: (result: IteratorResult<RunChunk>) => void; reject: (reason: unknown) => void } | undefined;
+  #outcome: RunEnd | "closed" | undefined;
+  #failure: Error | undefined;
+  #pulledAt = performance.now();
+  #troubleSince: number | undefined;
+
+  constructor(source: Source, after: number) {
+    this.#source = source;
+    this.#cursor = after;
+  }
+
+  /** How the run ended, once that has been read. */
+  get outcome(): RunEnd | undefined {
+    return this.#outcome === "closed" ? undefined : this.#outcome;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** The next chunk. Throws RunLost or ReaderStalled, once, after the chunks that came before the failure. */
+  next(): Promise<IteratorResult<RunChunk>> {
+    const value = this.#room.shift();
+    this.#pulledAt = performance.now();
+    if (value) return Promise.resolve({ value, done: false });
+    if (this.#failure) return this.#throwOnce(this.#failure);
+    if (this.#outcome) return Promise.resolve({ value: undefined, done: true });
+    this.catchUp();
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+    });
+  }
+
+  /** Stops reading. */
+  return(): Promise<IteratorResult<RunChunk>> {
+    this.#room.length = 0;
+    this.#settle("closed");
+    return Promise.resolve({ value: undefined, done: true });
+  }
+
+  /** Takes a record that has just arrived. */
+  receive(record: RunRecord): void {
+    if (this.#behind || this.#outcome) return;
+    this.#behind = this.#misses(record) || this.#room.length >= roomSize;
+    if (this.#behind) this.catchUp();
+    else this.#take(record);
+  }
+
+  /** Looks into the run's stream even if nothing seems to be missing. Resolves when there is no more or no room. */
+  look(): Promise<void> {
+    this.#behind = true;
+    return this.catchUp();
+  }
+
+  /** Reads on where the follower is behind and its reader has room. */
+  catchUp(): Promise<void> {
+    if (!this.#behind || this.#outcome || this.#room.length >= roomSize) return Promise.resolve();
+    this.#fetching ??= this.#readPages().finally(() => {
+      this.#fetching = undefined;
+    });
+    return this.#fetching;
+  }
+
+  /** Ends reading by a failure. */
+  fail(failure: Error): void {
+    if (this.#outcome) return;
+    this.#failure = failure;
+    this.#settle("closed");
+  }
+
+  /** Closes the follower if its reader has been taking nothing for `limit` ms. */
+  closeIfStalled(limit: number): void {
+    if (this.#room.length === 0 || performance.now() - this.#pulledAt < limit) return;
+    this.#room.length = 0;
+    this.fail(new ReaderStalled(`Nothing was taken for ${limit} ms.`));
+  }
+
+  /** Fails when the stream could not be read, or lacked what the process had heard of, for `limit` ms. */
+  closeIfTroubled(limit: number): void {
+    if (this.#troubleSince === undefined || performance.now() - this.#troubleSince < limit) return;
+    this.fail(new RunLost("The run can't be read."));
+  }
+
+  async #readPages(): Promise<void> {
+    try {
+      while (this.#behind && !this.#outcome && this.#room.length < roomSize) if (!(await this.#readPage())) return;
+      this.#troubleSince = undefined;
+    } catch {
+      // Redis is away; tried again with each look of the process, until `closeIfTroubled`.
+      this.#troubleSince ??= performance.now();
+    }
+  }
+
+  /** Reads one page. False when the stream lacks what the process had heard of before it asked. */
+  async #readPage(): Promise<boolean> {
+    const { head } = this.#source;
+    const entries = await this.#source.fetch(this.#generation === 0 ? "-" : `(${this.#generation}-${this.#cursor}`);
+    for (const entry of entries) this.#accept(readEntry(entry));
+    if (entries.length === pageSize || this.#outcome) return true;
+    this.#behind = this.#cursor < this.#source.head;
+    if (this.#cursor < head) this.#troubleSince ??= performance.now();
+    return this.#cursor >= head;
+  }
+
+  #accept(record: RunRecord): void {
+    if (this.#outcome) return;
+    if (this.#misses(record)) this.fail(new RunLost("Chunks are gone."));
+    else this.#take(record);
+  }
+
+  /** True where chunks are missing between what has been read and this record. */
+  #misses({ generation, last, chunks }: RunRecord): boolean {
+    return (generation === endGeneration ? last : last - chunks.length) > this.#cursor;
+  }
+
+  #take(record: RunRecord): void {
+    if (record.generation === endGeneration) this.#settle(record.chunks[0] as RunEnd);
+    else this.#takeChunks(record);
+  }
+
+  #takeChunks({ generation, last, chunks }: RunRecord): void {
+    this.#generation = generation;
+    const first = last - chunks.length + 1;
+    for (let at = Math.max(0, this.#cursor + 1 - first); at < chunks.length; at++)
+      this.#put({ id: first + at, chunk: chunks[at]! });
+    this.#cursor = Math.max(this.#cursor, last);
+  }
+
+  #put(value: RunChunk): void {
+    if (!this.#waiting) {
+      if (this.#room.push(value) === 1) this.#pulledAt = performance.now();
+      return;
+    }
+    this.#waiting.resolve({ value, done: false });
+    this.#waiting = undefined;
+    this.#pulledAt = performance.now();
+  }
+
+  #settle(outcome: RunEnd | "closed"): void {
+    if (this.#outcome) return;
+    this.#outcome = outcome;
+    if (outcome === "lost") this.#failure = new RunLost("The worker died.");
+    this.#source.leave(this);
+    if (this.#waiting) this.next().then(this.#waiting.resolve, this.#waiting.reject);
+    this.#waiting = undefined;
+  }
+
+  #throwOnce(failure: Error): Promise<never> {
+    this.#failure = undefined;
+    return Promise.reject(failure);
+  }
+}

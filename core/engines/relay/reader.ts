@@ -1,0 +1,148 @@
+import { randomUUID } from "node:crypto";
+import { clearInterval, setInterval } from "node:timers";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import type { SubscribeOptions } from "../../platform/runtime.ts";
+import { keys } from "../../store/keys.ts";
+import { pipelined } from "../../store/redis.ts";
+import { Feed } from "./feed.ts";
+import type { Follower } from "./follower.ts";
+import { type RelayTools, readRecord, RunLost, send } from "./runs.ts";
+
+/** One blocking read takes this long at most, in ms, and returns this many entries at most. */
+const blockFor = 5_000;
+const entriesAtOnce = 1_000;
+
+/**
+ * All runs that a web process reads. Workers put what it follows into its inbox, a stream of its own which it reads with one
+ * blocking connection however many the runs are. The inbox is a fast path only: what it lacks is read from the run's stream.
+ */
+export class RunReaders {
+  readonly #tools: RelayTools;
+  readonly #connect: () => Redis;
+  readonly #inbox = randomUUID();
+  readonly #feeds = new Map<string, Feed>();
+  #blocking: Redis | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #last = "0";
+  #repliedAt = 0;
+  #inboxDue = 0;
+  #closed = false;
+
+  constructor(tools: RelayTools, connect: () => Redis) {
+    this.#tools = tools;
+    this.#connect = connect;
+  }
+
+  /** Follows a run from its start or after a chunk. Begins at once, so that a worker that takes the run later knows its reader. */
+  follow(runId: string, { after = 0, signal, resumable = false }: SubscribeOptions = {}): Follower {
+    if (this.#closed) throw new RunLost("This process is ending.");
+    if (!this.#blocking) this.#open();
+    const feed = this.#feeds.get(runId) ?? this.#feed(runId);
+    const follower = feed.add(after, resumable);
+    if (signal?.aborted) void follower.return();
+    signal?.addEventListener("abort", () => void follower.return(), { once: true });
+    return follower;
+  }
+
+  /** Ends all reading with RunLost, so that clients come back elsewhere, and closes the blocking connection. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#timer);
+    const goodbyes = [...this.#feeds.values()].map((feed) => feed.close(new RunLost("This process is ending.")));
+    this.#blocking?.disconnect();
+    const forget = this.#blocking ? this.#tools.redis.del(keys.inbox(this.#inbox)) : undefined;
+    // Where Redis is away, leases and lifetimes say the same a little later.
+    await Promise.all([...goodbyes, forget]).catch(this.#tools.report);
+  }
+
+  #feed(runId: string): Feed {
+    const feed = new Feed(this.#tools, { runId, inbox: this.#inbox, forget: () => this.#feeds.delete(runId) });
+    this.#feeds.set(runId, feed);
+    return feed;
+  }
+
+  #open(): void {
+    this.#blocking = this.#connect();
+    this.#blocking.on("error", this.#tools.report);
+    this.#blocking.on("ready", () => this.#lookAround());
+    this.#timer = setInterval(() => this.#sweep(), this.#tools.times.check);
+    this.#timer.unref();
+    void this.#read();
+  }
+
+  async #read(): Promise<void> {
+    while (!this.#closed) {
+      try {
+        await this.#openInbox();
+        await this.#readInbox();
+      } catch (error) {
+        if (this.#closed) return;
+        this.#tools.report(error);
+        await pause(this.#tools.times.check);
+      }
+    }
+  }
+
+  /** An inbox exists from here until its process has been silent for three leases. */
+  async #openInbox(): Promise<void> {
+    const key = keys.inbox(this.#inbox);
+    const [id] = await pipelined(this.#tools.redis, (pipeline) => {
+      pipeline.xadd(key, "*", "opened", "").pexpire(key, 3 * this.#tools.times.lease);
+    });
+    this.#last = String(id);
+    this.#inboxDue = performance.now() + this.#tools.times.lease / 3;
+    this.#lookAround();
+  }
+
+  /** Reads until the connection breaks. The next read is under way while records are handed out, so that nobody waits for it. */
+  async #readInbox(): Promise<never> {
+    for (let next = this.#ask(); ; ) {
+      const entries = await next;
+      this.#repliedAt = performance.now();
+      this.#last = entries.at(-1)?.[0] ?? this.#last;
+      next = this.#ask();
+      for (const [, records] of entries) this.#sort(records);
+    }
+  }
+
+  async #ask(): Promise<[string, string[]][]> {
+    const values = ["COUNT", entriesAtOnce, "BLOCK", blockFor, "STREAMS", keys.inbox(this.#inbox), this.#last];
+    const reply = (await send(this.#blocking!, "xread", values)) as [string, [string, string[]][]][] | null;
+    return reply?.[0]?.[1] ?? [];
+  }
+
+  #sort(records: string[]): void {
+    for (let at = 0; at < records.length; at += 2) this.#feeds.get(records[at]!)?.receive(readRecord(records[at + 1]!));
+  }
+
+  /** After a break anything may have been missed: every run is joined again and compared with its stream. */
+  #lookAround(): void {
+    for (const feed of this.#feeds.values()) feed.due = 0;
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    if (now > this.#inboxDue) void this.#keepInbox(now).catch(this.#tools.report);
+    for (const feed of this.#feeds.values()) feed.sweep(now);
+    const silent = this.#repliedAt > 0 && now - this.#repliedAt > 2 * blockFor;
+    if (silent && this.#blocking?.status === "ready") this.#reconnect(now);
+  }
+
+  /** A connection that has died without a word keeps a blocking read waiting for ever. */
+  #reconnect(now: number): void {
+    this.#repliedAt = now;
+    this.#blocking?.disconnect(true);
+  }
+
+  /** Keeps the inbox there and drops what has been read: answers stay nowhere longer than they must. */
+  async #keepInbox(now: number): Promise<void> {
+    this.#inboxDue = now + this.#tools.times.lease / 3;
+    const key = keys.inbox(this.#inbox);
+    const [there] = await pipelined(this.#tools.redis, (pipeline) => {
+      pipeline.pexpire(key, 3 * this.#tools.times.lease).xtrim(key, "MINID", this.#last);
+    });
+    if (!there) await this.#openInbox();
+  }
+}

@@ -1,0 +1,59 @@
+import type { Redis } from "ioredis";
+import type {
+  ClaimRefusal,
+  Log,
+  RunPublisher,
+  RunRelay,
+  RunSubscription,
+  SubscribeOptions,
+} from "../../platform/runtime.ts";
+import { RunReaders } from "./reader.ts";
+import { RunWriters } from "./writers.ts";
+import { type RelayTools, type RunTimes, runTimes } from "./runs.ts";
+
+/** What a relay is made of. */
+export interface RelayParts {
+  /** The process's command connection, with the scripts loaded. */
+  redis: Redis;
+  /** Opens a connection for blocking reads; called once, by the first `follow`. */
+  connect: () => Redis;
+  /** Hears of failures, which as a rule repair themselves. */
+  log: Pick<Log, "warn">;
+  times?: RunTimes;
+}
+
+/** Carries the chunks of answers from workers to readers through Redis. One per process; a worker claims, a web process follows. */
+export class Relay implements RunRelay {
+  readonly #writers: RunWriters;
+  readonly #readers: RunReaders;
+
+  constructor({ redis, connect, log, times = runTimes }: RelayParts) {
+    const report = (error: unknown): void =>
+      log.warn({ error: error instanceof Error ? error.message : String(error) }, "relay.error");
+    const tools: RelayTools = { redis, report, times };
+    this.#writers = new RunWriters(tools);
+    this.#readers = new RunReaders(tools, connect);
+  }
+
+  /**
+   * Takes a run for an attempt of its job. `generation` is 1 or more and higher in every attempt. Returns the run's writer, or a
+   * word: `sent` when an earlier attempt sent chunks, `unread` when every reader left before, `ended`, `superseded`, `unknown`.
+   */
+  claim(runId: string, generation: number): Promise<RunPublisher | ClaimRefusal> {
+    return this.#writers.claim(runId, generation);
+  }
+
+  /**
+   * Follows a run from its start or after a chunk: its chunks in order, without gaps and repeats. Ends with the run (`outcome`
+   * says how), throws RunLost when nothing more can come, ReaderStalled when nothing was taken for 30 s. Begins at once: call it
+   * before the job is enqueued.
+   */
+  follow(runId: string, options: SubscribeOptions = {}): RunSubscription {
+    return this.#readers.follow(runId, options);
+  }
+
+  /** Ends all reading with RunLost. What this process writes must have been ended before. */
+  close(): Promise<void> {
+    return this.#readers.close();
+  }
+}

@@ -1,0 +1,173 @@
+import { Command, type Redis } from "ioredis";
+import type { RunEnd } from "../../platform/runtime.ts";
+import { keys } from "../../store/keys.ts";
+import { transact } from "../../store/redis.ts";
+import { script } from "../../store/scripts.ts";
+
+/**
+ * A run is one answer being made. Its truth is a stream: first an entry `0-1` of its creation, then `g-0` when a worker takes it
+ * as generation g, then chunks, several to an entry, with the id `g-<number of the entry's last chunk>`, at last the end. Redis
+ * refuses an id below the newest, so a later generation shuts out an earlier one, the end shuts out all, and nothing is stored
+ * twice when a connection breaks and commands are sent again.
+ */
+export const endGeneration = 4294967295;
+
+/** Times of a run in ms. Tests pass shorter ones. */
+export interface RunTimes {
+  /** After this long without a sign of life a run counts as lost (contract 5). */
+  lost: number;
+  /** A web process that says nothing for this long has stopped reading. */
+  lease: number;
+  /** A resumable run goes on for this long after its last reader left (contract 5). */
+  grace: number;
+  /** A reader that takes nothing for this long, while something waits for it, is closed. */
+  stall: number;
+  /** The worker asks at least this often whether its run is still wanted. */
+  check: number;
+  /** The worker tells its readers at least this often that it lives. */
+  sign: number;
+  /** Everything about a run is gone after this long: the question from its creation, the answer from its end. */
+  keep: number;
+}
+
+/** The contract's times. */
+export const runTimes: RunTimes = {
+  lost: 15_000,
+  lease: 10_000,
+  grace: 10_000,
+  stall: 30_000,
+  check: 250,
+  sign: 4_000,
+  keep: 600_000,
+};
+
+/** What writers and readers of a process share. `report` hears of failures that are being repaired. */
+export interface RelayTools {
+  redis: Redis;
+  times: RunTimes;
+  report: (error: unknown) => void;
+}
+
+/** Where a run stands. Also `unknown` when it was never there or its time is over. */
+export type RunState = "waiting" | "running" | "done" | "failed" | "cancelled" | "unknown";
+
+/** No worker took the run, its worker died, or what it wrote is gone. Nothing more will come. */
+export class RunLost extends Error {
+  override readonly name = "RunLost";
+}
+
+/** The worker's reason to stop: nobody reads any more, or somebody stopped the run. */
+export class RunCancelled extends Error {
+  override readonly name = "RunCancelled";
+}
+
+/** Writes a new run. The fields, the question among them, live nowhere else and for `times.keep` at most. */
+export async function createRun(
+  redis: Redis,
+  runId: string,
+  fields: Record<string, string>,
+  times = runTimes,
+): Promise<void> {
+  await transact(redis, (transaction) => {
+    transaction.hset(keys.run(runId), fields).pexpire(keys.run(runId), times.keep);
+    transaction.xadd(keys.runChunks(runId), "0-1", "c", "").pexpire(keys.runChunks(runId), times.keep);
+    transaction.set(keys.runAlive(runId), "0", "PX", times.lost);
+  });
+}
+
+/** The fields of a run, undefined when its time is over. */
+export async function readRun(redis: Redis, runId: string): Promise<Record<string, string> | undefined> {
+  const fields = await redis.hgetall(keys.run(runId));
+  return Object.keys(fields).length > 0 ? fields : undefined;
+}
+
+/** Where a run stands now. A run whose worker is silent for too long counts as failed. */
+export async function runState(redis: Redis, runId: string): Promise<RunState> {
+  const newest = redis.xrevrange(keys.runChunks(runId), "+", "-", "COUNT", 1);
+  const [[entry], alive] = await Promise.all([newest, redis.exists(keys.runAlive(runId))]);
+  if (!entry) return "unknown";
+  const { generation, chunks } = readEntry(entry);
+  if (generation === endGeneration) return chunks[0] === "lost" ? "failed" : (chunks[0] as RunState);
+  if (!alive) return "failed";
+  return generation === 0 ? "waiting" : "running";
+}
+
+/** Stops a run at once: its readers end now, its worker within `times.check`. True if it was still going on. */
+export async function cancelRun(redis: Redis, runId: string, times = runTimes): Promise<boolean> {
+  return (await endRun(redis, runId, { end: "cancelled", keep: times.keep, only: ["anyway"] })) === "ended";
+}
+
+/** What `endRun` needs. `only` is the condition of the script and its value. */
+export interface Ending {
+  end: RunEnd;
+  keep: number;
+  only: ["anyway"] | ["unread"] | ["silent"] | ["written", string];
+}
+
+/** Writes the end of a run, if the condition holds, and tells its readers. Returns the script's first word. */
+export async function endRun(
+  redis: Redis,
+  runId: string,
+  ending: Ending,
+): Promise<"ended" | "already" | "refused" | "unknown"> {
+  const [word, number, ...inboxes] = await runScript(redis, "endRun", runId, [ending.end, ending.keep, ...ending.only]);
+  const record = formatRecord({ generation: endGeneration, last: Number(number), chunks: [ending.end] });
+  if (word === "ended")
+    await Promise.all(inboxes.map((inbox) => send(redis, "xadd", toInbox(String(inbox), [runId, record]))));
+  return word as "ended";
+}
+
+/** Runs one of the scripts over a run's stream, readers and sign of life. */
+export function runScript(
+  redis: Redis,
+  name: string,
+  runId: string,
+  values: (string | number)[],
+): Promise<[string, ...unknown[]]> {
+  return script(redis, name, [keys.runChunks(runId), keys.runReaders(runId), keys.runAlive(runId)], values);
+}
+
+/**
+ * Sends a command now. The connection's own batching waits for the next tick and for the replies to the batch before, which here
+ * would be felt in every chunk.
+ */
+export function send(redis: Redis, name: string, values: (string | number)[]): Promise<unknown> {
+  return redis.sendCommand(new Command(name, values, { replyEncoding: "utf8" })) as Promise<unknown>;
+}
+
+/** What travels: the chunks `last - chunks.length + 1` to `last`, none in a mere sign of life, the kind of end in an end. */
+export interface RunRecord {
+  generation: number;
+  last: number;
+  chunks: string[];
+}
+
+/** A record as one value of an inbox. */
+export function formatRecord({ generation, last, chunks }: RunRecord): string {
+  return chunks.length === 0 ? `${generation}-${last}` : `${generation}-${last}\n${chunks.join("\n")}`;
+}
+
+/** The reverse of `formatRecord`. */
+export function readRecord(value: string): RunRecord {
+  const [id = "", ...chunks] = value.split("\n");
+  return { chunks, ...readEntryId(id) };
+}
+
+/** An entry of a run's stream as a record. That of a creation or a claim holds no chunk. */
+export function readEntry([id, [, text = ""]]: [string, string[]]): RunRecord {
+  const { generation, last } = readEntryId(id);
+  return { generation, last, chunks: last > 0 || generation === endGeneration ? text.split("\n") : [] };
+}
+
+/** Arguments of the XADD that hands records to a web process: only while its inbox is there, and only so many as it may lag behind. */
+export function toInbox(inbox: string, records: string[]): string[] {
+  return [keys.inbox(inbox), "NOMKSTREAM", "MAXLEN", "~", "1000", "*", ...records];
+}
+
+/** The two halves of an entry's id: who wrote it, and how many chunks there are up to it. */
+export function readEntryId(id: string): { generation: number; last: number } {
+  const dash = id.indexOf("-");
+  const generation = Number(id.slice(0, dash));
+  // Redis has no id 0-0, so the entry of the creation is 0-1 and yet no chunk.
+  return { generation, last: generation === 0 ? 0 : Number(id.slice(dash + 1)) };
+}

@@ -1,0 +1,92 @@
+import { randomUUID } from "node:crypto";
+import { clearInterval, setImmediate, setInterval } from "node:timers";
+import type { ClaimRefusal } from "../../platform/runtime.ts";
+import { type Outlet, RunWriter } from "./writer.ts";
+import { endRun, type RelayTools, runScript, send, toInbox } from "./runs.ts";
+
+/**
+ * All runs that a worker process writes, over its one command connection. What they write in one tick of the event loop leaves
+ * as one packet: an entry for each run's stream, and one entry for the inbox of each web process with what all runs have for it.
+ */
+export class RunWriters implements Outlet {
+  readonly #tools: RelayTools;
+  readonly #open = new Set<RunWriter>();
+  readonly #parcels = new Map<string, string[]>();
+  #ready = new Set<RunWriter>();
+  #scheduled = false;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(tools: RelayTools) {
+    this.#tools = tools;
+  }
+
+  /** Takes a run for an attempt of its job; `generation` is 1 or more and higher in every attempt. Returns why not as a word. */
+  async claim(runId: string, generation: number): Promise<RunWriter | ClaimRefusal> {
+    const { redis, times } = this.#tools;
+    const values = [generation, randomUUID(), times.lost, times.keep];
+    const [word, ...inboxes] = await runScript(redis, "claimRun", runId, values);
+    if (word === "claimed")
+      return this.#enter(new RunWriter(this, this.#tools, { runId, generation, inboxes: inboxes.map(String) }));
+    if (word === "sent") await endRun(redis, runId, { end: "lost", keep: times.keep, only: ["anyway"] });
+    if (word === "unread") await endRun(redis, runId, { end: "cancelled", keep: times.keep, only: ["unread"] });
+    return word as ClaimRefusal;
+  }
+
+  schedule(writer: RunWriter): void {
+    this.#ready.add(writer);
+    this.#flushSoon();
+  }
+
+  hand(inboxes: string[], runId: string, record: string): void {
+    for (const inbox of inboxes) {
+      const parcel = this.#parcels.get(inbox);
+      if (parcel) parcel.push(runId, record);
+      else this.#parcels.set(inbox, [runId, record]);
+    }
+    this.#flushSoon();
+  }
+
+  leave(writer: RunWriter): void {
+    this.#open.delete(writer);
+    if (this.#open.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #enter(writer: RunWriter): RunWriter {
+    this.#open.add(writer);
+    // Finer than the times between two checks, so that the checks of many runs spread out instead of coming in one burst.
+    this.#timer ??= setInterval(() => this.#checkDue(), this.#tools.times.check / 10);
+    return writer;
+  }
+
+  #checkDue(): void {
+    const now = performance.now();
+    for (const writer of this.#open) if (writer.due <= now) void writer.check();
+  }
+
+  #flushSoon(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#flush());
+  }
+
+  /** One packet for all: the socket is corked meanwhile. */
+  #flush(): void {
+    const { stream } = this.#tools.redis as { stream?: { cork(): void; uncork(): void } };
+    stream?.cork();
+    const ready = this.#ready;
+    this.#ready = new Set();
+    for (const writer of ready) writer.flush();
+    for (const [inbox, records] of this.#parcels) this.#deliver(inbox, records);
+    this.#parcels.clear();
+    stream?.uncork();
+    this.#scheduled = false;
+    if (this.#ready.size > 0) this.#flushSoon();
+  }
+
+  /** A parcel that doesn't arrive is no loss: its readers notice the gap and read the run's stream. */
+  #deliver(inbox: string, records: string[]): void {
+    send(this.#tools.redis, "xadd", toInbox(inbox, records)).catch(this.#tools.report);
+  }
+}

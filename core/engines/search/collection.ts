@@ -1,0 +1,160 @@
+import { Buffer } from "node:buffer";
+import { fuse } from "./fusion.ts";
+import { LexicalIndex } from "./lexical.ts";
+import type { SlotScore } from "./ranking.ts";
+import type { Passage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
+import { VectorIndex } from "./vectors.ts";
+import { terms } from "./words.ts";
+
+/** A passage with what it is found by. */
+export interface Entry {
+  passage: Passage;
+  /** From `passageTerms`. */
+  terms: readonly string[];
+  vector?: { model: string; values: Float32Array };
+}
+
+/** How deep each ranking goes into the fused one. */
+const CANDIDATES = 50;
+const MASKS_KEPT = 64;
+/** What an empty collection and one passage without its text cost, in bytes. */
+const COLLECTION_BYTES = 4096;
+const PASSAGE_BYTES = 400;
+
+/** The passages of one handle with their words, vectors and tags, in memory. Changes and searches don't wait. */
+export class Collection {
+  private readonly documents = new Map<string, number[]>();
+  private readonly passages: (Passage | undefined)[] = [];
+  private readonly freeSlots: number[] = [];
+  private readonly words = new LexicalIndex();
+  /** One for each model and dimension: cosines of different models can't be compared. */
+  private readonly vectors = new Map<string, VectorIndex>();
+  private readonly tagged = new Map<string, Set<number>>();
+  private readonly masks = new Map<string, Uint8Array>();
+  private textBytes = 0;
+
+  /** About how much memory it takes. */
+  get bytes(): number {
+    let bytes = COLLECTION_BYTES + this.textBytes + this.words.bytes;
+    for (const index of this.vectors.values()) bytes += index.bytes;
+    for (const mask of this.masks.values()) bytes += mask.byteLength;
+    return bytes;
+  }
+
+  /** Puts a document's passages in the place of those that it had. */
+  put(documentId: string, entries: readonly Entry[]): void {
+    this.drop(documentId);
+    this.documents.set(
+      documentId,
+      entries.map((entry) => this.add(entry)),
+    );
+    this.masks.clear();
+  }
+
+  drop(documentId: string): void {
+    for (const slot of this.documents.get(documentId) ?? []) this.remove(slot);
+    this.documents.delete(documentId);
+    this.masks.clear();
+  }
+
+  /** Passages by words, or by words and vectors where vectors fit the request's. */
+  search(request: SearchRequest): SearchResult {
+    const allowed = this.allowed(request.tags);
+    const depth = Math.max(CANDIDATES, request.limit);
+    const words = this.words.search(terms(request.text), request.vector ? depth : request.limit, allowed);
+    if (!request.vector) return this.result(words, "lexical", false);
+    const near = this.nearest(request, depth, allowed);
+    if (near.length === 0)
+      return this.result(words.slice(0, request.limit), "lexical", this.vectors.size > 0 && !this.fits(request));
+    const fused = fuse([words.map(({ slot }) => slot), near.map(({ slot }) => slot)], request.limit);
+    return this.result(
+      fused.map(({ item, score }) => ({ slot: item, score })),
+      "vector",
+      false,
+    );
+  }
+
+  private add({ passage, terms, vector }: Entry): number {
+    const slot = this.freeSlots.pop() ?? this.passages.length;
+    this.passages[slot] = passage;
+    this.words.add(slot, terms);
+    if (vector) this.vectorsOf(vector.model, vector.values.length).add(slot, vector.values);
+    for (const tag of passage.tags) this.slotsOf(tag).add(slot);
+    this.textBytes += passageBytes(passage);
+    return slot;
+  }
+
+  private remove(slot: number): void {
+    const passage = this.passages[slot]!;
+    this.passages[slot] = undefined;
+    this.words.remove(slot);
+    for (const [key, index] of this.vectors) {
+      index.remove(slot);
+      if (index.size === 0) this.vectors.delete(key);
+    }
+    for (const tag of passage.tags) {
+      this.tagged.get(tag)?.delete(slot);
+      if (this.tagged.get(tag)?.size === 0) this.tagged.delete(tag);
+    }
+    this.textBytes -= passageBytes(passage);
+    this.freeSlots.push(slot);
+  }
+
+  private vectorsOf(model: string, dimensions: number): VectorIndex {
+    const key = `${dimensions} ${model}`;
+    const index = this.vectors.get(key) ?? new VectorIndex(dimensions);
+    this.vectors.set(key, index);
+    return index;
+  }
+
+  private slotsOf(tag: string): Set<number> {
+    const slots = this.tagged.get(tag) ?? new Set();
+    this.tagged.set(tag, slots);
+    return slots;
+  }
+
+  /** One byte a slot: 1 where the passage carries all tags. Kept until the next change, since most questions ask for the same. */
+  private allowed(tags: readonly string[]): Uint8Array | undefined {
+    if (tags.length === 0) return undefined;
+    const key = [...tags].sort().join("\u001f");
+    const mask = this.masks.get(key) ?? this.mask(tags);
+    if (this.masks.size >= MASKS_KEPT) this.masks.clear();
+    this.masks.set(key, mask);
+    return mask;
+  }
+
+  private mask(tags: readonly string[]): Uint8Array {
+    const mask = new Uint8Array(this.passages.length);
+    const [first, ...others] = tags.map((tag) => this.tagged.get(tag) ?? new Set<number>());
+    for (const slot of first!) if (others.every((slots) => slots.has(slot))) mask[slot] = 1;
+    return mask;
+  }
+
+  private nearest(request: SearchRequest, depth: number, allowed: Uint8Array | undefined): SlotScore[] {
+    const found = this.fitting(request).flatMap((index) => index.search(request.vector!, depth, allowed));
+    return found.sort((one, other) => other.score - one.score).slice(0, depth);
+  }
+
+  private fits(request: SearchRequest): boolean {
+    return this.fitting(request).length > 0;
+  }
+
+  private fitting({ vector, model }: SearchRequest): VectorIndex[] {
+    const found: VectorIndex[] = [];
+    for (const [key, index] of this.vectors) {
+      const sameModel = model === undefined || key === `${index.dimensions} ${model}`;
+      if (index.dimensions === vector!.length && sameModel) found.push(index);
+    }
+    return found;
+  }
+
+  private result(found: SlotScore[], mode: SearchResult["mode"], degraded: boolean): SearchResult {
+    const hits = found.map(({ slot, score }) => ({ passage: this.passages[slot]!, score }));
+    return { hits, mode, degraded };
+  }
+}
+
+function passageBytes({ id, title, topic, source, heading, text, tags }: Passage): number {
+  const strings = [id, title, topic, source, heading, text, ...tags];
+  return strings.reduce((sum, string) => sum + Buffer.byteLength(string), PASSAGE_BYTES);
+}

@@ -1,0 +1,182 @@
+import { setImmediate } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { keys } from "../../store/keys.ts";
+import { Collection, type Entry } from "./collection.ts";
+import type { IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
+import { readChunks } from "./stored.ts";
+import { passageTerms } from "./words.ts";
+
+/** Most memory of all handles together, in bytes: about 40,000 chunks with 384 dimensions. */
+export const maximumBytes = 160 * 2 ** 20;
+/** Chunks read in one round trip, as far as whole documents allow. */
+const CHUNKS_A_READ = 128;
+/** Ms of work before other work gets its turn. */
+const SLICE = 4;
+
+interface Held {
+  collection: Collection;
+  /** The handle's version in Redis that the collection has, `null` where the handle has none; undefined before the first load. */
+  version?: string | null;
+  /** Document id to its mark in Redis, for those loaded. */
+  marks: Map<string, string>;
+  loading?: Promise<void> | undefined;
+  /** True when the memory ended before the documents did. */
+  partial: boolean;
+}
+
+/**
+ * The index of servers without the search module: the handles asked last, rebuilt from their chunks in Redis. A question costs
+ * one read of the handle's version; where that changed, the changed documents are read first, so that what was accepted before
+ * a question is found by it, whichever process accepted it.
+ */
+export class MemoryIndex implements SearchIndex {
+  readonly kind = "in-process";
+  readonly fallbacks: SearchIndex["fallbacks"] = new Map();
+  private readonly redis: Redis;
+  private readonly limit: number;
+  /** The least recently asked first. */
+  private readonly handles = new Map<string, Held>();
+
+  /** `limit` bounds the memory of all handles, in bytes. */
+  constructor(redis: Redis, limit: number = maximumBytes) {
+    this.redis = redis;
+    this.limit = limit;
+  }
+
+  /** About how much memory all handles take, in bytes. */
+  get bytes(): number {
+    let bytes = 0;
+    for (const { collection } of this.handles.values()) bytes += collection.bytes;
+    return bytes;
+  }
+
+  /** Rejects when Redis can't be read. */
+  async search(request: SearchRequest): Promise<SearchResult> {
+    const held = await this.current(request.handle);
+    const result = held.collection.search(request);
+    return held.partial ? { ...result, degraded: true } : result;
+  }
+
+  async status(): Promise<IndexStatus> {
+    return { kind: this.kind, serving: this.kind };
+  }
+
+  async prepareVectors(): Promise<void> {
+    // Vectors are read from the chunks like words.
+  }
+
+  async close(): Promise<void> {
+    this.handles.clear();
+  }
+
+  private async current(handle: string): Promise<Held> {
+    const held = this.touch(handle);
+    const version = await this.redis.hget(keys.knowledge(handle), "version");
+    // A load that is under way may have begun before this question's moment.
+    if (held.version !== version && held.loading) await held.loading;
+    if (held.version !== version) await this.load(handle, held);
+    return held;
+  }
+
+  private touch(handle: string): Held {
+    const held = this.handles.get(handle) ?? { collection: new Collection(), marks: new Map(), partial: false };
+    this.handles.delete(handle);
+    this.handles.set(handle, held);
+    return held;
+  }
+
+  /** One load of a handle at a time; who comes while it runs waits for it. */
+  private load(handle: string, held: Held): Promise<void> {
+    held.loading ??= this.update(handle, held).finally(() => {
+      held.loading = undefined;
+    });
+    return held.loading;
+  }
+
+  private async update(handle: string, held: Held): Promise<void> {
+    const fields = await this.redis.hgetall(keys.knowledge(handle));
+    const documents = documentMarks(fields);
+    const isDue = clock();
+    for (const documentId of held.marks.keys()) {
+      if (!documents.has(documentId)) forget(held, documentId);
+      if (isDue()) await setImmediate();
+    }
+    const changed = [...documents.values()].filter(({ documentId, mark }) => held.marks.get(documentId) !== mark);
+    held.partial = false;
+    for (const group of groups(changed)) await this.put(handle, held, group);
+    held.version = fields.version ?? null;
+  }
+
+  private async put(handle: string, held: Held, group: Change[]): Promise<void> {
+    this.makeRoom(held);
+    held.partial ||= held.collection.bytes > this.limit;
+    // What a document said before its change must not be found, even where there is no room for what it says now.
+    if (held.partial) return group.forEach(({ documentId }) => void forget(held, documentId));
+    const documents = await readChunks(this.redis, handle, group);
+    const isDue = clock();
+    for (const [at, { documentId, mark }] of group.entries()) {
+      const entries: Entry[] = [];
+      for (const chunk of documents[at]!) {
+        entries.push({ terms: passageTerms(chunk.passage), ...chunk });
+        if (isDue()) await setImmediate();
+      }
+      held.collection.put(documentId, entries);
+      held.marks.set(documentId, mark);
+    }
+  }
+
+  /** Forgets the handles that were asked longest ago. */
+  private makeRoom(held: Held): void {
+    let bytes = this.bytes;
+    for (const [handle, other] of this.handles) {
+      if (bytes <= this.limit) return;
+      if (other === held) continue;
+      bytes -= other.collection.bytes;
+      this.handles.delete(handle);
+    }
+  }
+}
+
+interface Change {
+  documentId: string;
+  /** `<version>:<number of chunks>`. */
+  mark: string;
+  count: number;
+}
+
+function forget(held: Held, documentId: string): void {
+  held.collection.drop(documentId);
+  held.marks.delete(documentId);
+}
+
+function documentMarks(fields: Record<string, string>): Map<string, Change> {
+  const changes = Object.entries(fields)
+    .filter(([field]) => field.startsWith("d:"))
+    .map(([field, mark]) => ({ documentId: field.slice(2), mark, count: Number(mark.split(":")[1]) }));
+  return new Map(changes.map((change) => [change.documentId, change]));
+}
+
+function groups(changes: Change[]): Change[][] {
+  const found: Change[][] = [];
+  let room = 0;
+  for (const change of changes) {
+    if (found.length === 0 || room < change.count) {
+      found.push([]);
+      room = CHUNKS_A_READ;
+    }
+    found.at(-1)!.push(change);
+    room -= change.count;
+  }
+  return found;
+}
+
+/** Tells when a slice of work is over, and starts the next one. */
+function clock(): () => boolean {
+  let end = performance.now() + SLICE;
+  return () => {
+    const now = performance.now();
+    if (now < end) return false;
+    end = now + SLICE;
+    return true;
+  };
+}

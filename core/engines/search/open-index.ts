@@ -1,0 +1,39 @@
+import type { Redis } from "ioredis";
+import type { Env } from "../../platform/env.ts";
+import { MemoryIndex } from "./memory-index.ts";
+import type { SearchIndex } from "../../platform/runtime.ts";
+import { type IndexLog, RediSearchIndex, silent } from "./redisearch-index.ts";
+
+/**
+ * The index that this Redis allows: the search module's where it is there, else the in-process one. Logs which one it is and why.
+ * Rejects when Redis can't be reached.
+ */
+export async function openIndex(
+  redis: Redis,
+  env: Pick<Env, "REDIS_CLUSTER">,
+  log: IndexLog = silent,
+): Promise<SearchIndex> {
+  const memory = new MemoryIndex(redis);
+  const { index, reason } = await choose(redis, env, { memory, log });
+  log.info({ kind: index.kind, ...(reason === undefined ? {} : { reason }) }, "knowledge.index.opened");
+  return index;
+}
+
+/** The module indexes database 0 of one server only. */
+async function choose(
+  redis: Redis,
+  env: Pick<Env, "REDIS_CLUSTER">,
+  { memory, log }: { memory: MemoryIndex; log: IndexLog },
+): Promise<{ index: SearchIndex; reason?: string }> {
+  if (env.REDIS_CLUSTER || (await isCluster(redis))) return { index: memory, reason: "Redis is a cluster" };
+  if (Number(redis.options.db ?? 0) !== 0) return { index: memory, reason: "The database is not 0" };
+  const index = new RediSearchIndex(redis, memory, log);
+  const reason = await index.prepare();
+  if (reason === undefined) return { index };
+  await index.close();
+  return { index: memory, reason };
+}
+
+async function isCluster(redis: Redis): Promise<boolean> {
+  return /^cluster_enabled:1/m.test(await redis.info("cluster"));
+}

@@ -1,0 +1,277 @@
+import type { Buffer } from "node:buffer";
+import { type Redis, ReplyError } from "ioredis";
+import type { FallbackReason, IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
+import { isRedisAway } from "../../store/redis.ts";
+import { fuse } from "./fusion.ts";
+import { type IndexState, readRows, readState } from "./redisearch-replies.ts";
+import {
+  chunkPrefix,
+  countQuery,
+  type Declared,
+  isOfOtherDimension,
+  isOutdated,
+  nearestQuery,
+  vectorsIndex,
+  wordsIndex,
+  wordsQuery,
+} from "./redisearch-schema.ts";
+import { readPassages } from "./stored.ts";
+import { terms } from "./words.ts";
+
+/** A long question is cut here, so that no input makes a slow query. */
+const QUERY_TERMS = 32;
+/** For so long the state of an index is not asked again: ten `FT.INFO` a second at most, however many questions come. */
+const STATE_TTL_MS = 100;
+/** The same fallback is logged once in this time. */
+const LOG_INTERVAL_MS = 30_000;
+/** What a search that matches nothing asks to see whether a server understands these queries at all. */
+const PROBE = { handle: "-", text: "probe", tags: ["-"], limit: 1 };
+
+/** What an index says to the operator: no text of a question or a passage. */
+export interface IndexLog {
+  info(details: object, event: string): void;
+  warn(details: object, event: string): void;
+}
+
+/** The log of an index that nobody operates. */
+export const silent: IndexLog = { info: () => undefined, warn: () => undefined };
+
+type Ranking = { item: string; score: number }[];
+
+/** The server's index can't answer in full. `message` is the server's and may hold a visitor's words. */
+class Incomplete extends Error {
+  override readonly name = "Incomplete";
+  readonly reason: FallbackReason;
+
+  constructor(reason: FallbackReason, message: string = reason) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/**
+ * The index of a server with the search module: words by BM25STD, vectors by HNSW under the same filters, both fused by rank.
+ * The in-process index answers as a whole where the server can't answer in full: while it reads the chunks (after a restart,
+ * or when an index was made again), when its memory ended, when it refuses.
+ */
+export class RediSearchIndex implements SearchIndex {
+  readonly kind = "redisearch";
+  readonly fallbacks = new Map<FallbackReason, number>();
+  readonly #redis: Redis;
+  readonly #fallback: SearchIndex;
+  readonly #log: IndexLog;
+  readonly #checks = new Map<string, { at: number; done: Promise<void> }>();
+  readonly #logged = new Map<FallbackReason, number>();
+  /** Dimensions that questions asked for. */
+  readonly #dimensions = new Set<number>();
+  /** Counts connections: what was known of an index is not known of the server that a reconnection reaches. */
+  #connection = 0;
+
+  constructor(redis: Redis, fallback: SearchIndex, log: IndexLog = silent) {
+    this.#redis = redis;
+    this.#fallback = fallback;
+    this.#log = log;
+    redis.on("close", this.#forget).on("ready", this.#forget);
+  }
+
+  /**
+   * Makes the index of words where it is missing and drops the indexes of earlier versions. Returns the reason why this server
+   * can't be used (no search module, one that lacks what is needed, a forbidden command), undefined where it can.
+   */
+  async prepare(): Promise<string | undefined> {
+    try {
+      const names = await this.#names();
+      if ((await this.#stateOf(wordsIndex)) === "foreign") return `The index ${wordsIndex.name} is one of other keys`;
+      await this.#call("FT.SEARCH", ...wordsQuery(PROBE, ["probe"]));
+      await this.#drop(names.filter(isOutdated));
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof Incomplete)) throw error;
+      return error.message;
+    }
+  }
+
+  /** Rejects when Redis can't be reached; `degraded` where the search module refuses, though all is answered. */
+  async search(request: SearchRequest): Promise<SearchResult> {
+    try {
+      return await this.#searchServer(request);
+    } catch (error) {
+      if (!(error instanceof Incomplete)) throw error;
+      if (error.reason === "missing") this.#checks.clear();
+      this.#count(error);
+      const result = await this.#fallback.search(request);
+      return error.reason === "refused" ? { ...result, degraded: true } : result;
+    }
+  }
+
+  async status(): Promise<IndexStatus> {
+    const { kind } = this;
+    try {
+      await Promise.all([wordsIndex, ...Array.from(this.#dimensions, vectorsIndex)].map((index) => this.#check(index)));
+      return { kind, serving: kind };
+    } catch (error) {
+      if (!(error instanceof Incomplete)) throw error;
+      return { kind, serving: this.#fallback.kind, reason: error.reason };
+    }
+  }
+
+  /** Drops the indexes of other dimensions too: their model is no longer the one in use. */
+  async prepareVectors(dimensions: number): Promise<void> {
+    const index = vectorsIndex(dimensions);
+    try {
+      const names = await this.#names();
+      if (!names.includes(index.name)) await this.#create(index);
+      await this.#drop(names.filter((name) => isOfOtherDimension(name, dimensions)));
+    } catch (error) {
+      if (!(error instanceof Incomplete)) throw error;
+      this.#log.warn({ index: index.name, error: error.message }, "knowledge.index.create_failed");
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#redis.off("close", this.#forget).off("ready", this.#forget);
+    await this.#fallback.close();
+  }
+
+  readonly #forget = (): void => {
+    this.#connection++;
+    this.#checks.clear();
+  };
+
+  async #searchServer(request: SearchRequest): Promise<SearchResult> {
+    const connection = this.#connection;
+    const [words, near] = await Promise.all([this.#rankWords(request), this.#rankNearest(request)]);
+    const hasVectors = near.length > 0;
+    const degraded = await this.#isMisfit(request, hasVectors);
+    if (connection !== this.#connection) throw new Incomplete("reconnected");
+    const hits = await this.#read(request, hasVectors ? fused(words, near, request.limit) : words);
+    return { hits, mode: hasVectors ? "vector" : "lexical", degraded };
+  }
+
+  async #rankWords(request: SearchRequest): Promise<Ranking> {
+    const query = [...new Set(terms(request.text))].slice(0, QUERY_TERMS);
+    if (query.length === 0) return [];
+    return this.#rank(wordsIndex, wordsQuery(request, query), { scores: true });
+  }
+
+  async #rankNearest(request: SearchRequest): Promise<Ranking> {
+    const { vector } = request;
+    if (!vector) return [];
+    this.#dimensions.add(vector.length);
+    return this.#rank(vectorsIndex(vector.length), nearestQuery(request, vector), { scores: false });
+  }
+
+  async #rank(index: Declared, query: (string | Buffer)[], { scores }: { scores: boolean }): Promise<Ranking> {
+    await this.#check(index);
+    const { rows, partial } = readRows(await this.#call("FT.SEARCH", ...query), { scores, fields: false });
+    if (partial) throw new Incomplete("partial");
+    return rows.map(({ key, score }) => ({ item: key, score }));
+  }
+
+  /** Rejects with `Incomplete` while the server has not read all chunks into an index. */
+  #check(index: Declared): Promise<void> {
+    const now = performance.now();
+    const known = this.#checks.get(index.name);
+    if (known && now - known.at < STATE_TTL_MS) return known.done;
+    const done = this.#stateOf(index).then((state) => {
+      if (state !== "complete") throw new Incomplete(state);
+    });
+    this.#checks.set(index.name, { at: now, done });
+    return done;
+  }
+
+  /** Makes an index that is missing; the server then reads the chunks in the background. */
+  async #stateOf(index: Declared): Promise<IndexState> {
+    try {
+      return readState(await this.#call("FT.INFO", index.name), chunkPrefix);
+    } catch (error) {
+      if (!(error instanceof Incomplete && error.reason === "missing")) throw error;
+      await this.#create(index);
+      return "building";
+    }
+  }
+
+  async #names(): Promise<string[]> {
+    return (await this.#call("FT._LIST")) as string[];
+  }
+
+  /** Another process may be faster. */
+  async #create({ name, schema }: Declared): Promise<void> {
+    try {
+      await this.#call("FT.CREATE", name, ...schema);
+      this.#log.info({ index: name }, "knowledge.index.created");
+    } catch (error) {
+      if (!(error instanceof Incomplete && /already exists/i.test(error.message))) throw error;
+    }
+  }
+
+  /** Drops indexes of chunks, never the chunks. Another process may be faster, and a server may forbid it. */
+  async #drop(names: string[]): Promise<void> {
+    for (const index of names) {
+      try {
+        if (readState(await this.#call("FT.INFO", index), chunkPrefix) === "foreign") continue;
+        await this.#call("FT.DROPINDEX", index);
+        this.#log.info({ index }, "knowledge.index.dropped");
+      } catch (error) {
+        if (!(error instanceof Incomplete)) throw error;
+        if (error.reason !== "missing") this.#log.warn({ index, error: error.message }, "knowledge.index.drop_failed");
+      }
+    }
+  }
+
+  /** Sends a command of the search module; what it refuses is `Incomplete`. */
+  async #call(command: string, ...values: (string | Buffer)[]): Promise<unknown> {
+    try {
+      return await this.#redis.call(command, ...values);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      throw new Incomplete(isMissing(error) ? "missing" : "refused", error.message);
+    }
+  }
+
+  #count({ reason, message }: Incomplete): void {
+    const count = (this.fallbacks.get(reason) ?? 0) + 1;
+    this.fallbacks.set(reason, count);
+    const now = performance.now();
+    if (now - (this.#logged.get(reason) ?? Number.NEGATIVE_INFINITY) < LOG_INTERVAL_MS) return;
+    this.#logged.set(reason, now);
+    // The beginning names the kind of error; what follows may hold a visitor's words.
+    const error = message === reason ? {} : { error: message.split(" ", 2).join(" ") };
+    this.#log.warn({ reason, ...error, count }, "knowledge.index.fallback");
+  }
+
+  /** True when the handle has vectors but none that the request's could be compared with: they were made by another model. */
+  async #isMisfit(request: SearchRequest, hasVectors: boolean): Promise<boolean> {
+    if (!request.vector || hasVectors) return false;
+    const queries = [false, true].map((fitting) => countQuery(request, { fitting }));
+    const replies = await Promise.all(queries.map((query) => this.#call("FT.SEARCH", ...query)));
+    const [all = 0, fitting = 0] = replies.map((reply) => readRows(reply, { scores: false, fields: true }).total);
+    return all > 0 && fitting === 0;
+  }
+
+  /** A passage that changed since the search may be gone, or no longer carry the tags. */
+  async #read({ handle, tags, limit }: SearchRequest, found: Ranking): Promise<SearchResult["hits"]> {
+    const best = found.slice(0, limit);
+    const chunkKeys = best.map(({ item }) => item);
+    const passages = await readPassages(this.#redis, handle, chunkKeys);
+    return best.flatMap(({ score }, at) => {
+      const passage = passages[at];
+      return passage && tags.every((tag) => passage.tags.includes(tag)) ? [{ passage, score }] : [];
+    });
+  }
+}
+
+function fused(words: Ranking, near: Ranking, limit: number): Ranking {
+  const itemsOf = (ranking: Ranking) => ranking.map(({ item }) => item);
+  return fuse([itemsOf(words), itemsOf(near)], limit);
+}
+
+/** The search module's own errors, those of a server without one, and those of a server that refuses writes alone. */
+function isRefusal(error: unknown): error is Error {
+  if (!(error instanceof ReplyError)) return false;
+  return !isRedisAway(error) || /^(OOM|MISCONF) /.test((error as Error).message);
+}
+
+function isMissing({ message }: Error): boolean {
+  return /no such index|index not found|unknown index name/i.test(message);
+}

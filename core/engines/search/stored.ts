@@ -1,0 +1,86 @@
+import { Buffer } from "node:buffer";
+import type { Redis } from "ioredis";
+import { keys } from "../../store/keys.ts";
+import { pipelined } from "../../store/redis.ts";
+import type { Passage } from "../../platform/runtime.ts";
+
+/** Between the tags of a chunk, in Redis and in the search module's schema. Tags hold no control characters. */
+export const tagSeparator = "\u001f";
+
+/** Tags as they are kept and compared: a search module ignores spaces at their ends. Each once. */
+export function normalizeTags(tags: readonly string[]): string[] {
+  return [...new Set(tags.map((tag) => tag.trim()))];
+}
+
+/** A chunk as it stands in Redis, with its vector where it has one. */
+export interface StoredChunk {
+  passage: Passage;
+  vector?: { model: string; values: Float32Array };
+}
+
+const TEXTS = ["title", "topic", "source", "heading", "text", "tags"] as const;
+const FIELDS = [...TEXTS, "model", "vector"] as const;
+
+/** Reads the chunks of some documents in one round trip; a document's missing chunks (just deleted) are left out. */
+export async function readChunks(
+  redis: Redis,
+  handle: string,
+  documents: readonly { documentId: string; count: number }[],
+): Promise<StoredChunk[][]> {
+  const rows = (await pipelined(redis, (pipeline) => {
+    for (const { documentId, count } of documents) {
+      for (let part = 0; part < count; part++) pipeline.hmgetBuffer(keys.chunk(handle, documentId, part), ...FIELDS);
+    }
+  })) as (Buffer | null)[][];
+  return documents.map(({ documentId, count }) =>
+    rows.splice(0, count).flatMap((row, part) => parseChunk(`${documentId}:${part}`, row)),
+  );
+}
+
+/** Reads passages by the keys of their chunks, without vectors; undefined for those that are gone. */
+export async function readPassages(
+  redis: Redis,
+  handle: string,
+  chunkKeys: readonly string[],
+): Promise<(Passage | undefined)[]> {
+  const rows = await pipelined(redis, (pipeline) => {
+    for (const key of chunkKeys) pipeline.hmget(key, ...TEXTS);
+  });
+  const prefix = keys.chunk(handle, "", 0).slice(0, -":0".length);
+  return (rows as (string | null)[][]).map((row, at) => makePassage(chunkKeys[at]!.slice(prefix.length), row));
+}
+
+/** A vector as chunks and queries carry it: 32-bit floats, little-endian as on every platform in use. */
+export function encodeVector(vector: Float32Array): Buffer {
+  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
+}
+
+function parseChunk(id: string, row: (Buffer | null)[]): StoredChunk[] {
+  const texts = row.slice(0, TEXTS.length).map((value) => value?.toString() ?? null);
+  const passage = makePassage(id, texts);
+  if (!passage) return [];
+  const [model, bytes] = row.slice(TEXTS.length);
+  const values = decodeVector(bytes ?? null);
+  return [{ passage, ...(values ? { vector: { model: model?.toString() ?? "", values } } : {}) }];
+}
+
+function makePassage(id: string, row: (string | null)[]): Passage | undefined {
+  const [title, topic, source, heading, text, tags] = row.map((value) => value ?? "");
+  if (row[4] === null) return undefined;
+  const documentId = id.slice(0, id.lastIndexOf(":"));
+  return {
+    id,
+    documentId,
+    title: title!,
+    topic: topic!,
+    source: source!,
+    heading: heading!,
+    text: text!,
+    tags: tags === "" ? [] : tags!.split(tagSeparator),
+  };
+}
+
+function decodeVector(bytes: Uint8Array | null): Float32Array | undefined {
+  if (bytes === null || bytes.length === 0 || bytes.length % 4 !== 0) return undefined;
+  return new Float32Array(Uint8Array.from(bytes).buffer);
+}

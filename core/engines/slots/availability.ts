@@ -1,0 +1,131 @@
+import type { StoredSchedule } from "../../../schemas/scheduling.ts";
+import { day, minute, type Zone } from "../../platform/zones.ts";
+
+/** Where the slots of a range come from (contract 7, rule 6). */
+export type Kind = "weekly" | "override" | "default";
+
+/** Open hours of a local day in minutes since its midnight; 1440 as an end is the next date's first instant. */
+interface Hours {
+  from: number;
+  to: number;
+}
+
+/** A schedule ready for reading: hours by weekday (0 = Sunday) and what replaces them on single dates (days since 1970). */
+export interface Timetable {
+  timeZone: string;
+  kind: "weekly" | "default";
+  week: Hours[][];
+  dates: Map<number, Hours[]>;
+  /** First and last date of each closed stretch. */
+  closed: [number, number][];
+}
+
+/**
+ * A stretch of open time within one local date: slots start in [from, to) and may run until `fits`, which lies later where the
+ * next date's hours continue at midnight. All in ms since 1970; `date` in days.
+ */
+export interface Open {
+  from: number;
+  to: number;
+  fits: number;
+  date: number;
+  kind: Kind;
+}
+
+/** Minutes of a wall clock's `HH:MM`. */
+export function minutesOf(time: string): number {
+  return Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
+}
+
+/** Minutes of an end: `23:59` and `24:00` are the end of the day (contract 7). */
+export function endMinutesOf(time: string): number {
+  return time === "23:59" ? 1440 : minutesOf(time);
+}
+
+/** Days since 1970 of `YYYY-MM-DD`. */
+export function dateOf(text: string): number {
+  return Date.parse(`${text}T00:00:00Z`) / day;
+}
+
+/** The hours of a schedule; without one Monday to Friday 09:00–17:00 in the event type's zone. */
+export function timetableOf(schedule: StoredSchedule | undefined, eventZone: string): Timetable {
+  if (schedule === undefined)
+    return { timeZone: eventZone, kind: "default", week: workingWeek, dates: new Map(), closed: [] };
+  const { timeZone, weeklyAvailability, overrides } = schedule;
+  const week = workingWeek.map((_, weekday) => weeklyAvailability.filter((row) => row.day === weekday).map(hoursOf));
+  const dates = new Map<number, Hours[]>();
+  const closed: [number, number][] = [];
+  for (const row of overrides) {
+    if ("from" in row) closed.push([dateOf(row.from), dateOf(row.to)]);
+    else
+      dates.set(dateOf(row.date), [
+        ...(dates.get(dateOf(row.date)) ?? []),
+        ...("startTime" in row ? [hoursOf(row)] : []),
+      ]);
+  }
+  return { timeZone, kind: "weekly", week, dates, closed };
+}
+
+const workingWeek: Hours[][] = [0, 1, 2, 3, 4, 5, 6].map((weekday) =>
+  weekday === 0 || weekday === 6 ? [] : [{ from: 540, to: 1020 }],
+);
+
+function hoursOf(row: { startTime: string; endTime: string }): Hours {
+  return { from: minutesOf(row.startTime), to: endMinutesOf(row.endTime) };
+}
+
+/** The open stretches of the local dates from `first` to `last`, in order, each within one date (contract 7, rules 1 and 2). */
+export function openTimes(timetable: Timetable, zone: Zone, dates: { first: number; last: number }): Open[] {
+  const found: Open[] = [];
+  for (let date = dates.first; date <= dates.last; date++) addDate(found, timetable, zone, date);
+  return fitted(united(found, zone));
+}
+
+function addDate(found: Open[], timetable: Timetable, zone: Zone, date: number): void {
+  const replaced =
+    timetable.dates.get(date) ?? (timetable.closed.some(([from, to]) => from <= date && date <= to) ? [] : undefined);
+  const kind = replaced === undefined ? timetable.kind : "override";
+  for (const hours of replaced ?? (timetable.week[weekdayOf(date)] as Hours[])) {
+    const from = zone.toInstant(date * day + hours.from * minute);
+    const to = hours.to === 1440 ? zone.startOfDate(date + 1) : zone.toInstant(date * day + hours.to * minute);
+    if (to > from) found.push({ from, to, fits: to, date, kind });
+  }
+}
+
+/** 1970-01-01 was a Thursday. */
+function weekdayOf(date: number): number {
+  return (((date + 4) % 7) + 7) % 7;
+}
+
+/** Joins what overlaps or touches, and cuts at each local midnight, where the grid of starts begins anew. */
+function united(found: Open[], zone: Zone): Open[] {
+  found.sort((one, other) => one.from - other.from);
+  const all: Open[] = [];
+  for (const open of found) {
+    let from = Math.max(open.from, all.at(-1)?.to ?? open.from);
+    while (from < open.to) from = addPiece(all, zone, { ...open, from });
+  }
+  return all;
+}
+
+/** Adds what lies before the next midnight, to the last piece where it goes on within its date. Returns how far it came. */
+function addPiece(all: Open[], zone: Zone, open: Open): number {
+  const date = zone.dateAt(open.from);
+  const midnight = zone.startOfDate(date + 1);
+  const to = midnight > open.from ? Math.min(open.to, midnight) : open.to;
+  const last = all.at(-1);
+  if (last?.to === open.from && last.date === date) last.to = to;
+  else all.push({ ...open, to, fits: to, date });
+  return to;
+}
+
+/** Lets slots run on where the next stretch begins as this one ends. */
+function fitted(all: Open[]): Open[] {
+  for (let at = all.length - 2; at >= 0; at--) {
+    const [one, next] = [all[at] as Open, all[at + 1] as Open];
+    one.fits = next.from === one.to ? next.fits : one.to;
+  }
+  const last = all.at(-1);
+  if (last) last.fits = last.to;
+  return all;
+}

@@ -1,0 +1,41 @@
+import type { Conversion, newConversion } from "../../schemas/campaigns.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { findCampaign } from "../campaigns/campaigns.ts";
+import { readLead } from "./leads.ts";
+import { job } from "../store/outbox.ts";
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+
+/** Notes a conversion and triggers the campaign's CONVERSION rules, in one step. `campaign_not_found`, `lead_not_found`. */
+export async function recordConversion(
+  runtime: Runtime,
+  input: Infer<typeof newConversion>,
+): Promise<{ conversion: Conversion }> {
+  const { handle, leadId, campaignId } = input;
+  await findCampaign(runtime, handle, campaignId);
+  await readLead(runtime, { handle, leadId });
+  const at = runtime.now();
+  const createdAt = new Date(at).toISOString();
+  const conversionId = runtime.id("conv_");
+  const conversion = {
+    conversionId,
+    leadId,
+    campaignId,
+    value: input.value ?? null,
+    currency: input.currency ?? null,
+    occurredAt: input.occurredAt ?? createdAt,
+    createdAt,
+  };
+  const trigger = job("campaigns.trigger", conversionId, {
+    handle,
+    leadId,
+    campaignId,
+    trigger: "CONVERSION",
+    triggerId: conversionId,
+    at,
+  });
+  await runtime.queues.commit(handle, [trigger], (transaction) =>
+    transaction.hset(keys.conversions(handle, leadId), conversionId, JSON.stringify(conversion)),
+  );
+  return { conversion };
+}

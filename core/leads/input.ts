@@ -1,0 +1,122 @@
+import { fieldName, type Lead, longestValue, mostFields, newLead } from "../../schemas/leads.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { isAddress } from "../platform/address.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+
+type OwnName = "name" | "firstName" | "company" | "phone" | "service" | "message" | "source";
+
+/** What a visitor sent, as it is kept. */
+export type Given = Pick<
+  Lead,
+  "email" | "fields" | "pageSlug" | "campaignId" | "leadContext" | "tracking" | "consent"
+> &
+  Pick<Lead, OwnName>;
+
+/**
+ * Puts in order what the visitor sent; undefined for a filled honeypot. A blank input of a form counts as none. Of unknown keys
+ * scalars and lists of them (checkboxes of one name) are custom fields, and what else they hold is ignored. `invalid_request` with the
+ * path of what can't be kept.
+ */
+export function readGiven(sent: Infer<typeof newLead>): Given | undefined {
+  const { email, website, ...input } = withoutBlanks(sent);
+  if (
+    typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
+  )
+    return undefined;
+  if (typeof email !== "string" || !isAddress(email)) throw invalid("/email", "must be an email address");
+  const context = part(input.leadContext, "/leadContext");
+  const custom = Object.entries(input).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
+  return {
+    email,
+    name: input.name,
+    firstName: input.firstName,
+    company: input.company,
+    phone: input.phone,
+    service: input.service,
+    message: input.message,
+    source: input.source,
+    fields: customFields([
+      ...Object.entries(part(input.fields, "/fields") ?? {}).map(inFields),
+      ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
+    ]),
+    pageSlug: input.pageSlug ?? pageOf(context),
+    campaignId: input.campaignId ?? null,
+    leadContext: context ? disclosed(context) : null,
+    tracking: part(input.tracking, "/tracking") ?? null,
+    consent: input.consent ?? null,
+  };
+}
+
+/** Custom fields of one person: what was sent now, before it as much of what was sent earlier as there is room for, the newest of it. */
+export function mergedFields(earlier: Lead["fields"], now: Lead["fields"]): Lead["fields"] {
+  const others = Object.entries(earlier).filter(([name]) => !Object.hasOwn(now, name));
+  const room = mostFields - Object.keys(now).length;
+  return { ...Object.fromEntries(others.slice(Math.max(0, others.length - room))), ...now };
+}
+
+/** All that a lead has by itself; other keys are custom fields. */
+const ownKeys = new Set(Object.keys(newLead.properties ?? {}));
+const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}`, name, value });
+
+function withoutBlanks(sent: Infer<typeof newLead>): Infer<typeof newLead> {
+  const filled = Object.entries(sent).filter(([name, value]) => value !== "" || !ownKeys.has(name));
+  return Object.fromEntries(filled) as Infer<typeof newLead>;
+}
+
+/** The page on which the conversation was, where the lead names none itself. */
+function pageOf(context: Record<string, unknown> | undefined): string | null {
+  return (typeof context?.pageSlug === "string" && context.pageSlug.slice(0, 96)) || null;
+}
+
+/** True for what no custom field can hold: an object, or a list that isn't one of scalars as checkboxes of one name send it. */
+function isNested(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return !Array.isArray(value) || value.some((one) => typeof one === "object");
+}
+
+/** An object, also as JSON in a form's text. */
+function part(value: unknown, path: string): Record<string, unknown> | undefined {
+  if (value === undefined || value === null || value === "") return undefined;
+  const parsed = typeof value === "string" ? parse(value, path) : value;
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw invalid(path, "must be an object");
+  if (JSON.stringify(parsed).length > 20_000) throw invalid(path, "is too large");
+  return parsed as Record<string, unknown>;
+}
+
+function parse(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Fail("invalid_request", { errors: [{ path, message: "must be valid JSON" }] }, error);
+  }
+}
+
+function customFields(list: { path: string; name: string; value: unknown }[]): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (const { path, name, value } of list) {
+    if (!fieldName.test(name)) throw invalid(path, "must be a name of at most 64 letters, digits, _, . and -");
+    if (isNested(value)) throw invalid(path, "must be a string, a number, a boolean or a list of them");
+    const values = [value ?? []].flat();
+    if (values.length === 0) continue;
+    const text = values.join(", ");
+    if (text.length > longestValue) throw invalid(path, `is longer than ${longestValue} characters`);
+    Object.defineProperty(fields, name, { value: text, enumerable: true, configurable: true, writable: true });
+  }
+  if (Object.keys(fields).length > mostFields) throw invalid("/fields", `has more than ${mostFields} custom fields`);
+  return fields;
+}
+
+function disclosed(context: Record<string, unknown>): Lead["leadContext"] {
+  const text = (name: string, length: number) =>
+    typeof context[name] === "string" ? { [name]: (context[name] as string).slice(0, length) } : {};
+  const titles = Array.isArray(context.evidenceTitles)
+    ? context.evidenceTitles.filter((one) => typeof one === "string")
+    : [];
+  return {
+    ...text("pageSlug", 96),
+    ...text("visitorQuestion", 500),
+    ...text("visibleAnswerText", 10_000),
+    evidenceTitles: titles.slice(0, 20).map((title: string) => title.slice(0, 300)),
+    ...text("retrievalMode", 100),
+  };
+}

@@ -1,0 +1,324 @@
+import { hash } from "node:crypto";
+import type { Redis } from "ioredis";
+import type { Lead, leadExport, leadListing, leadPath, newLead } from "../../schemas/leads.ts";
+import type { StoredPage } from "../../schemas/pages.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { isAgentEnabled } from "../account/agent.ts";
+import { throttleTag } from "../account/handles.ts";
+import { campaignOf, findCampaign } from "../campaigns/campaigns.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { untilWritten } from "../store/retry.ts";
+import { addressDigest } from "../platform/address.ts";
+import { Fail } from "../platform/errors.ts";
+import { type Given, mergedFields, readGiven } from "./input.ts";
+import { cursorAfter, pageOf } from "../store/paging.ts";
+import { captured } from "./verification.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
+import { readRecord, readRecords } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { pipelined } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { takeToken } from "../store/throttle.ts";
+
+/** A lead as it is stored. */
+export type StoredLead = Omit<Lead, "leadId"> & { leadId: string };
+
+/** Ms in which the same person on the same page is the same lead (contract 5). */
+const recent = 86_400_000;
+/** Ms by which a lead's last capture may lie after its first, by which lists are ordered: `recent`, and what clocks may differ by. */
+const capturedAgainWithin = recent + 3_600_000;
+/** Leads that one list request looks at before it answers with what it has and a cursor. */
+const mostLooked = 5000;
+const batch = 200;
+
+/** What a visitor learns of a lead: accepted, or waiting for the code that was sent to its address. */
+export interface Accepted {
+  leadId: string;
+  status: "ACCEPTED" | "UNVERIFIED";
+}
+
+/** Throttle and gate of the lead route, before the body is read: `rate_limited`, or one `not_found` for every reason. */
+export async function admitLead(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
+  const { PUBLIC_LEADS_RATE: rate, PUBLIC_LEADS_BURST: burst } = runtime.env;
+  const tag = await throttleTag(runtime.redis, handle);
+  const [, enabled] = await Promise.all([
+    takeToken(runtime, { name: "leads", tag, rate, burst }),
+    isAgentEnabled(runtime, handle),
+  ]);
+  if (!enabled) throw new Fail("not_found");
+}
+
+/**
+ * Takes a lead: it, its trigger and the jobs that follow are one step. The same email, page and campaign within 24 h updates the
+ * lead and is a new trigger. A filled honeypot is answered alike and nothing is stored.
+ */
+export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: Accepted }> {
+  const given = readGiven(input);
+  if (given === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
+  const capture = { given, ...(await campaignFor(runtime, input.handle, given)) };
+  const { redis } = runtime;
+  // Most people come for the first time: who is known is read only when the step says that somebody is.
+  const attempt = async (alone: boolean) =>
+    tryCapture(runtime, input.handle, capture, alone ? stranger : await readKnown(redis, input.handle, capture));
+  return { lead: await untilWritten(redis, recentKey(input.handle, given, capture.campaignId), attempt) };
+}
+
+/** One lead; `lead_not_found`. */
+export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>): Promise<{ lead: Lead }> {
+  const found = await readRecord<StoredLead>(redis, keys.lead(input.handle, input.leadId));
+  if (found === undefined) throw new Fail("lead_not_found");
+  return { lead: shown(found) };
+}
+
+/**
+ * Leads, the newest first, by text, page, campaign and time. A lead keeps its place, that of its first capture, so that nobody is
+ * missed or met twice on the way; `since` finds all that were captured, or captured again, from then on. A rare text may need
+ * several pages: follow the cursor.
+ */
+export async function listLeads(
+  runtime: Runtime,
+  input: Infer<typeof leadListing>,
+): Promise<{ leads: Lead[]; nextCursor: string | null }> {
+  const list = keys.leads(input.handle);
+  const { limit, after } = pageOf(runtime.env, input, list);
+  const leads: Lead[] = [];
+  let place = after;
+  for (let looked = 0; looked < mostLooked; looked += batch) {
+    const some = await nextLeads(runtime, input, place);
+    for (const { lead, at } of some.leads) {
+      if (!fits(lead, input)) continue;
+      if (leads.length === limit) return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
+      leads.push(lead);
+      place = at;
+    }
+    place = some.last ?? place;
+    if (some.done) return { leads, nextCursor: null };
+  }
+  return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
+}
+
+/** All leads that fit, as the list finds them and in its order, in batches: memory doesn't grow with their number. */
+export async function* exportLeads(runtime: Runtime, input: Infer<typeof leadExport>): AsyncGenerator<Lead[]> {
+  let place: string | undefined;
+  for (;;) {
+    const some = await nextLeads(runtime, input, place);
+    yield some.leads.map(({ lead }) => lead).filter((lead) => fits(lead, input));
+    if (some.done) return;
+    place = some.last;
+  }
+}
+
+/** Erases the person of a lead: all leads of the same address on the handle, and what was copied of them. */
+export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>): Promise<void> {
+  const { lead } = await readLead(runtime, input);
+  const { redis, queues } = runtime;
+  const person = keys.person(input.handle, digest(lead.email));
+  const all = await redis.smembers(person);
+  const records = await readRecords<StoredLead>(
+    redis,
+    all.map((id) => keys.lead(input.handle, id)),
+  );
+  const erasing = job("leads.erase", `leads.erase-${input.leadId}`, {
+    handle: input.handle,
+    address: addressDigest(lead.email),
+  });
+  await queues.commit(input.handle, [erasing], (transaction) => {
+    for (const one of records)
+      transaction
+        .del(
+          keys.lead(input.handle, one.leadId),
+          recentKey(input.handle, one, one.campaignId),
+          keys.conversions(input.handle, one.leadId),
+        )
+        .zrem(keys.leads(input.handle), one.leadId);
+    transaction.del(person);
+  });
+}
+
+/** The campaign that was named, else the page's, else the only live one, else none (contract 5); and whether either asks to verify. */
+async function campaignFor(
+  runtime: Runtime,
+  handle: string,
+  given: Given,
+): Promise<{ campaignId: string | null; verify: boolean }> {
+  const { redis } = runtime;
+  const key = keys.page(handle, given.pageSlug ?? "");
+  const read = () => sharedRead(redis, key, () => readRecord<StoredPage>(redis, key));
+  const page = given.pageSlug === null ? undefined : await read();
+  const campaignId = await campaignOf(runtime, handle, { named: given.campaignId, page: page?.campaignId ?? null });
+  const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
+  return { campaignId, verify: page?.verifyLeads === true || campaign?.verifyLeads === true };
+}
+
+/** What a capture causes: the trigger, or first the code where the lead must be verified. */
+function consequences(runtime: Runtime, handle: string, lead: StoredLead): Job[] {
+  if (lead.status !== "UNVERIFIED") return captured(runtime, handle, lead);
+  const round = runtime.id("code_");
+  return [job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
+}
+
+/** What was sent, the campaign that it belongs to, and whether its address must be confirmed. */
+interface Capture {
+  given: Given;
+  campaignId: string | null;
+  verify: boolean;
+}
+
+/** The recent lead of a person on a page and campaign: the id that stands there, and what it names if that is still there. */
+interface Known {
+  leadId: string | null;
+  lead: (StoredLead & { version: number }) | undefined;
+}
+
+const stranger: Known = { leadId: null, lead: undefined };
+
+async function readKnown(redis: Redis, handle: string, { given, campaignId }: Capture): Promise<Known> {
+  const leadId = await redis.get(recentKey(handle, given, campaignId));
+  return leadId === null ? stranger : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
+}
+
+/** Writes the lead over what is known of the person; undefined where something else is known by now. */
+async function tryCapture(
+  runtime: Runtime,
+  handle: string,
+  capture: Capture,
+  known: Known,
+): Promise<Accepted | undefined> {
+  const at = runtime.now();
+  const next = merged(known.lead?.leadId ?? runtime.id("lead_"), capture, { current: known.lead, at });
+  const places = [
+    recentKey(handle, capture.given, capture.campaignId),
+    keys.lead(handle, next.leadId),
+    keys.leads(handle),
+    keys.person(handle, digest(next.email)),
+  ];
+  const lasts = Math.max(1, delayUntil(runtime, at + recent));
+  const values = [known.leadId ?? "", known.lead?.version ?? 0, next.leadId, JSON.stringify(next), at, lasts];
+  const word = await runtime.queues.step(handle, consequences(runtime, handle, next), (outboxKey, encoded) =>
+    script<string>(runtime.redis, "captureLead", [...places, outboxKey], [...values, encoded]),
+  );
+  const status = next.status === "UNVERIFIED" ? "UNVERIFIED" : "ACCEPTED";
+  return word === "written" ? { leadId: next.leadId, status } : undefined;
+}
+
+/** What is known of the person, and over it what was sent now. */
+function merged(
+  leadId: string,
+  { given, campaignId, verify }: Capture,
+  { current, at }: { current: StoredLead | undefined; at: number },
+): StoredLead {
+  const instant = new Date(at).toISOString();
+  return {
+    leadId,
+    status: statusOf(current, verify),
+    email: given.email,
+    name: given.name ?? current?.name,
+    firstName: given.firstName ?? current?.firstName,
+    company: given.company ?? current?.company,
+    phone: given.phone ?? current?.phone,
+    service: given.service ?? current?.service,
+    message: given.message ?? current?.message,
+    source: given.source ?? current?.source,
+    fields: current ? mergedFields(current.fields, given.fields) : given.fields,
+    pageSlug: given.pageSlug,
+    campaignId,
+    leadContext: given.leadContext ?? current?.leadContext ?? null,
+    tracking: given.tracking ?? current?.tracking ?? null,
+    consent: given.consent ?? current?.consent ?? null,
+    captures: { first: current?.captures.first ?? instant, last: instant },
+    createdAt: current?.createdAt ?? instant,
+    updatedAt: instant,
+  };
+}
+
+function statusOf(current: StoredLead | undefined, verify: boolean): Lead["status"] {
+  if (current?.status === "VERIFIED") return "VERIFIED";
+  return verify ? "UNVERIFIED" : "ACCEPTED";
+}
+
+interface Some {
+  leads: { lead: Lead; at: string }[];
+  last: string | undefined;
+  done: boolean;
+}
+
+/**
+ * The next batch after a place, which is `score leadId`; several leads may have one score. It is the last one where all that follow
+ * were captured for the first time too long ago to be captured again since.
+ */
+async function nextLeads(
+  { redis }: Runtime,
+  input: { handle: string; since?: string | undefined },
+  place: string | undefined,
+): Promise<Some> {
+  const [score = "+inf", after] = place?.split(" ") ?? [];
+  const rank = after === undefined ? null : await redis.zrevrank(keys.leads(input.handle), after);
+  const start =
+    after === undefined
+      ? 0
+      : rank === null
+        ? await redis.zcount(keys.leads(input.handle), `(${score}`, "+inf")
+        : rank + 1;
+  const found = await redis.zrevrange(keys.leads(input.handle), start, start + batch - 1, "WITHSCORES");
+  const pairs = Array.from({ length: found.length / 2 }, (_, at) => ({
+    id: found[at * 2] as string,
+    score: found[at * 2 + 1] as string,
+  }));
+  const rows = (await pipelined(redis, (pipeline) => {
+    for (const { id } of pairs) pipeline.hget(keys.lead(input.handle, id), "json");
+  })) as (string | null)[];
+  const leads = pairs.flatMap(({ id, score: at }, row) =>
+    rows[row] ? [{ lead: shown(JSON.parse(rows[row] as string)), at: `${at} ${id}` }] : [],
+  );
+  const lastPair = pairs.at(-1);
+  const oldest = input.since === undefined ? 0 : Date.parse(input.since) - capturedAgainWithin;
+  const tooOld = lastPair !== undefined && Number(lastPair.score) < oldest;
+  return { leads, last: lastPair && `${lastPair.score} ${lastPair.id}`, done: pairs.length < batch || tooOld };
+}
+
+function fits(
+  lead: Lead,
+  asked: {
+    q?: string | undefined;
+    pageSlug?: string | undefined;
+    campaignId?: string | undefined;
+    since?: string | undefined;
+  },
+): boolean {
+  if (asked.pageSlug !== undefined && lead.pageSlug !== asked.pageSlug) return false;
+  if (asked.campaignId !== undefined && lead.campaignId !== asked.campaignId) return false;
+  if (asked.since !== undefined && Date.parse(lead.captures.last) < Date.parse(asked.since)) return false;
+  if (asked.q === undefined) return true;
+  const text = [
+    lead.email,
+    lead.name,
+    lead.firstName,
+    lead.company,
+    lead.phone,
+    lead.service,
+    lead.message,
+    lead.source,
+    ...Object.values(lead.fields),
+  ];
+  return text.join("\n").toLowerCase().includes(asked.q.toLowerCase());
+}
+
+function shown(stored: StoredLead & { version?: number }): Lead {
+  const { version: _version, ...lead } = stored;
+  return lead;
+}
+
+function recentKey(
+  handle: string,
+  { email, pageSlug }: Pick<StoredLead, "email" | "pageSlug">,
+  campaignId: string | null,
+): string {
+  return keys.recentLead(handle, digest(`${email.toLowerCase()}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
+}
+
+/** An address is the same person whatever its case. */
+function digest(text: string): string {
+  return hash("sha256", text.toLowerCase(), "base64url");
+}

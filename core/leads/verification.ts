@@ -1,0 +1,136 @@
+import type { JobData } from "../../schemas/jobs.ts";
+import type { Lead, leadCode } from "../../schemas/leads.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { untilWritten } from "../store/retry.ts";
+import { acceptMessage } from "../email/acceptance.ts";
+import { addressDigest } from "../platform/address.ts";
+import { findSender } from "../email/senders.ts";
+import { Fail } from "../platform/errors.ts";
+import { job } from "../store/outbox.ts";
+import { readRecord } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import { script } from "../store/scripts.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sameText, sixDigits } from "../platform/sealing.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
+
+/** Ms in which a code must be used, and the number of the wrong one that ends it (contract 5). */
+const codeLasts = 600_000;
+const mostWrong = 5;
+/** Codes for one address of a handle: 3 at once and 3 in 15 minutes. */
+const allowed = { burst: 3, rate: 3 / 900 };
+
+const codePurpose = "lead code";
+
+type Stored = Lead & { version: number };
+
+/** Sends a lead its code, by the handle's LEAD_VERIFICATION sender. The code itself is never stored: it follows from the round. */
+export async function sendLeadCode(
+  runtime: Runtime,
+  { handle, leadId, round }: JobData<"leads.send-code">,
+): Promise<void> {
+  const lead = await readRecord<Lead>(runtime.redis, keys.lead(handle, leadId));
+  if (lead?.status !== "UNVERIFIED") return;
+  const sender = await findSender(runtime, handle, "LEAD_VERIFICATION");
+  if (sender === undefined) {
+    runtime.log.warn({ handle }, "lead.verification_sender_missing");
+    return;
+  }
+  if (!(await isAllowed(runtime, handle, lead.email))) return;
+  await transact(runtime.redis, (transaction) => {
+    transaction.del(keys.leadCode(handle, leadId)).hset(keys.leadCode(handle, leadId), { round, wrong: 0 });
+    transaction.pexpire(keys.leadCode(handle, leadId), codeLasts);
+  });
+  const content = wording(sixDigits(runtime.env.SECRET_KEY, codePurpose, round));
+  const { senderId } = sender;
+  await acceptMessage(runtime, {
+    handle,
+    senderId,
+    to: [lead.email],
+    purpose: "LEAD_VERIFICATION",
+    origin: "verification",
+    key: `code ${round}`,
+    content,
+  });
+}
+
+/** Takes the code that a visitor typed; `invalid_verification_code` for a wrong or late one, `lead_not_found`. */
+export async function verifyLead(
+  runtime: Runtime,
+  input: Infer<typeof leadCode>,
+): Promise<{ lead: { leadId: string; status: "VERIFIED" } }> {
+  const { handle, leadId } = input;
+  const result = await untilWritten(runtime.redis, keys.lead(handle, leadId), async () => {
+    const lead = await readRecord<Lead>(runtime.redis, keys.lead(handle, leadId));
+    if (lead === undefined) throw new Fail("lead_not_found");
+    const word = lead.status === "VERIFIED" ? "verified" : await tryCode(runtime, input, lead);
+    return word === "changed" ? undefined : word;
+  });
+  if (result !== "verified") throw new Fail("invalid_verification_code");
+  return { lead: { leadId, status: "VERIFIED" } };
+}
+
+/** The trigger that a captured, or verified, lead is. */
+export function captured(
+  runtime: Runtime,
+  handle: string,
+  lead: Pick<Lead, "leadId" | "campaignId">,
+): ReturnType<typeof job>[] {
+  if (lead.campaignId === null) return [];
+  const triggerId = runtime.id("trigger_");
+  const what = {
+    handle,
+    leadId: lead.leadId,
+    campaignId: lead.campaignId,
+    trigger: "LEAD_CAPTURED" as const,
+    triggerId,
+    at: runtime.now(),
+  };
+  return [job("campaigns.trigger", triggerId, what)];
+}
+
+async function tryCode(
+  runtime: Runtime,
+  { handle, leadId, code }: Infer<typeof leadCode>,
+  lead: Stored,
+): Promise<string> {
+  const { env, redis, queues } = runtime;
+  const round = await redis.hget(keys.leadCode(handle, leadId), "round");
+  const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
+  const isRight =
+    round !== null && roots.some((root) => sameText(code.replace(/\D/g, ""), sixDigits(root, codePurpose, round)));
+  const { version, ...stored } = lead;
+  const verified = JSON.stringify({ ...stored, status: "VERIFIED", updatedAt: new Date(runtime.now()).toISOString() });
+  const trigger = isRight ? captured(runtime, handle, lead) : [];
+  return queues.step(handle, trigger, (outboxKey, encoded) =>
+    script<string>(
+      redis,
+      "tryLeadCode",
+      [keys.leadCode(handle, leadId), keys.lead(handle, leadId), outboxKey],
+      [isRight ? "right" : "wrong", mostWrong, version, verified, encoded],
+    ),
+  );
+}
+
+async function isAllowed(runtime: Runtime, handle: string, email: string): Promise<boolean> {
+  try {
+    await takeToken(runtime, {
+      name: "lead-code",
+      tag: digestTag(runtime.env, handle, addressDigest(email)),
+      ...allowed,
+    });
+    return true;
+  } catch (error) {
+    // Too many codes for one address: the newest that was sent still counts.
+    if (error instanceof Fail && error.code === "rate_limited") return false;
+    throw error;
+  }
+}
+
+function wording(code: string): { subject: string; text: string } {
+  return {
+    subject: `${code} is your confirmation code`,
+    text: `Your confirmation code is ${code}. It is good for 10 minutes.\n\nIf you did not ask for it, you can ignore this mail.\n`,
+  };
+}

@@ -1,0 +1,24 @@
+import { keys } from "../store/keys.ts";
+import type { Runtime } from "../platform/runtime.ts";
+
+/** One write of an owner: who did what to which thing, never with content. */
+export interface AuditEntry {
+  handle: string;
+  userId: string;
+  route: string;
+  subject: string;
+}
+
+/** Ms for which entries are kept (contract 10). */
+const kept = 90 * 86_400_000;
+
+/** Adds an entry to the handle's audit stream; a failure is logged, for the write itself has happened. */
+export async function recordWrite({ redis, log, now }: Runtime, entry: AuditEntry): Promise<void> {
+  const fields = ["who", entry.userId, "route", entry.route, "id", entry.subject, "at", new Date(now()).toISOString()];
+  try {
+    const key = keys.audit(entry.handle);
+    await Promise.all([redis.xadd(key, "MINID", "~", Date.now() - kept, "*", ...fields), redis.pexpire(key, kept)]);
+  } catch (error) {
+    log.warn({ error: (error as Error).message, route: entry.route }, "audit.write_failed");
+  }
+}

@@ -1,0 +1,44 @@
+import type { Job } from "bullmq";
+import { queueNames } from "../../schemas/jobs.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+
+/** A job that won't be tried again by itself: what it was and why it failed, never its data. */
+export interface FailedJob {
+  id: string;
+  queue: string;
+  name: string;
+  attempts: number;
+  failedReason: string;
+  /** When it failed for the last time. */
+  at: string;
+}
+
+/** Most jobs of one queue that are shown; failed ones are kept for seven days. */
+const mostOfQueue = 1000;
+
+type Store = Pick<Runtime, "queues">;
+
+/** The failed jobs of all queues, the newest first. */
+export async function failedJobs({ queues }: Store): Promise<FailedJob[]> {
+  const found = await Promise.all(queueNames.map((name) => queues.queue(name).getFailed(0, mostOfQueue - 1)));
+  const shown = found.flatMap((list, at) => list.map((one) => show(queueNames[at] as string, one)));
+  return shown.sort((one, other) => (one.at < other.at ? 1 : -1));
+}
+
+/** Gives a failed job all its attempts again; `job_not_found`, and `job_not_failed` while it waits, runs or has succeeded. */
+export async function retryJob({ queues }: Store, id: string): Promise<FailedJob> {
+  for (const name of queueNames) {
+    const found: Job | undefined = await queues.queue(name).getJob(id);
+    if (found === undefined) continue;
+    if (!(await found.isFailed())) throw new Fail("job_not_failed");
+    const shown = show(name, found);
+    await found.retry("failed", { resetAttemptsMade: true });
+    return shown;
+  }
+  throw new Fail("job_not_found");
+}
+
+function show(queue: string, { id = "", name, attemptsMade, failedReason, finishedOn = 0 }: Job): FailedJob {
+  return { id, queue, name, attempts: attemptsMade, failedReason, at: new Date(finishedOn).toISOString() };
+}

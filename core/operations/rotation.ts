@@ -1,0 +1,52 @@
+import { resealSigningKey } from "../account/signing.ts";
+import { resealIdentity } from "../email/identity.ts";
+import { keys } from "../store/keys.ts";
+import { mastersOf } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { resealCredentials } from "../scheduling/credentials.ts";
+import { resealWebhooks } from "../webhooks/endpoints.ts";
+
+/** How many secrets were sealed with the current key, which before were not. */
+export interface Resealed {
+  signingKeys: number;
+  identities: number;
+  webhooks: number;
+  credentials: number;
+}
+
+type Store = Pick<Runtime, "redis" | "queues" | "env">;
+
+/**
+ * Seals everything that is sealed with SECRET_KEY_PREVIOUS anew with SECRET_KEY, while the service runs: afterwards nothing stored
+ * needs the previous key. A run that was cut short is made again; a second run finds nothing.
+ */
+export async function resealAll(store: Store): Promise<Resealed> {
+  const done = { signingKeys: Number(await resealSigningKey(store)), identities: 0, webhooks: 0, credentials: 0 };
+  for await (const at of identities(store)) done.identities += Number(await resealIdentity(store, at));
+  for await (const handle of handles(store)) {
+    done.webhooks += await resealWebhooks(store, handle);
+    done.credentials += await resealCredentials(store, handle);
+  }
+  return done;
+}
+
+async function* handles({ redis }: Store): AsyncGenerator<string> {
+  for (let cursor = "0"; ; ) {
+    const [next, found] = await redis.sscan(keys.handles, cursor, "COUNT", 500);
+    yield* found;
+    if (next === "0") return;
+    cursor = next;
+  }
+}
+
+/** Whose identities there are is known by their keys alone. */
+async function* identities({ redis }: Store): AsyncGenerator<{ domain: string; account: string }> {
+  for (const server of mastersOf(redis)) {
+    const scan = server.scanStream({ match: keys.emailIdentity("*", "*"), count: 1000 });
+    for await (const found of scan as AsyncIterable<string[]>)
+      for (const key of found) {
+        const [, domain, account] = /\{(.*)\}:(.*)$/.exec(key) ?? [];
+        if (domain !== undefined && account !== undefined) yield { domain, account };
+      }
+  }
+}

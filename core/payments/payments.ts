@@ -1,0 +1,178 @@
+import type { Buffer } from "node:buffer";
+import type { pageCheckout, pageCheckoutReturn } from "../../schemas/integrations.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../platform/errors.ts";
+import { pageUrl } from "../pages/pages.ts";
+import { accessCode, publishedPage } from "../pages/visits.ts";
+import { keys } from "../store/keys.ts";
+import type { Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
+import { settlePayment } from "../scheduling/bookings.ts";
+import { credentialsOf } from "../scheduling/credentials.ts";
+import { enter, readKept, stamp } from "../scheduling/ledger.ts";
+import {
+  type CheckoutSession,
+  openSession,
+  readEvent,
+  readSession,
+  refund,
+  type StripeEvent,
+} from "../engines/calendars/providers/stripe.ts";
+
+type Tools = Pick<Runtime, "env" | "redis" | "outbound">;
+
+/** Seconds for which a finished checkout of a page is remembered: its way back works once. */
+const returnsKept = 400 * 86_400;
+
+/** Paid bookings by Stripe Checkout on the handle's connected account; undefined where the installation has no key. */
+export function openPayments(tools: Tools): PaymentProvider | undefined {
+  if (!tools.env.STRIPE_SECRET_KEY) return undefined;
+  return {
+    isConnected: async (handle) => (await accountOf(tools, handle)) !== undefined,
+    openCheckout: (order) => openBookingCheckout(tools, order),
+  };
+}
+
+/** A visitor wants to read a paid page: where to pay. `page_not_found`, `payment_provider_not_connected`. */
+export async function checkoutPage(
+  runtime: Runtime,
+  input: Infer<typeof pageCheckout>,
+): Promise<{ nextAction: { type: "redirect_to_checkout"; url: string } }> {
+  const { handle, pageSlug } = input;
+  const page = await publishedPage(runtime, input);
+  const account = await accountOf(runtime, handle);
+  const isPayable = page.accessMode === "PAID" && page.price && runtime.env.STRIPE_SECRET_KEY;
+  if (!isPayable || !page.price || account === undefined) throw new Fail("payment_provider_not_connected");
+  const session = await openSession(runtime, {
+    account,
+    title: page.title,
+    ...page.price,
+    metadata: { kind: "page", handle, pageSlug },
+    // The provider puts the session's id there.
+    successUrl: `${runtime.env.BASE_URL}/v2/public/pages/${handle}/${pageSlug}/checkout/return?session={CHECKOUT_SESSION_ID}`,
+    cancelUrl: pageUrl(runtime, handle, pageSlug),
+  }).catch((error: Error) => unavailable(runtime, handle, error));
+  return { nextAction: { type: "redirect_to_checkout", url: addressOf(session) } };
+}
+
+/** The way back from a page's checkout: to the page, once with a code that opens it, where the money has come. */
+export async function returnToPage(
+  runtime: Runtime,
+  input: Infer<typeof pageCheckoutReturn>,
+): Promise<{ location: string }> {
+  const { handle, pageSlug, session: id } = input;
+  await publishedPage(runtime, input);
+  const page = new URL(pageUrl(runtime, handle, pageSlug));
+  const account = await accountOf(runtime, handle);
+  if (id === undefined || account === undefined) return { location: page.href };
+  const session = await readSession(runtime, account, id).catch((error: Error) => unavailable(runtime, handle, error));
+  const { kind, handle: payee, pageSlug: bought } = session.metadata ?? {};
+  const isPaid = session.payment_status === "paid" && kind === "page" && payee === handle && bought === pageSlug;
+  const isFirst = isPaid && (await runtime.redis.set(keys.pageCheckout(id), "1", "EX", returnsKept, "NX")) === "OK";
+  if (isFirst) page.searchParams.set("access", await accessCode(runtime, { handle, pageSlug }));
+  return { location: page.href };
+}
+
+/**
+ * A signed notice of Stripe, in any order and any number: a payment settles its booking, or goes back where the slot is lost; a
+ * checkout that failed or expired gives the slot back. `invalid_request` for a wrong signature.
+ */
+export async function takeNotice(
+  runtime: Runtime,
+  { body, headers }: { body?: unknown; headers?: unknown },
+): Promise<{ received: boolean }> {
+  const signature = (headers as Record<string, string | undefined>)["stripe-signature"] ?? "";
+  const event = readEvent(runtime.env, body as Buffer, signature);
+  const { kind, handle, bookingUid } = event.data.object.metadata ?? {};
+  const isOurs = kind === "booking" && handle !== undefined && bookingUid !== undefined;
+  if (isOurs && (await isOfAccount(runtime, handle, event))) await act(runtime, event, { handle, bookingUid });
+  return { received: true };
+}
+
+async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: string }> {
+  const { handle, booking, amountMinor, currency, returnUrl, openMinutes } = order;
+  const account = await accountOf(tools, handle);
+  if (account === undefined) throw new Error("No account is connected.");
+  // The same booking must ask the same thing, so that the same session answers; a moved clock has no real instant to go by.
+  const opened = tools.env.TEST_CLOCK === undefined ? Date.parse(booking.createdAt) : Date.now();
+  const session = await openSession(tools, {
+    account,
+    title: booking.title,
+    amountMinor,
+    currency,
+    metadata: { kind: "booking", handle, bookingUid: booking.bookingUid },
+    successUrl: returnUrl,
+    cancelUrl: returnUrl,
+    expiresAt: Math.ceil(opened / 1000) + openMinutes * 60,
+    idempotencyKey: `booking-${booking.bookingUid}`,
+  });
+  return { url: addressOf(session) };
+}
+
+/** The connected account that takes a handle's money: the newest. */
+async function accountOf(tools: Pick<Runtime, "redis">, handle: string): Promise<string | undefined> {
+  const all = await credentialsOf(tools, handle);
+  return all.filter(({ providerKey }) => providerKey === "stripe").at(-1)?.account;
+}
+
+/** Whoever has an account of their own could make sessions that name others' bookings. */
+async function isOfAccount(runtime: Runtime, handle: string, { account }: StripeEvent): Promise<boolean> {
+  const all = await credentialsOf(runtime, handle);
+  return all.some((one) => one.providerKey === "stripe" && one.account === account);
+}
+
+async function act(
+  runtime: Runtime,
+  { type, account, data }: StripeEvent,
+  booking: { handle: string; bookingUid: string },
+): Promise<void> {
+  const isPaid =
+    (type === "checkout.session.completed" && data.object.payment_status === "paid") ||
+    type === "checkout.session.async_payment_succeeded";
+  if (isPaid) return settle(runtime, booking, { account: account as string, session: data.object });
+  if (/^checkout\.session\.(expired|async_payment_failed)$/.test(type)) await release(runtime, booking);
+}
+
+/** A refund that fails is an error here: the provider sends its notice again. */
+async function settle(
+  runtime: Runtime,
+  { handle, bookingUid }: { handle: string; bookingUid: string },
+  { account, session }: { account: string; session: CheckoutSession },
+): Promise<void> {
+  const kept = await readKept(runtime.redis, handle, bookingUid);
+  const { amountMinor, currency } = kept?.payment ?? {};
+  const isPrice = session.amount_total === amountMinor && session.currency === currency?.toLowerCase();
+  if (!isPrice) return void runtime.log.error({ handle, bookingUid }, "payment.amount_mismatch");
+  const settlement = await settlePayment(runtime, { handle, bookingUid });
+  if (settlement === "refund" && session.payment_intent)
+    await refund(runtime, account, { intent: session.payment_intent, key: `refund-${bookingUid}` });
+  runtime.log.info({ handle, bookingUid, settlement }, "payment.settled");
+}
+
+/** A checkout that can't be paid any more gives the slot back before the hold ends. */
+async function release(
+  runtime: Runtime,
+  { handle, bookingUid }: { handle: string; bookingUid: string },
+): Promise<void> {
+  const kept = await readKept(runtime.redis, handle, bookingUid);
+  if (kept?.status !== "PENDING_PAYMENT") return;
+  const why = { cancelledBy: "service" as const, updatedAt: stamp(runtime) };
+  const written = await enter(runtime, {
+    handle,
+    before: kept,
+    booking: { ...kept, ...why, status: "REJECTED" },
+    time: "free",
+    events: ["scheduling.booking.cancelled"],
+    jobs: [],
+  });
+  if (written.kind === "changed") await release(runtime, { handle, bookingUid });
+}
+
+function addressOf({ url }: CheckoutSession): string {
+  if (url === null) throw new Fail("service_unavailable", { retryAfter: 5, detail: "The checkout session is closed." });
+  return url;
+}
+
+function unavailable({ log }: Runtime, handle: string, error: Error): never {
+  log.warn({ handle, error: error.message }, "payment.checkout_failed");
+  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, error);
+}

@@ -1,0 +1,226 @@
+/**
+ * Every setting of the service (docs/reference.md, "Processes"). `readEnv` is pure: it names everything that is missing or malformed at once,
+ * and only the two entries give it the process's own environment.
+ */
+
+import { Buffer } from "node:buffer";
+import { queueNames } from "../../schemas/jobs.ts";
+
+type Reader<T> = (value: string | undefined, production: boolean) => T;
+
+/** What a reader throws; `readEnv` puts the variable's name before it. */
+class Malformed extends Error {}
+
+const table = {
+  NODE_ENV: text("development"),
+  PORT: whole(8080, 0, 65535),
+  LOG_LEVEL: choice("info", "fatal", "error", "warn", "info", "debug", "trace", "silent"),
+  DATA_DIR: text(".data"),
+  TRUST_PROXY: flag(false),
+  WORKER_QUEUES: names(...queueNames),
+
+  REDIS_URL: neededInProduction(url("redis:", "rediss:"), "redis://127.0.0.1:6379"),
+  REDIS_CLUSTER: flag(false),
+  REDIS_TLS_INSECURE: flag(false),
+
+  BASE_URL: maybe(url("http:", "https:")),
+  APP_URL: maybe(url("http:", "https:")),
+  LOGIN_URL: maybe(url("http:", "https:")),
+  PUBLIC_DOMAIN: maybe(host),
+
+  AUTH_JWKS_URL: maybe(url("http:", "https:")),
+  AUTH_JWKS_FILE: maybe(text("")),
+  AUTH_ISSUER: maybe(text("")),
+  AUTH_AUDIENCE: maybe(text("")),
+  LOGIN_BUILTIN: flag(false),
+  LOGIN_MAIL_FROM: maybe(text("")),
+  SECRET_KEY: neededInProduction(secretKey, Buffer.alloc(32, "development").toString("base64")),
+  SECRET_KEY_PREVIOUS: maybe(secretKey),
+
+  PUBLIC_PAGE_AGENT_ENABLED: flag(false),
+  PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: names(),
+  PUBLIC_PAGE_AGENT_MODEL_ID: maybe(text("")),
+  PUBLIC_PAGE_AGENT_RATE: real(20),
+  PUBLIC_PAGE_AGENT_BURST: real(40),
+  PUBLIC_LEADS_RATE: real(20),
+  PUBLIC_LEADS_BURST: real(40),
+  PUBLIC_SCHEDULING_RATE: maybe(real(0)),
+  PUBLIC_SCHEDULING_BURST: maybe(real(0)),
+  // Bookings, moves and cancellations of visitors for each network and handle, an hour; 0 switches the limit off.
+  PUBLIC_BOOKINGS_RATE: whole(30, 0, 1_000_000),
+  PUBLIC_BOOKINGS_BURST: whole(20, 0, 1_000_000),
+  // Future bookings of a handle that one attendee's address may hold; 0 switches the limit off.
+  PUBLIC_BOOKINGS_PER_ATTENDEE: whole(10, 0, 1_000_000),
+  GENERATION_CONCURRENCY: whole(32, 1, 10_000),
+  OLLAMA_HOST: maybe(text("")),
+  EMBEDDING_MODEL_ID: maybe(text("")),
+
+  SMTP_URL: maybe(url("smtp:", "smtps:")),
+  MAIL_MX_HOST: text("mx.localhost"),
+  MAIL_SPF_INCLUDE: text("spf.localhost"),
+  EMAIL_REGION: text("default"),
+  EMAIL_FEEDBACK_SECRET: maybe(text("")),
+  BOUNCE_IMAP_URL: maybe(url("imap:", "imaps:")),
+  DNS_SERVERS: names(),
+  EMAIL_QUOTA_PER_DAY: whole(10_000, 0, Number.MAX_SAFE_INTEGER),
+
+  GOOGLE_CLIENT_ID: maybe(text("")),
+  GOOGLE_CLIENT_SECRET: maybe(text("")),
+  GOOGLE_AUTH_BASE: url("http:", "https:", "https://accounts.google.com"),
+  GOOGLE_TOKEN_BASE: url("http:", "https:", "https://oauth2.googleapis.com"),
+  GOOGLE_API_BASE: url("http:", "https:", "https://www.googleapis.com"),
+  MICROSOFT_CLIENT_ID: maybe(text("")),
+  MICROSOFT_CLIENT_SECRET: maybe(text("")),
+  MICROSOFT_LOGIN_BASE: url("http:", "https:", "https://login.microsoftonline.com"),
+  MICROSOFT_GRAPH_BASE: url("http:", "https:", "https://graph.microsoft.com"),
+  ZOOM_CLIENT_ID: maybe(text("")),
+  ZOOM_CLIENT_SECRET: maybe(text("")),
+  ZOOM_OAUTH_BASE: url("http:", "https:", "https://zoom.us"),
+  ZOOM_API_BASE: url("http:", "https:", "https://api.zoom.us"),
+  STRIPE_CLIENT_ID: maybe(text("")),
+  STRIPE_SECRET_KEY: maybe(text("")),
+  STRIPE_WEBHOOK_SECRET: maybe(text("")),
+  STRIPE_CONNECT_BASE: url("http:", "https:", "https://connect.stripe.com"),
+  STRIPE_API_BASE: url("http:", "https:", "https://api.stripe.com"),
+
+  OUTBOUND_ALLOW_HOSTS: names(),
+  METRICS_TOKEN: maybe(text("")),
+  TEST_CLOCK: notInProduction(instant),
+  TEST_CLOCK_RATE: notInProduction(real(1)),
+} satisfies Record<string, Reader<unknown>>;
+
+type Read = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
+
+/** The settings with their derived parts: `production`, and the addresses that default to the local server. */
+export interface Env extends Omit<Read, "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
+  readonly production: boolean;
+  readonly BASE_URL: string;
+  readonly APP_URL: string;
+  readonly LOGIN_URL: string;
+}
+
+/** Reads all settings, or throws one Error whose message is one line naming everything that is wrong. */
+export function readEnv(record: Record<string, string | undefined>): Env {
+  const production = record.NODE_ENV === "production";
+  const wrong: string[] = [];
+  const entries = Object.entries(table).map(([name, read]) => {
+    try {
+      return [name, read(record[name] === "" ? undefined : record[name], production)];
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error;
+      wrong.push(`${name} ${error.message}`);
+      return [name, undefined];
+    }
+  });
+  const read = Object.fromEntries(entries) as Read;
+  wrong.push(...contradictions(read, production));
+  if (wrong.length > 0) throw new Error(`Invalid settings: ${wrong.join("; ")}`);
+  return { ...read, ...addresses(read), production };
+}
+
+function contradictions(read: Read, production: boolean): string[] {
+  const wrong: string[] = [];
+  if (production && read.BASE_URL === undefined) wrong.push("BASE_URL is required");
+  if ((read.AUTH_JWKS_URL ?? read.AUTH_JWKS_FILE) && !read.AUTH_ISSUER)
+    wrong.push("AUTH_ISSUER is required with a key set");
+  return wrong;
+}
+
+function addresses(read: Read): Pick<Env, "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
+  const base = bare(read.BASE_URL ?? `http://localhost:${read.PORT}`);
+  return { BASE_URL: base, APP_URL: bare(read.APP_URL ?? base), LOGIN_URL: bare(read.LOGIN_URL ?? `${base}/login`) };
+}
+
+const bare = (address: string): string => address.replace(/\/+$/, "");
+
+function text(fallback: string): Reader<string> {
+  return (value) => value ?? fallback;
+}
+
+function maybe<T>(reader: Reader<T>): Reader<T | undefined> {
+  return (value, production) => (value === undefined ? undefined : reader(value, production));
+}
+
+function neededInProduction<T extends string>(reader: Reader<T>, fallback: T): Reader<T> {
+  return (value, production) => {
+    if (value === undefined && production) throw new Malformed("is required");
+    return reader(value ?? fallback, production);
+  };
+}
+
+function notInProduction<T>(reader: Reader<T>): Reader<T | undefined> {
+  return (value, production) => {
+    if (value !== undefined && production) throw new Malformed("is refused in production");
+    return value === undefined ? undefined : reader(value, production);
+  };
+}
+
+function flag(fallback: boolean): Reader<boolean> {
+  return (value) => {
+    if (value === undefined) return fallback;
+    if (/^(1|true|yes)$/i.test(value)) return true;
+    if (/^(0|false|no)$/i.test(value)) return false;
+    throw new Malformed("must be one of 1, true, yes, 0, false, no");
+  };
+}
+
+function whole(fallback: number, least: number, most: number): Reader<number> {
+  return (value) => {
+    const parsed = value === undefined ? fallback : Number(value);
+    if (Number.isInteger(parsed) && parsed >= least && parsed <= most) return parsed;
+    throw new Malformed(`must be an integer from ${least} to ${most}`);
+  };
+}
+
+function real(fallback: number): Reader<number> {
+  return (value) => {
+    const parsed = value === undefined ? fallback : Number(value);
+    if (Number.isFinite(parsed) && parsed > 0) return parsed;
+    if (value === undefined) return fallback;
+    throw new Malformed("must be a number above 0");
+  };
+}
+
+function choice<const V extends string>(fallback: V, ...values: V[]): Reader<V> {
+  return (value) => {
+    const found = values.find((one) => one === (value ?? fallback));
+    if (found === undefined) throw new Malformed(`must be one of ${values.join(", ")}`);
+    return found;
+  };
+}
+
+/** Words with commas between them; these alone, where some are given. */
+function names(...known: string[]): Reader<string[]> {
+  return (value) => {
+    const given = (value ?? "").split(",").map((name) => name.trim());
+    const read = given.filter((name) => name !== "");
+    const unknown = read.find((name) => known.length > 0 && !known.includes(name));
+    if (unknown !== undefined) throw new Malformed(`contains ${unknown}, which is not one of ${known.join(", ")}`);
+    return read;
+  };
+}
+
+function url(first: string, second: string, fallback?: string): Reader<string> {
+  return (value) => {
+    const given = value ?? fallback ?? "";
+    const parsed = URL.canParse(given) ? new URL(given) : undefined;
+    if (parsed && [first, second].includes(parsed.protocol) && parsed.hostname !== "") return given;
+    throw new Malformed(`must be a URL such as ${first}//host`);
+  };
+}
+
+function host(value: string | undefined): string {
+  if (value !== undefined && /^[a-z0-9.-]+(:\d+)?$/i.test(value)) return value.toLowerCase();
+  throw new Malformed("must be a host name");
+}
+
+function secretKey(value: string | undefined): string {
+  if (value !== undefined && /^[\w+/-]{43}=?$/.test(value)) return value;
+  throw new Malformed("must be 32 bytes in base64");
+}
+
+function instant(value: string | undefined): number {
+  const parsed = Date.parse(value ?? "");
+  if (Number.isNaN(parsed) || !/^\d{4}-\d\d-\d\d/.test(value ?? "")) throw new Malformed("is not an instant");
+  return parsed;
+}

@@ -1,0 +1,145 @@
+import { stemmer as arabic } from "@orama/stemmers/arabic";
+import { stemmer as danish } from "@orama/stemmers/danish";
+import { stemmer as dutch } from "@orama/stemmers/dutch";
+import { stemmer as english } from "@orama/stemmers/english";
+import { stemmer as finnish } from "@orama/stemmers/finnish";
+import { stemmer as french } from "@orama/stemmers/french";
+import { stemmer as german } from "@orama/stemmers/german";
+import { stemmer as greek } from "@orama/stemmers/greek";
+import { stemmer as hungarian } from "@orama/stemmers/hungarian";
+import { stemmer as italian } from "@orama/stemmers/italian";
+import { stemmer as norwegian } from "@orama/stemmers/norwegian";
+import { stemmer as portuguese } from "@orama/stemmers/portuguese";
+import { stemmer as romanian } from "@orama/stemmers/romanian";
+import { stemmer as russian } from "@orama/stemmers/russian";
+import { stemmer as spanish } from "@orama/stemmers/spanish";
+import { stemmer as swedish } from "@orama/stemmers/swedish";
+import { stemmer as turkish } from "@orama/stemmers/turkish";
+import { stopwords as arabicStopWords } from "@orama/stopwords/arabic";
+import { stopwords as danishStopWords } from "@orama/stopwords/danish";
+import { stopwords as dutchStopWords } from "@orama/stopwords/dutch";
+import { stopwords as englishStopWords } from "@orama/stopwords/english";
+import { stopwords as finnishStopWords } from "@orama/stopwords/finnish";
+import { stopwords as frenchStopWords } from "@orama/stopwords/french";
+import { stopwords as germanStopWords } from "@orama/stopwords/german";
+import { stopwords as greekStopWords } from "@orama/stopwords/greek";
+import { stopwords as hungarianStopWords } from "@orama/stopwords/hungarian";
+import { stopwords as italianStopWords } from "@orama/stopwords/italian";
+import { stopwords as norwegianStopWords } from "@orama/stopwords/norwegian";
+import { stopwords as portugueseStopWords } from "@orama/stopwords/portuguese";
+import { stopwords as romanianStopWords } from "@orama/stopwords/romanian";
+import { stopwords as russianStopWords } from "@orama/stopwords/russian";
+import { stopwords as spanishStopWords } from "@orama/stopwords/spanish";
+import { stopwords as swedishStopWords } from "@orama/stopwords/swedish";
+import { stopwords as turkishStopWords } from "@orama/stopwords/turkish";
+import { LRUCache } from "lru-cache";
+import { detectAll } from "tinyld/light";
+import { languages } from "../../schemas/languages.ts";
+
+interface Grammar {
+  stem: (word: string) => string;
+  stopWords: ReadonlySet<string>;
+}
+
+/** Languages whose words can be stemmed, by their code (ISO 639-1). */
+const grammars: Record<string, Grammar> = {
+  en: grammar("en", english, englishStopWords),
+  de: grammar("de", german, germanStopWords),
+  fr: grammar("fr", french, frenchStopWords),
+  es: grammar("es", spanish, spanishStopWords),
+  it: grammar("it", italian, italianStopWords),
+  nl: grammar("nl", dutch, dutchStopWords),
+  pt: grammar("pt", portuguese, portugueseStopWords),
+  ar: grammar("ar", arabic, arabicStopWords),
+  da: grammar("da", danish, danishStopWords),
+  el: grammar("el", greek, greekStopWords),
+  fi: grammar("fi", finnish, finnishStopWords),
+  hu: grammar("hu", hungarian, hungarianStopWords),
+  no: grammar("no", norwegian, norwegianStopWords),
+  ro: grammar("ro", romanian, romanianStopWords),
+  ru: grammar("ru", russian, russianStopWords),
+  sv: grammar("sv", swedish, swedishStopWords),
+  tr: grammar("tr", turkish, turkishStopWords),
+};
+
+const TEXT_READ = 4000;
+const WORDS_READ = 400;
+/** Below this a detection by letters is a guess. */
+const SURE = 0.3;
+/** How much the letters count beside the small words, which tell more. */
+const LETTERS_WEIGHT = 0.5;
+/** What a word or a letter that several texts of a language hold counts beside a small word. */
+const HINT = 0.5;
+const stems = new LRUCache<string, string>({ max: 50_000 });
+
+/** The stem of a word of a language (Snowball); the word itself where the language has no stemmer. */
+export function stem(word: string, language: string): string {
+  const grammar = grammars[language];
+  if (grammar === undefined) return word;
+  const key = `${language} ${word}`;
+  const known = stems.get(key);
+  if (known !== undefined) return known;
+  const stemmed = grammar.stem(word) || word;
+  stems.set(key, stemmed);
+  return stemmed;
+}
+
+/** Words of a language that carry grammar and no subject, lower case; empty for a language that is not known. */
+export function stopWords(language: string): ReadonlySet<string> {
+  return grammars[language]?.stopWords ?? NONE;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** The primary language of a BCP 47 tag, as the functions here take it: `de` of `de-AT`. */
+export function primaryLanguage(tag: string): string {
+  return tag.toLowerCase().split(/[-_]/)[0] ?? "";
+}
+
+/**
+ * The language of a text (ISO 639-1), told by its small words and its letters; `fallback` where neither tells, as in "E-Bike?".
+ * Reads the first 4,000 characters.
+ */
+export function languageOf(text: string, fallback = "en"): string {
+  const sample = text.slice(0, TEXT_READ).normalize("NFC");
+  const scores = smallWordScores(sample.toLowerCase());
+  const guesses = detectAll(sample);
+  if (scores.size === 0) return (guesses[0]?.accuracy ?? 0) >= SURE ? guesses[0]!.lang : fallback;
+  for (const { lang, accuracy } of guesses)
+    if (scores.has(lang)) scores.set(lang, scores.get(lang)! + accuracy * LETTERS_WEIGHT);
+  const best = Math.max(...scores.values());
+  if (scores.get(fallback) === best) return fallback;
+  return [...scores].find(([, score]) => score === best)![0];
+}
+
+/** Each small word counts one, a word of a common matter and a letter of its own a half, shared by the languages that have it. */
+function smallWordScores(lower: string): Map<string, number> {
+  const scores = new Map<string, number>();
+  const add = (known: readonly string[], weight: number) => {
+    for (const language of known) scores.set(language, (scores.get(language) ?? 0) + weight / known.length);
+  };
+  for (const word of (lower.match(/[\p{L}\p{M}]+/gu) ?? []).slice(0, WORDS_READ)) {
+    if (word.length > 1) add(languagesOf.get(word) ?? [], 1);
+    add(mattersOf.get(word) ?? [], HINT);
+  }
+  for (const letter of new Set(lower)) add(lettersOf.get(letter) ?? [], HINT);
+  return scores;
+}
+
+function grammar(language: string, stem: (word: string) => string, list: string[]): Grammar {
+  const fillers = languages[language]?.answers.fillers.split(" ") ?? [];
+  return { stem, stopWords: new Set([...list, ...fillers]) };
+}
+
+/** The languages that have each of some words. */
+function owners(lists: [language: string, words: Iterable<string>][]): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const [language, words] of lists)
+    for (const word of new Set(words)) found.set(word, [...(found.get(word) ?? []), language]);
+  return found;
+}
+
+const languagesOf = owners(Object.entries(grammars).map(([language, { stopWords }]) => [language, stopWords]));
+const files = Object.entries(languages).map(([language, { answers }]) => ({ language, ...answers }));
+const mattersOf = owners(files.map(({ language, matters }) => [language, Object.values(matters).join(" ").split(" ")]));
+const lettersOf = owners(files.map(({ language, letters }) => [language, letters]));

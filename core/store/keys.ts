@@ -1,0 +1,182 @@
+/**
+ * Every key of the service: our schema.sql. Kind first, then the hash tag, so that all keys of one tag can change in one step.
+ * Type and lifetime stand behind each; "for ever" means until its owner deletes it.
+ */
+export const keys = {
+  // the service itself
+  signingKey: "service:{signing-key}", // string, sealed private key; for ever
+  clockOrigin: "service:{clock}", // string, real ms at which domain time starts (TEST_CLOCK); for ever
+  probe: "service:{probe}", // string, written by readiness checks; 60 s
+  heartbeat: (queue: string) => `heartbeat:{${queue}}`, // string, set by each worker of a queue; 30 s
+  queuePrefix: (queue: string) => `queue:{${queue}}`, // prefix of BullMQ's own keys; finished jobs 1 h, failed ones 7 d
+  outbox: (tag: string) => `outbox:{${tag}}`, // hash job id -> job; a field lives until it is enqueued
+  dirty: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last mark; until swept
+  throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; until the bucket is full again, and 10 s
+
+  // account
+  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (turns in mail, 1), role:<userId>; for ever
+  handles: "handles:{all}", // set of every handle; for ever
+  user: (userId: string) => `user:{${userId}}`, // hash email; for ever
+  userHandles: (userId: string) => `user-handles:{${userId}}`, // set of handles, hint only (roles live in handle:); for ever
+  account: (account: string) => `account:{${account}}`, // hash createdAt, entitlement:<name> = 1; for ever
+  accountHandles: (account: string) => `account-handles:{${account}}`, // set; for ever
+  accountDomains: (account: string) => `account-domains:{${account}}`, // set; for ever
+  domain: (domain: string) => `domain:{${domain}}`, // hash account, handle, owned, createdAt, claim:<account> = handle, identity fields; for ever
+  userOfEmail: (email: string) => `user-of-email:{${email}}`, // string, user id by address in lower case; a hint, user: decides; for ever
+  token: (tokenId: string) => `token:{${tokenId}}`, // hash digest, user, name, scopes, created, used; until it expires
+  userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
+  pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, agent, status, user, email, wrong; 10 min
+  signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, wrong; 10 min
+  audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
+
+  // pages
+  page: (handle: string, slug: string) => `page:{${handle}}:${slug}`, // hash; for ever
+  pages: (handle: string) => `pages:{${handle}}`, // zset slug by creation ms; for ever
+  pageAccess: (code: string) => `page-access:{${code}}`, // string, single-use code after checkout; 15 min
+
+  // knowledge
+  documentPrefix: "document", // prefix of redis-om's documents, document:{handle}:id; for ever
+  documents: (handle: string) => `documents:{${handle}}`, // zset document id by creation ms; for ever
+  chunk: (handle: string, documentId: string, part: number) => `chunk:{${handle}}:${documentId}:${part}`, // hash; for ever
+  knowledge: (handle: string) => `knowledge:{${handle}}`, // hash version, d:<documentId> = version:chunks; for ever
+
+  // strategy
+  strategyContext: (handle: string, contextId: string) => `strategy-context:{${handle}}:${contextId}`, // string, JSON; 24 h
+
+  // leads
+  lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json; until erased
+  leads: (handle: string) => `leads:{${handle}}`, // zset lead id by ms of its first capture; until erased
+  recentLead: (handle: string, digest: string) => `lead-recent:{${handle}}:${digest}`, // string, lead of a person on a page and campaign; 24 h
+  conversions: (handle: string, leadId: string) => `conversions:{${handle}}:${leadId}`, // hash conversion id -> json; until the lead is erased
+  leadCode: (handle: string, leadId: string) => `lead-code:{${handle}}:${leadId}`, // hash round, wrong; 10 min
+  person: (handle: string, digest: string) => `person:{${handle}}:${digest}`, // set, leads of one address; until erased
+
+  // campaigns
+  campaign: (handle: string, campaignId: string) => `campaign:{${handle}}:${campaignId}`, // hash; for ever
+  campaigns: (handle: string) => `campaigns:{${handle}}`, // zset campaign id by creation ms; for ever
+  rule: (handle: string, campaignId: string, ruleId: string) => `rule:{${handle}}:${campaignId}:${ruleId}`, // hash version, json; until deleted
+  rules: (handle: string, campaignId: string) => `rules:{${handle}}:${campaignId}`, // zset rule id by creation ms; until deleted
+  rulesVersion: (handle: string) => `rules-version:{${handle}}`, // counter, bumped by each change of a rule; for ever
+  ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; for ever
+  ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; for ever
+  farSends: (handle: string) => `far-sends:{${handle}}`, // zset "campaignId ruleId leadId" -> domain ms when due; until it is a job
+  farTurns: "far-turns:{far-sends}", // zset handle -> real ms of the next look at its far sends; for ever
+  campaignsVersion: (handle: string) => `campaigns-version:{${handle}}`, // counter, bumped by each change of a campaign; for ever
+
+  // email: a message and all that is said of it has the tag of its handle; identities have that of their domain
+  emailIdentity: (domain: string, account: string) => `email-identity:{${domain}}:${account}`, // hash identityKey, status, token, DKIM key; for ever
+  domainChecks: "domain-checks:{email-checks}", // zset "domain account" -> real ms of the next check; for ever
+  sender: (handle: string, senderId: string) => `sender:{${handle}}:${senderId}`, // hash; for ever
+  senders: (handle: string) => `senders:{${handle}}`, // zset sender id by creation ms; for ever
+  sendersVersion: (handle: string) => `senders-version:{${handle}}`, // counter, bumped by each change of a sender; for ever
+  template: (handle: string, templateId: string) => `template:{${handle}}:${templateId}`, // hash; for ever
+  templates: (handle: string) => `templates:{${handle}}`, // zset template id by creation ms; for ever
+  templatesVersion: (handle: string) => `templates-version:{${handle}}`, // counter, bumped by each change of a template; for ever
+  templateContent: (handle: string, templateId: string, version: number) =>
+    `template-content:{${handle}}:${templateId}:${version}`, // string, JSON; for ever
+  message: (handle: string, messageId: string) => `message:{${handle}}:${messageId}`, // hash; 90 d after its last event
+  messages: (handle: string) => `messages:{${handle}}`, // zset message id by creation ms; entries 90 d
+  messageEvents: (handle: string, messageId: string) => `message-events:{${handle}}:${messageId}`, // list of JSON; 90 d after its last event
+  messageOwner: (messageId: string) => `message-owner:{${messageId}}`, // string, handle; 90 d
+  emailEvents: (handle: string, list: string) => `email-events:{${handle}}:${list}`, // zset "messageId:place" by stamp, a list for each purpose and each recipient (to:digest); entries 90 d
+  emailStamp: (handle: string) => `email-stamp:{${handle}}`, // string, the newest event's stamp, domain µs; for ever
+  emailQueue: (handle: string, rank: number | "") => `email-queue:{${handle}}:${rank}`, // zset "messageId:place" -> real ms when due; until taken
+  emailLeases: (handle: string) => `email-leases:{${handle}}`, // zset "messageId:place" -> real ms at which its sending counts as lost; until it is sent or lost
+  emailQuota: (handle: string, day: string) => `email-quota:{${handle}}:${day}`, // string, recipients accepted on that UTC day; 2 d
+  emailOnce: (handle: string, digest: string) => `email-once:{${handle}}:${digest}`, // string, message id of an accept with a once-only key; 400 d
+  emailTurns: (lane: string) => `email-turns:{email-turns}:${lane}`, // zset handle -> real µs of its next turn; for ever
+  bounceMailbox: "bounce-mailbox:{email-bounces}", // string, the process that reads the mailbox of bounces; 10 s after its last sign of life
+  suppressed: (handle: string) => `suppressed:{${handle}}`, // hash digest of an address -> JSON; for ever
+  suppressions: (handle: string) => `suppressions:{${handle}}`, // zset digest of an address by ms; for ever
+  idempotent: (handle: string, route: string, digest: string) => `idempotent:{${handle}}:${route}:${digest}`, // string, JSON of body digest and answer; 24 h
+
+  // scheduling: all that decides about an owner's time has the handle's tag, so that one step can keep it free of overlaps
+  schedule: (handle: string, scheduleId: string) => `schedule:{${handle}}:${scheduleId}`, // hash version, json; for ever
+  schedules: (handle: string) => `schedules:{${handle}}`, // zset schedule id by creation ms; for ever
+  eventType: (handle: string, eventTypeId: string) => `event-type:{${handle}}:${eventTypeId}`, // hash version, json, slug; for ever
+  eventTypes: (handle: string) => `event-types:{${handle}}`, // zset event type id by creation ms; for ever
+  eventTypeSlugs: (handle: string) => `event-type-slugs:{${handle}}`, // hash slug -> event type id; for ever
+  catalogVersion: (handle: string) => `catalog-version:{${handle}}`, // counter, bumped by each change of a schedule or event type; for ever
+  booking: (handle: string, bookingUid: string) => `booking:{${handle}}:${bookingUid}`, // hash version, json, status, block, written (JSON of its event and meeting at the providers), linkless; for ever
+  syncLock: (handle: string, bookingUid: string) => `sync-lock:{${handle}}:${bookingUid}`, // string, who writes this booking to its providers; 10 s after its last sign of life
+  unsynced: (handle: string) => `unsynced:{${handle}}`, // set of bookings whose event could not be written; until it could
+  bookings: (handle: string, status: string) => `bookings:{${handle}}:${status}`, // zset booking uid by start ms, a list for each status and ALL; for ever
+  bookingBucket: (handle: string, network: string) => `booking-bucket:{${handle}}:${network}`, // hash tokens, at; until the bucket is full again, and 10 s
+  attendeeBookings: (handle: string, address: string) => `attendee-bookings:{${handle}}:${address}`, // zset booking uid by start ms, future bookings of one address; until the last of them begins
+  blocks: (handle: string) => `blocks:{${handle}}`, // zset "from:to:hold:start:eventTypeId:bookingUid" by from, bookings with their buffers, never overlapping; for ever
+  busy: (handle: string) => `busy:{${handle}}`, // zset "from:to" by from, busy time of the selected calendars, merged; until replaced
+  busyDraft: (handle: string, draft: string) => `busy-draft:{${handle}}:${draft}`, // zset that takes the place of busy when it is whole; 60 s
+  busyState: (handle: string) => `busy-state:{${handle}}`, // hash at (real ms of the last pull), source (digest of the calendars' states); until the calendars are unselected
+  timesVersion: (handle: string) => `times-version:{${handle}}`, // counter, bumped by each change of blocks or busy; for ever
+  webhookEvent: (handle: string, eventId: string) => `webhook-event:{${handle}}:${eventId}`, // string, JSON; 30 d
+
+  // providers
+  credential: (handle: string, credentialId: string) => `credential:{${handle}}:${credentialId}`, // hash version, json (its secret sealed); until disconnected
+  credentials: (handle: string) => `credentials:{${handle}}`, // zset credential id by creation ms; until disconnected
+  credentialsVersion: (handle: string) => `credentials-version:{${handle}}`, // counter, bumped by each change of a credential; for ever
+  refreshLock: (handle: string, credentialId: string) => `refresh-lock:{${handle}}:${credentialId}`, // string, who fetches new tokens; 10 s after its last sign of life
+  providerPause: (handle: string, credentialId: string) => `provider-pause:{${handle}}:${credentialId}`, // string, no calls for this account; as long as its provider said
+  selectedCalendars: (handle: string) => `selected-calendars:{${handle}}`, // hash credential id -> JSON; until the account is disconnected
+  calendarDraft: (handle: string, draft: string) => `calendar-draft:{${handle}}:${draft}`, // hash that takes the place of a calendar's objects when it is whole; 30 d if a process ends meanwhile
+  calendarObjects: (handle: string, calendar: string) => `calendar-objects:{${handle}}:${calendar}`, // hash object -> JSON of its tag and busy time, "" -> the last reading; 30 d after it
+  oauthState: (state: string) => `oauth-state:{${state}}`, // string, JSON of handle, provider, verifier; 10 min, single use
+  pageCheckout: (session: string) => `page-checkout:{${session}}`, // string, the way back from this checkout was used; 400 d
+
+  // webhooks
+  webhook: (handle: string, webhookId: string) => `webhook:{${handle}}:${webhookId}`, // hash version, json, status; for ever
+  webhooks: (handle: string) => `webhooks:{${handle}}`, // zset webhook id by creation ms; for ever
+  webhooksVersion: (handle: string) => `webhooks-version:{${handle}}`, // counter, bumped by each change of an endpoint; for ever
+  webhookQueue: (handle: string, webhookId: string) => `webhook-queue:{${handle}}:${webhookId}`, // zset delivery id -> real ms when due, or when its lease ends; until settled
+  webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, job that sends this endpoint's deliveries; 60 s after its last sign of life
+  webhookFailing: (handle: string, webhookId: string) => `webhook-failing:{${handle}}:${webhookId}`, // string, real ms of the first failure since the last success; 30 d
+  webhookDelivery: (handle: string, deliveryId: string) => `webhook-delivery:{${handle}}:${deliveryId}`, // string, JSON; 30 d
+  webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
+
+  // assistant: the run of an answer; its keys share one tag, the inbox of a web process has its own
+  run: (runId: string) => `run:{${runId}}`, // hash, the question and all that answering needs; 10 min from its creation
+  runChunks: (runId: string) => `run-chunks:{${runId}}`, // stream, ids generation-number, the last entry is the end; 10 min after it
+  runReaders: (runId: string) => `run-readers:{${runId}}`, // zset inbox -> real ms at which its lease ends; 10 min
+  runAlive: (runId: string) => `run-alive:{${runId}}`, // string, there while a worker answers; 15 s after its last sign of life
+  chatRun: (handle: string, slug: string, chat: string) => `chat:{${handle}}:${slug}:${chat}`, // string, run of a chat's latest answer; 10 min
+  chatSection: (handle: string, slug: string, chat: string) => `chat-section:{${handle}}:${slug}:${chat}`, // string, the lead section was shown; 24 h
+  leadSection: (handle: string, slug: string, section: string) => `lead-section:{${handle}}:${slug}:${section}`, // string, JSON of fields and submit label; 24 h
+  inbox: (readerId: string) => `run-inbox:{${readerId}}`, // stream of what a web process reads; 30 s after its last sign of life
+} as const;
+
+/** Kinds of keys whose tag is something else than a handle: a handle may have the name of an account, a queue or a user. */
+const kindsOfOthers = [
+  [
+    "service",
+    "heartbeat",
+    "queue",
+    "dirty",
+    "handles",
+    "user",
+    "user-handles",
+    "user-of-email",
+    "user-tokens",
+    "token",
+  ],
+  [
+    "account",
+    "account-handles",
+    "account-domains",
+    "domain",
+    "pairing",
+    "sign-in",
+    "page-access",
+    "page-checkout",
+    "oauth-state",
+  ],
+  ["run", "run-chunks", "run-readers", "run-alive", "run-inbox"],
+  ["email-identity", "domain-checks", "message-owner", "email-turns", "far-turns", "bounce-mailbox"],
+].flat();
+
+/** True for a key that belongs to the handle and goes with it. */
+export function isOfHandle(key: string, handle: string): boolean {
+  const [, kind = "", tag] = /^([a-z-]+)(?::[a-z-]+)?:\{([^}]*)\}/.exec(key) ?? [];
+  return tag === handle && !kindsOfOthers.includes(kind);
+}
+
+/** Number of shards of the dirty set; a tag's shard never changes. */
+export const dirtyShards = 16;

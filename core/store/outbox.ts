@@ -1,0 +1,222 @@
+import { createHash } from "node:crypto";
+import { setImmediate } from "node:timers";
+import { type JobsOptions, Queue } from "bullmq";
+import type { ChainableCommander, Redis } from "ioredis";
+import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../../schemas/jobs.ts";
+import { dirtyShards, keys } from "./keys.ts";
+import { transact } from "./redis.ts";
+import { script } from "./scripts.ts";
+import type { Job, Log, Outbox } from "../platform/runtime.ts";
+
+/** Makes a job, with its data checked against its row by the compiler. */
+export function job<N extends JobName>(
+  name: N,
+  id: string,
+  data: JobData<N>,
+  more: { delay?: number; priority?: number } = {},
+): Job {
+  return { name, id, data, ...more } as Job;
+}
+
+/** Age in ms from which the sweeper takes what a process left in an outbox. */
+const abandonedAfter = 10_000;
+/** For this long a process doesn't mark the same tag again; well under `abandonedAfter`. */
+const markHolds = 3_000;
+const shardOf = (tag: string): number =>
+  [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % dirtyShards;
+
+/** The queues of a process and the transactional outbox before them. */
+export class Queues implements Outbox {
+  readonly #redis: Redis;
+  readonly #bull: Redis;
+  readonly #log: Log;
+  readonly #open = new Map<QueueName, Queue>();
+  readonly #marked = new Map<string, number>();
+  readonly #gathering = new Map<QueueName, { list: Job[]; added: Promise<void> }>();
+  readonly #written = new Map<string, string[]>();
+  readonly #publishing = new Set<Promise<unknown>>();
+
+  /** `redis` is for the outbox, `bull` for BullMQ alone: what it defines on a connection is copied onto each of its pipelines. */
+  constructor({ redis, bull, log }: { redis: Redis; bull: Redis; log: Log }) {
+    this.#redis = redis;
+    this.#bull = bull;
+    this.#log = log;
+    redis.on("ready", () => this.#marked.clear());
+  }
+
+  /**
+   * Defines BullMQ's scripts on the connection; comes before anything else runs over it. ioredis can't put a command that was
+   * defined later into a pipeline that it has begun, and loses the whole pipeline.
+   */
+  async open(): Promise<void> {
+    await this.queue(queueNames[0]).waitUntilReady();
+  }
+
+  /** The BullMQ queue of a name, opened when first asked for. */
+  queue(name: QueueName): Queue {
+    const open = this.#open.get(name) ?? this.#create(name);
+    this.#open.set(name, open);
+    return open;
+  }
+
+  /** Enqueues at once, outside any atomic step: for jobs whose loss is noticed by who waits for them. */
+  async later(...list: Job[]): Promise<void> {
+    await Promise.all(grouped(list).map(([name, some]) => this.#add(name, some)));
+  }
+
+  /**
+   * Writes a change and the jobs that it causes in one transaction on the keys of `tag`. Returns the replies of the change.
+   * The jobs are enqueued right afterwards; if this process dies before, the sweeper does it.
+   */
+  async commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]> {
+    return this.step(tag, list, () =>
+      transact(this.#redis, (transaction) => {
+        change(transaction);
+        for (const [id, json] of entries(list)) transaction.hset(keys.outbox(tag), id, json);
+      }),
+    );
+  }
+
+  /**
+   * The same for a step of one's own, a script as a rule: it gets the outbox key and the encoded jobs, and writes them with the
+   * prelude's `outbox` exactly if it changes something. Only what is then in the outbox is enqueued.
+   */
+  async step<R>(tag: string, list: Job[], change: (outboxKey: string, encoded: string) => Promise<R>): Promise<R> {
+    if (list.length > 0) await this.mark(tag);
+    const result = await change(keys.outbox(tag), encodeJobs(list));
+    if (list.length > 0)
+      this.#publishSoon(
+        tag,
+        list.map(({ id }) => id),
+      );
+    return result;
+  }
+
+  /** Marks a tag so that the sweeper looks at its outbox; comes before the step that writes there. */
+  async mark(tag: string): Promise<void> {
+    const now = Date.now();
+    if (now - (this.#marked.get(tag) ?? 0) < markHolds) return;
+    await this.#redis.zadd(keys.dirty(shardOf(tag)), now, tag);
+    if (this.#marked.size > 10_000) this.#marked.clear();
+    this.#marked.set(tag, now);
+  }
+
+  /** Moves the named entries of an outbox, or all, to their queues. Returns how many there were. */
+  async publish(tag: string, ids?: string[]): Promise<number> {
+    const found = ids ? await this.#redis.hmget(keys.outbox(tag), ...ids) : await this.#redis.hvals(keys.outbox(tag));
+    const list = found.flatMap((json) => (json === null ? [] : [JSON.parse(json) as Job]));
+    if (list.length === 0) return 0;
+    await this.later(...joined(list));
+    await this.#redis.hdel(keys.outbox(tag), ...list.map(({ id }) => id));
+    return list.length;
+  }
+
+  /** Finishes what crashed processes left: one pass over the tags that were marked long enough ago. Returns jobs enqueued. */
+  async sweep(olderThan = abandonedAfter): Promise<number> {
+    let published = 0;
+    for (let shard = 0; shard < dirtyShards; shard++)
+      published += await this.#sweepShard(shard, Date.now() - olderThan);
+    return published;
+  }
+
+  /** Waits for what is being enqueued and closes the queues with their connection. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#publishing);
+    await Promise.allSettled([...this.#open.values()].map((queue) => queue.close()));
+    this.#bull.disconnect();
+  }
+
+  #create(name: QueueName): Queue {
+    const queue = new Queue(name, { connection: this.#bull, prefix: keys.queuePrefix(name), skipVersionCheck: true });
+    queue.on("error", (error) => this.#log.error({ queue: name, error: error.message }, "queue.error"));
+    return queue;
+  }
+
+  /** Jobs of one turn of the event loop go to their queue together: each group costs BullMQ a transaction of its own. */
+  #add(name: QueueName, some: Job[]): Promise<unknown> {
+    const gathering = this.#gathering.get(name) ?? { list: [], added: nextTurn().then(() => this.#addGathered(name)) };
+    this.#gathering.set(name, gathering);
+    gathering.list.push(...some);
+    return gathering.added;
+  }
+
+  async #addGathered(name: QueueName): Promise<void> {
+    const { list = [] } = this.#gathering.get(name) ?? {};
+    this.#gathering.delete(name);
+    await this.queue(name).addBulk(list.map(bulk));
+  }
+
+  /** Publishes after this turn of the event loop, together with what others have written for the same tag. */
+  #publishSoon(tag: string, ids: string[]): void {
+    const written = this.#written.get(tag);
+    if (written) return void written.push(...ids);
+    this.#written.set(tag, ids);
+    const publishing = nextTurn()
+      .then(() => this.#publishWritten(tag))
+      .catch((error: Error) => this.#log.warn({ error: error.message }, "outbox.publish_failed"));
+    this.#publishing.add(publishing);
+    void publishing.finally(() => this.#publishing.delete(publishing));
+  }
+
+  async #publishWritten(tag: string): Promise<void> {
+    const ids = this.#written.get(tag);
+    this.#written.delete(tag);
+    await this.publish(tag, ids);
+  }
+
+  async #sweepShard(shard: number, before: number): Promise<number> {
+    const marks = await this.#redis.zrangebyscore(keys.dirty(shard), "-inf", before, "WITHSCORES", "LIMIT", 0, 100);
+    let published = 0;
+    for (let at = 0; at < marks.length; at += 2) {
+      published += await this.publish(marks[at] as string);
+      await script(this.#redis, "clearDirty", [keys.dirty(shard)], [marks[at] as string, marks[at + 1] as string]);
+    }
+    return published;
+  }
+}
+
+/** Jobs as the prelude's `outbox` takes them, for a step that writes them in groups. */
+export function encodeJobs(list: Job[]): string {
+  return JSON.stringify(entries(list));
+}
+
+function entries(list: Job[]): [string, string][] {
+  return list.map((one) => [one.id, JSON.stringify(one)]);
+}
+
+/** Jobs of one tag as they are enqueued: those of a burst that may be done together are one. */
+function joined(list: Job[]): Job[] {
+  return joint.reduce((jobs, rule) => {
+    const some = jobs.filter(({ name }) => name === rule.of);
+    const groups = Array.from({ length: Math.ceil(some.length / rule.most) }, (_, at) =>
+      some.slice(at * rule.most, (at + 1) * rule.most),
+    );
+    return [...jobs.filter(({ name }) => name !== rule.of), ...groups.map((group) => asOne(group, rule))];
+  }, list);
+}
+
+/** Its id says all that it does: the same jobs are the same one again, and no others are. */
+function asOne(group: Job[], { name, field, list }: (typeof joint)[number]): Job {
+  const [first, ...others] = group as [Job, ...Job[]];
+  if (others.length === 0) return first;
+  const digest = createHash("sha256")
+    .update(group.map(({ id }) => id).join())
+    .digest("base64url");
+  const { [field]: _first, ...shared } = first.data as Record<string, unknown>;
+  const all = group.map(({ data }) => (data as Record<string, unknown>)[field]);
+  return { name, id: `${first.id}-${digest}`, data: { ...shared, [list]: all } } as Job;
+}
+
+function grouped(list: Job[]): [QueueName, Job[]][] {
+  const groups = new Map<QueueName, Job[]>();
+  for (const one of list) groups.set(jobs[one.name].queue, [...(groups.get(jobs[one.name].queue) ?? []), one]);
+  return [...groups];
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** What waits holds no more than it must: how often it is tried and how long it is kept is the worker's to say. */
+function bulk(one: Job): { name: string; data: unknown; opts: JobsOptions } {
+  const more = { ...(one.delay ? { delay: one.delay } : {}), ...(one.priority ? { priority: one.priority } : {}) };
+  return { name: one.name, data: one.data, opts: { jobId: one.id, ...more } };
+}

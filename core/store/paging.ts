@@ -1,0 +1,40 @@
+import { Buffer } from "node:buffer";
+import { invalid } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { isSigned, sign } from "../platform/sealing.ts";
+
+/** Most items of one page of a list (contract 1). */
+const mostItems = 100;
+/** Letters of the MAC before each place: a cursor is one that was given out, for its own list alone. */
+const macLetters = 43;
+
+type Env = Runtime["env"];
+
+/** `limit` and `cursor` of a request for a list, as one range over its places; `list` names it, by its key as a rule. */
+export function pageOf(
+  env: Env,
+  input: { limit: number; cursor?: string | undefined },
+  list: string,
+): {
+  limit: number;
+  after: string | undefined;
+} {
+  return {
+    limit: Math.min(input.limit, mostItems),
+    after: input.cursor === undefined ? undefined : open(env, input.cursor, list),
+  };
+}
+
+/** The opaque cursor that goes on in this list after a place, or null at the end. */
+export function cursorAfter(env: Env, place: string | undefined, list: string): string | null {
+  if (place === undefined) return null;
+  return Buffer.from(`${sign(env, "cursor", `${list} ${place}`)}${place}`).toString("base64url");
+}
+
+function open(env: Env, cursor: string, list: string): string {
+  const text = Buffer.from(cursor, "base64url").toString();
+  const [mac, place] = [text.slice(0, macLetters), text.slice(macLetters)];
+  if (!isSigned(env, "cursor", `${list} ${place}`, mac) || Buffer.from(text).toString("base64url") !== cursor)
+    throw invalid("/cursor", "must be a cursor of this list");
+  return place;
+}

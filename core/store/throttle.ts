@@ -1,0 +1,68 @@
+import { hash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sign } from "../platform/sealing.ts";
+import { keys } from "./keys.ts";
+import { script } from "./scripts.ts";
+
+/** A token bucket: `rate` tokens a second, `burst` at most, one bucket for each tag. */
+export interface Bucket {
+  name: string;
+  /** A known handle, or what `digestTag` or `sharedTag` makes: never a text that a visitor chose. */
+  tag: string;
+  rate: number;
+  burst: number;
+}
+
+/** The tag of a bucket of visitors' data, such as a network and a mail address: a keyed digest (HMAC-SHA-256) of the parts. */
+export function digestTag(env: Runtime["env"], ...parts: string[]): string {
+  return sign(env, "throttle", JSON.stringify(parts));
+}
+
+/** The tag of one of the 256 buckets that all unknown names share, so that strangers can't add keys without a bound. */
+export function sharedTag(name: string): string {
+  return `~${hash("sha256", name).slice(0, 2)}`;
+}
+
+/** What a bucket gave: how many tokens, and the ms until the next one where that is fewer than were asked for. */
+type Given = [tokens: number, wait: number];
+
+/** Those who ask for a token of a bucket in one turn of the event loop. */
+interface Asking {
+  count: number;
+  given: Promise<Given>;
+}
+
+const asking = new WeakMap<Redis, Map<string, Asking>>();
+
+/**
+ * Takes one token of a bucket shared by all processes; `rate_limited` with the wait when it is empty. Who asks in one turn of the
+ * event loop asks together, and the first ones get what is there.
+ */
+export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
+  const all = asking.get(redis) ?? new Map<string, Asking>();
+  asking.set(redis, all);
+  const key = keys.throttle(bucket.name, bucket.tag);
+  const together = all.get(key) ?? { count: 0, given: setImmediate().then(() => takeTogether(redis, key, bucket)) };
+  all.set(key, together);
+  const place = together.count++;
+  const [tokens, wait] = await together.given;
+  if (place >= tokens) throw new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000) });
+}
+
+function takeTogether(redis: Redis, key: string, { rate, burst }: Bucket): Promise<Given> {
+  const { count = 0 } = asking.get(redis)?.get(key) ?? {};
+  asking.get(redis)?.delete(key);
+  return takeTokens(redis, key, { rate, burst, most: count });
+}
+
+/** Takes up to `most` tokens of the bucket at a key. */
+export function takeTokens(
+  redis: Redis,
+  key: string,
+  { rate, burst, most }: { rate: number; burst: number; most: number },
+): Promise<Given> {
+  return script<Given>(redis, "takeTokens", [key], [rate, burst, most]);
+}

@@ -1,0 +1,79 @@
+import type { Infer } from "../../schemas/schema.ts";
+import {
+  type StrategyAnswer,
+  type StrategyGroup,
+  strategyGroups,
+  type StrategyMatches,
+  type strategyPath,
+  type strategyQuery,
+} from "../../schemas/strategy.ts";
+import { snippetOf } from "../assistant/grounding.ts";
+import { Fail } from "../platform/errors.ts";
+import { searchKnowledge } from "../knowledge/query.ts";
+import type { Passage, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+
+/** Most items of a group in one answer. */
+const mostItems = 20;
+/** Most passages that are looked at for a group: what `matchCount` can count. */
+const mostPassages = 200;
+/** Seconds for which a retrieval can be read again (contract 9). */
+const contextLasts = 86_400;
+
+interface Found {
+  matches: StrategyMatches;
+  degraded: boolean;
+}
+
+/**
+ * The handle's strategy documents that match a query, in their three groups, each with its best documents and the number of all
+ * that match. `partial` where a group could not be searched in full. Kept 24 h for `readStrategy`.
+ */
+export async function retrieveStrategy(runtime: Runtime, input: Infer<typeof strategyQuery>): Promise<StrategyAnswer> {
+  const searches = await Promise.allSettled(strategyGroups.map((group) => searchGroup(runtime, input, group)));
+  const [failure] = searches.flatMap((search) => (search.status === "rejected" ? [search.reason] : []));
+  const found = searches.map((search) => (search.status === "fulfilled" ? search.value : nothing));
+  // An answer of which no part is true is no answer.
+  if (found.every((one) => one === nothing))
+    throw new Fail("service_unavailable", { detail: "The index is not available." }, failure);
+  const groups = Object.fromEntries(strategyGroups.map((group, at) => [group, found[at]?.matches])) as Record<
+    StrategyGroup,
+    StrategyMatches
+  >;
+  const status = found.some(({ degraded }) => degraded) ? "partial" : "complete";
+  const answer: StrategyAnswer = { contextId: runtime.id("ctx_"), status, query: input.query, ...groups };
+  await runtime.redis.set(
+    keys.strategyContext(input.handle, answer.contextId),
+    JSON.stringify(answer),
+    "EX",
+    contextLasts,
+  );
+  return answer;
+}
+
+/** An earlier retrieval of the handle; `context_not_found` after 24 h. */
+export async function readStrategy({ redis }: Runtime, input: Infer<typeof strategyPath>): Promise<StrategyAnswer> {
+  const stored = await redis.get(keys.strategyContext(input.handle, input.contextId));
+  if (stored === null) throw new Fail("context_not_found");
+  return JSON.parse(stored) as StrategyAnswer;
+}
+
+const nothing: Found = { matches: { matchCount: 0, items: [] }, degraded: true };
+
+async function searchGroup(runtime: Runtime, input: Infer<typeof strategyQuery>, group: StrategyGroup): Promise<Found> {
+  const asked = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: mostPassages };
+  const { hits, degraded } = await searchKnowledge(runtime, asked);
+  const best = new Map<string, { passage: Passage; score: number }>();
+  for (const hit of hits) if (!best.has(hit.passage.documentId)) best.set(hit.passage.documentId, hit);
+  const shown = [...best.values()].slice(0, Math.min(input.limit, mostItems));
+  const items = shown.map(({ passage, score }) => ({
+    ...titled(passage),
+    summary: snippetOf(passage.text, input.query),
+    score,
+  }));
+  return { matches: { matchCount: best.size, items }, degraded };
+}
+
+function titled({ documentId, title }: Passage): { documentId: string; title: string } {
+  return { documentId, title };
+}

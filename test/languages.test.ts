@@ -1,0 +1,47 @@
+import t from "tap";
+import { languageOf, stem, stopWords } from "../core/platform/languages.ts";
+import { languages, wordsOf } from "../schemas/languages.ts";
+
+/** The paths of all values of a file, in any order. */
+function paths(value: unknown, at = ""): string[] {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return [at];
+  return Object.entries(value)
+    .flatMap(([key, inner]) => paths(inner, `${at}/${key}`))
+    .sort();
+}
+
+t.test("every language file has the keys of the English one", async (t) => {
+  const english = paths(languages.en);
+  for (const [code, words] of Object.entries(languages)) t.same(paths(words), english, code);
+});
+
+t.test("a language without a file gets English words", async (t) => {
+  t.equal(wordsOf("sv"), languages.en);
+  t.equal(wordsOf("DE-at"), languages.de);
+});
+
+t.test("the language of a text is told by its small words, and is the given one where nothing tells", async (t) => {
+  const asked: [string, string][] = [
+    ["Do you sell helicopters?", "en"],
+    ["whats your number", "en"],
+    ["Verkaufen Sie Hubschrauber?", "de"],
+    ["Vendez-vous des hélicoptères ?", "fr"],
+    ["¿Venden helicópteros?", "es"],
+    ["Vendete anche degli elicotteri?", "it"],
+    ["Verkopen jullie ook helikopters?", "nl"],
+    ["Vocês vendem helicópteros?", "pt"],
+    ["how much is the tiramisù?", "en"],
+    ["Сколько стоит доставка?", "ru"],
+    ["ヘリコプターはありますか", "ja"],
+  ];
+  for (const [text, language] of asked) t.equal(languageOf(text, "sv"), language, text);
+  t.equal(languageOf("Wi-Fi?", "nl"), "nl");
+  t.equal(languageOf("", "fr"), "fr");
+});
+
+t.test("words are stemmed by their own language's rules", async (t) => {
+  t.equal(stem("stornieren", "de"), stem("storniere", "de"));
+  t.equal(stem("refunded", "en"), stem("refunds", "en"));
+  t.equal(stem("bicyklami", "pl"), "bicyklami", "a language without rules keeps its words");
+  t.ok(stopWords("de").has("nicht") && stopWords("sv").has("och") && stopWords("pl").size === 0);
+});
