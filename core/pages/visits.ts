@@ -8,11 +8,17 @@ import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { keptPage } from "./kept.ts";
+import { pageLanguage } from "./language.ts";
+import { pageUrl } from "./pages.ts";
 
 /** A published page as one visitor may see it. */
 export interface Visit {
   handle: string;
   page: StoredPage & { version: number };
+  /** The page's own address, whichever host it was asked of. */
+  url: string;
+  /** Of the page (BCP 47). */
+  language: string;
   /** False where only title, description and teaser may be shown. */
   hasAccess: boolean;
   /** True where the page carries the assistant. */
@@ -28,13 +34,14 @@ const codeLasts = 900;
 
 /** The page that a visitor opens; `page_not_found` for drafts and unknown pages alike. */
 export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<Visit> {
-  const { page, assistant } = await shownPage(runtime, input);
+  const shown = await shownPage(runtime, input);
   const cookie =
     input.access === undefined
       ? undefined
       : await exchange(runtime, input as { handle: string; pageSlug: string; access: string });
-  const hasAccess = page.accessMode === "PUBLIC" || cookie !== undefined || holdsAccess(runtime, input);
-  return { handle: input.handle, page, hasAccess, assistant, ...(cookie ? { cookie } : {}) };
+  const hasAccess = shown.page.accessMode === "PUBLIC" || cookie !== undefined || holdsAccess(runtime, input);
+  const url = pageUrl(runtime, input.handle, input.pageSlug);
+  return { handle: input.handle, ...shown, url, hasAccess, ...(cookie ? { cookie } : {}) };
 }
 
 /** `{accessMode, hasAccess}` of a published page for this browser. */
@@ -46,13 +53,13 @@ export async function checkAccess(
   return { accessMode: page.accessMode, hasAccess };
 }
 
-type Shown = Pick<Visit, "page" | "assistant">;
+type Shown = Pick<Visit, "page" | "language" | "assistant">;
 
-/** A published page with whether it carries the assistant. */
+/** A published page with its language and whether it carries the assistant. */
 async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<Shown> {
   return keptPage(runtime, { reader: "visitor" }, path, async () => {
     const [page, assistant] = await Promise.all([publishedPage(runtime, path), isAgentEnabled(runtime, path.handle)]);
-    return { page, assistant };
+    return { page, language: pageLanguage(page), assistant };
   });
 }
 
