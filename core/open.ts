@@ -4,7 +4,7 @@ import { signingKey } from "./account/signing.ts";
 import { openModel } from "./assistant/ollama.ts";
 import { Relay } from "./engines/relay/relay.ts";
 import { openClock } from "./platform/clock.ts";
-import { usualFarLimits } from "./campaigns/delayed-sends.ts";
+import { defaultDelayedSendLimits } from "./campaigns/delayed-sends.ts";
 import { SmtpPool } from "./engines/mail/smtp.ts";
 import type { Env } from "./platform/env.ts";
 import { newId } from "./platform/ids.ts";
@@ -12,8 +12,10 @@ import { openIndex } from "./engines/search/open-index.ts";
 import { openLog } from "./platform/log.ts";
 import { Outbound } from "./platform/outbound.ts";
 import { Queues } from "./store/outbox.ts";
+import { keys } from "./store/keys.ts";
 import { connect, isRedisAway } from "./store/redis.ts";
 import { openBusySource } from "./scheduling/busy-calendars.ts";
+import { openCredentials } from "./scheduling/credentials.ts";
 import { openPayments } from "./payments/payments.ts";
 import type { Log, Runtime } from "./platform/runtime.ts";
 
@@ -41,14 +43,15 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     outbound,
     ...(payments ? { payments } : {}),
     busySource: openBusySource(() => runtime),
+    credentials: openCredentials(() => runtime),
     mailer,
     openBounces: bounces(env),
-    farLimits: usualFarLimits,
+    delayedSends: defaultDelayedSendLimits,
     log,
     model: openModel(env),
     sessions: new Sessions(env, own),
     signingKey: own,
-    now: await openClock(redis, env),
+    now: await openClock(redis, env, keys.clockOrigin),
     id: newId,
     going: new AbortController(),
     async close() {

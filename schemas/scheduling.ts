@@ -378,6 +378,8 @@ export type Booking = Infer<typeof booking>;
 export type StoredBooking = Omit<Booking, "handle" | "version"> & {
   buffers: { beforeMinutes: number; afterMinutes: number };
   reminderMinutes: number | null;
+  /** Instants at which its visitor has moved it in the 24 hours before the last move. */
+  moves?: string[];
 };
 
 const nextAction = object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) });

@@ -17,6 +17,7 @@ import {
 import { issueToken, signingKey } from "../core/account/signing.ts";
 import { createCampaign } from "../core/campaigns/campaigns.ts";
 import { openClock } from "../core/platform/clock.ts";
+import { keys } from "../core/store/keys.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { Fail, invalid } from "../core/platform/errors.ts";
 import { failedJobs, retryJob } from "../core/operations/failed-jobs.ts";
@@ -158,7 +159,14 @@ async function openAdmin(): Promise<Admin> {
   try {
     await redis.ping(); // queues wait for Redis without end
     await queues.open();
-    return { env, redis, queues, now: await openClock(redis, env), id: newId, close: () => queues.close() };
+    return {
+      env,
+      redis,
+      queues,
+      now: await openClock(redis, env, keys.clockOrigin),
+      id: newId,
+      close: () => queues.close(),
+    };
   } catch (error) {
     redis.disconnect();
     throw error;

@@ -15,7 +15,7 @@ const delayed = ({ service }: StartedCampaign): Promise<number> =>
   service.runtime.queues.queue("campaigns").getDelayedCount();
 
 t.test("a send that finds the queue full waits as ids alone, and goes at its time", async (t) => {
-  const campaign = await startCampaign(t, { runtime: { farLimits: { mostDelayed: 2, ahead: 1000 } } });
+  const campaign = await startCampaign(t, { runtime: { delayedSends: { maxDelayed: 2, aheadMs: 1000 } } });
   await campaign.rule(inTwoHours);
   const people = ["a", "b", "c", "d", "e", "f"].map((name) => `${name}@example.com`);
   const begun = campaign.service.runtime.now();
@@ -40,7 +40,10 @@ t.test("a send that finds the queue full waits as ids alone, and goes at its tim
 });
 
 t.test("a promotion that died in the middle, or that several workers make, doubles nothing", async (t) => {
-  const campaign = await startCampaign(t, { workers: false, runtime: { farLimits: { mostDelayed: 0, ahead: 500 } } });
+  const campaign = await startCampaign(t, {
+    workers: false,
+    runtime: { delayedSends: { maxDelayed: 0, aheadMs: 500 } },
+  });
   const { runtime } = campaign.service;
   await campaign.rule(inTwoHours);
   for (const name of ["a", "b", "c"]) await campaign.capture({ email: `${name}@example.com` });
@@ -74,7 +77,7 @@ t.test("a promotion that died in the middle, or that several workers make, doubl
 });
 
 t.test("what waits outside for a deleted rule is denied when its time comes", async (t) => {
-  const campaign = await startCampaign(t, { runtime: { farLimits: { mostDelayed: 0, ahead: 500 } } });
+  const campaign = await startCampaign(t, { runtime: { delayedSends: { maxDelayed: 0, aheadMs: 500 } } });
   const { ruleId } = await campaign.rule(inTwoHours);
   await campaign.capture({ email: "ada@example.com" });
   await eventually(async () => (await outside(campaign)).length === 1);
@@ -91,7 +94,7 @@ t.test("what waits outside for a deleted rule is denied when its time comes", as
 });
 
 t.test("what is near is a job, however full the queue is", async (t) => {
-  const campaign = await startCampaign(t, { runtime: { farLimits: { mostDelayed: 0, ahead: 3_600_000 } } });
+  const campaign = await startCampaign(t, { runtime: { delayedSends: { maxDelayed: 0, aheadMs: 3_600_000 } } });
   await campaign.rule(inTwoHours);
   await campaign.capture({ email: "ada@example.com" });
   await eventually(async () => (await delayed(campaign)) === 1);

@@ -1,12 +1,13 @@
 import t, { type Test as TapTest } from "tap";
 import { eraseHandle } from "../core/operations/erasure.ts";
-import { accessToken, type TokenHolder, tokensIn } from "../core/engines/calendars/access-tokens.ts";
+import { accessToken, tokensIn } from "../core/engines/calendars/access-tokens.ts";
 import { callProvider } from "../core/engines/calendars/authorised-calls.ts";
 import { readCredential, secretOf } from "../core/scheduling/credentials.ts";
 import type { OAuthSettings } from "../core/engines/calendars/providers/provider.ts";
 import { providers } from "../core/engines/calendars/providers/table.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { openRuntime } from "../core/open.ts";
+import type { CredentialRef } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { agree, connectAccount } from "../fixtures/providers/consent.ts";
@@ -49,7 +50,7 @@ const credentialsOf = async (owner: Owner) => (await owner.get(`${owned}/integra
 
 /** One use of an account by a process. */
 function use(runtime: Runtime, kind: Kind, credentialId: string): Promise<number> {
-  const holder: TokenHolder = { handle: "acme", credentialId };
+  const holder: CredentialRef = { handle: "acme", credentialId };
   const settings = providers[kind]?.oauth?.(runtime.env) as OAuthSettings;
   const url = new URL(kinds[kind].path, settings.token).href;
   return callProvider(runtime, { holder, settings }, { url }).then(({ status }) => status);

@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { Collection } from "../core/engines/search/collection.ts";
 import { MemoryIndex } from "../core/engines/search/memory-index.ts";
 import { openIndex } from "../core/engines/search/open-index.ts";
-import type { KnowledgeIndex, SearchRequest, SearchResult } from "../core/engines/search/search.ts";
+import type { SearchIndex, SearchRequest, SearchResult } from "../core/platform/runtime.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, mastersOf } from "../core/store/redis.ts";
@@ -15,7 +15,7 @@ import { startRedis } from "../fixtures/redis.ts";
 interface Place {
   redis: Redis;
   /** An index as one more process has it. */
-  open(): Promise<KnowledgeIndex>;
+  open(): Promise<SearchIndex>;
 }
 
 const policies = {

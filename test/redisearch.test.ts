@@ -4,7 +4,7 @@ import { Redis, ReplyError } from "ioredis";
 import t, { type Test } from "tap";
 import { RediSearchIndex } from "../core/engines/search/redisearch-index.ts";
 import { readInfo, readRows } from "../core/engines/search/redisearch-replies.ts";
-import type { KnowledgeIndex, SearchRequest, SearchResult } from "../core/engines/search/search.ts";
+import type { SearchIndex, SearchRequest, SearchResult } from "../core/platform/runtime.ts";
 import { encodeVector } from "../core/engines/search/stored.ts";
 import { writeDocument } from "../fixtures/chunks.ts";
 import { startRedis } from "../fixtures/redis.ts";
@@ -171,7 +171,7 @@ function adapted(
 }
 
 const elsewhere: SearchResult = { hits: [], mode: "lexical", degraded: false };
-const fallback: KnowledgeIndex = {
+const fallback: SearchIndex = {
   kind: "in-process",
   search: async () => ({ ...elsewhere, hits: [{ passage: { id: "in-process" } as never, score: 1 }] }),
   close: async () => undefined,

@@ -2,9 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import t from "tap";
 import { Relay } from "../core/engines/relay/relay.ts";
-import type { Follower, RunChunk } from "../core/engines/relay/follower.ts";
-import type { FollowOptions } from "../core/engines/relay/reader.ts";
-import type { RunWriter } from "../core/engines/relay/writer.ts";
+import type { RunChunk, RunPublisher, RunSubscription, SubscribeOptions } from "../core/platform/runtime.ts";
 import { cancelRun, createRun, type RunTimes, readRun, runState, runTimes } from "../core/engines/relay/runs.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { keys } from "../core/store/keys.ts";
@@ -50,19 +48,22 @@ function kill({ connections }: Process): void {
   for (const connection of connections) connection.disconnect();
 }
 
-async function begin(web: Process, options: FollowOptions = {}): Promise<{ runId: string; reader: Follower }> {
+async function begin(
+  web: Process,
+  options: SubscribeOptions = {},
+): Promise<{ runId: string; reader: RunSubscription }> {
   const runId = crypto.randomUUID();
   await createRun(web.redis, runId, { question: "How much is it?" }, quick);
   return { runId, reader: web.relay.follow(runId, options) };
 }
 
-async function claim(worker: Process, runId: string, generation = 1): Promise<RunWriter> {
+async function claim(worker: Process, runId: string, generation = 1): Promise<RunPublisher> {
   const run = await worker.relay.claim(runId, generation);
   if (typeof run === "string") throw new Error(`not claimed: ${run}`);
   return run;
 }
 
-function write(run: RunWriter, from: number, to: number): void {
+function write(run: RunPublisher, from: number, to: number): void {
   for (let number = from; number <= to; number++) run.write(`"${number}"`);
 }
 
@@ -72,7 +73,7 @@ async function all(reader: AsyncIterable<RunChunk>): Promise<RunChunk[]> {
   return found;
 }
 
-async function take(reader: Follower, count: number): Promise<RunChunk[]> {
+async function take(reader: RunSubscription, count: number): Promise<RunChunk[]> {
   const found: RunChunk[] = [];
   while (found.length < count) found.push((await reader.next()).value);
   return found;
@@ -81,7 +82,7 @@ async function take(reader: Follower, count: number): Promise<RunChunk[]> {
 const expected = (from: number, to: number): RunChunk[] =>
   Array.from({ length: to - from + 1 }, (_, index) => ({ id: from + index, chunk: `"${from + index}"` }));
 
-async function aborted(run: RunWriter): Promise<Error> {
+async function aborted(run: RunPublisher): Promise<Error> {
   while (!run.signal.aborted) await pause(5);
   return run.signal.reason;
 }

@@ -4,14 +4,14 @@ import { keyNames } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 import { keys } from "../core/store/keys.ts";
 import { expireHold, settlePayment } from "../core/scheduling/bookings.ts";
-import type { Order, Payments } from "../core/scheduling/checkout.ts";
+import type { Order, PaymentProvider } from "../core/platform/runtime.ts";
 
 const base = "/v2/handles/acme/scheduling";
 const price = { enabled: true, amountMinor: 5000, currency: "EUR" };
 const start = "2026-10-05T09:00:00Z";
 
 /** A provider that notes what it is asked for. */
-function provider(more: Partial<Payments> = {}): Payments & { orders: Order[] } {
+function provider(more: Partial<PaymentProvider> = {}): PaymentProvider & { orders: Order[] } {
   const orders: Order[] = [];
   const openCheckout = async (order: Order) => {
     orders.push(order);
@@ -20,7 +20,7 @@ function provider(more: Partial<Payments> = {}): Payments & { orders: Order[] } 
   return { orders, isConnected: async () => true, openCheckout, ...more };
 }
 
-function connect(stage: Stage, payments: Payments): void {
+function connect(stage: Stage, payments: PaymentProvider): void {
   Object.assign(stage.service.runtime, { payments });
 }
 
@@ -167,7 +167,7 @@ t.test("where no checkout can be made the slot is free again and the key too", a
   const stage = await openStage(t);
   const working = provider();
   let broken = true;
-  const openCheckout: Payments["openCheckout"] = async (order) => {
+  const openCheckout: PaymentProvider["openCheckout"] = async (order) => {
     if (broken) throw new Error("no answer");
     return working.openCheckout(order);
   };
@@ -192,7 +192,7 @@ t.test("a key is in progress while its checkout is made, and goes on after a cra
   const stage = await openStage(t);
   const working = provider();
   const waiting: (() => void)[] = [];
-  const openCheckout: Payments["openCheckout"] = async (order) => {
+  const openCheckout: PaymentProvider["openCheckout"] = async (order) => {
     if (waiting.length === 0) await new Promise<void>((resolve) => waiting.push(resolve));
     return working.openCheckout(order);
   };

@@ -1,5 +1,5 @@
 import t, { type Test } from "tap";
-import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
+import { openStage, shown, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { freePort } from "../fixtures/redis.ts";
 import { keys } from "../core/store/keys.ts";
@@ -21,6 +21,7 @@ async function openFronts(t: Test, stage: Stage, count: number) {
       const port = await freePort();
       const env = {
         ...stage.service.redis.env,
+        ...unlimited,
         PORT: String(port),
         BASE_URL: `http://127.0.0.1:${port}`,
         LOG_LEVEL: "info",
@@ -126,7 +127,7 @@ t.test("bookings of an owner never overlap, whatever is booked, moved and cancel
 });
 
 t.test("two moves and a cancellation at once leave one truth", async (t) => {
-  const stage = await openStage(t);
+  const stage = await openStage(t, { env: unlimited });
   await stage.event({ slug: "intro" });
   for (let round = 0; round < 10; round++) {
     const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;

@@ -1,6 +1,5 @@
-import { createServer, connect as connectTo, type Socket } from "node:net";
+import { type AddressInfo, connect as connectTo, createServer, type Socket } from "node:net";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import axe from "axe-core";
 import type { Browser } from "playwright-core";
 import t, { type Test } from "tap";

@@ -1,10 +1,9 @@
 import type { PairingDecided, pairingForm, pairingPage } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime, Session } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { authorizeUrl, decidePairing, type PendingPairing, pendingPairing } from "./pairing.ts";
-import type { Session } from "./sessions.ts";
 import { sessionOfCookie } from "./sign-in.ts";
 
 /** An attempt as a browser shows it, with who is signed in there. */

@@ -12,13 +12,7 @@ import {
 import { LRUCache } from "lru-cache";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import type { SigningKey } from "./signing.ts";
-
-/** Who a session token speaks for. */
-export interface Session {
-  userId: string;
-  email?: string;
-}
+import type { Session, SigningKey, TokenVerifier } from "../platform/runtime.ts";
 
 type Keys = ReturnType<typeof createLocalJWKSet>;
 
@@ -37,7 +31,7 @@ const cooldown = 30_000;
 const retry = 1_000;
 
 /** Checks session tokens of this service's own key and of the outside signer (contract 3). Membership is not its matter. */
-export class Sessions {
+export class Sessions implements TokenVerifier {
   readonly #env: Env;
   readonly #own: SigningKey;
   readonly #ownKeys: Keys;

@@ -6,10 +6,9 @@ import { Fail } from "../platform/errors.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime, Session } from "../platform/runtime.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { userOfEmail } from "./handles.ts";
-import type { Session } from "./sessions.ts";
 import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.ts";
 import { issueToken } from "./signing.ts";
 

@@ -1,15 +1,9 @@
 import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from "jose";
 import type { Redis } from "ioredis";
 import type { Env } from "../platform/env.ts";
+import type { SigningKey } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { resealed, seal, unseal } from "../platform/sealing.ts";
-
-/** The service's own EdDSA key (contract 3): signs session tokens; its public half is the published key set. */
-export interface SigningKey {
-  kid: string;
-  private: CryptoKey;
-  publicJwk: JWK;
-}
 
 const purpose = "signing key";
 

@@ -1,5 +1,5 @@
 import type { LessonCard } from "../../schemas/assistant.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { RunPublisher, Runtime } from "../platform/runtime.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
 import { type Draft, drafted } from "./draft.ts";
 import { languageOf } from "./language.ts";
@@ -8,7 +8,6 @@ import { leadSectionFor } from "./lead-sections.ts";
 import { lessonCards } from "./lesson-cards.ts";
 import type { Asking } from "./messages.ts";
 import type { Turn } from "./question.ts";
-import type { RunWriter } from "../engines/relay/writer.ts";
 import { type Retrieval, retrieve } from "./retrieval.ts";
 import { readRun } from "../engines/relay/runs.ts";
 
@@ -178,10 +177,10 @@ function putTool(output: Output, toolName: string, result: object): void {
 
 /** The run's writer as a place for chunks, which remembers whether there were any. */
 class Output {
-  readonly #writer: RunWriter;
+  readonly #writer: RunPublisher;
   empty = true;
 
-  constructor(writer: RunWriter) {
+  constructor(writer: RunPublisher) {
     this.#writer = writer;
   }
 

@@ -11,9 +11,8 @@ import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
 import { type Asked, checkQuestion, readMessages } from "./messages.ts";
-import type { Follower, RunChunk } from "../engines/relay/follower.ts";
 import { cancelRun, createRun, RunLost, runState } from "../engines/relay/runs.ts";
 
 /** Shortest chat id that resumes: the id is the capability (contract 5). */
@@ -72,7 +71,7 @@ async function startRun(
   runtime: Runtime,
   page: Page,
   asked: Asked & { chatId: string; resumable: boolean },
-): Promise<{ runId: string; follower: Follower }> {
+): Promise<{ runId: string; follower: RunSubscription }> {
   const runId = runtime.id("run_");
   const { question, history, chatId, resumable, sectionShown } = asked;
   const fields = {
@@ -104,11 +103,11 @@ const lastChunks = { done: undefined, failed: undefined, cancelled: { type: "abo
 
 /** A follower whose end always says how it ended, in the protocol's own chunks. */
 class ChatStream implements AsyncIterableIterator<RunChunk> {
-  readonly #follower: Follower;
+  readonly #follower: RunSubscription;
   #last = 0;
   #over = false;
 
-  constructor(follower: Follower) {
+  constructor(follower: RunSubscription) {
     this.#follower = follower;
   }
 

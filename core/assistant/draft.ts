@@ -1,9 +1,8 @@
-import type { Runtime } from "../platform/runtime.ts";
+import type { Runtime, Writer } from "../platform/runtime.ts";
 import type { Evidence } from "./evidence.ts";
 import { answerPieces, type Extraction, extract } from "./extractive.ts";
 import { ground } from "./grounding.ts";
 import type { Asking } from "./messages.ts";
-import type { Writer } from "./model.ts";
 import { phrases } from "./phrases.ts";
 import { chatPrompt } from "./prompt.ts";
 import { refusal } from "./refusal.ts";

@@ -1,26 +1,9 @@
-import { accountOf, throttleTag } from "../account/handles.ts";
+import { isAgentEnabled } from "../account/agent.ts";
+import { throttleTag } from "../account/handles.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { sharedRead } from "../store/coalesce.ts";
 import { takeToken } from "../store/throttle.ts";
-
-/**
- * True where the anonymous assistant is on for a handle: by the global switch, the list of handles, or the account's entitlement
- * `marketing_tools` (specification "Authentication" 6). An unknown or inactive handle is never on.
- */
-export async function isAgentEnabled({ redis, env }: Runtime, handle: string): Promise<boolean> {
-  const account = await accountOf(redis, handle);
-  if (account === undefined) return false;
-  const [status, entitled] = await sharedRead(redis, `agent ${handle}`, () =>
-    Promise.all([
-      redis.hget(keys.handle(handle), "status"),
-      redis.hexists(keys.account(account), "entitlement:marketing_tools"),
-    ]),
-  );
-  const listed = env.PUBLIC_PAGE_AGENT_ENABLED || env.PUBLIC_PAGE_AGENT_ALLOWED_HANDLES.includes(handle);
-  return status === "ACTIVE" && (listed || entitled === 1);
-}
 
 /** Throttle and gate of the two assistant routes, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitVisitor(runtime: Runtime, page: Record<string, string>): Promise<void> {

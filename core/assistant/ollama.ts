@@ -1,6 +1,7 @@
 import { type ChatRequest, Ollama } from "ollama";
 import type { Env } from "../platform/env.ts";
-import { type Embedder, embeddedAnswerer, type Message, type Model, type Writer } from "./model.ts";
+import type { Embedder, Message, Model, Writer } from "../platform/runtime.ts";
+import { embeddedAnswerer } from "./model.ts";
 
 /** Fixed size of the context in tokens: changing it makes the server load the model anew. */
 export const contextTokens = 8192;

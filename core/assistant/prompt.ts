@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { clip, visibleCharacters } from "./characters.ts";
 import type { Evidence } from "./evidence.ts";
 import { type Language, languageOf } from "./language.ts";
-import type { Message } from "./model.ts";
+import type { Message } from "../platform/runtime.ts";
 import type { Turn } from "./question.ts";
 
 /**

@@ -1,7 +1,6 @@
 import { searchKnowledge } from "../knowledge/query.ts";
-import type { SearchResult } from "../engines/search/search.ts";
+import type { Runtime, SearchResult } from "../platform/runtime.ts";
 import { type PublicPage, type PublicPages, publicPages, type SectionHit } from "../pages/public-text.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import type { Evidence } from "./evidence.ts";
 import { withoutLessonCards } from "./lesson-cards.ts";
 

@@ -1,17 +1,9 @@
 import { createHash } from "node:crypto";
 import type { JobData } from "../../schemas/jobs.ts";
 import { delayUntil, instantIn } from "../platform/clock.ts";
-import { type Job, job } from "../store/outbox.ts";
+import type { DelayedSendLimits, Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
-
-/** Which sends of rules wait as ids in their handle's own set instead of as delayed jobs. */
-export interface FarLimits {
-  /** Delayed jobs beyond which far sends wait outside the queue. */
-  mostDelayed: number;
-  /** Real ms before its time at which a send is a job at the latest; nothing nearer waits outside. */
-  ahead: number;
-}
 
 /** A send that waits, and the domain instant at which it is due. */
 export interface WaitingSend {
@@ -19,7 +11,7 @@ export interface WaitingSend {
   due: number;
 }
 
-export const usualFarLimits: FarLimits = { mostDelayed: 1_000_000, ahead: 3_600_000 };
+export const defaultDelayedSendLimits: DelayedSendLimits = { maxDelayed: 1_000_000, aheadMs: 3_600_000 };
 
 /** Each handle is looked at this many times before anything that waits for it can be due, so that a look may fail. */
 const looksAhead = 4;
@@ -47,9 +39,9 @@ export function farName({ campaignId, ruleId, leadId }: JobData<"campaigns.send"
  * are looked at; it never leaves it, so that nothing that is written afterwards can be forgotten.
  */
 export async function waitsOutside({ redis, queues, ...runtime }: Runtime, handle: string, due: number) {
-  const { mostDelayed, ahead } = runtime.farLimits;
-  if (due <= instantIn(runtime, ahead)) return false;
-  if ((await queues.queue("campaigns").getDelayedCount()) < mostDelayed) return false;
+  const { maxDelayed, aheadMs } = runtime.delayedSends;
+  if (due <= instantIn(runtime, aheadMs)) return false;
+  if ((await queues.queue("campaigns").getDelayedCount()) < maxDelayed) return false;
   await redis.zadd(keys.farTurns, "NX", Date.now(), handle);
   return true;
 }
@@ -59,21 +51,21 @@ export async function waitsOutside({ redis, queues, ...runtime }: Runtime, handl
  * is known, and a rule has a lead once. Returns how many it made.
  */
 export async function promoteSends(runtime: Runtime): Promise<number> {
-  const { redis, farLimits } = runtime;
+  const { redis, delayedSends } = runtime;
   const handles = await redis.zrangebyscore(keys.farTurns, "-inf", Date.now(), "LIMIT", 0, mostHandles);
   let promoted = 0;
   for (const handle of handles) {
-    await redis.zadd(keys.farTurns, "XX", Date.now() + farLimits.ahead / looksAhead, handle);
+    await redis.zadd(keys.farTurns, "XX", Date.now() + delayedSends.aheadMs / looksAhead, handle);
     promoted += await promoteOf(runtime, handle);
   }
   return promoted;
 }
 
 async function promoteOf(runtime: Runtime, handle: string): Promise<number> {
-  const { redis, queues, farLimits } = runtime;
+  const { redis, queues, delayedSends } = runtime;
   let promoted = 0;
   for (;;) {
-    const near = instantIn(runtime, farLimits.ahead);
+    const near = instantIn(runtime, delayedSends.aheadMs);
     const found = await redis.zrangebyscore(keys.farSends(handle), "-inf", near, "WITHSCORES", "LIMIT", 0, batch);
     const sends = Array.from({ length: found.length / 2 }, (_, at) => [found[at * 2], found[at * 2 + 1]] as string[]);
     if (sends.length === 0) return promoted;

@@ -2,9 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ifFree } from "../store/lock.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Mailbox, Runtime } from "../platform/runtime.ts";
 import { readInbound } from "./feedback.ts";
-import type { Mailbox } from "../engines/mail/mailbox.ts";
 
 /** Times of the watch in real ms. Tests pass shorter ones. */
 export interface WatchTimes {

@@ -4,7 +4,7 @@ import type { MessageStatus, Suppression } from "../../schemas/email.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "../store/redis.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
 import { signMime } from "../engines/mail/dkim.ts";
 import { type DeliveryName, type Move, moveDelivery } from "./events.ts";
 import { dkimKey, mailFromDomain } from "./identity.ts";
@@ -12,7 +12,7 @@ import type { StoredMessage } from "./messages.ts";
 import { composeMime, type Mail, type MimeFile } from "../engines/mail/mime.ts";
 import { returnAddress, unsubscribeToken } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
-import { type Envelope, SmtpFailure, type SmtpPool } from "../engines/mail/smtp.ts";
+import { SmtpFailure } from "../engines/mail/smtp.ts";
 import { isSuppressed, suppressionOf } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
 import { ranks, wake } from "./turns.ts";
@@ -45,7 +45,7 @@ export type Attempt = "settled" | "provider";
  * One attempt at a delivery: asks again whether it may be sent, makes the mail, signs it, gives it to the server and records the
  * outcome with its event in one step. Errors of Redis fly on: the lease ends, and the delivery is taken again.
  */
-export async function attemptDelivery(runtime: Runtime, pool: SmtpPool, taken: Taken): Promise<Attempt> {
+export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: Taken): Promise<Attempt> {
   const { handle, message } = taken;
   const rights = await sendingRights(runtime, handle, message.senderId, domainOf(message));
   const denied = await denial(runtime, taken, rights);

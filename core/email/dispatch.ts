@@ -2,13 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Mailer, Runtime } from "../platform/runtime.ts";
 import { takeTokens } from "../store/throttle.ts";
 import { Breaker } from "../engines/mail/breaker.ts";
 import { attemptDelivery, type StoredContent, type Taken } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
-import { SmtpFailure, type SmtpPool } from "../engines/mail/smtp.ts";
+import { SmtpFailure } from "../engines/mail/smtp.ts";
 import { type Lane, lastRank, nextTurns, rest, restsFor, type Turn } from "./turns.ts";
 
 /** Times of a dispatcher in real ms. Tests pass shorter ones. */
@@ -43,7 +43,7 @@ export async function dispatchMail(
  */
 class Dispatcher {
   readonly #runtime: Runtime;
-  readonly #pool: SmtpPool;
+  readonly #pool: Mailer;
   readonly #times: DispatchTimes;
   readonly #breaker = new Breaker();
   readonly #running = new Map<string, { handle: string; place: string; ended: Promise<void> }>();
@@ -51,7 +51,7 @@ class Dispatcher {
   #freed = false;
   #stopPause = new AbortController();
 
-  constructor(runtime: Runtime, pool: SmtpPool, times: DispatchTimes) {
+  constructor(runtime: Runtime, pool: Mailer, times: DispatchTimes) {
     this.#runtime = runtime;
     this.#pool = pool;
     this.#times = times;

@@ -9,7 +9,8 @@ import { findMessage } from "./messages.ts";
 import { type Notice, type Report, readReport } from "../engines/mail/reports.ts";
 import { returnedIn } from "./return-path.ts";
 import { signedBody, type SignedRequest } from "./signed-request.ts";
-import { isHardBounce, isSuppressed, suppressionOf } from "./suppressions.ts";
+import { isHardBounce } from "../engines/mail/smtp-failures.ts";
+import { isSuppressed, suppressionOf } from "./suppressions.ts";
 
 /** How many of the notices changed something; the others were known, late, or of mail that is not ours. */
 export interface Applied {

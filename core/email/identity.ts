@@ -1,3 +1,4 @@
+import type { DkimKey } from "../engines/mail/dkim.ts";
 import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import type { Redis } from "ioredis";
@@ -82,13 +83,6 @@ export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "en
 /** The name that bounces return to, for which SPF is checked. */
 export function mailFromDomain(domain: string): string {
   return `mail.${domain}`;
-}
-
-/** What signs the mail of a domain (RFC 6376): the names of its public key and the private one. */
-export interface DkimKey {
-  domain: string;
-  selector: string;
-  key: KeyObject;
 }
 
 const opened = new LRUCache<string, KeyObject>({ max: 500 });

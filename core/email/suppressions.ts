@@ -12,14 +12,6 @@ import { transact } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 
-/** Enhanced status codes (RFC 3463) after which an address gets no more mail: it doesn't exist, or takes none. */
-const hopeless = ["5.1.1", "5.1.10", "5.2.1"];
-
-/** True for a code that says that the address is at fault, and not the message, the sender or the moment. */
-export function isHardBounce(enhancedStatus: string | undefined): boolean {
-  return enhancedStatus !== undefined && hopeless.includes(enhancedStatus);
-}
-
 /** A suppression as it is stored; the address is folded, for all spellings are the same one. */
 export function suppressionOf(
   address: string,

@@ -2,7 +2,8 @@ import type { Redis } from "ioredis";
 import { type RedisConnection, Repository, Schema } from "redis-om";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import { type DocumentStore, type StoredDocument, tagSeparator } from "../engines/search/stored.ts";
+import type { DocumentStore, StoredDocument } from "../platform/runtime.ts";
+import { tagSeparator } from "../engines/search/stored.ts";
 
 const schema = new Schema(
   keys.documentPrefix,

@@ -10,14 +10,14 @@ import {
 } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { type Job, job } from "../store/outbox.ts";
+import type { Job, Runtime, StoredDocument } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined, transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { chunk, type Piece } from "../engines/search/chunking.ts";
-import { encodeVector, type StoredDocument, tagSeparator } from "../engines/search/stored.ts";
+import { encodeVector, tagSeparator } from "../engines/search/stored.ts";
 import { passageTerms } from "../engines/search/words.ts";
 
 /** Characters of a piece that are embedded: a lesson card stays whole and may be longer than a model reads. */

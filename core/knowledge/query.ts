@@ -1,8 +1,7 @@
 import type { knowledgeQuery, QueryAnswer } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { snippetOf } from "../assistant/grounding.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import type { Passage, SearchResult } from "../engines/search/search.ts";
+import type { Passage, Runtime, SearchResult } from "../platform/runtime.ts";
 
 /** Most results of one query (contract 4). */
 const mostResults = 50;

@@ -6,10 +6,9 @@ import { Fail } from "../platform/errors.ts";
 import { visitedUrl } from "../pages/hosts.ts";
 import { accessCode, publishedPage } from "../pages/visits.ts";
 import { keys } from "../store/keys.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
+import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { settlePayment } from "../scheduling/bookings.ts";
-import type { Order, Payments } from "../scheduling/checkout.ts";
 import { credentialsOf } from "../scheduling/credentials.ts";
 import { enter, readKept, stamp } from "../scheduling/ledger.ts";
 import {
@@ -30,7 +29,7 @@ const RETURN_WINDOW_MS = 3_600_000;
 const checkoutLimit = { burst: 20, rate: 1 / 6 };
 
 /** Paid bookings by Stripe Checkout on the handle's connected account; undefined where the installation has no key. */
-export function openPayments(tools: Tools): Payments | undefined {
+export function openPayments(tools: Tools): PaymentProvider | undefined {
   if (!tools.env.STRIPE_SECRET_KEY) return undefined;
   return {
     isConnected: async (handle) => (await accountOf(tools, handle)) !== undefined,

@@ -1,16 +1,15 @@
 import type { Redis } from "ioredis";
 import type { Env } from "./env.ts";
-import { keys } from "../store/keys.ts";
 
 /**
  * Domain time. Without TEST_CLOCK it is the machine's; with it, it starts at that instant when the first process of an
- * installation starts, and runs TEST_CLOCK_RATE times as fast, the same in all processes.
+ * installation starts, and runs TEST_CLOCK_RATE times as fast, the same in all processes: the origin is kept at `originKey`.
  */
-export async function openClock(redis: Redis, env: Env): Promise<() => number> {
+export async function openClock(redis: Redis, env: Env, originKey: string): Promise<() => number> {
   const { TEST_CLOCK: start, TEST_CLOCK_RATE: rate = 1 } = env;
   if (start === undefined) return Date.now;
-  await redis.set(keys.clockOrigin, Date.now(), "NX");
-  const origin = Number(await redis.get(keys.clockOrigin));
+  await redis.set(originKey, Date.now(), "NX");
+  const origin = Number(await redis.get(originKey));
   return () => Math.floor(start + (Date.now() - origin) * rate);
 }
 

@@ -1,5 +1,5 @@
 /**
- * Every setting of the service (contract 2). `readEnv` is pure: it names everything that is missing or malformed at once,
+ * Every setting of the service (docs/reference.md, "Processes"). `readEnv` is pure: it names everything that is missing or malformed at once,
  * and only the two entries give it the process's own environment.
  */
 
@@ -46,6 +46,11 @@ const table = {
   PUBLIC_LEADS_BURST: real(40),
   PUBLIC_SCHEDULING_RATE: maybe(real(0)),
   PUBLIC_SCHEDULING_BURST: maybe(real(0)),
+  // Bookings, moves and cancellations of visitors for each network and handle, an hour; 0 switches the limit off.
+  PUBLIC_BOOKINGS_RATE: whole(30, 0, 1_000_000),
+  PUBLIC_BOOKINGS_BURST: whole(20, 0, 1_000_000),
+  // Future bookings of a handle that one attendee's address may hold; 0 switches the limit off.
+  PUBLIC_BOOKINGS_PER_ATTENDEE: whole(10, 0, 1_000_000),
   GENERATION_CONCURRENCY: whole(32, 1, 10_000),
   OLLAMA_HOST: maybe(text("")),
   EMBEDDING_MODEL_ID: maybe(text("")),
@@ -109,15 +114,15 @@ export function readEnv(record: Record<string, string | undefined>): Env {
   });
   const read = Object.fromEntries(entries) as Read;
   wrong.push(...contradictions(read, production));
-  if (wrong.length > 0) throw new Error(`Settings are not valid: ${wrong.join("; ")}`);
+  if (wrong.length > 0) throw new Error(`Invalid settings: ${wrong.join("; ")}`);
   return { ...read, ...addresses(read), production };
 }
 
 function contradictions(read: Read, production: boolean): string[] {
   const wrong: string[] = [];
-  if (production && read.BASE_URL === undefined) wrong.push("BASE_URL is missing");
+  if (production && read.BASE_URL === undefined) wrong.push("BASE_URL is required");
   if ((read.AUTH_JWKS_URL ?? read.AUTH_JWKS_FILE) && !read.AUTH_ISSUER)
-    wrong.push("AUTH_ISSUER is missing beside the key set");
+    wrong.push("AUTH_ISSUER is required with a key set");
   return wrong;
 }
 
@@ -155,7 +160,7 @@ function flag(fallback: boolean): Reader<boolean> {
     if (value === undefined) return fallback;
     if (/^(1|true|yes)$/i.test(value)) return true;
     if (/^(0|false|no)$/i.test(value)) return false;
-    throw new Malformed("is not one of 1, true, yes, 0, false, no");
+    throw new Malformed("must be one of 1, true, yes, 0, false, no");
   };
 }
 
@@ -163,7 +168,7 @@ function whole(fallback: number, least: number, most: number): Reader<number> {
   return (value) => {
     const parsed = value === undefined ? fallback : Number(value);
     if (Number.isInteger(parsed) && parsed >= least && parsed <= most) return parsed;
-    throw new Malformed(`is not a whole number from ${least} to ${most}`);
+    throw new Malformed(`must be an integer from ${least} to ${most}`);
   };
 }
 
@@ -172,14 +177,14 @@ function real(fallback: number): Reader<number> {
     const parsed = value === undefined ? fallback : Number(value);
     if (Number.isFinite(parsed) && parsed > 0) return parsed;
     if (value === undefined) return fallback;
-    throw new Malformed("is not a number above 0");
+    throw new Malformed("must be a number above 0");
   };
 }
 
 function choice<const V extends string>(fallback: V, ...values: V[]): Reader<V> {
   return (value) => {
     const found = values.find((one) => one === (value ?? fallback));
-    if (found === undefined) throw new Malformed(`is not one of ${values.join(", ")}`);
+    if (found === undefined) throw new Malformed(`must be one of ${values.join(", ")}`);
     return found;
   };
 }
@@ -190,7 +195,7 @@ function names(...known: string[]): Reader<string[]> {
     const given = (value ?? "").split(",").map((name) => name.trim());
     const read = given.filter((name) => name !== "");
     const unknown = read.find((name) => known.length > 0 && !known.includes(name));
-    if (unknown !== undefined) throw new Malformed(`names ${unknown}, which is none of ${known.join(", ")}`);
+    if (unknown !== undefined) throw new Malformed(`contains ${unknown}, which is not one of ${known.join(", ")}`);
     return read;
   };
 }
@@ -200,18 +205,18 @@ function url(first: string, second: string, fallback?: string): Reader<string> {
     const given = value ?? fallback ?? "";
     const parsed = URL.canParse(given) ? new URL(given) : undefined;
     if (parsed && [first, second].includes(parsed.protocol) && parsed.hostname !== "") return given;
-    throw new Malformed(`is not an address of the form ${first}//host`);
+    throw new Malformed(`must be a URL such as ${first}//host`);
   };
 }
 
 function host(value: string | undefined): string {
   if (value !== undefined && /^[a-z0-9.-]+(:\d+)?$/i.test(value)) return value.toLowerCase();
-  throw new Malformed("is not a host name");
+  throw new Malformed("must be a host name");
 }
 
 function secretKey(value: string | undefined): string {
   if (value !== undefined && /^[\w+/-]{43}=?$/.test(value)) return value;
-  throw new Malformed("is not 32 bytes in base64");
+  throw new Malformed("must be 32 bytes in base64");
 }
 
 function instant(value: string | undefined): number {

@@ -1,19 +1,12 @@
-import type { Redis } from "ioredis";
+import type { Buffer } from "node:buffer";
+import type { Queue } from "bullmq";
+import type { ChainableCommander, Redis } from "ioredis";
+import type { JSONWebKeySet, JWK } from "jose";
 import type { Logger } from "pino";
-import type { Model } from "../assistant/model.ts";
-import type { Relay } from "../engines/relay/relay.ts";
+import type { JobData, JobName, QueueName } from "../../schemas/jobs.ts";
+import type { Booking } from "../../schemas/scheduling.ts";
 import type { Env } from "./env.ts";
-import type { FarLimits } from "../campaigns/delayed-sends.ts";
-import type { Mailbox } from "../engines/mail/mailbox.ts";
-import type { SmtpPool } from "../engines/mail/smtp.ts";
-import type { KnowledgeIndex } from "../engines/search/search.ts";
-import type { DocumentStore } from "../engines/search/stored.ts";
-import type { SigningKey } from "../account/signing.ts";
-import type { Sessions } from "../account/sessions.ts";
 import type { Outbound } from "./outbound.ts";
-import type { Queues } from "../store/outbox.ts";
-import type { Payments } from "../scheduling/checkout.ts";
-import type { BusySource } from "../scheduling/times.ts";
 
 /** JSON lines to stdout. */
 export type Log = Logger;
@@ -26,29 +19,31 @@ export interface Runtime {
   readonly env: Env;
   /** The process's one command connection. */
   readonly redis: Redis;
-  readonly queues: Queues;
-  readonly index: KnowledgeIndex;
+  readonly queues: Outbox;
+  readonly index: SearchIndex;
   /** The knowledge documents, opened when they are first asked for. */
   documents(): Promise<DocumentStore>;
   /** Calls to other servers; those that a user may name are guarded. */
   readonly outbound: Outbound;
   readonly model: Model;
   /** Chunks of running answers, on their way from workers to readers. */
-  readonly relay: Relay;
+  readonly relay: RunRelay;
   /** The service's own signer. */
   readonly signingKey: SigningKey;
   /** Checks of session tokens. */
-  readonly sessions: Sessions;
+  readonly sessions: TokenVerifier;
+  /** The sealed secrets of connected accounts. */
+  readonly credentials: CredentialStore;
   /** Takes money for paid bookings; absent where the installation has no payment provider. */
-  readonly payments?: Payments;
+  readonly payments?: PaymentProvider;
   /** Reads the selected calendars of a handle; absent where the installation has none. */
   readonly busySource?: BusySource;
   /** Connections to the mail server; undefined where none is configured. */
-  readonly mailer: SmtpPool | undefined;
+  readonly mailer: Mailer | undefined;
   /** Opens the mailbox in which bounces arrive; undefined where none is configured. */
   readonly openBounces: (() => Promise<Mailbox>) | undefined;
   /** Which sends of rules wait outside the queue. */
-  readonly farLimits: FarLimits;
+  readonly delayedSends: DelayedSendLimits;
   readonly log: Log;
   /** Domain time in ms since 1970; moved by TEST_CLOCK. Leases, tokens and signatures use real time instead. */
   now(): number;
@@ -80,3 +75,281 @@ export interface Caller {
 /** Roles of a handle, from the least to the most (contract 3). */
 export const roles = ["CREATOR", "OPERATOR", "OWNER"] as const;
 export type Role = (typeof roles)[number];
+
+/**
+ * Something that happens later. `id` says what it is: adding the same id again while the first is known does nothing, so a job
+ * that may rightly happen again carries a version in its id. No `:` in it.
+ */
+export interface Job<N extends JobName = JobName> {
+  name: N;
+  id: string;
+  data: JobData<N>;
+  /** Real milliseconds to wait before it runs. */
+  delay?: number;
+  /** Jobs without one go first, then 1, then 2. */
+  priority?: number;
+}
+
+/** The queues of a process and the transactional outbox in front of them. */
+export interface Outbox {
+  /** The BullMQ queue of a name, opened when first asked for. */
+  queue(name: QueueName): Queue;
+  /** Enqueues at once, outside any atomic step. Use only when the caller detects a lost job. */
+  later(...list: Job[]): Promise<void>;
+  /** Writes a change and the jobs that it causes in one transaction on the keys of `tag`. Returns the replies of the change. */
+  commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]>;
+  /** The same for a script, which gets the outbox key and the encoded jobs and writes them only if it changes something. */
+  step<R>(tag: string, list: Job[], change: (outboxKey: string, encoded: string) => Promise<R>): Promise<R>;
+  /** Registers a tag with the sweeper; comes before a step that writes to the outbox of that tag. */
+  mark(tag: string): Promise<void>;
+  /** Moves the named entries of an outbox, or all, to their queues. Returns how many there were. */
+  publish(tag: string, ids?: string[]): Promise<number>;
+  /** Enqueues the jobs that crashed processes left in their outboxes. Returns how many. */
+  sweep(olderThanMs?: number): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** A chunk and its number in the run, from 1 without gaps: the `id:` of an event. */
+export interface RunChunk {
+  id: number;
+  chunk: string;
+}
+
+/** How an ended run ended: `lost` when its worker died after chunks were out, and nobody may begin again. */
+export type RunEnd = "done" | "failed" | "cancelled" | "lost";
+
+/** A reader of one run: its chunks in order, without gaps and repeats. */
+export interface RunSubscription extends AsyncIterableIterator<RunChunk> {
+  /** How the run ended, once that has been read. */
+  readonly outcome: RunEnd | undefined;
+  /** Stops reading; doesn't wait for a pending `next`. */
+  return(): Promise<IteratorResult<RunChunk>>;
+}
+
+/** The one process that may write a run's chunks. */
+export interface RunPublisher {
+  /** Aborted when nobody wants the answer any more, or when it can't be written any more. */
+  readonly signal: AbortSignal;
+  /** Sends a chunk, one line of text, in this tick of the event loop. Does nothing once the run is over. */
+  write(chunk: string): void;
+  /** Ends the run after what was written. Resolves when that is stored, or was cancelled before. */
+  end(end?: "done" | "failed"): Promise<void>;
+  /** Gives the run back unended, for another attempt of its job to take. For a run of which nothing was written. */
+  release(): void;
+}
+
+/** Why a worker doesn't get a run; `sent` means that an earlier attempt got as far as sending chunks. */
+export type ClaimRefusal = "unknown" | "ended" | "superseded" | "sent" | "unread";
+
+/** How a subscriber reads a run. */
+export interface SubscribeOptions {
+  /** Number of the last chunk that the reader has; 0 or absent for all. */
+  after?: number;
+  /** Ends reading, as leaving the loop does. */
+  signal?: AbortSignal;
+  /** The run goes on for a while after its last reader left, instead of being cancelled at once. */
+  resumable?: boolean;
+}
+
+/** Chunks of running answers, on their way from workers to readers. */
+export interface RunRelay {
+  /** Takes a run for an attempt of its job; `generation` is 1 or more and higher in every attempt. */
+  claim(runId: string, generation: number): Promise<RunPublisher | ClaimRefusal>;
+  /** Reads a run from its start or after a chunk. Begins at once: call it before the job is enqueued. */
+  follow(runId: string, options?: SubscribeOptions): RunSubscription;
+  close(): Promise<void>;
+}
+
+/** The service's own EdDSA key: signs session tokens; its public half is the published key set. */
+export interface SigningKey {
+  kid: string;
+  private: CryptoKey;
+  publicJwk: JWK;
+}
+
+/** Who a session token speaks for. */
+export interface Session {
+  userId: string;
+  email?: string;
+}
+
+/** Checks of session tokens. */
+export interface TokenVerifier {
+  /** The published key set of this service. */
+  readonly jwks: JSONWebKeySet;
+  /** The session of a token; `invalid_token` for every other string, `service_unavailable` while no key can be had. */
+  check(token: string): Promise<Session>;
+}
+
+/** A piece of a knowledge document as a search finds it. */
+export interface Passage {
+  /** The document's id and the number of the piece, `doc_1:0`. */
+  id: string;
+  documentId: string;
+  title: string;
+  topic: string;
+  source: string;
+  /** Headings above the text, from the outermost, joined by ` › `; empty without any. */
+  heading: string;
+  /** An exact piece of the document's content. */
+  text: string;
+  tags: string[];
+}
+
+/** What is asked of one handle's knowledge. */
+export interface SearchRequest {
+  handle: string;
+  text: string;
+  /** The question's embedding; only vectors of its dimension take part. */
+  vector?: Float32Array;
+  /** The model that made the vector: only vectors of this model take part. */
+  model?: string;
+  /** A passage must carry all of them; none asks all passages. */
+  tags: string[];
+  /** Most passages in the answer. */
+  limit: number;
+}
+
+/** Passages from the best to the worst. */
+export interface SearchResult {
+  /** Scores rank within one result; they mean nothing between two results. */
+  hits: { passage: Passage; score: number }[];
+  /** `vector` when vectors took part, alone or fused with words. */
+  mode: "lexical" | "vector";
+  /** True when a part of the index could not answer or did not answer in full. */
+  degraded: boolean;
+}
+
+/** The one interface of both indexes. A failing Redis rejects; an index that answers in part is `degraded`. */
+export interface SearchIndex {
+  kind: "in-process" | "redisearch";
+  search(request: SearchRequest): Promise<SearchResult>;
+  close(): Promise<void>;
+}
+
+/** A knowledge document as it is stored. Status and chunk count change elsewhere and therefore live in the knowledge hash. */
+export interface StoredDocument {
+  [field: string]: string | number | string[] | undefined;
+  documentId: string;
+  title: string;
+  topic: string;
+  source: string;
+  contentType: string;
+  containerTags: string[];
+  content: string;
+  revision: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** Keeps documents by their entity id, `{handle}:documentId`. */
+export interface DocumentStore {
+  /** Replaces a document as a whole; takes part in no transaction. */
+  save(entityId: string, stored: StoredDocument): Promise<void>;
+  fetch(entityId: string): Promise<StoredDocument | undefined>;
+}
+
+/** One turn of a conversation for a model. */
+export interface Message {
+  role: "system" | "user" | "assistant";
+  content: string;
+}
+
+/** What writes answers and measures texts. Both parts may be absent: then answers are extracted and words alone retrieve. */
+export interface Model {
+  /** The configured generation target, reported unchanged as `modelId`. */
+  readonly id: string;
+  readonly writer: Writer | undefined;
+  readonly embedder: Embedder | undefined;
+}
+
+/** A model that writes: deltas of text as they come; a failure throws; `signal` ends the work at the model too. */
+export interface Writer {
+  write(messages: Message[], signal: AbortSignal): AsyncIterable<string>;
+  /** An object of this JSON schema, unchecked: models don't keep to schemas. */
+  propose(messages: Message[], schema: object, signal: AbortSignal): Promise<unknown>;
+}
+
+/** A model that turns texts into vectors of one length. */
+export interface Embedder {
+  readonly id: string;
+  embed(texts: string[], purpose: "query" | "document", signal: AbortSignal): Promise<Float32Array[]>;
+}
+
+/** One recipient's SMTP envelope (RFC 5321, section 2.3.1). */
+export interface Envelope {
+  from: string;
+  to: string;
+}
+
+/** Connections to the mail server. */
+export interface Mailer {
+  /** `rateLimit`: mails that all processes together may send in `rateDelta` ms; 0 for no limit. */
+  readonly settings: { host: string; maxConnections: number; rateLimit: number; rateDelta: number };
+  /** Sends a mail to one recipient; resolves with the server's reply once it has accepted it. Throws SmtpFailure. */
+  send(envelope: Envelope, content: Buffer): Promise<string>;
+  /** Opens a connection and logs in, to see whether the server can be reached. */
+  probe(): Promise<void>;
+  close(): void;
+}
+
+/** A mailbox on another server (IMAP, RFC 9051), open for reading and marking. */
+export interface Mailbox {
+  /** The numbers of the mails that nobody has seen, the oldest first. */
+  unseen(): Promise<number[]>;
+  /** A mail as bytes; undefined where it is gone. Reading doesn't mark it. */
+  read(uid: number): Promise<Buffer | undefined>;
+  markSeen(uid: number): Promise<void>;
+  close(): void;
+}
+
+/** A connected account of a handle at a provider. */
+export interface CredentialRef {
+  handle: string;
+  credentialId: string;
+}
+
+/** Connected accounts, as far as providers need them. */
+export interface CredentialStore {
+  /** The unsealed secret of an account, null where it has none; `integration_not_found`. */
+  secret(account: CredentialRef): Promise<string | null>;
+  /** Replaces the secret atomically by what `change` makes of it; null leaves it. Returns the one that is then kept. */
+  changeSecret(account: CredentialRef, change: (secret: string | null) => string | null): Promise<string | null>;
+  /** Marks an account as degraded by a failure, or as well again without one. */
+  judge(account: CredentialRef, failure: Error | undefined): Promise<void>;
+  /** The addresses of the handle's owners: events in which they take part are theirs. */
+  ownerAddresses(handle: string): Promise<string[]>;
+}
+
+/** What is to be paid for a booking. */
+export interface Order {
+  handle: string;
+  booking: Booking;
+  amountMinor: number;
+  currency: string;
+  /** Where the visitor goes after paying or giving up. */
+  returnUrl: string;
+  /** Minutes for which it can be paid. */
+  openMinutes: number;
+}
+
+/** The payment provider of paid bookings. */
+export interface PaymentProvider {
+  /** True where the handle has connected an account that can take money. */
+  isConnected(handle: string): Promise<boolean>;
+  /** Makes a hosted checkout, or gives the one that an earlier call made for the same booking. Throws where the provider can't. */
+  openCheckout(order: Order): Promise<{ url: string }>;
+}
+
+/** Where busy times come from: reads a handle's selected calendars again. Must not fail. */
+export interface BusySource {
+  refresh(handle: string): Promise<void>;
+}
+
+/** Which delayed sends of rules wait as ids in their handle's own set instead of as delayed jobs. */
+export interface DelayedSendLimits {
+  /** Delayed jobs beyond which sends that are due much later wait outside the queue. */
+  maxDelayed: number;
+  /** Real ms before its time at which a send is a job at the latest; nothing nearer waits outside. */
+  aheadMs: number;
+}

@@ -17,11 +17,12 @@ import { cursorAfter, pageOf } from "../store/paging.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { readMoment } from "./catalog.ts";
 import type { CalendarFile } from "../engines/calendars/calendar-file.ts";
 import { fileOf, mailJob, reminderJobs } from "./invitations.ts";
 import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
+import type { Visitor } from "./visitor-limits.ts";
 
 /** How often a change is made anew because another one came between. */
 const mostTries = 20;
@@ -43,13 +44,14 @@ export async function readCalendarFile(
   return fileOf(runtime, input.handle, booking);
 }
 
-/** The visitor gives the slot back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
+/** The visitor gives the slot back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`, `rate_limited`. */
 export async function cancelAsVisitor(
   runtime: Runtime,
   input: Infer<typeof publicCancellation>,
+  visitor: Caller,
 ): Promise<BookingAnswer> {
   await keptUnder(runtime, input);
-  return answerTo(await cancel(runtime, { ...input, by: "visitor" }));
+  return answerTo(await cancel(runtime, { ...input, visitor }));
 }
 
 /** The owner cancels; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
@@ -57,7 +59,7 @@ export async function cancelAsOwner(
   runtime: Runtime,
   input: Infer<typeof ownerCancellation>,
 ): Promise<{ booking: Booking }> {
-  return { booking: await cancel(runtime, { ...input, by: "owner" }) };
+  return { booking: await cancel(runtime, input) };
 }
 
 /** The owner accepts a request; `booking_not_pending` for all that does not wait for this. */
@@ -162,7 +164,7 @@ export async function keptUnder(
   return kept;
 }
 
-type Change = Pick<Entry, "booking" | "time" | "events" | "jobs">;
+type Change = Pick<Entry, "booking" | "time" | "events" | "jobs" | "visitor">;
 
 const ended = { time: "free" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
 
@@ -186,11 +188,9 @@ async function change(
   });
 }
 
-function cancel(
-  runtime: Runtime,
-  input: Infer<typeof ownerCancellation> & { by: "visitor" | "owner" },
-): Promise<Booking> {
-  const { handle, by } = input;
+function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { visitor?: Visitor }): Promise<Booking> {
+  const { handle, visitor } = input;
+  const by = visitor ? ("visitor" as const) : ("owner" as const);
   return change(runtime, input, (kept) => {
     if (kept.status === "CANCELLED") return undefined;
     const isOver = statusAt(kept, runtime.now()) === "REJECTED" || Date.parse(kept.start) <= runtime.now();
@@ -199,7 +199,7 @@ function cancel(
     const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED" };
     // Nobody was told of a booking that waits for its payment.
     const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mailJob(handle, booking, "cancelled")];
-    return { booking, ...ended, jobs };
+    return { booking, ...ended, jobs, visitor };
   });
 }
 

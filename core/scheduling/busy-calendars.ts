@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
-import { type Job, job } from "../store/outbox.ts";
+import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined, transact } from "../store/redis.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { judgeCredential } from "./credentials.ts";
 import { type BusyAnswer, type BusyObject, ownUid } from "../engines/calendars/providers/provider.ts";
 import type { Taken } from "../engines/calendars/recurrence.ts";
 import { type Selection, selectionsOf } from "./selections.ts";
-import { type BusySource, clearBusy, confirmBusy, replaceBusy } from "./times.ts";
+import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 import { day } from "../platform/zones.ts";
 
 /** Real ms between two pulls of a handle's calendars. */

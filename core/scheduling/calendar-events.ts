@@ -2,9 +2,9 @@ import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduli
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import { alone } from "../store/lock.ts";
-import { type Job, job } from "../store/outbox.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf } from "./credentials.ts";
 import { aboutBooking, organizerOf } from "./invitations.ts";
 import { enter, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";

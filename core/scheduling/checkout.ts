@@ -1,4 +1,4 @@
-import type { Booking, BookingAnswer } from "../../schemas/scheduling.ts";
+import type { BookingAnswer } from "../../schemas/scheduling.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import type { Offer } from "./catalog.ts";
@@ -12,26 +12,6 @@ export const checkoutMinutes = 31;
 
 /** How often a checkout is written down anew because the booking changed meanwhile. */
 const mostTries = 10;
-
-/** What is to be paid for a booking. */
-export interface Order {
-  handle: string;
-  booking: Booking;
-  amountMinor: number;
-  currency: string;
-  /** Where the visitor goes after paying or giving up. */
-  returnUrl: string;
-  /** Minutes for which it can be paid. */
-  openMinutes: number;
-}
-
-/** The payment provider of paid bookings. */
-export interface Payments {
-  /** True where the handle has connected an account that can take money. */
-  isConnected(handle: string): Promise<boolean>;
-  /** Makes a hosted checkout, or gives the one that an earlier call made for the same booking. Throws where the provider can't. */
-  openCheckout(order: Order): Promise<{ url: string }>;
-}
 
 /** What a booking of this event type costs; null where it is free. `payment_provider_not_connected` without price or provider. */
 export async function priceOf(

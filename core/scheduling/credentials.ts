@@ -2,7 +2,8 @@ import type { Credential, ProviderKey, StoredCredential } from "../../schemas/in
 import { Fail } from "../platform/errors.ts";
 import { changeRecord, createRecord, type Place, readRecord, readRecords, removeRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import { ownerAddresses } from "../account/handles.ts";
+import type { CredentialStore, Runtime } from "../platform/runtime.ts";
 import { resealed, seal, unseal } from "../platform/sealing.ts";
 import { eventLasts, webhookEvent } from "../webhooks/events.ts";
 
@@ -80,6 +81,17 @@ export async function changeSecret(
   });
   if (changed === undefined) throw new Fail("integration_not_found");
   return secretOf(runtime, handle, changed);
+}
+
+/** Connected accounts as providers see them. */
+export function openCredentials(runtime: () => Runtime): CredentialStore {
+  return {
+    secret: async ({ handle, credentialId }) =>
+      secretOf(runtime(), handle, await readCredential(runtime(), handle, credentialId)),
+    changeSecret: (account, change) => changeSecret(runtime(), account, change),
+    judge: ({ handle, credentialId }, failure) => judgeCredential(runtime(), handle, { credentialId, failure }),
+    ownerAddresses: (handle) => ownerAddresses(runtime().redis, handle),
+  };
 }
 
 /** Seals the secrets of a handle's accounts anew after SECRET_KEY has changed. Returns how many needed it. */

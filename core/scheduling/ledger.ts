@@ -1,13 +1,14 @@
 import type { Redis } from "ioredis";
 import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { encodeJobs, type Job, job } from "../store/outbox.ts";
+import { encodeJobs, job } from "../store/outbox.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { eventLasts, type WebhookEvent, webhookEvent } from "../webhooks/events.ts";
 import { blockOf } from "./times.ts";
+import { attendeeLimited, limitKeys, limitValues, networkLimited, type Visitor } from "./visitor-limits.ts";
 
 export type Kept = StoredBooking & { version: number };
 
@@ -30,6 +31,8 @@ export interface Entry {
   /** True where nobody listened a moment ago: then events aren't even made. */
   isUnheard?: boolean;
   jobs: Job[];
+  /** The visitor who makes, moves or cancels it, where a visitor does: visitors are limited. */
+  visitor?: Visitor | undefined;
   /** What a repeated request with the same idempotency key shall find; `forget` removes it. */
   record?: { key: string; value: string } | undefined;
 }
@@ -47,7 +50,7 @@ const recordsKept = 86_400_000;
 
 /**
  * Writes an entry with its events and jobs in one atomic step: the only way a booking changes, so that no two bookings of a handle
- * ever overlap, nor one made with busy time that was known.
+ * ever overlap, nor one made with busy time that was known. `rate_limited` where a visitor has reached a limit.
  */
 export async function enter(runtime: Runtime, entry: Entry): Promise<Written> {
   const { handle, booking, jobs, about } = entry;
@@ -58,13 +61,15 @@ export async function enter(runtime: Runtime, entry: Entry): Promise<Written> {
   );
   const syncs = syncJobs(entry, version);
   const caused = [...jobs, ...syncs, ...events.map((event) => event.job)];
-  const [kind, record = ""] = await runtime.queues.step(handle, caused, (outboxKey) => {
-    const names = keyNames(entry, events, outboxKey);
+  const [kind, more = ""] = await runtime.queues.step(handle, caused, (outboxKey) => {
+    const names = keyNames(runtime, entry, { events, outboxKey });
     const values = valuesOf(runtime, entry, { events, syncs });
     return script<[string, string?]>(runtime.redis, "writeBooking", names, values);
   });
   if (kind === "written") return { kind, booking: next };
-  return kind === "repeated" ? { kind, record } : { kind: kind as "changed" | "taken" | "full" };
+  if (kind === "limited") throw networkLimited(Number(more));
+  if (kind === "crowded") throw attendeeLimited(runtime, Number(more));
+  return kind === "repeated" ? { kind, record: more } : { kind: kind as "changed" | "taken" | "full" };
 }
 
 /** A booking as it is stored, or undefined. */
@@ -83,7 +88,7 @@ export function statusAt(
 
 /** A booking as owner and visitor read it. */
 export function shown(handle: string, kept: Kept, now: number): Booking {
-  const { buffers: _buffers, reminderMinutes: _reminder, ...booking } = kept;
+  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, ...booking } = kept;
   return { ...booking, handle, status: statusAt(kept, now) };
 }
 
@@ -110,7 +115,11 @@ function syncJobs({ handle, booking, before }: Entry, version: number): Job[] {
   return [job("scheduling.sync", `sync-${bookingUid}-${version}`, { handle, bookingUid })];
 }
 
-function keyNames({ handle, booking, before, record }: Entry, events: WebhookEvent[], outboxKey: string): string[] {
+function keyNames(
+  runtime: Runtime,
+  { handle, booking, before, record, visitor }: Entry,
+  { events, outboxKey }: { events: WebhookEvent[]; outboxKey: string },
+): string[] {
   return [
     keys.booking(handle, booking.bookingUid),
     keys.blocks(handle),
@@ -124,12 +133,13 @@ function keyNames({ handle, booking, before, record }: Entry, events: WebhookEve
     record?.key ?? keys.idempotent(handle, "bookings", ""),
     keys.webhooks(handle),
     keys.credentials(handle),
+    ...limitKeys(runtime, handle, { visitor, booking }),
     ...events.map(({ key }) => key),
   ];
 }
 
 function valuesOf(
-  { now }: Runtime,
+  runtime: Runtime,
   entry: Entry,
   { events, syncs }: { events: WebhookEvent[]; syncs: Job[] },
 ): (string | number)[] {
@@ -137,12 +147,13 @@ function valuesOf(
   const block = time === "take" || time === "settle" ? blockOf(booking) : { member: "", from: 0, to: 0 };
   return [
     ...[before?.version ?? 0, catalogVersion ?? "", JSON.stringify({ ...booking, version: undefined })],
-    ...[booking.status, booking.bookingUid, Date.parse(booking.start), now()],
+    ...[booking.status, booking.bookingUid, Date.parse(booking.start), runtime.now()],
     ...[time, block.member, block.from, block.to, booking.eventTypeId],
     ...[dayLimit?.most ?? 0, dayLimit?.from ?? 0, dayLimit?.to ?? 0],
     ...[record?.value ?? "", recordsKept, eventLasts, encodeJobs(entry.jobs)],
     entry.isUnheard ? "" : encodeJobs(events.map(({ job }) => job)),
     syncs.length === 0 ? "" : encodeJobs(syncs),
+    ...limitValues(runtime, entry.visitor),
     ...events.map(({ content }) => content),
   ];
 }

@@ -4,8 +4,8 @@ import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
-import { type Job, job } from "../store/outbox.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
+import type { Caller, Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
 import { checkAnswers } from "./answers.ts";
 import type { Moment, Offer } from "./catalog.ts";
 import { holdMinutes, openCheckout, priceOf } from "./checkout.ts";
@@ -16,6 +16,7 @@ import { findOffer, offeringOf, termsOf } from "./offers.ts";
 import { doneRecord, halfRecord, leftBy, readLeft, type Repeatable, repeatableOf, replayed } from "./repeats.ts";
 import { isBookable, localDay, offeredSlots, reachOf } from "../engines/slots/slots.ts";
 import { readTimes, refreshOldBusy } from "./times.ts";
+import { movesWithNext, type Visitor } from "./visitor-limits.ts";
 import { minute } from "../platform/zones.ts";
 
 /** How often a request is judged anew because the catalog or the booking changed while it was written. */
@@ -32,14 +33,15 @@ interface Slot {
 
 /**
  * Books a slot (contract 7). `event_type_not_found`, `booking_required_fields`, `invalid_booking_answers`,
- * `payment_provider_not_connected`, `scheduling_slot_unavailable`, `idempotency_conflict`, `idempotency_in_progress`.
+ * `payment_provider_not_connected`, `scheduling_slot_unavailable`, `rate_limited`, `idempotency_conflict`,
+ * `idempotency_in_progress`.
  */
 export async function createBooking(runtime: Runtime, input: Request, caller: Caller): Promise<BookingAnswer> {
   const repeatable = repeatableOf(input, caller);
   const earlier = repeatable && (await earlierAnswer(runtime, input.handle, repeatable));
   if (earlier) return earlier;
   try {
-    return await book(runtime, input, repeatable);
+    return await book(runtime, input, { repeatable, visitor: caller });
   } catch (error) {
     // The slot may have been taken a moment ago by the first request with this very key.
     const isTaken = error instanceof Fail && error.code === "scheduling_slot_unavailable";
@@ -51,9 +53,13 @@ export async function createBooking(runtime: Runtime, input: Request, caller: Ca
 
 /**
  * Moves a booking to another slot of the same event type in one step; it keeps the old one where that fails.
- * `event_type_not_found`, `booking_not_found`, `booking_not_reschedulable`, `scheduling_slot_unavailable`.
+ * `event_type_not_found`, `booking_not_found`, `booking_not_reschedulable`, `scheduling_slot_unavailable`, `rate_limited`.
  */
-export async function rescheduleBooking(runtime: Runtime, input: Infer<typeof bookingMove>): Promise<BookingAnswer> {
+export async function rescheduleBooking(
+  runtime: Runtime,
+  input: Infer<typeof bookingMove>,
+  visitor: Caller,
+): Promise<BookingAnswer> {
   const { handle, eventSlug, bookingUid } = input;
   const slot = slotOf(input);
   const refreshing = refreshOldBusy(runtime, handle);
@@ -62,8 +68,10 @@ export async function rescheduleBooking(runtime: Runtime, input: Infer<typeof bo
     const before = await readKept(runtime.redis, handle, bookingUid);
     if (before?.eventTypeId !== offer.event.eventTypeId) throw new Fail("booking_not_found");
     mustBeMovable(before, runtime.now());
+    const moves = movesWithNext(runtime, before);
     await mustBeOffered(runtime, { offer, slot, timeZone: before.attendee.timeZone, moving: bookingUid });
-    return movement(runtime, { offer, moment, slot, before, reason: input.reschedulingReason ?? null });
+    const moved = { before, moves, reason: input.reschedulingReason ?? null };
+    return movement(runtime, { offer, moment, slot, visitor, ...moved });
   });
   if (written.kind === "written") return answerTo(written.booking);
   throw new Fail("scheduling_slot_unavailable");
@@ -87,7 +95,11 @@ async function earlierAnswer(
   return undefined;
 }
 
-async function book(runtime: Runtime, input: Request, repeatable: Repeatable | undefined): Promise<BookingAnswer> {
+async function book(
+  runtime: Runtime,
+  input: Request,
+  { repeatable, visitor }: { repeatable: Repeatable | undefined; visitor: Visitor },
+): Promise<BookingAnswer> {
   const { handle, eventSlug } = input;
   const slot = slotOf(input);
   const bookingUid = runtime.id("");
@@ -99,7 +111,7 @@ async function book(runtime: Runtime, input: Request, repeatable: Repeatable | u
     const timeZone = input.attendee.timeZone ?? offer.timeZone;
     await mustBeOffered(runtime, { offer, slot, timeZone, moving: undefined });
     const booking = { ...firstBooking(runtime, offer, { input, slot, timeZone }), bookingUid, answers };
-    return creation(runtime, { offer, moment, slot, repeatable, booking: held(runtime, booking, price) });
+    return creation(runtime, { offer, moment, slot, visitor, repeatable, booking: held(runtime, booking, price) });
   });
   if (written.kind === "repeated") {
     const answer = repeatable && replayed(readLeft(repeatable, written.record));
@@ -130,12 +142,20 @@ interface Judged {
   offer: Offer;
   moment: Moment;
   slot: Slot;
+  visitor: Visitor;
 }
 
 /** The entry of a new booking. */
 function creation(
   runtime: Runtime,
-  { offer, moment, slot, repeatable, booking }: Judged & { repeatable: Repeatable | undefined; booking: StoredBooking },
+  {
+    offer,
+    moment,
+    slot,
+    visitor,
+    repeatable,
+    booking,
+  }: Judged & { repeatable: Repeatable | undefined; booking: StoredBooking },
 ): Entry {
   const { handle } = offer;
   const answer = answerTo(shown(handle, { ...booking, version: 1 }, runtime.now()));
@@ -148,6 +168,7 @@ function creation(
     isUnheard: moment.isUnheard,
     time: "take",
     dayLimit: dayLimitOf(offer, slot),
+    visitor,
     events: eventsAtFirst[booking.status] ?? [],
     jobs: jobsAtFirst(runtime, handle, booking),
     record: done,
@@ -155,8 +176,8 @@ function creation(
 }
 
 /** The entry of a booking that moves. */
-function movement(runtime: Runtime, asked: Judged & { before: Kept; reason: string | null }): Entry {
-  const { offer, moment, slot, before, reason } = asked;
+function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: string[]; reason: string | null }): Entry {
+  const { offer, moment, slot, visitor, before, moves, reason } = asked;
   const { handle, event } = offer;
   const rescheduledFrom = { start: before.start, end: before.end };
   const booking: StoredBooking = {
@@ -167,6 +188,7 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; reason: stri
     sequence: before.sequence + 1,
     reschedulingReason: reason,
     rescheduledFrom,
+    moves,
     updatedAt: stamp(runtime),
   };
   const isUnpaid = booking.status === "PENDING_PAYMENT";
@@ -178,6 +200,7 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; reason: stri
     isUnheard: moment.isUnheard,
     time: "take",
     dayLimit: dayLimitOf(offer, slot),
+    visitor,
     events: ["scheduling.booking.rescheduled"],
     about: { previous: rescheduledFrom },
     jobs: isUnpaid ? [] : [mailJob(handle, booking, "rescheduled"), ...reminderJobs(runtime, handle, booking)],

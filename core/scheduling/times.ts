@@ -26,11 +26,6 @@ export interface Times {
   busy: Busy;
 }
 
-/** Where busy times come from: reads a handle's selected calendars again and gives them to `replaceBusy`. Must not fail. */
-export interface BusySource {
-  refresh(handle: string): Promise<void>;
-}
-
 /** Real ms after which busy times are read again before a booking (contract 7). */
 const busyFresh = 60_000;
 /** Ms that a booking waits for that. */

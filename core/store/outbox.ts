@@ -6,21 +6,7 @@ import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } f
 import { dirtyShards, keys } from "./keys.ts";
 import { transact } from "./redis.ts";
 import { script } from "./scripts.ts";
-import type { Log } from "../platform/runtime.ts";
-
-/**
- * Something that happens later. `id` says what it is: adding the same id again while the first is known does nothing, so a job
- * that may rightly happen again carries a version in its id. No `:` in it.
- */
-export interface Job<N extends JobName = JobName> {
-  name: N;
-  id: string;
-  data: JobData<N>;
-  /** Real milliseconds to wait before it runs. */
-  delay?: number;
-  /** Jobs without one go first, then 1, then 2. */
-  priority?: number;
-}
+import type { Job, Log, Outbox } from "../platform/runtime.ts";
 
 /** Makes a job, with its data checked against its row by the compiler. */
 export function job<N extends JobName>(
@@ -40,7 +26,7 @@ const shardOf = (tag: string): number =>
   [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % dirtyShards;
 
 /** The queues of a process and the transactional outbox before them. */
-export class Queues {
+export class Queues implements Outbox {
   readonly #redis: Redis;
   readonly #bull: Redis;
   readonly #log: Log;

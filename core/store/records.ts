@@ -2,10 +2,9 @@ import type { Redis } from "ioredis";
 import { untilWritten } from "./retry.ts";
 import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
-import type { Job, Queues } from "./outbox.ts";
+import type { Job, Outbox, Runtime } from "../platform/runtime.ts";
 import { pipelined } from "./redis.ts";
 import { script } from "./scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
 
 /** Where a versioned record lives: its key, the list that names it, the counter that its changes move; all of one tag. */
 export interface Place {
@@ -20,7 +19,7 @@ export interface Place {
 
 interface Store {
   redis: Redis;
-  queues: Queues;
+  queues: Outbox;
 }
 
 /** A further string of the same tag that is written with a record, in the same step. */

@@ -10,9 +10,8 @@ import {
 import { snippetOf } from "../assistant/grounding.ts";
 import { Fail } from "../platform/errors.ts";
 import { searchKnowledge } from "../knowledge/query.ts";
-import type { Passage } from "../engines/search/search.ts";
+import type { Passage, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
 
 /** Most items of a group in one answer. */
 const mostItems = 20;

@@ -1,14 +1,20 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { Delivery, deliveryListing, deliveryPath, StoredDelivery, webhookPath } from "../../schemas/webhooks.ts";
-import { testEventType } from "../../schemas/webhooks.ts";
+import {
+  type Delivery,
+  type deliveryListing,
+  type deliveryPath,
+  type StoredDelivery,
+  testEventType,
+  type webhookPath,
+} from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import { Groups } from "../store/batcher.ts";
-import { encodeJobs, type Job, job } from "../store/outbox.ts";
+import { encodeJobs, job } from "../store/outbox.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
 import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { listeners, storedWebhook } from "./endpoints.ts";
 import { eventLasts, webhookEvent } from "./events.ts";
 

@@ -1,7 +1,7 @@
 import type { testEventType, WebhookEventType } from "../../schemas/webhooks.ts";
-import { type Job, job } from "../store/outbox.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
 
 /** Ms for which events and deliveries are kept (contract 8). */
 export const eventLasts = 30 * 86_400_000;

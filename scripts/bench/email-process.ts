@@ -4,8 +4,7 @@
  */
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { createServer, type Socket } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import process from "node:process";
 import { Redis } from "ioredis";
 import Koa from "koa";

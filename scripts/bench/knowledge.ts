@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { MemoryIndex } from "../../core/engines/search/memory-index.ts";
 import { openIndex } from "../../core/engines/search/open-index.ts";
-import type { KnowledgeIndex, SearchRequest } from "../../core/engines/search/search.ts";
+import type { SearchIndex, SearchRequest } from "../../core/platform/runtime.ts";
 import { openPlainMemory, VectorIndex } from "../../core/engines/search/vectors.ts";
 import { type ChunkedDocument, writeDocument } from "../../fixtures/chunks.ts";
 import { startRedis } from "../../fixtures/redis.ts";
@@ -79,7 +79,7 @@ async function onRediSearch(stage: Stage): Promise<Row[]> {
   return rows;
 }
 
-async function rankings(index: KnowledgeIndex, stage: Stage, bars: { words?: number; both?: number }): Promise<Row[]> {
+async function rankings(index: SearchIndex, stage: Stage, bars: { words?: number; both?: number }): Promise<Row[]> {
   const rows: Row[] = [];
   for (const kind of ["words", "vectors", "both"] as const) {
     const best = await bestRound(index, stage, kind);
@@ -102,7 +102,7 @@ async function rankings(index: KnowledgeIndex, stage: Stage, bars: { words?: num
   return rows;
 }
 
-async function bestRound(index: KnowledgeIndex, stage: Stage, kind: Kind): Promise<{ p50: number; p95: number }> {
+async function bestRound(index: SearchIndex, stage: Stage, kind: Kind): Promise<{ p50: number; p95: number }> {
   const best = { p50: Number.POSITIVE_INFINITY, p95: Number.POSITIVE_INFINITY };
   for (let round = 0; round < rounds; round++) {
     const times: number[] = [];
@@ -113,7 +113,7 @@ async function bestRound(index: KnowledgeIndex, stage: Stage, kind: Kind): Promi
   return best;
 }
 
-async function recall(index: KnowledgeIndex, stage: Stage): Promise<number> {
+async function recall(index: SearchIndex, stage: Stage): Promise<number> {
   let found = 0;
   for (const question of stage.questions) {
     const { hits } = await index.search(request(question, "vectors"));
@@ -122,7 +122,7 @@ async function recall(index: KnowledgeIndex, stage: Stage): Promise<number> {
   return found / stage.questions.length / 10;
 }
 
-async function changed(index: KnowledgeIndex, redis: Redis, stage: Stage): Promise<number> {
+async function changed(index: SearchIndex, redis: Redis, stage: Stage): Promise<number> {
   const times: number[] = [];
   for (const document of stage.documents.slice(0, 20)) {
     await writeDocument(redis, document);

@@ -67,7 +67,7 @@ async function openStage(stops: (() => Promise<void>)[]): Promise<Stage> {
 async function burst(children: ChildProcess[], stops: (() => Promise<void>)[]): Promise<Row[]> {
   const { runtime, settings } = await openStage(stops);
   const leads = await makeLeads(runtime, sends + far);
-  const outside = { ...runtime, farLimits: { mostDelayed: 0, ahead: 0 } };
+  const outside = { ...runtime, delayedSends: { maxDelayed: 0, aheadMs: 0 } };
   const farRoom = await room(runtime, far, () => schedule(outside, leads.slice(sends), soon));
   const first = Date.now() + lead;
   const due = new Map(leads.slice(0, sends).map((leadId, at) => [leadId, first + Math.floor((at * minute) / sends)]));

@@ -3,8 +3,7 @@ import { Fail } from "../../platform/errors.ts";
 import { ifFree } from "../../store/lock.ts";
 import { keys } from "../../store/keys.ts";
 import { isRedisAway } from "../../store/redis.ts";
-import type { Runtime } from "../../platform/runtime.ts";
-import { changeSecret, judgeCredential, readCredential, secretOf } from "../../scheduling/credentials.ts";
+import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { refreshGrant } from "./oauth.ts";
 import type { Grant, OAuthSettings } from "./providers/provider.ts";
 
@@ -16,12 +15,6 @@ export interface Tokens {
   staleAt: number | null;
   /** The provider said that the grant is over: only connecting again helps. */
   ended?: true;
-}
-
-/** An account whose tokens are meant. */
-export interface TokenHolder {
-  handle: string;
-  credentialId: string;
 }
 
 /** Ms that the answer of a refresh is tried to be written for, should Redis be away just then. */
@@ -60,7 +53,7 @@ export function tokensIn(secret: string | null): Tokens {
  */
 export async function accessToken(
   runtime: Runtime,
-  holder: TokenHolder,
+  holder: CredentialRef,
   { settings, refused }: { settings: OAuthSettings; refused?: string },
 ): Promise<string> {
   const until = Date.now() + waitsFor;
@@ -82,24 +75,24 @@ export async function accessToken(
 }
 
 /** The access token that is kept, or undefined where it can't be used. */
-async function keptToken(runtime: Runtime, holder: TokenHolder, refused?: string): Promise<string | undefined> {
+async function keptToken(runtime: Runtime, holder: CredentialRef, refused?: string): Promise<string | undefined> {
   const tokens = await keptTokens(runtime, holder);
   if (tokens.ended) {
     const failure = new Fail("integration_revoked");
-    await judgeCredential(runtime, holder.handle, { credentialId: holder.credentialId, failure });
+    await runtime.credentials.judge(holder, failure);
     throw failure;
   }
   const isFresh = tokens.staleAt === null || Date.now() < tokens.staleAt;
   return isFresh && tokens.accessToken !== refused ? tokens.accessToken : undefined;
 }
 
-async function keptTokens(runtime: Runtime, { handle, credentialId }: TokenHolder): Promise<Tokens> {
-  return tokensIn(secretOf(runtime, handle, await readCredential(runtime, handle, credentialId)));
+async function keptTokens({ credentials }: Runtime, holder: CredentialRef): Promise<Tokens> {
+  return tokensIn(await credentials.secret(holder));
 }
 
 async function fetchTokens(
   runtime: Runtime,
-  holder: TokenHolder,
+  holder: CredentialRef,
   settings: OAuthSettings,
 ): Promise<string | undefined> {
   const tokens = await keptTokens(runtime, holder);
@@ -119,7 +112,7 @@ async function fetchTokens(
 /** Writes tokens in the place of those that they were fetched with. Where others are there by now, these stay. */
 async function persist(
   runtime: Runtime,
-  holder: TokenHolder,
+  holder: CredentialRef,
   { used, next }: { used: string | null; next: Tokens },
 ): Promise<Tokens> {
   const until = Date.now() + persistFor;
@@ -127,7 +120,7 @@ async function persist(
     tokensIn(secret).refreshToken === used ? JSON.stringify(next) : null;
   for (;;) {
     try {
-      return tokensIn(await changeSecret(runtime, holder, change));
+      return tokensIn(await runtime.credentials.changeSecret(holder, change));
     } catch (error) {
       // Giving up would lose a refresh token that works once.
       if (!isRedisAway(error) || Date.now() > until) throw error;

@@ -3,8 +3,8 @@ import type { Redis } from "ioredis";
 import { Fail } from "../../platform/errors.ts";
 import type { OutboundAnswer } from "../../platform/outbound.ts";
 import { keys } from "../../store/keys.ts";
-import type { Runtime } from "../../platform/runtime.ts";
-import { accessToken, type TokenHolder } from "./access-tokens.ts";
+import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
+import { accessToken } from "./access-tokens.ts";
 import type { Account, OAuthSettings } from "./providers/provider.ts";
 
 /** One request to a provider's API on behalf of an account. */
@@ -18,7 +18,7 @@ export interface AuthorisedCall {
 
 /** Who calls: an account, with the settings that its tokens are refreshed by. */
 export interface AuthorisedParty {
-  holder: TokenHolder;
+  holder: CredentialRef;
   settings: OAuthSettings;
 }
 
@@ -82,7 +82,7 @@ interface Lane {
 const lanes = new WeakMap<Redis, Map<string, Lane>>();
 
 /** Does a piece of work when fewer than the most are under way for the account. */
-async function inLane<T>(redis: Redis, { handle, credentialId }: TokenHolder, work: () => Promise<T>): Promise<T> {
+async function inLane<T>(redis: Redis, { handle, credentialId }: CredentialRef, work: () => Promise<T>): Promise<T> {
   const name = `${handle}/${credentialId}`;
   const all = lanes.get(redis) ?? new Map<string, Lane>();
   lanes.set(redis, all);
@@ -134,11 +134,11 @@ function pauseOf({ headers }: OutboundAnswer, tries: number): number {
   return Math.ceil(Math.min(longestPause, Math.max(1, asked)));
 }
 
-async function pause({ redis }: Runtime, { handle, credentialId }: TokenHolder, ms: number): Promise<void> {
+async function pause({ redis }: Runtime, { handle, credentialId }: CredentialRef, ms: number): Promise<void> {
   await redis.set(keys.providerPause(handle, credentialId), "1", "PX", ms);
 }
 
-async function waitForPause({ redis }: Runtime, { handle, credentialId }: TokenHolder): Promise<void> {
+async function waitForPause({ redis }: Runtime, { handle, credentialId }: CredentialRef): Promise<void> {
   const left = await redis.pttl(keys.providerPause(handle, credentialId));
   if (left > shortPause) throw limited(left);
   if (left > 0) await sleep(left);

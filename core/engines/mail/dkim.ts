@@ -1,9 +1,15 @@
+import { createHash, type KeyObject, sign } from "node:crypto";
 import { Buffer } from "node:buffer";
-import { createHash, sign } from "node:crypto";
 import { promisify } from "node:util";
 import { foldLines } from "nodemailer/lib/mime-funcs";
-import type { DkimKey } from "../../email/identity.ts";
 import type { Mime } from "./mime.ts";
+
+/** What signs the mail of a domain (RFC 6376): the names of its public key and the private one. */
+export interface DkimKey {
+  domain: string;
+  selector: string;
+  key: KeyObject;
+}
 
 /**
  * Fields under the signature, where a mail has them. Both fields of a one-click unsubscription must be (RFC 8058, 4). From is named

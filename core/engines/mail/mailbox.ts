@@ -1,15 +1,5 @@
-import type { Buffer } from "node:buffer";
 import { ImapFlow } from "imapflow";
-
-/** A mailbox on another server (IMAP, RFC 9051), open for reading and marking. */
-export interface Mailbox {
-  /** The numbers of the mails that nobody has seen, the oldest first. */
-  unseen(): Promise<number[]>;
-  /** A mail as bytes; undefined where it is gone. Reading doesn't mark it. */
-  read(uid: number): Promise<Buffer | undefined>;
-  markSeen(uid: number): Promise<void>;
-  close(): void;
-}
+import type { Mailbox } from "../../platform/runtime.ts";
 
 /** Bytes of a mail that are read: reports are small, and what they say stands at the beginning. */
 const mostRead = 5_000_000;

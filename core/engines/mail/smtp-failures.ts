@@ -1,6 +1,13 @@
 import type { Purpose } from "../../../schemas/email.ts";
 import type { SmtpFailure, SmtpPhase } from "./smtp.ts";
-import { isHardBounce } from "../../email/suppressions.ts";
+
+/** Enhanced status codes (RFC 3463) after which an address gets no more mail: it doesn't exist, or takes none. */
+const hopeless = ["5.1.1", "5.1.10", "5.2.1"];
+
+/** True for a code that says that the address is at fault, and not the message, the sender or the moment. */
+export function isHardBounce(enhancedStatus: string | undefined): boolean {
+  return enhancedStatus !== undefined && hopeless.includes(enhancedStatus);
+}
 
 /** What follows from a failed attempt. */
 export type Verdict =

@@ -1,5 +1,6 @@
 import type { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
+import type { Envelope, Mailer } from "../../platform/runtime.ts";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
 
 /**
@@ -24,12 +25,6 @@ export class SmtpFailure extends Error {
     this.code = responseCode || (/larger than allowed/.test(cause.message) ? 552 : undefined);
     this.enhanced = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(response ?? "")?.[1];
   }
-}
-
-/** One recipient's envelope. */
-export interface Envelope {
-  from: string;
-  to: string;
 }
 
 /** What SMTP_URL may set by query, with the names that nodemailer uses for the same; times in ms. */
@@ -90,7 +85,7 @@ interface Line {
 }
 
 /** Connections to the mail server, kept open between mails. How many there are at a time is its user's matter. */
-export class SmtpPool {
+export class SmtpPool implements Mailer {
   readonly settings: SmtpSettings;
   readonly #idle: Line[] = [];
   readonly #open = new Set<Line>();

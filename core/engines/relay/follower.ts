@@ -1,10 +1,5 @@
-import { endGeneration, readEntry, type RunEnd, RunLost, type RunRecord } from "./runs.ts";
-
-/** A chunk and its number in the run, from 1 without gaps: the `id:` of an event. */
-export interface RunChunk {
-  id: number;
-  chunk: string;
-}
+import type { RunChunk, RunEnd, RunSubscription } from "../../platform/runtime.ts";
+import { endGeneration, readEntry, RunLost, type RunRecord } from "./runs.ts";
 
 /** A reader that took nothing for too long while chunks waited for it. */
 export class ReaderStalled extends Error {
@@ -30,7 +25,7 @@ const roomSize = 256;
  * One reader of a run. It is live while each record that arrives is the next, and behind otherwise: at the start, after a gap, and
  * when its reader is slow. Behind, it reads the run's stream page by page until it has what the process has heard of.
  */
-export class Follower implements AsyncIterableIterator<RunChunk> {
+export class Follower implements RunSubscription {
   readonly #source: Source;
   readonly #room: RunChunk[] = [];
   #cursor: number;

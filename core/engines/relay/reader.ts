@@ -2,21 +2,12 @@ import { randomUUID } from "node:crypto";
 import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
+import type { SubscribeOptions } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
 import { Feed } from "./feed.ts";
 import type { Follower } from "./follower.ts";
 import { type RelayTools, readRecord, RunLost, send } from "./runs.ts";
-
-/** How a reader follows. */
-export interface FollowOptions {
-  /** Number of the last chunk that the reader has; 0 or absent for all. */
-  after?: number;
-  /** Ends reading, as leaving the loop does. */
-  signal?: AbortSignal;
-  /** The run goes on for `times.grace` after its last reader left, instead of being cancelled at once. */
-  resumable?: boolean;
-}
 
 /** One blocking read takes this long at most, in ms, and returns this many entries at most. */
 const blockFor = 5_000;
@@ -44,7 +35,7 @@ export class RunReaders {
   }
 
   /** Follows a run from its start or after a chunk. Begins at once, so that a worker that takes the run later knows its reader. */
-  follow(runId: string, { after = 0, signal, resumable = false }: FollowOptions = {}): Follower {
+  follow(runId: string, { after = 0, signal, resumable = false }: SubscribeOptions = {}): Follower {
     if (this.#closed) throw new RunLost("This process is ending.");
     if (!this.#blocking) this.#open();
     const feed = this.#feeds.get(runId) ?? this.#feed(runId);

@@ -1,9 +1,14 @@
 import type { Redis } from "ioredis";
-import type { Log } from "../../platform/runtime.ts";
-import type { Follower } from "./follower.ts";
-import { type FollowOptions, RunReaders } from "./reader.ts";
-import type { RunWriter } from "./writer.ts";
-import { type ClaimRefusal, RunWriters } from "./writers.ts";
+import type {
+  ClaimRefusal,
+  Log,
+  RunPublisher,
+  RunRelay,
+  RunSubscription,
+  SubscribeOptions,
+} from "../../platform/runtime.ts";
+import { RunReaders } from "./reader.ts";
+import { RunWriters } from "./writers.ts";
 import { type RelayTools, type RunTimes, runTimes } from "./runs.ts";
 
 /** What a relay is made of. */
@@ -18,7 +23,7 @@ export interface RelayParts {
 }
 
 /** Carries the chunks of answers from workers to readers through Redis. One per process; a worker claims, a web process follows. */
-export class Relay {
+export class Relay implements RunRelay {
   readonly #writers: RunWriters;
   readonly #readers: RunReaders;
 
@@ -34,7 +39,7 @@ export class Relay {
    * Takes a run for an attempt of its job. `generation` is 1 or more and higher in every attempt. Returns the run's writer, or a
    * word: `sent` when an earlier attempt sent chunks, `unread` when every reader left before, `ended`, `superseded`, `unknown`.
    */
-  claim(runId: string, generation: number): Promise<RunWriter | ClaimRefusal> {
+  claim(runId: string, generation: number): Promise<RunPublisher | ClaimRefusal> {
     return this.#writers.claim(runId, generation);
   }
 
@@ -43,7 +48,7 @@ export class Relay {
    * says how), throws RunLost when nothing more can come, ReaderStalled when nothing was taken for 30 s. Begins at once: call it
    * before the job is enqueued.
    */
-  follow(runId: string, options: FollowOptions = {}): Follower {
+  follow(runId: string, options: SubscribeOptions = {}): RunSubscription {
     return this.#readers.follow(runId, options);
   }
 

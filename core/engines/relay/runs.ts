@@ -1,4 +1,5 @@
 import { Command, type Redis } from "ioredis";
+import type { RunEnd } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { transact } from "../../store/redis.ts";
 import { script } from "../../store/scripts.ts";
@@ -46,9 +47,6 @@ export interface RelayTools {
   times: RunTimes;
   report: (error: unknown) => void;
 }
-
-/** How an ended run ended: `lost` when its worker died after chunks were out, and nobody may begin again. */
-export type RunEnd = "done" | "failed" | "cancelled" | "lost";
 
 /** Where a run stands. Also `unknown` when it was never there or its time is over. */
 export type RunState = "waiting" | "running" | "done" | "failed" | "cancelled" | "unknown";

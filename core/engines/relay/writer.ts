@@ -1,14 +1,6 @@
+import type { RunPublisher } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
-import {
-  endRun,
-  formatRecord,
-  type RelayTools,
-  RunCancelled,
-  RunLost,
-  type RunRecord,
-  runScript,
-  send,
-} from "./runs.ts";
+import { endRun, formatRecord, type RelayTools, RunCancelled, RunLost, type RunRecord, runScript, send } from "./runs.ts";
 
 /** What leaves a worker process, packed once in a tick of the event loop for all of its runs. */
 export interface Outlet {
@@ -31,7 +23,7 @@ export interface Claim {
  * Writes one run. The first chunks go to the run's stream alone; once Redis has taken them no other attempt can claim the run, so
  * that from then on chunks go to the stream and to the readers at the same time, without waiting for replies.
  */
-export class RunWriter {
+export class RunWriter implements RunPublisher {
   readonly #outlet: Outlet;
   readonly #tools: RelayTools;
   readonly #claim: Claim;

@@ -1,10 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { clearInterval, setImmediate, setInterval } from "node:timers";
+import type { ClaimRefusal } from "../../platform/runtime.ts";
 import { type Outlet, RunWriter } from "./writer.ts";
 import { endRun, type RelayTools, runScript, send, toInbox } from "./runs.ts";
-
-/** Why a worker doesn't get a run; `sent` means that an earlier attempt got as far as sending chunks. */
-export type ClaimRefusal = "unknown" | "ended" | "superseded" | "sent" | "unread";
 
 /**
  * All runs that a worker process writes, over its one command connection. What they write in one tick of the event loop leaves

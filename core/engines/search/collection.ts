@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { fuse } from "./fusion.ts";
 import { LexicalIndex } from "./lexical.ts";
 import type { SlotScore } from "./ranking.ts";
-import type { Passage, SearchRequest, SearchResult } from "./search.ts";
+import type { Passage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { VectorIndex } from "./vectors.ts";
 import { terms } from "./words.ts";
 

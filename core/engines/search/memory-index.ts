@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { keys } from "../../store/keys.ts";
 import { Collection, type Entry } from "./collection.ts";
-import type { KnowledgeIndex, SearchRequest, SearchResult } from "./search.ts";
+import type { SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { readChunks } from "./stored.ts";
 import { passageTerms } from "./words.ts";
 
@@ -29,7 +29,7 @@ interface Held {
  * one read of the handle's version; where that changed, the changed documents are read first, so that what was accepted before
  * a question is found by it, whichever process accepted it.
  */
-export class MemoryIndex implements KnowledgeIndex {
+export class MemoryIndex implements SearchIndex {
   readonly kind = "in-process";
   private readonly redis: Redis;
   private readonly limit: number;

@@ -5,7 +5,7 @@ import { isRedisAway } from "../../store/redis.ts";
 import { fuse } from "./fusion.ts";
 import { readInfo, readRows } from "./redisearch-replies.ts";
 import { rerank } from "./rerank.ts";
-import type { KnowledgeIndex, SearchRequest, SearchResult } from "./search.ts";
+import type { SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { encodeVector, readPassages, tagSeparator } from "./stored.ts";
 import { terms } from "./words.ts";
 
@@ -48,13 +48,13 @@ const nothing: Ranking = { found: [], state: "complete" };
  * The index of a server with the search module. Words by BM25STD, its candidates ranked again with feedback; vectors by HNSW
  * under the same filters; both fused by rank. Where the words can't be had, the fallback answers.
  */
-export class RediSearchIndex implements KnowledgeIndex {
+export class RediSearchIndex implements SearchIndex {
   readonly kind = "redisearch";
   private readonly redis: Redis;
-  private readonly fallback: KnowledgeIndex;
+  private readonly fallback: SearchIndex;
   private readonly complete = new Set<string>();
 
-  constructor(redis: Redis, fallback: KnowledgeIndex) {
+  constructor(redis: Redis, fallback: SearchIndex) {
     this.redis = redis;
     this.fallback = fallback;
   }

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
 import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
-import type { Passage } from "./search.ts";
+import type { Passage } from "../../platform/runtime.ts";
 
 /** Between the tags of a chunk, in Redis and in the search module's schema. Tags hold no control characters. */
 export const tagSeparator = "\u001f";
@@ -78,26 +78,4 @@ function makePassage(id: string, row: (string | null)[]): Passage | undefined {
 function decodeVector(bytes: Uint8Array | null): Float32Array | undefined {
   if (bytes === null || bytes.length === 0 || bytes.length % 4 !== 0) return undefined;
   return new Float32Array(Uint8Array.from(bytes).buffer);
-}
-
-/** A document as redis-om keeps it. Status and chunk count change elsewhere and therefore live in the knowledge hash. */
-export interface StoredDocument {
-  [field: string]: string | number | string[] | undefined;
-  documentId: string;
-  title: string;
-  topic: string;
-  source: string;
-  contentType: string;
-  containerTags: string[];
-  content: string;
-  revision: string;
-  createdAt: string;
-  updatedAt: string;
-}
-
-/** Keeps documents by their entity id, `{handle}:documentId`. */
-export interface DocumentStore {
-  /** Replaces a document as a whole; takes part in no transaction. */
-  save(entityId: string, stored: StoredDocument): Promise<void>;
-  fetch(entityId: string): Promise<StoredDocument | undefined>;
 }

@@ -1,4 +1,3 @@
-import { ownerAddresses } from "../../../account/handles.ts";
 import { Fail } from "../../../platform/errors.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
@@ -64,7 +63,7 @@ interface Reading {
  */
 export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
   const login = loginOf(account);
-  const known = await ownerAddresses(runtime.redis, account.handle);
+  const known = await runtime.credentials.ownerAddresses(account.handle);
   const reading: Reading = { runtime, login, question, owners: [login.username, ...known].map(addressIn) };
   const mark = markIn(reading);
   const changes = mark?.token ? await changesSince(reading, mark) : undefined;

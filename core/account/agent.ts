@@ -1,0 +1,21 @@
+import type { Runtime } from "../platform/runtime.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { keys } from "../store/keys.ts";
+import { accountOf } from "./handles.ts";
+
+/**
+ * True where the anonymous assistant is on for a handle: by the global switch, the list of handles, or the account's entitlement
+ * `marketing_tools` (specification "Authentication" 6). An unknown or inactive handle is never on.
+ */
+export async function isAgentEnabled({ redis, env }: Runtime, handle: string): Promise<boolean> {
+  const account = await accountOf(redis, handle);
+  if (account === undefined) return false;
+  const [status, entitled] = await sharedRead(redis, `agent ${handle}`, () =>
+    Promise.all([
+      redis.hget(keys.handle(handle), "status"),
+      redis.hexists(keys.account(account), "entitlement:marketing_tools"),
+    ]),
+  );
+  const listed = env.PUBLIC_PAGE_AGENT_ENABLED || env.PUBLIC_PAGE_AGENT_ALLOWED_HANDLES.includes(handle);
+  return status === "ACTIVE" && (listed || entitled === 1);
+}

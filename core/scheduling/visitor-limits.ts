@@ -1,0 +1,64 @@
+import type { StoredBooking } from "../../schemas/scheduling.ts";
+import { addressDigest } from "../platform/address.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { digestTag } from "../store/throttle.ts";
+import { day } from "../platform/zones.ts";
+
+/** A visitor who changes a booking; nobody is limited whose network is unknown, as in calls inside the service. */
+export type Visitor = Pick<Caller, "network">;
+
+/** Moves of one booking by its visitor within 24 hours of domain time. */
+const MAX_MOVES_A_DAY = 5;
+const SECONDS_AN_HOUR = 3600;
+
+/** The keys by which visitors are limited: the bucket of a network, and the future bookings of an attendee. */
+export function limitKeys(
+  { env }: Pick<Runtime, "env">,
+  handle: string,
+  { visitor, booking }: { visitor: Visitor | undefined; booking: StoredBooking },
+): string[] {
+  const { network } = visitor ?? {};
+  return [
+    keys.bookingBucket(handle, network === undefined ? "" : digestTag(env, network)),
+    keys.attendeeBookings(handle, addressDigest(booking.attendee.email)),
+  ];
+}
+
+/** Tokens a second and burst of the network's bucket, and the most future bookings of an attendee; 0 for no limit. */
+export function limitValues({ env }: Pick<Runtime, "env">, visitor: Visitor | undefined): number[] {
+  const { PUBLIC_BOOKINGS_RATE: rate, PUBLIC_BOOKINGS_BURST: burst, PUBLIC_BOOKINGS_PER_ATTENDEE: most } = env;
+  if (visitor === undefined) return [0, 0, 0];
+  const isLimited = visitor.network !== undefined && burst > 0;
+  return [isLimited ? rate / SECONDS_AN_HOUR : 0, burst, most];
+}
+
+/** `rate_limited` for a network whose bucket has no token for `wait` real ms. */
+export function networkLimited(wait: number): Fail {
+  const minutes = Math.ceil(wait / 60_000);
+  const detail = `Too many bookings were made or changed from this network. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
+  return new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000), detail });
+}
+
+/** `rate_limited` for an attendee whose next booking begins in `wait` ms of domain time. */
+export function attendeeLimited(runtime: Runtime, wait: number): Fail {
+  const { PUBLIC_BOOKINGS_PER_ATTENDEE: most } = runtime.env;
+  const detail = `This address already has ${most} future bookings. Cancel one of them, or wait until the next one has begun.`;
+  return new Fail("rate_limited", { retryAfter: secondsUntil(runtime, runtime.now() + wait), detail });
+}
+
+/** The instants of a booking's moves in the last 24 hours with one more, now; `rate_limited` where that is one too many. */
+export function movesWithNext(runtime: Runtime, { moves = [] }: Pick<StoredBooking, "moves">): string[] {
+  const now = runtime.now();
+  const recent = moves.filter((at) => Date.parse(at) > now - day);
+  const [first] = recent;
+  if (first === undefined || recent.length < MAX_MOVES_A_DAY) return [...recent, new Date(now).toISOString()];
+  const detail = `A booking can be moved ${MAX_MOVES_A_DAY} times a day. Move it tomorrow, or cancel it and book another time.`;
+  throw new Fail("rate_limited", { retryAfter: secondsUntil(runtime, Date.parse(first) + day), detail });
+}
+
+function secondsUntil(runtime: Runtime, instant: number): number {
+  return Math.max(1, Math.ceil(delayUntil(runtime, instant) / 1000));
+}
