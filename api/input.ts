@@ -5,6 +5,7 @@ import { type ErrorCode, errors as table, type InputError } from "../schemas/err
 import type { Schema } from "../schemas/schema.ts";
 import { isAddress } from "../core/platform/address.ts";
 import { Fail } from "../core/platform/errors.ts";
+import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { isZone } from "../core/platform/zones.ts";
 import type { Row } from "./route.ts";
 
@@ -32,6 +33,7 @@ function engine(more: object): Ajv2020 {
   formats.default(ajv, ["date", "uri"]);
   ajv.addFormat("address", { validate: isAddress });
   ajv.addFormat("instant", { validate: isInstant });
+  ajv.addFormat("language", { validate: isLanguageTag });
   ajv.addFormat("time-zone", { validate: isZone });
   ajv.addFormat("line", { validate: isLine });
   return ajv;

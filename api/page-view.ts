@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Visit } from "../core/pages/visits.ts";
+import { directionOf } from "../core/platform/language-tags.ts";
 import { entityTag } from "./reply.ts";
 import type { View } from "./route.ts";
 
@@ -37,7 +38,7 @@ export function missingPage(): View {
   const body = shell({
     language: "en",
     title: "Not found",
-    head: "",
+    head: [],
     body: "<main><h1>Not found</h1><p>There is no page at this address.</p></main>",
   });
   return {
@@ -71,23 +72,30 @@ function rendered(visit: Visit): Rendered {
 }
 
 function document(visit: Visit): string {
-  const { page } = visit;
-  const description =
-    page.description === "" ? "" : `<meta name="description" content="${escapeHtml(page.description)}">`;
+  const { page, language } = visit;
   const content = visit.hasAccess ? page.content : preview(page);
-  return shell({
-    language: "en",
-    title: page.title,
-    head: description,
-    body: content + (visit.assistant ? agent(visit) : ""),
-  });
+  const head = [...description(visit), ...(visit.assistant ? agent(visit) : [])];
+  return shell({ language, title: page.title, head, body: content });
+}
+
+/** What search engines and previews of links read of a page. */
+function description({ page: { title, description }, url }: Visit): string[] {
+  const told = [
+    ...(description === "" ? [] : [["name", "description", description] as const]),
+    ["property", "og:title", title] as const,
+    ...(description === "" ? [] : [["property", "og:description", description] as const]),
+    ["property", "og:url", url] as const,
+  ];
+  const tags = told.map(([kind, name, content]) => `<meta ${kind}="${name}" content="${escapeHtml(content)}">`);
+  return [...tags, `<link rel="canonical" href="${escapeHtml(url)}">`];
 }
 
 function preview(page: Visit["page"]): string {
-  return `<main class="svc-preview"><h1>${escapeHtml(page.title)}</h1><p>${escapeHtml(page.description)}</p>${page.teaser}</main>`;
+  return `<main class="svc-preview"><h1>${escapeHtml(page.title)}</h1><p>${escapeHtml(page.description)}</p>${page.teaser}\n</main>`;
 }
 
-function agent({ handle, page }: Visit): string {
+/** The assistant's config and script: before the content, which can't take them in. */
+function agent({ handle, page, language }: Visit): string[] {
   const root = `/v2/public/pages/${handle}/${page.pageSlug}`;
   const config = {
     handle,
@@ -95,20 +103,25 @@ function agent({ handle, page }: Visit): string {
     chatUrl: `${root}/agentic-chat`,
     questionUrl: `${root}/agentic-question`,
     leadUrl: `/v2/public/handles/${handle}/leads`,
+    language,
     assistant: page.assistant ?? {},
   };
   const json = JSON.stringify(config).replace(/</g, "\\u003c");
-  return `\n<script type="application/json" id="svc-public-page-agent-config">${json}</script>\n<script async src="/assets/public-page-agent.js"></script>`;
+  return [
+    `<script type="application/json" id="svc-public-page-agent-config">${json}</script>`,
+    '<script async src="/assets/public-page-agent.js"></script>',
+  ];
 }
 
-function shell(parts: { language: string; title: string; head: string; body: string }): string {
+function shell(parts: { language: string; title: string; head: string[]; body: string }): string {
+  const { language } = parts;
   return `<!doctype html>
-<html lang="${parts.language}">
+<html lang="${escapeHtml(language)}" dir="${directionOf(language)}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(parts.title)}</title>
-${parts.head}
+${parts.head.join("\n")}
 <link rel="stylesheet" href="/assets/page.css">
 </head>
 <body>

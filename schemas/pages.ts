@@ -6,6 +6,7 @@ import {
   ignored,
   type Infer,
   integer,
+  language,
   line,
   listing,
   map,
@@ -46,6 +47,7 @@ const body = {
   status: withDefault(oneOf("DRAFT", "PUBLISHED"), "DRAFT"),
   content: withDefault(string({ maxLength: largestContent }), ""),
   teaser: withDefault(string({ maxLength: 65_536 }), ""),
+  language: optional(nullable(language)),
   campaignId: optional(nullable(id)),
   verifyLeads: optional(boolean),
   assistant: optional(nullable(assistant)),
@@ -85,7 +87,7 @@ export type StoredPage = Required<
     "pageSlug" | "title" | "description" | "template" | "accessMode" | "status" | "content" | "teaser"
   >
 > &
-  Pick<Infer<typeof newPage>, "campaignId" | "verifyLeads" | "assistant" | "price"> & {
+  Pick<Infer<typeof newPage>, "language" | "campaignId" | "verifyLeads" | "assistant" | "price"> & {
     createdAt: string;
     updatedAt: string;
     publishedAt: string | null;
@@ -114,5 +116,6 @@ export const agentConfig = object({
   chatUrl: string(),
   questionUrl: string(),
   leadUrl: string(),
+  language: string(),
   assistant: map(string()),
 });

@@ -114,6 +114,8 @@ export const webAddress = string({ minLength: 1, maxLength: 2048, pattern: "^[^\
 export const instant = string({ format: "instant" });
 /** An IANA zone name that this platform knows. */
 export const timeZone = string({ format: "time-zone", maxLength: 64 });
+/** A language tag (BCP 47). */
+export const language = string({ format: "language", maxLength: 64 });
 /** An opaque id made by the service. */
 export const id = string({ minLength: 1, maxLength: 128, pattern: "^[A-Za-z0-9_.:-]+$" });
 

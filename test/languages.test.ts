@@ -33,6 +33,8 @@ t.test("the language of a text is told by its small words, and is the given one 
     ["how much is the tiramisù?", "en"],
     ["Сколько стоит доставка?", "ru"],
     ["ヘリコプターはありますか", "ja"],
+    ["E-Bike 小さいプランは月額12ユーロです。いつでも解約できます。", "ja"],
+    ["You can read about the price here in English, Deutsch, 日本語 and Русский.", "en"],
   ];
   for (const [text, language] of asked) t.equal(languageOf(text, "sv"), language, text);
   t.equal(languageOf("Wi-Fi?", "nl"), "nl");

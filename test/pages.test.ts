@@ -97,7 +97,7 @@ t.test("content that could run or leave the shell is refused by parsing, never b
     '<select><style><a title="</style><iframe src=/x>"></a></style></select>',
     '<svg><a><animate attributeName="href" values="#;javascript:alert(1)"/></a></svg>',
     '<svg><a><set attributeName=href to="java&Tab;script:x"/></a></svg>',
-    "<div>".repeat(1000),
+    "<div>".repeat(101),
   ];
   for (const html of refused) {
     const answer = await owner.post("/v2/handles/acme/pages").send({ ...page, content: html });
@@ -116,7 +116,7 @@ t.test("content that could run or leave the shell is refused by parsing, never b
     "<textarea></html></textarea>",
     "<noscript><p>Works without scripts</p></noscript>",
     '<svg><title>A line</title><style>path { stroke: red }</style><animate attributeName="fill" values="red;blue"/></svg>',
-    "<div>".repeat(400),
+    "<div>".repeat(100),
   ];
   for (const [at, html] of kept.entries()) {
     const answer = await owner.post("/v2/handles/acme/pages").send({ ...page, pageSlug: `kept-${at}`, content: html });

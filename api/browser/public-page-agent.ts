@@ -5,8 +5,13 @@ import { style } from "./agent/style.ts";
 /** Id of the widget's element: there is one on a page. */
 const id = "svc-public-page-agent";
 
-const config = readConfig();
-if (config && !document.getElementById(id)) {
+/** The script stands in the head and may run before the page is there. */
+if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+else start();
+
+function start(): void {
+  const config = readConfig();
+  if (!config || document.getElementById(id)) return;
   const host = document.createElement("div");
   host.id = id;
   const root = host.attachShadow({ mode: "open" });

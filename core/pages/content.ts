@@ -2,7 +2,8 @@ import { Buffer } from "node:buffer";
 import { largestContent } from "../../schemas/pages.ts";
 import type { InputError } from "../../schemas/errors.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { readTags, type TagReader } from "./tags.ts";
+import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
+import { faultAt, placeAt } from "../platform/source-place.ts";
 
 const refusedElements = new Set([
   "html",
@@ -21,21 +22,7 @@ const refusedElements = new Set([
 ]);
 /** Elements of the shell that a fragment would end. */
 const shell = new Set(["html", "head", "body"]);
-const addressAttributes = new Set([
-  "href",
-  "src",
-  "action",
-  "formaction",
-  "xlink:href",
-  "poster",
-  "background",
-  "data",
-  "cite",
-  "ping",
-  "srcset",
-]);
-/** Elements by which SVG moves other attributes, and the attributes that hold the values. */
-const animations = new Set(["animate", "set", "animatetransform", "animatemotion", "animatecolor"]);
+/** Attributes that hold the values of an SVG animation. */
 const animated = new Set(["to", "from", "by", "values"]);
 /** Elements whose content isn't read as HTML. Old browsers ignore them in a list of options, new ones don't. */
 const otherwiseRead = new Set([
@@ -53,50 +40,66 @@ const otherwiseRead = new Set([
 /** Most faults that one answer names. */
 const mostFaults = 10;
 
+type Fragment = "content" | "teaser";
+
+/** What stands before a fragment where a visitor sees it; a line break and the end tags of it stand behind. */
+const before: Record<Fragment, string> = {
+  content: "<!doctype html><html><head></head><body>\n",
+  teaser: '<!doctype html><html><head></head><body>\n<main class="svc-preview">',
+};
+
 /**
- * Checks an HTML fragment by parsing it: `invalid_page_content` names each element, handler attribute and `javascript:` address
- * that a page may not hold. The fragment itself is kept as sent.
+ * Checks an HTML fragment by parsing it as it will stand in its page: `invalid_page_content` names, each with its place, every element,
+ * handler attribute and script address that a page may not hold, and what would take in or end the page around it. The fragment
+ * itself is kept as sent.
  */
-export function checkContent(name: "content" | "teaser", html: string): void {
-  if (Buffer.byteLength(html) > largestContent) throw invalid(`/${name}`, `is longer than ${largestContent} bytes`);
-  const faults = faultsOf(html);
+export function checkContent(name: Fragment, source: string): void {
+  if (Buffer.byteLength(source) > largestContent) throw invalid(`/${name}`, `is longer than ${largestContent} bytes`);
+  const faults = faultsOf(name, source);
   if (faults.length === 0) return;
-  const listed = faults.slice(0, mostFaults).map((message): InputError => ({ path: `/${name}`, message }));
-  throw new Fail("invalid_page_content", { detail: `${name}: ${faults[0]}.`, errors: listed });
+  const places = faults.slice(0, mostFaults).map(([why, at]) => ({ why, place: placeAt(source, at) }));
+  const listed = places.map(({ why, place }): InputError => ({ path: `/${name}`, message: faultAt(place, why) }));
+  const more = { field: name, ...places[0]?.place };
+  throw new Fail("invalid_page_content", { detail: `${name}, ${listed[0]?.message}.`, errors: listed, more });
 }
 
-function faultsOf(html: string): string[] {
+/** With scripting `noscript` holds text, without it elements: a fragment with one is read both ways. */
+function faultsOf(name: Fragment, source: string): [why: string, at: number][] {
   const faults = new Faults();
-  readTags(html, faults);
-  return [...faults.found];
+  for (const scripting of /<noscript/i.test(source) ? [true, false] : [true]) {
+    const reader = new HtmlReader(faults, { before: before[name], scripting });
+    reader.read(source);
+    reader.finish();
+  }
+  return [...faults.found].sort(([, one], [, other]) => one - other);
 }
 
-/** What is wrong with the tags of a fragment, each fault once. */
-class Faults implements TagReader {
-  readonly found = new Set<string>();
+/** What is wrong with a fragment and where, each fault once. */
+class Faults implements HtmlListener {
+  readonly found = new Map<string, number>();
 
-  opened(element: string, attributes: readonly { name: string; value: string }[], inSelect: boolean): void {
-    if (refusedElements.has(element)) this.found.add(`<${element}> is not allowed`);
-    if (inSelect && otherwiseRead.has(element)) this.found.add(`<${element}> inside <select> is not allowed`);
-    for (const { name, value } of attributes) this.#attribute(element, name, value);
+  startTag({ name, attributes, at, inSelect }: StartTag): void {
+    if (refusedElements.has(name)) this.refused(`<${name}> is not allowed`, at);
+    if (inSelect && otherwiseRead.has(name)) this.refused(`<${name}> inside <select> is not allowed`, at);
+    for (const attribute of attributes) this.#attribute(name, attribute);
   }
 
-  closed(element: string): void {
-    if (shell.has(element)) this.found.add(`</${element}> is not allowed`);
+  endTag(name: string, at: number): void {
+    if (shell.has(name)) this.refused(`</${name}> is not allowed`, at);
   }
 
-  doctype(): void {
-    this.found.add("a doctype is not allowed");
+  doctype(at: number): void {
+    this.refused("a doctype is not allowed", at);
   }
 
-  tangled(): void {
-    this.found.add("unclosed elements are not allowed in such numbers");
+  refused(why: string, at: number): void {
+    if (!this.found.has(why)) this.found.set(why, at);
   }
 
-  #attribute(element: string, name: string, value: string): void {
-    if (/^on/.test(name)) this.found.add(`the attribute ${name} is not allowed`);
-    if (name === "srcdoc") this.found.add("the attribute srcdoc is not allowed");
-    if (runs(element, name, value)) this.found.add(`a script address in ${name} is not allowed`);
+  #attribute(element: string, { name, value, start }: StartTag["attributes"][number]): void {
+    if (/^on/.test(name)) this.refused(`the attribute ${name} is not allowed`, start);
+    if (name === "srcdoc") this.refused("the attribute srcdoc is not allowed", start);
+    if (runs(element, name, value)) this.refused(`a script address in ${name} is not allowed`, start);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { newPage, pageChange, pageListing, pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
+import { canonicalLanguage } from "../platform/language-tags.ts";
 import { lasting } from "../platform/outcome.ts";
 import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
@@ -92,9 +93,10 @@ function checkFragments(input: { content?: string | undefined; teaser?: string |
 function stamped(page: StoredPage, at: number, createdAt: string): StoredPage {
   const updatedAt = new Date(at).toISOString();
   const publishedAt = page.status === "PUBLISHED" ? (page.publishedAt ?? updatedAt) : null;
-  return { ...page, createdAt, updatedAt, publishedAt };
+  const language = canonicalLanguage(page.language ?? "") ?? null;
+  return { ...page, language, createdAt, updatedAt, publishedAt };
 }
 
 function shown(runtime: Runtime, handle: string, stored: StoredPage & { version: number }): Page {
-  return { ...stored, handle, url: pageUrl(runtime, handle, stored.pageSlug) };
+  return { ...stored, language: stored.language ?? null, handle, url: pageUrl(runtime, handle, stored.pageSlug) };
 }

@@ -8,11 +8,17 @@ import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { keptPage } from "./kept.ts";
+import { pageLanguage } from "./language.ts";
+import { pageUrl } from "./pages.ts";
 
 /** A published page as one visitor may see it. */
 export interface Visit {
   handle: string;
   page: StoredPage & { version: number };
+  /** The page's own address, whichever host it was asked of. */
+  url: string;
+  /** Of the page (BCP 47). */
+  language: string;
   /** False where only title, description and teaser may be shown. */
   hasAccess: boolean;
   /** True where the page carries the assistant. */
@@ -31,11 +37,12 @@ const codeLasts = 900;
  * HEAD nobody would have read the page or kept the cookie.
  */
 export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<Visit> {
-  const { page, assistant } = await shownPage(runtime, input);
+  const shown = await shownPage(runtime, input);
   const { access, method } = input;
   const cookie = access === undefined || method === "HEAD" ? undefined : await redeem(runtime, { ...input, access });
-  const hasAccess = cookie !== undefined || mayRead(runtime, page, input);
-  return { handle: input.handle, page, hasAccess, assistant, ...(cookie ? { cookie } : {}) };
+  const hasAccess = cookie !== undefined || mayRead(runtime, shown.page, input);
+  const url = pageUrl(runtime, input.handle, input.pageSlug);
+  return { handle: input.handle, ...shown, url, hasAccess, ...(cookie ? { cookie } : {}) };
 }
 
 /** `{accessMode, hasAccess}` of a published page for this browser. */
@@ -47,13 +54,13 @@ export async function checkAccess(
   return { accessMode: page.accessMode, hasAccess: mayRead(runtime, page, input) };
 }
 
-type Shown = Pick<Visit, "page" | "assistant">;
+type Shown = Pick<Visit, "page" | "language" | "assistant">;
 
-/** A published page with whether it carries the assistant. */
+/** A published page with its language and whether it carries the assistant. */
 async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<Shown> {
   return keptPage(runtime, { reader: "visitor" }, path, async () => {
     const [page, assistant] = await Promise.all([publishedPage(runtime, path), isAgentEnabled(runtime, path.handle)]);
-    return { page, assistant };
+    return { page, language: pageLanguage(page), assistant };
   });
 }
 

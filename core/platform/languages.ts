@@ -70,6 +70,8 @@ const SURE = 0.3;
 const LETTERS_WEIGHT = 0.5;
 /** What a word or a letter that several texts of a language hold counts beside a small word. */
 const HINT = 0.5;
+const LATIN = /\p{Script=Latin}/gu;
+const OTHER_LETTER = /(?!\p{Script=Latin})[\p{L}\p{M}]/gu;
 const stems = new LRUCache<string, string>({ max: 50_000 });
 
 /** The stem of a word of a language (Snowball); the word itself where the language has no stemmer. */
@@ -101,7 +103,7 @@ export function primaryLanguage(tag: string): string {
  * Reads the first 4,000 characters.
  */
 export function languageOf(text: string, fallback = "en"): string {
-  const sample = text.slice(0, TEXT_READ).normalize("NFC");
+  const sample = inMainScript(text.slice(0, TEXT_READ).normalize("NFC"));
   const scores = smallWordScores(sample.toLowerCase());
   const guesses = detectAll(sample);
   if (scores.size === 0) return (guesses[0]?.accuracy ?? 0) >= SURE ? guesses[0]!.lang : fallback;
@@ -110,6 +112,13 @@ export function languageOf(text: string, fallback = "en"): string {
   const best = Math.max(...scores.values());
   if (scores.get(fallback) === best) return fallback;
   return [...scores].find(([, score]) => score === best)![0];
+}
+
+/** A text without the letters that are not of its alphabet: names of brands in Japanese, names of languages in English. */
+function inMainScript(text: string): string {
+  const latin = text.match(LATIN)?.length ?? 0;
+  const other = text.match(OTHER_LETTER)?.length ?? 0;
+  return text.replace(other > latin ? LATIN : OTHER_LETTER, " ");
 }
 
 /** Each small word counts one, a word of a common matter and a letter of its own a half, shared by the languages that have it. */

@@ -1,0 +1,245 @@
+import {
+  html,
+  InsertionMode,
+  Parser,
+  type Token,
+  TokenizerMode,
+  type TreeAdapter,
+  type TreeAdapterTypeMap,
+} from "parse5";
+
+/** Most elements inside one another in a page, a template or a document. */
+export const maxNesting = 100;
+/** Most elements that a source makes, counting those that unclosed formatting elements make again. */
+const maxElements = 200_000;
+
+/** Attributes whose value is an address. */
+export const addressAttributes: ReadonlySet<string> = new Set(
+  "href src action formaction background cite poster data longdesc xlink:href ping srcset".split(" "),
+);
+/** Elements by which SVG changes other attributes. */
+export const animations: ReadonlySet<string> = new Set(
+  "animate set animatetransform animatemotion animatecolor".split(" "),
+);
+
+/** A start tag. Offsets count UTF-16 units from the beginning of the source. */
+export interface StartTag {
+  name: string;
+  attributes: readonly { name: string; value: string; start: number; end: number }[];
+  at: number;
+  inSelect: boolean;
+}
+
+/** What a source holds, in its order; `refused` says why it can't be used, and nothing of it is told afterwards. */
+export interface HtmlListener {
+  startTag(tag: StartTag): void;
+  endTag(name: string, at: number): void;
+  doctype(at: number): void;
+  refused(why: string, at: number): void;
+}
+
+/** What text would be at the place up to which a source was read. */
+export type TextPlace = "text" | "raw text" | "quoted value" | "markup";
+
+/** How a source is read: after `before`, the markup that stands in front of it, and with scripts, for which `noscript` is text. */
+interface Reading {
+  before?: string;
+  scripting?: boolean;
+}
+
+/**
+ * Reads HTML as browsers do (HTML standard, "Parsing HTML documents"), also the tags that they then ignore. No tree is kept: how a
+ * tag is read depends on the open elements alone.
+ */
+export class HtmlReader extends Parser<Tree> {
+  readonly #listener: HtmlListener;
+  readonly #made: Made;
+  /** Length of what stands before the source, and number of elements that are open there. */
+  readonly #before: number;
+  readonly #outer: number;
+  #length = 0;
+  #isOver = true;
+
+  constructor(listener: HtmlListener, { before = "", scripting = false }: Reading = {}) {
+    const made: Made = { elements: 0, at: 0 };
+    super({ scriptingEnabled: scripting, sourceCodeLocationInfo: true, treeAdapter: barren(made) });
+    this.#listener = listener;
+    this.#made = made;
+    this.tokenizer.write(before, false);
+    this.#before = before.length;
+    this.#outer = Math.max(this.openElements.depth, 2);
+    this.#isOver = false;
+  }
+
+  /** Reads the next part of the source. */
+  read(part: string): void {
+    this.#length += part.length;
+    if (!this.#isOver) this.tokenizer.write(part, false);
+  }
+
+  /** Ends the source: what is open and would take in the markup behind it, which begins with a line break, is refused. */
+  finish(): void {
+    this.read("\n");
+    if (this.#isOver) return;
+    if (this.tokenizer.state !== TokenizerMode.DATA) this.#unfinished();
+    else this.#unclosed();
+  }
+
+  #unclosed(): void {
+    const open: (Element | undefined)[] = this.openElements.items.slice(this.#outer, this.openElements.stackTop + 1);
+    const left = open.find((one) => one && (one.name === "template" || one.space !== html.NS.HTML));
+    if (left) this.#refuse(`<${left.name}> is not closed`, left.at);
+  }
+
+  /** What text would be here. */
+  get place(): TextPlace {
+    const { state } = this.tokenizer;
+    if (quotedStates.has(state)) return "quoted value";
+    if (state === TokenizerMode.RCDATA) return "text";
+    if (state === TokenizerMode.DATA) return styled.has(this.openElement) ? "raw text" : "text";
+    return rawStates.has(state) ? "raw text" : "markup";
+  }
+
+  /** Name of the element that is open here. */
+  get openElement(): string {
+    return this.openElements.current?.name ?? "";
+  }
+
+  override onStartTag(token: Token.TagToken): void {
+    const at = this.#offset(token);
+    if (!this.#isOver) this.#listener.startTag(this.#tagOf(token, at));
+    this.#made.at = at;
+    super.onStartTag(token);
+    if (!this.#isOver) this.#check(at);
+  }
+
+  override onEndTag(token: Token.TagToken): void {
+    if (!this.#isOver) this.#listener.endTag(token.tagName, this.#offset(token));
+    super.onEndTag(token);
+    if (!this.#isOver && this.#before > 0 && this.openElements.depth < this.#outer)
+      this.#refuse(`</${token.tagName}> closes an element of the page`, this.#offset(token));
+  }
+
+  override onDoctype(token: Token.DoctypeToken): void {
+    if (!this.#isOver) this.#listener.doctype(this.#offset(token));
+    super.onDoctype(token);
+  }
+
+  #tagOf({ tagName: name, attrs, location }: Token.TagToken, at: number): StartTag {
+    const attributes = attrs.map((one) => {
+      const { startOffset = 0, endOffset = 0 } = location?.attrs?.[one.name] ?? {};
+      return { name: one.name, value: one.value, start: startOffset - this.#before, end: endOffset - this.#before };
+    });
+    return { name, attributes, at, inSelect: selecting.has(this.insertionMode) };
+  }
+
+  #check(at: number): void {
+    if (this.openElements.depth - this.#outer > maxNesting)
+      this.#refuse(`elements are nested more than ${maxNesting} deep`, at);
+    else if (this.#made.elements > maxElements) this.#refuse(`more than ${maxElements} elements come of it`, at);
+  }
+
+  #unfinished(): void {
+    const { state } = this.tokenizer;
+    const { name, at } = this.openElements.current ?? { name: "", at: 0 };
+    const isText = rawStates.has(state) || state === TokenizerMode.RCDATA;
+    // biome-ignore lint/complexity/useLiteralKeys: the token that is being read is protected
+    const token = this.tokenizer["currentToken"];
+    if (isText) this.#refuse(`<${name}> is not closed`, at);
+    else if (token && "data" in token) this.#refuse("a comment is not closed", this.#offset(token));
+    else this.#refuse("a tag is not finished", token ? this.#offset(token) : this.#length - 1);
+  }
+
+  #refuse(why: string, at: number): void {
+    this.#isOver = true;
+    this.#listener.refused(why, at);
+    this.tokenizer.pause();
+  }
+
+  #offset({ location }: Pick<Token.Token, "location">): number {
+    return Math.max((location?.startOffset ?? 0) - this.#before, 0);
+  }
+}
+
+/** Elements whose text is not for readers, also where it is read as markup. */
+const styled = new Set(["style", "script"]);
+const selecting = new Set([InsertionMode.IN_SELECT, InsertionMode.IN_SELECT_IN_TABLE]);
+const rawStates: ReadonlySet<number> = new Set([
+  TokenizerMode.RAWTEXT,
+  TokenizerMode.SCRIPT_DATA,
+  TokenizerMode.PLAINTEXT,
+  TokenizerMode.CDATA_SECTION,
+]);
+const quotedStates: ReadonlySet<number> = new Set(['<p title="', "<p title='"].map(stateAfter));
+
+function stateAfter(source: string): number {
+  const nothing = (): void => undefined;
+  const reader = new HtmlReader({ startTag: nothing, endTag: nothing, doctype: nothing, refused: nothing });
+  reader.read(source);
+  return reader.tokenizer.state;
+}
+
+/** What was made so far, and where the tag stands that makes elements now. */
+interface Made {
+  elements: number;
+  at: number;
+}
+
+interface Element {
+  name: string;
+  space: html.NS;
+  attributes: Token.Attribute[];
+  at: number;
+}
+
+type E = Element;
+type Tree = TreeAdapterTypeMap<E, E, E, E, E, E, E, E, E, E>;
+
+/** A tree that keeps nothing: how a tag is read depends on the open elements alone, which the parser holds itself. */
+function barren(made: Made): TreeAdapter<Tree> {
+  const node: Element = { name: "", space: html.NS.HTML, attributes: [], at: 0 };
+  const nothing = (): void => undefined;
+  const anyNode = (): Element => node;
+  const noNode = (): null => null;
+  const noText = (): string => "";
+  const isNot = (_node: Element): _node is Element => false;
+  return {
+    createElement(name, space, attributes) {
+      made.elements += 1;
+      return { name, space, attributes, at: made.at };
+    },
+    getTagName: ({ name }) => name,
+    getNamespaceURI: ({ space }) => space,
+    getAttrList: ({ attributes }) => attributes,
+    getDocumentMode: () => html.DOCUMENT_MODE.NO_QUIRKS,
+    createDocument: anyNode,
+    createDocumentFragment: anyNode,
+    createCommentNode: anyNode,
+    createTextNode: anyNode,
+    getTemplateContent: anyNode,
+    getChildNodes: () => [],
+    getFirstChild: noNode,
+    getParentNode: noNode,
+    getNodeSourceCodeLocation: noNode,
+    getCommentNodeContent: noText,
+    getTextNodeContent: noText,
+    getDocumentTypeNodeName: noText,
+    getDocumentTypeNodePublicId: noText,
+    getDocumentTypeNodeSystemId: noText,
+    isElementNode: isNot,
+    isTextNode: isNot,
+    isCommentNode: isNot,
+    isDocumentTypeNode: isNot,
+    adoptAttributes: nothing,
+    appendChild: nothing,
+    insertBefore: nothing,
+    insertText: nothing,
+    insertTextBefore: nothing,
+    detachNode: nothing,
+    setDocumentMode: nothing,
+    setDocumentType: nothing,
+    setTemplateContent: nothing,
+    setNodeSourceCodeLocation: nothing,
+    updateNodeSourceCodeLocation: nothing,
+  };
+}
