@@ -29,7 +29,8 @@ export function cardView(card: Card): View {
 
 /** What a person sees of a failure: its sentence, and what to do next. */
 export function failureCard(fail: Fail): View {
-  const { title, advice } = known[fail.code] ?? { title: "That did not work", advice: errors[fail.code][1] };
+  const advised = { title: "That did not work", advice: fail.details.detail ?? errors[fail.code][1] };
+  const { title, advice } = known[fail.code] ?? advised;
   const { "Content-Type": _type, ...headers } = problem(fail, "").headers;
   return cardView({ title, status: fail.status, headers, body: `<p>${escapeHtml(advice)}</p>` });
 }

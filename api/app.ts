@@ -11,7 +11,7 @@ import { readBody } from "./body.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
-import { mayBePageHost, pageHost } from "./hosts.ts";
+import { mayBePageHost, movedPage, pageHost } from "./hosts.ts";
 import { missingPage } from "./page-view.ts";
 import { asFail, problem } from "./problem.ts";
 import { type Reply, sendReply } from "./reply.ts";
@@ -38,6 +38,8 @@ async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<R
   const allowed = origin ? allowOrigins(runtime, routes, ctx, origin) : undefined;
   if (allowed) return allowed;
   if (mayBePageHost(runtime, ctx)) await pageHost(runtime, ctx);
+  const moved = movedPage(runtime, ctx);
+  if (moved) return moved;
   if (isDashboard(ctx.path)) return dashboard(runtime, ctx);
   const found = routes.find(ctx.path, ctx.method);
   return found ? serve(runtime, found, ctx) : unmatched(routes, ctx);
@@ -181,8 +183,14 @@ async function given(ctx: Context, row: Row): Promise<Record<string, unknown>> {
 /** What is meant to come from header fields comes from nowhere else: without them it is absent, whatever the body says. */
 function taken(ctx: Context, { takes }: Row): Record<string, string | undefined> {
   const fields: Record<string, string | undefined> = {};
-  for (const field in takes) fields[takes[field] as string] = ctx.get(field) || undefined;
+  for (const field in takes) fields[takes[field] as string] = fieldOf(ctx, field) || undefined;
   return fields;
+}
+
+/** A header field, or what HTTP/2 would say in a pseudo-header field (RFC 9113, section 8.3.1). */
+function fieldOf(ctx: Context, field: string): string {
+  if (field === ":method") return ctx.method;
+  return field === ":authority" ? ctx.host : ctx.get(field);
 }
 
 function idempotency(ctx: Context): { idempotencyKey?: string } {

@@ -6,7 +6,7 @@ import {
   returnFromProvider,
   startOauth,
 } from "../core/scheduling/integrations.ts";
-import { checkoutPage, returnToPage, takeNotice } from "../core/payments/payments.ts";
+import { admitPayer, checkoutPage, returnToPage, takeNotice } from "../core/payments/payments.ts";
 import { signedRequest } from "../schemas/email.ts";
 import {
   calendarList,
@@ -27,11 +27,13 @@ import {
   providerPath,
   received,
 } from "../schemas/integrations.ts";
+import { failureCard } from "./account-view.ts";
 import { creator, open, type Row, route, type View } from "./route.ts";
 
 const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;
 const checkout = "/v2/public/pages/:handle/:pageSlug/checkout";
+const payer = { guard: admitPayer, takes: { ":authority": "host" } };
 
 /** Providers: connecting accounts, and what providers and payers come back with. */
 export const integrationRows: Row[] = [
@@ -69,10 +71,16 @@ export const integrationRows: Row[] = [
     summary: "Disconnect an account",
   }),
   route(`POST ${checkout}`, open, pageCheckout, checkoutPage, {
+    ...payer,
     returns: checkoutAnswer,
     summary: "Start the checkout of a paid page",
   }),
-  route(`GET ${checkout}/return`, open, pageCheckoutReturn, returnToPage, { view: onward, hidden: true }),
+  route(`GET ${checkout}/return`, open, pageCheckoutReturn, returnToPage, {
+    ...payer,
+    view: onward,
+    failed: failureCard,
+    hidden: true,
+  }),
   route("POST /v2/public/providers/stripe/webhook", open, signedRequest, takeNotice, {
     accepts: "raw",
     limit: 262_144,

@@ -5,7 +5,7 @@ import { missingPage, pageView } from "./page-view.ts";
 import { creator, open, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
-const visitor = { takes: { cookie: "cookie" } };
+const visitor = { takes: { cookie: "cookie", ":method": "method" } };
 
 /** Pages: the owner's routes, and what a visitor opens. */
 export const pageRows: Row[] = [

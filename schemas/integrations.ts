@@ -58,10 +58,11 @@ export const oauthStarted = object({ authorizeUrl: string({ format: "uri" }), st
 export type StoredCredential = Credential & { secret: string | null };
 
 /** `POST …/pages/{slug}/checkout` and the way back from there. */
-export const pageCheckout = object({ handle: string(), pageSlug: string() });
+export const pageCheckout = object({ handle: string(), pageSlug: string(), host: optional(string()) });
 export const pageCheckoutReturn = object({
   handle: string(),
   pageSlug: string(),
+  host: optional(string()),
   session: optional(string({ maxLength: 255, pattern: "^[A-Za-z0-9_]+$" })),
 });
 export const checkoutAnswer = object({

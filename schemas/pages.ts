@@ -52,7 +52,7 @@ const body = {
   verifyLeads: optional(boolean),
   assistant: optional(nullable(assistant)),
   price: optional(
-    nullable(object({ amountMinor: integer(1, 99_999_999), currency: string({ pattern: "^[a-z]{3}$" }) })),
+    nullable(object({ amountMinor: integer(1, 99_999_999), currency: string({ pattern: "^[A-Za-z]{3}$" }) })),
   ),
 };
 
@@ -76,6 +76,7 @@ export const pageVisit = object({
   handle: string(),
   pageSlug: string(),
   cookie: optional(string()),
+  method: optional(string()),
   access: optional(string({ maxLength: 200 })),
 });
 

@@ -3,7 +3,7 @@ import { attachDomain, domainClaim } from "../core/account/domains.ts";
 import { openDns } from "../core/engines/mail/dns.ts";
 import { startDueChecks } from "../core/email/domains.ts";
 import { checkIdentity } from "../core/email/identity.ts";
-import { handleOfDomain } from "../core/pages/visits.ts";
+import { handleOfHost } from "../core/pages/hosts.ts";
 import { keys } from "../core/store/keys.ts";
 import { type DnsServer, startDns } from "../fixtures/dns.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
@@ -73,7 +73,7 @@ t.test("a domain whose records are published becomes ready after a reconcile", a
     MAIL_FROM_MX: "MISSING",
     DMARC: "MISSING",
   });
-  t.same(await handleOfDomain(service.runtime, "acme.example"), undefined);
+  t.same(await handleOfHost(service.runtime, "acme.example"), undefined);
 
   publish(
     dns,
@@ -227,7 +227,7 @@ t.test("an account attaches its own domains", async (t) => {
     domains: [{ domain: "shop.example", handle: "acme" }],
     nextCursor: null,
   });
-  t.same(await handleOfDomain(service.runtime, "shop.example"), undefined, "it shows no pages yet");
+  t.same(await handleOfHost(service.runtime, "shop.example"), undefined, "it shows no pages yet");
 
   await post({ domain: "shop.example" }, other).expect(201);
   publish(
@@ -235,7 +235,7 @@ t.test("an account attaches its own domains", async (t) => {
     domain.requiredDnsRecords.filter(({ purpose }: DnsRecord) => purpose === "OWNERSHIP"),
   );
   await owner.post(`${path("shop.example")}/reconcile`).expect(202);
-  await eventually(() => handleOfDomain(service.runtime, "shop.example"));
+  await eventually(() => handleOfHost(service.runtime, "shop.example"));
   t.match((await post({ domain: "shop.example" }, other)).body, { status: 409, code: "domain_taken" });
   t.match(
     (await other.get(path("shop.example"))).body,

@@ -2,6 +2,7 @@ import { createHash, createHmac } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import request, { type Test as SuperTest } from "supertest";
 import t, { type Test as TapTest } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
 import { settlePayment } from "../core/scheduling/bookings.ts";
@@ -333,31 +334,55 @@ t.test("a provider that is down holds nothing", async (t) => {
   await service.visitor.post(`${shown}/bookings`).send(body).expect(201);
 });
 
-t.test("a paid page leads to a checkout whose way back opens the page, once and only when paid", async (t) => {
+const course = {
+  pageSlug: "course",
+  title: "Course",
+  accessMode: "PAID",
+  status: "PUBLISHED",
+  content: "<p>secret</p>",
+  teaser: "<p>teaser</p>",
+  price: { amountMinor: 900, currency: "EUR" },
+};
+const checkout = "/v2/public/pages/acme/course/checkout";
+
+/** The way back from the newest checkout, as the provider leads there. */
+function wayBack(stripe: StripeServer): { back: URL; sessionId: string } {
+  const session = [...stripe.sessions.values()].at(-1) as Session;
+  const back = new URL((session.form.success_url ?? "").replace("{CHECKOUT_SESSION_ID}", session.id));
+  return { back, sessionId: session.id };
+}
+
+/** A paid checkout of the course: the way back, and a browser that asks for addresses at their hosts. */
+async function buyCourse(
+  { service, stripe }: { service: Service; stripe: StripeServer },
+  host = "service.test",
+): Promise<{ back: URL; sessionId: string; open: (url: URL, verb?: "get" | "head") => SuperTest }> {
+  await service.visitor.post(checkout).set("Host", host).expect(200);
+  const { back, sessionId } = wayBack(stripe);
+  stripe.pay(sessionId);
+  const open = (url: URL, verb: "get" | "head" = "get") =>
+    request(service.url)
+      [verb](url.pathname + url.search)
+      .set("Host", url.host);
+  return { back, sessionId, open };
+}
+
+t.test("a paid page leads to a checkout whose way back opens the page, only when paid", async (t) => {
   const { service, owner, stripe } = await start(t);
-  const page = {
-    pageSlug: "course",
-    title: "Course",
-    accessMode: "PAID",
-    status: "PUBLISHED",
-    content: "<p>secret</p>",
-    teaser: "<p>teaser</p>",
-  };
-  await owner
-    .post("/v2/handles/acme/pages")
-    .send({ ...page, price: { amountMinor: 900, currency: "eur" } })
-    .expect(201);
-  const checkout = "/v2/public/pages/acme/course/checkout";
-  t.equal((await service.visitor.post(checkout).expect(409)).body.code, "payment_provider_not_connected");
-  t.equal((await service.visitor.post("/v2/public/pages/acme/none/checkout").expect(404)).body.code, "page_not_found");
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  const refused = async (path: string, status: number) => (await service.visitor.post(path).expect(status)).body;
+  t.match(await refused(checkout, 409), {
+    code: "payment_provider_not_connected",
+    detail: "No payment provider is connected.",
+  });
+  t.equal((await refused("/v2/public/pages/acme/none/checkout", 404)).code, "page_not_found");
   await connect(owner);
   const { nextAction } = (await service.visitor.post(checkout).expect(200)).body;
-  const [session] = [...stripe.sessions.values()];
-  t.same(nextAction, { type: "redirect_to_checkout", url: `${stripe.url}/pay/${session?.id}` });
-  const back = new URL((session?.form.success_url ?? "").replace("{CHECKOUT_SESSION_ID}", session?.id ?? ""));
+  const { back, sessionId } = wayBack(stripe);
+  t.same(nextAction, { type: "redirect_to_checkout", url: `${stripe.url}/pay/${sessionId}` });
   const unpaid = await service.visitor.get(back.pathname + back.search).expect(303);
-  t.notMatch(unpaid.headers.location, /access=/);
-  stripe.pay(session?.id ?? "");
+  t.equal(unpaid.headers.location, "http://service.test/p/acme/course");
+  stripe.pay(sessionId);
   const paid = new URL((await service.visitor.get(back.pathname + back.search).expect(303)).headers.location as string);
   t.ok(paid.searchParams.get("access"));
   const opened = await service.visitor.get(paid.pathname + paid.search).expect(200);
@@ -368,10 +393,74 @@ t.test("a paid page leads to a checkout whose way back opens the page, once and 
     .get("/v2/public/pages/acme/course/access-check")
     .set("Cookie", cookie.split(";")[0] ?? "");
   t.same(check.body, { accessMode: "PAID", hasAccess: true });
-  const twice = await service.visitor.get(back.pathname + back.search).expect(303);
-  t.notMatch(twice.headers.location, /access=/);
+  t.match((await service.visitor.get(paid.pathname + paid.search).expect(200)).text, /teaser/, "a code works once");
   await owner.put("/v2/handles/acme/pages/course").send({ price: null }).expect(200);
-  t.equal((await service.visitor.post(checkout).expect(409)).body.code, "payment_provider_not_connected");
+  t.match(await refused(checkout, 409), { code: "payment_provider_not_connected", detail: "The page has no price." });
+  await owner.put("/v2/handles/acme/pages/course").send({ accessMode: "PUBLIC" }).expect(200);
+  t.match(await refused(checkout, 409), { detail: "The page is free; there is nothing to pay." });
+});
+
+t.test("a buyer whose answer was lost gets in: GET alone redeems a code, and the return gives another", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  await connect(owner);
+  const { back, sessionId, open } = await buyCourse({ service, stripe });
+  const returned = async () => new URL((await open(back).expect(303)).headers.location as string);
+  const paid = await returned();
+  await open(paid, "head").expect(200);
+  const check = `/v2/public/pages/acme/course/access-check?access=${paid.searchParams.get("access")}`;
+  t.same((await service.visitor.get(check).expect(200)).body, { accessMode: "PAID", hasAccess: false });
+  t.match((await open(paid).expect(200)).text, /secret/);
+  const again = await returned();
+  t.not(again.searchParams.get("access"), paid.searchParams.get("access"));
+  t.match((await open(again).expect(200)).text, /secret/);
+  await service.runtime.redis.set(keys.pageCheckout(sessionId), Date.now() - 3_600_001);
+  t.notOk((await returned()).searchParams.has("access"), "an hour later the return gives no code");
+});
+
+t.test("a checkout leads back to the host on which it was started, and opens the page there", async (t) => {
+  const { service, owner, stripe } = await start(t, { env: { PUBLIC_DOMAIN: "pages.test" } });
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  await connect(owner);
+  const { redis } = service.runtime;
+  await redis.hset(keys.domain("learn.example"), { handle: "acme", account: "acct_acme", owned: "1" });
+  await redis.hset(keys.domain("other.example"), { handle: "other", account: "acct_other", owned: "1" });
+  for (const host of ["learn.example", "learn.example:8443", "acme.pages.test"]) {
+    const { back, open } = await buyCourse({ service, stripe }, host);
+    t.equal(back.host, host);
+    const paid = new URL((await open(back).expect(303)).headers.location as string);
+    t.same([paid.host, paid.pathname], [host, "/course"]);
+    t.match((await open(paid).expect(200)).text, /secret/);
+  }
+  for (const host of ["other.example", "evil.example", "service.test"])
+    t.equal((await buyCourse({ service, stripe }, host)).back.host, "acme.pages.test", host);
+});
+
+t.test(
+  "an invented return leads to the page; a return that can't be checked answers a person with a page",
+  async (t) => {
+    const { service, owner, stripe } = await start(t);
+    await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+    await connect(owner);
+    const back = `${checkout}/return?session=cs_bogus`;
+    const invented = await service.visitor.get(back).expect(303);
+    t.equal(invented.headers.location, "http://service.test/p/acme/course");
+    stripe.isDown = true;
+    const down = await service.visitor.get(back).expect(503).expect("content-type", /html/);
+    t.match(down.text, /payment provider/);
+    t.ok(down.headers["retry-after"]);
+    await service.visitor.get(back.replace("course", "none")).expect(404).expect("content-type", /html/);
+  },
+);
+
+t.test("one network can't make the payment provider work without a bound", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  await connect(owner);
+  const statuses = [];
+  for (let at = 0; at < 30; at++) statuses.push((await service.visitor.post(checkout)).status);
+  t.same([statuses[0], statuses.at(-1)], [200, 429]);
+  t.ok(stripe.sessions.size < 25, `${stripe.sessions.size} sessions`);
 });
 
 t.test("states and verifiers are not to be found by their owner's handle, and challenges fit", async (t) => {

@@ -227,6 +227,22 @@ t.test("a handle's host serves pages and public routes and nothing else", async 
   await at("/healthz", "service.test:8080").expect(200);
 });
 
+t.test("with a public domain the pages of owners are on hosts of their own, never beside the sign-in", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test", LOGIN_BUILTIN: "1" } });
+  const owner = await service.handle("acme");
+  await owner
+    .post("/v2/handles/acme/pages")
+    .send({ ...page, pageSlug: "index", status: "PUBLISHED" })
+    .expect(201);
+  for (const host of ["service.test", "127.0.0.1", "unknown.test"]) {
+    const moved = await service.visitor.get("/p/acme/index?utm=1").set("Host", host).expect(301);
+    t.equal(moved.headers.location, "https://acme.pages.test/index?utm=1", host);
+  }
+  await service.visitor.get("/index").set("Host", "acme.pages.test").expect(200);
+  await service.visitor.get("/login").set("Host", "acme.pages.test").expect(404);
+  await service.visitor.get("/p/Acme/index").expect(404);
+});
+
 t.test("of two changes at one version one wins, and changes without a version are all kept", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

@@ -32,14 +32,15 @@ const accessLasts = 365 * 86_400;
 /** Seconds in which the code of a finished checkout must be used. */
 const codeLasts = 900;
 
-/** The page that a visitor opens; `page_not_found` for drafts and unknown pages alike. */
+/**
+ * The page that a visitor opens; `page_not_found` for drafts and unknown pages alike. Only a GET redeems an access code: after a
+ * HEAD nobody would have read the page or kept the cookie.
+ */
 export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<Visit> {
   const shown = await shownPage(runtime, input);
-  const cookie =
-    input.access === undefined
-      ? undefined
-      : await exchange(runtime, input as { handle: string; pageSlug: string; access: string });
-  const hasAccess = shown.page.accessMode === "PUBLIC" || cookie !== undefined || holdsAccess(runtime, input);
+  const { access, method } = input;
+  const cookie = access === undefined || method === "HEAD" ? undefined : await redeem(runtime, { ...input, access });
+  const hasAccess = cookie !== undefined || mayRead(runtime, shown.page, input);
   const url = pageUrl(runtime, input.handle, input.pageSlug);
   return { handle: input.handle, ...shown, url, hasAccess, ...(cookie ? { cookie } : {}) };
 }
@@ -49,8 +50,8 @@ export async function checkAccess(
   runtime: Runtime,
   input: Infer<typeof pageVisit>,
 ): Promise<{ accessMode: "PUBLIC" | "PAID"; hasAccess: boolean }> {
-  const { page, hasAccess } = await visitPage(runtime, input);
-  return { accessMode: page.accessMode, hasAccess };
+  const { page } = await shownPage(runtime, input);
+  return { accessMode: page.accessMode, hasAccess: mayRead(runtime, page, input) };
 }
 
 type Shown = Pick<Visit, "page" | "language" | "assistant">;
@@ -83,13 +84,8 @@ export async function accessCode({ redis, id }: Runtime, input: Infer<typeof pag
   return code;
 }
 
-/** The handle that a custom domain shows, once its owner has proven that it is theirs. */
-export async function handleOfDomain({ redis }: Runtime, domain: string): Promise<string | undefined> {
-  const [handle, owned] = await redis.hmget(keys.domain(domain), "handle", "owned");
-  return handle && owned === "1" ? handle : undefined;
-}
-
-async function exchange(
+/** Takes an access code for the cookie of its page. */
+async function redeem(
   runtime: Runtime,
   input: { handle: string; pageSlug: string; access: string },
 ): Promise<string | undefined> {
@@ -99,6 +95,10 @@ async function exchange(
   const mac = sign(runtime.env, "page access", `${input.handle} ${input.pageSlug} ${until}`);
   const secure = runtime.env.BASE_URL.startsWith("https:");
   return writeCookie(cookieName(input), `${until}.${mac}`, { seconds: accessLasts, path: "/", secure });
+}
+
+function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Infer<typeof pageVisit>): boolean {
+  return accessMode === "PUBLIC" || holdsAccess(runtime, input);
 }
 
 function holdsAccess({ env }: Runtime, input: Infer<typeof pageVisit>): boolean {

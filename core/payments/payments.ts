@@ -1,11 +1,13 @@
 import type { Buffer } from "node:buffer";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/integrations.ts";
+import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import { pageUrl } from "../pages/pages.ts";
+import { visitedUrl } from "../pages/hosts.ts";
 import { accessCode, publishedPage } from "../pages/visits.ts";
 import { keys } from "../store/keys.ts";
-import type { Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
+import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
 import { settlePayment } from "../scheduling/bookings.ts";
 import { credentialsOf } from "../scheduling/credentials.ts";
 import { enter, readKept, stamp } from "../scheduling/ledger.ts";
@@ -20,8 +22,11 @@ import {
 
 type Tools = Pick<Runtime, "env" | "redis" | "outbound">;
 
-/** Seconds for which a finished checkout of a page is remembered: its way back works once. */
-const returnsKept = 400 * 86_400;
+/** Seconds for which the first return from a checkout is remembered, and ms for which further returns give another code. */
+const RETURN_RETENTION_SECONDS = 400 * 86_400;
+const RETURN_WINDOW_MS = 3_600_000;
+/** Calls to the provider that one network may cause by checkouts of pages: 20 at once, then one in 6 seconds. */
+const checkoutLimit = { burst: 20, rate: 1 / 6 };
 
 /** Paid bookings by Stripe Checkout on the handle's connected account; undefined where the installation has no key. */
 export function openPayments(tools: Tools): PaymentProvider | undefined {
@@ -32,44 +37,75 @@ export function openPayments(tools: Tools): PaymentProvider | undefined {
   };
 }
 
+/** Counts a call of a checkout route, before anything is read; `rate_limited`. */
+export async function admitPayer(runtime: Runtime, _path: unknown, { network = "" }: Caller): Promise<void> {
+  await takeToken(runtime, { name: "checkout", tag: digestTag(runtime.env, network), ...checkoutLimit });
+}
+
 /** A visitor wants to read a paid page: where to pay. `page_not_found`, `payment_provider_not_connected`. */
 export async function checkoutPage(
   runtime: Runtime,
   input: Infer<typeof pageCheckout>,
 ): Promise<{ nextAction: { type: "redirect_to_checkout"; url: string } }> {
-  const { handle, pageSlug } = input;
+  const { handle, pageSlug, host = "" } = input;
   const page = await publishedPage(runtime, input);
+  const price = priceOf(page);
   const account = await accountOf(runtime, handle);
-  const isPayable = page.accessMode === "PAID" && page.price && runtime.env.STRIPE_SECRET_KEY;
-  if (!isPayable || !page.price || account === undefined) throw new Fail("payment_provider_not_connected");
+  if (!runtime.env.STRIPE_SECRET_KEY || account === undefined)
+    throw new Fail("payment_provider_not_connected", { detail: "No payment provider is connected." });
+  const visited = await visitedUrl(runtime, input, host);
   const session = await openSession(runtime, {
     account,
     title: page.title,
-    ...page.price,
+    ...price,
     metadata: { kind: "page", handle, pageSlug },
     // The provider puts the session's id there.
-    successUrl: `${runtime.env.BASE_URL}/v2/public/pages/${handle}/${pageSlug}/checkout/return?session={CHECKOUT_SESSION_ID}`,
-    cancelUrl: pageUrl(runtime, handle, pageSlug),
+    successUrl: `${visited.origin}/v2/public/pages/${handle}/${pageSlug}/checkout/return?session={CHECKOUT_SESSION_ID}`,
+    cancelUrl: visited.href,
   }).catch((error: Error) => unavailable(runtime, handle, error));
   return { nextAction: { type: "redirect_to_checkout", url: addressOf(session) } };
 }
 
-/** The way back from a page's checkout: to the page, once with a code that opens it, where the money has come. */
+function priceOf({ accessMode, price }: StoredPage): NonNullable<StoredPage["price"]> {
+  const detail = accessMode === "PAID" ? "The page has no price." : "The page is free; there is nothing to pay.";
+  if (accessMode !== "PAID" || !price) throw new Fail("payment_provider_not_connected", { detail });
+  return price;
+}
+
+/**
+ * The way back from a page's checkout: to the page on the host where the visitor is, with a code that opens it if the money has
+ * come. A code or an answer may get lost on its way, so each return within an hour of the first one gives another code.
+ */
 export async function returnToPage(
   runtime: Runtime,
   input: Infer<typeof pageCheckoutReturn>,
 ): Promise<{ location: string }> {
-  const { handle, pageSlug, session: id } = input;
+  const { session, host = "" } = input;
   await publishedPage(runtime, input);
-  const page = new URL(pageUrl(runtime, handle, pageSlug));
-  const account = await accountOf(runtime, handle);
-  if (id === undefined || account === undefined) return { location: page.href };
-  const session = await readSession(runtime, account, id).catch((error: Error) => unavailable(runtime, handle, error));
-  const { kind, handle: payee, pageSlug: bought } = session.metadata ?? {};
-  const isPaid = session.payment_status === "paid" && kind === "page" && payee === handle && bought === pageSlug;
-  const isFirst = isPaid && (await runtime.redis.set(keys.pageCheckout(id), "1", "EX", returnsKept, "NX")) === "OK";
-  if (isFirst) page.searchParams.set("access", await accessCode(runtime, { handle, pageSlug }));
+  const page = await visitedUrl(runtime, input, host);
+  const isOpen =
+    session !== undefined && (await isPaid(runtime, input, session)) && (await mayReturn(runtime, session));
+  if (isOpen) page.searchParams.set("access", await accessCode(runtime, input));
   return { location: page.href };
+}
+
+/** True for a session of the handle's account by which this page was paid. */
+async function isPaid(
+  runtime: Runtime,
+  { handle, pageSlug }: Infer<typeof pageCheckoutReturn>,
+  id: string,
+): Promise<boolean> {
+  const account = await accountOf(runtime, handle);
+  if (account === undefined) return false;
+  const session = await readSession(runtime, account, id).catch((error: Error) => unavailable(runtime, handle, error));
+  const { kind, handle: payee, pageSlug: bought } = session?.metadata ?? {};
+  return session?.payment_status === "paid" && kind === "page" && payee === handle && bought === pageSlug;
+}
+
+async function mayReturn({ redis }: Runtime, session: string): Promise<boolean> {
+  const now = Date.now();
+  const first = await redis.set(keys.pageCheckout(session), now, "EX", RETURN_RETENTION_SECONDS, "NX", "GET");
+  return first === null || now - Number(first) < RETURN_WINDOW_MS;
 }
 
 /**

@@ -120,7 +120,7 @@ export const keys = {
   calendarDraft: (handle: string, draft: string) => `calendar-draft:{${handle}}:${draft}`, // hash that takes the place of a calendar's objects when it is whole; 30 d if a process ends meanwhile
   calendarObjects: (handle: string, calendar: string) => `calendar-objects:{${handle}}:${calendar}`, // hash object -> JSON of its tag and busy time, "" -> the last reading; 30 d after it
   oauthState: (state: string) => `oauth-state:{${state}}`, // string, JSON of handle, provider, verifier; 10 min, single use
-  pageCheckout: (session: string) => `page-checkout:{${session}}`, // string, the way back from this checkout was used; 400 d
+  pageCheckout: (session: string) => `page-checkout:{${session}}`, // string, real ms of the first way back from this checkout; 400 d
 
   // webhooks
   webhook: (handle: string, webhookId: string) => `webhook:{${handle}}:${webhookId}`, // hash version, json, status; for ever

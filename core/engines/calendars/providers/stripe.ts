@@ -88,9 +88,18 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
   return call<CheckoutSession>(caller, "POST /v1/checkout/sessions", { account, form, ...(key ? { key } : {}) });
 }
 
-/** A payment session as it is now. */
-export function readSession(caller: Caller, account: string, session: string): Promise<CheckoutSession> {
-  return call(caller, `GET /v1/checkout/sessions/${session}`, { account });
+/** A payment session as it is now; undefined for one that the account doesn't have. Throws where the provider can't answer. */
+export async function readSession(
+  caller: Caller,
+  account: string,
+  session: string,
+): Promise<CheckoutSession | undefined> {
+  try {
+    return await call<CheckoutSession>(caller, `GET /v1/checkout/sessions/${session}`, { account });
+  } catch (error) {
+    if (error instanceof StripeError && error.status === 404) return undefined;
+    throw error;
+  }
 }
 
 /** Gives a payment back; once more changes nothing. */
@@ -124,6 +133,16 @@ function eventIn(body: Buffer): Partial<StripeEvent> | null {
   }
 }
 
+/** An answer of the provider that is no success. */
+class StripeError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(`Stripe answered ${status}: ${message}`);
+    this.status = status;
+  }
+}
+
 async function call<T>(
   { env, outbound }: Caller,
   line: string,
@@ -144,7 +163,7 @@ async function call<T>(
   const parsed = JSON.parse(answer.body.toString("utf8")) as T & { error?: { message?: string; code?: string } };
   if (answer.status === 200) return parsed;
   if (parsed.error?.code === "charge_already_refunded") return parsed;
-  throw new Error(`Stripe answered ${answer.status}: ${parsed.error?.message ?? ""}`);
+  throw new StripeError(answer.status, parsed.error?.message ?? "");
 }
 
 const bare = (base: string): string => base.replace(/\/+$/, "");

@@ -1,0 +1,50 @@
+import type { pagePath } from "../../schemas/pages.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import type { Env } from "../platform/env.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { pageUrl } from "./pages.ts";
+
+/** The handle whose pages a host serves; undefined for the service's own hosts and for unknown ones. */
+export async function handleOfHost(runtime: Runtime, name: string): Promise<string | undefined> {
+  const host = portless(name.toLowerCase());
+  if (isOwnHost(runtime.env, host)) return undefined;
+  const parent = portless(runtime.env.PUBLIC_DOMAIN ?? "");
+  if (parent !== "" && host.endsWith(`.${parent}`)) return host.slice(0, -parent.length - 1);
+  return handleOfDomain(runtime, host);
+}
+
+/** The address of a page on the host where its visitor is, if that host serves the handle's pages; else the page's own address. */
+export async function visitedUrl(
+  runtime: Runtime,
+  { handle, pageSlug }: Infer<typeof pagePath>,
+  host: string,
+): Promise<URL> {
+  const isServedThere = (await handleOfHost(runtime, host)) === handle;
+  const { protocol } = new URL(runtime.env.BASE_URL);
+  return new URL(isServedThere ? `${protocol}//${host}/${pageSlug}` : pageUrl(runtime, handle, pageSlug));
+}
+
+const hosts = new WeakMap<Env, Set<string>>();
+
+/** True for the hosts of the service's own addresses, with and without their ports. */
+export function isOwnHost(env: Env, host: string): boolean {
+  const known = hosts.get(env) ?? new Set(own(env).flatMap(({ host, hostname }) => [host, hostname]));
+  hosts.set(env, known);
+  return known.has(host);
+}
+
+function own({ BASE_URL, APP_URL, LOGIN_URL }: Env): URL[] {
+  return [BASE_URL, APP_URL, LOGIN_URL].map((address) => new URL(address));
+}
+
+/** The handle that a custom domain shows, once its owner has proven that it is theirs. */
+async function handleOfDomain({ redis }: Runtime, domain: string): Promise<string | undefined> {
+  const [handle, owned] = await redis.hmget(keys.domain(domain), "handle", "owned");
+  return handle && owned === "1" ? handle : undefined;
+}
+
+/** A port says how a host was reached, not whose it is. */
+function portless(host: string): string {
+  return host.replace(/:\d+$/, "");
+}
