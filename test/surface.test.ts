@@ -34,6 +34,28 @@ t.test("every failure is a problem document with the request's id", async (t) =>
   t.match(method.headers.allow, /GET/);
 });
 
+t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await owner
+    .post("/v2/handles/acme/pages")
+    .send({ pageSlug: "long", title: "Long", status: "PUBLISHED", content: `<p>${"tea ".repeat(500)}</p>` })
+    .expect(201);
+  const encodingOf = async (path: string, accepted: string) => {
+    const { headers } = await service.visitor.get(path).set("Accept-Encoding", accepted).expect(200);
+    t.match(headers.vary, /accept-encoding/i);
+    return headers["content-encoding"];
+  };
+  for (const path of ["/p/acme/long", "/openapi.json", "/assets/page.css"]) {
+    t.equal(await encodingOf(path, "gzip, br"), "br", path);
+    t.equal(await encodingOf(path, "gzip"), "gzip", path);
+    t.equal(await encodingOf(path, "identity"), undefined, path);
+  }
+  t.equal(await encodingOf("/healthz", "gzip, br"), undefined);
+  const [tag, again] = [await service.visitor.get("/p/acme/long"), service.visitor.get("/p/acme/long")];
+  await again.set("If-None-Match", tag.headers.etag as string).expect(304);
+});
+
 t.test("what went wrong inside is told as nothing but that", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
