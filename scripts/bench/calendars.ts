@@ -33,7 +33,9 @@ export async function bench(): Promise<Row[]> {
   const endings: (() => unknown)[] = [];
   const server = await startRadicale({ teardown: (end: () => unknown) => void endings.push(end) } as never);
   const redis = await startRedis();
-  const runtime = await openRuntime(readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent" }));
+  const runtime = await openRuntime(
+    readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent", PUBLIC_BOOKINGS_PER_ATTENDEE: "0" }),
+  );
   try {
     await createHandle(runtime, { handle: "acme", account: "acct_acme", owner: "user_1", assistant: true });
     const login = { serverUrl: server.url, username: server.username, password: server.password };
