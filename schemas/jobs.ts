@@ -45,6 +45,8 @@ export const jobs = {
       kind: oneOf(...mailKinds),
       sequence: integer(0),
       waited: optional(integer(0)),
+      // Who caused it, where no visitor did.
+      by: optional(oneOf("owner")),
     }),
     8,
     2000,

@@ -378,6 +378,8 @@ export type Booking = Infer<typeof booking>;
 export type StoredBooking = Omit<Booking, "handle" | "version"> & {
   buffers: { beforeMinutes: number; afterMinutes: number };
   reminderMinutes: number | null;
+  /** True once it was confirmed, though a move made it PENDING again. */
+  everConfirmed?: boolean;
   /** Instants at which its visitor has moved it in the 24 hours before the last move. */
   moves?: string[];
 };

@@ -81,6 +81,8 @@ function mail(
     templateId: rule?.templateId,
     variables: snapshot(lead, rule?.variableMappings ?? {}),
     origin: "rule",
+    // Conversions are told by the owner, leads by anybody.
+    caps: rule?.trigger === "CONVERSION" ? [] : ["visitor", "rule"],
     key: `rule ${data.ruleId} ${data.leadId}`,
   };
 }

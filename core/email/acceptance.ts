@@ -9,7 +9,7 @@ import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { addressDigest, distinct, isAddress } from "../platform/address.ts";
+import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
@@ -41,11 +41,19 @@ export interface MailRequest {
   origin: "api" | "rule" | "scheduling" | "verification";
   /** A once-only key: a second accept with the same key changes nothing and gives the first one's message. Remembered for 400 days. */
   key?: string | undefined;
+  /** Limits against which it counts, for each recipient and UTC day: whoever has reached one is DENIED as `visitor_mail_limit`. */
+  caps?: readonly MailCap[];
   /** Why the asker itself doesn't want it sent any more: recorded as a message whose deliveries are DENIED for this reason. */
   denied?: string | undefined;
   /** A client's key with the digest of its body (contract 1), kept for 24 hours. */
   idempotency?: { key: string; digest: string } | undefined;
 }
+
+/** Mails that visitors cause, other than those to the handle's owners, and among them those of rules. */
+export type MailCap = "visitor" | "rule";
+
+/** Most mails of a kind for one mailbox of a handle on one UTC day of domain time. */
+const MAX_MAILS_A_DAY: Record<MailCap, number> = { visitor: 20, rule: 5 };
 
 /** Seconds after which a client may ask again while mail can't be taken. */
 const closedFor = 30;
@@ -250,18 +258,20 @@ function namesOf({ now }: Runtime, { handle, key, idempotency }: MailRequest): s
     keys.emailQuota(handle, day),
     keys.emailOnce(handle, key === undefined ? "" : keyDigest(key)),
     keys.idempotent(handle, "messages", idempotency === undefined ? "" : keyDigest(idempotency.key)),
+    keys.mailCaps(handle, day),
   ];
 }
 
 function valuesOf(
   { env }: Runtime,
-  { origin, key, idempotency }: MailRequest,
+  { origin, key, idempotency, caps = [] }: MailRequest,
   { message, content, denied, answer }: Prepared & { answer: object },
 ): (string | number)[] {
   const { messageId, purpose, recipients, createdAt } = message;
   const about = recipients.map((recipient) => [
     JSON.stringify({ messageId, recipient, purpose }).slice(1, -1),
     addressDigest(recipient),
+    mailboxDigest(recipient),
   ]);
   const forRepeats = idempotency === undefined ? "" : JSON.stringify({ body: idempotency.digest, answer });
   return [
@@ -273,6 +283,7 @@ function valuesOf(
       denied ?? "",
       origin === "api" ? "all" : "each",
       env.SMTP_URL ? "" : "closed",
+      JSON.stringify(caps.map((cap) => [cap, MAX_MAILS_A_DAY[cap]])),
     ],
   ];
 }

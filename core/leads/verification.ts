@@ -50,6 +50,7 @@ export async function sendLeadCode(
     to: [lead.email],
     purpose: "LEAD_VERIFICATION",
     origin: "verification",
+    caps: ["visitor"],
     key: `code ${round}`,
     content,
   });

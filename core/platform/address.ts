@@ -29,6 +29,11 @@ export function addressDigest(address: string): string {
   return createHash("sha256").update(sameAddress(address)).digest("base64url").slice(0, 22);
 }
 
+/** The same for a mailbox: subaddresses (`name+detail@…`, RFC 5233) are one. */
+export function mailboxDigest(address: string): string {
+  return addressDigest(address.replace(/^([^+@]+)\+[^@]*@/, "$1@"));
+}
+
 /** A domain name folded to lower case and ASCII. */
 export function sameDomain(domain: string): string {
   const folded = domain.toLowerCase().replace(/\.$/, "");

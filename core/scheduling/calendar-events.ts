@@ -9,6 +9,7 @@ import { credentialsOf } from "./credentials.ts";
 import { aboutBooking, organizerOf } from "./invitations.ts";
 import { enter, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import { meetingMaker } from "./meetings.ts";
+import { presentableName } from "./names.ts";
 import {
   type Account,
   type CalendarEvent,
@@ -212,7 +213,8 @@ async function eventOf(
   const { name, email } = await organizerOf(runtime, handle);
   return {
     ...{ bookingUid, uid: ownUid(runtime.env, bookingUid), sequence, start, end, timeZone, meeting, updatedAt },
-    title: `${title} with ${attendee.name}`,
+    // Guests read the title of a meeting too.
+    title: `${title} with ${presentableName(attendee.name) ?? attendee.email}`,
     description: await aboutBooking(runtime, handle, kept),
     location: meetingUrl ?? (location?.label || null),
     organiser: { name, email },

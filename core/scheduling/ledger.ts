@@ -88,7 +88,7 @@ export function statusAt(
 
 /** A booking as owner and visitor read it. */
 export function shown(handle: string, kept: Kept, now: number): Booking {
-  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, ...booking } = kept;
+  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = kept;
   return { ...booking, handle, status: statusAt(kept, now) };
 }
 

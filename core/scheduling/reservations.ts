@@ -180,7 +180,7 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: strin
   const { offer, moment, slot, visitor, before, moves, reason } = asked;
   const { handle, event } = offer;
   const rescheduledFrom = { start: before.start, end: before.end };
-  const booking: StoredBooking = {
+  const booking = unconfirmed(event, {
     ...before,
     ...timesOf(slot),
     durationMinutes: event.durationMinutes,
@@ -190,7 +190,7 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: strin
     rescheduledFrom,
     moves,
     updatedAt: stamp(runtime),
-  };
+  });
   const isUnpaid = booking.status === "PENDING_PAYMENT";
   return {
     handle,
@@ -205,6 +205,14 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: strin
     about: { previous: rescheduledFrom },
     jobs: isUnpaid ? [] : [mailJob(handle, booking, "rescheduled"), ...reminderJobs(runtime, handle, booking)],
   };
+}
+
+/** A booking that was confirmed for another time waits for its owner again, where the event type asks for confirmation. */
+function unconfirmed({ confirmationRequired }: Offer["event"], booking: StoredBooking): StoredBooking {
+  if (booking.status !== "ACCEPTED" || !confirmationRequired) return booking;
+  // Its meeting is taken away until then.
+  const meetingUrl = linkOf(booking.location);
+  return { ...booking, status: "PENDING", confirmedAt: null, everConfirmed: true, meetingUrl };
 }
 
 function mustBeMovable(kept: Kept, now: number): void {

@@ -83,6 +83,7 @@ export const keys = {
   emailQueue: (handle: string, rank: number | "") => `email-queue:{${handle}}:${rank}`, // zset "messageId:place" -> real ms when due; until taken
   emailLeases: (handle: string) => `email-leases:{${handle}}`, // zset "messageId:place" -> real ms at which its sending counts as lost; until it is sent or lost
   emailQuota: (handle: string, day: string) => `email-quota:{${handle}}:${day}`, // string, recipients accepted on that UTC day; 2 d
+  mailCaps: (handle: string, day: string) => `mail-caps:{${handle}}:${day}`, // hash "cap:digest of a mailbox" -> mails accepted for it on that UTC day; 2 d
   emailOnce: (handle: string, digest: string) => `email-once:{${handle}}:${digest}`, // string, message id of an accept with a once-only key; 400 d
   emailTurns: (lane: string) => `email-turns:{email-turns}:${lane}`, // zset handle -> real µs of its next turn; for ever
   bounceMailbox: "bounce-mailbox:{email-bounces}", // string, the process that reads the mailbox of bounces; 10 s after its last sign of life
