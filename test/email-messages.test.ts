@@ -133,7 +133,7 @@ t.test("events are found by message, recipient, purpose and time, the newest fir
     t.equal(body.nextCursor === null, pages === 2);
   }
   t.same(paged, all);
-  t.match(all[0], { eventId: /^evt_\d+$/, attempt: 0, purpose: "TRANSACTIONAL_API", at: /Z$/ });
+  t.match(all[0], { eventId: /^mev_\d+$/, attempt: 0, purpose: "TRANSACTIONAL_API", at: /Z$/ });
 });
 
 t.test("messages are listed, and one is read with its timeline", async (t) => {

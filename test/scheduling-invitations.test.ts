@@ -44,7 +44,7 @@ function read(text: string) {
 const booking: Booking = {
   bookingUid: "uid1",
   handle: "acme",
-  eventTypeId: "evt_1",
+  eventTypeId: "etp_1",
   eventSlug: "intro",
   title: 'Talk; with, signs\\ and "quotes"',
   status: "ACCEPTED",

@@ -124,7 +124,7 @@ function furtherMembers({ reason, smtpCode }: Move): string {
 }
 
 function stampOf({ eventId }: MessageEvent): string {
-  return eventId.slice("evt_".length);
+  return eventId.slice("mev_".length);
 }
 
 function fits(event: MessageEvent, { messageId, recipient, purpose }: Filters): boolean {

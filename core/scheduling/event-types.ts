@@ -34,7 +34,7 @@ export async function createEventType(
   const { handle, ...fields } = input;
   await checkEventType(runtime, handle, fields);
   const stamp = new Date(runtime.now()).toISOString();
-  const value = { ...fields, eventTypeId: runtime.id("evt_"), createdAt: stamp, updatedAt: stamp } as StoredEventType;
+  const value = { ...fields, eventTypeId: runtime.id("etp_"), createdAt: stamp, updatedAt: stamp } as StoredEventType;
   await put(runtime, handle, { ...value, version: 0 });
   return { eventType: await shown(runtime, handle, { ...value, version: 1 }) };
 }
