@@ -51,8 +51,8 @@ t.test("Redis is found by its address or by Sentinels, which need the name of th
     [{ REDIS_SENTINELS: sentinels }, "REDIS_SENTINEL_MASTER is missing"],
     [{ REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS is missing"],
     [{ REDIS_SENTINELS: "one", REDIS_SENTINEL_MASTER: "main", REDIS_CLUSTER: "1" }, "REDIS_SENTINELS is refused"],
-    [{ REDIS_SENTINELS: "user@one", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS is not a list"],
-    [{ REDIS_SENTINELS: "one/path", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS is not a list"],
+    [{ REDIS_SENTINELS: "user@one", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
+    [{ REDIS_SENTINELS: "one/path", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
   ];
   for (const [settings, message] of refused) t.throws(() => readEnv(settings), { message: new RegExp(message) });
   t.throws(() => readEnv({ NODE_ENV: "production" }), { message: /REDIS_URL is missing/ });

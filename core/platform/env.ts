@@ -226,7 +226,7 @@ function servers(defaultPort: number): Reader<{ host: string; port: number }[]> 
     names()(value, false).map((name) => {
       const { hostname = "", port = "" } = URL.canParse(`tcp://${name}`) ? new URL(`tcp://${name}`) : {};
       if (!name.startsWith(hostname) || !/^(:\d+)?$/.test(name.slice(hostname.length)) || hostname === "")
-        throw new Malformed("is not a list of the form host:port,host:port");
+        throw new Malformed("must be a list such as host:port,host:port");
       return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || defaultPort) };
     });
 }
