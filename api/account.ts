@@ -2,13 +2,14 @@ import { readMe } from "../core/account/me.ts";
 import { decideByForm, visitPairing } from "../core/account/pairing-page.ts";
 import { decidePairing, redeemPairing, startPairing } from "../core/account/pairing.ts";
 import { openSignIn, signIn } from "../core/account/sign-in.ts";
+import { endSession, listSessions } from "../core/account/session-store.ts";
 import { createToken, listTokens, revokeToken } from "../core/account/tokens.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import {
   me,
+  meQuery,
   newToken,
   newTokenAnswer,
-  nothing,
   pairingDecided,
   pairingDecision,
   pairingForm,
@@ -17,6 +18,9 @@ import {
   pairingRedemption,
   pairingStart,
   pairingStarted,
+  sessionList,
+  sessionListing,
+  sessionPath,
   signInForm,
   signInPage,
   tokenList,
@@ -36,7 +40,7 @@ const person = { takes: { cookie: "cookie" }, failed: failureCard, hidden: true 
 
 /** The session check, personal access tokens, and what a desktop client asks while it is paired. */
 export const accountRows: Row[] = [
-  route("GET /v2/account/assistant/me", user, nothing, readMe, {
+  route("GET /v2/account/assistant/me", user, meQuery, readMe, {
     returns: me,
     summary: "Get the signed-in user",
   }),
@@ -50,6 +54,11 @@ export const accountRows: Row[] = [
     summary: "List personal access tokens",
   }),
   route(`DELETE ${tokens}/:tokenId`, user, tokenPath, revokeToken, { summary: "Revoke a personal access token" }),
+  route("GET /v2/account/sessions", user, sessionListing, listSessions, {
+    returns: sessionList,
+    summary: "List the sessions of the user",
+  }),
+  route("DELETE /v2/account/sessions/:sessionId", user, sessionPath, endSession, { summary: "Revoke a session" }),
   route(`POST ${desktop}/start`, open, pairingStart, startPairing, {
     takes: { "user-agent": "userAgent" },
     returns: pairingStarted,
@@ -82,7 +91,7 @@ export function signInRows(path: string): Row[] {
     route(`POST ${line}`, open, signInForm, signIn, {
       ...columns,
       accepts: "form",
-      takes: { origin: "origin", host: "host", cookie: "cookie" },
+      takes: { origin: "origin", host: "host", cookie: "cookie", "user-agent": "userAgent" },
     }),
   ];
 }

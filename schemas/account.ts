@@ -1,6 +1,7 @@
 import {
   anything,
   array,
+  boolean,
   ignored,
   type Infer,
   instant,
@@ -28,8 +29,10 @@ export type Scope = (typeof scopes)[number];
 
 const role = oneOf("CREATOR", "OPERATOR", "OWNER");
 
-/** `GET /v2/account/assistant/me`. */
 export const nothing = object({});
+
+/** `GET /v2/account/assistant/me`: query parameters, such as those that keep caches away, mean nothing. */
+export const meQuery = object({}, { additionalProperties: true });
 
 /** Who is signed in, where they may work, and what their accounts have. */
 export const me = object({
@@ -76,6 +79,25 @@ export type Token = Infer<typeof token>;
 export const tokenListing = object(listing);
 /** `{tokens, nextCursor}`. */
 export const tokenList = object({ tokens: array(token), nextCursor: nullable(string()) });
+/** A session of the signed-in user: who is signed in where, and since when. */
+export const session = object({
+  sessionId: string(),
+  kind: oneOf("browser", "desktop", "command-line"),
+  device: string(),
+  createdAt: instant,
+  lastUsedAt: instant,
+  expiresAt: instant,
+  current: boolean,
+});
+export type Session = Infer<typeof session>;
+
+/** `GET /v2/account/sessions`. */
+export const sessionListing = object(listing);
+/** `{sessions, nextCursor}`. */
+export const sessionList = object({ sessions: array(session), nextCursor: nullable(string()) });
+/** The path of one session; `current` is the caller's own. */
+export const sessionPath = object({ sessionId: string({ maxLength: 64 }) });
+
 /** The path of one token. */
 export const tokenPath = object({ tokenId: string({ maxLength: 64 }) });
 
@@ -134,4 +156,5 @@ export const signInForm = object({
   origin: optional(string()),
   host: optional(string()),
   cookie: optional(string()),
+  userAgent: optional(string()),
 });
