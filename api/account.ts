@@ -3,6 +3,7 @@ import { decideByForm, visitPairing } from "../core/account/pairing-page.ts";
 import { decidePairing, redeemPairing, startPairing } from "../core/account/pairing.ts";
 import { openSignIn, signIn } from "../core/account/sign-in.ts";
 import { endSession, listSessions } from "../core/account/session-store.ts";
+import { changeSettings, readSettings } from "../core/account/settings.ts";
 import { createToken, listTokens, revokeToken } from "../core/account/tokens.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import {
@@ -21,6 +22,9 @@ import {
   sessionList,
   sessionListing,
   sessionPath,
+  settingsAnswer,
+  settingsChange,
+  settingsPath,
   signInForm,
   signInPage,
   tokenList,
@@ -30,7 +34,7 @@ import {
 import { failureCard } from "./account-view.ts";
 import { pairedView, pairingView } from "./pairing-view.ts";
 import { signInView } from "./sign-in-view.ts";
-import { open, type Row, route, user } from "./route.ts";
+import { open, operator, type Row, route, user } from "./route.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
@@ -59,6 +63,14 @@ export const accountRows: Row[] = [
     summary: "List the sessions of the user",
   }),
   route("DELETE /v2/account/sessions/:sessionId", user, sessionPath, endSession, { summary: "Revoke a session" }),
+  route("GET /v2/handles/:handle/settings", operator, settingsPath, readSettings, {
+    returns: settingsAnswer,
+    summary: "Get the settings of a handle",
+  }),
+  route("PUT /v2/handles/:handle/settings", operator, settingsChange, changeSettings, {
+    returns: settingsAnswer,
+    summary: "Update the settings of a handle",
+  }),
   route(`POST ${desktop}/start`, open, pairingStart, startPairing, {
     takes: { "user-agent": "userAgent" },
     returns: pairingStarted,

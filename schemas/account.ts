@@ -2,16 +2,20 @@ import {
   anything,
   array,
   boolean,
+  handle,
   ignored,
   type Infer,
   instant,
   integer,
+  language,
   line,
   listing,
+  merge,
   nullable,
   object,
   oneOf,
   optional,
+  partial,
   string,
 } from "./schema.ts";
 
@@ -74,6 +78,22 @@ export const token = object({
   lastUsedAt: nullable(instant),
 });
 export type Token = Infer<typeof token>;
+
+/** What people see of a handle, and what its owners are told. */
+export const settings = object({
+  displayName: nullable(line(100)),
+  language: nullable(language),
+  leadNotifications: boolean,
+  logoUrl: nullable(string({ pattern: "^https://[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$", maxLength: 2048 })),
+});
+export type Settings = Infer<typeof settings>;
+
+/** `GET /v2/handles/{handle}/settings`. */
+export const settingsPath = object({ handle });
+/** `PUT /v2/handles/{handle}/settings`: absent keys keep their value, null resets one. */
+export const settingsChange = merge(settingsPath, partial(settings));
+/** `{settings}`. */
+export const settingsAnswer = object({ settings });
 
 /** `GET /v2/account/tokens`. */
 export const tokenListing = object(listing);
