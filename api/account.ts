@@ -2,13 +2,15 @@ import { readMe } from "../core/account/me.ts";
 import { decideByForm, visitPairing } from "../core/account/pairing-page.ts";
 import { decidePairing, redeemPairing, startPairing } from "../core/account/pairing.ts";
 import { openSignIn, signIn } from "../core/account/sign-in.ts";
+import { endSession, listSessions } from "../core/account/session-store.ts";
+import { changeSettings, readSettings } from "../core/account/settings.ts";
 import { createToken, listTokens, revokeToken } from "../core/account/tokens.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import {
   me,
+  meQuery,
   newToken,
   newTokenAnswer,
-  nothing,
   pairingDecided,
   pairingDecision,
   pairingForm,
@@ -17,6 +19,12 @@ import {
   pairingRedemption,
   pairingStart,
   pairingStarted,
+  sessionList,
+  sessionListing,
+  sessionPath,
+  settingsAnswer,
+  settingsChange,
+  settingsPath,
   signInForm,
   signInPage,
   tokenList,
@@ -26,7 +34,7 @@ import {
 import { failureCard } from "./account-view.ts";
 import { pairedView, pairingView } from "./pairing-view.ts";
 import { signInView } from "./sign-in-view.ts";
-import { open, type Row, route, user } from "./route.ts";
+import { open, operator, type Row, route, user } from "./route.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
@@ -36,7 +44,7 @@ const person = { takes: { cookie: "cookie" }, failed: failureCard, hidden: true 
 
 /** The session check, personal access tokens, and what a desktop client asks while it is paired. */
 export const accountRows: Row[] = [
-  route("GET /v2/account/assistant/me", user, nothing, readMe, {
+  route("GET /v2/account/assistant/me", user, meQuery, readMe, {
     returns: me,
     summary: "Get the signed-in user",
   }),
@@ -50,6 +58,19 @@ export const accountRows: Row[] = [
     summary: "List personal access tokens",
   }),
   route(`DELETE ${tokens}/:tokenId`, user, tokenPath, revokeToken, { summary: "Revoke a personal access token" }),
+  route("GET /v2/account/sessions", user, sessionListing, listSessions, {
+    returns: sessionList,
+    summary: "List the sessions of the user",
+  }),
+  route("DELETE /v2/account/sessions/:sessionId", user, sessionPath, endSession, { summary: "Revoke a session" }),
+  route("GET /v2/handles/:handle/settings", operator, settingsPath, readSettings, {
+    returns: settingsAnswer,
+    summary: "Get the settings of a handle",
+  }),
+  route("PUT /v2/handles/:handle/settings", operator, settingsChange, changeSettings, {
+    returns: settingsAnswer,
+    summary: "Update the settings of a handle",
+  }),
   route(`POST ${desktop}/start`, open, pairingStart, startPairing, {
     takes: { "user-agent": "userAgent" },
     returns: pairingStarted,
@@ -82,7 +103,7 @@ export function signInRows(path: string): Row[] {
     route(`POST ${line}`, open, signInForm, signIn, {
       ...columns,
       accepts: "form",
-      takes: { origin: "origin", host: "host", cookie: "cookie" },
+      takes: { origin: "origin", host: "host", cookie: "cookie", "user-agent": "userAgent" },
     }),
   ];
 }

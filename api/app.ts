@@ -250,6 +250,10 @@ class Asked implements Request {
   header(name: string): string {
     return this.#ctx.get(name);
   }
+
+  language(offered: readonly string[]): string {
+    return this.#ctx.acceptsLanguages([...offered]) || (offered[0] ?? "en");
+  }
 }
 
 function unmatched(routes: Routes, ctx: Context): never {

@@ -13,7 +13,7 @@ import {
   readTemplate,
   readTemplateVersion,
 } from "../core/email/templates.ts";
-import { confirmUnsubscribe, visitUnsubscribe } from "../core/email/unsubscribe.ts";
+import { answerUnsubscribe, visitUnsubscribe } from "../core/email/unsubscribe.ts";
 import {
   domainAnswer,
   domainList,
@@ -46,6 +46,7 @@ import {
   templatePath,
   templatePreview,
   templateVersionPath,
+  unsubscribeForm,
   unsubscribePath,
 } from "../schemas/email.ts";
 import { open, operator, type Row, route, user } from "./route.ts";
@@ -161,7 +162,7 @@ export const emailRows: Row[] = [
     view: unsubscribeView,
     hidden: true,
   }),
-  route("POST /v2/public/email/unsubscribe/:token", open, unsubscribePath, confirmUnsubscribe, {
+  route("POST /v2/public/email/unsubscribe/:token", open, unsubscribeForm, answerUnsubscribe, {
     accepts: "form",
     view: unsubscribeView,
     hidden: true,

@@ -47,8 +47,8 @@ export const statuses = [
 ] as const;
 export type MessageStatus = (typeof statuses)[number];
 
-/** Kinds of event: every status, and a recipient's wish to get no more. */
-export const eventTypes = [...statuses, "UNSUBSCRIBED"] as const;
+/** Kinds of event: every status, and a recipient's wish to get no more, and to get mail again. */
+export const eventTypes = [...statuses, "UNSUBSCRIBED", "RESUBSCRIBED"] as const;
 export type EventType = (typeof eventTypes)[number];
 
 /** Most recipients of one message. */
@@ -378,5 +378,7 @@ export const signedRequest = object({ body: optional(anything), headers: anythin
 /** How many notices changed something. */
 export const feedbackAnswer = object({ applied: integer(0) });
 
-/** A visitor's unsubscribe link. Mail programs post `List-Unsubscribe=One-Click` (RFC 8058). */
+/** A visitor's unsubscribe link. */
 export const unsubscribePath: Schema<{ token: string }> = object({ token: string({ maxLength: 500 }) });
+/** What is sent to it: mail programs post `List-Unsubscribe=One-Click` (RFC 8058), the page's second button `undo`. */
+export const unsubscribeForm = object({ token: string({ maxLength: 500 }), undo: optional(text(10)) });

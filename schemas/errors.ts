@@ -86,6 +86,7 @@ export const errors = {
   device_proof_mismatch: [403, "The verifier does not match the challenge."],
   attempt_not_pending: [409, "The pairing attempt has already been decided."],
   context_not_found: [404, "The retrieval context does not exist."],
+  session_not_found: [404, "The session does not exist."],
   token_not_found: [404, "The token does not exist."],
   // jobs, for operators
   job_not_found: [404, "No queue contains this job."],

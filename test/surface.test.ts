@@ -1,4 +1,4 @@
-import { generateKeyPair, SignJWT } from "jose";
+import { decodeJwt, generateKeyPair, SignJWT } from "jose";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
@@ -93,7 +93,8 @@ t.test("no forged, expired or foreign token is taken", async (t) => {
   await service.handle("acme");
   const { signingKey: own, env } = service.runtime;
   const other = await generateKeyPair("EdDSA", { crv: "Ed25519" });
-  const claims = { sub: "user_acme", iss: env.BASE_URL, aud: env.BASE_URL, iat: 1, exp: 4_000_000_000 };
+  const { sid } = decodeJwt(await service.token("user_acme"));
+  const claims = { sub: "user_acme", sid, iss: env.BASE_URL, aud: env.BASE_URL, iat: 1, exp: 4_000_000_000 };
   const signed = (payload: object, key = own.private, header: object = {}) =>
     new SignJWT({ ...payload }).setProtectedHeader({ alg: "EdDSA", kid: own.kid, ...header }).sign(key);
   const secret = new TextEncoder().encode(JSON.stringify(own.publicJwk));
@@ -111,6 +112,9 @@ t.test("no forged, expired or foreign token is taken", async (t) => {
     "wrong issuer": await signed({ ...claims, iss: "https://elsewhere.test" }),
     "no subject": await signed({ ...claims, sub: undefined }),
     "no expiry": await signed({ ...claims, exp: undefined }),
+    "no session": await signed({ ...claims, sid: undefined }),
+    "unknown session": await signed({ ...claims, sid: "ses_unknown" }),
+    "another user's session": await signed({ ...claims, sid: decodeJwt(await service.token("user_two")).sid }),
   };
   for (const [name, token] of Object.entries(bad)) {
     const answer = await service.visitor.get("/v2/handles/acme/pages").set("Authorization", `Bearer ${token}`);

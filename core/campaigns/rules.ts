@@ -112,6 +112,7 @@ export async function previewRule(runtime: Runtime, input: Infer<typeof rulePrev
   return previewTemplate(runtime, {
     handle,
     templateId: rule.templateId,
+    purpose: "PRODUCT_NOTIFICATION",
     variables: snapshot(lead, rule.variableMappings),
   });
 }

@@ -161,13 +161,13 @@ async function prepared(runtime: Runtime, request: MailRequest, { rights, templa
 /** The variables, once it is sure that the mail can be made of them. */
 async function fromTemplate(
   runtime: Runtime,
-  { handle, variables = {} }: MailRequest,
+  { handle, purpose, variables = {} }: MailRequest,
   template: TemplateState | undefined,
 ): Promise<object> {
   if (template === undefined) throw new Fail("email_template_not_found");
   const { templateId, status, activeVersion: version } = template;
   if (status !== "ACTIVE") throw new Fail("email_template_not_active");
-  const parsed = await templateVersion(runtime, { handle, templateId, version });
+  const parsed = await templateVersion(runtime, { handle, templateId, version, purpose });
   mustHaveAll(parsed, variables);
   mustFitAll(parsed, variables);
   return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };

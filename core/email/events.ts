@@ -50,6 +50,8 @@ export interface Move {
   /** True where the attempt doesn't count. */
   attemptBack?: boolean;
   suppression?: Suppression | undefined;
+  /** A suppression that ends; nothing happens where it has ended already. */
+  lifted?: Suppression;
 }
 
 /** Moves a delivery and writes its event and its suppression in one step; false where it is not in one of those statuses. */
@@ -75,6 +77,7 @@ export async function moveDelivery(
     move.due ?? "",
     move.attemptBack ? 1 : 0,
     move.suppression ? JSON.stringify(move.suppression) : "",
+    move.lifted ? JSON.stringify(move.lifted) : "",
   ];
   const names = [...mailKeys(handle), keys.suppressed(handle), keys.suppressions(handle)];
   return (await script<string>(redis, "moveDelivery", names, [...values, ...more])) === "moved";

@@ -14,7 +14,7 @@ export const keys = {
   throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; until the bucket is full again, and 10 s
 
   // account
-  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (turns in mail, 1), role:<userId>; for ever
+  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (turns in mail, 1), role:<userId>, setting:<name> (JSON); for ever
   handles: "handles:{all}", // set of every handle; for ever
   user: (userId: string) => `user:{${userId}}`, // hash email; for ever
   userHandles: (userId: string) => `user-handles:{${userId}}`, // set of handles, hint only (roles live in handle:); for ever
@@ -25,6 +25,7 @@ export const keys = {
   userOfEmail: (email: string) => `user-of-email:{${email}}`, // string, user id by address in lower case; a hint, user: decides; for ever
   token: (tokenId: string) => `token:{${tokenId}}`, // hash digest, user, name, scopes, created, used; until it expires
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
+  sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
   pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, agent, status, user, email, wrong; 10 min
   signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, wrong; 10 min
   audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
@@ -156,6 +157,7 @@ const kindsOfOthers = [
     "user-handles",
     "user-of-email",
     "user-tokens",
+    "sessions",
     "token",
   ],
   [
