@@ -30,7 +30,12 @@ export function buildApp(runtime: Runtime): Koa {
   const table = rows(metrics, LOGIN_BUILTIN ? new URL(LOGIN_URL).pathname : undefined);
   const routes = new Routes(table);
   app.use(compress({ threshold: 1024, zstd: false, deflate: false }));
-  app.use((ctx) => answer(runtime, metrics, ctx, () => handle(runtime, routes, ctx)));
+  const isSecure = runtime.env.production && runtime.env.BASE_URL.startsWith("https:");
+  app.use((ctx) => {
+    // Browsers shall come back over TLS alone (RFC 6797).
+    if (isSecure) ctx.set("Strict-Transport-Security", "max-age=31536000");
+    return answer(runtime, metrics, ctx, () => handle(runtime, routes, ctx));
+  });
   return app;
 }
 

@@ -12,7 +12,8 @@ const lingerMs = 2000;
 const { runtime, stopSignal } = await startProcess("web", process.env);
 if (runtime.env.production && !runtime.env.TRUST_PROXY)
   runtime.log.warn(
-    "web.proxy_not_trusted: without TRUST_PROXY=1 all visitors behind a proxy share its address and its limits",
+    { advice: "Set TRUST_PROXY=1 behind a proxy: without it, all visitors share the proxy's address and its limits." },
+    "web.proxy_not_trusted",
   );
 const server = listen(runtime);
 void stopSignal.then((signal) => shutdown("web", runtime, () => stop(signal)));

@@ -124,6 +124,27 @@ t.test("no forged, expired or foreign token is taken", async (t) => {
   await service.visitor.get("/v2/handles/acme/pages").set("Authorization", `Bearer ${good}`).expect(200);
 });
 
+t.test("in production browsers are told to come back over TLS alone, on every answer", async (t) => {
+  const production = { NODE_ENV: "production", SECRET_KEY: "a".repeat(43), METRICS_TOKEN: "secret" };
+  const hsts = async (env: Record<string, string>) => {
+    const service = await startService(t, { env });
+    const paths = [
+      "/healthz",
+      "/docs",
+      "/p/acme/none",
+      "/v2/handles/acme/pages",
+      "/assets/page.css",
+      "/none",
+      "/metrics",
+    ];
+    const answers = await Promise.all(paths.map((path) => service.visitor.get(path)));
+    return [...new Set(answers.map(({ headers }) => headers["strict-transport-security"]))];
+  };
+  t.same(await hsts({ ...production, BASE_URL: "https://service.test" }), ["max-age=31536000"]);
+  t.same(await hsts({ ...production, BASE_URL: "http://service.test" }), [undefined]);
+  t.same(await hsts({ BASE_URL: "https://service.test" }), [undefined]);
+});
+
 t.test("bad bodies get a code and change nothing", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
