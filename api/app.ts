@@ -150,14 +150,31 @@ async function serve(runtime: Runtime, { row, parameters }: Found, ctx: Context)
     handle: parameters.handle,
   });
   const network = networkOf(addressOf(runtime, ctx));
-  const caller: Caller = { requestId: ctx.state.requestId, network, ...idempotency(ctx), ...admitted };
+  const caller: Caller = { requestId: ctx.state.requestId, network, ...admitted };
   if (row.guard) await row.guard(runtime, parameters, caller);
-  const body = await given(ctx, row);
-  if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);
-  const input = checkInput(row, { ...body, ...taken(ctx, row), ...parameters });
+  const input = await inputOf(ctx, row, { parameters, caller }).catch((error) => outranked(runtime, ctx, error));
   const result = await row.run(runtime, input as never, caller);
   if (isWrite(row)) void recordWrite(runtime, entryOf(row, parameters, { caller, result }));
   return replyOf(runtime, row, ctx, result);
+}
+
+/** Body, query, header fields and path as one checked input; a key that makes the request repeatable goes to the caller. */
+async function inputOf(
+  ctx: Context,
+  row: Row,
+  { parameters, caller }: { parameters: Record<string, string>; caller: Caller },
+): Promise<unknown> {
+  Object.assign(caller, idempotency(ctx));
+  const body = await given(ctx, row);
+  if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);
+  return checkInput(row, { ...body, ...taken(ctx, row), ...parameters });
+}
+
+/** What is wrong with an input, unless what the path names is not there. */
+async function outranked(runtime: Runtime, { state }: Context, error: unknown): Promise<never> {
+  const { row, parameters } = state as Found;
+  await row.subject?.(runtime, parameters);
+  throw error;
 }
 
 /** Koa looks for forwarded addresses even where nobody may forward. */

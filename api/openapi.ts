@@ -60,7 +60,9 @@ function webhooks(): Record<string, unknown> {
 /** A shape as others read it: the formats and keywords that are ours alone in the words of JSON Schema. */
 export function published(schema: Schema<unknown>): unknown {
   return JSON.parse(
-    JSON.stringify(schema, (name, value) => (name === "x-code" ? undefined : name === "format" ? known(value) : value)),
+    JSON.stringify(schema, (name, value) =>
+      name.startsWith("x-") ? undefined : name === "format" ? known(value) : value,
+    ),
   );
 }
 

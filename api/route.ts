@@ -56,6 +56,8 @@ export interface Columns<R> {
   accepts: "json" | "form" | "raw";
   /** Runs before the body is read: throttle and gate. Gets the path parameters. */
   guard: (runtime: Runtime, parameters: Record<string, string>, caller: Caller) => Promise<unknown>;
+  /** Fails where what the path names is not there, which outranks whatever is wrong with the body or the query. */
+  subject: (runtime: Runtime, parameters: Record<string, string>) => Promise<unknown>;
   /** Makes something other than JSON of the result. */
   view: (result: R, request: Request) => View | Promise<View>;
   /** What a person sees instead of a problem document; nothing leaves it at that. */
@@ -91,6 +93,8 @@ export interface Row extends Partial<Columns<never>> {
   run: (runtime: Runtime, input: never, caller: Caller) => unknown;
   /** The compiled check of the input, made at the first request. */
   check?: ValidateFunction;
+  /** True where the input has words that are folded; known when the check is compiled. */
+  folds?: boolean;
 }
 
 /**

@@ -16,7 +16,14 @@ import {
   listEventTypes,
   readEventType,
 } from "../core/scheduling/event-types.ts";
-import { admitVisitor, listEvents, listSlots, readEvent, type Written } from "../core/scheduling/offers.ts";
+import {
+  admitVisitor,
+  listEvents,
+  listSlots,
+  mustBePublic,
+  readEvent,
+  type Written,
+} from "../core/scheduling/offers.ts";
 import { createBooking, rescheduleBooking } from "../core/scheduling/reservations.ts";
 import { deleteSchedule, listSchedules, putSchedule, readSchedule } from "../core/scheduling/schedules.ts";
 import {
@@ -133,12 +140,14 @@ export const schedulingRows: Row[] = [
   }),
   route(`GET ${event}/slots`, open, slotQuery, listSlots, {
     guard: admitVisitor,
+    subject: mustBePublic,
     view: slotsView,
     returns: slotList,
     summary: "List available slots",
   }),
   route(`POST ${event}/bookings`, open, newBooking, createBooking, {
     guard: admitVisitor,
+    subject: mustBePublic,
     status: 201,
     returns: bookingAnswer,
     summary: "Book a slot",
@@ -160,6 +169,7 @@ export const schedulingRows: Row[] = [
   }),
   route(`POST ${event}/reschedule`, open, bookingMove, rescheduleBooking, {
     guard: admitVisitor,
+    subject: mustBePublic,
     returns: bookingAnswer,
     summary: "Reschedule a booking",
   }),

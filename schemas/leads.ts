@@ -1,7 +1,9 @@
 import {
   anything,
   array,
+  asText,
   boolean,
+  decoration,
   handle,
   id,
   ignored,
@@ -26,13 +28,13 @@ export const fieldName = /^[A-Za-z0-9_.-]{1,64}$/;
 export const longestValue = 5000;
 
 const own = {
-  name: optional(text(200)),
-  firstName: optional(text(200)),
-  company: optional(text(200)),
-  phone: optional(text(60)),
-  service: optional(text(200)),
-  message: optional(text(5000)),
-  source: optional(text(200)),
+  name: optional(asText(text(200))),
+  firstName: optional(asText(text(200))),
+  company: optional(asText(text(200))),
+  phone: optional(asText(text(60))),
+  service: optional(asText(text(200))),
+  message: optional(asText(text(5000))),
+  source: optional(decoration(text(200))),
 };
 
 /**
@@ -46,8 +48,8 @@ export const newLead = object(
     email: optional(anything),
     ...own,
     fields: optional(anything),
-    pageSlug: optional(text(96)),
-    campaignId: optional(text(128)),
+    pageSlug: optional(decoration(text(96))),
+    campaignId: optional(asText(text(128))),
     leadContext: optional(anything),
     tracking: optional(anything),
     consent: optional(anything),

@@ -2,8 +2,10 @@ import {
   anything,
   array,
   boolean,
+  decoration,
   either,
   email,
+  folded,
   handle,
   id,
   ignored,
@@ -25,6 +27,7 @@ import {
   string,
   text,
   timeZone,
+  trimmed,
   withCode,
   withDefault,
 } from "./schema.ts";
@@ -108,10 +111,13 @@ export const fieldTypes = [
   "url",
 ] as const;
 
+/** Kinds of location that have a behaviour of their own; others show their label. */
+export const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
+
 const bookingField = object({
   id: string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
   label: line(200),
-  type: oneOf(...fieldTypes),
+  type: folded(oneOf(...fieldTypes), fieldTypes),
   required: withDefault(boolean, false),
   options: optional(array(line(200), { minItems: 1, maxItems: 100, uniqueItems: true })),
 });
@@ -119,7 +125,7 @@ const bookingField = object({
 export type BookingField = Infer<typeof bookingField>;
 
 const location = object({
-  type: string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }),
+  type: folded(string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }), locationTypes),
   label: withDefault(string({ maxLength: 500, format: "line" }), ""),
 });
 const buffer = integer(0, 1440);
@@ -267,8 +273,8 @@ const missing = "booking_required_fields";
 const filledText = { minLength: 1, pattern: "\\S" };
 const name = string({ ...filledText, maxLength: 200, format: "line" });
 const attendee = object({
-  name: needed(name, missing),
-  email: needed({ ...email, ...filledText } as Schema<string>, missing),
+  name: trimmed(needed(name, missing)),
+  email: trimmed(needed({ ...email, ...filledText } as Schema<string>, missing)),
   timeZone: optional(timeZone),
 });
 const slotInstant = optional(needed({ ...instant, ...filledText } as Schema<string>, missing));
@@ -277,8 +283,12 @@ const slot = object({
   end: slotInstant,
   bookingNonce: optional(nullable(string({ maxLength: 200 }))),
 });
-const guest = either(email, object({ email, name: optional(string({ maxLength: 200, format: "line" })) }));
+const guest = either(
+  trimmed(email),
+  object({ email: trimmed(email), name: optional(string({ maxLength: 200, format: "line" })) }),
+);
 const reason = optional(nullable(text(1000)));
+const trackingText = optional(decoration(text(200)));
 
 /** `POST …/bookings`. Start and end may stand in `slot` or at the top. */
 export const newBooking = object({
@@ -290,10 +300,8 @@ export const newBooking = object({
   end: slotInstant,
   answers: withDefault(withCode(map(anything), "invalid_booking_answers"), {}),
   guests: withDefault(array(guest, { maxItems: 20 }), []),
-  location: optional(object({ type: optional(string({ maxLength: 32 })) })),
-  tracking: optional(
-    nullable(object({ source: optional(nullable(text(200))), placement: optional(nullable(text(200))) })),
-  ),
+  location: optional(decoration(object({ type: optional(decoration(string({ maxLength: 32 }))) }))),
+  tracking: optional(decoration(object({ source: trackingText, placement: trackingText }))),
 });
 
 /** `POST …/reschedule`. */

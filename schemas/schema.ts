@@ -57,6 +57,26 @@ export function needed<S extends Schema<unknown>>(schema: S, code: string): S {
   return { ...schema, "x-absent-code": code };
 }
 
+/** A text of visitors whose ends are trimmed; those of optional properties always are. */
+export function trimmed<S extends Schema<unknown>>(schema: S): S {
+  return { ...schema, "x-trim": true };
+}
+
+/** A text of visitors that takes numbers and booleans too. */
+export function asText<S extends Schema<unknown>>(schema: S): S {
+  return { ...schema, "x-as-text": true };
+}
+
+/** What visitors are never refused for: a text is cut to its `maxLength`, and a value of another type is left out. */
+export function decoration<S extends Schema<unknown>>(schema: S): S {
+  return { ...schema, "x-decoration": true };
+}
+
+/** A word that is read whatever its case and whether it has `-` or `_`; others than the known ones are folded to lower case. */
+export function folded<S extends Schema<unknown>>(schema: S, words: readonly string[]): S {
+  return { ...schema, "x-words": words };
+}
+
 /** A read-only property of the resource: accepted from a client that sends back what it read, and ignored. */
 export const ignored: Optional<unknown> = optional<unknown>({ readOnly: true });
 

@@ -378,6 +378,70 @@ t.test("where a campaign asks for it, nothing is triggered before the address is
   t.equal((await read()).status, "VERIFIED");
 });
 
+t.test("what a person has confirmed is changed by nobody without a code, and nobody learns that it was", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  await owner
+    .post("/v2/handles/acme/campaigns")
+    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
+    .expect(201);
+  const send = async (body: object) =>
+    (
+      await campaign.service.visitor
+        .post("/v2/public/handles/acme/leads")
+        .send({ email: "ada@example.com", campaignId: "cmp_checked", ...body })
+        .expect(202)
+    ).body.lead;
+  const newestCode = async (count: number) => {
+    await eventually(() => campaign.mails.length === count);
+    return /\d{6}/.exec(campaign.mails[count - 1]?.headers.subject ?? "")?.[0] ?? "";
+  };
+  const first = await send({ name: "Ada", message: "Call me", size: "M", consent: { news: true } });
+  const code = await newestCode(1);
+  const verify = (typed: string) =>
+    campaign.service.visitor.post(`/v2/public/handles/acme/leads/${first.leadId}/verify`).send({ code: typed });
+  await verify(code).expect(200);
+  const read = async () => (await owner.get(`/v2/handles/acme/leads/${first.leadId}`)).body.lead;
+  const confirmed = { name: "Ada", message: "Call me", fields: { size: "M" }, consent: { news: true } };
+  t.match(await read(), { status: "VERIFIED", email: "ada@example.com", ...confirmed });
+
+  const stranger = { email: "ADA@Example.com", name: "Eve", message: "Buy this", size: "L", consent: null };
+  const fields = Object.fromEntries(Array.from({ length: 19 }, (_, at) => [`f${at}`, "x"]));
+  const answer = await send({ ...stranger, phone: "12345", fields });
+  t.same(answer, first, "the answer is that of an address that was never seen");
+  t.match(await read(), { status: "VERIFIED", email: "ada@example.com", ...confirmed, phone: "12345" });
+  t.equal(Object.keys((await read()).fields).length, 20);
+  await send({ ...stranger, phone: "67890" });
+  t.match(await read(), { ...confirmed, phone: "67890" }, "of the rest the newest is kept");
+  t.notOk(["confirmed", "unconfirmed"].some((name) => name in answer));
+  const second = await newestCode(3);
+  const wrong = second === "123456" ? "654321" : "123456";
+  t.match((await verify(wrong).expect(400)).body, { code: "invalid_verification_code" });
+  await verify(second).expect(200);
+  t.match(await read(), { name: "Eve", message: "Buy this", email: "ADA@Example.com", fields: { size: "L" } });
+});
+
+t.test(
+  "one person is mailed once by a rule, whatever page the leads name, and 5 times a day by all rules",
+  async (t) => {
+    const campaign = await startCampaign(t);
+    const rule = await campaign.rule();
+    for (let at = 0; at < 12; at++)
+      await campaign.capture({ email: "victim@example.com", campaignId: "cmp_spring", pageSlug: `no-such-page-${at}` });
+    await eventually(async () => (await campaign.counts()).sent === 1);
+    for (let at = 0; at < 8; at++)
+      await campaign.capture({ email: `Victim+${at}@example.com`, campaignId: "cmp_spring" });
+    await eventually(async () => (await campaign.counts()).sent + (await campaign.counts()).denied === 9);
+    t.match(await campaign.counts(), { sent: 5, denied: 4 });
+    await eventually(() => campaign.mails.length === 5);
+    const denied = (await campaign.events()).filter(({ type }) => type === "DENIED");
+    t.same([...new Set(denied.map(({ reason }) => reason))], ["visitor_mail_limit"]);
+    await campaign.capture({ email: "other@example.com", campaignId: "cmp_spring" });
+    await eventually(() => campaign.mails.length === 6);
+    t.ok(rule.ruleId);
+  },
+);
+
 t.test("the fifth wrong code ends a verification", async (t) => {
   const campaign = await startCampaign(t);
   await campaign.sending.owner

@@ -58,6 +58,11 @@ export async function readEvent(
   return { event: publicEvent((await findOffer(runtime, handle, eventSlug)).offer) };
 }
 
+/** Fails with `event_type_not_found` where a path names no public event type. */
+export async function mustBePublic(runtime: Runtime, path: Record<string, string>): Promise<void> {
+  await findOffer(runtime, path.handle ?? "", path.eventSlug ?? "");
+}
+
 /** A public event type and the moment at which it was read; `event_type_not_found`. */
 export async function findOffer(
   runtime: Pick<Runtime, "redis">,

@@ -17,6 +17,7 @@ import { doneRecord, halfRecord, leftBy, readLeft, type Repeatable, repeatableOf
 import { isBookable, localDay, offeredSlots, reachOf } from "../engines/slots/slots.ts";
 import { readTimes, refreshOldBusy } from "./times.ts";
 import { movesWithNext, type Visitor } from "./visitor-limits.ts";
+import { sameWord } from "../platform/words.ts";
 import { minute } from "../platform/zones.ts";
 
 /** How often a request is judged anew because the catalog or the booking changed while it was written. */
@@ -270,7 +271,7 @@ function firstBooking(
   { input, slot, timeZone }: { input: Request; slot: Slot; timeZone: string },
 ): Omit<StoredBooking, "bookingUid" | "answers"> {
   const at = stamp(runtime);
-  const location = event.locations.find(({ type }) => type === input.location?.type) ?? event.locations[0] ?? null;
+  const location = locationOf(event, input.location?.type);
   const isAccepted = !event.confirmationRequired;
   return {
     eventTypeId: event.eventTypeId,
@@ -280,7 +281,7 @@ function firstBooking(
     ...timesOf(slot),
     durationMinutes: event.durationMinutes,
     timeZone: eventZone,
-    attendee: { name: input.attendee.name.trim(), email: input.attendee.email, timeZone },
+    attendee: { name: input.attendee.name, email: input.attendee.email, timeZone },
     guests: guestsOf(input),
     tracking: input.tracking ?? null,
     location,
@@ -299,6 +300,11 @@ function firstBooking(
     createdAt: at,
     updatedAt: at,
   };
+}
+
+/** The location that a visitor chose, else the first. */
+function locationOf({ locations }: Offer["event"], chosen = ""): StoredBooking["location"] {
+  return locations.find(({ type }) => sameWord(type, chosen)) ?? locations[0] ?? null;
 }
 
 /** The address that a link has as its label; a label of several words is none, whatever it begins with. */

@@ -49,7 +49,7 @@ export const keys = {
   leads: (handle: string) => `leads:{${handle}}`, // zset lead id by ms of its first capture; until erased
   recentLead: (handle: string, digest: string) => `lead-recent:{${handle}}:${digest}`, // string, lead of a person on a page and campaign; 24 h
   conversions: (handle: string, leadId: string) => `conversions:{${handle}}:${leadId}`, // hash conversion id -> json; until the lead is erased
-  leadCode: (handle: string, leadId: string) => `lead-code:{${handle}}:${leadId}`, // hash round, wrong; 10 min
+  leadCode: (handle: string, leadId: string) => `lead-code:{${handle}}:${leadId}`, // hash round, wrong, used; 10 min
   person: (handle: string, digest: string) => `person:{${handle}}:${digest}`, // set, leads of one address; until erased
 
   // campaigns
