@@ -270,7 +270,8 @@ export const newMessage = object({
   purpose,
   templateId: string({ minLength: 1, maxLength: 128 }),
   variables: withDefault(variables, {}),
-  idempotencyKey: optional(string({ minLength: 1, maxLength: 255 })),
+  /** In the place of the header `Idempotency-Key`. */
+  idempotencyKey: optional(nullable(string({ minLength: 1, maxLength: 255 }))),
   consentAttestation: optional(anything),
   messageId: ignored,
   status: ignored,

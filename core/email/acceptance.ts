@@ -8,7 +8,7 @@ import { outcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
@@ -91,15 +91,24 @@ function refused(runtime: Runtime, request: MailRequest, rights: SendingRights):
   return { message: messageOf(runtime, request, { rights, template: undefined }), content: {}, denied: request.denied };
 }
 
-/** A client's direct send (specification, "Email routes", rule 2): the consent first, then all of `acceptMessage`. */
-export async function sendMessage(runtime: Runtime, input: Infer<typeof newMessage>): Promise<{ message: Message }> {
+/**
+ * A client's direct send (specification, "Email routes", rule 2): the consent first, then all of `acceptMessage`. A header
+ * `Idempotency-Key` counts where the body has no key.
+ */
+export async function sendMessage(
+  runtime: Runtime,
+  input: Infer<typeof newMessage>,
+  caller: Caller,
+): Promise<{ message: Message }> {
   const { idempotencyKey, consentAttestation, ...mail } = input;
   mustBeRecipients(mail.to);
   if (consentAttestation !== true)
     throw new Fail("consent_attestation_required", {
       errors: [{ path: "/consentAttestation", message: "must be true" }],
     });
-  const idempotency = idempotencyKey === undefined ? undefined : { key: idempotencyKey, digest: bodyDigest(input) };
+  const key = idempotencyKey ?? caller.idempotencyKey;
+  // The same whether the key came in the body or in the header.
+  const idempotency = key === undefined ? undefined : { key, digest: bodyDigest({ ...input, idempotencyKey: key }) };
   return acceptMessage(runtime, { ...mail, origin: "api", idempotency });
 }
 
