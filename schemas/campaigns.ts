@@ -29,15 +29,33 @@ export type Trigger = (typeof triggers)[number];
 export const shortestDelay = 15;
 export const longestDelay = 43_200;
 
-/** A name in a mapping (contract 6). */
-const identifier = string({ pattern: "^[A-Za-z0-9_.-]{1,64}$" });
+/** Names of a lead's snapshot, which every campaign mail may use (docs/reference.md, "Campaigns"). */
+export const snapshotNames = [
+  "leadId",
+  "email",
+  "name",
+  "firstName",
+  "phone",
+  "company",
+  "service",
+  "message",
+  "source",
+] as const;
+/** Further fields of a lead that hold one value. */
+const scalarFields = ["pageSlug", "campaignId", "status", "createdAt", "updatedAt"] as const;
+
+/** The name of a variable, and where its value comes from: a field of the lead, or a custom one. */
+const variableName = string({ pattern: "^[A-Za-z0-9_.-]{1,64}$" });
+const leadField = string({
+  pattern: `^(?:${[...snapshotNames, ...scalarFields].join("|")}|fields\\.[A-Za-z0-9_.-]{1,64})$`,
+});
 
 const body = {
   trigger: withCode(oneOf(...triggers), "invalid_trigger"),
   delayMinutes: optional(anything),
   templateId: id,
   senderId: withCode(string({ pattern: "^sender_", maxLength: 128 }), "invalid_sender_id"),
-  variableMappings: withDefault(map(identifier, { propertyNames: identifier, maxProperties: 64 }), {}),
+  variableMappings: withDefault(map(leadField, { propertyNames: variableName, maxProperties: 64 }), {}),
   enabled: withDefault(boolean, true),
 };
 

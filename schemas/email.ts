@@ -270,7 +270,6 @@ export const newMessage = object({
   purpose,
   templateId: string({ minLength: 1, maxLength: 128 }),
   variables: withDefault(variables, {}),
-  /** In the place of the header `Idempotency-Key`. */
   idempotencyKey: optional(nullable(string({ minLength: 1, maxLength: 255 }))),
   consentAttestation: optional(anything),
   messageId: ignored,

@@ -91,24 +91,21 @@ function refused(runtime: Runtime, request: MailRequest, rights: SendingRights):
   return { message: messageOf(runtime, request, { rights, template: undefined }), content: {}, denied: request.denied };
 }
 
-/**
- * A client's direct send (specification, "Email routes", rule 2): the consent first, then all of `acceptMessage`. A header
- * `Idempotency-Key` counts where the body has no key.
- */
+/** A client's direct send: the consent first, then all of `acceptMessage`. A key in the body beats that of the header. */
 export async function sendMessage(
   runtime: Runtime,
   input: Infer<typeof newMessage>,
-  caller: Caller,
+  caller: Pick<Caller, "idempotencyKey"> = {},
 ): Promise<{ message: Message }> {
-  const { idempotencyKey, consentAttestation, ...mail } = input;
+  const { idempotencyKey, ...body } = input;
+  const { consentAttestation, ...mail } = body;
   mustBeRecipients(mail.to);
   if (consentAttestation !== true)
     throw new Fail("consent_attestation_required", {
       errors: [{ path: "/consentAttestation", message: "must be true" }],
     });
   const key = idempotencyKey ?? caller.idempotencyKey;
-  // The same whether the key came in the body or in the header.
-  const idempotency = key === undefined ? undefined : { key, digest: bodyDigest({ ...input, idempotencyKey: key }) };
+  const idempotency = key === undefined ? undefined : { key, digest: bodyDigest(body) };
   return acceptMessage(runtime, { ...mail, origin: "api", idempotency });
 }
 

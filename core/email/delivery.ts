@@ -2,6 +2,7 @@ import type { Buffer } from "node:buffer";
 import { setTimeout } from "node:timers/promises";
 import type { MessageStatus, Suppression } from "../../schemas/email.ts";
 import { delayUntil } from "../platform/clock.ts";
+import { asciiAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "../store/redis.ts";
 import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
@@ -94,7 +95,7 @@ async function makeMail(runtime: Runtime, taken: Taken, account: string): Promis
     return {
       envelope: {
         from: returnAddress(runtime.env, { kind: "b", messageId, n }, domain),
-        to: message.recipients[n] as string,
+        to: recipientOf(taken),
       },
       bytes,
     };
@@ -107,6 +108,12 @@ async function makeMail(runtime: Runtime, taken: Taken, account: string): Promis
     );
     return { refused: { to: "FAILED", reason: step === "sign" ? "dkim_signing_failed" : "mail_not_made" } };
   }
+}
+
+/** The address as mail systems know it. */
+function recipientOf({ message, n }: Taken): string {
+  const recipient = message.recipients[n] as string;
+  return asciiAddress(recipient) ?? recipient;
 }
 
 async function renderedOf(runtime: Runtime, { handle, message, content, messageId, n }: Taken): Promise<Rendered> {
@@ -126,13 +133,14 @@ async function renderedOf(runtime: Runtime, { handle, message, content, messageI
   return renderTemplate(parsed, { ...content.variables, ...own });
 }
 
-function mailOf(runtime: Runtime, { message, content, messageId, n }: Taken, { subject, html, text }: Rendered): Mail {
+function mailOf(runtime: Runtime, taken: Taken, { subject, html, text }: Rendered): Mail {
+  const { message, content, messageId, n } = taken;
   const { name, address, replyTo } = message.from;
   const domain = domainOf(message);
   return {
     from: { name, address },
-    to: message.recipients[n] as string,
-    replyTo,
+    to: recipientOf(taken),
+    replyTo: replyTo && (asciiAddress(replyTo) ?? replyTo),
     subject,
     messageId: messageIdOf(runtime.env, { messageId, n }, domain),
     date: new Date(message.createdAt),

@@ -55,11 +55,11 @@ export const keys = {
   // campaigns
   campaign: (handle: string, campaignId: string) => `campaign:{${handle}}:${campaignId}`, // hash; for ever
   campaigns: (handle: string) => `campaigns:{${handle}}`, // zset campaign id by creation ms; for ever
-  rule: (handle: string, campaignId: string, ruleId: string) => `rule:{${handle}}:${campaignId}:${ruleId}`, // hash version, json; until deleted
+  rule: (handle: string, campaignId: string, ruleId: string) => `rule:{${handle}}:${campaignId}:${ruleId}`, // hash version, json; until deleted, then 400 d
   rules: (handle: string, campaignId: string) => `rules:{${handle}}:${campaignId}`, // zset rule id by creation ms; until deleted
   rulesVersion: (handle: string) => `rules-version:{${handle}}`, // counter, bumped by each change of a rule; for ever
-  ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; for ever
-  ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; for ever
+  ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; until the rule is deleted, then 400 d
+  ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; until the rule is deleted, then 400 d
   farSends: (handle: string) => `far-sends:{${handle}}`, // zset "campaignId ruleId leadId" -> domain ms when due; until it is a job
   farTurns: "far-turns:{far-sends}", // zset handle -> real ms of the next look at its far sends; for ever
   campaignsVersion: (handle: string) => `campaigns-version:{${handle}}`, // counter, bumped by each change of a campaign; for ever

@@ -1,6 +1,7 @@
 -- Removes a document with its chunks and its place in the list, and bumps the handle's version.
 -- KEYS 1 document, 2 knowledge, 3 list   ARGV 1 document id, 2 prefix of its chunk keys
 -- Returns 1 when the document was there, else 0.
+-- Runs on a full Redis: it frees.
 local field = 'd:' .. ARGV[1]
 local count = tonumber(string.match(redis.call('HGET', KEYS[2], field) or '', ':(%d+)$')) or 0
 for part = 0, count - 1 do redis.call('DEL', ARGV[2] .. part) end

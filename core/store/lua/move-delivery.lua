@@ -6,6 +6,7 @@
 --   10 real ms when it is due again ('' for never), 11 attempts to give back, 12 suppression as JSON ('' for none),
 --   13 suppression that ends, as JSON ('' for none)
 -- Returns "moved", or "stale" where it is not in one of the statuses, another one sends it now, or the suppression has ended.
+-- Runs on a full Redis: a mail whose sending was not noted would be sent again.
 local id, n, place = ARGV[1], tonumber(ARGV[2]), ARGV[1] .. ':' .. ARGV[2]
 local message = KEYS[1] .. id
 local statuses, token, rank = unpack(redis.call('HMGET', message, 'statuses', 'token:' .. n, 'rank'))
