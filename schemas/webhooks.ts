@@ -80,7 +80,7 @@ export interface StoredWebhook extends Omit<Webhook, "webhookId"> {
   previous: { secret: string; until: number } | null;
 }
 
-const attempt = object({
+export const attempt = object({
   at: instant,
   durationMs: integer(0),
   /** HTTP status, null where no answer came. */
