@@ -271,7 +271,7 @@ export const newMessage = object({
   purpose,
   templateId: string({ minLength: 1, maxLength: 128 }),
   variables: withDefault(variables, {}),
-  idempotencyKey: optional(string({ minLength: 1, maxLength: 255 })),
+  idempotencyKey: optional(nullable(string({ minLength: 1, maxLength: 255 }))),
   consentAttestation: documented(optional(anything), { type: "boolean", const: true }),
   messageId: ignored,
   status: ignored,

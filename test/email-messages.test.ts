@@ -47,6 +47,19 @@ t.test("of many equal sends at once one is accepted", async (t) => {
   t.equal((await owner.get(`${root}/messages`)).body.messages.length, 1);
 });
 
+t.test("a key in the header makes a send safe to repeat too, and one in the body beats it", async (t) => {
+  const service = await startMailing(t, "smtp://127.0.0.1:9");
+  const { ask } = await makeSending(service);
+  const first = await ask().set("Idempotency-Key", "welcome-ann").expect(202);
+  const again = await ask({ idempotencyKey: null }).set("Idempotency-Key", "welcome-ann").expect(202);
+  t.equal(again.headers["idempotency-replayed"], "true");
+  t.equal(again.body.message.messageId, first.body.message.messageId);
+  const inBody = await ask({ idempotencyKey: "welcome-ann" }).set("Idempotency-Key", "other").expect(202);
+  t.equal(inBody.headers["idempotency-replayed"], "true");
+  const other = await ask({ to: ["bob@far.example"] }).set("Idempotency-Key", "welcome-ann");
+  t.match(other.body, { status: 409, code: "idempotency_conflict" });
+});
+
 t.test("the quota counts recipients of a handle and day, and holds against a race", async (t) => {
   const service = await startMailing(t, nowhere, { env: { EMAIL_QUOTA_PER_DAY: "10" } });
   const acme = await makeSending(service);

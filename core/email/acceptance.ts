@@ -8,7 +8,7 @@ import { outcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
@@ -91,15 +91,21 @@ function refused(runtime: Runtime, request: MailRequest, rights: SendingRights):
   return { message: messageOf(runtime, request, { rights, template: undefined }), content: {}, denied: request.denied };
 }
 
-/** A client's direct send (specification, "Email routes", rule 2): the consent first, then all of `acceptMessage`. */
-export async function sendMessage(runtime: Runtime, input: Infer<typeof newMessage>): Promise<{ message: Message }> {
-  const { idempotencyKey, consentAttestation, ...mail } = input;
+/** A client's direct send: the consent first, then all of `acceptMessage`. A key in the body beats that of the header. */
+export async function sendMessage(
+  runtime: Runtime,
+  input: Infer<typeof newMessage>,
+  caller: Pick<Caller, "idempotencyKey"> = {},
+): Promise<{ message: Message }> {
+  const { idempotencyKey, ...body } = input;
+  const { consentAttestation, ...mail } = body;
   mustBeRecipients(mail.to);
   if (consentAttestation !== true)
     throw new Fail("consent_attestation_required", {
       errors: [{ path: "/consentAttestation", message: "must be true" }],
     });
-  const idempotency = idempotencyKey === undefined ? undefined : { key: idempotencyKey, digest: bodyDigest(input) };
+  const key = idempotencyKey ?? caller.idempotencyKey;
+  const idempotency = key === undefined ? undefined : { key, digest: bodyDigest(body) };
   return acceptMessage(runtime, { ...mail, origin: "api", idempotency });
 }
 

@@ -155,7 +155,9 @@ export async function templateState(
   return stored;
 }
 
-const parsedVersions = new LRUCache<string, ParsedTemplate>({ max: 200 });
+/** Bytes of parsed templates that a process keeps; one takes about three times its JSON. */
+const MAX_PARSED_BYTES = 32 * 2 ** 20;
+const parsedVersions = new LRUCache<string, ParsedTemplate>({ maxSize: MAX_PARSED_BYTES });
 
 /** A version of a template, parsed for a purpose; versions of a handle never change, so each is read and parsed once a process. */
 export async function templateVersion(
@@ -169,7 +171,7 @@ export async function templateVersion(
   const json = await redis.get(key);
   if (json === null) throw new Fail("email_template_not_found");
   const parsed = parseTemplate(JSON.parse(json) as TemplateContent, at.purpose);
-  parsedVersions.set(name, parsed);
+  parsedVersions.set(name, parsed, { size: 3 * json.length });
   return parsed;
 }
 

@@ -135,7 +135,7 @@ export const keys = {
   webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
 
   // assistant: the run of an answer; its keys share one tag, the inbox of a web process has its own
-  run: (runId: string) => `run:{${runId}}`, // hash, the question and all that answering needs; 10 min from its creation
+  run: (runId: string) => `run:{${runId}}`, // hash, the question and all that answering needs; 10 min from its creation, and no longer than its answer takes
   runChunks: (runId: string) => `run-chunks:{${runId}}`, // stream, ids generation-number, the last entry is the end; 10 min after it
   runReaders: (runId: string) => `run-readers:{${runId}}`, // zset inbox -> real ms at which its lease ends; 10 min
   runAlive: (runId: string) => `run-alive:{${runId}}`, // string, there while a worker answers; 15 s after its last sign of life
