@@ -157,7 +157,7 @@ const payment = object({
   amountMinor: optional(nullable(price)),
   currency: optional(nullable(currency)),
 });
-const derived = { ...stamps, revision: ignored, url: ignored };
+const derived = { ...stamps, revision: ignored, url: ignored, bookable: ignored, reason: ignored };
 
 /** `POST …/scheduling/event-types`. */
 export const newEventType = object({
@@ -188,7 +188,7 @@ export const eventTypePath = object({ handle: string(), eventTypeId: string() })
 /** An event type as it is stored; without a zone of its own it has its schedule's. */
 export type StoredEventType = Omit<
   Infer<typeof newEventType>,
-  "handle" | "version" | "createdAt" | "updatedAt" | "revision" | "url" | "eventTypeId"
+  "handle" | "version" | "createdAt" | "updatedAt" | "revision" | "url" | "bookable" | "reason" | "eventTypeId"
 > & {
   eventTypeId: string;
   createdAt: string;
@@ -203,6 +203,9 @@ export const eventType = object({
   buffers,
   payment,
   url: string({ format: "uri" }),
+  /** False where it asks for a payment that can't be taken: every booking is refused then, for the reason. */
+  bookable: boolean,
+  reason: nullable(oneOf("payment_provider_not_connected", "price_missing")),
   version: integer(1),
   revision: integer(1),
   createdAt: instant,

@@ -37,6 +37,23 @@ t.test("a repeated send is the first one's answer", async (t) => {
   );
 });
 
+t.test("the header Idempotency-Key counts where the body has none, and null is none", async (t) => {
+  const service = await startMailing(t, nowhere);
+  const { ask, owner, root } = await makeSending(service);
+  const first = await ask({}).set("Idempotency-Key", "order/1").expect(202);
+  for (const idempotencyKey of [undefined, null, "order/1"]) {
+    const again = await ask({ idempotencyKey }).set("Idempotency-Key", "order/1").expect(202);
+    t.equal(again.headers["idempotency-replayed"], "true");
+    t.same(again.body, first.body);
+  }
+  const other = ask({ to: ["b@far.example"], idempotencyKey: null }).set("Idempotency-Key", "order/1");
+  t.match((await other.expect(409)).body, { code: "idempotency_conflict" });
+  await ask({ idempotencyKey: "order/2" }).set("Idempotency-Key", "order/1").expect(202);
+  await ask({ idempotencyKey: null }).expect(202);
+  await ask({ idempotencyKey: null }).expect(202);
+  t.equal((await owner.get(`${root}/messages`)).body.messages.length, 4);
+});
+
 t.test("of many equal sends at once one is accepted", async (t) => {
   const service = await startMailing(t, nowhere);
   const { ask, owner, root } = await makeSending(service);
