@@ -2,6 +2,7 @@ import {
   anything,
   array,
   boolean,
+  documented,
   handle,
   ignored,
   type Infer,
@@ -17,6 +18,7 @@ import {
   optional,
   partial,
   string,
+  text,
 } from "./schema.ts";
 
 /**
@@ -56,17 +58,17 @@ export const newToken = object({
   ...derived,
 });
 
-/** `{token}` with its secret, which is shown this one time. */
-export const newTokenAnswer = object({
-  token: object({
-    tokenId: string(),
-    name: string(),
-    scopes: array(string()),
-    expiresAt: nullable(instant),
-    secret: string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
-  }),
+/** A token at the one time at which its secret is shown. */
+export const shownToken = object({
+  tokenId: string(),
+  name: string(),
+  scopes: array(string()),
+  expiresAt: nullable(instant),
+  secret: string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
 });
-export type NewToken = Infer<typeof newTokenAnswer>["token"];
+/** `{token}` with its secret. */
+export const newTokenAnswer = object({ token: shownToken });
+export type NewToken = Infer<typeof shownToken>;
 
 /** A token as its owner sees it later. */
 export const token = object({
@@ -127,7 +129,7 @@ export const tokenPath = object({ tokenId: string({ maxLength: 64 }) });
  */
 export const pairingStart = object({
   deviceProofChallenge: string({ minLength: 1, maxLength: 512 }),
-  deviceName: optional(anything),
+  deviceName: documented(optional(anything), optional(text(80))),
   userAgent: optional(string()),
 });
 

@@ -2,10 +2,12 @@ import {
   anything,
   array,
   boolean,
+  documented,
   handle,
   id,
   ignored,
   type Infer,
+  instant,
   integer,
   listing,
   map,
@@ -52,7 +54,7 @@ const leadField = string({
 
 const body = {
   trigger: withCode(oneOf(...triggers), "invalid_trigger"),
-  delayMinutes: optional(anything),
+  delayMinutes: documented(optional(anything), optional(nullable(integer(shortestDelay, longestDelay)))),
   templateId: id,
   senderId: withCode(string({ pattern: "^sender_", maxLength: 128 }), "invalid_sender_id"),
   variableMappings: withDefault(map(leadField, { propertyNames: variableName, maxProperties: 64 }), {}),
@@ -88,8 +90,8 @@ export const rule = object({
   variableMappings: map(string()),
   enabled: boolean,
   version: integer(1),
-  createdAt: string(),
-  updatedAt: string(),
+  createdAt: instant,
+  updatedAt: instant,
   counts: optional(object({ waiting: integer(0), sent: integer(0), denied: integer(0) })),
 });
 export type Rule = Infer<typeof rule>;
@@ -117,8 +119,8 @@ export const conversion = object({
   campaignId: string(),
   value: nullable(number()),
   currency: nullable(string()),
-  occurredAt: string(),
-  createdAt: string(),
+  occurredAt: instant,
+  createdAt: instant,
 });
 export type Conversion = Infer<typeof conversion>;
 /** `{conversion}`. */

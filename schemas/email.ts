@@ -2,6 +2,7 @@ import {
   anything,
   array,
   boolean,
+  documented,
   email,
   handle,
   id,
@@ -112,7 +113,7 @@ export const identity = object({
   status: oneOf(...identityStatuses),
   mailFromDomain: string(),
   requiredDnsRecords: array(dnsRecord),
-  lastCheckedAt: nullable(string()),
+  lastCheckedAt: nullable(instant),
 });
 export type Identity = Infer<typeof identity>;
 
@@ -124,7 +125,7 @@ export const accountDomain = object({
   owned: boolean,
   status: oneOf(...identityStatuses),
   requiredDnsRecords: array(dnsRecord),
-  createdAt: string(),
+  createdAt: instant,
 });
 export type AccountDomain = Infer<typeof accountDomain>;
 export const domainAnswer = object({ domain: accountDomain });
@@ -181,8 +182,8 @@ export const sender = object({
   enabled: boolean,
   status: oneOf("PENDING", "READY", "PAUSED"),
   identityKey: string(),
-  createdAt: string(),
-  updatedAt: string(),
+  createdAt: instant,
+  updatedAt: instant,
 });
 export type Sender = Infer<typeof sender>;
 export const senderAnswer = object({ sender });
@@ -252,8 +253,8 @@ export const template = object({
   text: nullable(string()),
   activeVersion: integer(1),
   status: oneOf("ACTIVE", "PAUSED"),
-  createdAt: string(),
-  updatedAt: string(),
+  createdAt: instant,
+  updatedAt: instant,
 });
 export type Template = Infer<typeof template>;
 export const templateAnswer = object({ template });
@@ -271,7 +272,7 @@ export const newMessage = object({
   templateId: string({ minLength: 1, maxLength: 128 }),
   variables: withDefault(variables, {}),
   idempotencyKey: optional(nullable(string({ minLength: 1, maxLength: 255 }))),
-  consentAttestation: optional(anything),
+  consentAttestation: documented(optional(anything), { type: "boolean", const: true }),
   messageId: ignored,
   status: ignored,
   recipientCount: ignored,
@@ -298,7 +299,7 @@ export const message = object({
   templateId: nullable(string()),
   templateVersion: nullable(integer(1)),
   deliveries: array(delivery),
-  createdAt: string(),
+  createdAt: instant,
 });
 export type Message = Infer<typeof message>;
 
@@ -309,7 +310,7 @@ export const messageEvent = object({
   type: oneOf(...eventTypes),
   recipient: string(),
   purpose,
-  at: string(),
+  at: instant,
   reason: optional(string()),
   smtpCode: optional(integer()),
   attempt: integer(0),
@@ -353,7 +354,7 @@ export const suppression = object({
   reason: string(),
   source: oneOf(...suppressionSources),
   messageId: nullable(string()),
-  createdAt: string(),
+  createdAt: instant,
 });
 export type Suppression = Infer<typeof suppression>;
 export const suppressionAnswer = object({ suppression });

@@ -37,9 +37,9 @@ const endTime = string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
 const date = string({ format: "date" });
 const stamps = { version: ignored, createdAt: ignored, updatedAt: ignored };
 
-const weeklyRow = object({ day: integer(0, 6), startTime: clockTime, endTime });
+export const weeklyRow = object({ day: integer(0, 6), startTime: clockTime, endTime });
 /** One of `{date, startTime, endTime}`, `{date, unavailable: true}`, `{from, to, unavailable: true}`. */
-const overrideRow = object({
+export const overrideRow = object({
   date: optional(date),
   from: optional(date),
   to: optional(date),
@@ -80,7 +80,8 @@ export interface StoredSchedule {
   updatedAt: string;
 }
 
-const schedule = object({
+/** A schedule as its owner reads it. */
+export const schedule = object({
   handle,
   scheduleId: id,
   timeZone,
@@ -114,7 +115,7 @@ export const fieldTypes = [
 /** Kinds of location that have a behaviour of their own; others show their label. */
 export const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
 
-const bookingField = object({
+export const bookingField = object({
   id: string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
   label: line(200),
   type: folded(oneOf(...fieldTypes), fieldTypes),
@@ -124,7 +125,7 @@ const bookingField = object({
 /** One question of an event type. */
 export type BookingField = Infer<typeof bookingField>;
 
-const location = object({
+export const location = object({
   type: folded(string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }), locationTypes),
   label: withDefault(string({ maxLength: 500, format: "line" }), ""),
 });
@@ -194,7 +195,8 @@ export type StoredEventType = Omit<
   updatedAt: string;
 };
 
-const eventType = object({
+/** An event type as its owner reads it. */
+export const eventType = object({
   handle,
   eventTypeId: id,
   ...eventTypeBody,
@@ -214,7 +216,7 @@ export const eventTypeAnswer = object({ eventType });
 /** `{eventTypes, nextCursor}`. */
 export const eventTypeList = object({ eventTypes: array(eventType), nextCursor: nullable(string()) });
 
-const publicEvent = object({
+export const publicEvent = object({
   handle,
   eventTypeId: id,
   slug,
@@ -258,19 +260,16 @@ export const slotQuery = object({
   timeZone: optional(timeZone),
   bookingUid: optional(string({ maxLength: 128 })),
 });
-/** `{slots, displayTimeZone}`. */
-export const slotList = object({
-  slots: array(
-    object({
-      start: instant,
-      end: instant,
-      timeZone,
-      sourceAvailability: object({ kind: oneOf("weekly", "override", "default"), label: string() }),
-      bookingNonce: string(),
-    }),
-  ),
-  displayTimeZone: timeZone,
+/** A start and end that can be booked. */
+export const availableSlot = object({
+  start: instant,
+  end: instant,
+  timeZone,
+  sourceAvailability: object({ kind: oneOf("weekly", "override", "default"), label: string() }),
+  bookingNonce: string(),
 });
+/** `{slots, displayTimeZone}`. */
+export const slotList = object({ slots: array(availableSlot), displayTimeZone: timeZone });
 
 const missing = "booking_required_fields";
 const filledText = { minLength: 1, pattern: "\\S" };
@@ -345,7 +344,7 @@ export const bookingListing = object({
   ...listing,
 });
 
-const bookingPayment = object({
+export const bookingPayment = object({
   amountMinor: price,
   currency,
   status: oneOf("REQUIRED", "PAID", "REFUND_DUE"),
@@ -395,7 +394,7 @@ export type StoredBooking = Omit<Booking, "handle" | "version"> & {
   moves?: string[];
 };
 
-const nextAction = object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) });
+export const nextAction = object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) });
 /** `{bookingUid, status, booking, nextAction?}`. */
 export const bookingAnswer = object({
   bookingUid: id,

@@ -86,7 +86,7 @@ export interface StoredWebhook extends Omit<Webhook, "webhookId"> {
   previous: FormerSecret[] | FormerSecret | null;
 }
 
-const attempt = object({
+export const attempt = object({
   at: instant,
   durationMs: integer(0),
   /** HTTP status, null where no answer came. */

@@ -21,7 +21,7 @@ export async function readSettings(
 }
 
 /** Changes the given settings; null resets one. Pages that show them are made again. */
-export async function changeSettings(
+export async function updateSettings(
   { redis }: Pick<Runtime, "redis">,
   { handle, ...changes }: Infer<typeof settingsChange>,
 ): Promise<{ settings: Settings }> {

@@ -58,7 +58,7 @@ export async function createRule(runtime: Runtime, input: Infer<typeof newRule>)
 }
 
 /** Changes what is sent of a rule; `email_rule_not_found` for a deleted one, `version_conflict` with the current version. */
-export async function changeRule(runtime: Runtime, input: Infer<typeof ruleChange>): Promise<{ rule: Rule }> {
+export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChange>): Promise<{ rule: Rule }> {
   const { handle, campaignId, ruleId, expectedVersion, ...changes } = input;
   // Without a trigger of its own the request's delay is judged by the rule's, once that is read.
   if (changes.trigger !== undefined && changes.delayMinutes !== undefined)

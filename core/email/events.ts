@@ -91,7 +91,7 @@ export async function timelineOf(redis: Redis, handle: string, messageId: string
 }
 
 /** Events of a handle, the newest first; one of the four filters is needed (`event_filter_required`). */
-export async function listEvents(
+export async function listMessageEvents(
   { env, redis }: Runtime,
   input: Infer<typeof eventListing>,
 ): Promise<{ events: MessageEvent[]; nextCursor: string | null }> {

@@ -22,7 +22,7 @@ export interface Applied {
  * UNSUBSCRIBED), `messageId`, `recipient` and optionally `reason`, `smtpCode`, `enhancedStatus`; or the same as `data` of a Standard
  * Webhooks event; or several as `events`.
  */
-export async function takeFeedback(runtime: Runtime, request: SignedRequest): Promise<Applied> {
+export async function receiveDeliveryReports(runtime: Runtime, request: SignedRequest): Promise<Applied> {
   const list = feedbackIn(signedBody(runtime.env, request));
   let applied = 0;
   for (const one of list) applied += (await apply(runtime, await named(runtime, one), one)) ? 1 : 0;
@@ -33,7 +33,7 @@ export async function takeFeedback(runtime: Runtime, request: SignedRequest): Pr
  * `POST /v2/email/inbound`: a mail that came to a return path, a complaint report, or one to an unsubscribe address.
  * `invalid_request` for a mail that can't be read.
  */
-export async function takeInbound(runtime: Runtime, request: SignedRequest): Promise<Applied> {
+export async function receiveInboundMail(runtime: Runtime, request: SignedRequest): Promise<Applied> {
   return readInbound(runtime, signedBody(runtime.env, request));
 }
 

@@ -59,7 +59,7 @@ export async function createTemplate(
  * Changes what is sent of a template; other content is a new version, and the earlier ones stay readable. `email_template_not_found`,
  * `template_invalid`, `version_conflict` when `activeVersion` is not the expected one.
  */
-export async function changeTemplate(
+export async function updateTemplate(
   runtime: Runtime,
   input: Infer<typeof templateChange>,
 ): Promise<{ template: Template }> {

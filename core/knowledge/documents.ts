@@ -44,7 +44,7 @@ export async function createDocument(
 }
 
 /** Changes what is sent of a document and indexes it anew; `document_not_found`. */
-export async function changeDocument(
+export async function updateDocument(
   runtime: Runtime,
   input: Infer<typeof documentChange>,
 ): Promise<{ document: Document }> {

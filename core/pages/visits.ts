@@ -47,7 +47,7 @@ export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>
 }
 
 /** `{accessMode, hasAccess}` of a published page for this browser. */
-export async function checkAccess(
+export async function checkPageAccess(
   runtime: Runtime,
   input: Infer<typeof pageVisit>,
 ): Promise<{ accessMode: "PUBLIC" | "PAID"; hasAccess: boolean }> {

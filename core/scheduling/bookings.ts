@@ -45,7 +45,7 @@ export async function readCalendarFile(
 }
 
 /** The visitor gives the slot back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`, `rate_limited`. */
-export async function cancelAsVisitor(
+export async function cancelPublicBooking(
   runtime: Runtime,
   input: Infer<typeof publicCancellation>,
   visitor: Caller,
@@ -55,7 +55,7 @@ export async function cancelAsVisitor(
 }
 
 /** The owner cancels; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
-export async function cancelAsOwner(
+export async function cancelBooking(
   runtime: Runtime,
   input: Infer<typeof ownerCancellation>,
 ): Promise<{ booking: Booking }> {

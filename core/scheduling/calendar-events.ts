@@ -62,7 +62,7 @@ export async function syncBooking(
 }
 
 /** The owner has a booking written again at once, whatever became of it before. `booking_not_found`. */
-export async function resyncBooking(
+export async function resynchronizeBooking(
   runtime: Runtime,
   { handle, bookingUid }: Infer<typeof bookingPath>,
 ): Promise<{ booking: Booking }> {

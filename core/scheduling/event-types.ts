@@ -43,7 +43,7 @@ export async function createEventType(
 }
 
 /** Changes what is sent of an event type; `event_type_not_found`, `event_type_slug_taken`, `version_conflict`. */
-export async function changeEventType(
+export async function updateEventType(
   runtime: Runtime,
   input: Infer<typeof eventTypeChange>,
 ): Promise<{ eventType: EventType }> {

@@ -41,7 +41,7 @@ export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<str
 }
 
 /** The public event types of a handle, the oldest first; `not_found` for an unknown or inactive handle. */
-export async function listEvents(
+export async function listPublicEventTypes(
   runtime: Runtime,
   { handle }: Infer<typeof publicHandle>,
 ): Promise<{ events: PublicEvent[] }> {
@@ -51,7 +51,7 @@ export async function listEvents(
 }
 
 /** One public event type; `event_type_not_found` for all that is unknown, hidden or not active. */
-export async function readEvent(
+export async function readPublicEventType(
   runtime: Runtime,
   { handle, eventSlug }: Infer<typeof publicEventPath>,
 ): Promise<{ event: PublicEvent }> {

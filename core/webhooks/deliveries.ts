@@ -80,7 +80,10 @@ export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookP
 }
 
 /** Sends an event to its endpoint once more, as a delivery of its own with the same `webhook-id`. */
-export async function redeliver(runtime: Runtime, input: Infer<typeof deliveryPath>): Promise<{ delivery: Delivery }> {
+export async function redeliverEvent(
+  runtime: Runtime,
+  input: Infer<typeof deliveryPath>,
+): Promise<{ delivery: Delivery }> {
   const { handle, webhookId, deliveryId } = input;
   await storedWebhook(runtime, input);
   const [known] = await readDeliveries(runtime, handle, [deliveryId]);
