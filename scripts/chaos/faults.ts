@@ -1,6 +1,7 @@
 import process from "node:process";
 import { keys } from "../../core/store/keys.ts";
 import { Redis } from "ioredis";
+import { flood } from "./flood.ts";
 import type { Town } from "./town.ts";
 
 /** Something that breaks, for `lasts` ms, and is whole again when `run` ends. */
@@ -58,6 +59,7 @@ export const faults: Fault[] = [
   { name: "the model breaks off", run: (town, lasts) => modelFails(town, { breakAfter: 3 }, lasts) },
   { name: "the receiver of webhooks hangs", run: (town, lasts) => hookFails(town, "hangs", lasts) },
   { name: "the receiver of webhooks fails", run: (town, lasts) => hookFails(town, "fails", lasts) },
+  { name: "an anonymous flood", run: flood },
   {
     name: "the clock jumps three hours ahead and ten minutes back",
     async run(town) {
