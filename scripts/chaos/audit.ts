@@ -32,6 +32,7 @@ export async function audit(town: Town, ledger: Ledger): Promise<Finding[]> {
       onceARule(evidence),
       everyMail(evidence),
       everyStream(evidence),
+      everyRecovery(evidence),
       await nothingStuck(evidence),
       nothingWrong(evidence),
     ];
@@ -142,6 +143,17 @@ function everyStream({ town, ledger }: Evidence): Finding {
     promise: "every stream ended in order, but for those whose web process died",
     checked: ledger.chats.length,
     broken: broken.map(({ how, began, ended }) => `${how} after ${ended - began} ms, ${new Date(began).toISOString()}`),
+  };
+}
+
+/** Ms within which writes go on after a failover of Redis. */
+const recoveryMs = 5000;
+
+function everyRecovery({ town: { recoveries } }: Evidence): Finding {
+  return {
+    promise: "each process wrote again within 5 s of a failover of Redis",
+    checked: recoveries.length,
+    broken: recoveries.filter((ms) => ms > recoveryMs).map((ms) => `${ms} ms`),
   };
 }
 
