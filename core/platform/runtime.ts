@@ -19,6 +19,8 @@ export interface Runtime {
   readonly env: Env;
   /** The process's one command connection. */
   readonly redis: Redis;
+  /** How the installation has its Redis: one server, one whose search module is in use, a cluster, or a master named by Sentinels. */
+  readonly redisKind: "plain" | "module" | "cluster" | "sentinel";
   readonly queues: Outbox;
   readonly index: SearchIndex;
   /** The knowledge documents, opened when they are first asked for. */

@@ -34,6 +34,7 @@ export async function audit(town: Town, ledger: Ledger): Promise<Finding[]> {
       everyMail(evidence),
       everyStream(evidence),
       await nothingOfStrangers(evidence),
+      everyRecovery(evidence),
       await nothingStuck(evidence),
       nothingWrong(evidence),
     ];
@@ -161,6 +162,17 @@ async function nothingOfStrangers({ redis }: Evidence): Promise<Finding> {
   }
   if (buckets > MAX_BUCKETS) broken.push(`${buckets} buckets`);
   return { promise: "a flood of made-up names leaves no key of its own", checked, broken };
+}
+
+/** Ms within which writes go on after a failover of Redis. */
+const recoveryMs = 5000;
+
+function everyRecovery({ town: { recoveries } }: Evidence): Finding {
+  return {
+    promise: "each process wrote again within 5 s of a failover of Redis",
+    checked: recoveries.length,
+    broken: recoveries.filter((ms) => ms > recoveryMs).map((ms) => `${ms} ms`),
+  };
 }
 
 /** No lease, no outbox entry, no job that waits without being due later, no failed job. */
