@@ -1,6 +1,6 @@
 import type { CtaCard, EvidenceCard } from "../../schemas/assistant.ts";
 import { terms } from "../engines/search/words.ts";
-import { clip, oneLine } from "./characters.ts";
+import { clip, oneLine } from "../platform/characters.ts";
 import type { Evidence } from "./evidence.ts";
 import { snippetOf } from "./grounding.ts";
 import { type Language, languageOf, subjectTerms } from "./language.ts";

@@ -1,4 +1,4 @@
-import { visibleCharacters } from "./characters.ts";
+import { visibleCharacters } from "../platform/characters.ts";
 
 /** What a text claims that can be checked without understanding it. */
 export interface Facts {

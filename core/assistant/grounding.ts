@@ -1,5 +1,5 @@
 import { candidatesOf } from "./candidates.ts";
-import { clip, visibleCharacters } from "./characters.ts";
+import { clip, visibleCharacters } from "../platform/characters.ts";
 import type { Evidence } from "./evidence.ts";
 import { type Facts, factsOf, supports } from "./facts.ts";
 import { languageOf } from "./language.ts";

@@ -1,4 +1,4 @@
-import { visibleCharacters } from "./characters.ts";
+import { visibleCharacters } from "../platform/characters.ts";
 import { folded } from "./topics.ts";
 
 /** What a visitor wants who is offered the lead form (contract 5, "Tools"). */

@@ -1,5 +1,5 @@
 import { type FormField, type LeadSection, longestQuestion } from "../../schemas/assistant.ts";
-import { clip, oneLine } from "./characters.ts";
+import { clip, oneLine } from "../platform/characters.ts";
 import { type Facts, factsOf, supports } from "./facts.ts";
 import { type Language, languageOf } from "./language.ts";
 import { leadForm } from "./lead-form-html.ts";

@@ -1,5 +1,5 @@
 import type { LessonCard } from "../../schemas/assistant.ts";
-import { oneLine } from "./characters.ts";
+import { oneLine } from "../platform/characters.ts";
 
 /** Most cards of one answer (contract 5). */
 const MAXIMUM_CARDS = 3;

@@ -1,4 +1,4 @@
-import { oneLine } from "./characters.ts";
+import { oneLine } from "../platform/characters.ts";
 
 /** What would start raw HTML, an image or a reference in Markdown. */
 const RAW = /<(?=[a-z/!?])/gi;

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { clip, visibleCharacters } from "./characters.ts";
+import { clip, visibleCharacters } from "../platform/characters.ts";
 import type { Evidence } from "./evidence.ts";
 import { type Language, languageOf } from "./language.ts";
 import type { Message } from "../platform/runtime.ts";

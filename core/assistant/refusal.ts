@@ -1,4 +1,4 @@
-import { visibleCharacters } from "./characters.ts";
+import { visibleCharacters } from "../platform/characters.ts";
 import { languageOf } from "./language.ts";
 import { phrases } from "./phrases.ts";
 

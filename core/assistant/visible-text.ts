@@ -1,5 +1,5 @@
 import { parseHTML } from "linkedom";
-import { clip, oneLine, visibleCharacters } from "./characters.ts";
+import { clip, oneLine, visibleCharacters } from "../platform/characters.ts";
 
 /** What a reader sees under one heading. */
 export interface Section {
