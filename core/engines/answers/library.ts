@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { languageOf } from "../../platform/languages.ts";
+import { languageOf, primaryLanguage } from "../../platform/languages.ts";
 import type { Block } from "./blocks.ts";
 import { plainText } from "./markdown.ts";
 import { isCommon, type Likeness, likenessOf, partsOf } from "./matching.ts";
@@ -16,12 +16,12 @@ export interface Source {
   title: string;
   /** Public address of a page; null for a document. */
   url: string | null;
-  /** As the owner declares it; else it is told from the text. */
-  language?: string;
+  /** As the owner declares it (BCP 47); else it is told from the text. */
+  language?: string | undefined;
   blocks: readonly Block[];
 }
 
-/** Blocks of a source under one heading. */
+/** Blocks of a source under one heading, as many as are read at one look. */
 export interface Section {
   source: Source;
   language: string;
@@ -30,7 +30,7 @@ export interface Section {
   blocks: readonly Block[];
 }
 
-/** A piece of public text that may answer: a sentence, an item, a row, or a column of a table. */
+/** A piece of public text that may answer: a sentence, an item, a row of a table. */
 export interface Unit {
   section: Section;
   block: Block;
@@ -39,52 +39,88 @@ export interface Unit {
   start: number;
   /** Place within its section. */
   at: number;
-  /** Set where the unit is a column of its table. */
-  column?: number;
 }
 
 /** A unit with how well it answers a question. */
 export interface Hit {
   unit: Unit;
-  /** Share of the question, by weight, that it and what stands around it speak of. */
-  coverage: number;
   score: number;
+  /** Share of the question, by weight, that the unit and what stands around it speak of, 0 to 1. */
+  share: number;
+  /** How sure it is that this answers: the share less what the question speaks of and the section doesn't. */
+  confidence: number;
 }
 
-type Terms = Map<string, number>;
+/** Where a visitor asks, and sections that an embedding finds near the question. */
+export interface Place {
+  here?: string | undefined;
+  near?: ReadonlySet<Section>;
+}
+
+/** Words of a unit and of what stands around it, with how much they count. */
+export type Strengths = ReadonlyMap<string, number>;
+
 interface Reading {
   unit: Unit;
-  terms: Terms;
+  strengths: Map<string, number>;
   /** Terms of its own text. */
   own: readonly string[];
   shapes: Map<Shape, boolean>;
 }
 
-/** What stands around a unit counts less than the unit. */
-export const TUNE = {
-  heading: 0.8,
-  upper: 0.6,
-  title: 0.4,
-  leadIn: 0.8,
-  before: 0.55,
-  columns: 0.9,
-  section: 0.45,
-  ask: 0.5,
-  askWord: 0.5,
-  countWord: 0.8,
-  asks: { amount: 0.6, time: 0.5, duration: 0.6, count: 0.4, place: 0.4, person: 0.4, phone: 1.2, mail: 1.2 } as Record<Shape, number>,
-  absent: 0.7,
-  short: 0.3,
-  common: 0.45,
-  askScale: 1,
-  ownPage: 0.1,
-  ownLanguage: 0.05,
-  unitShare: 0.75,
-  shapeless: 0.85,
-  length: 0.0,
-  headed: 0.05,
+interface Wanted {
+  likeness: Likeness;
+  weight: number;
+}
+
+interface AskedShape {
+  shape: Shape;
+  words: readonly Likeness[];
+  weight: number;
+}
+
+/** What stands around a unit counts less than the unit itself. Chosen on all sets together, see docs/answers.md. */
+const HEADING = 0.8;
+const UPPER_HEADING = 0.6;
+const TITLE = 0.4;
+const LEAD_IN = 0.8;
+const SENTENCE_BEFORE = 0.55;
+const COLUMN_NAMES = 0.9;
+
+/** A word that the library lacks counts less than the rarest one that it has, a word of every day less than any. */
+const ABSENT = 0.7;
+const COMMON = 0.45;
+const CHAT = 0.3;
+const PART_OF_COMPOUND = 0.7;
+
+/** What the shape that is asked for counts beside a word of the question. */
+const SHAPE_WEIGHTS: Record<Shape, number> = {
+  amount: 0.6,
+  time: 0.5,
+  duration: 0.6,
+  count: 0.4,
+  place: 0.4,
+  person: 0.4,
+  phone: 1.2,
+  mail: 1.2,
 };
-const SECTIONS_READ = 40;
+/** Shapes that can be told by their form; the others are guesses. */
+const CERTAIN_SHAPES: readonly Shape[] = ["amount", "time", "duration", "phone", "mail"];
+const WORD_OF_SHAPE = 0.5;
+const WORD_OF_COUNT = 0.8;
+
+/** Gains of the page that the visitor reads, of the question's language, of a heading that names the subject, of a near embedding. */
+const OWN_PAGE = 0.1;
+const OWN_LANGUAGE = 0.05;
+const HEADED = 0.05;
+const NEAR = 0.15;
+const UNIT_SHARE = 0.75;
+const SHAPELESS = 0.85;
+/** What confidence loses where nothing of the shape is there, and by the weightiest word that the section lacks. */
+const SHAPELESS_LOSS = 0.9;
+const MISSING_LOSS = 1.77;
+
+const MAX_SECTIONS_READ = 40;
 const MAX_SECTIONS = 20_000;
 const MAX_SECTION_LENGTH = 900;
 const MAX_LIST_LENGTH = 2000;
@@ -95,118 +131,143 @@ export class Library {
   readonly #postings = new Map<string, Map<number, number>>();
   readonly #readings = new WeakMap<Section, Reading[]>();
   readonly #likeness = new LRUCache<string, Likeness>({ max: 2000 });
-  readonly languages = new Set<string>();
 
   constructor(sources: readonly Source[]) {
     for (const source of sources) this.#add(source);
+    for (const section of this.sections) this.#index(section);
   }
 
-  /** Sections in the order of how well they speak of a question, the best first, with the weight of what they hold. */
-  rank(question: Question, here?: string): { section: Section; score: number }[] {
-    const scores = new Map<number, number>();
-    for (const { likeness, weight } of this.#asked(question)) {
-      const held = new Map<number, number>();
-      for (const [term, near] of likeness)
-        for (const [at, strength] of this.#postings.get(term)!) held.set(at, Math.max(held.get(at) ?? 0, near * strength));
-      for (const [at, strength] of held) scores.set(at, (scores.get(at) ?? 0) + weight * strength);
-    }
-    return [...scores]
-      .map(([at, score]) => ({ section: this.sections[at]!, score: score * this.#lead(this.sections[at]!, question, here) }))
-      .sort((one, other) => other.score - one.score);
+  /** Sections that speak of a question, the best first; nothing that doesn't match fills up. */
+  rank(question: Question, place: Place = {}): Section[] {
+    return this.#rank(this.#wanted(question), question, place);
   }
 
   /** The units of the best sections, the best first. */
-  hits(question: Question, here?: string): Hit[] {
-    const ranked = this.rank(question, here).slice(0, SECTIONS_READ).map(({ section }) => section);
-    const asked = this.#asked(question);
-    const known = asked.filter(({ likeness }) => likeness.size > 0);
-    const mean = asked.length === 0 ? 1 : asked.reduce((sum, { weight }) => sum + weight, 0) / asked.length;
-    const asks = question.asks.map(({ shape, words }) => ({
-      shape,
-      likeness: words.map((word) => this.#likenessOf(word, question.language)),
-      weight: (TUNE.askScale * mean + (1 - TUNE.askScale) * Math.log(1 + this.sections.length) * 0.6) * (TUNE.asks[shape] ?? TUNE.ask),
-    }));
-    const total = [...asked, ...asks].reduce((sum, { weight }) => sum + weight, 0) || 1;
-    const pages = asks.length > 0 && known.length === 0 ? this.sections.slice(0, MAX_SECTIONS) : ranked;
-    const found: Hit[] = [];
-    for (const section of pages) {
-      const readings = this.#readingsOf(section);
-      const rows = readings.map((reading) => {
-        const held = asked.map(({ likeness }) => strengthOf(reading.terms, likeness));
-        const shaped = asks.map(({ shape, likeness }) => askedFor(shape, isShaped(reading, shape), likeness.map((one) => strengthOf(reading.terms, one))));
-        return { reading, held, shaped };
-      });
-      const whole = asked.map((_, at) => Math.max(0, ...rows.map(({ held }) => held[at]!)));
-      const wholeShare = whole.reduce((sum, held, at) => sum + held * asked[at]!.weight, 0) / total;
-      for (const { reading, held, shaped } of rows) {
-        const own = held.reduce((sum, strength, at) => sum + strength * asked[at]!.weight, 0);
-        const shape = shaped.reduce<number>((sum, strength, at) => sum + strength * asks[at]!.weight, 0);
-        const unitShare = (own + shape) / total;
-        const coverage = TUNE.unitShare * unitShare + (1 - TUNE.unitShare) * (wholeShare + shape / total);
-        const fits = asks.length === 0 || shaped.some((one) => one > 0) ? 1 : TUNE.shapeless;
-        const headed = asked.some(({ likeness }) => likeness.size > 0 && isHeaded(reading, likeness)) ? 1 + TUNE.headed : 1;
-        const score = coverage * fits * headed * this.#lead(section, question, here) - TUNE.length * Math.min(1, reading.unit.text.length / 400);
-        found.push({ unit: reading.unit, coverage: coverage * fits, score, debug: { held, usual: question.subjects.map(s=>s.forms.some(f=>isCommon(f))?1:0), sweights: question.subjects.map(s=>s.weight), whole, shaped, weights: asked.map(({weight})=>weight), sizes: asked.map(({likeness})=>likeness.size), best: asked.map(({likeness})=>Math.max(0,...likeness.values())), asks: asks.map(({shape,weight})=>[shape,weight]), total, unitShare, wholeShare, headed, mw: Math.log(1+this.sections.length) } } as any);
-      }
-    }
+  hits(question: Question, place: Place = {}): Hit[] {
+    const wanted = this.#wanted(question);
+    const asks = this.#asks(question, wanted);
+    const onlyShape = asks.length > 0 && wanted.every(({ likeness }) => likeness.size === 0);
+    const sections = onlyShape ? this.sections : this.#rank(wanted, question, place).slice(0, MAX_SECTIONS_READ);
+    const found = sections.flatMap((section) => {
+      const lead = this.#lead(section, question, place);
+      return this.#hitsIn(section, { wanted, asks }).map((hit) => ({ ...hit, score: hit.score * lead }));
+    });
     return found.sort((one, other) => other.score - one.score);
   }
 
-  /** What the question speaks of; a compound that the library lacks is asked for by its parts. */
-  #asked({ subjects, language }: Question): { likeness: Likeness; weight: number }[] {
-    return subjects.flatMap((subject) => {
-      const likeness = this.#likenessOf(subject, language);
-      const parts = Math.max(0, ...likeness.values()) < 0.7 ? partsOf(subject.text, this.#postings, language) : [];
-      if (parts.length === 0) return [{ likeness, weight: this.#weight(subject, likeness) }];
-      return parts.map((part) => {
-        const own: Subject = { text: part, forms: [part], weight: subject.weight * 0.7 };
-        const found = this.#likenessOf(own, language);
-        return { likeness: found, weight: this.#weight(own, found) };
-      });
-    });
+  /** How a section's units speak, each with what stands around it. */
+  strengthsOf(section: Section): readonly { unit: Unit; strengths: Strengths; own: readonly string[] }[] {
+    return this.#readingsOf(section);
   }
 
-  #lead(section: Section, question: Question, here?: string): number {
-    const own = here !== undefined && section.source.id === here ? TUNE.ownPage : 0;
-    return 1 + own + (section.language === question.language ? TUNE.ownLanguage : 0);
+  has(term: string): boolean {
+    return this.#postings.has(term);
   }
 
-  #likenessOf(subject: Subject, language: string): Likeness {
-    const key = `${language} ${subject.forms.join(" ")}`;
+  /** The terms of the library that speak of a word. */
+  likenessOf({ forms }: Pick<Subject, "forms">, language: string): Likeness {
+    const key = `${language} ${forms.join(" ")}`;
     const known = this.#likeness.get(key);
     if (known) return known;
-    const found = likenessOf(subject.forms, this.#postings.keys(), language);
+    const found = likenessOf(forms, this.#postings.keys(), language);
     this.#likeness.set(key, found);
     return found;
   }
 
-  /** Rare words tell more; a word that the library lacks tells less than its rarity, and a short one next to nothing. */
-  #weight({ text, weight, forms }: Subject, likeness: Likeness): number {
-    const count = Math.max(1, this.sections.length);
-    const usual = forms.some((form) => isCommon(form)) ? TUNE.common : 1;
-    if (likeness.size === 0) return weight * usual * Math.log(1 + count) * TUNE.absent * (text.length <= 2 && !/\d/.test(text) ? TUNE.short : 1);
-    let held = 0;
-    let best = 0;
-    for (const [term, near] of likeness) {
-      if (near < 0.99 && forms.length > 0) held = Math.max(held, this.#postings.get(term)!.size * near);
-      else held += this.#postings.get(term)!.size;
-      best = Math.max(best, near);
+  #rank(wanted: readonly Wanted[], question: Question, place: Place): Section[] {
+    const scores = new Map<number, number>();
+    for (const { likeness, weight } of wanted) {
+      const held = new Map<number, number>();
+      for (const [term, near] of likeness)
+        for (const [at, strength] of this.#postings.get(term)!)
+          if (near * strength > (held.get(at) ?? 0)) held.set(at, near * strength);
+      for (const [at, strength] of held) scores.set(at, (scores.get(at) ?? 0) + weight * strength);
     }
-    return weight * usual * Math.log(1 + count / Math.max(1, held));
+    for (const { at } of place.near ?? []) scores.set(at, scores.get(at) ?? 0);
+    return [...scores]
+      .map(([at, score]) => ({ section: this.sections[at]!, score: score * this.#lead(this.sections[at]!, question, place) }))
+      .sort((one, other) => other.score - one.score)
+      .map(({ section }) => section);
+  }
+
+  #hitsIn(section: Section, { wanted, asks }: { wanted: readonly Wanted[]; asks: readonly AskedShape[] }): Hit[] {
+    const total = [...wanted, ...asks].reduce((sum, { weight }) => sum + weight, 0) || 1;
+    const rows = this.#readingsOf(section).map((reading) => ({
+      reading,
+      held: wanted.map(({ likeness }) => strengthOf(reading.strengths, likeness)),
+      shaped: asks.map((ask) => askedFor(reading, ask)),
+    }));
+    const whole = wanted.map((_, at) => Math.max(...rows.map(({ held }) => held[at]!)));
+    const missing = Math.max(0, ...whole.map((held, at) => (1 - held) * wanted[at]!.weight)) / this.rarest;
+    const sum = (strengths: readonly number[], of: readonly { weight: number }[]) =>
+      strengths.reduce((sum, strength, at) => sum + strength * of[at]!.weight, 0);
+    return rows.map(({ reading, held, shaped }) => {
+      const shape = sum(shaped, asks);
+      const share = (sum(held, wanted) + shape) / total;
+      const around = (sum(whole, wanted) + shape) / total;
+      const fits = asks.length === 0 || shaped.some((one) => one > 0) ? 1 : SHAPELESS;
+      const headed = wanted.some(({ likeness }) => isHeaded(reading.unit, likeness)) ? 1 + HEADED : 1;
+      const lacksShape = asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) && !shaped.some((one, at) => one >= 0.3 && CERTAIN_SHAPES.includes(asks[at]!.shape));
+      const confidence = share - (lacksShape ? SHAPELESS_LOSS : 0) - MISSING_LOSS * missing;
+      return { unit: reading.unit, share, confidence, score: (UNIT_SHARE * share + (1 - UNIT_SHARE) * around) * fits * headed };
+    });
+  }
+
+  /** What the question speaks of; a compound that the library lacks is asked for by its parts. */
+  #wanted({ subjects, language }: Question): Wanted[] {
+    return subjects.flatMap((subject) => {
+      const likeness = this.likenessOf(subject, language);
+      const isFound = Math.max(0, ...likeness.values()) >= 0.7;
+      const parts = isFound ? [] : partsOf(subject.text, this.#postings, language);
+      if (parts.length === 0) return [{ likeness, weight: this.weightOf(subject, likeness) }];
+      return parts.map((part) => {
+        const own = { text: part, forms: [part], weight: subject.weight * PART_OF_COMPOUND };
+        const found = this.likenessOf(own, language);
+        return { likeness: found, weight: this.weightOf(own, found) };
+      });
+    });
+  }
+
+  #asks({ asks, language }: Question, wanted: readonly Wanted[]): AskedShape[] {
+    const mean = wanted.length === 0 ? 1 : wanted.reduce((sum, { weight }) => sum + weight, 0) / wanted.length;
+    return asks.map(({ shape, words }) => ({
+      shape,
+      words: words.map((word) => this.likenessOf(word, language)),
+      weight: mean * SHAPE_WEIGHTS[shape],
+    }));
+  }
+
+  /** How much a word tells: rare words more, from 0 to `rarest`. */
+  weightOf({ text, weight, forms }: Subject, likeness: Likeness): number {
+    const usual = weight * (forms.some(isCommon) ? COMMON : 1);
+    if (likeness.size === 0) return usual * this.rarest * ABSENT * (text.length <= 2 && !/\d/.test(text) ? CHAT : 1);
+    let held = 0;
+    for (const [term, near] of likeness)
+      held = near < 1 ? Math.max(held, this.#postings.get(term)!.size * near) : held + this.#postings.get(term)!.size;
+    return usual * Math.log(1 + this.sections.length / Math.max(1, held));
+  }
+
+  /** The weight of a word that stands in no more than one section. */
+  get rarest(): number {
+    return Math.log(1 + Math.max(1, this.sections.length));
+  }
+
+  #lead(section: Section, question: Question, { here, near }: Place): number {
+    const isHere = here !== undefined && section.source.id === here;
+    const isSpoken = section.language === question.language;
+    return 1 + (isHere ? OWN_PAGE : 0) + (isSpoken ? OWN_LANGUAGE : 0) + (near?.has(section) ? NEAR : 0);
   }
 
   #add(source: Source): void {
-    const language = source.language ?? languageOf(source.blocks.map(({ text }) => text).join("\n"));
-    this.languages.add(language);
+    const text = () => source.blocks.map((block) => block.text).join("\n");
+    const language = source.language ? primaryLanguage(source.language) : languageOf(text());
     for (const blocks of sectionsOf(source.blocks)) {
       if (this.sections.length >= MAX_SECTIONS) return;
       this.sections.push({ source, language, at: this.sections.length, blocks });
     }
-    for (const section of this.sections.slice(-source.blocks.length)) if (section.source === source) this.#index(section);
   }
 
-  #index(section: Section): void {
-    const { language, at, source, blocks } = section;
+  #index({ language, at, source, blocks }: Section): void {
     const add = (text: string, strength: number) => {
       for (const term of termsIn(text, language)) {
         const posting = this.#postings.get(term) ?? new Map<number, number>();
@@ -215,70 +276,68 @@ export class Library {
       }
     };
     for (const block of blocks) add(`${plainText(block.text)} ${(block.columns ?? []).join(" ")}`, 1);
-    const { headings, leadIn } = blocks[0]!;
-    for (const [depth, heading] of headings.entries()) add(heading, headingStrength(headings, depth));
-    add(leadIn, TUNE.leadIn);
-    add(source.title, TUNE.title);
+    addAround(add, blocks[0]!, source.title);
   }
 
   #readingsOf(section: Section): Reading[] {
     const known = this.#readings.get(section);
     if (known) return known;
     const units = unitsOf(section);
-    const found = units.map((unit, at) => this.#read(unit, units[at - 1]));
+    const found = units.map((unit, at) => readUnit(unit, units[at - 1]));
     this.#readings.set(section, found);
     return found;
   }
-
-  #read(unit: Unit, before: Unit | undefined): Reading {
-    const { language, source } = unit.section;
-    const terms: Terms = new Map();
-    const add = (text: string, strength: number) => {
-      for (const term of termsIn(text, language)) if ((terms.get(term) ?? 0) < strength) terms.set(term, strength);
-    };
-    const own = termsIn(plainText(unit.text), language);
-    for (const term of own) terms.set(term, 1);
-    const { headings, leadIn, columns } = unit.block;
-    if (unit.column === undefined) add((columns ?? []).join(" "), TUNE.columns);
-    add(leadIn, TUNE.leadIn);
-    if (unit.block.kind === "text" && before?.block.kind === "text") add(plainText(before.text), TUNE.before);
-    for (const [depth, heading] of headings.entries()) add(heading, headingStrength(headings, depth));
-    add(source.title, TUNE.title);
-    return { unit, terms, own, shapes: new Map() };
-  }
 }
 
-/** What is asked for is there by its form, by a word for it, or by both. */
-function askedFor(shape: Shape, isShaped: boolean, words: readonly number[]): number {
-  if (words.length === 0) return isShaped ? 1 : 0;
-  const share = shape === "count" ? TUNE.countWord : TUNE.askWord;
-  return (isShaped ? 1 - share : 0) + Math.max(...words) * share;
+function readUnit(unit: Unit, before: Unit | undefined): Reading {
+  const { language, source } = unit.section;
+  const strengths = new Map<string, number>();
+  const add = (text: string, strength: number) => {
+    for (const term of termsIn(text, language))
+      if ((strengths.get(term) ?? 0) < strength) strengths.set(term, strength);
+  };
+  const own = termsIn(plainText(unit.text), language);
+  for (const term of own) strengths.set(term, 1);
+  add((unit.block.columns ?? []).join(" "), COLUMN_NAMES);
+  if (unit.block.kind === "text" && before?.block.kind === "text") add(plainText(before.text), SENTENCE_BEFORE);
+  addAround(add, unit.block, source.title);
+  return { unit, strengths, own, shapes: new Map() };
 }
 
 /** A question that is a heading says what its section is about as well as the section. */
-function headingStrength(headings: readonly string[], depth: number): number {
-  if (depth < headings.length - 1) return TUNE.upper;
-  return headings[depth]!.endsWith("?") ? 1 : TUNE.heading;
+function addAround(add: (text: string, strength: number) => void, { headings, leadIn }: Block, title: string): void {
+  for (const [depth, heading] of headings.entries()) {
+    const isLast = depth === headings.length - 1;
+    add(heading, isLast ? (heading.endsWith("?") ? 1 : HEADING) : UPPER_HEADING);
+  }
+  add(leadIn, LEAD_IN);
+  add(title, TITLE);
 }
 
-function strengthOf(terms: Terms, likeness: Likeness): number {
+/** How well words speak of what a question wants, 0 to 1. */
+export function strengthOf(strengths: Strengths, likeness: Likeness): number {
   let best = 0;
-  const [few, many] = terms.size < likeness.size ? [terms, likeness] : [likeness, terms];
+  const [few, many] = strengths.size < likeness.size ? [strengths, likeness] : [likeness, strengths];
   for (const [term, strength] of few) best = Math.max(best, strength * (many.get(term) ?? 0));
   return best;
 }
 
-function isHeaded({ unit }: Reading, likeness: Likeness): boolean {
-  const heading = unit.block.headings.at(-1);
-  return heading !== undefined && termsIn(heading, unit.section.language).some((term) => (likeness.get(term) ?? 0) > 0.65);
+/** What is asked for is there by its form, by a word for it, or by both. */
+function askedFor(reading: Reading, { shape, words }: AskedShape): number {
+  const isShaped = reading.shapes.get(shape) ?? holdsShape(reading.unit.text, shape, reading.own);
+  reading.shapes.set(shape, isShaped);
+  if (words.length === 0) return isShaped ? 1 : 0;
+  const share = shape === "count" ? WORD_OF_COUNT : WORD_OF_SHAPE;
+  return (isShaped ? 1 - share : 0) + Math.max(...words.map((likeness) => strengthOf(reading.strengths, likeness))) * share;
 }
 
-function isShaped(reading: Reading, shape: Shape): boolean {
-  const known = reading.shapes.get(shape);
-  if (known !== undefined) return known;
-  const found = holdsShape(reading.unit.text, shape, reading.own);
-  reading.shapes.set(shape, found);
-  return found;
+function isHeaded({ block, section }: Unit, likeness: Likeness): boolean {
+  const heading = block.headings.at(-1);
+  return (
+    heading !== undefined &&
+    likeness.size > 0 &&
+    termsIn(heading, section.language).some((term) => (likeness.get(term) ?? 0) > 0.65)
+  );
 }
 
 /** Blocks under one heading, as far as they are read at one look; a table or a list is not torn from what leads into it. */
@@ -286,11 +345,11 @@ function sectionsOf(blocks: readonly Block[]): Block[][] {
   const found: Block[][] = [];
   let length = 0;
   for (const block of blocks.filter(({ buttons }) => !buttons)) {
-    const last = found.at(-1)?.at(-1);
-    const follows = last?.section === block.section && (length + block.text.length <= MAX_SECTION_LENGTH || (block.kind !== "text" && length <= MAX_LIST_LENGTH));
-    if (follows) found.at(-1)!.push(block);
+    const isSame = found.at(-1)?.[0]!.section === block.section;
+    const room = block.kind === "text" ? MAX_SECTION_LENGTH - block.text.length : MAX_LIST_LENGTH;
+    if (isSame && length <= room) found.at(-1)!.push(block);
     else found.push([block]);
-    length = (follows ? length : 0) + block.text.length;
+    length = (isSame && length <= room ? length : 0) + block.text.length;
   }
   return found;
 }

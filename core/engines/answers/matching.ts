@@ -67,10 +67,17 @@ export function likenessOf(forms: readonly string[], vocabulary: Iterable<string
   for (const term of vocabulary) {
     if (forms.includes(term)) add(term, SAME);
     else if (related.has(term)) add(term, SAME_MATTER);
-    else for (const form of forms) add(term, formLikeness(form, term, inCompounds));
+    else if (!isOfOtherMatter(forms, term)) for (const form of forms) add(term, formLikeness(form, term, inCompounds));
   }
   if (found.size === 0) for (const term of vocabulary) for (const form of forms) add(term, slipLikeness(form, term));
   return found;
+}
+
+/** "Kostenlos" is no form of "kosten": words of two matters are two words. */
+function isOfOtherMatter(forms: readonly string[], term: string): boolean {
+  const names = mattersOf.get(term);
+  const own = forms.flatMap((form) => [...(mattersOf.get(form) ?? [])]);
+  return names !== undefined && own.length > 0 && !own.some((name) => names.has(name));
 }
 
 /** Words that share their beginning, or of which one is a part of the other. */

@@ -27,6 +27,13 @@ const SHAPES: Record<Exclude<Shape, "count">, RegExp> = {
   mail: /[\w.+-]+@[\w-]+\.[\w.-]+/,
 };
 
+const span = new RegExp(`^(?:${spans})$`);
+
+/** True for the name of a span of time, from the second to the year. */
+export function isSpan(word: string): boolean {
+  return span.test(word);
+}
+
 /** True where a text holds what is asked for, as far as its form tells. */
 export function holdsShape(text: string, shape: Shape, terms: Iterable<string>): boolean {
   if (shape === "count") return [...terms].some((term) => /^\p{N}/u.test(term));
