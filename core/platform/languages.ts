@@ -156,4 +156,6 @@ function owners(lists: [language: string, words: Iterable<string>][]): Map<strin
 const languagesOf = owners(Object.entries(grammars).map(([language, { stopWords }]) => [language, stopWords]));
 const files = Object.entries(languages).map(([language, { answers }]) => ({ language, ...answers }));
 const mattersOf = owners(files.map(({ language, matters }) => [language, Object.values(matters).join(" ").split(" ")]));
-const lettersOf = new Map(files.flatMap(({ language, letters }) => [...letters].map((letter) => [letter, [language]] as const)));
+const lettersOf = new Map(
+  files.flatMap(({ language, letters }) => [...letters].map((letter) => [letter, [language]] as const)),
+);

@@ -3,11 +3,19 @@ import { wordsOf } from "../../../schemas/languages.ts";
 import { clip, oneLine } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
 import type { Block, Link as PublicLink, PublicText as Text } from "./blocks.ts";
+import { figuresIn, holdsFigure } from "./figures.ts";
 import { type Grounding as Filter, ground, type Passage as NumberedPassage } from "./grounding.ts";
 import { publicAddress, readHtml } from "./html.ts";
-import { Library as Index, type Place as AskedAt, type Source as TextSource, type Unit as Piece, unitsOf } from "./library.ts";
+import {
+  Library as Index,
+  type Place as AskedAt,
+  type Source as TextSource,
+  type Unit as Piece,
+  unitsOf,
+} from "./library.ts";
 import { readMarkdown } from "./markdown.ts";
 import { isCommon } from "./matching.ts";
+import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
 import { exactPiece, openingOf, passageMarkdown, quoteFor, sourcesLine } from "./quoting.ts";
 import { type Question as Asked, readQuestion as read, type Turn as Said, type Wish as Wanted } from "./question.ts";
 import { fold, termsIn } from "./words.ts";
@@ -61,7 +69,20 @@ export function readDocument(content: string, headings: readonly string[] = []):
 
 /** A short line of text, such as a page's description, as public text. */
 export function readLine(text: string): Block[] {
-  return text.trim() === "" ? [] : [{ kind: "text", headings: [], section: -1, text: oneLine(text), start: 0, leadIn: "", links: [], buttons: false }];
+  return text.trim() === ""
+    ? []
+    : [
+        {
+          kind: "text",
+          headings: [],
+          section: -1,
+          text: oneLine(text),
+          start: 0,
+          leadIn: "",
+          links: [],
+          buttons: false,
+        },
+      ];
 }
 
 /** An index of all public text that answers may rest on. Takes some ms for a hundred pages. */
@@ -82,7 +103,12 @@ export function webAddress(href: string, base?: string): string | undefined {
 /** What is said without public text: to a greeting, to thanks, to who asks what this is, to who asks for secrets. */
 export function smallTalk({ intent, language }: Question): Reply | undefined {
   const { phrases } = wordsOf(language).answers;
-  const words = { greeting: phrases.greeting, gratitude: phrases.thanks, identity: phrases.about, declined: phrases.declined };
+  const words = {
+    greeting: phrases.greeting,
+    gratitude: phrases.thanks,
+    identity: phrases.about,
+    declined: phrases.declined,
+  };
   if (intent === undefined || intent === "page") return undefined;
   return { kind: intent === "declined" ? "declined" : "talk", markdown: words[intent], units: [] };
 }
@@ -116,9 +142,16 @@ export function* piecesOf(markdown: string): Generator<string> {
  * Public text for a prompt as passages in reading order, the visitor's page first: all of it where it fits, else the sections that
  * speak of the question, the best first. `fits` tells whether a passage still has room and takes it if so.
  */
-export function passagesFor(library: Library, question: Question, options: Place & { budget: number; costOf: (text: string) => number }): Passage[] {
+export function passagesFor(
+  library: Library,
+  question: Question,
+  options: Place & { budget: number; costOf: (text: string) => number },
+): Passage[] {
   const all = library.sections.map((section) => ({ section, text: passageMarkdown(section) }));
-  const priced = all.map((passage) => ({ ...passage, cost: options.costOf(passage.text) + options.costOf(nameOf(passage)) }));
+  const priced = all.map((passage) => ({
+    ...passage,
+    cost: options.costOf(passage.text) + options.costOf(nameOf(passage)),
+  }));
   const inOrder = [...priced].sort((one, other) => Number(isHere(other, options)) - Number(isHere(one, options)));
   if (priced.reduce((sum, { cost }) => sum + cost, 0) <= options.budget) return inOrder;
   let left = options.budget;
@@ -136,7 +169,11 @@ export function nameOf({ section }: Passage): string {
 }
 
 /** A filter for a model's text, held against the passages of its prompt; see `ground`. */
-export function groundIn(library: Library, passages: readonly Passage[], options: { language: string; never: readonly string[]; links: readonly Link[] }): Grounding {
+export function groundIn(
+  library: Library,
+  passages: readonly Passage[],
+  options: { language: string; never: readonly string[]; links: readonly Link[] },
+): Grounding {
   return ground({ library, passages, ...options, links: options.links.map(({ href }) => href) });
 }
 
@@ -152,19 +189,30 @@ export function evidenceOf(units: readonly Unit[]): Evidence[] {
   return [...found.values()].slice(0, MAX_CARDS).map((own) => {
     const { kind, title, url } = own[0]!.section.source;
     const { headings } = own[0]!.block;
-    return { kind, title: clip(oneLine(title), MAX_TITLE_LENGTH), url, snippet: exactPiece(own, MAX_SNIPPET_LENGTH), headings };
+    return {
+      kind,
+      title: clip(oneLine(title), MAX_TITLE_LENGTH),
+      url,
+      snippet: exactPiece(own, MAX_SNIPPET_LENGTH),
+      headings,
+    };
   });
 }
 
-const readTexts = new LRUCache<string, { units: Unit[]; terms: Set<string>[] }>({ maxSize: 2_000_000, sizeCalculation: (_, text) => text.length + 1 });
+const readTexts = new LRUCache<string, { units: Unit[]; terms: Set<string>[] }>({
+  maxSize: 2_000_000,
+  sizeCalculation: (_, text) => text.length + 1,
+});
 
 /** A piece of at most 240 characters, exactly as it stands in the text: what speaks most of the question, and what follows it in its line. */
 export function snippetOf(text: string, question: Question): string {
   const { units, terms } = readText(text, question.language);
-  const scores = terms.map((own) => question.subjects.reduce((sum, { forms, weight }) => {
-    const usual = forms.some(isCommon) ? COMMON_WEIGHT : 1;
-    return sum + (forms.some((form) => own.has(form)) ? weight * usual : 0);
-  }, 0));
+  const scores = terms.map((own) =>
+    question.subjects.reduce((sum, { forms, weight }) => {
+      const usual = forms.some(isCommon) ? COMMON_WEIGHT : 1;
+      return sum + (forms.some((form) => own.has(form)) ? weight * usual : 0);
+    }, 0),
+  );
   const best = scores.indexOf(Math.max(...scores));
   const from = units[best];
   return from ? exactPiece(units.slice(best), MAX_SNIPPET_LENGTH) : clip(text.trim(), MAX_SNIPPET_LENGTH);
@@ -186,7 +234,38 @@ export function shareOf(text: string, { subjects, language }: Question): number 
   const terms = new Set(termsIn(text, language));
   const telling = subjects.filter(({ forms }) => !forms.some(isCommon));
   if (telling.length === 0) return 0;
-  return telling.filter(({ forms, text: word }) => forms.some((form) => terms.has(form)) || fold(text).includes(word)).length / telling.length;
+  return (
+    telling.filter(({ forms, text: word }) => forms.some((form) => terms.has(form)) || fold(text).includes(word))
+      .length / telling.length
+  );
+}
+
+/** How much two texts of one language ask the same, 0 to 1: the share of the first one's telling words that the other has. */
+export function likenessOf(one: Question, other: Question): number {
+  const known = new Set(other.subjects.flatMap(({ forms }) => forms));
+  const same = one.subjects.filter(({ forms }) => forms.some((form) => known.has(form))).length;
+  return one.subjects.length === 0 ? 0 : same / one.subjects.length;
+}
+
+/** Lower case without accents, for patterns that read words of any spelling. */
+export function foldWords(text: string): string {
+  return fold(text);
+}
+
+/** True where a text holds one of the phrases of a language file, as whole words. */
+export function holdsWords(text: string, phrases: readonly string[]): boolean {
+  return holdsPhrase(plainWords(text), phrases);
+}
+
+/** True where a text is one of the phrases of a language file and nothing else. */
+export function isWords(text: string, phrases: readonly string[]): boolean {
+  return isPhrase(plainWords(text), phrases);
+}
+
+/** The figures, codes and addresses of a text that another text doesn't hold, each as its kind and value (`phone 030123`). */
+export function figuresBeyond(text: string, known: string, language: string): string[] {
+  const held = figuresIn(known, language);
+  return [...figuresIn(text, language)].filter((figure) => !figure.startsWith("unit ") && !holdsFigure(held, figure));
 }
 
 function isHere({ section }: Passage, { here }: Place): boolean {

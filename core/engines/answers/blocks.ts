@@ -82,11 +82,13 @@ export function gridOf(rows: readonly (readonly Cell[])[]): Grid {
 function headRows(rows: readonly (readonly Cell[])[], filled: string[][]): number {
   const marked = rows.findIndex((row) => row.length === 0 || !row.every(({ isHead, text }) => isHead || text === ""));
   const isMarked = rows[0]?.some(({ isHead, text }) => isHead && text !== "") ?? false;
-  if (isMarked && marked !== 0) return marked < 0 ? 0 : marked;
+  if (isMarked && marked !== 0) return Math.max(0, marked);
   const [first = [], ...others] = filled;
   if (others.length < 2 || rows.some((row) => row.some(({ isHead }) => isHead))) return 0;
   const figure = (text: string | undefined) => /\d/.test(text ?? "");
-  const isHead = first.some((name, column) => name !== "" && !figure(name) && others.every((row) => figure(row[column])));
+  const isHead = first.some(
+    (name, column) => name !== "" && !figure(name) && others.every((row) => figure(row[column])),
+  );
   return isHead && first.every((name) => !figure(name)) && new Set(first).size === first.length ? 1 : 0;
 }
 
@@ -95,7 +97,10 @@ function joinHeads(heads: string[][]): string[] {
 }
 
 /** The names of a row's columns, where there are as many as cells. */
-export function columnsFor(cells: readonly string[], columns: readonly string[] | undefined): { columns?: readonly string[] } {
+export function columnsFor(
+  cells: readonly string[],
+  columns: readonly string[] | undefined,
+): { columns?: readonly string[] } {
   return columns !== undefined && columns.length === cells.length && cells.length > 1 ? { columns } : {};
 }
 

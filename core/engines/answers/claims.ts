@@ -1,5 +1,5 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
-import { figuresIn, type Figures, holdsFigure } from "./figures.ts";
+import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, type Section, strengthOf, type Strengths, type Unit } from "./library.ts";
 import { isCommon, type Likeness, mattersIn } from "./matching.ts";
 import { plainText } from "./markdown.ts";
@@ -42,14 +42,16 @@ interface Claim {
 interface ClaimWord {
   likeness: Likeness;
   weight: number;
+  /** True for a word of every day, which alone claims nothing. */
+  isCommon: boolean;
 }
 
 /** Share of a claim's words that one unit and what stands around it must speak of: with a figure, and without. */
-export const CLAIM = { withFigure: 0.5, plain: 0.6, neighbour: 0.6, span: 2, missing: 0.85, price: 0.2 };
+export const CLAIM = { withFigure: 0.52, plain: 0.6, neighbour: 0.6, span: 2, missing: 0.85, price: 0.2 };
 /** What names a way to reach somebody is verified by itself. */
 const REACHING = /^(?:mail|phone|link) /;
 const MAIN_CLAUSE = /;|\s[–—]\s/;
-const CLAUSE = /[,;:–—]|\s(?:and|or|but|und|oder|aber|sowie|et|ou|mais|y|o|pero|e|ma|en|of|maar|mas)\s/u;
+const CLAUSE = /[,;:](?!\d)|[–—](?!\d)|\s(?:and|but|und|aber|sowie|et|mais|y|pero|e|ma|en|maar|mas)\s/u;
 
 /**
  * Judges what a model says of public text: each figure must stand with the other figures of its clause in one unit that also
@@ -77,7 +79,8 @@ export class Judge {
     const reached = open.map((figure) => witnesses.find((witness) => holdsFigure(witness.figures, figure)));
     if (reached.includes(undefined)) return FAILS;
     const counted = { ...claim, figures: claim.figures.filter((figure) => !REACHING.test(figure)) };
-    const isReached = counted.figures.length === 0 && (reaching.length > 0 || counted.words.length === 0);
+    const says = counted.words.some(({ isCommon }) => !isCommon);
+    const isReached = counted.figures.length === 0 && (reaching.length > 0 || !says);
     if (isReached) return { holds: true, units: unitsOf(reached) };
     const found = this.#borneOut(counted, witnesses) ?? this.#clauses(text, language, witnesses);
     return found ? { holds: true, units: unitsOf([...reached, ...found]) } : FAILS;
@@ -103,6 +106,7 @@ export class Judge {
     const holds = ({ witness }: { witness: Witness }) =>
       exact.every((figure) => holdsFigure(witness.figures, figure)) &&
       loose.every((figure) => holdsFigure(witness.figures, figure) || inSection(witnesses, witness, figure)) &&
+      speaksItself(witness, claim) &&
       pairsUp(witness, witnesses, claim);
     const best = scored.find(holds);
     if (!best) return undefined;
@@ -111,14 +115,18 @@ export class Judge {
 
   #claimOf(text: string, language: string): Claim {
     const figures = [...figuresIn(text, language)].filter((figure) => !figure.startsWith("unit "));
-    const words = this.#wordsOf(plainText(text), language, figures.some((figure) => figure.startsWith("amount ")));
+    const words = this.#wordsOf(
+      plainText(text),
+      language,
+      figures.some((figure) => figure.startsWith("amount ")),
+    );
     return { words, figures, loose: looseIn(text, language), negated: isNegated(text, language) };
   }
 
   #wordsOf(text: string, language: string, hasAmount: boolean): ClaimWord[] {
     const found = new Map<string, ClaimWord>();
     for (const { text: word, term } of wordsIn(text, language)) {
-      if (term === "" || /^\p{N}/u.test(term) || found.has(term)) continue;
+      if (term === "" || /^\p{N}|^[a-z]$/u.test(term) || found.has(term) || isUnitName(word)) continue;
       const others = Object.keys(languages).flatMap((code) => wordsIn(word, code).map((other) => other.term));
       const forms = [...new Set([term, ...others])].filter((form) => form !== "");
       const likeness = this.#library.likenessOf({ forms }, language);
@@ -126,7 +134,11 @@ export class Judge {
       const near = likeness.size === 0 ? 1 : Math.max(...likeness.values());
       // A figure with a unit says by itself that something costs so much.
       const isPrice = hasAmount && forms.some((form) => mattersIn(form).has("price"));
-      found.set(term, { likeness, weight: (weight / this.#library.rarest) * near * (isPrice ? CLAIM.price : 1) });
+      found.set(term, {
+        likeness,
+        isCommon: forms.some(isCommon),
+        weight: (weight / this.#library.rarest) * near * (isPrice ? CLAIM.price : 1),
+      });
     }
     return [...found.values()];
   }
@@ -143,9 +155,14 @@ export class Judge {
   #hasUnknownName(text: string, language: string): boolean {
     if (language === "de") return false;
     const names = [...text.matchAll(/(?<=[\p{Ll}\p{N},;]\s)\p{Lu}[\p{L}]{2,}/gu)];
-    return names.some(([name]) =>
-      wordsIn(name, language).every(({ term }) => term !== "" && !isCommon(term) && this.#library.likenessOf({ forms: [term] }, language).size === 0),
-    );
+    return names
+      .filter(([name]) => !isUnitName(fold(name)))
+      .some(([name]) =>
+        wordsIn(name, language).every(
+          ({ term }) =>
+            term !== "" && !isCommon(term) && this.#library.likenessOf({ forms: [term] }, language).size === 0,
+        ),
+      );
   }
 }
 
@@ -156,13 +173,31 @@ function witnessesOf(unit: Unit, strengths: Strengths): Witness[] {
   const addresses = links.map(({ href }) => href.replace(/^(?:mailto|tel):/i, ""));
   const around = [...headings, leadIn, ...columns, source.title, ...addresses].join(" ; ");
   const denied = [headings.at(-1) ?? "", leadIn].some((line) => !line.endsWith("?") && isNegated(line, language));
-  const mains = unit.block.kind === "row" ? [plainText(unit.text.replaceAll("\t", " ; "))] : plainText(unit.text).split(MAIN_CLAUSE);
+  const mains =
+    unit.block.kind === "row"
+      ? [plainText(unit.text.replaceAll("\t", " ; "))]
+      : plainText(unit.text).split(MAIN_CLAUSE);
   return mains.map((main) => {
     const own = new Set(termsIn(main, language));
     const others = mains.filter((other) => other !== main).map((other) => clauseOf(other, language));
     const clauses = main.split(CLAUSE).map((clause) => clauseOf(clause, language));
-    const lessened = mains.length === 1 ? strengths : new Map([...strengths].map(([term, strength]) => [term, own.has(term) ? strength : Math.min(strength, CLAIM.neighbour)]));
-    return { unit, strengths: lessened, figures: figuresIn(`${main} ; ${around}`, language), clauses, denied, denials: others.filter((clause) => clause.negated) };
+    const lessened =
+      mains.length === 1
+        ? strengths
+        : new Map(
+            [...strengths].map(([term, strength]) => [
+              term,
+              own.has(term) ? strength : Math.min(strength, CLAIM.neighbour),
+            ]),
+          );
+    return {
+      unit,
+      strengths: lessened,
+      figures: figuresIn(`${main} ; ${around}`, language),
+      clauses,
+      denied,
+      denials: others.filter((clause) => clause.negated),
+    };
   });
 }
 
@@ -174,7 +209,11 @@ function clauseOf(text: string, language: string): Clause {
 const FAILS: Verdict = { holds: false, units: [] };
 
 /** How much of a claim's words a witness speaks of, and the weightiest that it lacks; what else stands in its section counts for less. */
-function shareOf(words: readonly ClaimWord[], witnesses: readonly Witness[], at: number): { share: number; missing: number } {
+function shareOf(
+  words: readonly ClaimWord[],
+  witnesses: readonly Witness[],
+  at: number,
+): { share: number; missing: number } {
   const total = words.reduce((sum, { weight }) => sum + weight, 0);
   if (total === 0) return { share: 1, missing: 0 };
   const own = witnesses[at]!;
@@ -189,11 +228,31 @@ function shareOf(words: readonly ClaimWord[], witnesses: readonly Witness[], at:
   return { share, missing: Math.max(...held.map((strength, word) => (1 - strength) * words[word]!.weight)) };
 }
 
+/** A figure is said of something that its own unit speaks of, not only what stands beside it. */
+function speaksItself({ strengths }: Witness, { words, figures }: Claim): boolean {
+  const telling = words.filter(({ isCommon }) => !isCommon);
+  return (
+    figures.length === 0 ||
+    telling.length === 0 ||
+    telling.some(({ likeness }) => strengthOf(strengths, likeness) > 0.3)
+  );
+}
+
 /** Whether the clauses that speak most of the claim deny it, or affirm what it denies. */
 function contradicts({ clauses, denied, denials }: Witness, { words, negated }: Claim): boolean {
-  const shares = clauses.map(({ strengths }) => words.reduce((sum, { likeness, weight }) => sum + weight * strengthOf(strengths, likeness), 0));
+  const shares = clauses.map(({ strengths }) =>
+    words.reduce((sum, { likeness, weight }) => sum + weight * strengthOf(strengths, likeness), 0),
+  );
   const best = Math.max(...shares);
-  const isDenied = denials.some((clause) => clause.negated !== negated && words.some(({ likeness }) => strengthOf(clause.strengths, likeness) >= 1 && !clauses.some((own) => strengthOf(own.strengths, likeness) >= 1)));
+  const isDenied = denials.some(
+    (clause) =>
+      clause.negated !== negated &&
+      words.some(
+        ({ likeness }) =>
+          strengthOf(clause.strengths, likeness) >= 1 &&
+          !clauses.some((own) => strengthOf(own.strengths, likeness) >= 1),
+      ),
+  );
   const speaking = clauses.filter((_, at) => shares[at]! >= best * 0.9);
   return isDenied || speaking.every((clause) => (denied || clause.negated) !== negated);
 }
@@ -202,9 +261,12 @@ function contradicts({ clauses, denied, denials }: Witness, { words, negated }: 
 function pairsUp(witness: Witness, witnesses: readonly Witness[], claim: Claim): boolean {
   const { cells, columns, table } = witness.unit.block;
   if (!cells || table === undefined) return clausesPairUp(witness, claim);
-  const rows = witnesses.filter((other) => other !== witness && other.unit.block.table === table && other.unit.section === witness.unit.section);
+  const rows = witnesses.filter(
+    (other) => other !== witness && other.unit.block.table === table && other.unit.section === witness.unit.section,
+  );
   const isElsewhere = ({ likeness }: ClaimWord) =>
-    strengthOf(witness.strengths, likeness) < 0.5 && rows.some((row) => strengthOf(row.clauses[0]!.strengths, likeness) >= 1);
+    strengthOf(witness.strengths, likeness) < 0.5 &&
+    rows.some((row) => strengthOf(row.clauses[0]!.strengths, likeness) >= 1);
   if (claim.words.some(isElsewhere)) return false;
   return !columns || columnsPairUp({ cells, columns, language: witness.unit.section.language }, claim);
 }
@@ -213,8 +275,11 @@ function clausesPairUp({ clauses }: Witness, { figures, words }: Claim): boolean
   const [figure, ...more] = figures;
   if (figure === undefined || more.some((other) => other.split(" ").at(-1) !== figure.split(" ").at(-1))) return true;
   const own = clauses.filter((clause) => holdsFigure(clause.figures, figure));
-  const others = clauses.filter((clause) => !own.includes(clause) && clause.figures.size > 0 && own.some((one) => isParallel(one, clause)));
-  const speaks = (list: readonly Clause[], { likeness }: ClaimWord) => list.some(({ strengths }) => strengthOf(strengths, likeness) >= 1);
+  const others = clauses.filter(
+    (clause) => !own.includes(clause) && clause.figures.size > 0 && own.some((one) => isParallel(one, clause)),
+  );
+  const speaks = (list: readonly Clause[], { likeness }: ClaimWord) =>
+    list.some(({ strengths }) => strengthOf(strengths, likeness) >= 1);
   return own.length === 0 || !words.some((word) => speaks(others, word) && !speaks(own, word));
 }
 
@@ -227,26 +292,43 @@ function columnsPairUp(
   { cells, columns, language }: { cells: readonly string[]; columns: readonly string[]; language: string },
   { figures, words }: Claim,
 ): boolean {
-  const read = cells.map((cell, at) => ({ cell: clauseOf(cell, language), name: clauseOf(columns[at] ?? "", language), at })).slice(1);
+  const read = cells
+    .map((cell, at) => ({ cell: clauseOf(cell, language), name: clauseOf(columns[at] ?? "", language), at }))
+    .slice(1);
   const isIn = (clause: Clause, figure: string) => holdsFigure(clause.figures, figure);
   const isNamed = ({ name }: (typeof read)[number]) =>
-    words.some(({ likeness }) => strengthOf(name.strengths, likeness) >= 1 && read.some((other) => strengthOf(other.name.strengths, likeness) < 1)) ||
-    figures.some((figure) => isIn(name, figure) && !read.some(({ cell }) => isIn(cell, figure)) && read.some((other) => !isIn(other.name, figure)));
+    words.some(
+      ({ likeness }) =>
+        strengthOf(name.strengths, likeness) >= 1 &&
+        read.some((other) => strengthOf(other.name.strengths, likeness) < 1),
+    ) ||
+    figures.some(
+      (figure) =>
+        isIn(name, figure) &&
+        !read.some(({ cell }) => isIn(cell, figure)) &&
+        read.some((other) => !isIn(other.name, figure)),
+    );
   const named = read.filter(isNamed);
   if (named.length === 0 || named.length === read.length) return true;
   const others = read.filter((one) => !named.includes(one));
-  const strays = (held: (clause: Clause) => boolean) => others.some(({ cell }) => held(cell)) && !named.some(({ cell }) => held(cell));
+  const strays = (held: (clause: Clause) => boolean) =>
+    others.some(({ cell }) => held(cell)) && !named.some(({ cell }) => held(cell));
   const label = clauseOf(cells[0] ?? "", language);
   return (
     !figures.some((figure) => !isIn(label, figure) && strays((cell) => isIn(cell, figure))) &&
-    !words.some(({ likeness }) => strengthOf(label.strengths, likeness) < 1 && strays((cell) => strengthOf(cell.strengths, likeness) >= 1))
+    !words.some(
+      ({ likeness }) =>
+        strengthOf(label.strengths, likeness) < 1 && strays((cell) => strengthOf(cell.strengths, likeness) >= 1),
+    )
   );
 }
 
 /** Numbers of one digit that count no span of time. */
 function looseIn(text: string, language: string): Set<string> {
   const words = wordsIn(text, language);
-  const small = words.flatMap(({ text: word, term }, at) => (/^\d$/.test(term) && word.length >= 1 ? [{ term, next: words[at + 1]?.text ?? "" }] : []));
+  const small = words.flatMap(({ text: word, term }, at) =>
+    /^\d$/.test(term) && word.length >= 1 ? [{ term, next: words[at + 1]?.text ?? "" }] : [],
+  );
   return new Set(small.filter(({ next }) => !isSpan(next)).map(({ term }) => `number ${term}`));
 }
 

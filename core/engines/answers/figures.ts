@@ -1,4 +1,5 @@
 import { visibleCharacters } from "../../platform/characters.ts";
+import { isSpan } from "./shapes.ts";
 import { plainNumber, wordsIn } from "./words.ts";
 
 /**
@@ -42,13 +43,17 @@ const UNITS = [
 /** Reads the checkable facts of a text of a language; linear in its length. */
 export function figuresIn(text: string, language: string): Set<string> {
   const found = new Set<string>();
-  let rest = visibleCharacters(text).normalize("NFKC").replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
+  let rest = visibleCharacters(text)
+    .normalize("NFKC")
+    .replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
   const take = (pattern: RegExp, read: (match: RegExpExecArray) => string | undefined) => {
     for (const match of rest.matchAll(pattern)) {
       const value = read(match);
       if (value !== undefined) found.add(value);
     }
-    rest = rest.replace(pattern, (...match) => (read(match as unknown as RegExpExecArray) === undefined ? match[0] : " ; "));
+    rest = rest.replace(pattern, (...match) =>
+      read(match as unknown as RegExpExecArray) === undefined ? match[0] : " ; ",
+    );
   };
   take(MAIL, ([mail]) => `mail ${mail.toLowerCase().replace(/[.-]+$/, "")}`);
   take(ADDRESS, ([link]) => `link ${bareAddress(link)}`);
@@ -68,9 +73,14 @@ export function holdsFigure(figures: Figures, claim: string): boolean {
   if (figures.has(claim)) return true;
   const [kind = "", unit = "", value = ""] = claim.split(" ");
   if (kind === "amount") return figures.has(`number ${value}`) && isOnlyUnit(figures, unit);
-  if (kind === "time") return Number(unit) % 60 === 0 && (figures.has(`number ${Number(unit) / 60}`) || figures.has(`number ${(Number(unit) / 60) % 12}`));
+  if (kind === "time")
+    return (
+      Number(unit) % 60 === 0 &&
+      (figures.has(`number ${Number(unit) / 60}`) || figures.has(`number ${(Number(unit) / 60) % 12}`))
+    );
   if (kind === "phone") return [...figures].some((known) => known.startsWith("phone ") && known.endsWith(unit));
-  if (kind === "number") return [...figures].some((known) => known.startsWith("time ") && isHour(Number(known.slice(5)), unit));
+  if (kind === "number")
+    return [...figures].some((known) => known.startsWith("time ") && isHour(Number(known.slice(5)), unit));
   return false;
 }
 
@@ -99,10 +109,19 @@ function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExp
   if (unit !== undefined) found.add(`amount ${codeOf(unit)} ${value}`);
 }
 
+/** True for the name of a currency or of a share of a hundred. */
+export function isUnitName(word: string): boolean {
+  return (
+    UNITS.some((names) => names.some((name) => name.toLowerCase() === word)) ||
+    /^(?:cents?|pence|per|[ap]m|uhr|uur|heures?|h)$/.test(word)
+  );
+}
+
 /** Numbers that are written out, with the name of a currency after them. */
 function addWritten(found: Set<string>, text: string, language: string): void {
   const words = wordsIn(text.replace(NUMBER, ";"), language);
   for (const [at, { text: word }] of words.entries()) {
+    if (word === "one" && isSpan(words[at + 1]?.text ?? "")) found.add("number 1");
     if (!/^\d+$/.test(word)) continue;
     found.add(`number ${word}`);
     const unit = UNITS.find((names) => names.includes(words[at + 1]?.text ?? ""))?.[0];

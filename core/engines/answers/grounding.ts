@@ -40,6 +40,8 @@ export interface Grounds {
 /** A sentence that hasn't ended by then is judged as far as it came. */
 const MAX_SENTENCE_LENGTH = 1200;
 const MAX_LINK_LENGTH = 500;
+/** The language of a shorter sentence is taken to be the question's. */
+const MIN_TELLING_LENGTH = 60;
 
 const LINE_MARKS = /^[ \t]*(?:(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
 const FENCE = /^[ \t]*(?:`{3}|~{3})/;
@@ -96,9 +98,7 @@ class Filter implements Grounding {
   }
 
   end(): string {
-    const rest = this.#waiting;
-    this.#waiting = "";
-    return rest === "" ? "" : this.#pass(rest).trimEnd();
+    return this.push("\n").trimEnd();
   }
 
   /** One sentence, or what there is of a line, with the white space after it. */
@@ -109,7 +109,8 @@ class Filter implements Grounding {
     if (marks !== "") this.#marks = body.length < marks.length ? `${body} ` : marks;
     const plain = body.slice(marks.length);
     const words = FENCE.test(body) || REFERENCE.test(body) ? "" : harmless(plain.replace(CITATION, ""));
-    const isShown = words !== "" && body.length < MAX_SENTENCE_LENGTH && this.#holds(words, plain, this.#marks.includes("#"));
+    const isShown =
+      words !== "" && body.length < MAX_SENTENCE_LENGTH && this.#holds(words, plain, this.#marks.includes("#"));
     if (isShown && !TABLE_RULE.test(words)) this.kept++;
     else if (words !== "" && !isShown) this.dropped++;
     return this.#write(isShown ? words : "", { space, isEmpty: body === "" });
@@ -134,7 +135,8 @@ class Filter implements Grounding {
     if (isHeading || TABLE_RULE.test(words)) return true;
     const cited = citedIn(plain).flatMap((number) => passages[number - 1]?.section ?? []);
     const sections = cited.length > 0 ? cited : passages.map(({ section }) => section);
-    const verdict = this.#judge.judge(words, languageOf(words, language), [...new Set(sections)]);
+    const own = words.length < MIN_TELLING_LENGTH ? language : languageOf(words, language);
+    const verdict = this.#judge.judge(words, own, [...new Set(sections)]);
     if (verdict.holds) this.used.push(...verdict.units.filter((unit) => !this.used.includes(unit)));
     return verdict.holds;
   }
@@ -148,7 +150,9 @@ function citedIn(text: string): number[] {
 function knownAddress(href: string): string {
   const [, scheme = "", rest = ""] = /^(mailto|tel):(.*)$/i.exec(href) ?? [];
   if (scheme === "") return `link ${bareAddress(href)}`;
-  return scheme.toLowerCase() === "tel" ? `phone ${rest.replace(/\D/g, "")}` : `mail ${rest.toLowerCase().split("?")[0]}`;
+  return scheme.toLowerCase() === "tel"
+    ? `phone ${rest.replace(/\D/g, "")}`
+    : `mail ${rest.toLowerCase().split("?")[0]}`;
 }
 
 /** Where the first complete sentence or line ends, with its citations and the white space after it; 0 while there is none. */
@@ -157,19 +161,23 @@ function sentenceEnd(text: string): number {
   const line = lineBreak < 0 ? text : text.slice(0, lineBreak);
   const isWhole = /^[ \t]*\||^[ \t]*(?:`{3}|~{3})/.test(line);
   for (let from = 0; !isWhole; ) {
-    const end = firstEnd(line.slice(from));
+    // What ends a line needs no word after it.
+    const end = firstEnd(lineBreak < 0 ? line.slice(from) : `${line.slice(from)} . `);
     if (end < 0) break;
     from += end;
     const rest = line.slice(from);
     if (lineBreak < 0 && OPEN_CITATION.test(rest)) return 0;
     const cited = CITATIONS_AFTER.exec(rest)?.[0].length ?? 0;
-    if (lineBreak < 0 && cited > 0 && (OPEN_CITATION.test(rest.slice(cited)) || rest.slice(cited).trim() === "")) return 0;
+    if (lineBreak < 0 && cited > 0 && (OPEN_CITATION.test(rest.slice(cited)) || rest.slice(cited).trim() === ""))
+      return 0;
     from += cited;
     if (!isOpen(line.slice(0, from)) && from < line.trimEnd().length)
       return from + /^\s*/.exec(line.slice(from))![0].length;
   }
   if (lineBreak >= 0) return lineBreak + 1;
-  return text.length > MAX_SENTENCE_LENGTH ? text.slice(0, MAX_SENTENCE_LENGTH).search(/\s\S*$/) + 1 || MAX_SENTENCE_LENGTH : 0;
+  return text.length > MAX_SENTENCE_LENGTH
+    ? text.slice(0, MAX_SENTENCE_LENGTH).search(/\s\S*$/) + 1 || MAX_SENTENCE_LENGTH
+    : 0;
 }
 
 /** Inside a link. */

@@ -148,7 +148,8 @@ class HtmlReader {
       const isRow = cells.length > 1;
       const ofTable = isRow ? { cells, table: this.#tables, ...columnsFor(cells, grid.columns) } : {};
       const own = links.filter(({ label }) => texts.some((text) => text.includes(label)));
-      if (texts.length > 0) this.#push({ kind: isRow ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
+      if (texts.length > 0)
+        this.#push({ kind: isRow ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
     }
     this.#leadIn = "";
   }

@@ -128,7 +128,8 @@ const MAX_LIST_LENGTH = 2000;
 /** All public text that answers may rest on, with an index of its words. */
 export class Library {
   readonly sections: Section[] = [];
-  readonly #postings = new Map<string, Map<number, number>>();
+  /** By term, the sections that hold it and how much it counts there, as pairs. */
+  readonly #postings = new Map<string, number[]>();
   readonly #readings = new WeakMap<Section, Reading[]>();
   readonly #likeness = new LRUCache<string, Likeness>({ max: 2000 });
 
@@ -178,14 +179,21 @@ export class Library {
     const scores = new Map<number, number>();
     for (const { likeness, weight } of wanted) {
       const held = new Map<number, number>();
-      for (const [term, near] of likeness)
-        for (const [at, strength] of this.#postings.get(term)!)
-          if (near * strength > (held.get(at) ?? 0)) held.set(at, near * strength);
+      for (const [term, near] of likeness) {
+        const posting = this.#postings.get(term)!;
+        for (let pair = 0; pair < posting.length; pair += 2) {
+          const [at, strength] = [posting[pair]!, posting[pair + 1]! * near];
+          if (strength > (held.get(at) ?? 0)) held.set(at, strength);
+        }
+      }
       for (const [at, strength] of held) scores.set(at, (scores.get(at) ?? 0) + weight * strength);
     }
     for (const { at } of place.near ?? []) scores.set(at, scores.get(at) ?? 0);
     return [...scores]
-      .map(([at, score]) => ({ section: this.sections[at]!, score: score * this.#lead(this.sections[at]!, question, place) }))
+      .map(([at, score]) => ({
+        section: this.sections[at]!,
+        score: score * this.#lead(this.sections[at]!, question, place),
+      }))
       .sort((one, other) => other.score - one.score)
       .map(({ section }) => section);
   }
@@ -207,9 +215,16 @@ export class Library {
       const around = (sum(whole, wanted) + shape) / total;
       const fits = asks.length === 0 || shaped.some((one) => one > 0) ? 1 : SHAPELESS;
       const headed = wanted.some(({ likeness }) => isHeaded(reading.unit, likeness)) ? 1 + HEADED : 1;
-      const lacksShape = asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) && !shaped.some((one, at) => one >= 0.3 && CERTAIN_SHAPES.includes(asks[at]!.shape));
+      const lacksShape =
+        asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) &&
+        !shaped.some((one, at) => one >= 0.3 && CERTAIN_SHAPES.includes(asks[at]!.shape));
       const confidence = share - (lacksShape ? SHAPELESS_LOSS : 0) - MISSING_LOSS * missing;
-      return { unit: reading.unit, share, confidence, score: (UNIT_SHARE * share + (1 - UNIT_SHARE) * around) * fits * headed };
+      return {
+        unit: reading.unit,
+        share,
+        confidence,
+        score: (UNIT_SHARE * share + (1 - UNIT_SHARE) * around) * fits * headed,
+      };
     });
   }
 
@@ -242,8 +257,10 @@ export class Library {
     const usual = weight * (forms.some(isCommon) ? COMMON : 1);
     if (likeness.size === 0) return usual * this.rarest * ABSENT * (text.length <= 2 && !/\d/.test(text) ? CHAT : 1);
     let held = 0;
-    for (const [term, near] of likeness)
-      held = near < 1 ? Math.max(held, this.#postings.get(term)!.size * near) : held + this.#postings.get(term)!.size;
+    for (const [term, near] of likeness) {
+      const count = this.#postings.get(term)!.length / 2;
+      held = near < 1 ? Math.max(held, count * near) : held + count;
+    }
     return usual * Math.log(1 + this.sections.length / Math.max(1, held));
   }
 
@@ -270,9 +287,10 @@ export class Library {
   #index({ language, at, source, blocks }: Section): void {
     const add = (text: string, strength: number) => {
       for (const term of termsIn(text, language)) {
-        const posting = this.#postings.get(term) ?? new Map<number, number>();
-        this.#postings.set(term, posting);
-        if ((posting.get(at) ?? 0) < strength) posting.set(at, strength);
+        const posting = this.#postings.get(term);
+        if (posting === undefined) this.#postings.set(term, [at, strength]);
+        else if (posting.at(-2) !== at) posting.push(at, strength);
+        else if (posting.at(-1)! < strength) posting[posting.length - 1] = strength;
       }
     };
     for (const block of blocks) add(`${plainText(block.text)} ${(block.columns ?? []).join(" ")}`, 1);
@@ -328,7 +346,9 @@ function askedFor(reading: Reading, { shape, words }: AskedShape): number {
   reading.shapes.set(shape, isShaped);
   if (words.length === 0) return isShaped ? 1 : 0;
   const share = shape === "count" ? WORD_OF_COUNT : WORD_OF_SHAPE;
-  return (isShaped ? 1 - share : 0) + Math.max(...words.map((likeness) => strengthOf(reading.strengths, likeness))) * share;
+  return (
+    (isShaped ? 1 - share : 0) + Math.max(...words.map((likeness) => strengthOf(reading.strengths, likeness))) * share
+  );
 }
 
 function isHeaded({ block, section }: Unit, likeness: Likeness): boolean {
@@ -344,8 +364,8 @@ function isHeaded({ block, section }: Unit, likeness: Likeness): boolean {
 function sectionsOf(blocks: readonly Block[]): Block[][] {
   const found: Block[][] = [];
   let length = 0;
-  for (const block of blocks.filter(({ buttons }) => !buttons)) {
-    const isSame = found.at(-1)?.[0]!.section === block.section;
+  for (const block of blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf)) {
+    const isSame = found.at(-1)?.at(0)?.section === block.section;
     const room = block.kind === "text" ? MAX_SECTION_LENGTH - block.text.length : MAX_LIST_LENGTH;
     if (isSame && length <= room) found.at(-1)!.push(block);
     else found.push([block]);
@@ -354,10 +374,25 @@ function sectionsOf(blocks: readonly Block[]): Block[][] {
   return found;
 }
 
+/** An endless paragraph as pieces of some sentences. */
+function piecesOf(block: Block): Block[] {
+  if (block.kind === "row" || block.text.length <= MAX_LIST_LENGTH) return [block];
+  const found: Block[] = [];
+  for (const { text, start } of sentences(block.text)) {
+    const last = found.at(-1);
+    const from = last ? last.start - block.start : 0;
+    if (last && start + text.length - from <= MAX_SECTION_LENGTH)
+      last.text = block.text.slice(from, start + text.length);
+    else found.push({ ...block, text, start: block.start + start });
+  }
+  return found;
+}
+
 /** The sentences, items and rows of a section in their order. */
 export function unitsOf(section: Section): Unit[] {
   const found: Unit[] = [];
-  const add = (block: Block, text: string, start: number) => found.push({ section, block, text, start, at: found.length });
+  const add = (block: Block, text: string, start: number) =>
+    found.push({ section, block, text, start, at: found.length });
   for (const block of section.blocks) {
     if (block.kind === "row") add(block, block.text, block.start);
     else for (const { text, start } of sentences(block.text)) add(block, text, block.start + start);

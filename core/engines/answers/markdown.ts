@@ -56,23 +56,32 @@ class MarkdownReader {
     this.#endTable();
     const links = this.#blocks.flatMap((block) => block.links);
     const seen = new Set<string>();
-    return { title: "", blocks: this.#blocks, links: links.filter(({ href, label }) => !seen.has(`${href} ${label}`) && seen.add(`${href} ${label}`)) };
+    return {
+      title: "",
+      blocks: this.#blocks,
+      links: links.filter(({ href, label }) => !seen.has(`${href} ${label}`) && seen.add(`${href} ${label}`)),
+    };
   }
 
   #readLine(line: string, start: number): void {
-    if (PIPE.test(line)) return this.#addRow(line, start);
-    this.#endTable();
     const heading = HEADING.exec(line);
-    if (heading) return this.#enter(heading[1]!.length, line.slice(heading[0].length));
+    const title = this.#underlined(line);
+    if (PIPE.test(line)) this.#addRow(line, start);
+    else this.#endTable();
+    if (PIPE.test(line)) return;
     const last = this.#blocks.at(-1);
-    const underline = UNDERLINE.exec(line);
-    if (underline && this.#open && last?.kind === "text" && !last.text.includes("\n")) {
-      this.#blocks.pop();
-      return this.#enter(underline[1]!.startsWith("=") ? 1 : 2, last.text);
-    }
-    if (line.trim() === "" || FENCE.test(line) || RULE.test(line)) this.#open = false;
+    if (heading) this.#enter(heading[1]!.length, line.slice(heading[0].length));
+    else if (title) this.#enter(line.includes("=") ? 1 : 2, title);
+    else if (line.trim() === "" || FENCE.test(line) || RULE.test(line)) this.#open = false;
     else if (this.#open && last && continues(last, line)) this.#join(last, start + line.length);
     else this.#add(line, start);
+  }
+
+  /** The paragraph of one line above a line of dashes or equals signs, which makes it a heading. */
+  #underlined(line: string): string | undefined {
+    const last = this.#blocks.at(-1);
+    const isTitle = UNDERLINE.test(line) && this.#open && last?.kind === "text" && !last.text.includes("\n");
+    return isTitle ? this.#blocks.pop()?.text : undefined;
   }
 
   #enter(level: number, name: string): void {
@@ -94,7 +103,8 @@ class MarkdownReader {
     const text = line.slice(marks.length).trimEnd();
     const last = this.#blocks.at(-1);
     if (kind === "text") this.#leadIn = "";
-    else if (last?.kind === "text") this.#leadIn = last.section === this.#section && leadsIn(last.text) ? last.text : "";
+    else if (last?.kind === "text")
+      this.#leadIn = last.section === this.#section && leadsIn(last.text) ? last.text : "";
     this.#push({ kind, text, start: start + marks.length, links: linksOf(text) });
     this.#open = true;
   }
@@ -103,8 +113,15 @@ class MarkdownReader {
     this.#open = false;
     if (RULE.test(line)) this.#hasHead ||= this.#rows.length === 1;
     else {
-      const cells = line.trim().slice(1, -1).split(/(?<!\\)\|/);
-      this.#rows.push({ cells: cells.map((cell) => plainText(cell)), text: line.trim(), start: start + line.search(/\S/) });
+      const cells = line
+        .trim()
+        .slice(1, -1)
+        .split(/(?<!\\)\|/);
+      this.#rows.push({
+        cells: cells.map((cell) => plainText(cell)),
+        text: line.trim(),
+        start: start + line.search(/\S/),
+      });
     }
   }
 
@@ -116,7 +133,15 @@ class MarkdownReader {
     const rows = columns ? this.#rows.slice(1) : this.#rows;
     this.#tables++;
     for (const { cells, text, start } of rows)
-      this.#push({ kind: "row", text, start, cells, table: this.#tables, ...columnsFor(cells, columns), links: linksOf(text) });
+      this.#push({
+        kind: "row",
+        text,
+        start,
+        cells,
+        table: this.#tables,
+        ...columnsFor(cells, columns),
+        links: linksOf(text),
+      });
     this.#rows = [];
     this.#hasHead = false;
   }

@@ -31,8 +31,7 @@ export function mattersIn(term: string): ReadonlySet<string> {
   if (known) return known;
   const found = new Set<string>(mattersOf.get(term));
   if (found.size === 0)
-    for (const [other, names] of mattersOf)
-      if (isForm(term, other)) for (const name of names) found.add(name);
+    for (const [other, names] of mattersOf) if (isForm(term, other)) for (const name of names) found.add(name);
   if (found.size === 0)
     for (const [other, names] of mattersOf)
       if (slipLikeness(term, other) > 0) for (const name of names) found.add(name);
@@ -48,7 +47,9 @@ function isForm(term: string, other: string): boolean {
 }
 
 const commonTerms = new Set(
-  Object.entries(languages).flatMap(([language, { answers }]) => answers.common.split(" ").flatMap((word) => termsIn(word, language))),
+  Object.entries(languages).flatMap(([language, { answers }]) =>
+    answers.common.split(" ").flatMap((word) => termsIn(word, language)),
+  ),
 );
 
 /** True for a word that a language uses so often that it names no subject. */
@@ -85,7 +86,8 @@ function formLikeness(form: string, term: string, inCompounds: boolean): number 
   const [short, long] = form.length <= term.length ? [form, term] : [term, form];
   if (short.length < MIN_FORM_LENGTH || /\p{N}/u.test(long)) return 0;
   if (long.startsWith(short)) return long.length - short.length <= 3 ? RELATED : inCompounds ? PART : 0;
-  if (inCompounds && short.length >= MIN_PART_LENGTH && long.endsWith(short) && long.length - short.length >= 3) return PART;
+  if (inCompounds && short.length >= MIN_PART_LENGTH && long.endsWith(short) && long.length - short.length >= 3)
+    return PART;
   return 0;
 }
 
@@ -121,7 +123,9 @@ export function partsOf(word: string, vocabulary: { has(term: string): boolean }
   for (let at = word.length - MIN_PART_LENGTH; at >= MIN_PART_LENGTH; at--) {
     const right = termsIn(word.slice(at), language)[0] ?? "";
     if (!vocabulary.has(right)) continue;
-    const left = [word.slice(0, at), word.slice(0, at).replace(/(?:s|n|en|es|er)$/, "")].flatMap((part) => termsIn(part, language));
+    const left = [word.slice(0, at), word.slice(0, at).replace(/(?:s|n|en|es|er)$/, "")].flatMap((part) =>
+      termsIn(part, language),
+    );
     const known = left.find((part) => vocabulary.has(part));
     if (known) return [known, right];
   }

@@ -8,6 +8,7 @@ const compiled = new Map<string, RegExp>();
 /** A text as phrases are held against it: folded words with one space between them. */
 export function plainWords(text: string): string {
   return fold(text)
+    .replace(/(?<=\p{L})'(?=(?:[stdm]|re|ve|ll)(?!\p{L}))/gu, "")
     .replace(/[^\p{L}\p{N}]+/gu, " ")
     .trim();
 }
@@ -24,9 +25,14 @@ export function isPhrase(plain: string, phrases: readonly Phrase[]): boolean {
 
 /** The words of the longest phrase that stands in the text, without what stands for any word; undefined where none does. */
 export function wordsOfPhrase(plain: string, phrases: readonly Phrase[]): string[] | undefined {
-  const held = phrases.filter((phrase) => holdsPhrase(plain, [phrase])).sort((one, other) => other.length - one.length)[0];
+  const held = phrases
+    .filter((phrase) => holdsPhrase(plain, [phrase]))
+    .sort((one, other) => other.length - one.length)[0];
   if (held === undefined) return undefined;
-  const fixed = held.split(" ").filter((word) => !/^[*?#]$/.test(word)).map((word) => ({ open: word.endsWith("~"), word: plainWords(word) }));
+  const fixed = held
+    .split(" ")
+    .filter((word) => !/^[*?#]$/.test(word))
+    .map((word) => ({ open: word.endsWith("~"), word: plainWords(word) }));
   return plain.split(" ").filter((one) => fixed.some(({ open, word }) => (open ? one.startsWith(word) : one === word)));
 }
 
@@ -47,5 +53,9 @@ function source(phrase: Phrase): string {
     return `${plainWords(word.replace("~", ""))}${word.endsWith("~") ? "\\p{L}*" : ""} `;
   });
   // A star at the end needs no space after it.
-  return words.join("").replace(/ $/, "").replace(/ \(\?:\\S\+ \)\{0,4\}$/, "(?: \\S+){0,4}").replace(/ \(\?:\\S\+ \)\?$/, "(?: \\S+)?");
+  return words
+    .join("")
+    .replace(/ $/, "")
+    .replace(/ \(\?:\\S\+ \)\{0,4\}$/, "(?: \\S+){0,4}")
+    .replace(/ \(\?:\\S\+ \)\?$/, "(?: \\S+)?");
 }

@@ -103,7 +103,10 @@ function wishOf(plain: string, language: string): Wish | undefined {
   if (holdsPhrase(plain, lead.refusals)) return undefined;
   return WISHES.find((wish) => {
     // A single word is a wish where it is all that is said.
-    const [short, long] = [lead[wish].filter((phrase) => !phrase.includes(" ")), lead[wish].filter((phrase) => phrase.includes(" "))];
+    const [short, long] = [
+      lead[wish].filter((phrase) => !phrase.includes(" ")),
+      lead[wish].filter((phrase) => phrase.includes(" ")),
+    ];
     return isPhrase(plain, short) || holdsPhrase(plain, long);
   });
 }
@@ -112,7 +115,9 @@ function wishOf(plain: string, language: string): Wish | undefined {
 function leansOn({ plain, subjects, language }: Pick<Question, "plain" | "subjects" | "language">): boolean {
   const { connectors, pronouns } = wordsOf(language).answers;
   const words = plain.split(" ");
-  const speaksOfIt = fold(pronouns).split(" ").some((pronoun) => words.includes(pronoun));
+  const speaksOfIt = fold(pronouns)
+    .split(" ")
+    .some((pronoun) => words.includes(pronoun));
   return (
     connectors.some((connector) => plain.startsWith(`${plainWords(connector)} `)) ||
     subjects.length === 0 ||

@@ -53,10 +53,16 @@ export function openingOf(library: Library, source: Source): Quote {
   const units = unitsOf(first);
   const shown = around(units[0]!, [], MAX_QUOTE_LENGTH / 2);
   const headings = [...new Set(own.flatMap(({ blocks }) => blocks[0]!.headings.at(-1) ?? []))].slice(0, MAX_HEADINGS);
-  const list = headings.filter((heading) => heading !== first.blocks[0]!.headings.at(-1)).map((heading) => `- ${nameMarkdown(heading)}`);
+  const list = headings
+    .filter((heading) => heading !== first.blocks[0]!.headings.at(-1))
+    .map((heading) => `- ${nameMarkdown(heading)}`);
   const opening = quoteMarkdown(shown);
   const lines = list.filter((_, at) => opening.length + list.slice(0, at + 1).join("\n").length < MAX_QUOTE_LENGTH);
-  return { outcome: "answer", markdown: [opening, lines.join("\n")].filter((part) => part !== "").join("\n\n"), units: shown };
+  return {
+    outcome: "answer",
+    markdown: [opening, lines.join("\n")].filter((part) => part !== "").join("\n\n"),
+    units: shown,
+  };
 }
 
 /** A line that names the sources of units, a page with its address; empty without any. */
@@ -69,9 +75,12 @@ export function sourcesLine(units: readonly Unit[], language: string): string {
 /** The unit with as much of its section around it as there is room for, the better neighbour first. */
 function around(unit: Unit, hits: readonly Hit[], most: number): Unit[] {
   const units = unitsOf(unit.section);
-  const scores = new Map(hits.filter((hit) => hit.unit.section === unit.section).map((hit) => [hit.unit.at, hit.score]));
+  const scores = new Map(
+    hits.filter((hit) => hit.unit.section === unit.section).map((hit) => [hit.unit.at, hit.score]),
+  );
   let [first, last] = [unit.at, unit.at];
-  const fits = (from: number, to: number) => units[from] !== undefined && units[to] !== undefined && quoteMarkdown(units.slice(from, to + 1)).length <= most;
+  const fits = (from: number, to: number) =>
+    units[from] !== undefined && units[to] !== undefined && quoteMarkdown(units.slice(from, to + 1)).length <= most;
   for (;;) {
     const [before, after] = [fits(first - 1, last), fits(first, last + 1)];
     if (!before && !after) return units.slice(first, last + 1);
@@ -99,8 +108,14 @@ export function quoteMarkdown(units: readonly Unit[]): string {
 /** A section as a passage of a prompt: its blocks with their links. */
 export function passageMarkdown({ blocks }: Section): string {
   const lines = blocks.map((block, at) => {
-    const leadIn = block.kind !== "text" && blocks[at - 1]?.leadIn !== block.leadIn && blocks[at - 1]?.text !== block.leadIn ? block.leadIn : "";
-    const text = block.kind === "row" && block.cells ? `- ${rowMarkdown(block)}` : `${block.kind === "item" ? "- " : ""}${oneLine(block.text)}`;
+    const leadIn =
+      block.kind !== "text" && blocks[at - 1]?.leadIn !== block.leadIn && blocks[at - 1]?.text !== block.leadIn
+        ? block.leadIn
+        : "";
+    const text =
+      block.kind === "row" && block.cells
+        ? `- ${rowMarkdown(block)}`
+        : `${block.kind === "item" ? "- " : ""}${oneLine(block.text)}`;
     return `${leadIn === "" ? "" : `${leadIn}\n`}${withLinks(text, block)}`;
   });
   return lines.join("\n");
@@ -141,7 +156,9 @@ function nameMarkdown(name: string): string {
 }
 
 function linkMarkdown(name: string, url: string | null): string {
-  const address = (url ?? "").replace(/[()<>\s\\]/g, (mark) => encodeURIComponent(mark).replace("(", "%28").replace(")", "%29"));
+  const address = (url ?? "").replace(/[()<>\s\\]/g, (mark) =>
+    encodeURIComponent(mark).replace("(", "%28").replace(")", "%29"),
+  );
   return /^https?:\/\//i.test(address) ? `[${nameMarkdown(name)}](${address})` : nameMarkdown(name);
 }
 

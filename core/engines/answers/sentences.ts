@@ -101,7 +101,8 @@ function isAbbreviation(text: string, mark: number, next: string): boolean {
   const word = before.slice(before.search(/[^\s("'„“«[]*$/));
   const lower = word.toLowerCase();
   if (MAY_END.test(lower)) return false;
-  if (/^\d{1,2}$/.test(word)) return isMonth(next.split(/\s/)[0]!) || BEFORE_ORDINAL.test(before.slice(0, -word.length));
+  if (/^\d{1,2}$/.test(word))
+    return isMonth(next.split(/\s/)[0]!) || BEFORE_ORDINAL.test(before.slice(0, -word.length));
   return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(lower);
 }
 

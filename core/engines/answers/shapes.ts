@@ -7,21 +7,29 @@ export type Shape = "amount" | "time" | "duration" | "count" | "place" | "person
 const codes = Object.keys(languages);
 const days = Array.from({ length: 7 }, (_, day) => new Date(Date.UTC(2027, 0, 3 + day)));
 const monthDays = Array.from({ length: 12 }, (_, month) => new Date(Date.UTC(2027, month, 15)));
-const weekdays = alternatives(codes.flatMap((code) => days.map((day) => part(day, code, { weekday: "long" }, "weekday"))));
-const months = alternatives(codes.flatMap((code) => monthDays.map((day) => part(day, code, { day: "numeric", month: "long" }, "month"))));
+const weekdays = alternatives(
+  codes.flatMap((code) => days.map((day) => part(day, code, { weekday: "long" }, "weekday"))),
+);
+const months = alternatives(
+  codes.flatMap((code) => monthDays.map((day) => part(day, code, { day: "numeric", month: "long" }, "month"))),
+);
 const spans = alternatives(
   codes.flatMap((code) =>
-    ["second", "minute", "hour", "day", "week", "month", "year"].flatMap((unit) => [1, 3].map((count) => unitName(count, code, unit))),
+    ["second", "minute", "hour", "day", "week", "month", "year"].flatMap((unit) =>
+      [1, 3].map((count) => unitName(count, code, unit)),
+    ),
   ),
 );
 
 const SHAPES: Record<Exclude<Shape, "count">, RegExp> = {
-  amount: /[€$£¥₹%]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|franken|francs?|pence|free|kostenlos|kostenfrei|gratis|gratuit\w*|gratuito)\b/,
+  amount:
+    /[€$£¥₹%]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|franken|francs?|pence|free|kostenlos|kostenfrei|gratis|gratuit\w*|gratuito)\b/,
   time: new RegExp(
     `\\d{1,2}[:.]\\d{2}(?!\\d)|\\d\\s?(?:[ap]\\.?m\\b|uhr|h\\b|heures?|uur)|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${weekdays}|${months})(?:s|en)?\\b|\\b(?:before|after|until|vor|nach|bis|avant|apres|hasta|dopo|prima|daily|taglich)\\b`,
   ),
   duration: new RegExp(`(?:${spans})`),
-  place: /\d{4,5}\s+\p{L}|\b[a-z]{1,2}\d{1,2}[a-z]? \d[a-z]{2}\b|\p{L}(?:strasse|str\.|gasse|weg|platz)\b|\b(?:street|road|lane|square|avenue|rue|place|calle|avenida|plaza|via|piazza|straat|plein|rua|quay|floor)\b/u,
+  place:
+    /\d{4,5}\s+\p{L}|\b[a-z]{1,2}\d{1,2}[a-z]? \d[a-z]{2}\b|\p{L}(?:strasse|str\.|gasse|weg|platz)\b|\b(?:street|road|lane|square|avenue|rue|place|calle|avenida|plaza|via|piazza|straat|plein|rua|quay|floor)\b/u,
   person: /\p{Lu}\p{Ll}+\s\p{Lu}\p{Ll}+/u,
   phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
   mail: /[\w.+-]+@[\w-]+\.[\w.-]+/,
@@ -51,5 +59,8 @@ function unitName(count: number, code: string, unit: string): string {
 }
 
 function alternatives(words: string[]): string {
-  return [...new Set(words)].filter((word) => word !== "").map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
+  return [...new Set(words)]
+    .filter((word) => word !== "")
+    .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+    .join("|");
 }

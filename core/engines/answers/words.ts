@@ -39,7 +39,13 @@ export function fold(text: string): string {
   const lower = text.normalize("NFKC").toLowerCase();
   return /^[ -~]*$/.test(lower)
     ? lower
-    : lower.replaceAll("ß", "ss").replaceAll("ς", "σ").replace(/[’‘]/g, "'").normalize("NFD").replace(/\p{M}/gu, "").normalize("NFC");
+    : lower
+        .replaceAll("ß", "ss")
+        .replaceAll("ς", "σ")
+        .replace(/[’‘]/g, "'")
+        .normalize("NFD")
+        .replace(/\p{M}/gu, "")
+        .normalize("NFC");
 }
 
 /**
@@ -76,17 +82,23 @@ export function isCompounding(language: string): boolean {
 }
 
 function addToken(found: Word[], token: string, of: { language: string; stops: ReadonlySet<string> }): void {
-  if (/^\p{N}/u.test(token)) return void found.push({ text: token, term: plainNumber(token) });
-  if (UNSPACED.test(token)) return addPairs(found, token);
   const bare = token.replaceAll("'", "");
-  if (of.stops.has(token) || of.stops.has(bare)) return void found.push({ text: bare, term: "" });
-  for (const part of token.split("'")) {
-    const isLetter = part.length < 2 && token.length > 1;
-    if (isLetter || part === "") continue;
-    const term = of.stops.has(part) ? "" : fold(stem(part.slice(0, MAX_TERM_LENGTH), of.language));
-    found.push({ text: part, term });
-    addNumberPrefix(found, part, of.language);
-  }
+  if (/^\p{N}/u.test(token)) found.push({ text: token, term: plainNumber(token) });
+  else if (UNSPACED.test(token)) addPairs(found, token);
+  else if (of.stops.has(token) || of.stops.has(bare)) found.push({ text: bare, term: "" });
+  else for (const part of token.split("'")) addPart(found, part, { ...of, isAlone: part === token });
+}
+
+/** What an apostrophe cuts off is no word of its own. */
+function addPart(
+  found: Word[],
+  part: string,
+  of: { language: string; stops: ReadonlySet<string>; isAlone: boolean },
+): void {
+  if (part === "" || (part.length < 2 && !of.isAlone)) return;
+  const term = of.stops.has(part) ? "" : fold(stem(part.slice(0, MAX_TERM_LENGTH), of.language));
+  found.push({ text: part, term });
+  addNumberPrefix(found, part, of.language);
 }
 
 /** `dreitägig` is three days. */
@@ -155,6 +167,8 @@ function numberWords(language: string): ReadonlyMap<string, number> {
     const tokens = fold(write!(value)).match(TOKEN) ?? [];
     found.set(tokens.join(" "), value);
     found.set(tokens.filter((token) => token !== "and").join(" "), value);
+    // "A thousand" is one thousand.
+    if (value === 100 || value === MAX_NUMBER) found.set(tokens.join(" ").replace(/^(?:one |ein|een )/, ""), value);
   };
   for (let value = 2; write && value <= MAX_NUMBER; value++) add(value);
   for (let thousands = 2; write && thousands <= 100; thousands++) add(thousands * MAX_NUMBER);
