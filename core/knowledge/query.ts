@@ -1,6 +1,6 @@
 import type { knowledgeQuery, QueryAnswer } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { snippetOf } from "../assistant/grounding.ts";
+import { readQuestion, snippetOf } from "../engines/answers/answers.ts";
 import { normalizeTags } from "../engines/search/stored.ts";
 import type { Passage, Runtime, SearchResult } from "../platform/runtime.ts";
 
@@ -20,12 +20,13 @@ export async function queryKnowledge(runtime: Runtime, input: Infer<typeof knowl
   });
   const best = new Map<string, { passage: Passage; score: number }>();
   for (const hit of found.hits) if (!best.has(hit.passage.documentId)) best.set(hit.passage.documentId, hit);
+  const question = readQuestion(input.query, "en");
   const results = [...best.values()].slice(0, limit).map(({ passage, score }) => ({
     documentId: passage.documentId,
     title: passage.title,
     topic: passage.topic,
     source: passage.source,
-    snippet: snippetOf(passage.text, input.query),
+    snippet: snippetOf(passage.text, question),
     score,
     containerTags: passage.tags,
   }));

@@ -298,9 +298,23 @@ export interface Model {
   readonly embedder: Embedder | undefined;
 }
 
-/** A model that writes: deltas of text as they come; a failure throws; `signal` ends the work at the model too. */
+/** A function that a model may call. */
+export interface Tool {
+  name: string;
+  description: string;
+}
+
+/** What a model sends: a piece of text, the name of a tool that it calls, or neither while it thinks. */
+export interface Delta {
+  text?: string;
+  call?: string;
+}
+
+/** A model that writes: deltas as they come; a failure throws; `signal` ends the work at the model too. */
 export interface Writer {
-  write(messages: Message[], signal: AbortSignal): AsyncIterable<string>;
+  /** True where the model can call tools; asked once in a while. */
+  callsTools(signal: AbortSignal): Promise<boolean>;
+  write(messages: Message[], tools: readonly Tool[], signal: AbortSignal): AsyncIterable<Delta>;
   /** An object of this JSON schema, unchecked: models don't keep to schemas. */
   propose(messages: Message[], schema: object, signal: AbortSignal): Promise<unknown>;
 }

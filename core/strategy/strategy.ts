@@ -7,7 +7,7 @@ import {
   type strategyPath,
   type strategyQuery,
 } from "../../schemas/strategy.ts";
-import { snippetOf } from "../assistant/grounding.ts";
+import { readQuestion, snippetOf } from "../engines/answers/answers.ts";
 import { Fail } from "../platform/errors.ts";
 import { searchKnowledge } from "../knowledge/query.ts";
 import type { Passage, Runtime } from "../platform/runtime.ts";
@@ -66,9 +66,10 @@ async function searchGroup(runtime: Runtime, input: Infer<typeof strategyQuery>,
   const best = new Map<string, { passage: Passage; score: number }>();
   for (const hit of hits) if (!best.has(hit.passage.documentId)) best.set(hit.passage.documentId, hit);
   const shown = [...best.values()].slice(0, Math.min(input.limit, mostItems));
+  const question = readQuestion(input.query, "en");
   const items = shown.map(({ passage, score }) => ({
     ...titled(passage),
-    summary: snippetOf(passage.text, input.query),
+    summary: snippetOf(passage.text, question),
     score,
   }));
   return { matches: { matchCount: best.size, items }, degraded };
