@@ -2,7 +2,7 @@ import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test as TapTest } from "tap";
 import { createHandle } from "../core/account/handles.ts";
-import { issueToken } from "../core/account/signing.ts";
+import { tokenFor } from "../fixtures/session.ts";
 import { openRuntime } from "../core/open.ts";
 import { createPage } from "../core/pages/pages.ts";
 import { readEnv } from "../core/platform/env.ts";
@@ -49,7 +49,7 @@ async function open(t: TapTest): Promise<Stage> {
   const service = await spawnService(t, redis, {
     ...{ TEST_CLOCK: "2026-10-11T00:00:00Z", PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_PAGE_AGENT_RATE: "1000" },
   });
-  const token = await issueToken(runtime.signingKey, readEnv(service.env), { userId: "user_1", seconds: 3600 });
+  const token = await tokenFor({ ...runtime, env: readEnv(service.env) }, { userId: "user_1" });
   const owner = asker(() => service.url, token);
   return {
     ...{ service, runtime, dav, owner, slowestHealth: (work) => slowestHealth(service.url, work) },

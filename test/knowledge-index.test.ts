@@ -481,7 +481,7 @@ async function onRediSearch(t: Test, redis: Redis): Promise<void> {
     await index.prepareVectors(8);
     await index.prepareVectors(4);
     const names = (await redis.call("FT._LIST")) as string[];
-    t.same(names.sort(), ["elsewhere", "knowledge-v2", "knowledge-v2-4"]);
+    t.same(names.sort(), ["elsewhere", "knowledge-v3", "knowledge-v3-4"]);
     t.equal((await index.search(ask("kept", "refund"))).hits.length, 2);
     await redis.call("FT.DROPINDEX", "elsewhere");
   });

@@ -1,6 +1,15 @@
 import type { RunPublisher } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
-import { endRun, formatRecord, type RelayTools, RunCancelled, RunLost, type RunRecord, runScript, send } from "./runs.ts";
+import {
+  endRun,
+  formatRecord,
+  type RelayTools,
+  RunCancelled,
+  RunLost,
+  type RunRecord,
+  runScript,
+  send,
+} from "./runs.ts";
 
 /** What leaves a worker process, packed once in a tick of the event loop for all of its runs. */
 export interface Outlet {
