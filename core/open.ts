@@ -49,7 +49,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     delayedSends: defaultDelayedSendLimits,
     log,
     model: openModel(env),
-    sessions: new Sessions(env, own, { isLive: (session) => useSession({ redis, log }, session) }),
+    sessions: new Sessions(env, own, { outbound, isLive: (session) => useSession({ redis, log }, session) }),
     signingKey: own,
     now: await openClock(redis, env, keys.clockOrigin),
     id: newId,
