@@ -101,6 +101,7 @@ async function promises(t: Test, { redis, open, rebuild }: Place): Promise<void>
       source: "",
       heading: "Time",
       text: "Refunds are paid within 14 days of the return.",
+      language: "en",
       tags: ["public", "policy"],
     });
     t.same([found.mode, found.degraded], ["lexical", false]);
@@ -481,7 +482,7 @@ async function onRediSearch(t: Test, redis: Redis): Promise<void> {
     await index.prepareVectors(8);
     await index.prepareVectors(4);
     const names = (await redis.call("FT._LIST")) as string[];
-    t.same(names.sort(), ["elsewhere", "knowledge-v2", "knowledge-v2-4"]);
+    t.same(names.sort(), ["elsewhere", "knowledge-v3", "knowledge-v3-4"]);
     t.equal((await index.search(ask("kept", "refund"))).hits.length, 2);
     await redis.call("FT.DROPINDEX", "elsewhere");
   });

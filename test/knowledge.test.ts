@@ -81,6 +81,71 @@ t.test("spaces at the ends of a tag don't count", async (t) => {
   t.same(changed.body.document.containerTags, ["other"]);
 });
 
+t.test("a snippet is an exact piece of the document, from where it speaks of the question", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const filler = "Nothing of interest is said here, and it is said at length. ".repeat(6);
+  const texts: [content: string, question: string, snippet: RegExp][] = [
+    [
+      `${filler}Bicycles are repaired on Mondays. Bring a lock.\n\n${filler}`,
+      "repairing a bicycle",
+      /^Bicycles are .* lock\.$/,
+    ],
+    [
+      `${filler}\n\n- The harbour tour leaves at nine\n- The castle tour leaves at ten`,
+      "castle tour",
+      /^The castle tour leaves at ten$/,
+    ],
+    [
+      `${filler}Dr. Smith treats tendons by laser, e.g. after a fall. ${filler}`,
+      "tendon laser",
+      /^Dr\. Smith treats tendons by laser, e\.g\. after a fall\. /,
+    ],
+    [
+      `${filler}Die Öffnungszeiten der Bücherei hängen an der Tür. ${filler}`,
+      "offnungszeiten bucherei",
+      /^Die Öffnungszeiten/,
+    ],
+    [`${"長い文章です。".repeat(30)}返品は十四日以内に承ります。`, "返品できますか", /^返品は十四日以内に承ります。$/],
+    [`${"kangaroos-without-an-end".repeat(40)} kangaroo`, "kangaroo", /^kangaroos-without-an-endkangaroos-/],
+    [
+      `| plan | price |\n|---|---|\n| small | 12 EUR |\n| walrus | 40 EUR |`,
+      "price of the walrus plan",
+      /walrus \| 40 EUR/,
+    ],
+  ];
+  for (const [at, [content]] of texts.entries())
+    await owner
+      .post(documents)
+      .send({ title: `Note ${at}`, content, contentType: "text/markdown" })
+      .expect(202);
+  for (const [content, question, expected] of texts) {
+    const { body } = await owner.post(query).send({ query: question }).expect(200);
+    const { snippet } = body.results[0];
+    t.match(snippet, expected, question);
+    t.ok(content.includes(snippet), question);
+    t.ok(snippet.length <= 240, question);
+  }
+});
+
+t.test("the snippets of large lesson cards cost no more than those of other passages", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const body = { title: "Gardens", summary: "s", text: "A garden needs water and light. ".repeat(1800) };
+  const content = `\`\`\`productivity_lesson_card\n${JSON.stringify(body)}\n\`\`\``;
+  for (let number = 0; number < 20; number++)
+    await owner
+      .post(documents)
+      .send({ title: `Card ${number}`, content, contentType: "text/markdown" })
+      .expect(202);
+  const asked = () => owner.post(query).send({ query: "garden water and light", limit: 20 }).expect(200);
+  t.equal((await asked()).body.results.length, 20);
+  const from = performance.now();
+  for (let turn = 0; turn < 5; turn++) await asked();
+  const each = (performance.now() - from) / 5;
+  t.ok(each < 400, `${each.toFixed(0)} ms`);
+});
+
 t.test("a changed document is found by its new words alone, a deleted one not at all", async (t) => {
   const service = await startService(t, { workers: true });
   const owner = await service.handle("acme");

@@ -51,29 +51,31 @@ const tag = ["TAG", "SEPARATOR", "\u001f", "CASESENSITIVE"];
 const filters = ["handle", ...tag, "tags", ...tag, "model", ...tag];
 const createWords = [
   "FT.CREATE",
-  "knowledge-v2",
+  "knowledge-v3",
   ...on,
   "terms",
   "TEXT",
   "NOSTEM",
   ...filters,
+  "termsVersion",
+  ...tag,
   "dimensions",
   "NUMERIC",
 ];
 const shape = ["TYPE", "FLOAT32", "DIM", "4", "DISTANCE_METRIC", "COSINE"];
 const hnsw = ["VECTOR", "HNSW", "12", ...shape, "M", "16", "EF_CONSTRUCTION", "200", "EF_RUNTIME", "200"];
-const createVectors = ["FT.CREATE", "knowledge-v2-4", ...on, ...filters, "vector", ...hnsw];
+const createVectors = ["FT.CREATE", "knowledge-v3-4", ...on, ...filters, "vector", ...hnsw];
 const scored = ["SCORER", "BM25STD", "WITHSCORES", "NOCONTENT", "LIMIT", "0", "64", "DIALECT", "2"];
 const probed = "(@handle:{\\-}=>{$weight:0} @tags:{\\-}=>{$weight:0} @terms:(probe))";
-const probe = ["FT.SEARCH", "knowledge-v2", probed, ...scored];
+const probe = ["FT.SEARCH", "knowledge-v3", probed, ...scored];
 const ofAcme = "@handle:{acme}=>{$weight:0} @tags:{public\\-page\\-agent}=>{$weight:0}";
 const asked = `(${ofAcme} @terms:(refund))|(${ofAcme} @terms:(dai))`;
-const searchWords = ["FT.SEARCH", "knowledge-v2", asked, ...scored];
+const searchWords = ["FT.SEARCH", "knowledge-v3", asked, ...scored];
 const nearest = ["SORTBY", "distance", "ASC", "NOCONTENT", "LIMIT", "0", "64", "DIALECT", "2"];
 const filtered = "(@handle:{acme} @tags:{public\\-page\\-agent})=>[KNN 64 @vector $q AS distance]";
 const searchNear = [
   "FT.SEARCH",
-  "knowledge-v2-4",
+  "knowledge-v3-4",
   filtered,
   "PARAMS",
   "2",
@@ -82,11 +84,12 @@ const searchNear = [
   ...nearest,
 ];
 const list = ["FT._LIST"];
-const infoWords = ["FT.INFO", "knowledge-v2"];
-const infoVectors = ["FT.INFO", "knowledge-v2-4"];
+const infoWords = ["FT.INFO", "knowledge-v3"];
+const infoVectors = ["FT.INFO", "knowledge-v3-4"];
 const counted = ["LIMIT", "0", "0", "DIALECT", "2"];
-const countAll = ["FT.SEARCH", "knowledge-v2", "@handle:{acme} @dimensions:[1 +inf]", ...counted];
-const countFitting = ["FT.SEARCH", "knowledge-v2", "@handle:{acme} @dimensions:[4 4]", ...counted];
+const countOutdated = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} -@termsVersion:{3}", ...counted];
+const countAll = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} @dimensions:[1 +inf]", ...counted];
+const countFitting = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} @dimensions:[4 4]", ...counted];
 /** Longer than the state of an index is remembered. */
 const laterMs = 120;
 
@@ -208,7 +211,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
   const ofOthers = changed(info, '"chunk:"', '"other:"');
   const words = withoutFields(adapted(real.words));
   const open = (t: Test) => {
-    const double = new Double(t, redis).on(infoWords, info).on(infoVectors, info);
+    const double = new Double(t, redis).on(infoWords, info).on(infoVectors, info).on(countOutdated, nothing);
     const logged: [string, object][] = [];
     const write = (details: object, event: string) => void logged.push([event, details]);
     const index = new RediSearchIndex(double.redis, fallback, { info: write, warn: write });
@@ -249,7 +252,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     t.equal(await empty.index.prepare(), undefined);
     t.same(empty.double.sent, [list, infoWords, createWords, probe]);
     const made = open(t);
-    made.double.on(list, { reply: ["knowledge-v2"] }).on(probe, nothing);
+    made.double.on(list, { reply: ["knowledge-v3"] }).on(probe, nothing);
     t.equal(await made.index.prepare(), undefined);
     t.same(made.double.sent, [list, infoWords, probe]);
     const raced = open(t);
@@ -260,12 +263,24 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
 
   t.test(`${protocol}: indexes of earlier versions are dropped, those of others are left alone`, async (t) => {
     const { double, index, logged } = open(t);
-    const names = ["knowledge", "knowledge-384", "knowledge-v2", "knowledge-v2-384", "knowledge-v3", "knowledge-base"];
+    const names = [
+      "knowledge",
+      "knowledge-384",
+      "knowledge-v2",
+      "knowledge-v3",
+      "knowledge-v3-384",
+      "knowledge-v4",
+      "knowledge-base",
+    ];
     double.on(list, { reply: names }).on(probe, nothing);
-    double.on(["FT.INFO", "knowledge"], ofOthers).on(["FT.INFO", "knowledge-384"], info);
-    double.on(["FT.DROPINDEX", "knowledge-384"], adapted(real.dropped));
+    double.on(["FT.INFO", "knowledge"], ofOthers);
+    for (const name of ["knowledge-384", "knowledge-v2"])
+      double.on(["FT.INFO", name], info).on(["FT.DROPINDEX", name], adapted(real.dropped));
     t.equal(await index.prepare(), undefined);
-    t.same(logged, [["knowledge.index.dropped", { index: "knowledge-384" }]]);
+    t.same(logged, [
+      ["knowledge.index.dropped", { index: "knowledge-384" }],
+      ["knowledge.index.dropped", { index: "knowledge-v2" }],
+    ]);
     double.on(["FT.DROPINDEX", "knowledge-384"], adapted(real.missingDrop));
     t.equal(await index.prepare(), undefined, "another process was faster");
   });
@@ -303,18 +318,47 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
       passage: { documentId: "doc_1", title: "Refund policy", text: acme.chunks[0]!.text, tags: acme.tags },
     });
     t.ok(found.hits[0]!.score > found.hits[1]!.score);
-    t.same(double.sent, [infoWords, searchWords]);
+    t.same(double.sent, [infoWords, countOutdated, searchWords]);
     t.same(ids(await index.search({ ...question, limit: 1 })), ["doc_1:0"]);
     t.equal(index.fallbacks.size, 0);
   });
 
+  t.test(`${protocol}: a word counts as often as the question says it, in each language of the texts`, async (t) => {
+    const { double, index } = open(t);
+    const twice = `(${ofAcme} @terms:(refund)=>{$weight:2})|(${ofAcme} @terms:(dai))`;
+    double.on(searchWords.with(2, twice), words);
+    t.same(ids(await index.search({ ...question, text: "refund refunds days" })), ["doc_1:0", "doc_1:1"]);
+    const handle = `mixed-${protocol.toLowerCase()}`;
+    for (const [documentId, text] of [
+      ["doc_1", "The price of the houses and of the car"],
+      ["doc_2", "Die Preise der Häuser und des Autos"],
+    ])
+      await writeDocument(redis, { handle, documentId: documentId!, chunks: [{ text: text! }] });
+    const of = `@handle:{mixed\\-${protocol.toLowerCase()}}`;
+    const both = ["hauser", "haus"].map((term) => `(${of}=>{$weight:0} @terms:(${term}))`).join("|");
+    double.on(countOutdated.with(2, `${of} -@termsVersion:{3}`), nothing).on(searchWords.with(2, both), nothing);
+    t.same(summary(await index.search({ handle, text: "die Häuser", tags: [], limit: 5 })), ["lexical", false]);
+  });
+
+  t.test(
+    `${protocol}: a handle with terms of an earlier version is answered in process until they are new`,
+    async (t) => {
+      const { double, index } = open(t);
+      double.on(countOutdated, adapted(real.nothing, { total: 1 }), nothing).on(searchWords, words);
+      t.same(summary(await index.search(question)), inProcess);
+      t.same([...index.fallbacks], [["outdated", 1]]);
+      t.same(ids(await index.search(question)), ["doc_1:0", "doc_1:1"]);
+    },
+  );
+
   t.test(`${protocol}: the state of an index is remembered for a moment, and not over a reconnection`, async (t) => {
     const client = await connected(t);
-    const double = new Double(t, client).on(infoWords, info).on(searchWords, words);
+    const double = new Double(t, client).on(infoWords, info).on(countOutdated, nothing).on(searchWords, words);
     const index = new RediSearchIndex(double.redis, fallback);
     t.teardown(() => index.close());
-    for (let turn = 0; turn < 3; turn++) await index.search(question);
-    t.same(double.sent, [infoWords, searchWords, searchWords, searchWords]);
+    await Promise.all([index.search(question), index.search(question), index.search(question)]);
+    const sent = double.sent.map(([command]) => command);
+    t.equal(sent.filter((command) => command === "FT.INFO").length, 1, "questions that come together ask once");
     await delay(laterMs);
     double.on(infoWords, building);
     t.same(summary(await index.search(question)), inProcess, "made again by somebody meanwhile");
@@ -329,7 +373,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
 
   t.test(`${protocol}: a question during which the connection was lost is answered in process`, async (t) => {
     const client = await connected(t);
-    const double = new Double(t, client).on(infoWords, info).on(searchWords, words);
+    const double = new Double(t, client).on(infoWords, info).on(countOutdated, nothing).on(searchWords, words);
     double.before(searchWords, async () => {
       client.disconnect(true);
       await once(client, "ready");
@@ -373,7 +417,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     t.same(summary(await index.search(question)), inProcess);
     await delay(laterMs);
     t.same(summary(await index.search(question)), ["lexical", false, "doc_1:0", "doc_1:1"]);
-    t.same(double.sent, [infoWords, createWords, infoWords, infoWords, searchWords]);
+    t.same(double.sent, [infoWords, createWords, infoWords, infoWords, countOutdated, searchWords]);
     double.on(searchWords, adapted(real.missingSearch));
     t.same(summary(await index.search(question)), inProcess, "dropped a moment ago");
     double.on(infoWords, building);
@@ -388,7 +432,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     const vectors = open(t);
     vectors.double.on(infoVectors, adapted(real.missingInfo)).on(createVectors, ok).on(searchWords, words);
     t.same(summary(await vectors.index.search({ ...question, vector })), inProcess);
-    t.ok(vectors.double.sent.some(([name, index]) => name === "FT.CREATE" && index === "knowledge-v2-4"));
+    t.ok(vectors.double.sent.some(([name, index]) => name === "FT.CREATE" && index === "knowledge-v3-4"));
   });
 
   t.test(`${protocol}: an index that lacks passages for want of memory isn't used`, async (t) => {
@@ -424,23 +468,23 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
 
   t.test(`${protocol}: before the first vector its index is made and those of other models go`, async (t) => {
     const { double, index, logged } = open(t);
-    const others = ["knowledge-v2", "knowledge-v2-384", "knowledge-v2-8"];
+    const others = ["knowledge-v3", "knowledge-v3-384", "knowledge-v3-8"];
     double.on(list, { reply: others }).on(createVectors, ok);
-    double.on(["FT.INFO", "knowledge-v2-384"], info).on(["FT.INFO", "knowledge-v2-8"], ofOthers);
-    double.on(["FT.DROPINDEX", "knowledge-v2-384"], adapted(real.dropped));
+    double.on(["FT.INFO", "knowledge-v3-384"], info).on(["FT.INFO", "knowledge-v3-8"], ofOthers);
+    double.on(["FT.DROPINDEX", "knowledge-v3-384"], adapted(real.dropped));
     await index.prepareVectors(4);
     t.same(logged, [
-      ["knowledge.index.created", { index: "knowledge-v2-4" }],
-      ["knowledge.index.dropped", { index: "knowledge-v2-384" }],
+      ["knowledge.index.created", { index: "knowledge-v3-4" }],
+      ["knowledge.index.dropped", { index: "knowledge-v3-384" }],
     ]);
     const made = open(t);
-    made.double.on(list, { reply: ["knowledge-v2", "knowledge-v2-4"] });
+    made.double.on(list, { reply: ["knowledge-v3", "knowledge-v3-4"] });
     await made.index.prepareVectors(4);
     t.same(made.double.sent, [list]);
     const refused = open(t);
     refused.double.on(list, { error: "NOPERM this user has no permissions" });
     await refused.index.prepareVectors(4);
-    t.match(refused.logged, [["knowledge.index.create_failed", { index: "knowledge-v2-4" }]]);
+    t.match(refused.logged, [["knowledge.index.create_failed", { index: "knowledge-v3-4" }]]);
   });
 
   t.test(`${protocol}: a connection that fails rejects`, async (t) => {
@@ -459,7 +503,8 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
 }
 
 t.test("a server that stopped early says so, and the in-process index answers in full", async (t) => {
-  const double = new Double(t, redis).on(infoWords, adapted(recordings.RESP3.info));
+  const { info, nothing } = recordings.RESP3;
+  const double = new Double(t, redis).on(infoWords, adapted(info)).on(countOutdated, adapted(nothing));
   const early = adapted(recordings.RESP3.words, { warning: "Timeout limit was reached" });
   const index = new RediSearchIndex(double.on(searchWords, withoutFields(early)).redis, fallback);
   t.same(summary(await index.search(question)), inProcess);

@@ -10,15 +10,15 @@ import {
 } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import type { Job, Runtime, StoredDocument } from "../platform/runtime.ts";
+import { writtenLanguage } from "../platform/languages.ts";
+import type { Job, Passage, Runtime, StoredDocument } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined, transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import { chunk, type Piece } from "../engines/search/chunking.ts";
-import { encodeVector, normalizeTags, tagSeparator } from "../engines/search/stored.ts";
-import { passageTerms } from "../engines/search/words.ts";
+import { chunkFields, normalizeTags, readLanguages } from "../engines/search/stored.ts";
 
 /** Characters of a piece that are embedded: a lesson card stays whole and may be longer than a model reads. */
 const longestEmbedded = 6000;
@@ -138,45 +138,38 @@ async function writeChunks(
   stored: StoredDocument,
   made: { status: Document["status"]; vectors: Float32Array[]; jobs: Job[] },
 ): Promise<number> {
-  const pieces = piecesOf(stored);
   const { documentId, revision } = stored;
-  const fields = pieces.flatMap((piece, part) =>
-    fieldsOf(stored, piece, { handle, model, vector: made.vectors[part] }),
-  );
-  const chunkKeys = pieces.map((_, part) => keys.chunk(handle, documentId, part));
+  const language = await languageOfDocument(redis, handle, stored);
+  const chunks = piecesOf(stored).map((piece, part) => {
+    const values = made.vectors[part];
+    const vector = values && { vector: { model: model.embedder?.id ?? "", values } };
+    const passage = { ...passageOf(stored, piece, part), language };
+    return Object.entries(chunkFields(handle, { passage, ...vector })).flat();
+  });
+  const chunkKeys = chunks.map((_, part) => keys.chunk(handle, documentId, part));
+  const prefix = keys.chunk(handle, documentId, 0).slice(0, -1);
   await queues.step(handle, made.jobs, (outboxKey, encoded) =>
     script(
       redis,
       "writeChunks",
       [documentKey(handle, documentId), keys.knowledge(handle), outboxKey, ...chunkKeys],
-      [revision, documentId, keys.chunk(handle, documentId, 0).slice(0, -1), made.status, encoded, ...fields],
+      [
+        ...[revision, documentId, prefix, made.status, encoded, language],
+        ...chunks.flatMap((fields) => [fields.length, ...fields]),
+      ],
     ),
   );
-  return pieces.length;
+  return chunks.length;
 }
 
-/** A chunk's fields in the order of the script; `terms` are the words as the service itself reads them. */
-function fieldsOf(
-  stored: StoredDocument,
-  { heading, text }: Piece,
-  made: { handle: string; model: Runtime["model"]; vector: Float32Array | undefined },
-): (string | number | Buffer)[] {
-  const { documentId, title, topic, source } = stored;
-  const tags = stored.containerTags.join(tagSeparator);
-  const { vector } = made;
-  const measured = vector ? [encodeVector(vector), made.model.embedder?.id ?? "", vector.length] : ["", "", ""];
-  return [
-    made.handle,
-    documentId,
-    title,
-    topic,
-    source,
-    heading,
-    text,
-    tags,
-    ...measured,
-    passageTerms({ title, heading, text }).join(" "),
-  ];
+/** Where a short text doesn't tell, the language of most of the handle's passages. */
+async function languageOfDocument(redis: Redis, handle: string, { title, content }: StoredDocument): Promise<string> {
+  return writtenLanguage(`${title}\n${content}`) ?? (await readLanguages(redis, handle))[0]!;
+}
+
+function passageOf(stored: StoredDocument, { heading, text }: Piece, part: number): Omit<Passage, "language"> {
+  const { documentId, title, topic, source, containerTags: tags } = stored;
+  return { id: `${documentId}:${part}`, documentId, title, topic, source, heading, text, tags };
 }
 
 function piecesOf(stored: StoredDocument): ReturnType<typeof chunk> {

@@ -1,8 +1,8 @@
 import type { knowledgeQuery, QueryAnswer } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { snippetOf } from "../assistant/grounding.ts";
+import { snippets } from "../engines/search/snippets.ts";
 import { normalizeTags } from "../engines/search/stored.ts";
-import type { Passage, Runtime, SearchResult } from "../platform/runtime.ts";
+import type { Runtime, SearchResult } from "../platform/runtime.ts";
 
 /** Most results of one query (contract 4). */
 const mostResults = 50;
@@ -18,18 +18,26 @@ export async function queryKnowledge(runtime: Runtime, input: Infer<typeof knowl
     tags: normalizeTags(input.containerTags),
     limit: limit * 3,
   });
-  const best = new Map<string, { passage: Passage; score: number }>();
-  for (const hit of found.hits) if (!best.has(hit.passage.documentId)) best.set(hit.passage.documentId, hit);
-  const results = [...best.values()].slice(0, limit).map(({ passage, score }) => ({
-    documentId: passage.documentId,
-    title: passage.title,
-    topic: passage.topic,
-    source: passage.source,
-    snippet: snippetOf(passage.text, input.query),
-    score,
-    containerTags: passage.tags,
-  }));
+  const snippetOf = snippets(input.query);
+  const results = bestPassages(found)
+    .slice(0, limit)
+    .map(({ passage, score }) => ({
+      documentId: passage.documentId,
+      title: passage.title,
+      topic: passage.topic,
+      source: passage.source,
+      snippet: snippetOf(passage),
+      score,
+      containerTags: passage.tags,
+    }));
   return { results, retrievalMode: found.mode, degraded: found.degraded };
+}
+
+/** The best passage of each document, the best document first. */
+export function bestPassages({ hits }: SearchResult): SearchResult["hits"] {
+  const best = new Map<string, SearchResult["hits"][number]>();
+  for (const hit of hits) if (!best.has(hit.passage.documentId)) best.set(hit.passage.documentId, hit);
+  return [...best.values()];
 }
 
 /** Passages for a text, by words and by vectors where an embedding model is configured. */

@@ -5,7 +5,7 @@ import type { StoredPage } from "../../schemas/pages.ts";
 import { pagesCounterOf } from "../account/handles.ts";
 import { type Link, type Section, visibleText } from "../assistant/visible-text.ts";
 import { LexicalIndex } from "../engines/search/lexical.ts";
-import { passageTerms, terms } from "../engines/search/words.ts";
+import { passageTerms, queryTerms } from "../engines/search/words.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
@@ -61,7 +61,7 @@ export class PublicPages {
 
   /** The best sections for a text, over all pages, the best first. */
   search(text: string, limit: number): SectionHit[] {
-    const hits = this.#shelf.index.search(terms(text), limit);
+    const hits = this.#shelf.index.search(queryTerms(text, ["en"]), limit);
     return hits.map(({ slot, score }) => ({
       ...(this.#shelf.slots[slot] as { page: PublicPage; section: Section }),
       score,

@@ -66,6 +66,9 @@ const TEXT_READ = 4000;
 const WORDS_READ = 400;
 /** Below this a detection by letters is a guess. */
 const SURE = 0.3;
+/** Small words below which a language is a guess, and how many times those of another language they must be. */
+const FEW_WORDS = 2;
+const CLEAR_LEAD = 1.3;
 /** How much the letters count beside the small words, which tell more. */
 const LETTERS_WEIGHT = 0.5;
 /** What a word or a letter that several texts of a language hold counts beside a small word. */
@@ -119,6 +122,18 @@ function inMainScript(text: string): string {
   const latin = text.match(LATIN)?.length ?? 0;
   const other = text.match(OTHER_LETTER)?.length ?? 0;
   return text.replace(other > latin ? LATIN : OTHER_LETTER, " ");
+}
+
+/**
+ * The language that a text is plainly written in (ISO 639-1), told by its small words alone; undefined where it holds few different ones,
+ * as a title does. Reads the first 4,000 characters, and is a hundred times as fast as `languageOf`.
+ */
+export function writtenLanguage(text: string): string | undefined {
+  const lower = text.slice(0, TEXT_READ).normalize("NFC").toLowerCase();
+  const each = [...new Set(lower.match(/[\p{L}\p{M}]+/gu))].join(" ");
+  const [best, second] = [...smallWordScores(each)].sort(([, one], [, other]) => other - one);
+  if (best === undefined || best[1] < FEW_WORDS) return undefined;
+  return best[1] > (second?.[1] ?? 0) * CLEAR_LEAD ? best[0] : undefined;
 }
 
 /** Each small word counts one, a word of a common matter and a letter of its own a half, shared by the languages that have it. */

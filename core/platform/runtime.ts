@@ -193,6 +193,8 @@ export interface Passage {
   heading: string;
   /** An exact piece of the document's content. */
   text: string;
+  /** Of the document (ISO 639-1). */
+  language: string;
   tags: string[];
 }
 
@@ -233,9 +235,17 @@ export interface IndexStatus {
 /**
  * Why the in-process index answers instead of the server's: `missing` (the index was dropped and is made again), `building` (the
  * server still reads the chunks), `partial` (it gave up for lack of memory, or stopped early), `foreign` (the index of this name
- * holds other keys), `reconnected` (the connection was lost during the question), `refused` (the server answered with an error).
+ * holds other keys), `outdated` (passages stand under terms of another version of this service), `reconnected` (the connection was lost during the question), `refused` (the server answered with an error).
  */
-export const fallbackReasons = ["missing", "building", "partial", "foreign", "reconnected", "refused"] as const;
+export const fallbackReasons = [
+  "missing",
+  "building",
+  "partial",
+  "foreign",
+  "outdated",
+  "reconnected",
+  "refused",
+] as const;
 export type FallbackReason = (typeof fallbackReasons)[number];
 
 /** The one interface of both indexes. A failing Redis rejects; an index that answers in part is `degraded`. */

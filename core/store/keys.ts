@@ -38,7 +38,7 @@ export const keys = {
   documentPrefix: "document", // prefix of redis-om's documents, document:{handle}:id; for ever
   documents: (handle: string) => `documents:{${handle}}`, // zset document id by creation ms; for ever
   chunk: (handle: string, documentId: string, part: number) => `chunk:{${handle}}:${documentId}:${part}`, // hash; for ever
-  knowledge: (handle: string) => `knowledge:{${handle}}`, // hash version, d:<documentId> = version:chunks; for ever
+  knowledge: (handle: string) => `knowledge:{${handle}}`, // hash version, languages (JSON, chunks by language), d:<documentId> = version:chunks, s:<documentId> = status; for ever
 
   // strategy
   strategyContext: (handle: string, contextId: string) => `strategy-context:{${handle}}:${contextId}`, // string, JSON; 24 h

@@ -7,9 +7,9 @@ import {
   type strategyPath,
   type strategyQuery,
 } from "../../schemas/strategy.ts";
-import { snippetOf } from "../assistant/grounding.ts";
+import { snippets } from "../engines/search/snippets.ts";
 import { Fail } from "../platform/errors.ts";
-import { searchKnowledge } from "../knowledge/query.ts";
+import { bestPassages, searchKnowledge } from "../knowledge/query.ts";
 import type { Passage, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 
@@ -62,16 +62,15 @@ const nothing: Found = { matches: { matchCount: 0, items: [] }, degraded: true }
 
 async function searchGroup(runtime: Runtime, input: Infer<typeof strategyQuery>, group: StrategyGroup): Promise<Found> {
   const asked = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: mostPassages };
-  const { hits, degraded } = await searchKnowledge(runtime, asked);
-  const best = new Map<string, { passage: Passage; score: number }>();
-  for (const hit of hits) if (!best.has(hit.passage.documentId)) best.set(hit.passage.documentId, hit);
-  const shown = [...best.values()].slice(0, Math.min(input.limit, mostItems));
-  const items = shown.map(({ passage, score }) => ({
+  const found = await searchKnowledge(runtime, asked);
+  const best = bestPassages(found);
+  const snippetOf = snippets(input.query);
+  const items = best.slice(0, Math.min(input.limit, mostItems)).map(({ passage, score }) => ({
     ...titled(passage),
-    summary: snippetOf(passage.text, input.query),
+    summary: snippetOf(passage),
     score,
   }));
-  return { matches: { matchCount: best.size, items }, degraded };
+  return { matches: { matchCount: best.length, items }, degraded: found.degraded };
 }
 
 function titled({ documentId, title }: Passage): { documentId: string; title: string } {

@@ -12,7 +12,8 @@ export interface Chunkable {
   contentType: "text/plain" | "text/markdown";
 }
 
-interface Range {
+/** A part of a text: from `start` to before `end`. */
+export interface Range {
   start: number;
   end: number;
 }
@@ -289,7 +290,8 @@ function lines(text: string): Range[] {
   return found;
 }
 
-function sentenceRanges(text: string): Range[] {
+/** The sentences of a text, each with the white space after it. */
+export function sentenceRanges(text: string): Range[] {
   const found: Range[] = [];
   let start = 0;
   for (const { index, 0: marks } of text.matchAll(SENTENCE_END)) {

@@ -4,7 +4,7 @@ import { LexicalIndex } from "./lexical.ts";
 import type { SlotScore } from "./ranking.ts";
 import type { Passage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { VectorIndex } from "./vectors.ts";
-import { terms } from "./words.ts";
+import { queryTerms } from "./words.ts";
 
 /** A passage with what it is found by. */
 export interface Entry {
@@ -29,6 +29,8 @@ export class Collection {
   private readonly words = new LexicalIndex();
   /** One for each model and dimension: cosines of different models can't be compared. */
   private readonly vectors = new Map<string, VectorIndex>();
+  /** How many passages each language has. */
+  private readonly spoken = new Map<string, number>();
   private readonly tagged = new Map<string, Set<number>>();
   private readonly masks = new Map<string, Uint8Array>();
   private textBytes = 0;
@@ -61,7 +63,8 @@ export class Collection {
   search(request: SearchRequest): SearchResult {
     const allowed = this.allowed(request.tags);
     const depth = Math.max(CANDIDATES, request.limit);
-    const words = this.words.search(terms(request.text), request.vector ? depth : request.limit, allowed);
+    const query = queryTerms(request.text, [...this.spoken.keys()]);
+    const words = this.words.search(query, request.vector ? depth : request.limit, allowed);
     if (!request.vector) return this.result(words, "lexical", false);
     const near = this.nearest(request, depth, allowed);
     if (near.length === 0)
@@ -77,6 +80,7 @@ export class Collection {
   private add({ passage, terms, vector }: Entry): number {
     const slot = this.freeSlots.pop() ?? this.passages.length;
     this.passages[slot] = passage;
+    this.countLanguage(passage.language, 1);
     this.words.add(slot, terms);
     if (vector) this.vectorsOf(vector.model, vector.values.length).add(slot, vector.values);
     for (const tag of passage.tags) this.slotsOf(tag).add(slot);
@@ -87,6 +91,7 @@ export class Collection {
   private remove(slot: number): void {
     const passage = this.passages[slot]!;
     this.passages[slot] = undefined;
+    this.countLanguage(passage.language, -1);
     this.words.remove(slot);
     for (const [key, index] of this.vectors) {
       index.remove(slot);
@@ -98,6 +103,12 @@ export class Collection {
     }
     this.textBytes -= passageBytes(passage);
     this.freeSlots.push(slot);
+  }
+
+  private countLanguage(language: string, change: 1 | -1): void {
+    const count = (this.spoken.get(language) ?? 0) + change;
+    if (count === 0) this.spoken.delete(language);
+    else this.spoken.set(language, count);
   }
 
   private vectorsOf(model: string, dimensions: number): VectorIndex {

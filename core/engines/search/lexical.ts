@@ -1,11 +1,14 @@
+import { neighbours, proximity } from "./proximity.ts";
 import { keepBest, type SlotScore } from "./ranking.ts";
 
 /** Parameters of BM25 (Robertson and Zaragoza 2009): how soon repeats of a term stop counting, and how much length does. */
-const K1 = 1.2;
-const B = 0.75;
+const K1 = 1.5;
+const B = 0.5;
+/** So many of the best documents by words are looked at for neighbours. */
+const PROXIMITY_DEPTH = 64;
 
 /** A long question is cut here, so that no input makes a slow query. */
-const QUERY_TERMS = 64;
+const MAX_QUERY_WORDS = 64;
 
 /** A posting is one number: the slot above, the term's frequency in the lowest eight bits. */
 const FREQUENCY_BITS = 8;
@@ -14,11 +17,17 @@ const HIGHEST_FREQUENCY = 255;
 const MAXIMUM_SLOTS = 2 ** (32 - FREQUENCY_BITS);
 /** What a term costs beside its postings, in bytes: the string, its place in the dictionary, the array's head. */
 const TERM_BYTES = 220;
-const CONTENT_BYTES = 120;
+const SEQUENCE_BYTES = 120;
+
+/** A word of a question: what it may stand under, and how often the question says it. */
+interface Wanted {
+  ids: readonly number[];
+  count: number;
+}
 
 /**
- * Ranks documents by BM25. Documents are lists of terms under small whole numbers (slots) that the caller chooses and may use
- * again after a removal. Nothing in it waits; all of it is typed arrays.
+ * Ranks documents by BM25 and by neighbouring words. Documents are lists of terms under small whole numbers (slots) that the
+ * caller chooses and may use again after a removal. Nothing in it waits; all of it is typed arrays.
  */
 export class LexicalIndex {
   private readonly ids = new Map<string, number>();
@@ -26,10 +35,8 @@ export class LexicalIndex {
   private readonly postings: Uint32Array[] = [];
   private readonly frequencies: number[] = [];
   private readonly freeIds: number[] = [];
-  /** By slot: the ids of its terms, each once. */
-  private readonly contents: (Uint32Array | undefined)[] = [];
-  /** By slot: its number of terms, with repeats. */
-  private readonly lengths: number[] = [];
+  /** By slot: the ids of its terms in their order, with repeats. */
+  private readonly sequences: (Uint32Array | undefined)[] = [];
   private norms = new Float32Array(0);
   private scores = new Float32Array(0);
   private normsKnown = false;
@@ -43,31 +50,34 @@ export class LexicalIndex {
   }
 
   add(slot: number, documentTerms: readonly string[]): void {
-    if (this.contents[slot]) this.remove(slot);
+    if (this.sequences[slot]) this.remove(slot);
     if (slot >= MAXIMUM_SLOTS) throw new RangeError(`No more than ${MAXIMUM_SLOTS} slots`);
-    const counts = tally(documentTerms.map((term) => this.idOf(term)));
-    for (const [id, count] of counts) this.addPosting(id, slot, count);
-    this.contents[slot] = Uint32Array.from(counts.keys());
-    this.lengths[slot] = documentTerms.length;
-    this.count(slot, 1);
+    const sequence = Uint32Array.from(documentTerms, (term) => this.idOf(term));
+    for (const [id, count] of tally(sequence)) this.addPosting(id, slot, count);
+    this.sequences[slot] = sequence;
+    this.count(sequence, 1);
   }
 
   remove(slot: number): void {
-    const ids = this.contents[slot];
-    if (!ids) return;
-    for (const id of ids) this.removePosting(id, slot);
-    this.count(slot, -1);
-    this.contents[slot] = undefined;
-    this.lengths[slot] = 0;
+    const sequence = this.sequences[slot];
+    if (!sequence) return;
+    for (const id of new Set(sequence)) this.removePosting(id, slot);
+    this.sequences[slot] = undefined;
+    this.count(sequence, -1);
   }
 
-  /** The best documents for a list of terms, best first. Only slots whose byte in `allowed` is 1 are found; without it, all. */
-  search(queryTerms: readonly string[], limit: number, allowed?: Uint8Array): SlotScore[] {
-    const query = this.weigh(queryTerms);
-    if (query.size === 0 || limit < 1) return [];
+  /**
+   * The best documents for the words of a question in their order, each given by the terms that it may stand under. Best first;
+   * only slots whose byte in `allowed` is 1 are found, without it all.
+   */
+  search(words: readonly (readonly string[])[], limit: number, allowed?: Uint8Array): SlotScore[] {
+    const query = words.slice(0, MAX_QUERY_WORDS).map((terms) => terms.flatMap((term) => this.ids.get(term) ?? []));
+    const wanted = distinct(query);
+    if (wanted.length === 0 || limit < 1) return [];
     this.prepare();
-    for (const [id, weight] of query) this.score(id, weight);
-    return this.best(limit, allowed);
+    for (const { ids, count } of wanted) for (const id of ids) this.score(id, count);
+    const best = this.best(Math.max(limit, PROXIMITY_DEPTH), allowed);
+    return this.byProximity(best, query).slice(0, limit);
   }
 
   private idOf(term: string): number {
@@ -119,19 +129,11 @@ export class LexicalIndex {
     this.held += resized.byteLength - old.byteLength;
   }
 
-  private count(slot: number, sign: 1 | -1): void {
+  private count(sequence: Uint32Array, sign: 1 | -1): void {
     this.documents += sign;
-    this.totalLength += sign * this.lengths[slot]!;
-    this.held += sign * (this.contents[slot]!.byteLength + CONTENT_BYTES);
+    this.totalLength += sign * sequence.length;
+    this.held += sign * (sequence.byteLength + SEQUENCE_BYTES);
     this.normsKnown = false;
-  }
-
-  /** Known terms of a query, weighted so that all weights sum to 1. */
-  private weigh(queryTerms: readonly string[]): Map<number, number> {
-    const known = queryTerms.slice(0, QUERY_TERMS).flatMap((term) => this.ids.get(term) ?? []);
-    const weights = new Map<number, number>();
-    for (const id of known) weights.set(id, (weights.get(id) ?? 0) + 1 / known.length);
-    return weights;
   }
 
   private prepare(): void {
@@ -140,14 +142,14 @@ export class LexicalIndex {
   }
 
   private makeNorms(): void {
-    const slots = this.contents.length;
+    const slots = this.sequences.length;
     if (this.norms.length < slots) {
       this.norms = new Float32Array(Math.ceil(slots * 1.25));
       this.scores = new Float32Array(this.norms.length);
     }
     const average = Math.max(1, this.totalLength / Math.max(1, this.documents));
     for (let slot = 0; slot < slots; slot++) {
-      this.norms[slot] = damping(this.lengths[slot] ?? 0, average);
+      this.norms[slot] = damping(this.sequences[slot]?.length ?? 0, average);
     }
     this.normsKnown = true;
   }
@@ -156,7 +158,7 @@ export class LexicalIndex {
     const { norms, scores } = this;
     const postings = this.postings[id]!;
     const documents = this.frequencies[id]!;
-    const factor = weight * rarity(this.documents, documents);
+    const factor = weight * this.rarity(id);
     for (let at = 0; at < documents; at++) {
       const posting = postings[at]!;
       const slot = posting >>> FREQUENCY_BITS;
@@ -170,7 +172,7 @@ export class LexicalIndex {
     const { scores } = this;
     const found: SlotScore[] = [];
     let lowest = 0;
-    const slots = this.contents.length;
+    const slots = this.sequences.length;
     for (let slot = 0; slot < slots; slot++) {
       const score = scores[slot]!;
       if (score <= lowest || (allowed && allowed[slot] !== 1)) continue;
@@ -178,11 +180,21 @@ export class LexicalIndex {
     }
     return found;
   }
-}
 
-/** The factor of a term that `frequency` of all documents hold: the rarer, the higher; never negative. */
-function rarity(documents: number, frequency: number): number {
-  return (K1 + 1) * Math.log(1 + (documents - frequency + 0.5) / (frequency + 0.5));
+  /** Documents in which neighbours of the question are neighbours move up. */
+  private byProximity(best: SlotScore[], query: readonly (readonly number[])[]): SlotScore[] {
+    const pairs = neighbours(query, (id) => this.rarity(id));
+    const scored = best.map(({ slot, score }) => {
+      return { slot, score: score + proximity(this.sequences[slot]!, this.norms[slot]!, pairs) };
+    });
+    return scored.sort((one, other) => other.score - one.score);
+  }
+
+  /** The factor of a term: the rarer, the higher; never negative. */
+  private rarity(id: number): number {
+    const frequency = this.frequencies[id]!;
+    return (K1 + 1) * Math.log(1 + (this.documents - frequency + 0.5) / (frequency + 0.5));
+  }
 }
 
 /** What a document of this length damps its terms by: a term found n times counts n / (n + damping). */
@@ -190,7 +202,18 @@ function damping(length: number, averageLength: number): number {
   return K1 * (1 - B + (B * length) / averageLength);
 }
 
-function tally(sequence: readonly number[]): Map<number, number> {
+/** The words that any document holds, each once with its count. */
+function distinct(query: readonly (readonly number[])[]): Wanted[] {
+  const wanted = new Map<string, Wanted>();
+  for (const ids of query) {
+    if (ids.length === 0) continue;
+    const key = ids.join();
+    wanted.set(key, { ids, count: (wanted.get(key)?.count ?? 0) + 1 });
+  }
+  return [...wanted.values()];
+}
+
+function tally(sequence: Uint32Array): Map<number, number> {
   const counts = new Map<number, number>();
   for (const id of sequence) counts.set(id, (counts.get(id) ?? 0) + 1);
   return counts;

@@ -1,5 +1,6 @@
 import type { Buffer } from "node:buffer";
 import { type Redis, ReplyError } from "ioredis";
+import { LRUCache } from "lru-cache";
 import type { FallbackReason, IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { isRedisAway } from "../../store/redis.ts";
 import { fuse } from "./fusion.ts";
@@ -11,17 +12,20 @@ import {
   isOfOtherDimension,
   isOutdated,
   nearestQuery,
+  outdatedQuery,
   vectorsIndex,
   wordsIndex,
   wordsQuery,
 } from "./redisearch-schema.ts";
-import { readPassages } from "./stored.ts";
-import { terms } from "./words.ts";
+import { readLanguages, readPassages } from "./stored.ts";
+import { queryTerms } from "./words.ts";
 
 /** A long question is cut here, so that no input makes a slow query. */
 const QUERY_TERMS = 32;
 /** For so long the state of an index is not asked again: ten `FT.INFO` a second at most, however many questions come. */
 const STATE_TTL_MS = 100;
+/** While a deploy goes on, an older process may still write passages under terms of its version. */
+const CURRENT_TTL_MS = 60_000;
 /** The same fallback is logged once in this time. */
 const LOG_INTERVAL_MS = 30_000;
 /** What a search that matches nothing asks to see whether a server understands these queries at all. */
@@ -64,6 +68,8 @@ export class RediSearchIndex implements SearchIndex {
   readonly #logged = new Map<FallbackReason, number>();
   /** Dimensions that questions asked for. */
   readonly #dimensions = new Set<number>();
+  /** Handles whose passages stand under terms of this version. */
+  readonly #current = new LRUCache<string, true>({ max: 10_000, ttl: CURRENT_TTL_MS });
   /** Counts connections: what was known of an index is not known of the server that a reconnection reaches. */
   #connection = 0;
 
@@ -82,7 +88,7 @@ export class RediSearchIndex implements SearchIndex {
     try {
       const names = await this.#names();
       if ((await this.#stateOf(wordsIndex)) === "foreign") return `The index ${wordsIndex.name} is one of other keys`;
-      await this.#call("FT.SEARCH", ...wordsQuery(PROBE, ["probe"]));
+      await this.#call("FT.SEARCH", ...wordsQuery(PROBE, new Map([["probe", 1]])));
       await this.#drop(names.filter(isOutdated));
       return undefined;
     } catch (error) {
@@ -149,8 +155,10 @@ export class RediSearchIndex implements SearchIndex {
   }
 
   async #rankWords(request: SearchRequest): Promise<Ranking> {
-    const query = [...new Set(terms(request.text))].slice(0, QUERY_TERMS);
-    if (query.length === 0) return [];
+    const [languages] = await Promise.all([readLanguages(this.#redis, request.handle), this.#check(wordsIndex)]);
+    const query = weighted(queryTerms(request.text, languages));
+    if (query.size === 0) return [];
+    await this.#checkTerms(request.handle);
     return this.#rank(wordsIndex, wordsQuery(request, query), { scores: true });
   }
 
@@ -178,6 +186,14 @@ export class RediSearchIndex implements SearchIndex {
     });
     this.#checks.set(index.name, { at: now, done });
     return done;
+  }
+
+  /** Rejects with `Incomplete` while passages of a handle stand under terms of another version of this service. */
+  async #checkTerms(handle: string): Promise<void> {
+    if (this.#current.has(handle)) return;
+    const reply = await this.#call("FT.SEARCH", ...outdatedQuery(handle));
+    if (readRows(reply, { scores: false, fields: true }).total > 0) throw new Incomplete("outdated");
+    this.#current.set(handle, true);
   }
 
   /** Makes an index that is missing; the server then reads the chunks in the background. */
@@ -259,6 +275,13 @@ export class RediSearchIndex implements SearchIndex {
       return passage && tags.every((tag) => passage.tags.includes(tag)) ? [{ passage, score }] : [];
     });
   }
+}
+
+/** Each term once, with the number of times that the question says its word. */
+function weighted(words: readonly (readonly string[])[]): Map<string, number> {
+  const weights = new Map<string, number>();
+  for (const term of words.flat()) weights.set(term, (weights.get(term) ?? 0) + 1);
+  return new Map([...weights].slice(0, QUERY_TERMS));
 }
 
 function fused(words: Ranking, near: Ranking, limit: number): Ranking {

@@ -2,6 +2,7 @@ import type { Buffer } from "node:buffer";
 import type { SearchRequest } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { encodeVector, tagSeparator } from "./stored.ts";
+import { termsVersion } from "./words.ts";
 
 /** An index of the server: its name and the arguments of `FT.CREATE` after it. */
 export interface Declared {
@@ -13,7 +14,7 @@ export interface Declared {
  * Part of every index's name. Raise it with each change of a schema below: processes of both versions then have an index each
  * while a deploy goes on, and the older one is dropped by the next process that starts.
  */
-const VERSION = 2;
+const VERSION = 3;
 /** How deep each ranking goes into the fused one. */
 const CANDIDATES = 64;
 
@@ -29,7 +30,7 @@ const FILTERS = ["handle", "tags", "model"].flatMap((field) => [field, ...TAG]);
  */
 export const wordsIndex: Declared = {
   name: `knowledge-v${VERSION}`,
-  schema: [...ON, "terms", "TEXT", "NOSTEM", ...FILTERS, "dimensions", "NUMERIC"],
+  schema: [...ON, "terms", "TEXT", "NOSTEM", ...FILTERS, "termsVersion", ...TAG, "dimensions", "NUMERIC"],
 };
 
 /**
@@ -57,17 +58,29 @@ export function isOfOtherDimension(name: string, dimensions: number): boolean {
   return name.startsWith(`${wordsIndex.name}-`) && name !== vectorsIndex(dimensions).name;
 }
 
+/** Terms of a question with their weights: how often it says the word that each stands for. */
+export type WeightedTerms = ReadonlyMap<string, number>;
+
 /**
  * The arguments of `FT.SEARCH` for passages that hold any of the terms, by BM25STD. The filters stand beside each term and weigh
  * nothing: beside a union of terms RediSearch 8.0 counts one term of it alone, and the rarer a handle the more its filter would
  * score. Terms hold letters, digits and marks only, so nothing of a visitor's text is read as syntax.
  */
-export function wordsQuery(request: SearchRequest, terms: readonly string[]): string[] {
+export function wordsQuery(request: SearchRequest, terms: WeightedTerms): string[] {
   const only = filters(request)
     .map((filter) => `${filter}=>{$weight:0}`)
     .join(" ");
-  const search = terms.map((term) => `(${only} @terms:(${term}))`).join("|");
-  return [wordsIndex.name, search, "SCORER", "BM25STD", "WITHSCORES", "NOCONTENT", ...window(request), "DIALECT", "2"];
+  const clauses = Array.from(terms, ([term, weight]) => {
+    const said = `@terms:(${term})`;
+    return `(${only} ${weight === 1 ? said : `${said}=>{$weight:${weight}}`})`;
+  });
+  return [
+    wordsIndex.name,
+    clauses.join("|"),
+    ...["SCORER", "BM25STD", "WITHSCORES", "NOCONTENT"],
+    ...window(request),
+    ...["DIALECT", "2"],
+  ];
 }
 
 /** The arguments of `FT.SEARCH` for the nearest passages under the same filters. */
@@ -84,6 +97,12 @@ export function countQuery({ handle, model, vector }: SearchRequest, { fitting }
   const ofModel = model === undefined || !fitting ? "" : ` @model:{${escapeTag(model)}}`;
   const dimensions = fitting ? `${vector!.length} ${vector!.length}` : "1 +inf";
   const search = `@handle:{${escapeTag(handle)}}${ofModel} @dimensions:[${dimensions}]`;
+  return [wordsIndex.name, search, "LIMIT", "0", "0", "DIALECT", "2"];
+}
+
+/** The arguments of `FT.SEARCH` that count a handle's passages whose terms are of another version. */
+export function outdatedQuery(handle: string): string[] {
+  const search = `@handle:{${escapeTag(handle)}} -@termsVersion:{${termsVersion}}`;
   return [wordsIndex.name, search, "LIMIT", "0", "0", "DIALECT", "2"];
 }
 

@@ -1,8 +1,10 @@
 import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
+import { writtenLanguage } from "../../platform/languages.ts";
+import type { Passage } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
-import type { Passage } from "../../platform/runtime.ts";
+import { passageTerms, termsVersion } from "./words.ts";
 
 /** Between the tags of a chunk, in Redis and in the search module's schema. Tags hold no control characters. */
 export const tagSeparator = "\u001f";
@@ -18,8 +20,17 @@ export interface StoredChunk {
   vector?: { model: string; values: Float32Array };
 }
 
-const TEXTS = ["title", "topic", "source", "heading", "text", "tags"] as const;
+const TEXTS = ["title", "topic", "source", "heading", "text", "tags", "language"] as const;
 const FIELDS = [...TEXTS, "model", "vector"] as const;
+
+/** The fields of a chunk's hash; the last four are there for the search module alone. */
+export function chunkFields(handle: string, { passage, vector }: StoredChunk): Record<string, string | Buffer> {
+  const { id: _, tags, ...texts } = passage;
+  const measured = vector && { vector: encodeVector(vector.values), model: vector.model };
+  const searched = { handle, terms: passageTerms(passage).join(" "), termsVersion };
+  const dimensions = vector && { dimensions: String(vector.values.length) };
+  return { ...texts, tags: tags.join(tagSeparator), ...measured, ...searched, ...dimensions };
+}
 
 /** Reads the chunks of some documents in one round trip; a document's missing chunks (just deleted) are left out. */
 export async function readChunks(
@@ -35,6 +46,14 @@ export async function readChunks(
   return documents.map(({ documentId, count }) =>
     rows.splice(0, count).flatMap((row, part) => parseChunk(`${documentId}:${part}`, row)),
   );
+}
+
+/** The languages of a handle's passages, the one of most passages first; English where none is known. */
+export async function readLanguages(redis: Redis, handle: string): Promise<string[]> {
+  const counts = await redis.hget(keys.knowledge(handle), "languages");
+  const languages = Object.entries(JSON.parse(counts ?? "{}") as Record<string, number>);
+  if (languages.length === 0) return ["en"];
+  return languages.sort(([, one], [, other]) => other - one).map(([language]) => language);
 }
 
 /** Reads passages by the keys of their chunks, without vectors; undefined for those that are gone. */
@@ -65,7 +84,7 @@ function parseChunk(id: string, row: (Buffer | null)[]): StoredChunk[] {
 }
 
 function makePassage(id: string, row: (string | null)[]): Passage | undefined {
-  const [title, topic, source, heading, text, tags] = row.map((value) => value ?? "");
+  const [title, topic, source, heading, text, tags, language] = row.map((value) => value ?? "");
   if (row[4] === null) return undefined;
   const documentId = id.slice(0, id.lastIndexOf(":"));
   return {
@@ -76,6 +95,8 @@ function makePassage(id: string, row: (string | null)[]): Passage | undefined {
     source: source!,
     heading: heading!,
     text: text!,
+    // Chunks of earlier versions have none.
+    language: language || writtenLanguage(text!) || "en",
     tags: tags === "" ? [] : tags!.split(tagSeparator),
   };
 }

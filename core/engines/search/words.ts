@@ -1,94 +1,134 @@
-import { stemmer } from "stemmer";
-import { eng } from "stopword";
+import { stem, stopWords } from "../../platform/languages.ts";
 
-/** What the library's short English list lacks and questions are full of. */
-const QUESTION_WORDS =
-  "above again against below cannot does doing done down during else ever few further goes going gets getting " +
-  "hers herself himself its itself just let lets mine myself neither no none nor not off often once ours " +
-  "ourselves own perhaps please quite rather really shall she so tell theirs themselves this until upon us via " +
-  "went were when whenever where whether whom whose why will within without would yes yet yours yourself yourselves";
-const STOP_WORDS = new Set([...eng, ...QUESTION_WORDS.split(" ")]);
+/** Raise it with each change of what `passageTerms` returns: the search module keeps terms, and those of another version don't fit. */
+export const termsVersion = "3";
 
 const ASCII = /^[a-z0-9]*$/;
-const TOKEN = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*/gu;
-const NEGATION = /n['’]t$/;
-const CONTRACTION = /['’](?:s|d|m|re|ve|ll)$/;
+const TOKEN = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*(?:[-‐‑](?=[\p{L}\p{N}]))?/gu;
+const HYPHEN = /[-‐‑]$/;
+const CONTRACTION = /'(?:s|d|m|re|ve|ll)$/;
 /** Scripts written without spaces, or with words glued together: words are not seen, pairs of letters are. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 const RUN = new RegExp(`(?:${UNSPACED.source}[\\p{M}ー]*)+|(?:(?!${UNSPACED.source})[\\p{L}\\p{N}\\p{M}])+`, "gu");
 const LETTER = /\P{M}\p{M}*/gu;
 const HAN = /\p{Script=Han}/u;
-const FOLDED = /^[\p{Script=Latin}\p{Script=Greek}\p{N}\p{M}]+$/u;
+const FOLDED = /^[\p{Script=Latin}\p{Script=Greek}\p{N}\p{M}']+$/u;
 
-/** Longest term kept, in UTF-16 units; what is longer is cut, so that no input makes a huge dictionary entry. */
-const TERM_LENGTH = 40;
-const STEMS_KEPT = 20_000;
-const stems = new Map<string, string>();
+/** Longest word read, in UTF-16 units; what is longer is cut, so that no input makes a huge dictionary entry. */
+const MAX_WORD_LENGTH = 40;
 
 /**
- * The terms of a text in their order, with repeats: lower case, without stop words, stemmed (English), accents folded
- * (Latin, Greek); letters of every script are kept, and scripts without spaces become pairs of letters (Han also single
- * ones). The same function serves indexing and querying. Linear in the length of the text.
+ * The terms of a text in their order, with repeats: lower case, without the stop words of its language, stemmed by its rules,
+ * accents folded (Latin, Greek). A hyphenated word counts in parts and as a whole, a word with accents as one without too;
+ * scripts without spaces become pairs of letters (Han also single ones). Linear in the length of the text.
  */
-export function terms(text: string): string[] {
+export function terms(text: string, language = "en"): string[] {
   const found: string[] = [];
-  for (const token of text.normalize("NFKC").toLowerCase().match(TOKEN) ?? []) {
-    if (ASCII.test(token)) addWord(found, token);
-    else addParts(found, token);
+  for (const word of words(text)) {
+    const own = termsOf(word, language);
+    found.push(...own);
+    if (!ASCII.test(word)) found.push(...termsOf(fold(word), language).filter((term) => !own.includes(term)));
   }
   return found;
 }
 
-/** The terms of a passage as both indexes hold them: those of the title twice, which doubles their weight. */
-export function passageTerms({ title, heading, text }: { title: string; heading: string; text: string }): string[] {
-  const titleTerms = terms(title);
-  return [...titleTerms, ...titleTerms, ...terms(heading), ...terms(text)];
+/**
+ * The words of a question in their order, each as the terms that it has in texts of the languages. Left out are the stop words
+ * of the language that the question seems to be asked in: in texts of another one they would be rare words.
+ */
+export function queryTerms(text: string, languages: readonly string[]): string[][] {
+  const all = words(text);
+  const spoken = languagesOf(all, languages).map(foldedStopWords);
+  const asked = all.filter((word) => !spoken.some((stops) => stops.has(word)));
+  const found = asked.map((word) => [...new Set(languages.flatMap((language) => termsOf(word, language)))]);
+  return found.filter((own) => own.length > 0);
 }
 
-function addParts(found: string[], token: string): void {
-  if (NEGATION.test(token)) return;
-  for (const part of token.replace(CONTRACTION, "").split(/['’]/)) {
-    if (UNSPACED.test(part)) addRuns(found, part);
-    else addWord(found, fold(part));
+/** Those of the languages whose stop words a question holds most. */
+function languagesOf(question: readonly string[], languages: readonly string[]): string[] {
+  const counts = languages.map((language) => question.filter((word) => foldedStopWords(language).has(word)).length);
+  return languages.filter((_, at) => counts[at] === Math.max(...counts));
+}
+
+/** The terms of a passage as both indexes hold them: those of title and heading twice, which doubles their weight. */
+export function passageTerms({
+  title,
+  heading,
+  text,
+  language = "en",
+}: {
+  title: string;
+  heading: string;
+  text: string;
+  language?: string;
+}): string[] {
+  const above = [...terms(title, language), ...terms(heading, language)];
+  return [...above, ...above, ...terms(text, language)];
+}
+
+/** True for a term of a script without spaces, which stands anywhere in a text. */
+export function isUnspaced(term: string): boolean {
+  return UNSPACED.test(term);
+}
+
+/** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
+function fold(word: string): string {
+  if (ASCII.test(word) || !FOLDED.test(word)) return word;
+  return word.replaceAll("ß", "ss").replaceAll("ς", "σ").normalize("NFD").replace(/\p{M}/gu, "").normalize("NFC");
+}
+
+function words(text: string): string[] {
+  const found: string[] = [];
+  let joined = "";
+  for (const token of text.normalize("NFKC").toLowerCase().match(TOKEN) ?? []) {
+    const word = cut(token.replace(HYPHEN, ""));
+    addWord(found, word);
+    joined += word;
+    if (HYPHEN.test(token)) continue;
+    if (joined.length > word.length && joined.length <= MAX_WORD_LENGTH) addWord(found, joined);
+    joined = "";
   }
+  return found;
 }
 
 function addWord(found: string[], word: string): void {
-  if (word === "" || STOP_WORDS.has(word)) return;
-  found.push(stem(word.length > TERM_LENGTH ? cut(word) : word));
-}
-
-function addRuns(found: string[], part: string): void {
-  for (const run of part.match(RUN) ?? []) {
-    if (UNSPACED.test(run)) addPairs(found, run.match(LETTER) ?? []);
-    else addWord(found, fold(run));
-  }
+  if (ASCII.test(word)) found.push(word);
+  else if (!UNSPACED.test(word)) found.push(word.replaceAll("’", "'"));
+  else
+    for (const run of word.match(RUN) ?? []) {
+      if (UNSPACED.test(run)) addPairs(found, run.match(LETTER) ?? []);
+      else found.push(run);
+    }
 }
 
 function addPairs(found: string[], letters: string[]): void {
   letters.forEach((letter, at) => {
     const next = letters[at + 1];
-    if (letters.length === 1 || HAN.test(letter)) found.push(cut(letter));
-    if (next !== undefined) found.push(cut(letter + next));
+    if (letters.length === 1 || HAN.test(letter)) found.push(letter);
+    if (next !== undefined) found.push(letter + next);
   });
 }
 
-function fold(word: string): string {
-  if (ASCII.test(word) || !FOLDED.test(word)) return word;
-  return word.replaceAll("ß", "ss").replaceAll("ς", "σ").normalize("NFD").replace(/\p{M}/gu, "");
+/** A contraction is several words: `l'hôtel`, `visitor's`. */
+function termsOf(word: string, language: string): string[] {
+  const stops = foldedStopWords(language);
+  if (stops.has(word)) return [];
+  const parts = word.includes("'") ? word.replace(CONTRACTION, "").split("'") : [word];
+  return parts.flatMap((part) => (part === "" || stops.has(part) ? [] : [fold(stem(part, language))]));
+}
+
+const stopWordsOf = new Map<string, ReadonlySet<string>>();
+
+/** Stop words as people write them, with their accents and without. */
+function foldedStopWords(language: string): ReadonlySet<string> {
+  const known = stopWordsOf.get(language);
+  if (known) return known;
+  const found = new Set([...stopWords(language)].flatMap((word) => [word, fold(word)]));
+  stopWordsOf.set(language, found);
+  return found;
 }
 
 function cut(word: string): string {
-  return word.slice(0, TERM_LENGTH).replace(/[\ud800-\udbff]$/, "");
-}
-
-function stem(word: string): string {
-  if (!ASCII.test(word)) return word;
-  const known = stems.get(word);
-  if (known !== undefined) return known;
-  if (stems.size >= STEMS_KEPT) stems.clear();
-  const stemmed = stemmer(word);
-  stems.set(word, stemmed);
-  return stemmed;
+  return word.length <= MAX_WORD_LENGTH ? word : word.slice(0, MAX_WORD_LENGTH).replace(/[\ud800-\udbff]$/, "");
 }

@@ -1,0 +1,143 @@
+import { sentenceRanges } from "./chunking.ts";
+import { isUnspaced, queryTerms, terms } from "./words.ts";
+
+/** Most characters of a snippet (UTF-16 units). */
+const MAX_LENGTH = 240;
+/** Of a longer text this much is read: a lesson card has up to 64,000 characters. */
+const MAX_READ = 4000;
+/** A snippet ends with a sentence where that leaves so much of its length. */
+const MIN_SHARE = 0.5;
+/** A word and its term begin alike for so many letters; the end of a term may be another than that of the word. */
+const PREFIX_LENGTH = 3;
+
+const ASCII = /^[\0-\x7f]*$/;
+const ASCII_WORD = Uint8Array.from({ length: 128 }, (_, code) => (/\w/.test(String.fromCharCode(code)) ? 1 : 0));
+const LETTER = /[\p{L}\p{N}\p{M}]/u;
+const WORD = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*/uy;
+const MARKS = /^[ \t]*(?:(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
+const PARAGRAPH_END = /\n[ \t]*\n/;
+
+/** A question as texts of one language are searched for it. */
+interface Asked {
+  language: string;
+  /** The place of a word in the question by each of its terms. */
+  words: ReadonlyMap<string, number>;
+  /** How the words of a text that stand under these terms begin. */
+  prefixes: readonly string[];
+  /** The places in the question of words of texts, as far as they were read. */
+  known: Map<string, readonly number[]>;
+}
+
+/** A word of the question in a text. */
+interface Mention {
+  at: number;
+  word: number;
+}
+
+/**
+ * Makes snippets for one question: of each text a piece of at most 240 characters, exactly as it stands there, from the sentence
+ * that speaks most of the question to the end of its paragraph, cut between sentences or words. Linear in the length of the text.
+ */
+export function snippets(question: string): (passage: { text: string; language: string }) => string {
+  const readings = new Map<string, Asked>();
+  return ({ text, language }) => {
+    const asked = readings.get(language) ?? readQuestion(question, language);
+    readings.set(language, asked);
+    return snippetOf(text.slice(0, MAX_READ), asked);
+  };
+}
+
+function readQuestion(question: string, language: string): Asked {
+  const words = new Map<string, number>();
+  for (const [at, own] of queryTerms(question, [language]).entries()) for (const term of own) words.set(term, at);
+  const prefixes = [...words.keys()].map((term) => (isUnspaced(term) ? term : prefixOf(term)));
+  return { language, words, prefixes: [...new Set(prefixes)], known: new Map() };
+}
+
+function prefixOf(term: string): string {
+  return term.slice(0, Math.max(1, Math.min(PREFIX_LENGTH, term.length - 1)));
+}
+
+function snippetOf(text: string, asked: Asked): string {
+  const start = bestStart(text, mentions(text, asked)) ?? text.length - text.trimStart().length;
+  const rest = text.slice(start);
+  const end = rest.search(PARAGRAPH_END);
+  return clip(end < 0 ? rest : rest.slice(0, end));
+}
+
+/** Looks only at words that begin like one of the question: reading all of them would cost more than the search. */
+function mentions(text: string, asked: Asked): Mention[] {
+  const plain = withoutAccents(text);
+  const found: Mention[] = [];
+  for (const prefix of asked.prefixes)
+    for (let at = plain.indexOf(prefix); at >= 0; at = plain.indexOf(prefix, at + 1))
+      for (const word of wordsAt(text, at, asked)) found.push({ at, word });
+  return found;
+}
+
+/** Lower case without accents where that has a letter for each of the text's, else lower case alone, else the text. */
+function withoutAccents(text: string): string {
+  const lower = text.toLowerCase();
+  if (ASCII.test(lower)) return lower;
+  const plain = lower.normalize("NFD").replace(/\p{M}/gu, "");
+  return [plain, lower].find(({ length }) => length === text.length) ?? text;
+}
+
+function wordsAt(text: string, at: number, { language, words, known }: Asked): readonly number[] {
+  if (isUnspaced(text[at]!)) return [...words].filter(([term]) => text.startsWith(term, at)).map(([, word]) => word);
+  if (at > 0 && isLetter(text, at - 1)) return [];
+  WORD.lastIndex = at;
+  const word = WORD.exec(text)?.[0] ?? "";
+  const found = known.get(word) ?? terms(word, language).flatMap((term) => words.get(term) ?? []);
+  known.set(word, found);
+  return found;
+}
+
+function isLetter(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code < 128 ? ASCII_WORD[code] === 1 : LETTER.test(text[at]!);
+}
+
+/** Where the sentence begins that speaks most of the question, words that few sentences hold counting more; the first of equal ones. */
+function bestStart(text: string, found: readonly Mention[]): number | undefined {
+  const starts = startsOf(text, found);
+  const held = new Map<number, Set<number>>();
+  let sentence = 0;
+  for (const { at, word } of found.toSorted((one, other) => one.at - other.at)) {
+    while ((starts[sentence + 1] ?? Number.POSITIVE_INFINITY) <= at) sentence++;
+    const start = starts[sentence]!;
+    held.set(start, (held.get(start) ?? new Set()).add(word));
+  }
+  const counts = new Map<number, number>();
+  for (const words of held.values()) for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  const scored = Array.from(held, ([start, words]) => {
+    return { start, score: [...words].reduce((sum, word) => sum + 1 / counts.get(word)!, 0) };
+  });
+  return scored.sort((one, other) => other.score - one.score || one.start - other.start)[0]?.start;
+}
+
+/** Where the sentences of the lines with a mention begin, in order; the marks of a list or a heading stand before. */
+function startsOf(text: string, found: readonly Mention[]): number[] {
+  const lines = new Set(found.map(({ at }) => text.lastIndexOf("\n", at - 1) + 1));
+  const starts = [...lines].flatMap((line) => {
+    const end = text.indexOf("\n", line);
+    const own = text.slice(line, end < 0 ? text.length : end);
+    const marks = MARKS.exec(own)![0].length;
+    return sentenceRanges(own.slice(marks)).map(({ start }) => line + marks + start);
+  });
+  return starts.sort((one, other) => one - other);
+}
+
+/** The beginning of a text, cut after a sentence, else between two words, else between two code points. */
+function clip(text: string): string {
+  const whole = text.trimEnd();
+  if (whole.length <= MAX_LENGTH) return whole;
+  const head = whole.slice(0, MAX_LENGTH);
+  const sentence = sentenceRanges(head).at(-1)!.start;
+  const space = head.search(/\s\S*$/);
+  const end = sentence >= MAX_LENGTH * MIN_SHARE ? sentence : space > 0 ? space : MAX_LENGTH;
+  return head
+    .slice(0, end)
+    .replace(/[\ud800-\udbff]$/, "")
+    .trimEnd();
+}
