@@ -2,13 +2,15 @@ import { readMe } from "../core/account/me.ts";
 import { decideByForm, visitPairing } from "../core/account/pairing-page.ts";
 import { decidePairing, redeemPairing, startPairing } from "../core/account/pairing.ts";
 import { openSignIn, signIn } from "../core/account/sign-in.ts";
+import { endSession, listSessions } from "../core/account/session-store.ts";
+import { updateSettings, readSettings } from "../core/account/settings.ts";
 import { createToken, listTokens, revokeToken } from "../core/account/tokens.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import {
   me,
+  meQuery,
   newToken,
   newTokenAnswer,
-  nothing,
   pairingDecided,
   pairingDecision,
   pairingForm,
@@ -17,6 +19,12 @@ import {
   pairingRedemption,
   pairingStart,
   pairingStarted,
+  sessionList,
+  sessionListing,
+  sessionPath,
+  settingsAnswer,
+  settingsChange,
+  settingsPath,
   signInForm,
   signInPage,
   tokenList,
@@ -26,7 +34,7 @@ import {
 import { failureCard } from "./account-view.ts";
 import { pairedView, pairingView } from "./pairing-view.ts";
 import { signInView } from "./sign-in-view.ts";
-import { open, type Row, route, user } from "./route.ts";
+import { open, operator, type Row, route, user } from "./route.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
@@ -36,34 +44,69 @@ const person = { takes: { cookie: "cookie" }, failed: failureCard, hidden: true 
 
 /** The session check, personal access tokens, and what a desktop client asks while it is paired. */
 export const accountRows: Row[] = [
-  route("GET /v2/account/assistant/me", user, nothing, readMe, {
+  route("GET /v2/account/assistant/me", user, meQuery, readMe, {
     returns: me,
     summary: "Get the signed-in user",
+    description:
+      "Answers the user, the handles with the user's role on each, and the entitlements of the user's accounts. All query parameters are ignored. Answers 401 if none of the accounts has the entitlement `assistant`.",
   }),
   route(`POST ${tokens}`, user, newToken, createToken, {
     status: 201,
     returns: newTokenAnswer,
     summary: "Create a personal access token",
+    description:
+      "The secret (`pat_…`) is in this answer only. Without `expiresInDays` the token is valid until it is revoked.",
   }),
   route(`GET ${tokens}`, user, tokenListing, listTokens, {
     returns: tokenList,
     summary: "List personal access tokens",
   }),
-  route(`DELETE ${tokens}/:tokenId`, user, tokenPath, revokeToken, { summary: "Revoke a personal access token" }),
+  route(`DELETE ${tokens}/:tokenId`, user, tokenPath, revokeToken, {
+    summary: "Revoke a personal access token",
+    description: "The token is refused from the next request on.",
+    failures: ["token_not_found"],
+  }),
+  route("GET /v2/account/sessions", user, sessionListing, listSessions, {
+    returns: sessionList,
+    summary: "List sessions",
+    description: "Sessions of the user that have not expired, paired desktops among them.",
+  }),
+  route("DELETE /v2/account/sessions/:sessionId", user, sessionPath, endSession, {
+    summary: "Revoke a session",
+    description: "Its token is refused from the next request on.",
+    failures: ["session_not_found"],
+  }),
+  route("GET /v2/handles/:handle/settings", operator, settingsPath, readSettings, {
+    returns: settingsAnswer,
+    summary: "Get the settings of a handle",
+  }),
+  route("PUT /v2/handles/:handle/settings", operator, settingsChange, updateSettings, {
+    returns: settingsAnswer,
+    summary: "Update the settings of a handle",
+    description: "An absent field keeps its value. `displayName` is shown wherever a person meets the handle.",
+  }),
   route(`POST ${desktop}/start`, open, pairingStart, startPairing, {
     takes: { "user-agent": "userAgent" },
     returns: pairingStarted,
     summary: "Start a desktop pairing",
+    description:
+      "The challenge is base64url(SHA-256(verifier)), as in PKCE (RFC 7636). Open `authorizeUrl` in a browser; characters 5 to 12 of `attemptId` are the code that the user compares. An attempt lives 10 minutes.",
+    failures: ["rate_limited"],
   }),
   route(`POST ${desktop}/authorize`, user, pairingDecision, decidePairing, {
     returns: pairingDecided,
     summary: "Allow or deny a desktop pairing",
+    description: "Records the decision of the signed-in user.",
+    failures: ["attempt_expired", "attempt_not_pending"],
   }),
   route(`POST ${desktop}/redeem`, open, pairingRedemption, redeemPairing, {
     status: 202,
     created: 200,
     returns: pairingRedeemed,
     summary: "Redeem a desktop pairing",
+    description:
+      "Answers 202 until the user has decided, and the session once. A wrong verifier is refused; the fifth ends the attempt.",
+    failures: ["attempt_expired", "attempt_denied", "device_proof_mismatch"],
   }),
   route(`GET ${desktop}/authorize`, open, pairingPage, visitPairing, { ...person, view: pairingView }),
   route(`POST ${desktop}/decide`, open, pairingForm, decideByForm, { ...person, accepts: "form", view: pairedView }),
@@ -82,7 +125,7 @@ export function signInRows(path: string): Row[] {
     route(`POST ${line}`, open, signInForm, signIn, {
       ...columns,
       accepts: "form",
-      takes: { origin: "origin", host: "host", cookie: "cookie" },
+      takes: { origin: "origin", host: "host", cookie: "cookie", "user-agent": "userAgent" },
     }),
   ];
 }

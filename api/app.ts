@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import Koa, { type Context } from "koa";
+import compress from "koa-compress";
 import { type AuditEntry, recordWrite } from "../core/operations/audit.ts";
 import { Fail } from "../core/platform/errors.ts";
 import { bodyDigest } from "../core/store/idempotency.ts";
@@ -28,7 +29,13 @@ export function buildApp(runtime: Runtime): Koa {
   const { LOGIN_BUILTIN, LOGIN_URL } = runtime.env;
   const table = rows(metrics, LOGIN_BUILTIN ? new URL(LOGIN_URL).pathname : undefined);
   const routes = new Routes(table);
-  app.use((ctx) => answer(runtime, metrics, ctx, () => handle(runtime, routes, ctx)));
+  app.use(compress({ threshold: 1024, zstd: false, deflate: false }));
+  const isSecure = runtime.env.production && runtime.env.BASE_URL.startsWith("https:");
+  app.use((ctx) => {
+    // Browsers shall come back over TLS alone (RFC 6797).
+    if (isSecure) ctx.set("Strict-Transport-Security", "max-age=31536000");
+    return answer(runtime, metrics, ctx, () => handle(runtime, routes, ctx));
+  });
   return app;
 }
 
@@ -80,7 +87,7 @@ function fail(runtime: Runtime, ctx: Context, error: unknown): void {
   if (known.status >= 500) report(runtime, ctx, known);
   if (ctx.headerSent) return void ctx.res.destroy();
   const shown = viewOf(runtime, ctx, known);
-  sendReply(ctx, shown ? presented(ctx, shown) : problem(known, ctx.state.requestId, challenged(runtime, ctx)));
+  sendReply(ctx, shown ? presented(shown) : problem(known, ctx.state.requestId, challenged(runtime, ctx)));
 }
 
 /** A failure of the service's own; of some routes the log holds no more than that there was one. */
@@ -143,14 +150,31 @@ async function serve(runtime: Runtime, { row, parameters }: Found, ctx: Context)
     handle: parameters.handle,
   });
   const network = networkOf(addressOf(runtime, ctx));
-  const caller: Caller = { requestId: ctx.state.requestId, network, ...idempotency(ctx), ...admitted };
+  const caller: Caller = { requestId: ctx.state.requestId, network, ...admitted };
   if (row.guard) await row.guard(runtime, parameters, caller);
-  const body = await given(ctx, row);
-  if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);
-  const input = checkInput(row, { ...body, ...taken(ctx, row), ...parameters });
+  const input = await inputOf(ctx, row, { parameters, caller }).catch((error) => outranked(runtime, ctx, error));
   const result = await row.run(runtime, input as never, caller);
   if (isWrite(row)) void recordWrite(runtime, entryOf(row, parameters, { caller, result }));
   return replyOf(runtime, row, ctx, result);
+}
+
+/** Body, query, header fields and path as one checked input; a key that makes the request repeatable goes to the caller. */
+async function inputOf(
+  ctx: Context,
+  row: Row,
+  { parameters, caller }: { parameters: Record<string, string>; caller: Caller },
+): Promise<unknown> {
+  Object.assign(caller, idempotency(ctx));
+  const body = await given(ctx, row);
+  if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);
+  return checkInput(row, { ...body, ...taken(ctx, row), ...parameters });
+}
+
+/** What is wrong with an input, unless what the path names is not there. */
+async function outranked(runtime: Runtime, { state }: Context, error: unknown): Promise<never> {
+  const { row, parameters } = state as Found;
+  await row.subject?.(runtime, parameters);
+  throw error;
 }
 
 /** Koa looks for forwarded addresses even where nobody may forward. */
@@ -212,7 +236,7 @@ async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown
   if (kind === "replayed") ctx.set("Idempotency-Replayed", "true");
   if (result === undefined) return { status: 204, headers: row.headers ?? {} };
   const status = kind === "created" && row.created ? row.created : (row.status ?? 200);
-  if (row.view) return presented(ctx, await row.view(result as never, new Asked(runtime, ctx)), status, row.headers);
+  if (row.view) return presented(await row.view(result as never, new Asked(runtime, ctx)), status, row.headers);
   const headers = { "Cache-Control": "no-store", ...row.headers, "Content-Type": "application/json; charset=utf-8" };
   return { status, headers, body: jsonOf(result as object) };
 }
@@ -221,19 +245,10 @@ function isStream(result: unknown): result is AsyncIterable<StreamEvent> {
   return typeof result === "object" && result !== null && Symbol.asyncIterator in result;
 }
 
-/** A view as it is sent, or that it is what the reader has. */
-function presented(ctx: Context, view: View, status = 200, headers?: Row["headers"]): Reply {
+/** A view as a reply. */
+function presented(view: View, status = 200, headers?: Row["headers"]): Reply {
   const all = { ...headers, ...view.headers, "Content-Type": view.type };
-  const reply = { status: view.status ?? status, headers: all, body: view.body };
-  return ctx.req.headers["if-none-match"] && isFresh(ctx, reply) ? { status: 304, headers: {} } : reply;
-}
-
-/** Koa's answer to whether the reader has this already (RFC 9110, section 13). */
-function isFresh(ctx: Context, { status, headers }: Reply): boolean {
-  ctx.status = status;
-  ctx.set(headers);
-  if (ctx.fresh) ctx.remove("Content-Type");
-  return ctx.fresh;
+  return { status: view.status ?? status, headers: all, body: view.body };
 }
 
 /** A request as presenters ask about it: most of them ask nothing. */
@@ -256,6 +271,10 @@ class Asked implements Request {
 
   header(name: string): string {
     return this.#ctx.get(name);
+  }
+
+  language(offered: readonly string[]): string {
+    return this.#ctx.acceptsLanguages([...offered]) || (offered[0] ?? "en");
   }
 }
 

@@ -1,5 +1,5 @@
 import { recordConversion } from "../core/leads/conversions.ts";
-import { changeRule, createRule, deleteRule, listRules, previewRule } from "../core/campaigns/rules.ts";
+import { updateRule, createRule, deleteRule, listRules, previewRule } from "../core/campaigns/rules.ts";
 import {
   conversionAnswer,
   newConversion,
@@ -11,6 +11,7 @@ import {
   rulePath,
   rulePreview,
 } from "../schemas/campaigns.ts";
+import { previewAnswer } from "../schemas/email.ts";
 import { creator, operator, type Row, route } from "./route.ts";
 
 const rules = "/v2/handles/:handle/campaigns/:campaignId/email-rules";
@@ -20,23 +21,67 @@ export const campaignRows: Row[] = [
   route(`GET ${rules}`, creator, ruleListing, listRules, {
     returns: ruleList,
     summary: "List the email rules of a campaign",
+    description: "Newest first. `counts` are the sends of a rule by state.",
+    failures: ["campaign_not_found"],
   }),
   route(`POST ${rules}`, operator, newRule, createRule, {
     status: 201,
     returns: ruleAnswer,
     summary: "Create an email rule",
+    description:
+      "The rule applies to triggers after its creation and sends at most once for a lead. A disabled rule is not checked for a ready sender and an active template.",
+    failures: [
+      "campaign_not_found",
+      "sender_profile_not_found",
+      "sender_profile_not_ready",
+      "sender_missing_product_notification_purpose",
+      "email_template_not_found",
+      "email_template_not_active",
+      "delay_minutes_required_for_delayed_trigger",
+      "delay_minutes_below_minimum",
+      "delay_minutes_above_maximum",
+    ],
   }),
-  route(`PUT ${rules}/:ruleId`, operator, ruleChange, changeRule, {
+  route(`PUT ${rules}/:ruleId`, operator, ruleChange, updateRule, {
     returns: ruleAnswer,
     summary: "Update an email rule",
+    description: "Sends that already wait follow the rule as it is when they are due.",
+    failures: [
+      "campaign_not_found",
+      "email_rule_not_found",
+      "sender_profile_not_found",
+      "sender_profile_not_ready",
+      "sender_missing_product_notification_purpose",
+      "email_template_not_found",
+      "email_template_not_active",
+      "delay_minutes_required_for_delayed_trigger",
+      "delay_minutes_below_minimum",
+      "delay_minutes_above_maximum",
+    ],
   }),
-  route(`DELETE ${rules}/:ruleId`, operator, rulePath, deleteRule, { summary: "Delete an email rule" }),
+  route(`DELETE ${rules}/:ruleId`, operator, rulePath, deleteRule, {
+    summary: "Delete an email rule",
+    description: "Deleting again is no error. Sends of the rule that still wait are dropped.",
+    failures: ["campaign_not_found", "email_rule_not_found"],
+  }),
   route(`GET ${rules}/:ruleId/preview`, creator, rulePreview, previewRule, {
     summary: "Preview an email rule for a lead",
+    returns: previewAnswer,
+    description: "Renders the mail that the rule would send to the lead now. Nothing is sent.",
+    failures: [
+      "campaign_not_found",
+      "email_rule_not_found",
+      "lead_not_found",
+      "email_template_not_found",
+      "template_variables_missing",
+      "template_invalid",
+    ],
   }),
   route("POST /v2/handles/:handle/conversions", creator, newConversion, recordConversion, {
     status: 202,
     returns: conversionAnswer,
     summary: "Record a conversion",
+    description: "Triggers the rules of the campaign with the trigger `CONVERSION`.",
+    failures: ["campaign_not_found", "lead_not_found"],
   }),
 ];

@@ -1,19 +1,19 @@
 import { sendMessage } from "../core/email/acceptance.ts";
-import { addDomain, listDomains, readIdentity, reconcileIdentity } from "../core/email/domains.ts";
-import { listEvents } from "../core/email/events.ts";
-import { takeFeedback, takeInbound } from "../core/email/feedback.ts";
+import { addDomain, listDomains, readEmailIdentity, reconcileEmailIdentity } from "../core/email/domains.ts";
+import { listMessageEvents } from "../core/email/events.ts";
+import { receiveDeliveryReports, receiveInboundMail } from "../core/email/feedback.ts";
 import { cancelMessage, listMessages, readMessage } from "../core/email/messages.ts";
 import { listSenders, putSender } from "../core/email/senders.ts";
 import { addSuppression, listSuppressions, removeSuppression } from "../core/email/suppressions.ts";
 import {
-  changeTemplate,
+  updateTemplate,
   createTemplate,
   listTemplates,
   previewTemplate,
   readTemplate,
   readTemplateVersion,
 } from "../core/email/templates.ts";
-import { confirmUnsubscribe, visitUnsubscribe } from "../core/email/unsubscribe.ts";
+import { answerUnsubscribe, visitUnsubscribe } from "../core/email/unsubscribe.ts";
 import {
   domainAnswer,
   domainList,
@@ -21,6 +21,7 @@ import {
   domainPath,
   eventList,
   eventListing,
+  feedback,
   feedbackAnswer,
   handleListing,
   identityAnswer,
@@ -46,8 +47,10 @@ import {
   templatePath,
   templatePreview,
   templateVersionPath,
+  unsubscribeForm,
   unsubscribePath,
 } from "../schemas/email.ts";
+import { string } from "../schemas/schema.ts";
 import { open, operator, type Row, route, user } from "./route.ts";
 import { unsubscribeView } from "./unsubscribe-view.ts";
 
@@ -58,25 +61,48 @@ const email = "/v2/handles/:handle/email";
 const largestFeedback = 1_048_576;
 const largestInbound = 26_214_400;
 
+const bounceExample = [
+  "Content-Type: multipart/report; report-type=delivery-status; boundary=b",
+  "",
+  "--b",
+  "Content-Type: message/delivery-status",
+  "",
+  "Reporting-MTA: dns; mx.example.com",
+  "",
+  "Final-Recipient: rfc822; ada@example.com",
+  "Action: failed",
+  "Status: 5.1.1",
+  "",
+  "--b--",
+].join("\r\n");
+
 /** Domains and their email identities, senders, templates, messages, events and suppressions. */
 export const emailRows: Row[] = [
   route(`POST ${domains}`, user, newDomain, addDomain, {
     created: 201,
     returns: domainAnswer,
     summary: "Attach a domain",
+    description:
+      "The domain belongs to the account of the caller's handles; `accountId` chooses between several accounts. It serves pages and is exclusive once its OWNERSHIP record is found in DNS. Attaching it again answers 200.",
+    failures: ["forbidden", "insufficient_role", "domain_taken", "not_found"],
   }),
   route(`GET ${domains}`, user, domainListing, listDomains, {
     returns: domainList,
     summary: "List domains",
+    failures: ["insufficient_role"],
   }),
-  route(`GET ${domains}/:domain/email-identity`, user, domainPath, readIdentity, {
+  route(`GET ${domains}/:domain/email-identity`, user, domainPath, readEmailIdentity, {
     returns: identityAnswer,
     summary: "Get the email identity of a domain",
+    description: "The DNS records to publish with what was found, and the senders of the domain.",
+    failures: ["account_domain_not_found", "insufficient_role"],
   }),
-  route(`POST ${domains}/:domain/email-identity/reconcile`, user, domainPath, reconcileIdentity, {
+  route(`POST ${domains}/:domain/email-identity/reconcile`, user, domainPath, reconcileEmailIdentity, {
     status: 202,
     returns: identityAnswer,
     summary: "Check the DNS records of a domain",
+    description: "Starts another check in the background; poll the email identity for its result.",
+    failures: ["account_domain_not_found", "insufficient_role"],
   }),
   route(`GET ${email}/senders`, operator, handleListing, listSenders, {
     returns: senderList,
@@ -85,11 +111,17 @@ export const emailRows: Row[] = [
   route(`PUT ${email}/senders/:senderId`, operator, senderChange, putSender, {
     returns: senderAnswer,
     summary: "Create or update a sender",
+    description:
+      "The first PUT requires `domain`, `localPart` and `purposes`. An enabled sender needs a domain whose email identity is READY.",
+    failures: ["account_domain_not_found", "domain_email_identity_not_ready", "version_conflict"],
   }),
   route(`POST ${email}/templates`, operator, newTemplate, createTemplate, {
     status: 201,
     returns: templateAnswer,
     summary: "Create a template",
+    description:
+      "At least one of `html` and `text` is required; `text` is derived from `html` if it is absent. Placeholders are `{{name}}`.",
+    failures: ["email_template_already_exists", "template_invalid"],
   }),
   route(`GET ${email}/templates`, operator, handleListing, listTemplates, {
     returns: templateList,
@@ -98,40 +130,71 @@ export const emailRows: Row[] = [
   route(`GET ${email}/templates/:templateId`, operator, templatePath, readTemplate, {
     returns: templateAnswer,
     summary: "Get a template",
+    failures: ["email_template_not_found"],
   }),
-  route(`PUT ${email}/templates/:templateId`, operator, templateChange, changeTemplate, {
+  route(`PUT ${email}/templates/:templateId`, operator, templateChange, updateTemplate, {
     returns: templateAnswer,
     summary: "Update a template",
+    description:
+      "A change of content increments `activeVersion`. Earlier versions stay readable, and messages keep the version they were queued with.",
+    failures: ["email_template_not_found", "template_invalid"],
   }),
   route(`GET ${email}/templates/:templateId/versions/:version`, operator, templateVersionPath, readTemplateVersion, {
     returns: templateAnswer,
     summary: "Get a version of a template",
+    failures: ["email_template_not_found"],
   }),
   route(`POST ${email}/templates/:templateId/preview`, operator, templatePreview, previewTemplate, {
     reads: true,
     returns: previewAnswer,
     summary: "Preview a template",
+    description: "Renders the active version with these variables. Nothing is sent.",
+    failures: ["email_template_not_found", "template_variables_missing", "template_invalid"],
   }),
   route(`POST ${email}/messages`, operator, newMessage, sendMessage, {
     status: 202,
     returns: messageAnswer,
     summary: "Send a message",
+    idempotent: true,
+    description:
+      "Queues one delivery for each recipient; `QUEUED` is not proof of delivery. One suppressed recipient refuses the whole message. The idempotency key may be the header or the field `idempotencyKey`.",
+    failures: [
+      "consent_attestation_required",
+      "sender_profile_not_found",
+      "sender_not_ready",
+      "account_domain_not_found",
+      "domain_email_identity_not_ready",
+      "sender_purpose_not_allowed",
+      "email_template_not_found",
+      "email_template_not_active",
+      "template_variables_missing",
+      "template_invalid",
+      "email_recipient_suppressed",
+      "email_quota_exceeded",
+      "transactional_email_queue_unavailable",
+    ],
   }),
   route(`GET ${email}/messages`, operator, handleListing, listMessages, {
     returns: messageList,
     summary: "List messages",
+    description: "Newest first. Messages are kept for 90 days.",
   }),
   route(`GET ${email}/messages/:messageId`, operator, messagePath, readMessage, {
     returns: messageDetail,
     summary: "Get a message and its timeline",
+    failures: ["message_not_found"],
   }),
   route(`POST ${email}/messages/:messageId/cancel`, operator, messagePath, cancelMessage, {
     returns: messageAnswer,
     summary: "Cancel unsent deliveries",
+    description: "Cancels deliveries that are QUEUED or DEFERRED.",
+    failures: ["message_not_found", "message_not_cancellable"],
   }),
-  route(`GET ${email}/events`, operator, eventListing, listEvents, {
+  route(`GET ${email}/events`, operator, eventListing, listMessageEvents, {
     returns: eventList,
     summary: "List delivery events",
+    description: "Newest first. Give at least one of `messageId`, `recipient`, `purpose` and `since`.",
+    failures: ["event_filter_required"],
   }),
   route(`GET ${email}/suppressions`, operator, handleListing, listSuppressions, {
     returns: suppressionList,
@@ -141,27 +204,38 @@ export const emailRows: Row[] = [
     status: 201,
     returns: suppressionAnswer,
     summary: "Suppress an address",
+    description: "The address gets no more mail of this handle.",
   }),
   route(`DELETE ${email}/suppressions/:email`, operator, suppressionPath, removeSuppression, {
     summary: "Remove a suppression",
+    description: "The address can get mail of this handle again. It is no error if it was not suppressed.",
   }),
-  route("POST /v2/email/feedback", open, signedRequest, takeFeedback, {
+  route("POST /v2/email/feedback", open, signedRequest, receiveDeliveryReports, {
     accepts: "raw",
     limit: largestFeedback,
     returns: feedbackAnswer,
     summary: "Receive a signed delivery event",
+    signed: "standardWebhooks",
+    consumes: { "application/json": feedback },
+    description: "For mail providers: reports what became of a delivery. Signed with `EMAIL_FEEDBACK_SECRET`.",
+    failures: ["invalid_token"],
   }),
-  route("POST /v2/email/inbound", open, signedRequest, takeInbound, {
+  route("POST /v2/email/inbound", open, signedRequest, receiveInboundMail, {
     accepts: "raw",
     limit: largestInbound,
     returns: feedbackAnswer,
     summary: "Receive a signed bounce or complaint mail",
+    signed: "standardWebhooks",
+    consumes: { "message/rfc822": string({ examples: [bounceExample] }) },
+    description:
+      "For mail providers: a delivery report (RFC 3464) or a complaint in Abuse Reporting Format (RFC 5965), as it came. Signed with `EMAIL_FEEDBACK_SECRET`.",
+    failures: ["invalid_token"],
   }),
   route("GET /v2/public/email/unsubscribe/:token", open, unsubscribePath, visitUnsubscribe, {
     view: unsubscribeView,
     hidden: true,
   }),
-  route("POST /v2/public/email/unsubscribe/:token", open, unsubscribePath, confirmUnsubscribe, {
+  route("POST /v2/public/email/unsubscribe/:token", open, unsubscribeForm, answerUnsubscribe, {
     accepts: "form",
     view: unsubscribeView,
     hidden: true,

@@ -7,6 +7,7 @@ import { isAddress } from "../core/platform/address.ts";
 import { Fail } from "../core/platform/errors.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { isZone } from "../core/platform/zones.ts";
+import { foldedInput, lenientInput } from "./lenient-input.ts";
 import type { Row } from "./route.ts";
 
 /** Most single faults that one answer names. */
@@ -16,6 +17,8 @@ const mostErrors = 20;
 export function checkInput(row: Row, input: Record<string, unknown>): unknown {
   row.check ??= compile(row);
   for (const name of readOnly(row.input)) delete input[name];
+  if (row.access.kind === "open") lenientInput(row.input, input);
+  else if (row.folds) foldedInput(row.input, input);
   if (row.check(input)) return input;
   throw failure(row.input, row.check.errors ?? []);
 }
@@ -40,6 +43,7 @@ function engine(more: object): Ajv2020 {
 }
 
 function compile(row: Row): ValidateFunction {
+  row.folds = JSON.stringify(row.input).includes('"x-words"');
   const query = row.method === "GET" || row.method === "DELETE";
   const isPublic = row.access.kind === "open";
   const name = query ? (isPublic ? "publicQuery" : "query") : isPublic ? "public" : "owner";

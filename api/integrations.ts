@@ -1,12 +1,12 @@
-import { addCaldav, listCalendars, selectCalendars } from "../core/scheduling/calendars.ts";
+import { connectCaldav, listCalendars, selectCalendars } from "../core/scheduling/calendars.ts";
 import {
-  disconnect,
-  finishOauth,
+  disconnectAccount,
+  finishAuthorization,
   listIntegrations,
   returnFromProvider,
-  startOauth,
+  startAuthorization,
 } from "../core/scheduling/integrations.ts";
-import { admitPayer, checkoutPage, returnToPage, takeNotice } from "../core/payments/payments.ts";
+import { admitPayer, receiveStripeEvent, returnToPage, startPageCheckout } from "../core/payments/payments.ts";
 import { signedRequest } from "../schemas/email.ts";
 import {
   calendarList,
@@ -26,6 +26,7 @@ import {
   pageCheckoutReturn,
   providerPath,
   received,
+  stripeEvent,
 } from "../schemas/integrations.ts";
 import { failureCard } from "./account-view.ts";
 import { creator, open, type Row, route, type View } from "./route.ts";
@@ -40,40 +41,67 @@ export const integrationRows: Row[] = [
   route(`GET ${integrations}`, creator, integrationsPath, listIntegrations, {
     returns: integrationList,
     summary: "List providers and connected accounts",
+    description: "`configured` says whether this installation has client credentials of the provider.",
   }),
-  route(`POST ${provider}/oauth/start`, creator, providerPath, startOauth, {
+  route(`POST ${provider}/oauth/start`, creator, providerPath, startAuthorization, {
     returns: oauthStarted,
     summary: "Start connecting an account",
+    description: "Send the user's browser to `authorizeUrl`. The state is single use.",
+    failures: ["integration_not_found", "provider_not_configured"],
   }),
-  route(`POST ${provider}/oauth/callback`, creator, oauthCallback, finishOauth, {
+  route(`POST ${provider}/oauth/callback`, creator, oauthCallback, finishAuthorization, {
     status: 201,
     returns: credentialAnswer,
     summary: "Finish connecting an account",
+    description: "Exchanges the code that the provider sent to the browser. Only the user who started can finish.",
+    failures: [
+      "invalid_oauth_state",
+      "oauth_exchange_failed",
+      "integration_not_found",
+      "provider_not_configured",
+      "version_conflict",
+    ],
   }),
   route("GET /oauth/scheduling/:providerKey/return", open, oauthReturn, returnFromProvider, {
     view: onward,
     hidden: true,
   }),
-  route(`POST ${integrations}/caldav/credentials`, creator, newCaldavCredential, addCaldav, {
+  route(`POST ${integrations}/caldav/credentials`, creator, newCaldavCredential, connectCaldav, {
     status: 201,
     returns: credentialAnswer,
     summary: "Connect a CalDAV account",
+    description: "Logs in at the calendar server first. `detail` says why a connection failed.",
+    failures: ["caldav_login_failed", "version_conflict"],
   }),
   route(`GET ${provider}/calendars`, creator, calendarsPath, listCalendars, {
     returns: calendarList,
     summary: "List the calendars of a provider",
+    failures: ["integration_not_found", "integration_revoked", "provider_not_configured", "caldav_login_failed"],
   }),
   route("POST /v2/handles/:handle/scheduling/selected-calendars", creator, selection, selectCalendars, {
     returns: selectedCalendarsAnswer,
     summary: "Select the calendars of an account",
+    description:
+      "Replaces the selection of this account: the calendars whose events are busy time, and the one that bookings are written to.",
+    failures: [
+      "integration_not_found",
+      "integration_revoked",
+      "provider_not_configured",
+      "caldav_login_failed",
+      "version_conflict",
+    ],
   }),
-  route(`DELETE ${provider}/credentials/:credentialId`, creator, credentialPath, disconnect, {
+  route(`DELETE ${provider}/credentials/:credentialId`, creator, credentialPath, disconnectAccount, {
     summary: "Disconnect an account",
+    description: "Removes the account with its selection and gives the grant back to the provider.",
+    failures: ["integration_not_found"],
   }),
-  route(`POST ${checkout}`, open, pageCheckout, checkoutPage, {
+  route(`POST ${checkout}`, open, pageCheckout, startPageCheckout, {
     ...payer,
     returns: checkoutAnswer,
     summary: "Start the checkout of a paid page",
+    description: "Send the visitor's browser to `nextAction.url`. It returns to the page with a code that unlocks it.",
+    failures: ["page_not_found", "payment_provider_not_connected", "rate_limited"],
   }),
   route(`GET ${checkout}/return`, open, pageCheckoutReturn, returnToPage, {
     ...payer,
@@ -81,11 +109,14 @@ export const integrationRows: Row[] = [
     failed: failureCard,
     hidden: true,
   }),
-  route("POST /v2/public/providers/stripe/webhook", open, signedRequest, takeNotice, {
+  route("POST /v2/public/providers/stripe/webhook", open, signedRequest, receiveStripeEvent, {
     accepts: "raw",
     limit: 262_144,
     returns: received,
     summary: "Receive a Stripe event",
+    signed: "stripe",
+    consumes: { "application/json": stripeEvent },
+    description: "For Stripe: reports what became of a checkout. Unknown events are acknowledged and ignored.",
   }),
 ];
 

@@ -1,5 +1,5 @@
 import {
-  changeDocument,
+  updateDocument,
   createDocument,
   deleteDocument,
   listDocuments,
@@ -26,6 +26,8 @@ export const knowledgeRows: Row[] = [
     status: 202,
     returns: documentAnswer,
     summary: "Create a document",
+    description:
+      "The document can be found by its words at once; vectors are added in the background. The tag `public-page-agent` lets the assistant of every page quote it.",
   }),
   route(`GET ${documents}`, creator, documentListing, listDocuments, {
     returns: documentList,
@@ -34,16 +36,24 @@ export const knowledgeRows: Row[] = [
   route(`GET ${documents}/:documentId`, creator, documentPath, readDocument, {
     returns: documentAnswer,
     summary: "Get a document",
+    description: "With its content.",
+    failures: ["document_not_found"],
   }),
-  route(`PUT ${documents}/:documentId`, creator, documentChange, changeDocument, {
+  route(`PUT ${documents}/:documentId`, creator, documentChange, updateDocument, {
     returns: documentAnswer,
     summary: "Update a document",
+    failures: ["document_not_found"],
   }),
-  route(`DELETE ${documents}/:documentId`, creator, documentPath, deleteDocument, { summary: "Delete a document" }),
+  route(`DELETE ${documents}/:documentId`, creator, documentPath, deleteDocument, {
+    summary: "Delete a document",
+    failures: ["document_not_found"],
+  }),
   route("POST /v2/handles/:handle/knowledge/query", creator, knowledgeQuery, queryKnowledge, {
     reads: true,
     returns: queryAnswer,
     summary: "Query the documents",
+    description:
+      "Finds passages by words, and by meaning if an embedding model is configured. A result carries all of `containerTags`. `limit` is clamped to 50.",
     tool: { name: "knowledge_query", scope: "agent.knowledge.read" },
   }),
 ];

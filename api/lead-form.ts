@@ -13,6 +13,10 @@ export const leadFormRows: Row[] = [
     logged: false,
     failsAs: "assistant",
     summary: "Get the form of a lead section",
+    description:
+      "The document of the widget's sandboxed frame, kept for 24 h. Its content security policy lets only page origins frame it.",
+    failures: ["not_found"],
+    produces: { type: "text/html", example: "<!doctype html>…" },
   }),
 ];
 

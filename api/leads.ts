@@ -12,6 +12,7 @@ import {
   leadList,
   leadListing,
   leadPath,
+  leadVerified,
   newCampaign,
   newLead,
 } from "../schemas/leads.ts";
@@ -29,26 +30,47 @@ export const leadRows: Row[] = [
     returns: leadAccepted,
     logged: false,
     summary: "Submit a lead",
+    description:
+      "Takes JSON or a form. Other scalar keys become custom fields. The same email, page and campaign within 24 h updates the lead. A lead is UNVERIFIED if a code was sent to confirm the address.",
+    failures: ["not_found", "rate_limited", "campaign_not_found"],
   }),
   route("POST /v2/public/handles/:handle/leads/:leadId/verify", open, leadCode, verifyLead, {
     guard: admitLead,
     logged: false,
     summary: "Verify the email address of a lead",
+    returns: leadVerified,
+    description: "Takes the six-digit code from the mail. Five wrong codes end it.",
+    failures: ["not_found", "lead_not_found", "invalid_verification_code", "rate_limited"],
   }),
   route(`GET ${leads}`, creator, leadListing, listLeads, {
     returns: leadList,
     summary: "List leads",
+    description: "Newest first. `since` finds leads that were captured, or captured again, from then on.",
   }),
-  route(`GET ${leads}/export`, operator, leadExport, async (runtime, input) => exportLeads(runtime, input), {
+  route(`GET ${leads}/export`, operator, leadExport, exportLeads, {
     view: leadsCsv,
     summary: "Export leads as CSV",
+    description:
+      "One row for each lead, streamed (RFC 4180). Cells that a spreadsheet would run as a formula are escaped.",
+    produces: { type: "text/csv", example: "leadId,createdAt,updatedAt,email,name\r\n…" },
   }),
-  route(`GET ${leads}/:leadId`, creator, leadPath, readLead, { returns: leadAnswer, summary: "Get a lead" }),
-  route(`DELETE ${leads}/:leadId`, operator, leadPath, eraseLead, { summary: "Erase the person of a lead" }),
+  route(`GET ${leads}/:leadId`, creator, leadPath, readLead, {
+    returns: leadAnswer,
+    summary: "Get a lead",
+    failures: ["lead_not_found"],
+  }),
+  route(`DELETE ${leads}/:leadId`, operator, leadPath, eraseLead, {
+    summary: "Erase the person of a lead",
+    description:
+      "Erases all leads of the address on this handle and what was copied from them. A suppression of the address stays, as a digest.",
+    failures: ["lead_not_found"],
+  }),
   route("POST /v2/handles/:handle/campaigns", creator, newCampaign, createCampaign, {
     status: 201,
     returns: campaignAnswer,
     summary: "Create a campaign",
+    description: "Without `campaignId` one is generated.",
+    failures: ["campaign_already_exists"],
   }),
   route("GET /v2/handles/:handle/campaigns", creator, campaignListing, listCampaigns, {
     returns: campaignList,

@@ -5,7 +5,7 @@ import type { Env } from "../core/platform/env.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { scopes } from "../schemas/account.ts";
-import { anything, handle, object, optional, type Schema } from "../schemas/schema.ts";
+import { anything, handle, map, object, optional, type Schema, string } from "../schemas/schema.ts";
 import { creatorOrToken, open, type Row, route, type View } from "./route.ts";
 import { mustMayCall, type ToolRow, toolRows } from "./tools.ts";
 
@@ -20,23 +20,37 @@ interface Message {
 
 const message = object({ handle, body: optional(anything), headers: optional(anything) }) as Schema<Message>;
 
+/** A JSON-RPC 2.0 message of the protocol. */
+const rpcMessage = object({
+  jsonrpc: string({ const: "2.0" }),
+  id: optional({ type: ["string", "integer"] }),
+  method: string({ examples: ["tools/call"] }),
+  params: optional(map(anything, { examples: [{ name: "strategy_query", arguments: { query: "pricing pages" } }] })),
+});
+const rpcExample = { jsonrpc: "2.0", id: 1, result: { content: [{ type: "text", text: "…" }] } };
+
 /**
  * The rows of the service that carry a tool column, spoken as the Model Context Protocol (2026-07-28, and the stateless part of
  * the 2025 versions): Streamable HTTP without sessions, so that any web process answers any message.
  */
 export function mcpRows(all: () => Row[]): Row[] {
   let mounted: Promise<Mounted> | undefined;
-  const answer = async (runtime: Runtime, input: Message, caller: Caller): Promise<Response> => {
+  const callTools = async (runtime: Runtime, input: Message, caller: Caller): Promise<Response> => {
     mounted ??= mount(toolRows(all()));
     return exchange(await mounted, { runtime, input, caller });
   };
   return [
-    route(`POST ${endpoint}`, creatorOrToken(...scopes), message, answer, {
+    route(`POST ${endpoint}`, creatorOrToken(...scopes), message, callTools, {
       accepts: "raw",
       reads: true,
       view,
       challenge,
       summary: "Call tools over MCP",
+      consumes: { "application/json": rpcMessage },
+      produces: { type: "application/json", schema: { type: "object" }, example: rpcExample },
+      nothing: "The notification was received",
+      description:
+        "Streamable HTTP without sessions: one JSON-RPC 2.0 message for each request. Send `Accept: application/json, text/event-stream`. Tools: `strategy_query`, `pages_list`, `pages_read`, `knowledge_query`, `bookings_list`.",
     }),
     route(`GET ${metadata}`, open, object({ handle }), describeResource, {
       headers: { "Cache-Control": "public, max-age=3600" },

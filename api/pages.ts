@@ -1,6 +1,15 @@
-import { changePage, createPage, deletePage, listPages, publishPage, readPage } from "../core/pages/pages.ts";
-import { checkAccess, visitPage } from "../core/pages/visits.ts";
-import { newPage, pageAnswer, pageChange, pageList, pageListing, pagePath, pageVisit } from "../schemas/pages.ts";
+import { updatePage, createPage, deletePage, listPages, publishPage, readPage } from "../core/pages/pages.ts";
+import { checkPageAccess, visitPage } from "../core/pages/visits.ts";
+import {
+  accessAnswer,
+  newPage,
+  pageAnswer,
+  pageChange,
+  pageList,
+  pageListing,
+  pagePath,
+  pageVisit,
+} from "../schemas/pages.ts";
 import { missingPage, pageView } from "./page-view.ts";
 import { creator, open, type Row, route } from "./route.ts";
 
@@ -9,26 +18,48 @@ const visitor = { takes: { cookie: "cookie", ":method": "method" } };
 
 /** Pages: the owner's routes, and what a visitor opens. */
 export const pageRows: Row[] = [
-  route(`POST ${pages}`, creator, newPage, createPage, { status: 201, returns: pageAnswer, summary: "Create a page" }),
+  route(`POST ${pages}`, creator, newPage, createPage, {
+    status: 201,
+    returns: pageAnswer,
+    summary: "Create a page",
+    description:
+      "A page is a DRAFT unless `status` says PUBLISHED. `content` and `teaser` are HTML fragments that are checked by parsing.",
+    failures: ["page_already_exists", "invalid_page_content"],
+  }),
   route(`GET ${pages}`, creator, pageListing, listPages, {
     returns: pageList,
     summary: "List pages",
+    description: "Newest first, drafts included.",
     tool: { name: "pages_list", scope: "agent.pages.read" },
   }),
   route(`GET ${pages}/:pageSlug`, creator, pagePath, readPage, {
     returns: pageAnswer,
     summary: "Get a page",
+    failures: ["page_not_found"],
     tool: { name: "pages_read", scope: "agent.pages.read" },
   }),
-  route(`PUT ${pages}/:pageSlug`, creator, pageChange, changePage, { returns: pageAnswer, summary: "Update a page" }),
-  route(`DELETE ${pages}/:pageSlug`, creator, pagePath, deletePage, { summary: "Delete a page" }),
+  route(`PUT ${pages}/:pageSlug`, creator, pageChange, updatePage, {
+    returns: pageAnswer,
+    summary: "Update a page",
+    description: "An absent field keeps its value. `status` publishes or unpublishes the page.",
+    failures: ["page_not_found", "invalid_page_content"],
+  }),
+  route(`DELETE ${pages}/:pageSlug`, creator, pagePath, deletePage, {
+    summary: "Delete a page",
+    failures: ["page_not_found"],
+  }),
   route(`POST ${pages}/:pageSlug/publish`, creator, pagePath, publishPage, {
     returns: pageAnswer,
     summary: "Publish a page",
+    description: "Makes the page visible at its `url`.",
+    failures: ["page_not_found", "invalid_page_content", "version_conflict"],
   }),
-  route("GET /v2/public/pages/:handle/:pageSlug/access-check", open, pageVisit, checkAccess, {
+  route("GET /v2/public/pages/:handle/:pageSlug/access-check", open, pageVisit, checkPageAccess, {
     ...visitor,
     summary: "Check access to a page",
+    returns: accessAnswer,
+    description: "Tells whether this browser may read the page, by its cookie. Nothing is redeemed.",
+    failures: ["page_not_found"],
   }),
   route("GET /p/:handle/:pageSlug", open, pageVisit, visitPage, {
     ...visitor,

@@ -1,5 +1,6 @@
 import type { ValidateFunction } from "ajv";
 import type { Scope } from "../schemas/account.ts";
+import type { ErrorCode } from "../schemas/errors.ts";
 import type { Schema } from "../schemas/schema.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
@@ -34,12 +35,21 @@ export interface View {
   headers?: Record<string, string | string[]>;
 }
 
+/** A success that is no JSON, for the OpenAPI document. */
+export interface Produced {
+  type: string;
+  schema?: Record<string, unknown>;
+  example: unknown;
+}
+
 /** How the request came, for presenters and for the few functions that speak about addresses. */
 export interface Request {
   runtime: Runtime;
   origin: string;
   host: string;
   header(name: string): string;
+  /** Of the languages offered, that which the visitor likes best (RFC 9110, 12.5.4), else the first. */
+  language(offered: readonly string[]): string;
 }
 
 /** Columns that most rows leave out. */
@@ -54,6 +64,8 @@ export interface Columns<R> {
   accepts: "json" | "form" | "raw";
   /** Runs before the body is read: throttle and gate. Gets the path parameters. */
   guard: (runtime: Runtime, parameters: Record<string, string>, caller: Caller) => Promise<unknown>;
+  /** Fails where what the path names is not there, which outranks whatever is wrong with the body or the query. */
+  subject: (runtime: Runtime, parameters: Record<string, string>) => Promise<unknown>;
   /** Makes something other than JSON of the result. */
   view: (result: R, request: Request) => View | Promise<View>;
   /** What a person sees instead of a problem document; nothing leaves it at that. */
@@ -70,10 +82,24 @@ export interface Columns<R> {
   failsAs: string;
   /** Header fields, `:method` and `:authority` that become input, field to input name; body and query never give it. */
   takes: Record<string, string>;
+  /** True where the header `Idempotency-Key` counts. */
+  idempotent: boolean;
+  /** How the request is signed instead of carrying a token: a security scheme of the OpenAPI document. */
+  signed: "standardWebhooks" | "stripe";
   /** Shape of the success body, for the OpenAPI document. */
   returns: Schema<unknown>;
-  /** One line for the OpenAPI document. */
+  /** What a success is where it is no JSON. */
+  produces: Produced;
+  /** When a success has no body (204) though others have one. */
+  nothing: string;
+  /** Bodies of a `raw` row by their content type. */
+  consumes: Record<string, Schema<unknown>>;
+  /** An imperative of a few words: "Create a page". */
   summary: string;
+  /** What it does beyond its summary, in whole sentences (Markdown), for the OpenAPI document and the tools. */
+  description: string;
+  /** The codes of its own failures; those of access, input, idempotency and versions follow from the other columns. */
+  failures: readonly ErrorCode[];
   /** Left out of the OpenAPI document. */
   hidden: boolean;
   /** The row is also a tool for agents (contract 9): its name there, and the scope that a personal access token needs. */
@@ -89,6 +115,8 @@ export interface Row extends Partial<Columns<never>> {
   run: (runtime: Runtime, input: never, caller: Caller) => unknown;
   /** The compiled check of the input, made at the first request. */
   check?: ValidateFunction;
+  /** True where the input has words that are folded; known when the check is compiled. */
+  folds?: boolean;
 }
 
 /**

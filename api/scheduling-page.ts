@@ -1,4 +1,4 @@
-import { listEvents } from "../core/scheduling/offers.ts";
+import { listPublicEventTypes } from "../core/scheduling/offers.ts";
 import { visitEvent } from "../core/scheduling/visits.ts";
 import { publicHandle, schedulingVisit } from "../schemas/scheduling.ts";
 import { open, type Row, route } from "./route.ts";
@@ -8,7 +8,7 @@ const shown = "/apps/public/scheduling/:handle";
 
 /** What visitors see of scheduling: a handle's event types, and the page on which one is booked and bookings are managed. */
 export const schedulingPageRows: Row[] = [
-  route(`GET ${shown}`, open, publicHandle, listEvents, {
+  route(`GET ${shown}`, open, publicHandle, listPublicEventTypes, {
     view: eventListView,
     failed: schedulingFailure,
     hidden: true,

@@ -1,6 +1,6 @@
 import {
-  cancelAsOwner,
-  cancelAsVisitor,
+  cancelBooking,
+  cancelPublicBooking,
   confirmBooking,
   declineBooking,
   listBookings,
@@ -8,15 +8,22 @@ import {
   readCalendarFile,
   readPublicBooking,
 } from "../core/scheduling/bookings.ts";
-import { resyncBooking } from "../core/scheduling/calendar-events.ts";
+import { resynchronizeBooking } from "../core/scheduling/calendar-events.ts";
 import {
-  changeEventType,
+  updateEventType,
   createEventType,
   deleteEventType,
   listEventTypes,
   readEventType,
 } from "../core/scheduling/event-types.ts";
-import { admitVisitor, listEvents, listSlots, readEvent, type Written } from "../core/scheduling/offers.ts";
+import {
+  admitVisitor,
+  listPublicEventTypes,
+  listSlots,
+  mustBePublic,
+  readPublicEventType,
+  type Written,
+} from "../core/scheduling/offers.ts";
 import { createBooking, rescheduleBooking } from "../core/scheduling/reservations.ts";
 import { deleteSchedule, listSchedules, putSchedule, readSchedule } from "../core/scheduling/schedules.ts";
 import {
@@ -64,6 +71,7 @@ export const schedulingRows: Row[] = [
     created: 201,
     returns: scheduleAnswer,
     summary: "Create or replace a schedule",
+    description: "Without `scheduleId` one is generated. The rows of a date in `overrides` replace its weekly hours.",
   }),
   route(`GET ${schedules}`, creator, schedulingListing, listSchedules, {
     returns: scheduleList,
@@ -72,12 +80,18 @@ export const schedulingRows: Row[] = [
   route(`GET ${schedules}/:scheduleId`, creator, schedulePath, readSchedule, {
     returns: scheduleAnswer,
     summary: "Get a schedule",
+    failures: ["schedule_not_found"],
   }),
-  route(`DELETE ${schedules}/:scheduleId`, creator, schedulePath, deleteSchedule, { summary: "Delete a schedule" }),
+  route(`DELETE ${schedules}/:scheduleId`, creator, schedulePath, deleteSchedule, {
+    summary: "Delete a schedule",
+    failures: ["schedule_not_found"],
+  }),
   route(`POST ${eventTypes}`, creator, newEventType, createEventType, {
     status: 201,
     returns: eventTypeAnswer,
     summary: "Create an event type",
+    description: "Without `scheduleId` the oldest schedule of the handle applies.",
+    failures: ["schedule_not_found", "event_type_slug_taken"],
   }),
   route(`GET ${eventTypes}`, creator, schedulingListing, listEventTypes, {
     returns: eventTypeList,
@@ -86,82 +100,133 @@ export const schedulingRows: Row[] = [
   route(`GET ${eventTypes}/:eventTypeId`, creator, eventTypePath, readEventType, {
     returns: eventTypeAnswer,
     summary: "Get an event type",
+    failures: ["event_type_not_found"],
   }),
-  route(`PUT ${eventTypes}/:eventTypeId`, creator, eventTypeChange, changeEventType, {
+  route(`PUT ${eventTypes}/:eventTypeId`, creator, eventTypeChange, updateEventType, {
     returns: eventTypeAnswer,
     summary: "Update an event type",
+    description:
+      "An absent field keeps its value, also inside `buffers` and `payment`. Existing bookings keep their times and buffers.",
+    failures: ["event_type_not_found", "schedule_not_found", "event_type_slug_taken"],
   }),
   route(`DELETE ${eventTypes}/:eventTypeId`, creator, eventTypePath, deleteEventType, {
     summary: "Delete an event type",
+    description: "Its bookings stay.",
+    failures: ["event_type_not_found"],
   }),
   route(`GET ${bookings}`, creator, bookingListing, listBookings, {
     returns: bookingList,
     summary: "List bookings",
+    description: "Sorted by start; `from` is inclusive, `to` exclusive.",
     tool: { name: "bookings_list", scope: "agent.bookings.read" },
   }),
   route(`GET ${bookings}/:bookingUid`, creator, bookingPath, readBooking, {
     returns: bookingRead,
     summary: "Get a booking",
+    failures: ["booking_not_found"],
   }),
   route(`POST ${bookings}/:bookingUid/confirm`, creator, bookingPath, confirmBooking, {
     returns: bookingRead,
     summary: "Confirm a booking",
+    description: "Accepts a booking that is PENDING.",
+    failures: ["booking_not_found", "booking_not_pending"],
   }),
   route(`POST ${bookings}/:bookingUid/decline`, creator, declining, declineBooking, {
     returns: bookingRead,
     summary: "Decline a booking",
+    description: "Rejects a booking that is PENDING and frees its slot.",
+    failures: ["booking_not_found", "booking_not_pending"],
   }),
-  route(`POST ${bookings}/:bookingUid/cancel`, creator, ownerCancellation, cancelAsOwner, {
+  route(`POST ${bookings}/:bookingUid/cancel`, creator, ownerCancellation, cancelBooking, {
     returns: bookingRead,
     summary: "Cancel a booking",
+    description: "Frees the slot, refunds a payment and tells the attendee. Cancelling again is no error.",
+    failures: ["booking_not_found", "booking_not_cancellable"],
   }),
-  route(`POST ${bookings}/:bookingUid/sync`, creator, bookingPath, resyncBooking, {
+  route(`POST ${bookings}/:bookingUid/sync`, creator, bookingPath, resynchronizeBooking, {
     status: 202,
     returns: bookingRead,
     summary: "Synchronize a booking with its calendar",
+    description: "Writes the calendar event and the meeting of the booking again, without waiting for the next retry.",
+    failures: ["booking_not_found"],
   }),
 
-  route(`GET ${shown}`, open, publicHandle, listEvents, {
+  route(`GET ${shown}`, open, publicHandle, listPublicEventTypes, {
     guard: admitVisitor,
     returns: publicEventList,
     summary: "List the public event types of a handle",
+    description: "Event types that are ACTIVE and not hidden.",
+    failures: ["not_found", "rate_limited"],
   }),
-  route(`GET ${event}`, open, publicEventPath, readEvent, {
+  route(`GET ${event}`, open, publicEventPath, readPublicEventType, {
     guard: admitVisitor,
     returns: publicEventAnswer,
     summary: "Get a public event type",
+    failures: ["event_type_not_found", "rate_limited"],
   }),
   route(`GET ${event}/slots`, open, slotQuery, listSlots, {
     guard: admitVisitor,
+    subject: mustBePublic,
     view: slotsView,
     returns: slotList,
     summary: "List available slots",
+    description:
+      "Lists the slots that start from `start` to before `end`, at most 62 days. `ETag` changes with every booking.",
+    failures: ["event_type_not_found", "rate_limited"],
   }),
   route(`POST ${event}/bookings`, open, newBooking, createBooking, {
     guard: admitVisitor,
+    subject: mustBePublic,
     status: 201,
     returns: bookingAnswer,
     summary: "Book a slot",
+    idempotent: true,
+    description:
+      "Books a slot that the slots route lists. The booking is ACCEPTED, PENDING if the owner confirms it, or PENDING_PAYMENT with a `nextAction`. `bookingUid` is the visitor's capability to manage the booking.",
+    failures: [
+      "event_type_not_found",
+      "booking_required_fields",
+      "invalid_booking_answers",
+      "scheduling_slot_unavailable",
+      "payment_provider_not_connected",
+      "rate_limited",
+    ],
   }),
   route(`GET ${booking}`, open, publicBookingPath, readPublicBooking, {
     guard: admitVisitor,
     returns: bookingRead,
     summary: "Get a booking as a visitor",
+    failures: ["booking_not_found", "rate_limited"],
   }),
   route(`GET ${booking}/calendar.ics`, open, publicBookingPath, readCalendarFile, {
     guard: admitVisitor,
     view: calendarView,
     summary: "Download a booking as a calendar file",
+    failures: ["booking_not_found", "rate_limited"],
+    produces: { type: "text/calendar", example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
-  route(`POST ${booking}/cancel`, open, publicCancellation, cancelAsVisitor, {
+  route(`POST ${booking}/cancel`, open, publicCancellation, cancelPublicBooking, {
     guard: admitVisitor,
     returns: bookingAnswer,
     summary: "Cancel a booking as a visitor",
+    description: "Cancelling again is no error.",
+    failures: ["booking_not_found", "booking_not_cancellable", "rate_limited"],
   }),
   route(`POST ${event}/reschedule`, open, bookingMove, rescheduleBooking, {
     guard: admitVisitor,
+    subject: mustBePublic,
     returns: bookingAnswer,
     summary: "Reschedule a booking",
+    description:
+      "Moves the booking atomically: its uid stays, and on failure it keeps its slot. A booking that needs confirmation becomes PENDING again.",
+    failures: [
+      "event_type_not_found",
+      "booking_not_found",
+      "booking_required_fields",
+      "scheduling_slot_unavailable",
+      "booking_not_reschedulable",
+      "rate_limited",
+    ],
   }),
 ];
 

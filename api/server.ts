@@ -2,20 +2,21 @@ import { createServer, type Server } from "node:http";
 import process from "node:process";
 import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { answersEndWithin, endWhenTold, notStarted, sayReady, startProcess } from "../core/process.ts";
+import { drainMs, failStartup, logReady, shutdown, startProcess, type StopSignal } from "../core/process.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { buildApp } from "./app.ts";
 
-/** Ms for which a process that was told to go still answers: balancers notice, and no kept connection is cut under a request. */
-const lingersFor = 2000;
+/** Ms for which a stopping process still accepts connections: balancers notice, and no kept connection is cut under a request. */
+const lingerMs = 2000;
 
-const runtime = await startProcess("web", process.env);
+const { runtime, stopSignal } = await startProcess("web", process.env);
 if (runtime.env.production && !runtime.env.TRUST_PROXY)
   runtime.log.warn(
-    "web.proxy_not_trusted: without TRUST_PROXY=1 all visitors behind a proxy share its address and its limits",
+    { advice: "Set TRUST_PROXY=1 behind a proxy: without it, all visitors share the proxy's address and its limits." },
+    "web.proxy_not_trusted",
   );
 const server = listen(runtime);
-endWhenTold("web", runtime, stop);
+void stopSignal.then((signal) => shutdown("web", runtime, () => stop(signal)));
 
 function listen({ env, going, log }: Runtime): Server {
   const handler = buildApp(runtime).callback();
@@ -26,21 +27,22 @@ function listen({ env, going, log }: Runtime): Server {
       void handler(req, res);
     },
   );
-  server.once("error", (error) => notStarted("web", log, error));
-  return server.listen(env.PORT, () => sayReady(log, "web.ready", { port: env.PORT }));
+  server.once("error", (error) => failStartup("web", log, error));
+  return server.listen(env.PORT, () => logReady(log, "web.ready", { port: env.PORT }));
 }
 
 /**
- * Goes without a failed request: `/readyz` says 503 and each connection closes after its answer, so that balancers turn away;
- * then no new connection is taken; what is under way may end, and streams that go on for longer end with an error chunk, so
- * that their readers come back elsewhere.
+ * Stops without a failed request: `/readyz` answers 503 and each connection closes after its answer, so that balancers turn away;
+ * then the server accepts no new connection; running requests may end, and longer streams end with an error chunk, so that their
+ * readers resume at another process. After SIGINT nothing waits.
  */
-async function stop(patience: number): Promise<void> {
-  await sleep(lingersFor * patience);
+async function stop(signal: StopSignal): Promise<void> {
+  const waits = signal === "SIGTERM";
+  await sleep(waits ? lingerMs : 0);
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // Connections that were busy until now would be kept for their next request.
   const closing = setInterval(() => server.closeIdleConnections(), 50);
-  await Promise.race([closed, sleep(answersEndWithin * patience)]);
+  await Promise.race([closed, sleep(waits ? drainMs : 0)]);
   await runtime.relay.close();
   await closed;
   clearInterval(closing);

@@ -11,10 +11,13 @@ export const strategyRows: Row[] = [
     reads: true,
     returns: strategyAnswer,
     summary: "Retrieve strategy examples",
+    description:
+      "Finds worked examples, failed examples and app structure examples in the documents tagged `strategy`. `status` is `partial` if a part of the search failed. The answer is kept for 24 h.",
     tool: { name: "strategy_query", scope: "agent.strategy.read" },
   }),
   route(`GET ${strategy}/context/:contextId`, reader, strategyPath, readStrategy, {
     returns: strategyAnswer,
     summary: "Get a stored retrieval",
+    failures: ["context_not_found"],
   }),
 ];

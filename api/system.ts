@@ -1,7 +1,9 @@
 import { type Readiness, readiness } from "../core/operations/health.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { object } from "../schemas/schema.ts";
 import type { Metrics } from "./metrics.ts";
-import { docsPage, openApi } from "./openapi.ts";
+import { docsView } from "./docs-view.ts";
+import { openApi } from "./openapi/document.ts";
 import { metrics as metricsAccess, open, type Row, route, type View } from "./route.ts";
 
 const nothing = object({});
@@ -10,8 +12,8 @@ const quiet = { logged: false, hidden: true };
 /** What operators and programs ask of the process itself. */
 export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
   let document: string | undefined;
-  const openApiText = (): string => {
-    document ??= JSON.stringify(openApi(all()));
+  const openApiText = ({ env }: Runtime): string => {
+    document ??= JSON.stringify(openApi(all(), env.BASE_URL));
     return document;
   };
   return [
@@ -21,11 +23,11 @@ export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
       ...quiet,
       view: (body) => ({ type: "text/plain; version=0.0.4; charset=utf-8", body }),
     }),
-    route("GET /openapi.json", open, nothing, async () => openApiText(), {
+    route("GET /openapi.json", open, nothing, async (runtime) => openApiText(runtime), {
       ...quiet,
       view: (body) => ({ type: "application/json; charset=utf-8", body }),
     }),
-    route("GET /docs", open, nothing, async () => openApi(all()), { ...quiet, view: docsPage }),
+    route("GET /docs", open, nothing, async () => all(), { ...quiet, view: docsView }),
     route("GET /.well-known/jwks.json", open, nothing, async ({ sessions }) => sessions.jwks, {
       ...quiet,
       headers: { "Cache-Control": "public, max-age=300" },

@@ -5,7 +5,8 @@ import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Schema } from "../schemas/schema.ts";
 import { checkInput } from "./input.ts";
-import { published } from "./openapi.ts";
+import { operationId } from "./openapi/operation.ts";
+import { published } from "./openapi/published.ts";
 import { asFail, problem } from "./problem.ts";
 import type { Row } from "./route.ts";
 
@@ -63,24 +64,27 @@ function described(row: ToolRow): Tool {
 function describe(row: ToolRow): Tool {
   const { name } = row.tool;
   const summary = row.summary ?? name;
-  const outputSchema = row.returns && (published(row.returns) as Tool["outputSchema"]);
+  const owner = operationId(row);
+  const returned = row.returns && published(row.returns, { owner: `${owner}.answer`, open: false });
+  const outputSchema = returned as Tool["outputSchema"];
   const annotations = { title: summary, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
   return {
     name,
     title: summary,
-    description: summary,
+    description: row.description ? `${summary}. ${row.description}` : summary,
     annotations,
-    inputSchema: inputOf(row.input),
+    inputSchema: inputOf(row.input, owner),
     ...(outputSchema ? { outputSchema } : {}),
   };
 }
 
 /** The row's input without the handle, which is in the address, and without what it ignores. */
-function inputOf(schema: Schema<unknown>): Tool["inputSchema"] {
+function inputOf(schema: Schema<unknown>, owner: string): Tool["inputSchema"] {
   const properties = Object.entries((schema.properties ?? {}) as Record<string, Schema<unknown>>);
   const taken = properties.filter(([name, property]) => name !== "handle" && property.readOnly !== true);
   const required = ((schema.required ?? []) as string[]).filter((name) => name !== "handle");
-  return published({ ...schema, properties: Object.fromEntries(taken), required }) as Tool["inputSchema"];
+  const input = { ...schema, properties: Object.fromEntries(taken), required };
+  return published(input, { owner, open: false }) as Tool["inputSchema"];
 }
 
 function refusal(runtime: Runtime, error: unknown, caller: Caller): CallToolResult {

@@ -1,48 +1,72 @@
 import type { UnsubscribeVisit } from "../core/email/unsubscribe.ts";
-import { escapeHtml, missingPage } from "./page-view.ts";
-import type { View } from "./route.ts";
+import { directionOf } from "../core/platform/language-tags.ts";
+import { languages, type Words, wordsOf } from "../schemas/languages.ts";
+import { escapeHtml } from "./page-view.ts";
+import type { Request, View } from "./route.ts";
 
-const policy = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const headers = {
+  "Content-Security-Policy":
+    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  "Cache-Control": "no-store",
+  "Referrer-Policy": "no-referrer",
+  "X-Robots-Tag": "noindex",
+  Vary: "Accept-Language",
+};
 
-/** The page of an unsubscribe link: a button, and after it what was done. */
-export function unsubscribeView({ link }: UnsubscribeVisit): View {
-  if (link === undefined) return missingPage();
-  const headers = {
-    "Content-Security-Policy": policy,
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Robots-Tag": "noindex",
-  };
-  return { type: "text/html; charset=utf-8", body: document(link), headers };
+type Link = NonNullable<UnsubscribeVisit["link"]>;
+
+/** The page of an unsubscribe link, in the visitor's language: a question, or what was done and how to undo it. */
+export function unsubscribeView({ link }: UnsubscribeVisit, request: Request): View {
+  const language = request.language(Object.keys(languages));
+  const { unsubscribe: words } = wordsOf(language);
+  const content = link ? contentOf(link, words) : page(words.title, escapeHtml(words.missing));
+  const status = link ? 200 : 404;
+  return { type: "text/html; charset=utf-8", status, body: document(language, content), headers };
 }
 
-function document({ recipient, from, done }: NonNullable<UnsubscribeVisit["link"]>): string {
-  const [title, content] = done
-    ? ["Unsubscribed", result(recipient, from)]
-    : ["Unsubscribe", question(recipient, from)];
+interface Content {
+  title: string;
+  body: string;
+}
+
+function contentOf(link: Link, words: Words["unsubscribe"]): Content {
+  const { state, canUndo } = link;
+  if (state === "subscribed")
+    return page(words.title, saying(words.question, link), button("List-Unsubscribe", "One-Click", words.action));
+  if (state === "resubscribed") return page(words.undone, saying(words.undoneDetail, link));
+  return page(words.done, saying(words.detail, link), canUndo ? button("undo", "1", words.undo) : "");
+}
+
+function page(title: string, sentence: string, form = ""): Content {
+  return { title, body: `<h1>${escapeHtml(title)}</h1>\n<p>${sentence}</p>\n${form}` };
+}
+
+/** A sentence with its names put in, as HTML. */
+function saying(sentence: string, { recipient, from }: Link): string {
+  const names: Record<string, string> = { address: recipient, sender: from };
+  const strong = (name: string): string => `<strong dir="auto">${escapeHtml(names[name] ?? "")}</strong>`;
+  return escapeHtml(sentence).replace(/\{(\w+)\}/g, (_, name: string) => strong(name));
+}
+
+/** A form that is sent to the page's own address. */
+function button(name: string, value: string, label: string): string {
+  return `<form method="post"><button type="submit" name="${name}" value="${value}">${escapeHtml(label)}</button></form>`;
+}
+
+function document(language: string, { title, body }: Content): string {
   return `<!doctype html>
-<html lang="en">
+<html lang="${language}" dir="${directionOf(language)}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title>
+<title>${escapeHtml(title)}</title>
 <link rel="stylesheet" href="/assets/page.css">
 </head>
 <body>
 <main>
-<h1>${title}</h1>
-${content}
+${body}
 </main>
 </body>
 </html>
 `;
-}
-
-function question(recipient: string, from: string): string {
-  const sentence = `<p>Shall <strong>${escapeHtml(recipient)}</strong> get no more mail from <strong>${escapeHtml(from)}</strong>?</p>`;
-  return `${sentence}\n<form method="post"><button type="submit" name="List-Unsubscribe" value="One-Click">Unsubscribe</button></form>`;
-}
-
-function result(recipient: string, from: string): string {
-  return `<p role="status"><strong>${escapeHtml(recipient)}</strong> gets no more mail from <strong>${escapeHtml(from)}</strong>.</p>`;
 }

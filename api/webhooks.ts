@@ -1,4 +1,4 @@
-import { listDeliveries, redeliver, testWebhook } from "../core/webhooks/deliveries.ts";
+import { listDeliveries, redeliverEvent, testWebhook } from "../core/webhooks/deliveries.ts";
 import { createWebhook, deleteWebhook, listWebhooks, readWebhook, rotateSecret } from "../core/webhooks/endpoints.ts";
 import {
   deliveryAnswer,
@@ -14,38 +14,59 @@ import {
 } from "../schemas/webhooks.ts";
 import { creator, type Row, route } from "./route.ts";
 
-const webhooks = "/v2/handles/:handle/scheduling/webhooks";
-const one = `${webhooks}/:webhookId`;
-
-/** Endpoints that get scheduling events, and what was sent to them. */
+/** Endpoints that receive events, and their deliveries. The older path serves the same and is documented once. */
 export const webhookRows: Row[] = [
-  route(`POST ${webhooks}`, creator, newWebhook, createWebhook, {
-    status: 201,
-    returns: shownWebhookAnswer,
-    summary: "Create a webhook",
-  }),
-  route(`GET ${webhooks}`, creator, webhookListing, listWebhooks, {
-    returns: webhookList,
-    summary: "List webhooks",
-  }),
-  route(`GET ${one}`, creator, webhookPath, readWebhook, { returns: webhookAnswer, summary: "Get a webhook" }),
-  route(`DELETE ${one}`, creator, webhookPath, deleteWebhook, { summary: "Delete a webhook" }),
-  route(`POST ${one}/rotate-secret`, creator, webhookPath, rotateSecret, {
-    returns: shownWebhookAnswer,
-    summary: "Rotate the signing secret",
-  }),
-  route(`POST ${one}/test`, creator, webhookPath, testWebhook, {
-    status: 202,
-    returns: deliveryAnswer,
-    summary: "Send a test event",
-  }),
-  route(`GET ${one}/deliveries`, creator, deliveryListing, listDeliveries, {
-    returns: deliveryList,
-    summary: "List deliveries",
-  }),
-  route(`POST ${one}/deliveries/:deliveryId/redeliver`, creator, deliveryPath, redeliver, {
-    status: 202,
-    returns: deliveryAnswer,
-    summary: "Redeliver an event",
-  }),
+  ...rowsAt("/v2/handles/:handle/webhooks"),
+  ...rowsAt("/v2/handles/:handle/scheduling/webhooks").map((row) => ({ ...row, hidden: true })),
 ];
+
+function rowsAt(webhooks: `/${string}`): Row[] {
+  const one = `${webhooks}/:webhookId` as const;
+  return [
+    route(`POST ${webhooks}`, creator, newWebhook, createWebhook, {
+      status: 201,
+      returns: shownWebhookAnswer,
+      summary: "Create a webhook",
+      description:
+        "The signing secret (`whsec_…`) is in this answer only. Without `events` the webhook receives every event. A handle has at most 50 webhooks.",
+    }),
+    route(`GET ${webhooks}`, creator, webhookListing, listWebhooks, {
+      returns: webhookList,
+      summary: "List webhooks",
+    }),
+    route(`GET ${one}`, creator, webhookPath, readWebhook, {
+      returns: webhookAnswer,
+      summary: "Get a webhook",
+      failures: ["webhook_not_found"],
+    }),
+    route(`DELETE ${one}`, creator, webhookPath, deleteWebhook, {
+      summary: "Delete a webhook",
+      failures: ["webhook_not_found"],
+    }),
+    route(`POST ${one}/rotate-secret`, creator, webhookPath, rotateSecret, {
+      returns: shownWebhookAnswer,
+      summary: "Rotate the signing secret",
+      description: "Answers the new secret. Earlier secrets sign as well for 24 h.",
+      failures: ["webhook_not_found", "version_conflict"],
+    }),
+    route(`POST ${one}/test`, creator, webhookPath, testWebhook, {
+      status: 202,
+      returns: deliveryAnswer,
+      summary: "Send a test event",
+      description: "A success enables a disabled webhook again.",
+      failures: ["webhook_not_found"],
+    }),
+    route(`GET ${one}/deliveries`, creator, deliveryListing, listDeliveries, {
+      returns: deliveryList,
+      summary: "List deliveries",
+      description: "Newest first, of the last 30 days.",
+      failures: ["webhook_not_found"],
+    }),
+    route(`POST ${one}/deliveries/:deliveryId/redeliver`, creator, deliveryPath, redeliverEvent, {
+      status: 202,
+      returns: deliveryAnswer,
+      summary: "Redeliver an event",
+      failures: ["webhook_not_found", "not_found"],
+    }),
+  ];
+}

@@ -1,4 +1,5 @@
 import { type Redis, ReplyError } from "ioredis";
+import { useSession } from "./account/session-store.ts";
 import { Sessions } from "./account/sessions.ts";
 import { signingKey } from "./account/signing.ts";
 import { openModel } from "./assistant/ollama.ts";
@@ -49,7 +50,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     delayedSends: defaultDelayedSendLimits,
     log,
     model: openModel(env),
-    sessions: new Sessions(env, own),
+    sessions: new Sessions(env, own, { isLive: (session) => useSession({ redis, log }, session) }),
     signingKey: own,
     now: await openClock(redis, env, keys.clockOrigin),
     id: newId,

@@ -5,30 +5,37 @@ import { flushLog, openLog } from "./platform/log.ts";
 import { openRuntime } from "./open.ts";
 import type { Log, Runtime } from "./platform/runtime.ts";
 
-/** Ms in which a process must have stopped after SIGTERM (contract 2), with some room. */
-const stopsWithin = 24_000;
-/** Ms in which answers that are under way when a process is told to go may end by themselves. */
-export const answersEndWithin = 15_000;
+/** Ms after the first signal at which a process that has not stopped yet ends itself: platforms send SIGKILL after 30 s as a rule. */
+const shutdownTimeoutMs = 24_000;
+/** Ms in which running answers may end by themselves after SIGTERM. */
+export const drainMs = 15_000;
 
-/** Opens the runtime of a process; one that can't start says so in one line and goes, and whoever runs it starts it again. */
+/** A signal that stops a process: after SIGTERM running answers drain, after SIGINT they are cut short. */
+export type StopSignal = "SIGTERM" | "SIGINT";
+
+/**
+ * Opens the runtime of a process. Also returns the first stop signal: from now on no signal ends the process by itself. A process
+ * that can't start says so in one line and exits with status 1.
+ */
 export async function startProcess(
   name: "web" | "worker",
   settings: Record<string, string | undefined>,
-): Promise<Runtime> {
+): Promise<{ runtime: Runtime; stopSignal: Promise<StopSignal> }> {
+  const stopSignal = firstStopSignal();
   const env = read(settings);
   const log = openLog(env);
   process.on("unhandledRejection", (error) =>
     log.error({ error: (error as Error)?.stack ?? String(error) }, "process.unhandled_error"),
   );
   try {
-    return await openRuntime(env, log);
+    return { runtime: await openRuntime(env, log), stopSignal };
   } catch (error) {
-    return notStarted(name, log, error as Error);
+    return failStartup(name, log, error as Error);
   }
 }
 
 /** Says in one line why a process can't start, and ends it. */
-export function notStarted(name: "web" | "worker", log: Log, { message }: Error): never {
+export function failStartup(name: "web" | "worker", log: Log, { message }: Error): never {
   log.fatal({ error: message }, `${name}.start_failed`);
   return process.exit(1);
 }
@@ -42,27 +49,34 @@ function read(settings: Record<string, string | undefined>): Env {
   }
 }
 
-/** Operators and scripts wait for this line, so it doesn't wait for others. */
-export function sayReady(log: Log, line: string, more: object): void {
+/** Logs at once that the process is ready: operators and scripts wait for this line. */
+export function logReady(log: Log, line: string, more: object): void {
   log.info(more, line);
   log.flush();
 }
 
+/** Ends a process in order: logs, ends what it serves by `stop`, closes the runtime, and exits with status 0. */
+export async function shutdown(name: "web" | "worker", runtime: Runtime, stop: () => Promise<void>): Promise<never> {
+  runtime.log.info(`${name}.stopping`);
+  runtime.log.flush();
+  runtime.going.abort();
+  await stop();
+  await runtime.close();
+  runtime.log.info(`${name}.stopped`);
+  await flushLog(runtime.log);
+  return process.exit(0);
+}
+
 /**
- * Ends the process in order when it is told to: with patience on SIGTERM, at once on SIGINT. `stop` ends what it serves;
- * `patience` is 1 or 0, and its times are multiplied by it.
+ * The first SIGTERM or SIGINT; later ones change nothing. A process group gets a signal as a whole, and npm passes its own on as well,
+ * so that one request to stop arrives several times.
  */
-export function endWhenTold(name: "web" | "worker", runtime: Runtime, stop: (patience: number) => Promise<void>): void {
-  const end = async (patience: number): Promise<void> => {
-    runtime.log.info(`${name}.stopping`);
-    runtime.log.flush();
-    setTimeout(() => process.exit(1), stopsWithin).unref();
-    runtime.going.abort();
-    await stop(patience);
-    await runtime.close();
-    await flushLog(runtime.log);
-    process.exit(0);
-  };
-  process.once("SIGTERM", () => void end(1));
-  process.once("SIGINT", () => void end(0));
+function firstStopSignal(): Promise<StopSignal> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const)
+      process.on(signal, () => {
+        setTimeout(() => process.exit(1), shutdownTimeoutMs).unref();
+        resolve(signal);
+      });
+  });
 }

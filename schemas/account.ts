@@ -1,17 +1,24 @@
 import {
   anything,
   array,
+  boolean,
+  documented,
+  handle,
   ignored,
   type Infer,
   instant,
   integer,
+  language,
   line,
   listing,
+  merge,
   nullable,
   object,
   oneOf,
   optional,
+  partial,
   string,
+  text,
 } from "./schema.ts";
 
 /**
@@ -28,8 +35,10 @@ export type Scope = (typeof scopes)[number];
 
 const role = oneOf("CREATOR", "OPERATOR", "OWNER");
 
-/** `GET /v2/account/assistant/me`. */
 export const nothing = object({});
+
+/** `GET /v2/account/assistant/me`: query parameters, such as those that keep caches away, mean nothing. */
+export const meQuery = object({}, { additionalProperties: true });
 
 /** Who is signed in, where they may work, and what their accounts have. */
 export const me = object({
@@ -49,17 +58,17 @@ export const newToken = object({
   ...derived,
 });
 
-/** `{token}` with its secret, which is shown this one time. */
-export const newTokenAnswer = object({
-  token: object({
-    tokenId: string(),
-    name: string(),
-    scopes: array(string()),
-    expiresAt: nullable(instant),
-    secret: string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
-  }),
+/** A token at the one time at which its secret is shown. */
+export const shownToken = object({
+  tokenId: string(),
+  name: string(),
+  scopes: array(string()),
+  expiresAt: nullable(instant),
+  secret: string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
 });
-export type NewToken = Infer<typeof newTokenAnswer>["token"];
+/** `{token}` with its secret. */
+export const newTokenAnswer = object({ token: shownToken });
+export type NewToken = Infer<typeof shownToken>;
 
 /** A token as its owner sees it later. */
 export const token = object({
@@ -72,10 +81,45 @@ export const token = object({
 });
 export type Token = Infer<typeof token>;
 
+/** What people see of a handle, and what its owners are told. */
+export const settings = object({
+  displayName: nullable(line(100)),
+  language: nullable(language),
+  leadNotifications: boolean,
+  logoUrl: nullable(string({ pattern: "^https://[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$", maxLength: 2048 })),
+});
+export type Settings = Infer<typeof settings>;
+
+/** `GET /v2/handles/{handle}/settings`. */
+export const settingsPath = object({ handle });
+/** `PUT /v2/handles/{handle}/settings`: absent keys keep their value, null resets one. */
+export const settingsChange = merge(settingsPath, partial(settings));
+/** `{settings}`. */
+export const settingsAnswer = object({ settings });
+
 /** `GET /v2/account/tokens`. */
 export const tokenListing = object(listing);
 /** `{tokens, nextCursor}`. */
 export const tokenList = object({ tokens: array(token), nextCursor: nullable(string()) });
+/** A session of the signed-in user: who is signed in where, and since when. */
+export const session = object({
+  sessionId: string(),
+  kind: oneOf("browser", "desktop", "command-line"),
+  device: string(),
+  createdAt: instant,
+  lastUsedAt: instant,
+  expiresAt: instant,
+  current: boolean,
+});
+export type Session = Infer<typeof session>;
+
+/** `GET /v2/account/sessions`. */
+export const sessionListing = object(listing);
+/** `{sessions, nextCursor}`. */
+export const sessionList = object({ sessions: array(session), nextCursor: nullable(string()) });
+/** The path of one session; `current` is the caller's own. */
+export const sessionPath = object({ sessionId: string({ maxLength: 64 }) });
+
 /** The path of one token. */
 export const tokenPath = object({ tokenId: string({ maxLength: 64 }) });
 
@@ -85,7 +129,7 @@ export const tokenPath = object({ tokenId: string({ maxLength: 64 }) });
  */
 export const pairingStart = object({
   deviceProofChallenge: string({ minLength: 1, maxLength: 512 }),
-  deviceName: optional(anything),
+  deviceName: documented(optional(anything), optional(text(80))),
   userAgent: optional(string()),
 });
 
@@ -134,4 +178,5 @@ export const signInForm = object({
   origin: optional(string()),
   host: optional(string()),
   cookie: optional(string()),
+  userAgent: optional(string()),
 });

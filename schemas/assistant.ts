@@ -1,4 +1,17 @@
-import { anything, array, boolean, id, type Infer, nullable, object, oneOf, optional, string } from "./schema.ts";
+import {
+  anything,
+  array,
+  boolean,
+  documented,
+  id,
+  type Infer,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Schema,
+  string,
+} from "./schema.ts";
 
 /** Most code points of a visitor's question (specification "Limits"). */
 export const longestQuestion = 500;
@@ -10,20 +23,32 @@ const path = { handle: string(), pageSlug: string() };
 /** `POST …/agentic-question`. Length is checked in code points by the function, for its own error code. */
 export const question = object({ ...path, question: string() });
 
-/** `POST …/agentic-chat`: what the AI SDK's client sends. Messages are read one by one, for history is the client's word. */
+/** A part of a message: only texts are read, all other parts are ignored. */
+export const chatPart = object({ type: string(), text: optional(string()) });
+/** A message of a chat as the AI SDK's client sends it. */
+export const chatMessage = object({
+  id: optional(string()),
+  role: oneOf("user", "assistant"),
+  parts: array(chatPart),
+});
+
+/** `POST …/agentic-chat`: what the AI SDK's client sends. Messages are read one by one: history is the client's word. */
 export const chatRequest = object({
   ...path,
   id: optional(string({ maxLength: 256 })),
-  messages: array(anything),
+  messages: documented(array(anything), array(chatMessage, { minItems: 1 })),
   resumable: optional(boolean),
 });
 
-/** `GET|DELETE …/agentic-chat/{chatId}/stream`. */
+/** `GET …/agentic-chat/{chatId}/stream`. */
 export const chatStream = object({
   ...path,
   chatId: string({ maxLength: 256 }),
   lastEventId: optional(string({ maxLength: 20 })),
 });
+
+/** `DELETE …/agentic-chat/{chatId}/stream`. */
+export const stoppedChat = object({ ...path, chatId: string({ maxLength: 256 }) });
 
 /** `GET …/lead-sections/{sectionId}/form`. */
 export const leadFormPath = object({ ...path, sectionId: string({ maxLength: 128 }) });
@@ -51,7 +76,8 @@ export const questionAnswer = object({
 });
 export type QuestionAnswer = Infer<typeof questionAnswer>;
 
-const step = object({ title: string(), body: string() });
+/** One step of a lead section. */
+export const step = object({ title: string(), body: string() });
 
 export const formField = object({
   key: id,
@@ -103,3 +129,34 @@ export const lessonCard = object({
   sourceDisclosure: string(),
 });
 export type LessonCard = Infer<typeof lessonCard>;
+
+const chunk = (type: string, more: Record<string, Schema<unknown>> = {}): Schema<unknown> =>
+  object({ type: string({ const: type }), ...more });
+const tool = { toolCallId: string(), providerExecuted: optional(boolean) };
+const toolName = oneOf("renderLeadQualificationSection", "renderProductivityLessonCards");
+const source = { sourceId: string(), title: string() };
+
+/** One `data:` line of the chat stream: a chunk of the AI SDK's UI message stream. */
+export const chatChunk: Schema<unknown> = {
+  anyOf: [
+    chunk("start", {
+      messageId: string(),
+      messageMetadata: object({ chatId: string(), modelId: string(), retrievalMode: string(), degraded: boolean }),
+    }),
+    chunk("start-step"),
+    chunk("text-start", { id: string() }),
+    chunk("text-delta", { id: string(), delta: string() }),
+    chunk("text-end", { id: string() }),
+    chunk("source-url", { ...source, url: string({ format: "uri" }) }),
+    chunk("source-document", { ...source, mediaType: string() }),
+    chunk("data-evidence", { data: object({ cards: array(evidenceCard) }) }),
+    chunk("data-cta", { data: object({ cards: array(ctaCard) }) }),
+    chunk("data-follow-ups", { data: object({ questions: array(string()) }) }),
+    chunk("tool-input-available", { ...tool, toolName, input: object({}) }),
+    chunk("tool-output-available", { ...tool, output: { anyOf: [leadSection, object({ cards: array(lessonCard) })] } }),
+    chunk("finish-step"),
+    chunk("finish"),
+    chunk("error", { errorText: string() }),
+    chunk("abort"),
+  ],
+};

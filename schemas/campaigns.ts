@@ -2,10 +2,12 @@ import {
   anything,
   array,
   boolean,
+  documented,
   handle,
   id,
   ignored,
   type Infer,
+  instant,
   integer,
   listing,
   map,
@@ -29,15 +31,33 @@ export type Trigger = (typeof triggers)[number];
 export const shortestDelay = 15;
 export const longestDelay = 43_200;
 
-/** A name in a mapping (contract 6). */
-const identifier = string({ pattern: "^[A-Za-z0-9_.-]{1,64}$" });
+/** Names of a lead's snapshot, which every campaign mail may use (docs/reference.md, "Campaigns"). */
+export const snapshotNames = [
+  "leadId",
+  "email",
+  "name",
+  "firstName",
+  "phone",
+  "company",
+  "service",
+  "message",
+  "source",
+] as const;
+/** Further fields of a lead that hold one value. */
+const scalarFields = ["pageSlug", "campaignId", "status", "createdAt", "updatedAt"] as const;
+
+/** The name of a variable, and where its value comes from: a field of the lead, or a custom one. */
+const variableName = string({ pattern: "^[A-Za-z0-9_.-]{1,64}$" });
+const leadField = string({
+  pattern: `^(?:${[...snapshotNames, ...scalarFields].join("|")}|fields\\.[A-Za-z0-9_.-]{1,64})$`,
+});
 
 const body = {
   trigger: withCode(oneOf(...triggers), "invalid_trigger"),
-  delayMinutes: optional(anything),
+  delayMinutes: documented(optional(anything), optional(nullable(integer(shortestDelay, longestDelay)))),
   templateId: id,
   senderId: withCode(string({ pattern: "^sender_", maxLength: 128 }), "invalid_sender_id"),
-  variableMappings: withDefault(map(identifier, { propertyNames: identifier, maxProperties: 64 }), {}),
+  variableMappings: withDefault(map(leadField, { propertyNames: variableName, maxProperties: 64 }), {}),
   enabled: withDefault(boolean, true),
 };
 
@@ -70,8 +90,8 @@ export const rule = object({
   variableMappings: map(string()),
   enabled: boolean,
   version: integer(1),
-  createdAt: string(),
-  updatedAt: string(),
+  createdAt: instant,
+  updatedAt: instant,
   counts: optional(object({ waiting: integer(0), sent: integer(0), denied: integer(0) })),
 });
 export type Rule = Infer<typeof rule>;
@@ -99,8 +119,8 @@ export const conversion = object({
   campaignId: string(),
   value: nullable(number()),
   currency: nullable(string()),
-  occurredAt: string(),
-  createdAt: string(),
+  occurredAt: instant,
+  createdAt: instant,
 });
 export type Conversion = Infer<typeof conversion>;
 /** `{conversion}`. */

@@ -2,6 +2,7 @@ import {
   anything,
   array,
   boolean,
+  documented,
   email,
   handle,
   id,
@@ -47,8 +48,8 @@ export const statuses = [
 ] as const;
 export type MessageStatus = (typeof statuses)[number];
 
-/** Kinds of event: every status, and a recipient's wish to get no more. */
-export const eventTypes = [...statuses, "UNSUBSCRIBED"] as const;
+/** Kinds of event: every status, and a recipient's wish to get no more, and to get mail again. */
+export const eventTypes = [...statuses, "UNSUBSCRIBED", "RESUBSCRIBED"] as const;
 export type EventType = (typeof eventTypes)[number];
 
 /** Most recipients of one message. */
@@ -112,7 +113,7 @@ export const identity = object({
   status: oneOf(...identityStatuses),
   mailFromDomain: string(),
   requiredDnsRecords: array(dnsRecord),
-  lastCheckedAt: nullable(string()),
+  lastCheckedAt: nullable(instant),
 });
 export type Identity = Infer<typeof identity>;
 
@@ -124,7 +125,7 @@ export const accountDomain = object({
   owned: boolean,
   status: oneOf(...identityStatuses),
   requiredDnsRecords: array(dnsRecord),
-  createdAt: string(),
+  createdAt: instant,
 });
 export type AccountDomain = Infer<typeof accountDomain>;
 export const domainAnswer = object({ domain: accountDomain });
@@ -181,8 +182,8 @@ export const sender = object({
   enabled: boolean,
   status: oneOf("PENDING", "READY", "PAUSED"),
   identityKey: string(),
-  createdAt: string(),
-  updatedAt: string(),
+  createdAt: instant,
+  updatedAt: instant,
 });
 export type Sender = Infer<typeof sender>;
 export const senderAnswer = object({ sender });
@@ -252,8 +253,8 @@ export const template = object({
   text: nullable(string()),
   activeVersion: integer(1),
   status: oneOf("ACTIVE", "PAUSED"),
-  createdAt: string(),
-  updatedAt: string(),
+  createdAt: instant,
+  updatedAt: instant,
 });
 export type Template = Infer<typeof template>;
 export const templateAnswer = object({ template });
@@ -270,8 +271,8 @@ export const newMessage = object({
   purpose,
   templateId: string({ minLength: 1, maxLength: 128 }),
   variables: withDefault(variables, {}),
-  idempotencyKey: optional(string({ minLength: 1, maxLength: 255 })),
-  consentAttestation: optional(anything),
+  idempotencyKey: optional(nullable(string({ minLength: 1, maxLength: 255 }))),
+  consentAttestation: documented(optional(anything), { type: "boolean", const: true }),
   messageId: ignored,
   status: ignored,
   recipientCount: ignored,
@@ -298,7 +299,7 @@ export const message = object({
   templateId: nullable(string()),
   templateVersion: nullable(integer(1)),
   deliveries: array(delivery),
-  createdAt: string(),
+  createdAt: instant,
 });
 export type Message = Infer<typeof message>;
 
@@ -309,7 +310,7 @@ export const messageEvent = object({
   type: oneOf(...eventTypes),
   recipient: string(),
   purpose,
-  at: string(),
+  at: instant,
   reason: optional(string()),
   smtpCode: optional(integer()),
   attempt: integer(0),
@@ -353,7 +354,7 @@ export const suppression = object({
   reason: string(),
   source: oneOf(...suppressionSources),
   messageId: nullable(string()),
-  createdAt: string(),
+  createdAt: instant,
 });
 export type Suppression = Infer<typeof suppression>;
 export const suppressionAnswer = object({ suppression });
@@ -378,5 +379,7 @@ export const signedRequest = object({ body: optional(anything), headers: anythin
 /** How many notices changed something. */
 export const feedbackAnswer = object({ applied: integer(0) });
 
-/** A visitor's unsubscribe link. Mail programs post `List-Unsubscribe=One-Click` (RFC 8058). */
+/** A visitor's unsubscribe link. */
 export const unsubscribePath: Schema<{ token: string }> = object({ token: string({ maxLength: 500 }) });
+/** What is sent to it: mail programs post `List-Unsubscribe=One-Click` (RFC 8058), the page's second button `undo`. */
+export const unsubscribeForm = object({ token: string({ maxLength: 500 }), undo: optional(text(10)) });

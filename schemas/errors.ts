@@ -1,3 +1,5 @@
+import { array, type Infer, integer, object, oneOf, optional, string } from "./schema.ts";
+
 /** Every error code with its HTTP status and its default detail: one sentence for people (docs/reference.md, "Errors"). */
 export const errors = {
   // all routes
@@ -86,6 +88,7 @@ export const errors = {
   device_proof_mismatch: [403, "The verifier does not match the challenge."],
   attempt_not_pending: [409, "The pairing attempt has already been decided."],
   context_not_found: [404, "The retrieval context does not exist."],
+  session_not_found: [404, "The session does not exist."],
   token_not_found: [404, "The token does not exist."],
   // jobs, for operators
   job_not_found: [404, "No queue contains this job."],
@@ -95,8 +98,20 @@ export const errors = {
 /** A code of the error table. */
 export type ErrorCode = keyof typeof errors;
 
+/** The code of a failure. */
+export const errorCode = oneOf(...(Object.keys(errors) as ErrorCode[]));
+
 /** One invalid input: a JSON pointer into the request (RFC 6901), and what is wrong there. */
-export interface InputError {
-  path: string;
-  message: string;
-}
+export const inputError = object({ path: string(), message: string() });
+export type InputError = Infer<typeof inputError>;
+
+/** A failure as clients read it (RFC 9457). */
+export const problem = object({
+  type: string(),
+  title: string(),
+  status: integer(400, 599),
+  code: errorCode,
+  detail: string(),
+  requestId: string(),
+  errors: optional(array(inputError)),
+});

@@ -1,10 +1,13 @@
+import { nextAction } from "./scheduling.ts";
 import {
+  anything,
   array,
   boolean,
   handle,
   ignored,
   type Infer,
   instant,
+  map,
   object,
   oneOf,
   optional,
@@ -65,9 +68,9 @@ export const pageCheckoutReturn = object({
   host: optional(string()),
   session: optional(string({ maxLength: 255, pattern: "^[A-Za-z0-9_]+$" })),
 });
-export const checkoutAnswer = object({
-  nextAction: object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) }),
-});
+export const checkoutAnswer = object({ nextAction });
+/** An event as Stripe sends it; its `data.object` is read as its type says. */
+export const stripeEvent = object({ id: string(), type: string(), data: object({ object: map(anything) }) });
 export const received = object({ received: boolean });
 
 /** `POST …/integrations/caldav/credentials`. */

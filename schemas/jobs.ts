@@ -45,6 +45,8 @@ export const jobs = {
       kind: oneOf(...mailKinds),
       sequence: integer(0),
       waited: optional(integer(0)),
+      // Who caused it, where no visitor did.
+      by: optional(oneOf("owner")),
     }),
     8,
     2000,
@@ -61,9 +63,12 @@ export const jobs = {
 export type JobName = keyof typeof jobs;
 export type JobData<N extends JobName> = Infer<(typeof jobs)[N]["data"]>;
 
-/** Jobs that become one where a burst enqueues them together: its name, the field that differs, the field that lists it, how many at most. */
-export const joint: { of: JobName; name: JobName; field: string; list: string; most: number }[] = [
-  { of: "webhooks.dispatch", name: "webhooks.dispatch-all", field: "eventId", list: "eventIds", most: 20 },
+/**
+ * Jobs that become one where a burst enqueues them together: the job of one thing, that of several, their fields, and how many jobs
+ * at most. The things keep their order.
+ */
+export const joint: { one: JobName; several: JobName; field: string; list: string; most: number }[] = [
+  { one: "webhooks.dispatch", several: "webhooks.dispatch-all", field: "eventId", list: "eventIds", most: 20 },
 ];
 
 function row<T>(queue: QueueName, data: Schema<T>, attempts: number, backoff: number): JobRow<T> {

@@ -4,6 +4,7 @@ import {
   id,
   ignored,
   type Infer,
+  instant,
   integer,
   line,
   listing,
@@ -67,28 +68,30 @@ export const document = object({
   containerTags: array(string()),
   status: oneOf("INDEXING", "READY", "FAILED"),
   chunkCount: integer(0),
-  createdAt: string(),
-  updatedAt: string(),
+  createdAt: instant,
+  updatedAt: instant,
 });
 export type Document = Infer<typeof document>;
 
+/** A document with its content. */
+export const documentWithContent = merge(document, object({ content: optional(string()) }));
 /** `{document}`; reading one adds its content. */
-export const documentAnswer = object({ document: merge(document, object({ content: optional(string()) })) });
+export const documentAnswer = object({ document: documentWithContent });
 /** `{documents, nextCursor}`. */
 export const documentList = object({ documents: array(document), nextCursor: nullable(string()) });
+/** A passage of a document that a query found. */
+export const queryResult = object({
+  documentId: id,
+  title: string(),
+  topic: string(),
+  source: string(),
+  snippet: string(),
+  score: number(),
+  containerTags: array(string()),
+});
 /** What a knowledge query answers. */
 export const queryAnswer = object({
-  results: array(
-    object({
-      documentId: id,
-      title: string(),
-      topic: string(),
-      source: string(),
-      snippet: string(),
-      score: number(),
-      containerTags: array(string()),
-    }),
-  ),
+  results: array(queryResult),
   retrievalMode: string(),
   degraded: boolean,
 });

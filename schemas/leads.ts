@@ -1,7 +1,11 @@
 import {
   anything,
   array,
+  asText,
   boolean,
+  decoration,
+  documented,
+  email,
   handle,
   id,
   ignored,
@@ -26,35 +30,14 @@ export const fieldName = /^[A-Za-z0-9_.-]{1,64}$/;
 export const longestValue = 5000;
 
 const own = {
-  name: optional(text(200)),
-  firstName: optional(text(200)),
-  company: optional(text(200)),
-  phone: optional(text(60)),
-  service: optional(text(200)),
-  message: optional(text(5000)),
-  source: optional(text(200)),
+  name: optional(asText(text(200))),
+  firstName: optional(asText(text(200))),
+  company: optional(asText(text(200))),
+  phone: optional(asText(text(60))),
+  service: optional(asText(text(200))),
+  message: optional(asText(text(5000))),
+  source: optional(decoration(text(200))),
 };
-
-/**
- * `POST /v2/public/handles/{handle}/leads`, as JSON or as a form. Other scalar keys become custom fields; a form sends all as
- * text, so nested parts may come as JSON in a string.
- */
-export const newLead = object(
-  {
-    handle: string(),
-    // Read by the function, after the honeypot: what a program fills in needn't be an address.
-    email: optional(anything),
-    ...own,
-    fields: optional(anything),
-    pageSlug: optional(text(96)),
-    campaignId: optional(text(128)),
-    leadContext: optional(anything),
-    tracking: optional(anything),
-    consent: optional(anything),
-    website: optional(anything),
-  },
-  { additionalProperties: true },
-);
 
 /** What a lead disclosed of the conversation that led to it (contract 5). */
 export const leadContext = object({
@@ -64,6 +47,27 @@ export const leadContext = object({
   evidenceTitles: optional(array(text(300), { maxItems: 20 })),
   retrievalMode: optional(text(100)),
 });
+
+/**
+ * `POST /v2/public/handles/{handle}/leads`, as JSON or as a form. Other scalar keys become custom fields; a form sends all as
+ * text, so nested parts may come as JSON in a string.
+ */
+export const newLead = object(
+  {
+    handle: string(),
+    // Read by the function, after the honeypot: what a program fills in needn't be an address.
+    email: documented(optional(anything), email),
+    ...own,
+    fields: documented(optional(anything), optional(map(text(longestValue), { maxProperties: mostFields }))),
+    pageSlug: optional(decoration(text(96))),
+    campaignId: optional(asText(text(128))),
+    leadContext: documented(optional(anything), optional(leadContext)),
+    tracking: documented(optional(anything), optional(map(string()))),
+    consent: optional(anything),
+    website: documented(optional(anything), optional(string())),
+  },
+  { additionalProperties: true },
+);
 
 /** A lead as its owner reads it. */
 export const lead = object({
@@ -77,14 +81,16 @@ export const lead = object({
   leadContext: nullable(leadContext),
   tracking: nullable(map(anything)),
   consent: nullable(anything),
-  captures: object({ first: string(), last: string() }),
-  createdAt: string(),
-  updatedAt: string(),
+  captures: object({ first: instant, last: instant }),
+  createdAt: instant,
+  updatedAt: instant,
 });
 export type Lead = Infer<typeof lead>;
 
 /** `{lead: {leadId, status}}`: all that a visitor learns; UNVERIFIED where a code was sent to confirm the address. */
 export const leadAccepted = object({ lead: object({ leadId: id, status: oneOf("ACCEPTED", "UNVERIFIED") }) });
+/** `{lead: {leadId, status}}` of a verified address. */
+export const leadVerified = object({ lead: object({ leadId: id, status: oneOf("VERIFIED") }) });
 /** `GET …/leads`. */
 export const leadListing = object({
   handle,
@@ -132,8 +138,8 @@ export const campaign = object({
   live: boolean,
   verifyLeads: boolean,
   version: integer(1),
-  createdAt: string(),
-  updatedAt: string(),
+  createdAt: instant,
+  updatedAt: instant,
 });
 /** `{campaign}`. */
 export const campaignAnswer = object({ campaign });

@@ -5,6 +5,7 @@ import {
   id,
   ignored,
   type Infer,
+  instant,
   integer,
   language,
   line,
@@ -25,10 +26,17 @@ import {
 /** Most bytes of a page's content (contract 4). */
 export const largestContent = 262_144;
 
-const assistant = object({
+/** What the assistant of a page shows first. */
+export const pageAssistant = object({
   title: optional(text(120)),
   intro: optional(text(500)),
   suggestedQuestions: optional(array(line(200), { maxItems: 3 })),
+});
+
+/** The price of a paid page, in minor units of an ISO 4217 currency. */
+export const pagePrice = object({
+  amountMinor: integer(1, 99_999_999),
+  currency: string({ pattern: "^[A-Za-z]{3}$" }),
 });
 
 const derived = {
@@ -50,10 +58,8 @@ const body = {
   language: optional(nullable(language)),
   campaignId: optional(nullable(id)),
   verifyLeads: optional(boolean),
-  assistant: optional(nullable(assistant)),
-  price: optional(
-    nullable(object({ amountMinor: integer(1, 99_999_999), currency: string({ pattern: "^[A-Za-z]{3}$" }) })),
-  ),
+  assistant: optional(nullable(pageAssistant)),
+  price: optional(nullable(pagePrice)),
 };
 
 /** `POST …/pages`. */
@@ -100,11 +106,13 @@ export const page = object({
   ...body,
   url: string({ format: "uri" }),
   version: integer(1),
-  createdAt: string(),
-  updatedAt: string(),
-  publishedAt: nullable(string()),
+  createdAt: instant,
+  updatedAt: instant,
+  publishedAt: nullable(instant),
 });
 
+/** What a browser may read of a page. */
+export const accessAnswer = object({ accessMode: oneOf("PUBLIC", "PAID"), hasAccess: boolean });
 /** `{page}`. */
 export const pageAnswer = object({ page });
 /** `{pages, nextCursor}`. */

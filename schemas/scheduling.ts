@@ -2,8 +2,10 @@ import {
   anything,
   array,
   boolean,
+  decoration,
   either,
   email,
+  folded,
   handle,
   id,
   ignored,
@@ -25,6 +27,7 @@ import {
   string,
   text,
   timeZone,
+  trimmed,
   withCode,
   withDefault,
 } from "./schema.ts";
@@ -34,9 +37,9 @@ const endTime = string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
 const date = string({ format: "date" });
 const stamps = { version: ignored, createdAt: ignored, updatedAt: ignored };
 
-const weeklyRow = object({ day: integer(0, 6), startTime: clockTime, endTime });
+export const weeklyRow = object({ day: integer(0, 6), startTime: clockTime, endTime });
 /** One of `{date, startTime, endTime}`, `{date, unavailable: true}`, `{from, to, unavailable: true}`. */
-const overrideRow = object({
+export const overrideRow = object({
   date: optional(date),
   from: optional(date),
   to: optional(date),
@@ -77,7 +80,8 @@ export interface StoredSchedule {
   updatedAt: string;
 }
 
-const schedule = object({
+/** A schedule as its owner reads it. */
+export const schedule = object({
   handle,
   scheduleId: id,
   timeZone,
@@ -108,18 +112,21 @@ export const fieldTypes = [
   "url",
 ] as const;
 
-const bookingField = object({
+/** Kinds of location that have a behaviour of their own; others show their label. */
+export const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
+
+export const bookingField = object({
   id: string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
   label: line(200),
-  type: oneOf(...fieldTypes),
+  type: folded(oneOf(...fieldTypes), fieldTypes),
   required: withDefault(boolean, false),
   options: optional(array(line(200), { minItems: 1, maxItems: 100, uniqueItems: true })),
 });
 /** One question of an event type. */
 export type BookingField = Infer<typeof bookingField>;
 
-const location = object({
-  type: string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }),
+export const location = object({
+  type: folded(string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }), locationTypes),
   label: withDefault(string({ maxLength: 500, format: "line" }), ""),
 });
 const buffer = integer(0, 1440);
@@ -150,7 +157,7 @@ const payment = object({
   amountMinor: optional(nullable(price)),
   currency: optional(nullable(currency)),
 });
-const derived = { ...stamps, revision: ignored, url: ignored };
+const derived = { ...stamps, revision: ignored, url: ignored, bookable: ignored, reason: ignored };
 
 /** `POST …/scheduling/event-types`. */
 export const newEventType = object({
@@ -181,20 +188,24 @@ export const eventTypePath = object({ handle: string(), eventTypeId: string() })
 /** An event type as it is stored; without a zone of its own it has its schedule's. */
 export type StoredEventType = Omit<
   Infer<typeof newEventType>,
-  "handle" | "version" | "createdAt" | "updatedAt" | "revision" | "url" | "eventTypeId"
+  "handle" | "version" | "createdAt" | "updatedAt" | "revision" | "url" | "bookable" | "reason" | "eventTypeId"
 > & {
   eventTypeId: string;
   createdAt: string;
   updatedAt: string;
 };
 
-const eventType = object({
+/** An event type as its owner reads it. */
+export const eventType = object({
   handle,
   eventTypeId: id,
   ...eventTypeBody,
   buffers,
   payment,
   url: string({ format: "uri" }),
+  /** False where it asks for a payment that can't be taken: every booking is refused then, for the reason. */
+  bookable: boolean,
+  reason: nullable(oneOf("payment_provider_not_connected", "price_missing")),
   version: integer(1),
   revision: integer(1),
   createdAt: instant,
@@ -205,7 +216,7 @@ export const eventTypeAnswer = object({ eventType });
 /** `{eventTypes, nextCursor}`. */
 export const eventTypeList = object({ eventTypes: array(eventType), nextCursor: nullable(string()) });
 
-const publicEvent = object({
+export const publicEvent = object({
   handle,
   eventTypeId: id,
   slug,
@@ -249,26 +260,23 @@ export const slotQuery = object({
   timeZone: optional(timeZone),
   bookingUid: optional(string({ maxLength: 128 })),
 });
-/** `{slots, displayTimeZone}`. */
-export const slotList = object({
-  slots: array(
-    object({
-      start: instant,
-      end: instant,
-      timeZone,
-      sourceAvailability: object({ kind: oneOf("weekly", "override", "default"), label: string() }),
-      bookingNonce: string(),
-    }),
-  ),
-  displayTimeZone: timeZone,
+/** A start and end that can be booked. */
+export const availableSlot = object({
+  start: instant,
+  end: instant,
+  timeZone,
+  sourceAvailability: object({ kind: oneOf("weekly", "override", "default"), label: string() }),
+  bookingNonce: string(),
 });
+/** `{slots, displayTimeZone}`. */
+export const slotList = object({ slots: array(availableSlot), displayTimeZone: timeZone });
 
 const missing = "booking_required_fields";
 const filledText = { minLength: 1, pattern: "\\S" };
 const name = string({ ...filledText, maxLength: 200, format: "line" });
 const attendee = object({
-  name: needed(name, missing),
-  email: needed({ ...email, ...filledText } as Schema<string>, missing),
+  name: trimmed(needed(name, missing)),
+  email: trimmed(needed({ ...email, ...filledText } as Schema<string>, missing)),
   timeZone: optional(timeZone),
 });
 const slotInstant = optional(needed({ ...instant, ...filledText } as Schema<string>, missing));
@@ -277,8 +285,12 @@ const slot = object({
   end: slotInstant,
   bookingNonce: optional(nullable(string({ maxLength: 200 }))),
 });
-const guest = either(email, object({ email, name: optional(string({ maxLength: 200, format: "line" })) }));
+const guest = either(
+  trimmed(email),
+  object({ email: trimmed(email), name: optional(string({ maxLength: 200, format: "line" })) }),
+);
 const reason = optional(nullable(text(1000)));
+const trackingText = optional(decoration(text(200)));
 
 /** `POST …/bookings`. Start and end may stand in `slot` or at the top. */
 export const newBooking = object({
@@ -290,10 +302,8 @@ export const newBooking = object({
   end: slotInstant,
   answers: withDefault(withCode(map(anything), "invalid_booking_answers"), {}),
   guests: withDefault(array(guest, { maxItems: 20 }), []),
-  location: optional(object({ type: optional(string({ maxLength: 32 })) })),
-  tracking: optional(
-    nullable(object({ source: optional(nullable(text(200))), placement: optional(nullable(text(200))) })),
-  ),
+  location: optional(decoration(object({ type: optional(decoration(string({ maxLength: 32 }))) }))),
+  tracking: optional(decoration(object({ source: trackingText, placement: trackingText }))),
 });
 
 /** `POST …/reschedule`. */
@@ -334,7 +344,7 @@ export const bookingListing = object({
   ...listing,
 });
 
-const bookingPayment = object({
+export const bookingPayment = object({
   amountMinor: price,
   currency,
   status: oneOf("REQUIRED", "PAID", "REFUND_DUE"),
@@ -378,11 +388,13 @@ export type Booking = Infer<typeof booking>;
 export type StoredBooking = Omit<Booking, "handle" | "version"> & {
   buffers: { beforeMinutes: number; afterMinutes: number };
   reminderMinutes: number | null;
+  /** True once it was confirmed, though a move made it PENDING again. */
+  everConfirmed?: boolean;
   /** Instants at which its visitor has moved it in the 24 hours before the last move. */
   moves?: string[];
 };
 
-const nextAction = object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) });
+export const nextAction = object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) });
 /** `{bookingUid, status, booking, nextAction?}`. */
 export const bookingAnswer = object({
   bookingUid: id,

@@ -25,6 +25,8 @@ export type Fields<P> = Flat<
 >;
 
 const optionalMark = Symbol("optional");
+const sourceMark = Symbol("source");
+const publishedMark = Symbol("published");
 
 /** A closed object; owner routes refuse other properties, public routes drop them. */
 export function object<P extends Properties>(properties: P, more: Schema<unknown> = {}): Schema<Fields<P>> {
@@ -34,17 +36,32 @@ export function object<P extends Properties>(properties: P, more: Schema<unknown
 
 /** Marks a property of `object` as one that may be absent. */
 export function optional<T>(schema: Schema<T>): Optional<T> {
-  return { ...schema, [optionalMark]: true } as unknown as Optional<T>;
+  return { ...schema, [optionalMark]: true, [sourceMark]: sourceOf(schema) } as unknown as Optional<T>;
 }
 
 /** A property that may be absent and then has this value. */
 export function withDefault<T>(schema: Schema<T>, value: T): Schema<T> {
-  return { ...schema, default: value, [optionalMark]: true } as unknown as Schema<T>;
+  return { ...schema, default: value, [optionalMark]: true, [sourceMark]: sourceOf(schema) } as unknown as Schema<T>;
 }
 
 /** True for a property that `object` doesn't list as required. */
 export function isOptional(schema: Schema<unknown> | undefined): boolean {
   return schema !== undefined && optionalMark in schema;
+}
+
+/** The schema of which this one is an optional or nullable copy, else the schema itself. */
+export function sourceOf(schema: Schema<unknown>): Schema<unknown> {
+  return (schema as { [sourceMark]?: Schema<unknown> })[sourceMark] ?? schema;
+}
+
+/** A value that its function checks: the OpenAPI document shows `published` instead of what the schema accepts. */
+export function documented<S extends Schema<unknown>>(accepted: S, published: Schema<unknown>): S {
+  return { ...accepted, [publishedMark]: published };
+}
+
+/** The schema that the OpenAPI document shows for this one. */
+export function publishedOf(schema: Schema<unknown>): Schema<unknown> {
+  return (schema as { [publishedMark]?: Schema<unknown> })[publishedMark] ?? schema;
 }
 
 /** Names the error code of this value (absent, wrong type or wrong form), which beats `invalid_request`. */
@@ -57,8 +74,38 @@ export function needed<S extends Schema<unknown>>(schema: S, code: string): S {
   return { ...schema, "x-absent-code": code };
 }
 
+/** A text of visitors whose ends are trimmed; those of optional properties always are. */
+export function trimmed<S extends Schema<unknown>>(schema: S): S {
+  return { ...schema, "x-trim": true };
+}
+
+/** A text of visitors that takes numbers and booleans too. */
+export function asText<S extends Schema<unknown>>(schema: S): S {
+  return { ...schema, "x-as-text": true };
+}
+
+/** What visitors are never refused for: a text is cut to its `maxLength`, and a value of another type is left out. */
+export function decoration<S extends Schema<unknown>>(schema: S): S {
+  return { ...schema, "x-decoration": true };
+}
+
+/** A word that is read whatever its case and whether it has `-` or `_`; others than the known ones are folded to lower case. */
+export function folded<S extends Schema<unknown>>(schema: S, words: readonly string[]): S {
+  return { ...schema, "x-words": words };
+}
+
 /** A read-only property of the resource: accepted from a client that sends back what it read, and ignored. */
 export const ignored: Optional<unknown> = optional<unknown>({ readOnly: true });
+
+/** The same value, or null. What accepts anything accepts null already. */
+export function nullable<T>(schema: Schema<T>): Schema<T | null> {
+  const { type, anyOf, enum: values } = schema;
+  if (Array.isArray(anyOf)) return { ...schema, anyOf: [...anyOf, { type: "null" }] };
+  if (type === undefined) return schema as Schema<T | null>;
+  const more = Array.isArray(values) ? { enum: [...values, null] } : {};
+  const either = { ...schema, ...more, type: [type, "null"], [sourceMark]: sourceOf(schema) };
+  return either as unknown as Schema<T | null>;
+}
 
 /** All properties of a schema's object as optional ones: the shape of a partial PUT. */
 export function partial<T>(schema: Schema<T>): Schema<Partial<T>> {
@@ -95,13 +142,6 @@ export const map = <T>(values: Schema<T>, more: Schema<unknown> = {}): Schema<Re
   ({ type: "object", additionalProperties: values, ...more }) as Schema<Record<string, T>>;
 export const either = <A, B>(first: Schema<A>, second: Schema<B>): Schema<A | B> =>
   ({ anyOf: [first, second] }) as Schema<A | B>;
-export const nullable = <T>(schema: Schema<T>): Schema<T | null> =>
-  ({
-    ...schema,
-    type: [schema.type as string, "null"],
-    ...(schema.enum ? { enum: [...(schema.enum as unknown[]), null] } : {}),
-  }) as Schema<T | null>;
-
 /** A handle: the owner namespace (contract 1). */
 export const handle = string({ pattern: "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$" });
 /** A page or event slug (contract 1). */

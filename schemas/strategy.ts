@@ -14,7 +14,7 @@ export const strategyQuery = object({
 /** The path of one stored retrieval. */
 export const strategyPath = object({ handle: string(), contextId: string({ maxLength: 128 }) });
 
-const group = object({
+export const group = object({
   matchCount: integer(0),
   items: array(object({ documentId: string(), title: string(), summary: string(), score: number() })),
 });

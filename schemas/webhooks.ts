@@ -72,15 +72,21 @@ export const shownWebhookAnswer = object({ webhook: shownWebhook });
 export const webhookAnswer = object({ webhook });
 export const webhookList = object({ webhooks: array(webhook), nextCursor: nullable(string()) });
 
+/** A secret before a rotation. */
+export interface FormerSecret {
+  secret: string;
+  until: number;
+}
+
 /** An endpoint as it is stored; secrets are sealed. */
 export interface StoredWebhook extends Omit<Webhook, "webhookId"> {
   webhookId: string;
   secret: string;
-  /** The secret before the last rotation, and the real ms until which it signs too. */
-  previous: { secret: string; until: number } | null;
+  /** The secrets before the rotations of the last 24 hours, the newest first, each with the real ms until which it signs too. */
+  previous: FormerSecret[] | FormerSecret | null;
 }
 
-const attempt = object({
+export const attempt = object({
   at: instant,
   durationMs: integer(0),
   /** HTTP status, null where no answer came. */
@@ -106,8 +112,11 @@ export type Delivery = Infer<typeof delivery>;
 export const deliveryAnswer = object({ delivery });
 export const deliveryList = object({ deliveries: array(delivery), nextCursor: nullable(string()) });
 
-/** A delivery as it is stored: `asked` ones were asked for by the owner and go to disabled endpoints too. */
-export type StoredDelivery = Delivery & { asked: boolean };
+/**
+ * A delivery as it is stored: `asked` ones were asked for by the owner and go to disabled endpoints too. Those of one subject, a
+ * booking, go out one after another.
+ */
+export type StoredDelivery = Delivery & { asked: boolean; subject?: string };
 
 const bookingData = object({ handle, booking });
 const span = object({ start: instant, end: instant });

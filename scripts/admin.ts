@@ -14,7 +14,8 @@ import {
   setEntitlement,
   setHandleActive,
 } from "../core/account/handles.ts";
-import { issueToken, signingKey } from "../core/account/signing.ts";
+import { startSession } from "../core/account/session-store.ts";
+import { signingKey } from "../core/account/signing.ts";
 import { createCampaign } from "../core/campaigns/campaigns.ts";
 import { openClock } from "../core/platform/clock.ts";
 import { keys } from "../core/store/keys.ts";
@@ -201,8 +202,10 @@ async function token(
   if (env.production) throw new Fail("forbidden", { detail: "Tokens are made here in development only." });
   const seconds = Number(ttl);
   if (!Number.isInteger(seconds) || seconds < 1) throw invalid("/ttl", "is not a number of seconds");
-  const key = await signingKey({ redis, env });
-  return { token: await issueToken(key, env, { userId: user, seconds, ...(email ? { email } : {}) }) };
+  const tools = { redis, env, id: newId, signingKey: await signingKey({ redis, env }) };
+  const mail = email ? { email } : {};
+  const session = { userId: user, ...mail, kind: "command-line" as const, device: "npm run admin -- token", seconds };
+  return { token: (await startSession(tools, session)).token };
 }
 
 /** Other services are told too, which takes all that a process has. */

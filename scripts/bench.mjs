@@ -14,6 +14,7 @@ import { ensureDependencies, ensureRedis, main, root, Unready } from "./setup.mj
 
 const folder = join(root, "scripts", "bench");
 const result = join(root, "docs", "bench.json");
+const page = join(root, "docs", "bench.md");
 const columns = ["what", "measured", "bar", "reached", "beside it"];
 
 await (process.send ? measure(process.argv[2]) : main(all));
@@ -80,7 +81,7 @@ function rounded(value) {
   return Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3));
 }
 
-/** The figures as docs/bench.json, their growth as docs/plots, and the table with its machine in the README. */
+/** The figures as docs/bench.json, their growth as docs/plots, and the table with its machine in docs/bench.md. */
 function write(rows) {
   const known = existsSync(result) ? JSON.parse(readFileSync(result, "utf8")).rows : {};
   const [{ model } = {}] = cpus();
@@ -91,18 +92,19 @@ function write(rows) {
   const list = Object.values(all).flat();
   for (const { plot } of list.filter((row) => row.plot))
     writeFileSync(join(root, "docs", "plots", `${plot.file}.svg`), plotOf(plot));
-  inReadme(machine, list);
+  inPage(machine, list);
 }
 
-function inReadme({ node, cpus: count, model }, rows) {
+/** The table and plots of docs/bench.md, between its two marks; what stands around them is written by hand. */
+function inPage({ node, cpus: count, model }, rows) {
   const table = [columns, columns.map(() => "---"), ...rows.map(cells)].map((row) => `| ${row.join(" | ")} |`);
-  const plots = rows.flatMap(({ plot }) => (plot ? [`![${plot.y} by ${plot.x}](docs/plots/${plot.file}.svg)`] : []));
+  const plots = rows.flatMap(({ plot }) => (plot ? [`![${plot.y} by ${plot.x}](plots/${plot.file}.svg)`] : []));
   const words = `Node ${node}, ${count} cores, ${model}. Each baseline is measured in the same run.`;
   const section = [words, "", ...table, "", ...plots].join("\n");
   const place = /(<!-- bench -->\n).*?(\n<!-- \/bench -->)/s;
-  const readme = readFileSync(join(root, "README.md"), "utf8");
+  const text = readFileSync(page, "utf8");
   writeFileSync(
-    join(root, "README.md"),
-    readme.replace(place, (_, begin, end) => `${begin}${section}${end}`),
+    page,
+    text.replace(place, (_, begin, end) => `${begin}${section}${end}`),
   );
 }

@@ -1,9 +1,10 @@
 /** Makes dist/: the programs with the packages that they load, the scripts of Redis, and what browsers load. Test files are made the same way. */
-import { cpSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { apiReference } from "./api-reference.mjs";
 import { ensureDependencies, main, root } from "./setup.mjs";
 
 const sources = join(root, "api", "browser");
@@ -52,7 +53,7 @@ async function make(folder, entryPoints, more = {}) {
   copy(join(root, "core"), join(folder, "core"), ".lua");
 }
 
-/** Bundles each script of api/browser that starts something, and copies the style sheets, into a folder. */
+/** Bundles each script of api/browser that starts something, and copies the style sheets and the renderer of /docs, into a folder. */
 export async function bundle(folder) {
   mkdirSync(folder, { recursive: true });
   if (!existsSync(sources)) return;
@@ -60,6 +61,7 @@ export async function bundle(folder) {
   const browser = { bundle: true, minify: true, format: "iife", target: "es2020", legalComments: "none" };
   await build({ ...browser, entryPoints: entries(), outdir: folder, logLevel: "warning" });
   copy(sources, folder, ".css");
+  writeFileSync(join(folder, "api-reference.js"), apiReference());
 }
 
 /** Scripts directly in api/browser are entries; what they share lies in folders below it. */

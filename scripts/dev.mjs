@@ -250,12 +250,14 @@ function passedOn({ REDIS_URL, PORT, BASE_URL, DATA_DIR, SECRET_KEY }) {
   return { REDIS_URL, PORT, BASE_URL, DATA_DIR, ...(SECRET_KEY ? { SECRET_KEY } : {}) };
 }
 
-/** The first signal ends the children in order, a second one at once. */
+/** The first signal ends the children in order, a later one at once. npm passes signals on, so that one Ctrl-C arrives twice. */
 function endWith(children) {
-  let ending = false;
+  let last = 0;
   const end = async () => {
-    if (ending) children.kill();
-    ending = true;
+    const sincePrevious = Date.now() - last;
+    if (sincePrevious < 500) return;
+    if (last > 0) children.kill();
+    last = Date.now();
     await children.stop();
     rmSync(note, { force: true });
     process.exit(0);

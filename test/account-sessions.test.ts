@@ -1,12 +1,17 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SignJWT } from "jose";
+import type { Test as SuperTest } from "supertest";
 import t, { type Test } from "tap";
 import { revokeRole, setEntitlement } from "../core/account/handles.ts";
+import { challengeOf } from "../core/account/pairing.ts";
 import { Sessions } from "../core/account/sessions.ts";
 import { readEnv } from "../core/platform/env.ts";
 import type { Fail } from "../core/platform/errors.ts";
-import { startService } from "../fixtures/service.ts";
+import { keys } from "../core/store/keys.ts";
+import { mastersOf } from "../core/store/redis.ts";
+import { startRedis } from "../fixtures/redis.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { KeySetServer, outsideKey, outsideToken } from "../fixtures/signer.ts";
 
 const me = "/v2/account/assistant/me";
@@ -24,7 +29,7 @@ async function movable(t: Test, env: Record<string, string>) {
   const { runtime } = await startService(t);
   const time = { at: Date.now() };
   const settings = readEnv({ BASE_URL: "http://service.test", REDIS_URL: "redis://127.0.0.1:1", ...env });
-  const sessions = new Sessions(settings, runtime.signingKey, () => time.at);
+  const sessions = new Sessions(settings, runtime.signingKey, { isLive: async () => true, clock: () => time.at });
   const code = (token: string) =>
     sessions.check(token).then(
       () => "accepted",
@@ -33,29 +38,32 @@ async function movable(t: Test, env: Record<string, string>) {
   return { time, code };
 }
 
-t.test("the session check tells who, where and what, and 401 without the entitlement", async (t) => {
-  const service = await startService(t);
-  const owner = await service.handle("acme");
-  await service.handle("beta", { account: "acct_two", owner: "user_acme", assistant: false });
-  await service.grant("beta", "user_guest", "CREATOR");
-  const { body } = await owner.get(me).expect(200).expect("cache-control", "no-store");
-  t.same(body, {
-    user: { userId: "user_acme", email: "user_acme@example.com" },
-    handles: [
-      { handle: "acme", role: "OWNER" },
-      { handle: "beta", role: "OWNER" },
-    ],
-    entitlements: ["assistant"],
-  });
-  await setEntitlement(service.runtime.redis, "acct_two", "marketing_tools", true);
-  t.same((await owner.get(me).expect(200)).body.entitlements, ["assistant", "marketing_tools"]);
-  const guest = await service.as("user_guest");
-  t.match((await guest.get(me).expect(401)).body, { code: "invalid_token" });
-  t.match((await (await service.as("user_nobody")).get(me).expect(401)).body, { code: "invalid_token" });
-  t.match((await service.visitor.get(me).expect(401)).body, { code: "missing_bearer_token" });
-  await revokeRole(service.runtime.redis, { handle: "acme", userId: "user_acme" });
-  t.match((await owner.get(me).expect(401)).body, { code: "invalid_token" });
-});
+t.test(
+  "the session check tells who, where and what, whatever the query says, and 401 without the entitlement",
+  async (t) => {
+    const service = await startService(t);
+    const owner = await service.handle("acme");
+    await service.handle("beta", { account: "acct_two", owner: "user_acme", assistant: false });
+    await service.grant("beta", "user_guest", "CREATOR");
+    const { body } = await owner.get(me).expect(200).expect("cache-control", "no-store");
+    t.same(body, {
+      user: { userId: "user_acme", email: "user_acme@example.com" },
+      handles: [
+        { handle: "acme", role: "OWNER" },
+        { handle: "beta", role: "OWNER" },
+      ],
+      entitlements: ["assistant"],
+    });
+    await setEntitlement(service.runtime.redis, "acct_two", "marketing_tools", true);
+    t.same((await owner.get(`${me}?_=1&page=2`).expect(200)).body.entitlements, ["assistant", "marketing_tools"]);
+    const guest = await service.as("user_guest");
+    t.match((await guest.get(me).expect(401)).body, { code: "invalid_token" });
+    t.match((await (await service.as("user_nobody")).get(me).expect(401)).body, { code: "invalid_token" });
+    t.match((await service.visitor.get(me).expect(401)).body, { code: "missing_bearer_token" });
+    await revokeRole(service.runtime.redis, { handle: "acme", userId: "user_acme" });
+    t.match((await owner.get(me).expect(401)).body, { code: "invalid_token" });
+  },
+);
 
 t.test("a user who is removed loses access at once, whatever was remembered of the token", async (t) => {
   const service = await startService(t);
@@ -207,4 +215,141 @@ t.test("while Redis is away a good token is 503, not 401", async (t) => {
   t.match((await service.visitor.get(me).set("Authorization", "Bearer garbage").expect(401)).body, {
     code: "invalid_token",
   });
+});
+
+const sessions = "/v2/account/sessions";
+
+/** A desktop paired with a user's account: its token. */
+async function pairDesktop(
+  service: Service,
+  user: { post: (path: string) => SuperTest },
+  deviceName: string,
+): Promise<string> {
+  const desktop = "/oauth/assistant/desktop";
+  const verifier = `verifier of ${deviceName}`;
+  const started = { deviceProofChallenge: challengeOf(verifier), deviceName };
+  const { attemptId } = (await service.visitor.post(`${desktop}/start`).send(started).expect(200)).body;
+  await user.post(`${desktop}/authorize`).send({ attemptId, decision: "allow" }).expect(200);
+  const redeemed = await service.visitor.post(`${desktop}/redeem`).send({ attemptId, deviceProofVerifier: verifier });
+  return redeemed.body.session.token;
+}
+
+t.test(
+  "a user sees where they are signed in, and a revoked session is refused from the next request on, in every process",
+  async (t) => {
+    const redis = await startRedis();
+    t.teardown(() => redis.stop());
+    const [one, other] = [await startService(t, { redis }), await startService(t, { redis })];
+    const owner = await one.handle("acme");
+    const token = await pairDesktop(one, owner, "Ada's MacBook");
+    const routes = [me, "/v2/handles/acme/pages", "/v2/account/tokens"];
+    const statuses = async () => {
+      const asked = [one, other].flatMap(({ visitor }) =>
+        routes.map((path) => visitor.get(path).set("Authorization", `Bearer ${token}`)),
+      );
+      return (await Promise.all(asked)).map(({ status }) => status);
+    };
+    t.same(await statuses(), [200, 200, 200, 200, 200, 200]);
+    const listed = (await owner.get(sessions).expect(200)).body;
+    t.equal(listed.nextCursor, null);
+    t.match(listed.sessions, [
+      { kind: "desktop", device: "Ada's MacBook", current: false },
+      { kind: "browser", device: "Test", current: true },
+    ]);
+    const [{ sessionId, createdAt, lastUsedAt, expiresAt }] = listed.sessions;
+    t.ok(Date.parse(createdAt) <= Date.parse(lastUsedAt) && Date.parse(lastUsedAt) <= Date.now());
+    t.equal(Math.round((Date.parse(expiresAt) - Date.now()) / 86_400_000), 30);
+    await one.handle("beta", { owner: "user_beta" });
+    const stranger = await one.as("user_beta");
+    t.match((await stranger.delete(`${sessions}/${sessionId}`).expect(404)).body, { code: "session_not_found" });
+    await owner.delete(`${sessions}/${sessionId}`).expect(204);
+    t.same(await statuses(), [401, 401, 401, 401, 401, 401]);
+    t.match((await owner.delete(`${sessions}/${sessionId}`).expect(404)).body, { code: "session_not_found" });
+    t.match((await owner.get(sessions).expect(200)).body.sessions, [{ kind: "browser" }]);
+  },
+);
+
+t.test("signing out ends the session of the caller, also for the cookie of the browser", async (t) => {
+  const service = await startService(t);
+  await service.handle("acme");
+  const token = await service.token("user_acme");
+  const { attemptId } = (
+    await service.visitor.post("/oauth/assistant/desktop/start").send({ deviceProofChallenge: "x" })
+  ).body;
+  const visit = () =>
+    service.visitor.get(`/oauth/assistant/desktop/authorize?attemptId=${attemptId}`).set("Cookie", `session=${token}`);
+  t.match((await visit().expect(200)).text, /user_acme/);
+  const signedIn = (verb: "get" | "delete", path: string) =>
+    service.visitor[verb](path).set("Authorization", `Bearer ${token}`);
+  await signedIn("delete", `${sessions}/current`).expect(204);
+  t.match((await signedIn("get", me).expect(401)).body, { code: "invalid_token" });
+  t.notMatch((await visit().expect(200)).text, /user_acme/);
+});
+
+t.test("the last use of a session is noted, and sessions end and are bounded by themselves", async (t) => {
+  const service = await startService(t);
+  const { redis } = service.runtime;
+  const owner = await service.handle("acme");
+  const key = keys.sessions("user_acme");
+  const first = (await owner.get(sessions)).body.sessions[0];
+  await redis.hset(key, `used:${first.sessionId}`, Date.now() - 600_000);
+  await owner.get(me).expect(200);
+  const noted = await eventually(async () => {
+    const [now] = (await owner.get(sessions)).body.sessions;
+    return Date.parse(now.lastUsedAt) > Date.now() - 60_000 && now;
+  });
+  t.equal(noted.sessionId, first.sessionId);
+  await service.token("user_acme", { seconds: 1 });
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  t.equal((await owner.get(sessions)).body.sessions.length, 1, "an expired session is no session");
+  await redis.hset(key, `used:${first.sessionId}`, Date.now() - 30_000);
+  for (let at = 0; at < 99; at++) await service.token("user_acme", { seconds: 3600 });
+  t.equal(await redis.hlen(key), 200, "what has expired is gone");
+  const left = await redis.pttl(key);
+  t.ok(left > 3_590_000 && left <= 3_600_000, `${left} ms until the last of them expires`);
+  const firstPage = (await owner.get(`${sessions}?limit=60`).expect(200)).body;
+  const second = (await owner.get(`${sessions}?limit=60&cursor=${firstPage.nextCursor}`).expect(200)).body;
+  const ids = [...firstPage.sessions, ...second.sessions].map(({ sessionId }) => sessionId);
+  t.equal(new Set(ids).size, 100);
+  t.equal(second.nextCursor, null);
+  await redis.hset(key, `used:${first.sessionId}`, Date.now() - 90_000);
+  await service.token("user_acme");
+  t.equal(await redis.hlen(key), 200);
+  t.equal(await redis.hexists(key, first.sessionId), 0, "the one that was unused for longest made room");
+});
+
+t.test("a token of this service without a session is none, and outside tokens have no session here", async (t) => {
+  const { signer, env } = await startSigner(t);
+  const service = await startService(t, { env });
+  await service.handle("acme", { owner: "user_outside" });
+  const { signingKey } = service.runtime;
+  const bare = await new SignJWT({})
+    .setProtectedHeader({ alg: "EdDSA", kid: signingKey.kid })
+    .setSubject("user_outside")
+    .setIssuer("http://service.test")
+    .setAudience("http://service.test")
+    .setExpirationTime("1h")
+    .sign(signingKey.private);
+  t.match((await service.visitor.get(me).set("Authorization", `Bearer ${bare}`).expect(401)).body, {
+    code: "invalid_token",
+  });
+  const key = await outsideKey("one");
+  signer.published = [key.jwk];
+  const outside = await outsideToken(key, { sid: "ses_of_the_signer" });
+  const asked = (verb: "get" | "delete", path: string) =>
+    service.visitor[verb](path).set("Authorization", `Bearer ${outside}`);
+  await asked("get", me).expect(200);
+  const listed: { current: boolean }[] = (await asked("get", sessions).expect(200)).body.sessions;
+  t.notOk(listed.some(({ current }) => current));
+  t.match((await asked("delete", `${sessions}/current`).expect(404)).body, { code: "session_not_found" });
+});
+
+t.test("while Redis is full, sessions go on", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const { redis } = service.runtime;
+  await redis.hset(keys.sessions("user_acme"), `used:${(await owner.get(sessions)).body.sessions[0].sessionId}`, 1);
+  await Promise.all(mastersOf(redis).map((server) => server.config("SET", "maxmemory", "1mb")));
+  await owner.get(me).expect(200);
+  await owner.delete(`${sessions}/current`).expect(204);
 });

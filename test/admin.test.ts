@@ -184,8 +184,8 @@ t.test("an export holds every key of a handle, and erasing it leaves all others 
   await service.handle("acme", { account: "all", owner: "acme" });
   await service.handle("all", { account: "all", owner: "acme" });
   await admin("attach-domain", "--account", "all", "--domain", "acme.test", "--handle", "all", "--ready");
-  const before = await everything(service);
   const owner = await service.as("acme");
+  const before = await everything(service);
   await owner.post("/v2/handles/all/pages").send({ pageSlug: "index", title: "Home", content: "<p>ä</p>" }).expect(201);
   await owner.post("/v2/handles/all/knowledge/documents").send({ title: "A", content: "Some words." }).expect(202);
   await admin("create-campaign", "--handle", "all", "--campaign", "cmp_a", "--name", "A");

@@ -1,6 +1,7 @@
 import t from "tap";
 import { addressDigest } from "../core/platform/address.ts";
 import { sendJob } from "../core/campaigns/delayed-sends.ts";
+import { fireRules } from "../core/campaigns/rule-sends.ts";
 import { keys } from "../core/store/keys.ts";
 import { rules, startCampaign } from "../fixtures/campaigns.ts";
 import { keyNames } from "../fixtures/redis.ts";
@@ -110,6 +111,110 @@ t.test("each wrong rule gets its code, in the contract's order", async (t) => {
       .send({ ...delayed, delayMinutes })
       .expect(201);
 });
+
+t.test("a mapping reads the lead alone, whatever other mappings are called, in whatever order", async (t) => {
+  const campaign = await startCampaign(t, { workers: false });
+  const { owner } = campaign.sending;
+  const text = "name={{name}} person={{person}} company={{company}} page={{page}} size={{size}} first={{firstName}}";
+  await owner
+    .post("/v2/handles/acme/email/templates")
+    .send({ templateId: "tmpl_map", name: "M", subject: "s", text })
+    .expect(201);
+  const leadId = await campaign.capture({ email: "ada@x.example", name: "Ada L", company: "Engines", size: "XL" });
+  const mappings = { name: "company", person: "name", company: "fields.size", size: "company", page: "pageSlug" };
+  for (const variableMappings of [mappings, Object.fromEntries(Object.entries(mappings).reverse())]) {
+    const { ruleId } = await campaign.rule({ templateId: "tmpl_map", variableMappings });
+    const { body } = await owner.get(`${rules}/${ruleId}/preview?leadId=${leadId}`).expect(200);
+    t.match(body.text, "name=Engines person=Ada L company=XL page= size=Engines first=Ada\n");
+  }
+});
+
+t.test(
+  "a mapping names a field of the snapshot or of the lead, or a custom one; all else is refused by its key",
+  async (t) => {
+    const { sending } = await startCampaign(t, { workers: false });
+    const { owner } = sending;
+    const names = ["leadId", "email", "name", "firstName", "phone", "company", "service", "message", "source"];
+    for (const field of [...names, "pageSlug", "campaignId", "fields.size", "fields.a-b_c.d"])
+      await owner
+        .post(rules)
+        .send({ ...rule, variableMappings: { "my.name": field } })
+        .expect(201);
+    const { ruleId } = (await owner.post(rules).send(rule).expect(201)).body.rule;
+    const wrong = [
+      "nonsense",
+      "fields.",
+      "fields",
+      "leadContext",
+      "consent",
+      "fields.a b",
+      "constructor",
+      "__proto__",
+      "",
+      5,
+    ];
+    for (const field of wrong)
+      for (const request of [owner.post(rules), owner.put(`${rules}/${ruleId}`)]) {
+        const { status, body } = await request.send({ ...rule, variableMappings: { good: "name", bad: field } });
+        t.match({ status, ...body }, { status: 400, code: "invalid_request" }, String(field));
+        t.same(
+          body.errors.map(({ path }: { path: string }) => path),
+          ["/variableMappings/bad"],
+        );
+      }
+  },
+);
+
+t.test("a rule can be stopped while its template is paused or its sender is off", async (t) => {
+  const { sending } = await startCampaign(t, { workers: false });
+  const { owner, root } = sending;
+  const { ruleId } = (await owner.post(rules).send(rule).expect(201)).body.rule;
+  await owner.put(`${root}/templates/tmpl_hello`).send({ status: "PAUSED" }).expect(200);
+  await owner.put(`${root}/senders/sender_main`).send({ enabled: false }).expect(200);
+  const change = (body: object) => owner.put(`${rules}/${ruleId}`).send(body);
+  t.match((await change({ enabled: false }).expect(200)).body.rule, { enabled: false });
+  await change({ variableMappings: {} }).expect(200);
+  t.match((await change({ enabled: true }).expect(409)).body, { code: "sender_profile_not_ready" });
+  t.match((await change({ senderId: "sender_none" }).expect(404)).body, { code: "sender_profile_not_found" });
+  t.match((await change({ templateId: "tmpl_none" }).expect(404)).body, { code: "email_template_not_found" });
+  await owner.put(`${root}/senders/sender_main`).send({ enabled: true }).expect(200);
+  t.match((await change({ enabled: true }).expect(409)).body, { code: "email_template_not_active" });
+});
+
+t.test(
+  "a deleted rule is kept out of sight for a while, sends nothing, and nothing of it lives for ever",
+  async (t) => {
+    const campaign = await startCampaign(t);
+    const { owner } = campaign.sending;
+    const { redis } = campaign.service.runtime;
+    const { ruleId } = await campaign.rule();
+    const leadId = await campaign.capture({ email: "ada@example.com" });
+    await eventually(() => campaign.mails.length === 1);
+    const all = () => Promise.all([1, 2, 3].map(() => owner.delete(`${rules}/${ruleId}`).expect(204)));
+    await all();
+    await all();
+    t.same((await owner.get(rules).expect(200)).body.rules, []);
+    for (const answer of [
+      owner.put(`${rules}/${ruleId}`).send({ enabled: false }),
+      owner.get(`${rules}/${ruleId}/preview?leadId=${leadId}`),
+    ])
+      t.match((await answer.expect(404)).body, { code: "email_rule_not_found" });
+    const kept = keys.rule("acme", "cmp_spring", ruleId);
+    t.match(JSON.parse((await redis.hget(kept, "json")) as string), { ruleId, deletedAt: /^2026-11-2\d.*Z$/ });
+    await redis.zadd(keys.rules("acme", "cmp_spring"), 1, ruleId);
+    const lead = await campaign.capture({ email: "bob@example.com" });
+    const trigger = { handle: "acme", leadId: lead, campaignId: "cmp_spring", trigger: "LEAD_CAPTURED" as const };
+    await fireRules(campaign.service.runtime, { ...trigger, triggerId: "late", at: campaign.service.runtime.now() });
+    t.same(
+      await redis.hgetall(keys.ruleSends("acme", ruleId)),
+      { [leadId]: "sent" },
+      "a trigger under way is too late",
+    );
+    const names = (await keyNames(redis, "*{acme}*")).filter((name) => name.includes(ruleId));
+    t.same(names.sort(), [kept, keys.ruleCounts("acme", ruleId), keys.ruleSends("acme", ruleId)].sort());
+    for (const name of names) t.ok((await redis.ttl(name)) > 399 * 86_400, `${name} has an end`);
+  },
+);
 
 t.test("a delay counts for the delayed trigger alone, also where a rule is changed", async (t) => {
   const { sending } = await startCampaign(t, { workers: false });
@@ -377,6 +482,70 @@ t.test("where a campaign asks for it, nothing is triggered before the address is
   t.equal(campaign.mails[1]?.headers.subject, "Hello ada@example.com");
   t.equal((await read()).status, "VERIFIED");
 });
+
+t.test("what a person has confirmed is changed by nobody without a code, and nobody learns that it was", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  await owner
+    .post("/v2/handles/acme/campaigns")
+    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
+    .expect(201);
+  const send = async (body: object) =>
+    (
+      await campaign.service.visitor
+        .post("/v2/public/handles/acme/leads")
+        .send({ email: "ada@example.com", campaignId: "cmp_checked", ...body })
+        .expect(202)
+    ).body.lead;
+  const newestCode = async (count: number) => {
+    await eventually(() => campaign.mails.length === count);
+    return /\d{6}/.exec(campaign.mails[count - 1]?.headers.subject ?? "")?.[0] ?? "";
+  };
+  const first = await send({ name: "Ada", message: "Call me", size: "M", consent: { news: true } });
+  const code = await newestCode(1);
+  const verify = (typed: string) =>
+    campaign.service.visitor.post(`/v2/public/handles/acme/leads/${first.leadId}/verify`).send({ code: typed });
+  await verify(code).expect(200);
+  const read = async () => (await owner.get(`/v2/handles/acme/leads/${first.leadId}`)).body.lead;
+  const confirmed = { name: "Ada", message: "Call me", fields: { size: "M" }, consent: { news: true } };
+  t.match(await read(), { status: "VERIFIED", email: "ada@example.com", ...confirmed });
+
+  const stranger = { email: "ADA@Example.com", name: "Eve", message: "Buy this", size: "L", consent: null };
+  const fields = Object.fromEntries(Array.from({ length: 19 }, (_, at) => [`f${at}`, "x"]));
+  const answer = await send({ ...stranger, phone: "12345", fields });
+  t.same(answer, first, "the answer is that of an address that was never seen");
+  t.match(await read(), { status: "VERIFIED", email: "ada@example.com", ...confirmed, phone: "12345" });
+  t.equal(Object.keys((await read()).fields).length, 20);
+  await send({ ...stranger, phone: "67890" });
+  t.match(await read(), { ...confirmed, phone: "67890" }, "of the rest the newest is kept");
+  t.notOk(["confirmed", "unconfirmed"].some((name) => name in answer));
+  const second = await newestCode(3);
+  const wrong = second === "123456" ? "654321" : "123456";
+  t.match((await verify(wrong).expect(400)).body, { code: "invalid_verification_code" });
+  await verify(second).expect(200);
+  t.match(await read(), { name: "Eve", message: "Buy this", email: "ADA@Example.com", fields: { size: "L" } });
+});
+
+t.test(
+  "one person is mailed once by a rule, whatever page the leads name, and 5 times a day by all rules",
+  async (t) => {
+    const campaign = await startCampaign(t);
+    const rule = await campaign.rule();
+    for (let at = 0; at < 12; at++)
+      await campaign.capture({ email: "victim@example.com", campaignId: "cmp_spring", pageSlug: `no-such-page-${at}` });
+    await eventually(async () => (await campaign.counts()).sent === 1);
+    for (let at = 0; at < 8; at++)
+      await campaign.capture({ email: `Victim+${at}@example.com`, campaignId: "cmp_spring" });
+    await eventually(async () => (await campaign.counts()).sent + (await campaign.counts()).denied === 9);
+    t.match(await campaign.counts(), { sent: 5, denied: 4 });
+    await eventually(() => campaign.mails.length === 5);
+    const denied = (await campaign.events()).filter(({ type }) => type === "DENIED");
+    t.same([...new Set(denied.map(({ reason }) => reason))], ["visitor_mail_limit"]);
+    await campaign.capture({ email: "other@example.com", campaignId: "cmp_spring" });
+    await eventually(() => campaign.mails.length === 6);
+    t.ok(rule.ruleId);
+  },
+);
 
 t.test("the fifth wrong code ends a verification", async (t) => {
   const campaign = await startCampaign(t);

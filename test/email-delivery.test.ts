@@ -37,7 +37,7 @@ t.test("each recipient gets a mail of their own", async (t) => {
     const mail = server.mails.find(({ to }) => to[0] === recipient) as TakenMail;
     t.same([mail.to, mail.headers.to], [[recipient], recipient]);
     t.match(mail.from, /^b\+[0-9a-f.]+@mail\.acme\.example$/, "the return path names the delivery");
-    t.equal(mail.headers["message-id"], `<${id}.${n}@mail.acme.example>`);
+    t.match(mail.headers["message-id"], new RegExp(`^<${id}\\.${n}\\.[\\w-]{16}@mail\\.acme\\.example>$`));
     t.notMatch(mail.raw, server.mails.find((one) => one !== mail)?.to[0] as string, "and no one else");
     t.ok(
       mail.raw.split("\r\n").every((line) => /^[\x20-\x7e\t]{0,120}$/.test(line)),
@@ -200,7 +200,7 @@ t.test("what is put off is tried again, with the same Message-ID", async (t) => 
     timeline.filter(({ type }) => type === "SENDING").map(({ attempt }) => attempt),
     Array.from({ length: deferred.length + 1 }, (_, at) => at + 1),
   );
-  t.equal(server.mails[0]?.headers["message-id"], `<${id}.0@mail.acme.example>`);
+  t.match(server.mails[0]?.headers["message-id"], new RegExp(`^<${id}\\.0\\.`));
 });
 
 t.test("what can't be delivered is given up in the end", async (t) => {

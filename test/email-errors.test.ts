@@ -178,6 +178,21 @@ t.test("templates are refused by name", async (t) => {
   });
 });
 
+t.test("a template nested without end is refused at its place, and holds up nobody", async (t) => {
+  const service = await startMailing(t, nowhere);
+  const { owner, root } = await makeSending(service);
+  const parts = ["<b>", "<ol><li>a", "<div><p>", "<ul><li>", "<blockquote>", "<a>x", "<table><tr><td>"];
+  for (const part of parts) {
+    const html = part.repeat(Math.floor(240_000 / part.length));
+    const started = performance.now();
+    const { status, body } = await owner
+      .post(`${root}/templates`)
+      .send({ templateId: `tmpl_${parts.indexOf(part)}`, name: "n", subject: "s", html });
+    t.match({ status, ...body }, { status: 400, code: "template_invalid", field: "html", line: 1 }, part);
+    t.ok(performance.now() - started < 3000, `${part} is answered soon`);
+  }
+});
+
 t.test("a send is refused for the first of its faults, in the contract's order", async (t) => {
   const service = await startMailing(t, nowhere, { env: { EMAIL_QUOTA_PER_DAY: "3" } });
   const { owner, root, ask } = await makeSending(service);

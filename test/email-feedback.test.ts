@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import PostalMime from "postal-mime";
 import { Webhook } from "standardwebhooks";
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
@@ -147,7 +148,7 @@ t.test("a mail that can't be read is refused for good, and says why", async (t) 
   const service = await startService(t, settings);
   const refused = async (mail: string) => (await post(service, "inbound", mail).expect(400)).body;
   const large = await refused(`From: a@far.example\r\nX-Long: ${"x".repeat(2_200_000)}\r\n\r\nBody`);
-  t.match(large, { code: "invalid_request", detail: /can't be read: .*header/ });
+  t.match(large, { code: "invalid_request", detail: /header/ });
   const nested = Array.from({ length: 400 }, (_, at) => part(at)).join("");
   t.match(await refused(`From: a@far.example\r\n${nested}`), { code: "invalid_request", detail: /nesting/ });
 });
@@ -171,6 +172,31 @@ t.test("a complaint suppresses, its withdrawal is none", async (t) => {
   t.match((await acme.owner.get(`${acme.root}/suppressions`)).body.suppressions, [{ source: "COMPLAINT" }]);
 });
 
+t.test(
+  "a recipient can speak of its own mail alone: a Message-ID that the service has not signed is nobody's",
+  async (t) => {
+    const { server, service, acme } = await start(t);
+    const id = await acme.send(["mallory@far.example", "bob@far.example"]);
+    await acme.until(id, "SENT");
+    const header = server.mails.find(({ to }) => to[0] === "mallory@far.example")?.headers["message-id"] as string;
+    const [, mac = "", host = ""] = /^<msg_\w+\.0\.([\w-]{16})@(.*)>$/.exec(header) ?? [];
+    const tell = async (messageId: string) =>
+      (await post(service, "inbound", complaint(messageId)).expect(200)).body.applied;
+    for (const forged of [
+      `<${id}.1@${host}>`,
+      `<${id}.0@${host}>`,
+      `<${id}.1.${mac}@${host}>`,
+      `<${id}.1.@${host}>`,
+      `<${id}.0.${mac.slice(1)}@${host}>`,
+      `<${id}.0.${"A".repeat(16)}@${host}>`,
+    ])
+      t.equal(await tell(forged), 0, forged);
+    t.match((await acme.owner.get(`${acme.root}/suppressions`)).body.suppressions, []);
+    t.equal(await tell(header), 1, "her own");
+    t.match((await acme.read(id)).message.deliveries, [{ status: "COMPLAINED" }, { status: "SENT" }]);
+  },
+);
+
 t.test("one click ends the mail, and looking at the link doesn't", async (t) => {
   const { server, service, acme } = await start(t);
   const id = await acme.send(["ann@far.example"], { purpose: "PRODUCT_NOTIFICATION" });
@@ -193,6 +219,7 @@ t.test("one click ends the mail, and looking at the link doesn't", async (t) => 
     .send("List-Unsubscribe=One-Click")
     .redirects(0)
     .expect(200);
+  t.match(clicked.text, /You are unsubscribed\./);
   t.match(clicked.text, /gets no more mail/);
   t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
   await service.visitor.post(pathname).type("form").send("List-Unsubscribe=One-Click").expect(200);
@@ -255,7 +282,81 @@ t.test("the page of a link works without a script and for a screen reader", asyn
   await acme.until(await acme.send(["ann@far.example"], { purpose: "PRODUCT_NOTIFICATION" }), "SENT");
   const link = new URL(/<(https:\S+)>/.exec(server.mails[0]?.headers["list-unsubscribe"] as string)?.[1] as string);
   const { text } = await eventually(() => service.visitor.get(link.pathname));
-  t.match(text, /<html lang="en">/);
-  t.match(text, /<h1>Unsubscribe<\/h1>/);
+  t.match(text, /<html lang="en" dir="ltr">/);
+  t.match(text, /<h1>Unsubscribe<\/h1>\n<p>Unsubscribe .*ann@far\.example.* from .*Acme<\/strong>\?<\/p>/);
   t.notMatch(text, /<script/);
+});
+
+t.test("an unsubscribe page remembers what was done, undoes it, and speaks the visitor's language", async (t) => {
+  const { server, service, acme } = await start(t);
+  const id = await acme.send(["ann@far.example"], { purpose: "PRODUCT_NOTIFICATION" });
+  await acme.until(id, "SENT");
+  const [, link = ""] = /<(https:\S+)>/.exec(server.mails[0]?.headers["list-unsubscribe"] as string) ?? [];
+  const { pathname } = new URL(link);
+  const open = async (language = "en") =>
+    (await service.visitor.get(pathname).set("Accept-Language", language).expect(200)).text;
+  const send = async (form: string) => (await service.visitor.post(pathname).type("form").send(form).expect(200)).text;
+  await send("List-Unsubscribe=One-Click");
+  t.match(await open(), /You are unsubscribed\..*name="undo"/s, "opened again");
+  t.match(await open("de-AT,en;q=0.5"), /<html lang="de" dir="ltr">.*Sie sind abgemeldet\./s);
+  t.match(await open("sv, fr;q=0.8, en;q=0.2"), /<html lang="fr" .*Vous êtes désabonné\./s);
+  t.match(await open("es-MX"), /<html lang="es" .*Se ha cancelado su suscripción\./s);
+  t.match(await open("sv"), /<html lang="en"/, "a language without words");
+  t.match(await send("undo=1"), /You are subscribed again\./);
+  t.notMatch(await send("undo=1"), /You are unsubscribed/, "again");
+  await acme.ask({ to: ["ann@far.example"] }).expect(202);
+  t.match(await open(), /<h1>Unsubscribe<\/h1>/);
+  const { timeline } = await acme.read(id);
+  t.match(timeline.slice(-2), [{ type: "UNSUBSCRIBED" }, { type: "RESUBSCRIBED", reason: "link" }]);
+  await acme.owner.post(`${acme.root}/suppressions`).send({ email: "ann@far.example" }).expect(201);
+  t.match(await open(), /You are unsubscribed\./);
+  t.notMatch(await open(), /name="undo"/, "what the owner has decided is not undone by the recipient");
+  await send("undo=1");
+  t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
+  const gone = await service.visitor.get("/v2/public/email/unsubscribe/x").set("Accept-Language", "de").expect(404);
+  t.match(gone.text, /<html lang="de".*Dieser Link funktioniert nicht mehr\./s);
+});
+
+t.test("a notification says in its last line how to unsubscribe, where its template doesn't", async (t) => {
+  const { server, acme } = await start(t);
+  const templates = {
+    tmpl_none: { subject: "News", html: "<html><body><p>Hello, this is the news of the week</p></body></html>" },
+    tmpl_text: { subject: "Neuigkeiten", text: "Das sind die Neuigkeiten der Woche, und es gibt mehr.\n" },
+    tmpl_own: {
+      subject: "News",
+      html: '<p>Bye: <a href="{{unsubscribeUrl}}">leave</a></p>',
+      text: "Leave: {{unsubscribeUrl}}",
+    },
+    tmpl_half: { subject: "News", html: '<p><a href="{{unsubscribeUrl}}">leave</a></p>', text: "This is the news" },
+  };
+  for (const [templateId, content] of Object.entries(templates))
+    await acme.owner
+      .post(`${acme.root}/templates`)
+      .send({ templateId, name: "n", ...content })
+      .expect(201);
+  const sent = async (templateId: string) => {
+    const id = await acme.send(["ann@far.example"], { templateId, purpose: "PRODUCT_NOTIFICATION", variables: {} });
+    await acme.until(id, "SENT");
+    const mail = server.mails.at(-1)!;
+    const [, link = ""] = /<(https:\S+)>/.exec(mail.headers["list-unsubscribe"] as string) ?? [];
+    t.ok(link);
+    const { html = "", text = "" } = await PostalMime.parse(mail.raw);
+    return { link, html: html.trim(), text: text.trim() };
+  };
+  const none = await sent("tmpl_none");
+  t.ok(none.html.endsWith(`<a href="${none.link}">Unsubscribe</a></p>\n</body></html>`), none.html);
+  t.match(none.text.split("\n").at(-1), /^Unsubscribe/);
+  t.match(none.text, none.link);
+  const text = await sent("tmpl_text");
+  t.same(text.text.split(/\r?\n/).at(-1), `Abmelden: ${text.link}`, "in the language of the mail");
+  const own = await sent("tmpl_own");
+  t.equal(own.html, `<p>Bye: <a href="${own.link}">leave</a></p>`);
+  t.equal(own.text, `Leave: ${own.link}`);
+  const half = await sent("tmpl_half");
+  t.notMatch(half.html, /Unsubscribe/);
+  t.match(half.text, `Unsubscribe: ${half.link}`);
+  const other = await acme.ask({ templateId: "tmpl_own", variables: {} });
+  t.match(other.body, { code: "template_variables_missing" }, "other mails have no such link");
+  const preview = await acme.owner.post(`${acme.root}/templates/tmpl_own/preview`).send({ variables: {} }).expect(200);
+  t.match(preview.body.text, /^Leave: https:\/\/service\.test\/v2\/public\/email\/unsubscribe\//);
 });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { parseHTML } from "linkedom";
 import t from "tap";
 import { Fail } from "../core/platform/errors.ts";
+import { HtmlReader } from "../core/platform/html.ts";
 import { parseHtml, parsePlain, render } from "../core/email/grammar.ts";
 import { mustHaveAll, parseTemplate, renderTemplate } from "../core/email/templates.ts";
 
@@ -73,9 +74,160 @@ t.test("a placeholder stands in no place where no escape is safe", async (t) => 
     '<img srcset="{{x}}">',
     '<a href="javascript:{{x}}">',
     '<a href="data:text/html,{{x}}">',
+    "<p>New lead: {{x}} <{{x}}></p>",
+    "<p></{{x}}>",
+    "<title><{{x}}</title>",
+    "<p>&{{x}};",
+    '<p title="&#{{x}};">',
+    '<iframe srcdoc="{{x}}">',
+    '<meta http-equiv="refresh" content="0;url={{x}}">',
+    '<svg><a><animate attributeName="href" to="{{x}}"/></a></svg>',
+    "<svg><style>{{x}}</style></svg>",
+    "<svg><![CDATA[{{x}}]]></svg>",
+    "<!-- a --!><style>{{x}}</style>",
+    '<p title="a" title="{{x}}">',
+    '</p title="{{x}}">',
+    '<a href="{{x}}:alert(1)">',
+    '<a href="{{x}}&colon;alert(1)">',
+    '<a href="javascript&colon;{{x}}">',
+    "{{x}}<frameset>",
   ];
   for (const html of places) t.equal(failure(() => parseHtml(html)).code, "template_invalid", html);
 });
+
+t.test("a refused placeholder is named with its position and with how to write it", async (t) => {
+  const { details } = failure(() => parseHtml("<p>New lead:\n{{name}} <{{email}}></p>"));
+  t.match(details.more, { field: "html", position: 23, line: 2, column: 11 });
+  t.match(details.errors, [{ path: "/html", message: /position 23 .*right after <.* write &lt;/ }]);
+  t.equal(
+    render(parseHtml("<p>{{name}} &lt;{{email}}></p>"), { name: "Ann", email: "img/src=//evil.example/p?@x.example" }),
+    "<p>Ann &lt;img/src=//evil.example/p?@x.example></p>",
+  );
+});
+
+t.test("a body that ends inside something, or is nested too deep, is refused at its place, and at once", async (t) => {
+  const wrong: [string, number][] = [
+    ["<p>Hi</p><img src='a", 9],
+    ["<p>Hi</p><!-- {{x", 14],
+    ["<p>Hi</p><!-- x", 9],
+    ["<style>p {}", 0],
+    ["<p><template>x", 3],
+    ["<b>".repeat(80_000), 300],
+    ["<ol><li>a".repeat(26_000), 450],
+    ["<div><p>".repeat(20_000), 797],
+    ["<blockquote>".repeat(20_000), 1200],
+    ["<i>x</i>".repeat(30_000), 79_976],
+  ];
+  for (const [html, position] of wrong) {
+    const started = performance.now();
+    const { code, details } = failure(() => parseTemplate({ subject: "s", html, text: null }));
+    t.match(
+      { code, ...details.more },
+      { code: "template_invalid", field: "html", line: 1, position },
+      html.slice(0, 20),
+    );
+    t.ok(performance.now() - started < 1000, `${html.slice(0, 20)} takes no second`);
+  }
+  t.ok(parseTemplate({ subject: "s", html: "<table>".repeat(9_000), text: null }), "tables that end one another");
+  const links = `<p>See ${"<a href=https://a.example>".repeat(9_000)}this</p>`;
+  t.match(renderTemplate(parseTemplate({ subject: "s", html: links, text: null }), {}).text, /See .*this/s);
+});
+
+t.test("no value leads a link to another host, nor to a script", async (t) => {
+  const linkOf = (html: string, value: string) => {
+    const [, address = ""] = /href="([^"]*)"/.exec(inHtml(html, value)) ?? [];
+    return new URL(address.replaceAll("&amp;", "&"), "http://mail.example/");
+  };
+  const bad = [
+    "@evil.example/",
+    "/@evil.example",
+    ".evil.example",
+    "//evil.example",
+    "\\\\evil.example",
+    ":@evil.example",
+    "?@evil.example",
+  ];
+  for (const html of [
+    '<a href="https://acme.example{{x}}">',
+    '<a href="https://acme.example/{{x}}">',
+    '<a href="https://acme.example/a?b={{x}}">',
+    '<a href=" HTTPS:\\\\acme.example{{x}}/b">',
+    '<a href="https:acme.example{{x}}">',
+    '<a href="//acme.example{{x}}">',
+  ])
+    for (const value of [...bad, "", "/ok"]) t.equal(linkOf(html, value).host, "acme.example", `${html} ${value}`);
+  for (const value of bad) t.equal(linkOf('<a href="/{{x}}">', value).host, "mail.example", value);
+  t.equal(linkOf('<a href="https://{{x}}.acme.example/">', "shop").host, "shop.acme.example");
+  t.equal(linkOf('<a href="https://{{x}}/">', "shop.acme.example").host, "shop.acme.example");
+  for (const value of ["evil.example/", "evil.example?", "a@evil.example", "evil.example\\"])
+    t.equal(failure(() => inHtml('<a href="https://{{x}}.acme.example/">', value)).code, "invalid_request", value);
+});
+
+/** Start tags with their attributes, and end tags, as a browser reads them. */
+function tagsOf(html: string): string[] {
+  const tags: string[] = [];
+  const reader = new HtmlReader(
+    {
+      startTag: ({ name, attributes }) => tags.push([name, ...attributes.map((one) => one.name)].join(" ")),
+      endTag: (name) => tags.push(`/${name}`),
+      doctype: () => tags.push("!"),
+      refused: (why) => tags.push(why),
+    },
+    { maxElements: 10_000 },
+  );
+  reader.read(html);
+  reader.finish();
+  return tags;
+}
+
+t.test("whatever template is accepted, no value makes or changes a tag of it", async (t) => {
+  const markup = fc.constantFrom(
+    ...'{{x}} {{y}} {{x}} < > </ <! <!-- --> --!> / = " \' & &# p a <p> <p </p> <div> </div> <a title=" <a href=" <a href=\' "> \'>'.split(
+      " ",
+    ),
+    ..."<b> </b> <style> </style> <title> </title> <textarea> <svg> </svg> <template> <table> <td> <select> <option> <frameset>".split(
+      " ",
+    ),
+    ...'<noscript> <xmp> <![CDATA[ ]]> https://a.example/ https: // javascript : ? onclick= style=" <meta content="'.split(
+      " ",
+    ),
+    " ",
+  );
+  const nasty = fc.constantFrom(
+    ..."< > \" ' & / \\ = : ; # @ ? ! - --> <!-- ]]> script javascript: lt; amp &lt; #60; x3c; img onload=x style title evil.example {{y}}".split(
+      " ",
+    ),
+    " ",
+    "\n",
+    "\u0000",
+    "a",
+  );
+  const value = fc.array(nasty, { maxLength: 6 }).map((parts) => parts.join(""));
+  let taken = 0;
+  fc.assert(
+    fc.property(fc.array(markup, { maxLength: 10 }), value, value, (parts, x, y) => {
+      const source = parts.join("");
+      const pieces = attempt(() => parseHtml(source), "template_invalid");
+      if (pieces === undefined || !source.includes("{{")) return;
+      const written = attempt(() => render(pieces, { x, y }), "invalid_request");
+      if (written === undefined) return;
+      taken += 1;
+      t.strictSame(tagsOf(written), tagsOf(render(pieces, {})), `${source} with ${x} and ${y}`);
+    }),
+    { numRuns: 4000 },
+  );
+  t.ok(taken > 200, `${taken} mails were made`);
+});
+
+/** What a call gives, or undefined where it is refused by this code. */
+function attempt<T>(call: () => T, code: string): T | undefined {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof Fail && error.code === code) return undefined;
+    throw error;
+  }
+}
 
 t.test("a value that is an address leads to http, https, mailto or tel", async (t) => {
   const source = '<a href="{{x}}">';

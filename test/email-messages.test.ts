@@ -37,6 +37,23 @@ t.test("a repeated send is the first one's answer", async (t) => {
   );
 });
 
+t.test("the header Idempotency-Key counts where the body has none, and null is none", async (t) => {
+  const service = await startMailing(t, nowhere);
+  const { ask, owner, root } = await makeSending(service);
+  const first = await ask({}).set("Idempotency-Key", "order/1").expect(202);
+  for (const idempotencyKey of [undefined, null, "order/1"]) {
+    const again = await ask({ idempotencyKey }).set("Idempotency-Key", "order/1").expect(202);
+    t.equal(again.headers["idempotency-replayed"], "true");
+    t.same(again.body, first.body);
+  }
+  const other = ask({ to: ["b@far.example"], idempotencyKey: null }).set("Idempotency-Key", "order/1");
+  t.match((await other.expect(409)).body, { code: "idempotency_conflict" });
+  await ask({ idempotencyKey: "order/2" }).set("Idempotency-Key", "order/1").expect(202);
+  await ask({ idempotencyKey: null }).expect(202);
+  await ask({ idempotencyKey: null }).expect(202);
+  t.equal((await owner.get(`${root}/messages`)).body.messages.length, 4);
+});
+
 t.test("of many equal sends at once one is accepted", async (t) => {
   const service = await startMailing(t, nowhere);
   const { ask, owner, root } = await makeSending(service);
@@ -45,6 +62,19 @@ t.test("of many equal sends at once one is accepted", async (t) => {
   t.equal(new Set(answers.map(({ body }) => body.message.messageId)).size, 1);
   t.equal(answers.filter(({ headers }) => headers["idempotency-replayed"] === undefined).length, 1);
   t.equal((await owner.get(`${root}/messages`)).body.messages.length, 1);
+});
+
+t.test("a key in the header makes a send safe to repeat too, and one in the body beats it", async (t) => {
+  const service = await startMailing(t, "smtp://127.0.0.1:9");
+  const { ask } = await makeSending(service);
+  const first = await ask().set("Idempotency-Key", "welcome-ann").expect(202);
+  const again = await ask({ idempotencyKey: null }).set("Idempotency-Key", "welcome-ann").expect(202);
+  t.equal(again.headers["idempotency-replayed"], "true");
+  t.equal(again.body.message.messageId, first.body.message.messageId);
+  const inBody = await ask({ idempotencyKey: "welcome-ann" }).set("Idempotency-Key", "other").expect(202);
+  t.equal(inBody.headers["idempotency-replayed"], "true");
+  const other = await ask({ to: ["bob@far.example"] }).set("Idempotency-Key", "welcome-ann");
+  t.match(other.body, { status: 409, code: "idempotency_conflict" });
 });
 
 t.test("the quota counts recipients of a handle and day, and holds against a race", async (t) => {
@@ -133,7 +163,7 @@ t.test("events are found by message, recipient, purpose and time, the newest fir
     t.equal(body.nextCursor === null, pages === 2);
   }
   t.same(paged, all);
-  t.match(all[0], { eventId: /^evt_\d+$/, attempt: 0, purpose: "TRANSACTIONAL_API", at: /Z$/ });
+  t.match(all[0], { eventId: /^mev_\d+$/, attempt: 0, purpose: "TRANSACTIONAL_API", at: /Z$/ });
 });
 
 t.test("messages are listed, and one is read with its timeline", async (t) => {

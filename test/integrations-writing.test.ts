@@ -3,7 +3,7 @@ import { keys } from "../core/store/keys.ts";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
-import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
+import { openStage, shown, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service } from "../fixtures/service.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
@@ -34,7 +34,7 @@ interface Desk {
 
 async function open(t: TapTest, queues = ["scheduling", "webhooks"]): Promise<Desk> {
   const server = await startRadicale(t);
-  const stage = await openStage(t, queues.length > 0 ? { workers: queues } : {});
+  const stage = await openStage(t, { env: unlimited, ...(queues.length > 0 ? { workers: queues } : {}) });
   const { owner, service } = stage;
   const calendar = await server.calendar("office");
   await stage.event({ slug: "talk", title: "Talk" });

@@ -44,6 +44,44 @@ t.test("a document is findable by words when its 202 is sent, and READY once ind
   t.match(read, { content: returns.content, chunkCount: body.document.chunkCount });
 });
 
+t.test("quotes and lists are nested up to 100 deep in a document, and the place of the next is named", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const lists = (levels: number) => Array.from({ length: levels }, (_, at) => `${"  ".repeat(at)}- a`).join("\n");
+  const deep: [string, object][] = [
+    [`# Rules\n\n${">".repeat(100)}> x`, { line: 3, column: 101 }],
+    [`${"- ".repeat(100)}- x`, { line: 1, column: 201 }],
+    [`${"1. > ".repeat(50)}- x`, { line: 1, column: 251 }],
+    [lists(101), { line: 101, column: 201 }],
+  ];
+  for (const [content, { line, column }] of deep as [string, { line: number; column: number }][]) {
+    const { status, body } = await owner.post(documents).send({ ...returns, content });
+    t.match({ status, ...body }, { status: 400, code: "invalid_request", errors: [{ path: "/content" }] });
+    t.match(body.errors[0].message, `(line ${line}, column ${column})`);
+    await owner
+      .post(documents)
+      .send({ ...returns, contentType: "text/plain", content })
+      .expect(202);
+  }
+  const fine = [
+    lists(100),
+    ">".repeat(100),
+    "- a\n".repeat(500),
+    `~~~\n${">".repeat(300)}\n~~~\n`,
+    "* * * * *\n\n**a** - b",
+  ];
+  for (const content of fine)
+    await owner
+      .post(documents)
+      .send({ ...returns, content })
+      .expect(202);
+  const { documentId } = (await owner.post(documents).send(returns).expect(202)).body.document;
+  await owner
+    .put(`${documents}/${documentId}`)
+    .send({ content: "> ".repeat(50_000) })
+    .expect(400);
+});
+
 t.test("a document must carry all tags that are asked for", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

@@ -109,7 +109,8 @@ t.test("bad leads are refused by field, and nothing of them is kept", async (t) 
     [{}, "/email"],
     [{ email: "nobody" }, "/email"],
     [{ email: "a@b.c\r\nBcc: x@y.z" }, "/email"],
-    [{ email: "a@example.com", name: 5 }, "/name"],
+    [{ email: "a@example.com", name: ["Ada"] }, "/name"],
+    [{ email: "a@example.com", company: "x".repeat(201) }, "/company"],
     [{ email: "a@example.com", "bad key": "x" }, "/bad key"],
     [{ email: "a@example.com", fields: { nested: { a: 1 } } }, "/fields/nested"],
     [{ email: "a@example.com", fields: "no json" }, "/fields"],
@@ -130,6 +131,76 @@ t.test("bad leads are refused by field, and nothing of them is kept", async (t) 
     code: "payload_too_large",
   });
   t.same((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, []);
+});
+
+t.test("a visitor's lead is never refused over decoration", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const sent = {
+    email: " ada@example.com\n",
+    name: "  Ada Lovelace ",
+    phone: 4930123456,
+    service: true,
+    message: "\n Please call me. \n",
+    company: null,
+    source: "https://news.example/".padEnd(300, "é"),
+    pageSlug: "p".repeat(200),
+    leadContext: ["no", "object"],
+    tracking: { utm_source: "x".repeat(300), visits: 3, deep: { term: " y ".repeat(200) } },
+    consent: null,
+    fields: null,
+    colour: "  red ",
+    website: null,
+  };
+  const { leadId } = (await lead(service, sent).expect(202)).body.lead;
+  const read = (await owner.get(`/v2/handles/acme/leads/${leadId}`).expect(200)).body.lead;
+  t.match(read, {
+    email: "ada@example.com",
+    name: "Ada Lovelace",
+    phone: "4930123456",
+    service: "true",
+    message: "Please call me.",
+    pageSlug: "p".repeat(96),
+    leadContext: null,
+    tracking: { utm_source: "x".repeat(200), visits: 3 },
+    consent: null,
+    fields: { colour: "red" },
+  });
+  t.notOk("company" in read);
+  t.equal(read.source.length, 200);
+  t.ok(read.tracking.deep.term.length <= 200);
+  const shapes = ["no json", "[1]", 5, true, { visitorQuestion: { a: 1 } }];
+  for (const [at, shape] of shapes.entries())
+    await lead(service, {
+      email: `p${at}@example.com`,
+      leadContext: shape,
+      tracking: shape,
+      source: shape,
+      pageSlug: shape,
+    }).expect(202);
+  await lead(service, { email: "large@example.com", leadContext: { more: "x".repeat(30_000) } }).expect(202);
+  const { leads } = (await owner.get("/v2/handles/acme/leads?limit=100").expect(200)).body;
+  t.equal(leads.length, 2 + shapes.length);
+});
+
+t.test("pages that are not published don't make one person many leads", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  for (const [pageSlug, status] of [
+    ["draft", "DRAFT"],
+    ["live", "PUBLISHED"],
+  ])
+    await owner.post("/v2/handles/acme/pages").send({ pageSlug, title: "P", status }).expect(201);
+  const at = async (pageSlug: string) =>
+    (await lead(service, { email: "Ada@example.com", pageSlug }).expect(202)).body.lead.leadId;
+  const first = await at("no-such-page-0");
+  for (const slug of ["no-such-page-1", "draft", "NO PAGE", "no-such-page-2"]) t.equal(await at(slug), first, slug);
+  const live = await at("live");
+  t.not(live, first);
+  t.equal(await at("live"), live);
+  t.match((await owner.get(`/v2/handles/acme/leads/${first}`)).body.lead, { pageSlug: "no-such-page-2" });
+  await owner.delete(`/v2/handles/acme/leads/${first}`).expect(204);
+  t.same(await keyNames(service.runtime.redis, "lead*:{acme}:*"), []);
 });
 
 t.test("a filled honeypot looks accepted and is not stored", async (t) => {
@@ -178,6 +249,10 @@ t.test("the same person on the same page within a day is one lead and a trigger 
   const service = await startService(t, open);
   const owner = await service.handle("acme");
   await owner.post("/v2/handles/acme/campaigns").send({ campaignId: "cmp_spring", name: "Spring" }).expect(201);
+  await owner
+    .post("/v2/handles/acme/pages")
+    .send({ pageSlug: "other", title: "Other", status: "PUBLISHED" })
+    .expect(201);
   const first = (await lead(service, { email: "Ada@example.com", name: "Ada", size: "M" }).expect(202)).body.lead
     .leadId;
   const again = (await lead(service, { email: "ada@example.com", company: "Engines", colour: "red" }).expect(202)).body
@@ -207,7 +282,8 @@ t.test("however often a person comes, a lead has the 20 newest of its fields and
   const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
   const newest = [...Object.keys(some(3)).slice(4), ...Object.keys(some(4))];
   t.same(Object.keys(leads[0].fields), newest);
-  t.same(leads[0].tracking, some(4));
+  const cut = Object.entries(some(4)).map(([name, value]) => [name, value.slice(0, 199)]);
+  t.same(leads[0].tracking, Object.fromEntries(cut));
   t.same(leads[0].consent, some(4));
   await lead(service, { email: "ada@example.com", "f3-4": "changed" }).expect(202);
   const changed = (await owner.get(`/v2/handles/acme/leads/${leads[0].leadId}`).expect(200)).body.lead.fields;

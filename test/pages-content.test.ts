@@ -224,6 +224,10 @@ t.test("a page without a language has that of its text; what is no language tag 
   t.equal(changed.body.page.language, "nl");
   await owner.put(`${pages}/de`).send({ language: null }).expect(200);
   t.match((await service.visitor.get("/p/acme/de").expect(200)).text, '<html lang="de" ');
+  await owner.put("/v2/handles/acme/settings").send({ language: "pt" }).expect(200);
+  t.match((await service.visitor.get("/p/acme/de").expect(200)).text, '<html lang="pt" ', "the handle's comes first");
+  await owner.put(`${pages}/de`).send({ language: "nl" }).expect(200);
+  t.match((await service.visitor.get("/p/acme/de").expect(200)).text, '<html lang="nl" ');
   for (const language of ["", "de_DE", "english language", "x", 5, "de-"]) {
     const { body } = await owner.put(`${pages}/de`).send({ language }).expect(400);
     t.match(body, { code: "invalid_request", errors: [{ path: "/language" }] }, String(language));

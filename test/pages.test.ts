@@ -1,4 +1,5 @@
 import t from "tap";
+import { publicPages } from "../core/pages/public-text.ts";
 import { startService } from "../fixtures/service.ts";
 
 const content = "<main><h1>Prices</h1><p>The small plan costs 12 EUR a month.</p></main>";
@@ -242,6 +243,28 @@ t.test("with a public domain the pages of owners are on hosts of their own, neve
   await service.visitor.get("/login").set("Host", "acme.pages.test").expect(404);
   await service.visitor.get("/p/Acme/index").expect(404);
 });
+
+t.test(
+  "what a worker keeps of published pages is bounded by bytes, and the page that is read is always known",
+  async (t) => {
+    const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" }, workers: ["generation"] });
+    const owner = await service.handle("acme");
+    const words = (page: number) => Array.from({ length: 30_000 }, (_, at) => `w${(page * 30_000 + at).toString(36)}`);
+    const publish = (pageSlug: string, content: string) =>
+      owner
+        .post("/v2/handles/acme/pages")
+        .send({ ...page, pageSlug, content, status: "PUBLISHED" })
+        .expect(201);
+    await publish("oldest", `<h1>Opening hours</h1><p>The shop opens at 9.30 on Sundays.</p>`);
+    for (let at = 0; at < 12; at++) await publish(`page-${at}`, `<p>${words(at).join(" ")}</p>`);
+    const pages = await publicPages(service.runtime, "acme", "oldest");
+    t.ok(pages.others("oldest") > 0 && pages.others("oldest") < 12, `${pages.others("oldest")} of 12 pages`);
+    t.ok(pages.bytes < 24 * 2 ** 20, `${pages.bytes} bytes`);
+    const asked = { question: "When does the shop open on Sundays?" };
+    const answer = await service.visitor.post("/v2/public/pages/acme/oldest/agentic-question").send(asked).expect(200);
+    t.match(answer.body.answerMarkdown, /9\.30/);
+  },
+);
 
 t.test("of two changes at one version one wins, and changes without a version are all kept", async (t) => {
   const service = await startService(t);

@@ -76,6 +76,20 @@ t.test("bad settings end a start with one line that names all of them", async (t
   }
 });
 
+t.test("in production a web process warns when it would count all visitors behind a proxy as one", async (t) => {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const said = async (more: Record<string, string>) => {
+    const base = { NODE_ENV: "production", SECRET_KEY: "a".repeat(43), BASE_URL: "http://service.test" };
+    const web = spawnProgram(t, "api/server.ts", { ...redis.env, ...base, PORT: String(await freePort()), ...more });
+    await web.says("web.ready");
+    await web.end("SIGINT");
+    return web.stdout;
+  };
+  t.match(await said({}), /"level":"warn".*Set TRUST_PROXY=1.*web\.proxy_not_trusted/);
+  t.notMatch(await said({ TRUST_PROXY: "1" }), /proxy_not_trusted/);
+});
+
 t.test("a start without Redis ends with a line that says so", async (t) => {
   const port = await freePort();
   for (const program of ["api/server.ts", "workers/main.ts"] as const) {

@@ -456,9 +456,11 @@ t.test("everything has a lifetime, and the question lives with its run alone", a
   t.ok(lifetimes.every((lifetime) => lifetime <= runTimes.keep));
   const { runId } = await begin(web);
   t.same(await readRun(web.redis, runId), { question: "How much is it?" });
-  await claim(worker, runId);
+  const run = await claim(worker, runId);
   const dumps = await Promise.all((await keyNames(web.redis, "run-*")).map((name) => web.redis.dumpBuffer(name)));
   t.equal(dumps.filter((dump) => dump?.includes("How much is it?")).length, 0);
+  await run.end();
+  t.equal(await readRun(web.redis, runId), undefined, "it ends with its answer");
 });
 
 t.test("an inbox holds nothing that has been read", async (t) => {

@@ -5,8 +5,10 @@ import { attachDomain } from "../core/account/domains.ts";
 import { keys } from "../core/store/keys.ts";
 import { calendarFile } from "../core/engines/calendars/calendar-file.ts";
 import { sendMails } from "../core/scheduling/invitations.ts";
-import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
+import { presentableName } from "../core/scheduling/names.ts";
+import { openStage, shown, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import { Inbox } from "../fixtures/inbox.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
 import { eventually } from "../fixtures/service.ts";
 import type { Booking } from "../schemas/scheduling.ts";
 
@@ -42,7 +44,7 @@ function read(text: string) {
 const booking: Booking = {
   bookingUid: "uid1",
   handle: "acme",
-  eventTypeId: "evt_1",
+  eventTypeId: "etp_1",
   eventSlug: "intro",
   title: 'Talk; with, signs\\ and "quotes"',
   status: "ACCEPTED",
@@ -196,7 +198,7 @@ async function partsOf({ to, source }: { to: string; source: string }) {
   const mail = await PostalMime.parse(source);
   const calendar = mail.attachments.find(({ mimeType }) => mimeType === "text/calendar")?.content ?? "";
   const text = typeof calendar === "string" ? calendar : new TextDecoder().decode(calendar);
-  return { to, subject: mail.subject ?? "", text: mail.text ?? "", calendar: text };
+  return { to, subject: mail.subject ?? "", text: mail.text ?? "", html: mail.html ?? "", calendar: text };
 }
 
 t.test(
@@ -239,7 +241,9 @@ t.test(
       .send({ bookingUid, slot, reschedulingReason: "Train" })
       .expect(200);
     const moved = await wave(6);
-    t.match(moved["guest@example.com"]?.text, "Reason: Train");
+    t.match(moved["ada@example.com"]?.text, "Reason: Train");
+    t.match(moved["user_acme@example.com"]?.text, "Reason: Train");
+    t.notMatch(moved["guest@example.com"]?.text, "Train");
     t.match(read(moved["ada@example.com"]?.calendar ?? ""), {
       uid: file.uid,
       sequence: 1,
@@ -248,6 +252,7 @@ t.test(
     await stage.owner.post(`${base}/bookings/${bookingUid}/cancel`).send({ cancellationReason: "Ill" }).expect(200);
     const cancelled = await wave(9);
     t.match(cancelled["ada@example.com"]?.subject, /^Cancelled: Introduction/);
+    t.match(cancelled["guest@example.com"]?.text, "Reason: Ill", "the owner's words reach everybody");
     t.match(read(cancelled["ada@example.com"]?.calendar ?? ""), { uid: file.uid, method: "CANCEL", sequence: 2 });
     const again = { handle: "acme", bookingUid, kind: "cancelled" as const, sequence: 1 };
     await sendMails(stage.service.runtime, again);
@@ -279,6 +284,177 @@ t.test("a request is answered to its visitor alone, guests hear of it when it is
   t.equal(await heard(/^guest@example.com: Confirmed/), 1);
   t.equal(await heard(/^ada@example.com: Confirmed/), 1);
   t.equal(await heard(/^ada@example.com: Declined/), 1);
+});
+
+t.test("what a visitor writes reaches the owner and its author, and no guest reads a word of it", async (t) => {
+  const { stage, inbox } = await openMailing(t);
+  await stage.event({
+    slug: "intro",
+    title: "Introduction",
+    bookingFields: [{ id: "notes", label: "Notes", type: "textarea" }],
+  });
+  const evil = "Your account is locked. Sign in at https://evil.example/login";
+  const attendee = { name: "You won a prize! Claim at evil.example", email: "mallory@example.com" };
+  const guests = ["guest@example.com", { email: "other@example.com", name: "Call 0900 123456 now" }];
+  const booked = await stage
+    .book("intro", "2026-10-05T09:00:00Z", 30, {
+      attendee,
+      guests,
+      answers: { notes: evil },
+      tracking: { source: evil },
+    })
+    .expect(201);
+  const { bookingUid } = booked.body;
+  t.match(booked.body.booking.attendee, attendee, "the owner's record keeps what was sent");
+  const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
+  await eventually(() => inbox.mails.length === 4);
+  const move = { bookingUid, slot, reschedulingReason: evil };
+  await stage.service.visitor.post(`${shown}/intro/reschedule`).send(move).expect(200);
+  await eventually(() => inbox.mails.length === 8);
+  const cancellation = { cancellationReason: evil };
+  await stage.service.visitor.post(`${shown}/intro/bookings/${bookingUid}/cancel`).send(cancellation).expect(200);
+  await eventually(() => inbox.mails.length === 12);
+  const mails = await Promise.all(inbox.mails.map(partsOf));
+  const to = (address: string) => mails.filter((mail) => mail.to === address);
+  for (const mail of [...to("guest@example.com"), ...to("other@example.com")]) {
+    const all = `${mail.subject}\n${mail.text}\n${mail.html}\n${mail.calendar}`;
+    t.notMatch(all, /evil|locked|prize|123456/i, `${mail.to}: ${mail.subject}`);
+  }
+  for (const address of ["mallory@example.com", "user_acme@example.com"]) {
+    t.equal(to(address).filter(({ text }) => text.includes(`Reason: ${evil}`)).length, 2, address);
+    t.equal(to(address).filter(({ text }) => text.includes(`Notes: ${evil}`)).length, 3, address);
+    t.ok(to(address).every(({ calendar }) => !/evil|prize|123456/.test(calendar)));
+  }
+  t.ok(to("mallory@example.com").every(({ subject, text }) => !/prize/.test(`${subject}${text}`)));
+  t.ok(to("user_acme@example.com").every(({ text }) => text.includes(attendee.name)));
+});
+
+t.test("names are told as they are, unless they could be a message", async (t) => {
+  const names = [
+    "Ada Lovelace",
+    "J. R. R. Tolkien",
+    "J.R.R. Tolkien",
+    "Nguyễn Thị Minh Khai",
+    "李小龍",
+    "O'Brien-Smith, Jr.",
+    "Bureau 42",
+  ];
+  for (const name of names) t.equal(presentableName(name), name);
+  const messages = [
+    "Sign in at https://evil.example",
+    "see www.evil.example",
+    "evil.example/login",
+    "evil。example",
+    "write to eve@evil.example",
+    "call +1 (555) 010-999",
+    "Ada\u2028Lovelace",
+    "Ada \u202elovelace",
+    "<b>Ada</b>",
+    `Dear customer, ${"your account is locked ".repeat(3)}`,
+  ];
+  for (const message of messages) t.equal(presentableName(message), undefined, encodeURI(message));
+});
+
+t.test(
+  "a visitor's bookings cause at most 20 mails a day for an address, and the owners hear of them all",
+  async (t) => {
+    const { stage, inbox } = await openMailing(t, unlimited);
+    await stage.event({ slug: "intro", durationMinutes: 10 });
+    const book = (at: number, attendee: string, guest: string) => {
+      const start = new Date(Date.parse("2026-10-05T09:00:00Z") + at * 600_000).toISOString();
+      return stage
+        .book("intro", start, 10, { attendee: { name: "Ada", email: attendee }, guests: [guest] })
+        .expect(201);
+    };
+    // The mailbox is the same one, whatever the case and the detail of a subaddress.
+    const spellings = ["victim@example.com", "Victim@Example.com", "victim+1@example.com", "VICTIM+2@example.com"];
+    const uids: string[] = [];
+    for (let at = 0; at < 24; at++)
+      uids.push((await book(at, `p${at}@example.com`, spellings[at % 4] as string)).body.bookingUid);
+    const { redis } = stage.service.runtime;
+    await eventually(async () => (await redis.zcard(keys.messages("acme"))) === 72);
+    await eventually(() => inbox.mails.length === 68);
+    const count = (like: RegExp) => inbox.mails.filter(({ to }) => like.test(to)).length;
+    t.same([count(/^victim/i), count(/^p\d+@/), count(/^user_acme@/)], [20, 24, 24]);
+    const { events } = (await stage.owner.get("/v2/handles/acme/email/events?purpose=CALENDAR&limit=100")).body;
+    const denied = events.filter(({ type }: { type: string }) => type === "DENIED");
+    t.equal(denied.length, 4);
+    t.match(denied[0], { reason: "visitor_mail_limit", recipient: /^victim/i });
+    await stage.owner.post(`${base}/bookings/${uids[0]}/cancel`).expect(200);
+    await eventually(() => count(/^victim/i) === 21, 10_000);
+    stage.at("2026-10-06T06:00:00Z");
+    await book(24 * 6, "p1@example.com", "victim@example.com");
+    await eventually(() => count(/^victim/i) === 22);
+  },
+);
+
+t.test("an owner whose address a visitor gives as the attendee's hears of every booking", async (t) => {
+  const { stage, inbox } = await openMailing(t, unlimited);
+  await stage.event({ slug: "intro", durationMinutes: 10 });
+  const attendee = { name: "Ada", email: "user_acme@example.com" };
+  for (let at = 0; at < 22; at++) {
+    const start = new Date(Date.parse("2026-10-05T09:00:00Z") + at * 600_000).toISOString();
+    await stage.book("intro", start, 10, { attendee }).expect(201);
+  }
+  await eventually(() => inbox.mails.length === 22);
+});
+
+t.test("a confirmed booking that its visitor moves waits for its owner again", async (t) => {
+  const { stage, inbox } = await openMailing(t);
+  const receiver = await startReceiver(t);
+  await stage.owner.post(`${base}/webhooks`).send({ url: receiver.url }).expect(201);
+  await stage.service.startWorkers(["webhooks"]);
+  await stage.event({ slug: "intro", title: "Introduction", confirmationRequired: true });
+  const guests = ["guest@example.com"];
+  const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30, { guests }).expect(201)).body;
+  await eventually(() => inbox.mails.length === 2);
+  const own = `${base}/bookings/${bookingUid}`;
+  await stage.owner.post(`${own}/confirm`).expect(200);
+  await eventually(() => inbox.mails.length === 5);
+  const move = (hour: number) => {
+    const slot = { start: `2026-10-05T${hour}:00:00Z`, end: `2026-10-05T${hour}:30:00Z` };
+    return stage.service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid, slot });
+  };
+  const moved = (await move(12).expect(200)).body;
+  t.match(moved, { status: "PENDING", booking: { status: "PENDING", confirmedAt: null, sequence: 1 } });
+  t.notOk("everConfirmed" in moved.booking);
+  const wave = async (count: number, from: number) => {
+    await eventually(() => inbox.mails.length === count);
+    const mails = await Promise.all(inbox.mails.slice(from).map(partsOf));
+    return new Map(mails.map((mail) => [mail.to, mail]));
+  };
+  const asked = await wave(8, 5);
+  t.match(asked.get("user_acme@example.com"), {
+    subject: /^Please confirm the new time/,
+    text: /until you confirm or decline/,
+  });
+  for (const address of ["ada@example.com", "guest@example.com"]) {
+    t.match(asked.get(address), { subject: /^New time requested/, text: /as soon as it is confirmed/ });
+    const { calendar = "" } = asked.get(address) ?? {};
+    t.match(read(calendar), { status: "TENTATIVE", sequence: 1 });
+  }
+  await stage.owner.post(`${own}/confirm`).expect(200);
+  t.match((await wave(11, 8)).get("guest@example.com"), { subject: /^Confirmed/ });
+  t.match((await move(14).expect(200)).body, { status: "PENDING" });
+  await wave(14, 11);
+  t.match((await stage.owner.post(`${own}/decline`).send({ reason: "Full" }).expect(200)).body.booking, {
+    status: "REJECTED",
+  });
+  const declined = await wave(17, 14);
+  t.match(declined.get("guest@example.com"), { subject: /^Declined/, text: /Reason: Full/ });
+  t.match(read(declined.get("guest@example.com")?.calendar ?? ""), { method: "CANCEL" });
+  await eventually(() => receiver.received.length === 6);
+  t.same(
+    receiver.received.map(({ event }) => `${event.type.split(".")[2]} ${(event.data.booking as Booking).status}`),
+    [
+      "created PENDING",
+      "confirmed ACCEPTED",
+      "rescheduled PENDING",
+      "confirmed ACCEPTED",
+      "rescheduled PENDING",
+      "cancelled REJECTED",
+    ],
+  );
 });
 
 t.test("a reminder comes before the booking, and not for one that was cancelled or moved", async (t) => {

@@ -29,6 +29,19 @@ t.test("the window of a question has its limits", async (t) => {
   await ask("start=0001-01-01T00:00:00Z&end=0001-02-01T00:00:00Z").expect(200);
 });
 
+t.test("a slot answer holds at most 5,000 slots, and the end is at fault where there are more", async (t) => {
+  const { event, service } = await openStage(t);
+  await event({ slug: "intro", durationMinutes: 1, slotIntervalMinutes: 1 });
+  const ask = (end: string) => service.visitor.get(`${shown}/intro/slots?start=2026-10-05T06:00:00Z&end=${end}`);
+  // 480 of a day: ten days and 200 minutes are 5,000.
+  t.equal((await ask("2026-10-15T12:20:00Z").expect(200)).body.slots.length, 5000);
+  for (let times = 0; times < 3; times++)
+    t.match((await ask("2026-10-15T12:21:00Z").expect(400)).body, {
+      code: "invalid_request",
+      errors: [{ path: "/end", message: /at most 5000 slots/ }],
+    });
+});
+
 t.test("an answer that has not changed costs a 304, and every change shows at once", async (t) => {
   const { event, service, book, owner, at } = await openStage(t);
   const eventTypeId = await event({ slug: "intro", minimumNoticeMinutes: 30 });

@@ -111,7 +111,7 @@ t.test("an event type has the contract's defaults, and its owner and visitors se
     .send({ slug: "intro", title: "Intro", durationMinutes: 30 })
     .expect(201);
   const { eventTypeId } = made.body.eventType;
-  t.match(eventTypeId, /^evt_/);
+  t.match(eventTypeId, /^etp_/);
   t.match(made.body.eventType, {
     handle: "acme",
     slug: "intro",
@@ -185,7 +185,7 @@ t.test("a change keeps what it doesn't name, inside buffers and payment too", as
     currentVersion: 3,
   });
   await owner.put(path).send(cleared.body.eventType).expect(200);
-  t.match((await owner.put(`${base}/event-types/evt_none`).send({ title: "X" }).expect(404)).body, {
+  t.match((await owner.put(`${base}/event-types/etp_none`).send({ title: "X" }).expect(404)).body, {
     code: "event_type_not_found",
   });
   t.match((await owner.put(path).send({ scheduleId: "gone" }).expect(404)).body, { code: "schedule_not_found" });

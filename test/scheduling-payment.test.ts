@@ -56,6 +56,56 @@ t.test("without a provider or a price nothing is booked and nothing held", async
   });
 });
 
+t.test("a paid booking that its visitor moves keeps its payment while it waits for the owner", async (t) => {
+  const stage = await openStage(t);
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price, confirmationRequired: true });
+  const { bookingUid } = (await stage.book("paid", start, 30).expect(201)).body;
+  await settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
+  const slot = { start: "2026-10-05T11:00:00Z", end: "2026-10-05T11:30:00Z" };
+  const moved = await stage.service.visitor.post(`${shown}/paid/reschedule`).send({ bookingUid, slot }).expect(200);
+  t.match(moved.body, { status: "PENDING", booking: { payment: { status: "PAID" }, confirmedAt: null } });
+  t.equal(moved.body.nextAction, undefined);
+  const confirmed = await stage.owner.post(`${base}/bookings/${bookingUid}/confirm`).expect(200);
+  t.match(confirmed.body.booking, { status: "ACCEPTED", payment: { status: "PAID" } });
+});
+
+t.test("an event type that can't take its payment says so and why", async (t) => {
+  const stage = await openStage(t);
+  const { owner } = stage;
+  const fields = { slug: "paid", title: "Paid", durationMinutes: 30, payment: { enabled: true } };
+  const { eventType } = (await owner.post(`${base}/event-types`).send(fields).expect(201)).body;
+  t.match(eventType, { bookable: false, reason: "payment_provider_not_connected" });
+  const one = `${base}/event-types/${eventType.eventTypeId}`;
+  const read = async () => {
+    const [single, list] = [
+      (await owner.get(one)).body.eventType,
+      (await owner.get(`${base}/event-types`)).body.eventTypes,
+    ];
+    t.same(list, [single]);
+    return { bookable: single.bookable, reason: single.reason };
+  };
+  t.same(await read(), { bookable: false, reason: "payment_provider_not_connected" });
+  connect(stage, provider({ isConnected: async () => false }));
+  t.same(await read(), { bookable: false, reason: "payment_provider_not_connected" });
+  connect(stage, provider());
+  t.same(await read(), { bookable: false, reason: "price_missing" });
+  const changed = await owner.put(one).send({ payment: price, bookable: false, reason: "ignored" }).expect(200);
+  t.match(changed.body.eventType, { bookable: true, reason: null });
+  await owner
+    .put(one)
+    .send({ payment: { enabled: false } })
+    .expect(200);
+  connect(stage, provider({ isConnected: async () => false }));
+  t.same(await read(), { bookable: true, reason: null });
+  t.notOk(
+    "bookable" in
+      JSON.parse(
+        (await stage.service.runtime.redis.hget(keys.eventType("acme", eventType.eventTypeId), "json")) as string,
+      ),
+  );
+});
+
 t.test(
   "a paid booking goes to the checkout, and stands when it is paid, whatever confirmation it would need",
   async (t) => {

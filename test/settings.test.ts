@@ -9,6 +9,7 @@ t.test("a setting that can't be right is refused by name, and says what it wants
     SECRET_KEY_PREVIOUS: "c2hvcnQ=",
     BASE_URL: "localhost:8080",
     LOGIN_BUILTIN: "perhaps",
+    REDIS_SENTINELS: "one:26379,two:port",
     TEST_CLOCK: "5",
     TEST_CLOCK_RATE: "0",
   };
@@ -35,5 +36,27 @@ t.test("good settings are read, and an empty one is none", (t) => {
   t.match(env, { PORT: 8080, WORKER_QUEUES: ["email", "webhooks"], SECRET_KEY: key, TRUST_PROXY: true });
   t.equal(env.TEST_CLOCK, Date.UTC(2026, 2, 1, 8));
   t.same(readEnv({ WORKER_QUEUES: "" }).WORKER_QUEUES, []);
+  t.end();
+});
+
+t.test("Redis is found by its address or by Sentinels, which need the name of their master", (t) => {
+  const sentinels = "one, two.example:26380,[::1]:5000";
+  const env = readEnv({ NODE_ENV: "development", REDIS_SENTINELS: sentinels, REDIS_SENTINEL_MASTER: "main" });
+  t.same(env.REDIS_SENTINELS, [
+    { host: "one", port: 26379 },
+    { host: "two.example", port: 26380 },
+    { host: "::1", port: 5000 },
+  ]);
+  const refused: [Record<string, string>, string][] = [
+    [{ REDIS_SENTINELS: sentinels }, "REDIS_SENTINEL_MASTER is missing"],
+    [{ REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS is missing"],
+    [{ REDIS_SENTINELS: "one", REDIS_SENTINEL_MASTER: "main", REDIS_CLUSTER: "1" }, "REDIS_SENTINELS is refused"],
+    [{ REDIS_SENTINELS: "user@one", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
+    [{ REDIS_SENTINELS: "one/path", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
+  ];
+  for (const [settings, message] of refused) t.throws(() => readEnv(settings), { message: new RegExp(message) });
+  t.throws(() => readEnv({ NODE_ENV: "production" }), { message: /REDIS_URL is missing/ });
+  const production = { NODE_ENV: "production", REDIS_SENTINELS: "one", REDIS_SENTINEL_MASTER: "main" };
+  t.throws(() => readEnv(production), { message: /^(?!.*REDIS)/ }, "Sentinels are enough");
   t.end();
 });

@@ -1,4 +1,4 @@
-import { generateKeyPair, SignJWT } from "jose";
+import { decodeJwt, generateKeyPair, SignJWT } from "jose";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
@@ -32,6 +32,28 @@ t.test("every failure is a problem document with the request's id", async (t) =>
   const method = await visitor.delete("/healthz").expect(405);
   t.match(method.body, { code: "method_not_allowed" });
   t.match(method.headers.allow, /GET/);
+});
+
+t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await owner
+    .post("/v2/handles/acme/pages")
+    .send({ pageSlug: "long", title: "Long", status: "PUBLISHED", content: `<p>${"tea ".repeat(500)}</p>` })
+    .expect(201);
+  const encodingOf = async (path: string, accepted: string) => {
+    const { headers } = await service.visitor.get(path).set("Accept-Encoding", accepted).expect(200);
+    t.match(headers.vary, /accept-encoding/i);
+    return headers["content-encoding"];
+  };
+  for (const path of ["/p/acme/long", "/openapi.json", "/assets/page.css"]) {
+    t.equal(await encodingOf(path, "gzip, br"), "br", path);
+    t.equal(await encodingOf(path, "gzip"), "gzip", path);
+    t.equal(await encodingOf(path, "identity"), undefined, path);
+  }
+  t.equal(await encodingOf("/healthz", "gzip, br"), undefined);
+  const [tag, again] = [await service.visitor.get("/p/acme/long"), service.visitor.get("/p/acme/long")];
+  await again.set("If-None-Match", tag.headers.etag as string).expect(304);
 });
 
 t.test("what went wrong inside is told as nothing but that", async (t) => {
@@ -71,7 +93,8 @@ t.test("no forged, expired or foreign token is taken", async (t) => {
   await service.handle("acme");
   const { signingKey: own, env } = service.runtime;
   const other = await generateKeyPair("EdDSA", { crv: "Ed25519" });
-  const claims = { sub: "user_acme", iss: env.BASE_URL, aud: env.BASE_URL, iat: 1, exp: 4_000_000_000 };
+  const { sid } = decodeJwt(await service.token("user_acme"));
+  const claims = { sub: "user_acme", sid, iss: env.BASE_URL, aud: env.BASE_URL, iat: 1, exp: 4_000_000_000 };
   const signed = (payload: object, key = own.private, header: object = {}) =>
     new SignJWT({ ...payload }).setProtectedHeader({ alg: "EdDSA", kid: own.kid, ...header }).sign(key);
   const secret = new TextEncoder().encode(JSON.stringify(own.publicJwk));
@@ -89,6 +112,9 @@ t.test("no forged, expired or foreign token is taken", async (t) => {
     "wrong issuer": await signed({ ...claims, iss: "https://elsewhere.test" }),
     "no subject": await signed({ ...claims, sub: undefined }),
     "no expiry": await signed({ ...claims, exp: undefined }),
+    "no session": await signed({ ...claims, sid: undefined }),
+    "unknown session": await signed({ ...claims, sid: "ses_unknown" }),
+    "another user's session": await signed({ ...claims, sid: decodeJwt(await service.token("user_two")).sid }),
   };
   for (const [name, token] of Object.entries(bad)) {
     const answer = await service.visitor.get("/v2/handles/acme/pages").set("Authorization", `Bearer ${token}`);
@@ -96,6 +122,27 @@ t.test("no forged, expired or foreign token is taken", async (t) => {
   }
   const good = await signed(claims);
   await service.visitor.get("/v2/handles/acme/pages").set("Authorization", `Bearer ${good}`).expect(200);
+});
+
+t.test("in production browsers are told to come back over TLS alone, on every answer", async (t) => {
+  const production = { NODE_ENV: "production", SECRET_KEY: "a".repeat(43), METRICS_TOKEN: "secret" };
+  const hsts = async (env: Record<string, string>) => {
+    const service = await startService(t, { env });
+    const paths = [
+      "/healthz",
+      "/docs",
+      "/p/acme/none",
+      "/v2/handles/acme/pages",
+      "/assets/page.css",
+      "/none",
+      "/metrics",
+    ];
+    const answers = await Promise.all(paths.map((path) => service.visitor.get(path)));
+    return [...new Set(answers.map(({ headers }) => headers["strict-transport-security"]))];
+  };
+  t.same(await hsts({ ...production, BASE_URL: "https://service.test" }), ["max-age=31536000"]);
+  t.same(await hsts({ ...production, BASE_URL: "http://service.test" }), [undefined]);
+  t.same(await hsts({ BASE_URL: "https://service.test" }), [undefined]);
 });
 
 t.test("bad bodies get a code and change nothing", async (t) => {
@@ -172,7 +219,7 @@ t.test("the service describes itself", async (t) => {
   const { body } = await visitor.get("/openapi.json").expect(200);
   t.equal(body.openapi, "3.1.0");
   t.ok(body.paths["/v2/handles/{handle}/pages"].post.requestBody);
-  t.same(Object.keys(body.paths["/v2/account/domains"].post.responses), ["200", "201", "default"]);
+  t.match(Object.keys(body.paths["/v2/account/domains"].post.responses).join(), /^200,201,400,.*default$/);
   t.match((await visitor.get("/docs").expect(200)).text, /POST \/v2\/handles\/\{handle\}\/pages/);
   t.match((await visitor.get("/metrics").expect(200)).text, /http_requests_total/);
   t.match((await visitor.get("/.well-known/jwks.json").expect(200)).body, { keys: [{ kty: "OKP", crv: "Ed25519" }] });

@@ -1,9 +1,10 @@
 import { Webhook as Verifier } from "standardwebhooks";
 import t from "tap";
-import { openStage, shown } from "../fixtures/scheduling/owner.ts";
+import { openStage, shown, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
-import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
+import { type Received, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 import { keys } from "../core/store/keys.ts";
+import { dispatchEvent } from "../core/webhooks/deliveries.ts";
 import { eventLasts, webhookEvent } from "../core/webhooks/events.ts";
 import { askedWait, waitAfter, waits } from "../core/webhooks/retries.ts";
 import { testEventType, type WebhookEventType, webhookEventTypes } from "../schemas/webhooks.ts";
@@ -182,12 +183,129 @@ t.test("after a rotation both secrets sign, the old one for 24 hours", async (t)
     t.ok(new Verifier(secret).verify(got?.body ?? "", got?.headers ?? {}), "verifies");
   const key = keys.webhook("acme", old.webhookId);
   const stored = JSON.parse((await service.runtime.redis.hget(key, "json")) as string);
-  const past = { ...stored, previous: { ...stored.previous, until: Date.now() - 1 } };
+  const previous = stored.previous.map((one: object) => ({ ...one, until: Date.now() - 1 }));
+  const past = { ...stored, previous };
   await service.runtime.redis.hset(key, "json", JSON.stringify(past));
   await owner.post(`${path}/${old.webhookId}/test`).expect(202);
   const [, later] = await eventually(() => receiver.received.length === 2 && receiver.received);
   t.throws(() => new Verifier(old.secret).verify(later?.body ?? "", later?.headers ?? {}));
   t.ok(new Verifier(fresh.secret).verify(later?.body ?? "", later?.headers ?? {}));
+});
+
+t.test("every secret of the last 24 hours signs, however often it was rotated", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const receiver = await startReceiver(t);
+  const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+  const rotate = () => owner.post(`${path}/${webhook.webhookId}/rotate-secret`);
+  const secrets: string[] = [webhook.secret];
+  for (let times = 0; times < 20; times++) secrets.push((await rotate().expect(200)).body.webhook.secret);
+  const refused = await rotate().expect(429);
+  t.match(refused.body, { code: "rate_limited", detail: /at most 21 secrets/ });
+  t.ok(Number(refused.headers["retry-after"]) > 86_000);
+  await owner.post(`${path}/${webhook.webhookId}/test`).expect(202);
+  const [got] = await eventually(() => receiver.received.length > 0 && receiver.received);
+  for (const secret of secrets) t.ok(new Verifier(secret).verify(got?.body ?? "", got?.headers ?? {}));
+  const key = keys.webhook("acme", webhook.webhookId);
+  const stored = JSON.parse((await service.runtime.redis.hget(key, "json")) as string);
+  t.notOk(
+    secrets.some((secret) => JSON.stringify(stored).includes(secret.slice(6))),
+    "all are stored sealed",
+  );
+  // As one process of an earlier version has stored it.
+  const earlier = { ...stored, previous: stored.previous[0] };
+  await service.runtime.redis.hset(key, "json", JSON.stringify(earlier));
+  secrets.push((await rotate().expect(200)).body.webhook.secret);
+  await owner.post(`${path}/${webhook.webhookId}/test`).expect(202);
+  const [, later] = await eventually(() => receiver.received.length === 2 && receiver.received);
+  for (const secret of secrets.slice(-3)) t.ok(new Verifier(secret).verify(later?.body ?? "", later?.headers ?? {}));
+});
+
+/** What was received of each booking, in its order. */
+function perBooking(received: Received[]): Map<string, string[]> {
+  const told = new Map<string, string[]>();
+  for (const { event } of received) {
+    const { bookingUid } = event.data.booking as { bookingUid: string };
+    told.set(bookingUid, [...(told.get(bookingUid) ?? []), event.type.split(".")[2] as string]);
+  }
+  return told;
+}
+
+t.test(
+  "`created` is earlier than `confirmed` of the same change and arrives first, also at a slow receiver",
+  async (t) => {
+    const { event, book, owner, service } = await openStage(t, { env: unlimited });
+    // The first answers are the slowest, so that later requests would overtake.
+    const receiver = await startReceiver(t, (response, count) =>
+      setTimeout(() => response.writeHead(204).end(), count % 3 === 1 ? 120 : 5),
+    );
+    await owner.post(path).send({ url: receiver.url }).expect(201);
+    await event({ slug: "intro", durationMinutes: 10 });
+    await service.startWorkers(["webhooks"]);
+    await service.startWorkers(["webhooks"]);
+    const starts = Array.from({ length: 20 }, (_, at) => new Date(Date.parse("2026-10-05T09:00:00Z") + at * 600_000));
+    await Promise.all(starts.map((start) => book("intro", start.toISOString(), 10).expect(201)));
+    await eventually(() => receiver.received.length === 40);
+    const told = perBooking(receiver.received);
+    t.same([...new Set([...told.values()].map((types) => types.join()))], ["created,confirmed"]);
+    const times = (type: string) =>
+      new Map(
+        receiver.received
+          .filter(({ event }) => event.type === `scheduling.booking.${type}`)
+          .map(({ event }) => [(event.data.booking as { bookingUid: string }).bookingUid, event.timestamp]),
+      );
+    const [created, confirmed] = [times("created"), times("confirmed")];
+    t.ok(
+      [...created].every(([uid, at]) => at < (confirmed.get(uid) ?? "")),
+      "a receiver can sort them",
+    );
+  },
+);
+
+t.test(
+  "what is due is sent in the order in which it was made, whatever the order in which it was given out",
+  async (t) => {
+    const service = await startService(t);
+    const { runtime } = service;
+    const owner = await service.handle("acme");
+    const receiver = await startReceiver(t, (response, count) =>
+      setTimeout(() => response.writeHead(204).end(), 60 / count),
+    );
+    await owner.post(path).send({ url: receiver.url }).expect(201);
+    const types = ["created", "confirmed", "rescheduled", "cancelled"].map((name) => `scheduling.booking.${name}`);
+    const events = types.map((type) =>
+      webhookEvent(runtime, "acme", { type: type as WebhookEventType, data: { booking: { bookingUid: "b1" } } }),
+    );
+    for (const { key, content } of events) await runtime.redis.set(key, content, "PX", eventLasts);
+    for (const { eventId } of [...events].reverse()) await dispatchEvent(runtime, { handle: "acme", eventId });
+    await service.startWorkers(["webhooks"]);
+    await eventually(() => receiver.received.length === 4);
+    t.same(
+      receiver.received.map(({ event }) => event.type),
+      types,
+    );
+    const { webhooks } = (await owner.get(path)).body;
+    const { deliveries } = (await owner.get(`${path}/${webhooks[0].webhookId}/deliveries`)).body;
+    t.same(deliveries.map(({ type }: { type: string }) => type).reverse(), types, "the log shows the newest first");
+    t.notOk("subject" in deliveries[0]);
+  },
+);
+
+t.test("a delivery without an answer keeps the next one of its booking waiting for seconds only", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const receiver = await startReceiver(t, (response, count) => void (count > 1 && response.writeHead(204).end()));
+  await owner.post(path).send({ url: receiver.url }).expect(201);
+  const booking = { bookingUid: "b1" };
+  await cause(service, "scheduling.booking.created", { booking });
+  await eventually(() => receiver.received.length === 1);
+  const begun = Date.now();
+  await cause(service, "scheduling.booking.confirmed", { booking });
+  await cause(service, "scheduling.booking.created", { booking: { bookingUid: "b2" } });
+  await eventually(() => receiver.received.length === 2);
+  t.ok(Date.now() - begun < 3000, "another booking's does not wait");
+  await eventually(() => receiver.received.length === 3, 10_000);
+  t.match(receiver.received[2]?.event, { type: "scheduling.booking.confirmed" });
 });
 
 t.test("an endpoint that has only failed for five days is disabled", async (t) => {

@@ -1,10 +1,10 @@
 import process from "node:process";
-import { answersEndWithin, endWhenTold, sayReady, startProcess } from "../core/process.ts";
+import { drainMs, failStartup, logReady, shutdown, startProcess } from "../core/process.ts";
 import { startWorkers } from "./run.ts";
 
-const runtime = await startProcess("worker", process.env);
+const { runtime, stopSignal } = await startProcess("worker", process.env);
 const { WORKER_QUEUES: queues } = runtime.env;
-const workers = await startWorkers(runtime, queues);
-sayReady(runtime.log, "worker.ready", { queues: queues.length === 0 ? "all" : queues });
+const workers = await startWorkers(runtime, queues).catch((error) => failStartup("worker", runtime.log, error));
+logReady(runtime.log, "worker.ready", { queues: queues.length === 0 ? "all" : queues });
 // Finishes or hands back the jobs; answers that take longer end with an error chunk.
-endWhenTold("worker", runtime, (patience) => workers.close(answersEndWithin * patience));
+void stopSignal.then((signal) => shutdown("worker", runtime, () => workers.close(signal === "SIGTERM" ? drainMs : 0)));

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Job as BullJob, type JobsOptions, Worker } from "bullmq";
 import { beat } from "../core/operations/health.ts";
 import { keys } from "../core/store/keys.ts";
-import { connect } from "../core/store/redis.ts";
+import { connect, isRedisAway } from "../core/store/redis.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
 import { perform } from "./job.ts";
@@ -11,6 +11,9 @@ import { workerLoops, workerRows } from "./rows.ts";
 /** Ms between two passes of the outbox sweeper and between two signs of life. */
 const sweepsEvery = 1000;
 const beatsEvery = 10_000;
+
+/** Ms for which a worker asks for no job after Redis has refused. */
+const restMs = 1000;
 
 /** For how long, in seconds, and how many of a queue's ended jobs stay: by its id a finished one is known when it is added again. */
 const kept = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFail: { age: 7 * 86_400, count: 5000 } };
@@ -87,12 +90,23 @@ function startWorker(
     skipVersionCheck: true,
   };
   const worker = new Worker(queue, run, { ...options, ...kept, ...held });
-  worker.on("error", (error) => runtime.log.warn({ queue, error: error.message }, "worker.error"));
+  worker.on("error", (error) => {
+    runtime.log.warn({ queue, error: error.message }, "worker.error");
+    if (isRedisAway(error)) void rest(worker);
+  });
   worker.on("failed", (bull, error) => {
     if (queue === "generation") return runtime.log.warn("assistant.attempt.failed");
     runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "queue.job.failed");
   });
   return worker;
+}
+
+/** Stops asking for jobs for a while: where Redis refuses, as when it is full, BullMQ asks again at once and without end. */
+async function rest(worker: Worker): Promise<void> {
+  if (worker.isPaused() || worker.closing) return;
+  await worker.pause(true);
+  await sleep(restMs, undefined, { ref: false });
+  if (!worker.closing) await worker.resume();
 }
 
 /** How often a job is tried, as this deploy says it; one that only a newer deploy knows waits until its worker is there. */

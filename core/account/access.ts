@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Role, Runtime } from "../platform/runtime.ts";
-import { membership, reaches } from "./handles.ts";
-import { holderOf, tokenPrefix } from "./tokens.ts";
+import { type Membership, membership, reaches } from "./handles.ts";
+import { holderOf, type TokenHolder, tokenPrefix } from "./tokens.ts";
 
 /** What a route on a handle asks of a token. */
 export interface HandleAccess {
@@ -19,10 +19,10 @@ export interface HandleAccess {
  * access token without the scope. The role is read live.
  */
 export async function handleSession({ redis, sessions }: Runtime, asked: HandleAccess): Promise<Partial<Caller>> {
-  const session: Partial<Caller> = isPersonal(asked.token)
-    ? await personal(redis, asked)
-    : await sessions.check(asked.token);
-  const { role, pages } = await membership(redis, asked.handle, session.userId ?? "");
+  const readMembership = ({ userId }: { userId: string }) => membership(redis, asked.handle, userId);
+  const [session, { role, pages }]: [Partial<Caller>, Membership] = isPersonal(asked.token)
+    ? await personal(redis, asked, readMembership)
+    : await sessions.checkWith(asked.token, readMembership);
   if (role === undefined) throw new Fail("forbidden");
   if (!reaches(role, asked.role))
     throw new Fail("insufficient_role", { detail: `This operation requires the role ${asked.role}.` });
@@ -40,8 +40,13 @@ function isPersonal(token: string): boolean {
   return token.startsWith(tokenPrefix);
 }
 
-async function personal(redis: Redis, { token, scopes }: HandleAccess): Promise<Partial<Caller>> {
+async function personal<T>(
+  redis: Redis,
+  { token, scopes }: HandleAccess,
+  read: (holder: TokenHolder) => Promise<T>,
+): Promise<[TokenHolder, T]> {
   if (scopes === undefined)
     throw new Fail("invalid_token", { detail: "This route does not accept personal access tokens." });
-  return holderOf(redis, token);
+  const holder = await holderOf(redis, token);
+  return [holder, await read(holder)];
 }

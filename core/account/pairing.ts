@@ -17,7 +17,7 @@ import type { Caller, Runtime } from "../platform/runtime.ts";
 import { sameText } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { handlesOf } from "./handles.ts";
-import { issueToken } from "./signing.ts";
+import { deviceName, startSession } from "./session-store.ts";
 
 /** Seconds in which an attempt must be decided and redeemed (contract 3). */
 const attemptLasts = 600;
@@ -51,7 +51,8 @@ export async function startPairing(
   const { redis, env } = runtime;
   await takeToken(runtime, { name: "pairing", tag: digestTag(env, caller.network ?? ""), ...starts });
   const attemptId = runtime.id(`att_${newCode()}_`);
-  const device = deviceOf(input);
+  // What the client says that it is; else what its request said.
+  const device = deviceName(input.deviceName, input.userAgent);
   const expires = Date.now() + attemptLasts * 1000;
   await transact(redis, (transaction) => {
     transaction.hset(keys.pairing(attemptId), { challenge: input.deviceProofChallenge, device, status: "pending" });
@@ -99,12 +100,13 @@ export async function redeemPairing(
   const challenge = await runtime.redis.hget(key, "challenge");
   if (challenge === null) throw new Fail("attempt_expired");
   const proof = sameText(challengeOf(input.deviceProofVerifier), challenge) ? "right" : "wrong";
-  const [status, userId, email] = await script<string[]>(runtime.redis, "redeemPairing", [key], [proof, mostWrong]);
+  const values = [proof, mostWrong];
+  const [status, ...who] = await script<string[]>(runtime.redis, "redeemPairing", [key], values);
   if (status === "unknown") throw new Fail("attempt_expired");
   if (status === "wrong") throw new Fail("device_proof_mismatch");
   if (status === "denied") throw new Fail("attempt_denied");
   if (status === "pending") return { status };
-  return outcome(await session(runtime, userId as string, email as string), "created");
+  return outcome(await session(runtime, who as [string, string, string]), "created");
 }
 
 /** base64url(SHA-256(verifier)), as PKCE makes it (RFC 7636, S256). */
@@ -121,16 +123,12 @@ function newCode(): string {
   return Array.from({ length: codeLength }, () => codeLetters[randomInt(codeLetters.length)]).join("");
 }
 
-/** What the client says that it is; else what its request said. */
-function deviceOf({ deviceName, userAgent }: Infer<typeof pairingStart>): string {
-  const texts = [deviceName, userAgent].filter((one) => typeof one === "string");
-  const said = texts.map((text) => text.replace(/\p{C}/gu, "").trim()).find(Boolean);
-  return [...(said ?? "")].slice(0, 80).join("");
-}
-
-async function session({ env, redis, signingKey }: Runtime, userId: string, email: string): Promise<PairingRedeemed> {
-  const expiresAt = new Date((Math.floor(Date.now() / 1000) + sessionLasts) * 1000).toISOString();
-  const token = await issueToken(signingKey, env, { userId, ...(email ? { email } : {}), seconds: sessionLasts });
+async function session(
+  runtime: Runtime,
+  [userId, email, device]: [userId: string, email: string, device: string],
+): Promise<PairingRedeemed> {
+  const { env, redis } = runtime;
+  const made = await startSession(runtime, { userId, email, kind: "desktop", device, seconds: sessionLasts });
   const mcpUrls = (await handlesOf(redis, userId)).map(({ handle }) => `${env.BASE_URL}/mcp/${handle}/mcp`);
-  return { status: "authorised", session: { token, expiresAt }, relay: { baseUrl: env.BASE_URL, mcpUrls } };
+  return { status: "authorised", session: made, relay: { baseUrl: env.BASE_URL, mcpUrls } };
 }

@@ -30,23 +30,32 @@ const trusted = 3_600_000;
 const cooldown = 30_000;
 const retry = 1_000;
 
+/** What tokens need besides a good signature. */
+interface SessionChecks {
+  /** False once the session of an own token was revoked. */
+  isLive(session: Session): Promise<boolean>;
+  /** Real time in ms, whatever TEST_CLOCK says. */
+  clock?: () => number;
+}
+
 /** Checks session tokens of this service's own key and of the outside signer (contract 3). Membership is not its matter. */
 export class Sessions implements TokenVerifier {
   readonly #env: Env;
   readonly #own: SigningKey;
   readonly #ownKeys: Keys;
   readonly #outside: KeySet | undefined;
+  readonly #isLive: SessionChecks["isLive"];
   readonly #clock: () => number;
   readonly #checked = new LRUCache<string, { session: Session; from: number; until: number }>({
     maxSize: rememberedLetters,
     sizeCalculation: (_, token) => token.length,
   });
 
-  /** `clock` is real time in ms, whatever TEST_CLOCK says. */
-  constructor(env: Env, own: SigningKey, clock: () => number = Date.now) {
+  constructor(env: Env, own: SigningKey, { isLive, clock = Date.now }: SessionChecks) {
     const place = env.AUTH_JWKS_URL ?? env.AUTH_JWKS_FILE;
     this.#env = env;
     this.#own = own;
+    this.#isLive = isLive;
     this.#clock = clock;
     this.#ownKeys = createLocalJWKSet(this.jwks);
     this.#outside = place === undefined ? undefined : new KeySet(place, clock);
@@ -57,22 +66,34 @@ export class Sessions implements TokenVerifier {
     return { keys: [this.#own.publicJwk] };
   }
 
-  /** The session of a token; `invalid_token` for every other string, `service_unavailable` while no key can be had. */
   async check(token: string): Promise<Session> {
+    const [session] = await this.checkWith(token, async () => undefined);
+    return session;
+  }
+
+  async checkWith<T>(token: string, read: (session: Session) => Promise<T>): Promise<[Session, T]> {
+    const session = await this.#signed(token);
+    const [isLive, result] = await Promise.all([
+      session.sessionId === undefined || this.#isLive(session),
+      read(session),
+    ]);
+    if (!isLive) throw new Fail("invalid_token", { detail: "The session was ended; sign in again." });
+    return [session, result];
+  }
+
+  /** The session that a token was signed for. A good signature is remembered for a minute; a token's session isn't. */
+  async #signed(token: string): Promise<Session> {
     const known = this.#checked.get(token);
     const now = this.#clock();
     if (known && now >= known.from && now < known.until) return known.session;
-    const payload = await this.#verify(token);
-    const session = {
-      userId: payload.sub as string,
-      ...(typeof payload.email === "string" ? { email: payload.email } : {}),
-    };
+    const { payload, isOwn } = await this.#verify(token);
+    const session = sessionOf(payload, isOwn);
     const until = Math.min(now + remembered, ((payload.exp as number) + leeway) * 1000);
     this.#checked.set(token, { session, from: ((payload.nbf ?? 0) - leeway) * 1000, until });
     return session;
   }
 
-  async #verify(token: string): Promise<JWTPayload> {
+  async #verify(token: string): Promise<{ payload: JWTPayload; isOwn: boolean }> {
     const { keys, ...expected } = await this.#signerOf(token);
     const options: JWTVerifyOptions = {
       algorithms,
@@ -83,7 +104,7 @@ export class Sessions implements TokenVerifier {
     try {
       const { payload } = await jwtVerify(token, keys, { ...options, ...expected });
       if (typeof payload.sub !== "string" || payload.sub === "") throw new Fail("invalid_token");
-      return payload;
+      return { payload, isOwn: keys === this.#ownKeys };
     } catch (error) {
       if (error instanceof errors.JOSEError) throw new Fail("invalid_token", {}, error);
       throw error;
@@ -99,6 +120,13 @@ export class Sessions implements TokenVerifier {
     if (issuer !== BASE_URL) throw new Fail("invalid_token");
     return { keys: this.#ownKeys, issuer, audience: BASE_URL };
   }
+}
+
+/** An own token names its session; whatever an outside signer says of sessions is its own matter. */
+function sessionOf({ sub = "", email, sid }: JWTPayload, isOwn: boolean): Session {
+  if (isOwn && typeof sid !== "string") throw new Fail("invalid_token", { detail: "Sign in again." });
+  const mail = typeof email === "string" ? { email } : {};
+  return { userId: sub, ...mail, ...(isOwn ? { sessionId: sid as string } : {}) };
 }
 
 /** What a token says of its signer, not believed yet. */

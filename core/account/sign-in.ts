@@ -9,8 +9,8 @@ import { script } from "../store/scripts.ts";
 import type { Caller, Runtime, Session } from "../platform/runtime.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { userOfEmail } from "./handles.ts";
+import { deviceName, startSession } from "./session-store.ts";
 import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.ts";
-import { issueToken } from "./signing.ts";
 
 /** Ms in which a code must be used, and the number of the wrong one that ends it. */
 const codeLasts = 600_000;
@@ -38,7 +38,7 @@ export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, 
   const { signInId, returnTo = "" } = input;
   return signInId === undefined
     ? askForCode(runtime, input, caller)
-    : tryCode(runtime, { signInId, code: input.code ?? "", returnTo });
+    : tryCode(runtime, { signInId, code: input.code ?? "", returnTo, device: deviceName(input.userAgent) });
 }
 
 /** The session that a browser's cookie holds, if it is good. */
@@ -112,10 +112,10 @@ async function pendingSignIn(
 
 async function tryCode(
   runtime: Runtime,
-  input: { signInId: string; code: string; returnTo: string },
+  input: { signInId: string; code: string; returnTo: string; device: string },
 ): Promise<SignInStep> {
   const { env, redis } = runtime;
-  const { signInId, returnTo } = input;
+  const { signInId, returnTo, device } = input;
   const digits = input.code.replace(/\D/g, "");
   const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
   const isRight = roots.some((root) => sameText(digits, codeOf(root, signInId)));
@@ -125,7 +125,7 @@ async function tryCode(
     [keys.signIn(signInId)],
     [isRight ? "right" : "wrong", mostWrong],
   );
-  if (result === "right") return welcome(runtime, { userId, email, returnTo });
+  if (result === "right") return welcome(runtime, { userId, email, returnTo, device });
   if (result !== "wrong") return { step: "email", returnTo, problem: "ended" };
   return {
     step: "code",
@@ -138,14 +138,14 @@ async function tryCode(
 
 async function welcome(
   runtime: Runtime,
-  input: { userId: string; email: string; returnTo: string },
+  { returnTo, ...who }: { userId: string; email: string; returnTo: string; device: string },
 ): Promise<SignInStep> {
-  const { userId, email } = input;
-  const token = await issueToken(runtime.signingKey, runtime.env, { userId, email, seconds: sessionLasts });
+  const { email } = who;
+  const { token } = await startSession(runtime, { ...who, kind: "browser", seconds: sessionLasts });
   const { secure } = loginPage(runtime.env);
   const session = writeCookie(sessionCookie, token, { seconds: sessionLasts, path: cookiePath, secure });
   const cookies = [session, rememberBrowser(runtime, email)];
-  return { step: "done", email, location: destination(runtime.env, input.returnTo, token), cookies };
+  return { step: "done", email, location: destination(runtime.env, returnTo, token), cookies };
 }
 
 /**

@@ -31,20 +31,19 @@ export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env 
   return sealed !== undefined;
 }
 
-/** A session token of this service for a user, for `seconds`. */
+/** The token of a session until it expires, in real ms; `sid` names it (OpenID Connect Front-Channel Logout 1.0, section 3). */
 export async function issueToken(
   key: SigningKey,
   env: Env,
-  user: { userId: string; email?: string; seconds: number },
+  { userId, email, sessionId, expiresAt }: { userId: string; email: string; sessionId: string; expiresAt: number },
 ): Promise<string> {
-  const now = Math.floor(Date.now() / 1000);
-  return new SignJWT(user.email ? { email: user.email } : {})
+  return new SignJWT({ sid: sessionId, ...(email ? { email } : {}) })
     .setProtectedHeader({ alg: "EdDSA", kid: key.kid, typ: "JWT" })
-    .setSubject(user.userId)
+    .setSubject(userId)
     .setIssuer(env.BASE_URL)
     .setAudience(env.BASE_URL)
-    .setIssuedAt(now)
-    .setExpirationTime(now + user.seconds)
+    .setIssuedAt()
+    .setExpirationTime(Math.floor(expiresAt / 1000))
     .sign(key.private);
 }
 

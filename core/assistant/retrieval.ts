@@ -35,8 +35,9 @@ export async function retrieve(
   runtime: Runtime,
   asked: { handle: string; pageSlug: string; text: string },
 ): Promise<Retrieval> {
-  const [pages, knowledge] = await Promise.all([publicPages(runtime, asked.handle), consult(runtime, asked)]);
-  const page = pages.get(asked.pageSlug);
+  const { handle, pageSlug } = asked;
+  const [pages, knowledge] = await Promise.all([publicPages(runtime, handle, pageSlug), consult(runtime, asked)]);
+  const page = pages.visited;
   const hits = pages.search(asked.text, mostHits * 2);
   const own = ownSections(page, hits);
   const related = hits.filter((hit) => hit.page.slug !== asked.pageSlug).slice(0, mostHits);

@@ -3,13 +3,12 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { findCampaign } from "./campaigns.ts";
 import { Fail } from "../platform/errors.ts";
 import { readLead } from "../leads/leads.ts";
-import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { acceptMessage } from "../email/acceptance.ts";
 import { farName, sendJob, waitsOutside } from "./delayed-sends.ts";
-import { liveRules, type StoredRule } from "./rules.ts";
+import { findRule, liveRules, type StoredRule } from "./rules.ts";
 import { snapshot } from "./snapshot.ts";
 
 /**
@@ -23,8 +22,8 @@ export async function fireRules(runtime: Runtime, trigger: JobData<"campaigns.tr
 
 /** Sends a rule's mail to a lead, or denies it with the reason: everything is looked at again at the moment of firing. */
 export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">): Promise<void> {
-  const { handle, campaignId, ruleId, leadId } = data;
-  const rule = await readRecord<StoredRule>(runtime.redis, keys.rule(handle, campaignId, ruleId));
+  const { handle, leadId } = data;
+  const rule = await findRule(runtime, data);
   const lead = await readLead(runtime, { handle, leadId }).catch(gone);
   // An erased person has no address left to speak of: only the count remembers that something was due.
   if (lead === undefined) return settle(runtime, data, "denied");
@@ -49,7 +48,13 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
     script<string>(
       runtime.redis,
       "scheduleSend",
-      [keys.ruleSends(handle, ruleId), keys.ruleCounts(handle, ruleId), outboxKey, keys.farSends(handle)],
+      [
+        keys.ruleSends(handle, ruleId),
+        keys.ruleCounts(handle, ruleId),
+        outboxKey,
+        keys.farSends(handle),
+        keys.rule(handle, campaignId, ruleId),
+      ],
       [leadId, encoded, outside ? farName(data) : "", due],
     ),
   );
@@ -81,6 +86,8 @@ function mail(
     templateId: rule?.templateId,
     variables: snapshot(lead, rule?.variableMappings ?? {}),
     origin: "rule",
+    // Conversions are told by the owner, leads by anybody.
+    caps: rule?.trigger === "CONVERSION" ? [] : ["visitor", "rule"],
     key: `rule ${data.ruleId} ${data.leadId}`,
   };
 }

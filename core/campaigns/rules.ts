@@ -13,31 +13,31 @@ import type { Infer } from "../../schemas/schema.ts";
 import { findCampaign } from "./campaigns.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { readLead } from "../leads/leads.ts";
-import {
-  changeRecord,
-  createRecord,
-  listRecords,
-  type Place,
-  readRecord,
-  readRecords,
-  removeRecord,
-} from "../store/records.ts";
+import { changeRecord, createRecord, listRecords, type Place, readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
+import { untilWritten } from "../store/retry.ts";
+import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { refusal, sendingRights } from "../email/senders.ts";
 import { snapshot } from "./snapshot.ts";
 import { readTemplate, previewTemplate, type Rendered } from "../email/templates.ts";
 
 /** A rule as it is stored. */
-export type StoredRule = Omit<Rule, "version" | "counts" | "handle">;
+export type StoredRule = Omit<Rule, "version" | "counts" | "handle"> & {
+  /** When it was deleted; such a rule is kept for a while as a record, and is there for nothing else. */
+  deletedAt?: string;
+};
+
+/** Real seconds for which a deleted rule and the notes of its sends are kept, as long as once-only keys of mails. */
+const deletedKept = 34_560_000;
 
 /** Makes a rule; it applies to triggers from now on. Codes in the order of the contract: body, campaign, sender, template. */
 export async function createRule(runtime: Runtime, input: Infer<typeof newRule>): Promise<{ rule: Rule }> {
   const { handle, campaignId, trigger, templateId, senderId, variableMappings, enabled } = input;
   const delayMinutes = delayOf(trigger, input.delayMinutes);
   await findCampaign(runtime, handle, campaignId);
-  await mustBeSendable(runtime, handle, { senderId, templateId });
+  await mustBeUsable(runtime, handle, { senderId, templateId, enabled }, input);
   const at = runtime.now();
   const instant = new Date(at).toISOString();
   const ruleId = `cer_${randomUUID()}`;
@@ -58,16 +58,19 @@ export async function createRule(runtime: Runtime, input: Infer<typeof newRule>)
 }
 
 /** Changes what is sent of a rule; `email_rule_not_found` for a deleted one, `version_conflict` with the current version. */
-export async function changeRule(runtime: Runtime, input: Infer<typeof ruleChange>): Promise<{ rule: Rule }> {
+export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChange>): Promise<{ rule: Rule }> {
   const { handle, campaignId, ruleId, expectedVersion, ...changes } = input;
   // Without a trigger of its own the request's delay is judged by the rule's, once that is read.
   if (changes.trigger !== undefined && changes.delayMinutes !== undefined)
     delayOf(changes.trigger, changes.delayMinutes);
   await findCampaign(runtime, handle, campaignId);
-  const current = await readRecord<StoredRule>(runtime.redis, keys.rule(handle, campaignId, ruleId));
+  const current = await findRule(runtime, input);
   if (current === undefined) throw new Fail("email_rule_not_found");
-  await mustBeSendable(runtime, handle, merged(current, changes, runtime.now()));
-  const change = (now: StoredRule): StoredRule => merged(now, changes, runtime.now());
+  await mustBeUsable(runtime, handle, merged(current, changes, runtime.now()), changes);
+  const change = (now: StoredRule): StoredRule => {
+    if (now.deletedAt !== undefined) throw new Fail("email_rule_not_found");
+    return merged(now, changes, runtime.now());
+  };
   const changed = await changeRecord<StoredRule>(runtime, placeOf(handle, campaignId, ruleId), {
     expectedVersion,
     change,
@@ -76,11 +79,34 @@ export async function changeRule(runtime: Runtime, input: Infer<typeof ruleChang
   return { rule: { ...changed, handle } };
 }
 
-/** Removes a rule: it sends no more, and what waits for it is denied when its time comes. Repeating it is no error. */
+/** Deletes a rule: it sends no more, and what waits for it is denied when its time comes. Repeating it is no error. */
 export async function deleteRule(runtime: Runtime, input: Infer<typeof rulePath>): Promise<void> {
-  await findCampaign(runtime, input.handle, input.campaignId);
-  if (!input.ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
-  await removeRecord(runtime, placeOf(input.handle, input.campaignId, input.ruleId));
+  const { handle, campaignId, ruleId } = input;
+  await findCampaign(runtime, handle, campaignId);
+  if (!ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
+  await untilWritten(runtime.redis, keys.rule(handle, campaignId, ruleId), () => tryDelete(runtime, input));
+}
+
+/** True once the rule is deleted; undefined where a change came between. */
+async function tryDelete(runtime: Runtime, path: Infer<typeof rulePath>): Promise<true | undefined> {
+  const rule = await findRule(runtime, path);
+  if (rule === undefined) return true;
+  const { version, ...stored } = rule;
+  const { handle, campaignId, ruleId } = path;
+  const json = JSON.stringify({ ...stored, deletedAt: new Date(runtime.now()).toISOString() });
+  const { key, list, counter } = placeOf(handle, campaignId, ruleId);
+  const names = [key, list, counter, keys.ruleSends(handle, ruleId), keys.ruleCounts(handle, ruleId)];
+  const word = await script<string>(runtime.redis, "retireRule", names, [version, json, ruleId, deletedKept]);
+  return word === "retired" ? true : undefined;
+}
+
+/** A rule; undefined for one that is deleted or never was. */
+export async function findRule(
+  { redis }: Pick<Runtime, "redis">,
+  { handle, campaignId, ruleId }: Infer<typeof rulePath>,
+): Promise<(StoredRule & { version: number }) | undefined> {
+  const rule = await readRecord<StoredRule>(redis, keys.rule(handle, campaignId, ruleId));
+  return rule?.deletedAt === undefined ? rule : undefined;
 }
 
 /** A campaign's rules, the newest first, each with how many sends it made, was denied and has waiting. */
@@ -91,7 +117,8 @@ export async function listRules(
   const { handle, campaignId } = input;
   await findCampaign(runtime, handle, campaignId);
   const list = { key: keys.rules(handle, campaignId), record: (id: string) => keys.rule(handle, campaignId, id) };
-  const { records, nextCursor } = await listRecords<StoredRule>(runtime, list, input);
+  const { records: found, nextCursor } = await listRecords<StoredRule>(runtime, list, input);
+  const records = found.filter(({ deletedAt }) => deletedAt === undefined);
   const counts = (await pipelined(runtime.redis, (pipeline) => {
     for (const { ruleId } of records) pipeline.hmget(keys.ruleCounts(handle, ruleId), "waiting", "sent", "denied");
   })) as (string | null)[][];
@@ -104,14 +131,15 @@ export async function listRules(
 
 /** The mail that a rule would send to a lead now; nothing is sent. */
 export async function previewRule(runtime: Runtime, input: Infer<typeof rulePreview>): Promise<Rendered> {
-  const { handle, campaignId, ruleId, leadId } = input;
+  const { handle, campaignId, leadId } = input;
   await findCampaign(runtime, handle, campaignId);
-  const rule = await readRecord<StoredRule>(runtime.redis, keys.rule(handle, campaignId, ruleId));
+  const rule = await findRule(runtime, input);
   if (rule === undefined) throw new Fail("email_rule_not_found");
   const { lead } = await readLead(runtime, { handle, leadId });
   return previewTemplate(runtime, {
     handle,
     templateId: rule.templateId,
+    purpose: "PRODUCT_NOTIFICATION",
     variables: snapshot(lead, rule.variableMappings),
   });
 }
@@ -158,6 +186,20 @@ function merged(current: StoredRule, changes: Partial<Infer<typeof ruleChange>>,
     createdAt,
     updatedAt: new Date(at).toISOString(),
   };
+}
+
+/** An enabled rule can send; of a disabled one, which may be what stops it, that which the request names must be there. */
+async function mustBeUsable(
+  runtime: Runtime,
+  handle: string,
+  rule: Pick<StoredRule, "senderId" | "templateId" | "enabled">,
+  named: Partial<Pick<StoredRule, "senderId" | "templateId">>,
+): Promise<void> {
+  if (rule.enabled) return mustBeSendable(runtime, handle, rule);
+  const { senderId, templateId } = named;
+  if (senderId !== undefined && (await sendingRights(runtime, handle, senderId)).sender === undefined)
+    throw new Fail("sender_profile_not_found");
+  if (templateId !== undefined) await readTemplate(runtime, { handle, templateId });
 }
 
 /** Rule 3 of the email routes: a ready sender with PRODUCT_NOTIFICATION and an active template. */

@@ -1,26 +1,23 @@
+import { snapshotNames } from "../../schemas/campaigns.ts";
 import type { Lead } from "../../schemas/leads.ts";
-
-/** Names of a lead's snapshot that every campaign mail may use (specification "Lead snapshot variables"). */
-const names = ["leadId", "email", "name", "phone", "company", "service", "message", "source"] as const;
 
 /**
  * The variables of a campaign mail: the lead's snapshot, `firstName` as given or else the first word of `name`, and the mapped ones.
- * A mapping names a top-level field or `fields.<name>`; what has no value is empty.
+ * A mapping names a field of the snapshot or the lead, or `fields.<name>`, whatever other mappings do; what has no value is empty.
  */
 export function snapshot(lead: Lead, mappings: Record<string, string>): Record<string, string> {
-  const variables = Object.fromEntries(names.map((name) => [name, lead[name] ?? ""]));
-  variables.firstName = lead.firstName || ((lead.name ?? "").trim().split(/\s+/)[0] ?? "");
-  for (const [variable, field] of Object.entries(mappings)) variables[variable] = mapped(lead, variables, field);
-  return variables;
+  const firstName = lead.firstName || ((lead.name ?? "").trim().split(/\s+/)[0] ?? "");
+  const fields = { ...lead, firstName };
+  const own = snapshotNames.map((name) => [name, textIn(fields, name)]);
+  const mapped = Object.entries(mappings).map(([variable, field]) => [variable, mappedValue(fields, field)]);
+  return Object.fromEntries([...own, ...mapped]);
 }
 
-function mapped(lead: Lead, variables: Record<string, string>, field: string): string {
-  if (field.startsWith("fields.")) return own(lead.fields, field.slice("fields.".length));
-  const value = own(variables, field) || own(lead as unknown as Record<string, unknown>, field);
-  return value;
+function mappedValue(lead: Lead, field: string): string {
+  return field.startsWith("fields.") ? textIn(lead.fields, field.slice("fields.".length)) : textIn(lead, field);
 }
 
-function own(record: Record<string, unknown>, name: string): string {
-  const value = Object.hasOwn(record, name) ? record[name] : undefined;
+function textIn(record: object, name: string): string {
+  const value: unknown = Object.hasOwn(record, name) ? record[name as keyof object] : undefined;
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 }

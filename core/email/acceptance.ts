@@ -8,8 +8,8 @@ import { outcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { addressDigest, distinct, isAddress } from "../platform/address.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
@@ -41,11 +41,19 @@ export interface MailRequest {
   origin: "api" | "rule" | "scheduling" | "verification";
   /** A once-only key: a second accept with the same key changes nothing and gives the first one's message. Remembered for 400 days. */
   key?: string | undefined;
+  /** Limits against which it counts, for each recipient and UTC day: whoever has reached one is DENIED as `visitor_mail_limit`. */
+  caps?: readonly MailCap[];
   /** Why the asker itself doesn't want it sent any more: recorded as a message whose deliveries are DENIED for this reason. */
   denied?: string | undefined;
   /** A client's key with the digest of its body (contract 1), kept for 24 hours. */
   idempotency?: { key: string; digest: string } | undefined;
 }
+
+/** Mails that visitors cause, other than those to the handle's owners, and among them those of rules. */
+export type MailCap = "visitor" | "rule";
+
+/** Most mails of a kind for one mailbox of a handle on one UTC day of domain time. */
+const MAX_MAILS_A_DAY: Record<MailCap, number> = { visitor: 20, rule: 5 };
 
 /** Seconds after which a client may ask again while mail can't be taken. */
 const closedFor = 30;
@@ -83,15 +91,21 @@ function refused(runtime: Runtime, request: MailRequest, rights: SendingRights):
   return { message: messageOf(runtime, request, { rights, template: undefined }), content: {}, denied: request.denied };
 }
 
-/** A client's direct send (specification, "Email routes", rule 2): the consent first, then all of `acceptMessage`. */
-export async function sendMessage(runtime: Runtime, input: Infer<typeof newMessage>): Promise<{ message: Message }> {
-  const { idempotencyKey, consentAttestation, ...mail } = input;
+/** A client's direct send: the consent first, then all of `acceptMessage`. A key in the body beats that of the header. */
+export async function sendMessage(
+  runtime: Runtime,
+  input: Infer<typeof newMessage>,
+  caller: Pick<Caller, "idempotencyKey"> = {},
+): Promise<{ message: Message }> {
+  const { idempotencyKey, ...body } = input;
+  const { consentAttestation, ...mail } = body;
   mustBeRecipients(mail.to);
   if (consentAttestation !== true)
     throw new Fail("consent_attestation_required", {
       errors: [{ path: "/consentAttestation", message: "must be true" }],
     });
-  const idempotency = idempotencyKey === undefined ? undefined : { key: idempotencyKey, digest: bodyDigest(input) };
+  const key = idempotencyKey ?? caller.idempotencyKey;
+  const idempotency = key === undefined ? undefined : { key, digest: bodyDigest(body) };
   return acceptMessage(runtime, { ...mail, origin: "api", idempotency });
 }
 
@@ -153,13 +167,13 @@ async function prepared(runtime: Runtime, request: MailRequest, { rights, templa
 /** The variables, once it is sure that the mail can be made of them. */
 async function fromTemplate(
   runtime: Runtime,
-  { handle, variables = {} }: MailRequest,
+  { handle, purpose, variables = {} }: MailRequest,
   template: TemplateState | undefined,
 ): Promise<object> {
   if (template === undefined) throw new Fail("email_template_not_found");
   const { templateId, status, activeVersion: version } = template;
   if (status !== "ACTIVE") throw new Fail("email_template_not_active");
-  const parsed = await templateVersion(runtime, { handle, templateId, version });
+  const parsed = await templateVersion(runtime, { handle, templateId, version, purpose });
   mustHaveAll(parsed, variables);
   mustFitAll(parsed, variables);
   return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };
@@ -250,18 +264,20 @@ function namesOf({ now }: Runtime, { handle, key, idempotency }: MailRequest): s
     keys.emailQuota(handle, day),
     keys.emailOnce(handle, key === undefined ? "" : keyDigest(key)),
     keys.idempotent(handle, "messages", idempotency === undefined ? "" : keyDigest(idempotency.key)),
+    keys.mailCaps(handle, day),
   ];
 }
 
 function valuesOf(
   { env }: Runtime,
-  { origin, key, idempotency }: MailRequest,
+  { origin, key, idempotency, caps = [] }: MailRequest,
   { message, content, denied, answer }: Prepared & { answer: object },
 ): (string | number)[] {
   const { messageId, purpose, recipients, createdAt } = message;
   const about = recipients.map((recipient) => [
     JSON.stringify({ messageId, recipient, purpose }).slice(1, -1),
     addressDigest(recipient),
+    mailboxDigest(recipient),
   ]);
   const forRepeats = idempotency === undefined ? "" : JSON.stringify({ body: idempotency.digest, answer });
   return [
@@ -273,6 +289,7 @@ function valuesOf(
       denied ?? "",
       origin === "api" ? "all" : "each",
       env.SMTP_URL ? "" : "closed",
+      JSON.stringify(caps.map((cap) => [cap, MAX_MAILS_A_DAY[cap]])),
     ],
   ];
 }

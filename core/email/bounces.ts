@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ifFree } from "../store/lock.ts";
+import { tryLock } from "../store/lock.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import type { Mailbox, Runtime } from "../platform/runtime.ts";
@@ -30,7 +30,9 @@ export async function watchBounces(
   let troubles = 0;
   while (!signal.aborted) {
     try {
-      await ifFree(runtime.redis, keys.bounceMailbox, () => readBounces(runtime, signal));
+      await tryLock(runtime.redis, keys.bounceMailbox, (lease) =>
+        readBounces(runtime, AbortSignal.any([signal, lease])),
+      );
       troubles = 0;
     } catch (error) {
       if (!signal.aborted)

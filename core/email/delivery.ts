@@ -2,19 +2,21 @@ import type { Buffer } from "node:buffer";
 import { setTimeout } from "node:timers/promises";
 import type { MessageStatus, Suppression } from "../../schemas/email.ts";
 import { delayUntil } from "../platform/clock.ts";
+import { asciiAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "../store/redis.ts";
 import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
 import { signMime } from "../engines/mail/dkim.ts";
 import { type DeliveryName, type Move, moveDelivery } from "./events.ts";
-import { dkimKey, mailFromDomain } from "./identity.ts";
+import { dkimKey } from "./identity.ts";
 import type { StoredMessage } from "./messages.ts";
 import { composeMime, type Mail, type MimeFile } from "../engines/mail/mime.ts";
-import { returnAddress, unsubscribeToken } from "./return-path.ts";
+import { messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { SmtpFailure } from "../engines/mail/smtp.ts";
 import { isSuppressed, suppressionOf } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
+import { unsubscribeVariable } from "./unsubscribe-line.ts";
 import { ranks, wake } from "./turns.ts";
 import { type Attempted, judge, type Verdict } from "../engines/mail/smtp-failures.ts";
 
@@ -93,7 +95,7 @@ async function makeMail(runtime: Runtime, taken: Taken, account: string): Promis
     return {
       envelope: {
         from: returnAddress(runtime.env, { kind: "b", messageId, n }, domain),
-        to: message.recipients[n] as string,
+        to: recipientOf(taken),
       },
       bytes,
     };
@@ -108,29 +110,39 @@ async function makeMail(runtime: Runtime, taken: Taken, account: string): Promis
   }
 }
 
-async function renderedOf(runtime: Runtime, { handle, message, content }: Taken): Promise<Rendered> {
+/** The address as mail systems know it. */
+function recipientOf({ message, n }: Taken): string {
+  const recipient = message.recipients[n] as string;
+  return asciiAddress(recipient) ?? recipient;
+}
+
+async function renderedOf(runtime: Runtime, { handle, message, content, messageId, n }: Taken): Promise<Rendered> {
   if (content.subject !== undefined) {
     const { subject, html = null, text } = content;
     return { subject, html, text: text ?? textOf(html ?? "") };
   }
-  const { templateId, templateVersion: version } = message;
+  const { templateId, templateVersion: version, purpose } = message;
   const parsed = await templateVersion(runtime, {
     handle,
     templateId: templateId as string,
     version: version as number,
+    purpose,
   });
-  return renderTemplate(parsed, content.variables ?? {});
+  const own =
+    purpose === "PRODUCT_NOTIFICATION" ? { [unsubscribeVariable]: unsubscribeUrl(runtime.env, { messageId, n }) } : {};
+  return renderTemplate(parsed, { ...content.variables, ...own });
 }
 
-function mailOf(runtime: Runtime, { message, content, messageId, n }: Taken, { subject, html, text }: Rendered): Mail {
+function mailOf(runtime: Runtime, taken: Taken, { subject, html, text }: Rendered): Mail {
+  const { message, content, messageId, n } = taken;
   const { name, address, replyTo } = message.from;
   const domain = domainOf(message);
   return {
     from: { name, address },
-    to: message.recipients[n] as string,
-    replyTo,
+    to: recipientOf(taken),
+    replyTo: replyTo && (asciiAddress(replyTo) ?? replyTo),
     subject,
-    messageId: `${messageId}.${n}@${mailFromDomain(domain)}`,
+    messageId: messageIdOf(runtime.env, { messageId, n }, domain),
     date: new Date(message.createdAt),
     html,
     text,
@@ -144,7 +156,7 @@ function mailOf(runtime: Runtime, { message, content, messageId, n }: Taken, { s
 
 /** The fields of a one-click unsubscription (RFC 8058), with an address for programs that only know those (RFC 2369). */
 function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, domain: string): [string, string][] {
-  const page = `${env.BASE_URL}/v2/public/email/unsubscribe/${unsubscribeToken(env, at)}`;
+  const page = unsubscribeUrl(env, at);
   const address = returnAddress(env, { kind: "u", ...at }, domain);
   return [
     ["List-Unsubscribe", `<${page}>, <mailto:${address}?subject=unsubscribe>`],

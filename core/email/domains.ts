@@ -62,7 +62,7 @@ export async function listDomains(
 }
 
 /** The email identity of a domain of the caller's account, with the senders that use it; `account_domain_not_found`. */
-export async function readIdentity(
+export async function readEmailIdentity(
   runtime: Runtime,
   input: Infer<typeof domainPath>,
   caller: Caller,
@@ -74,7 +74,7 @@ export async function readIdentity(
 }
 
 /** Starts a check of the domain's records; the identity as it is before it. */
-export async function reconcileIdentity(
+export async function reconcileEmailIdentity(
   runtime: Runtime,
   input: Infer<typeof domainPath>,
   caller: Caller,

@@ -50,6 +50,8 @@ export interface Move {
   /** True where the attempt doesn't count. */
   attemptBack?: boolean;
   suppression?: Suppression | undefined;
+  /** A suppression that ends; nothing happens where it has ended already. */
+  lifted?: Suppression;
 }
 
 /** Moves a delivery and writes its event and its suppression in one step; false where it is not in one of those statuses. */
@@ -75,6 +77,7 @@ export async function moveDelivery(
     move.due ?? "",
     move.attemptBack ? 1 : 0,
     move.suppression ? JSON.stringify(move.suppression) : "",
+    move.lifted ? JSON.stringify(move.lifted) : "",
   ];
   const names = [...mailKeys(handle), keys.suppressed(handle), keys.suppressions(handle)];
   return (await script<string>(redis, "moveDelivery", names, [...values, ...more])) === "moved";
@@ -88,7 +91,7 @@ export async function timelineOf(redis: Redis, handle: string, messageId: string
 }
 
 /** Events of a handle, the newest first; one of the four filters is needed (`event_filter_required`). */
-export async function listEvents(
+export async function listMessageEvents(
   { env, redis }: Runtime,
   input: Infer<typeof eventListing>,
 ): Promise<{ events: MessageEvent[]; nextCursor: string | null }> {
@@ -124,7 +127,7 @@ function furtherMembers({ reason, smtpCode }: Move): string {
 }
 
 function stampOf({ eventId }: MessageEvent): string {
-  return eventId.slice("evt_".length);
+  return eventId.slice("mev_".length);
 }
 
 function fits(event: MessageEvent, { messageId, recipient, purpose }: Filters): boolean {

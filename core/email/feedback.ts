@@ -6,11 +6,11 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { type DeliveryName, moveDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
-import { type Notice, type Report, readReport } from "../engines/mail/reports.ts";
-import { returnedIn } from "./return-path.ts";
+import { type Notice, readReport } from "../engines/mail/reports.ts";
+import { namedIn, returnedIn } from "./return-path.ts";
 import { signedBody, type SignedRequest } from "./signed-request.ts";
 import { isHardBounce } from "../engines/mail/smtp-failures.ts";
-import { isSuppressed, suppressionOf } from "./suppressions.ts";
+import { findSuppression, isSuppressed, suppressionOf } from "./suppressions.ts";
 
 /** How many of the notices changed something; the others were known, late, or of mail that is not ours. */
 export interface Applied {
@@ -22,7 +22,7 @@ export interface Applied {
  * UNSUBSCRIBED), `messageId`, `recipient` and optionally `reason`, `smtpCode`, `enhancedStatus`; or the same as `data` of a Standard
  * Webhooks event; or several as `events`.
  */
-export async function takeFeedback(runtime: Runtime, request: SignedRequest): Promise<Applied> {
+export async function receiveDeliveryReports(runtime: Runtime, request: SignedRequest): Promise<Applied> {
   const list = feedbackIn(signedBody(runtime.env, request));
   let applied = 0;
   for (const one of list) applied += (await apply(runtime, await named(runtime, one), one)) ? 1 : 0;
@@ -33,7 +33,7 @@ export async function takeFeedback(runtime: Runtime, request: SignedRequest): Pr
  * `POST /v2/email/inbound`: a mail that came to a return path, a complaint report, or one to an unsubscribe address.
  * `invalid_request` for a mail that can't be read.
  */
-export async function takeInbound(runtime: Runtime, request: SignedRequest): Promise<Applied> {
+export async function receiveInboundMail(runtime: Runtime, request: SignedRequest): Promise<Applied> {
   return readInbound(runtime, signedBody(runtime.env, request));
 }
 
@@ -41,7 +41,7 @@ export async function takeInbound(runtime: Runtime, request: SignedRequest): Pro
 export async function readInbound(runtime: Runtime, mail: Buffer): Promise<Applied> {
   const report = await readReport(mail);
   const returned = report.addresses.map((address) => returnedIn(runtime.env, address)).find((one) => one !== undefined);
-  const at = returned ?? originalIn(report);
+  const at = returned ?? namedIn(runtime.env, report.originalMessageId ?? "");
   if (at === undefined) return { applied: 0 };
   const notices: Notice[] = returned?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : report.notices;
   const delivery = await deliveryAt(runtime, at);
@@ -60,6 +60,14 @@ export async function unsubscribe(
   if (delivery === undefined) return false;
   await apply(runtime, delivery, { type: "UNSUBSCRIBED", reason });
   return true;
+}
+
+/** Notes that a recipient wants mail again, and lifts the suppression that its own wish had made; false where there is none such. */
+export async function resubscribe(runtime: Runtime, at: { messageId: string; n: number }): Promise<boolean> {
+  const delivery = await deliveryAt(runtime, at);
+  const suppression = delivery && (await findSuppression(runtime, delivery.handle, delivery.recipient));
+  if (delivery === undefined || suppression?.source !== "UNSUBSCRIBE") return false;
+  return moveDelivery(runtime, delivery, { from: statuses, type: "RESUBSCRIBED", reason: "link", lifted: suppression });
 }
 
 /** A delivery that feedback speaks of. */
@@ -111,12 +119,6 @@ function suppressionFor(runtime: Runtime, { recipient, messageId }: FoundDeliver
   } as const;
   const cause = source[type];
   return cause === undefined ? undefined : suppressionOf(recipient, { source: cause, messageId, at: runtime.now() });
-}
-
-/** The delivery that a report's original names by its Message-ID: complaints come to a mailbox of their own. */
-function originalIn({ originalMessageId = "" }: Report): { kind: "b"; messageId: string; n: number } | undefined {
-  const [, messageId, n] = /^<?(msg_[A-Za-z0-9]+)\.(\d{1,2})@/.exec(originalMessageId) ?? [];
-  return messageId === undefined ? undefined : { kind: "b", messageId, n: Number(n) };
 }
 
 async function named(runtime: Runtime, { messageId, recipient }: Feedback): Promise<FoundDelivery | undefined> {

@@ -1,12 +1,10 @@
 import { Buffer } from "node:buffer";
-import { QuoteType, Tokenizer } from "htmlparser2";
 import { Fail, invalid } from "../platform/errors.ts";
+import { faultAt, placeAt } from "../platform/source-place.ts";
+import { hasSafeScheme, type HtmlPlace, htmlPlaces } from "./html-places.ts";
 
-/**
- * Where a placeholder stands, which decides how its value is written: `header` and `plain` as it is, `text` and `attribute` with HTML
- * escapes, `address` as a whole URL, `path` and `query` as a part of one.
- */
-export type Place = "header" | "plain" | "text" | "attribute" | "address" | "path" | "query";
+/** Where a placeholder stands, which decides how its value is written: `header` and `plain` as it is, the others as HTML. */
+export type Place = "header" | "plain" | HtmlPlace;
 
 /** A parsed template: literal text and placeholders in their order. */
 export type Pieces = (string | { name: string; place: Place })[];
@@ -21,22 +19,19 @@ const placeholder = /\{\{([A-Za-z0-9_.-]{1,64})\}\}/y;
 
 /** Parses a subject or a text body; `template_invalid` with the position of anything else that starts with `{{`. */
 export function parsePlain(field: "subject" | "text", source: string): Pieces {
-  return parse(field, source, () => (field === "subject" ? "header" : "plain"));
+  return piecesOf(source, placeholdersIn(field, source), () => (field === "subject" ? "header" : "plain"));
 }
 
-/** Parses an HTML body; a placeholder may stand in text and in quoted attribute values, elsewhere it is `template_invalid`. */
+/**
+ * Parses an HTML body as browsers do; a placeholder may stand in text and in quoted attribute values. `template_invalid` with the
+ * position of one that stands elsewhere, of what is not finished, and of elements nested too deep.
+ */
 export function parseHtml(source: string): Pieces {
-  const regions = regionsOf(source);
-  let at = 0;
-  return parse("html", source, (position) => {
-    while ((regions[at]?.end ?? Number.POSITIVE_INFINITY) <= position) at++;
-    const region = regions[at];
-    if (region === undefined || region.start > position)
-      return "a placeholder is not allowed in a comment, a tag name or an unquoted attribute";
-    return region.attribute === undefined
-      ? placeInElement(region)
-      : placeInAttribute(region.attribute, source.slice(region.start, position));
+  const found = placeholdersIn("html", source);
+  const places = htmlPlaces(source, found, (at, why) => {
+    throw malformed("html", source, { at, why });
   });
+  return piecesOf(source, found, ({ start }) => places.get(start) as HtmlPlace);
 }
 
 /** Reads a text leniently: only the placeholders named are ones, all else is literal. */
@@ -61,13 +56,15 @@ export function render(pieces: Pieces, variables: Readonly<Record<string, string
   return written.join("");
 }
 
+/** Places where not every value may stand. */
+const checked: ReadonlySet<Place> = new Set(["header", "address", "host"]);
+
 /** Checks the values without writing them: those that can't stand where they are asked for are `invalid_request`. */
 export function checkValues(pieces: Pieces, variables: Readonly<Record<string, string>>): void {
   let length = 0;
   for (const piece of pieces) {
     if (typeof piece === "string") length += piece.length;
-    else if (piece.place === "header" || piece.place === "address")
-      length += write(piece.name, piece.place, given(variables, piece.name)).length;
+    else if (checked.has(piece.place)) length += write(piece.name, piece.place, given(variables, piece.name)).length;
     else length += given(variables, piece.name).length;
   }
   mustFit(length);
@@ -85,130 +82,43 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => entities[letter] as string);
 }
 
-function parse(field: Field, source: string, placeAt: (position: number) => string): Pieces {
-  const pieces: Pieces = [];
-  let done = 0;
-  for (let at = source.indexOf("{{"); at !== -1; at = source.indexOf("{{", done)) {
-    placeholder.lastIndex = at;
+/** A placeholder of a source; offsets count UTF-16 units. */
+export interface Placeholder {
+  name: string;
+  start: number;
+  end: number;
+}
+
+function placeholdersIn(field: Field, source: string): Placeholder[] {
+  const found: Placeholder[] = [];
+  for (let start = source.indexOf("{{"); start !== -1; start = source.indexOf("{{", found.at(-1)?.end)) {
+    placeholder.lastIndex = start;
     const [whole, name] = placeholder.exec(source) ?? [];
     if (whole === undefined || name === undefined)
-      throw malformed(
-        field,
-        source,
-        at,
-        "{{ must start a placeholder {{name}} of at most 64 letters, digits, _, . and -",
-      );
-    const place = placeAt(at);
-    if (!isPlace(place)) throw malformed(field, source, at, place);
-    pieces.push(source.slice(done, at), { name, place });
-    done = at + whole.length;
+      throw malformed(field, source, {
+        at: start,
+        why: "{{ starts nothing but {{name}}, with a name of A-Z a-z 0-9 _ . -",
+      });
+    found.push({ name, start, end: start + whole.length });
   }
-  pieces.push(source.slice(done));
+  return found;
+}
+
+function piecesOf(source: string, found: Placeholder[], placeOf: (one: Placeholder) => Place): Pieces {
+  const literals = [...found, undefined].map((one, at) => source.slice(found[at - 1]?.end ?? 0, one?.start));
+  const pieces: Pieces = literals.flatMap((literal, at) => {
+    const next = found[at];
+    return next ? [literal, { name: next.name, place: placeOf(next) }] : [literal];
+  });
   return pieces.filter((piece) => piece !== "");
 }
 
-const places: readonly string[] = [
-  "header",
-  "plain",
-  "text",
-  "attribute",
-  "address",
-  "path",
-  "query",
-] satisfies Place[];
-
-function isPlace(word: string): word is Place {
-  return places.includes(word);
-}
-
-function malformed(field: Field, source: string, position: number, why: string): Fail {
-  const before = source.slice(0, position).split("\n");
-  const [line, column] = [before.length, (before.at(-1) as string).length + 1];
+function malformed(field: Field, source: string, { at, why }: { at: number; why: string }): Fail {
+  const place = placeAt(source, at);
   return new Fail("template_invalid", {
-    errors: [{ path: `/${field}`, message: `at position ${position} (line ${line}, column ${column}): ${why}` }],
-    more: { field, position, line, column },
+    errors: [{ path: `/${field}`, message: faultAt(place, why) }],
+    more: { field, ...place },
   });
-}
-
-interface Region {
-  start: number;
-  end: number;
-  /** The raw text element that holds this text, if one does. */
-  element?: string;
-  attribute?: string;
-}
-
-const rawElements = new Set(["script", "style", "iframe", "noembed", "noframes", "xmp", "plaintext"]);
-
-/** The stretches of an HTML source that are text or quoted attribute values, in their order. */
-function regionsOf(source: string): Region[] {
-  const regions: Region[] = [];
-  let element = "";
-  let attribute = "";
-  let value: number | undefined;
-  const ignore = () => {};
-  const tokenizer = new Tokenizer(
-    { xmlMode: false, decodeEntities: false },
-    {
-      onopentagname: (start, end) => {
-        element = source.slice(start, end).toLowerCase();
-      },
-      onclosetag: (start, end) => {
-        if (source.slice(start, end).toLowerCase() === element) element = "";
-      },
-      onattribname: (start, end) => {
-        attribute = source.slice(start, end).toLowerCase();
-        value = undefined;
-      },
-      onattribdata: (start) => {
-        value ??= start;
-      },
-      onattribend: (quote, end) => {
-        const quoted = quote === QuoteType.Single || quote === QuoteType.Double;
-        if (value !== undefined && quoted) regions.push({ start: value, end, attribute });
-      },
-      ontext: (start, end) => regions.push({ start, end, element }),
-      onattribentity: ignore,
-      oncdata: ignore,
-      oncomment: ignore,
-      ondeclaration: ignore,
-      onend: ignore,
-      onopentagend: ignore,
-      onprocessinginstruction: ignore,
-      onselfclosingtag: ignore,
-      ontextentity: ignore,
-    },
-  );
-  tokenizer.write(source);
-  tokenizer.end();
-  return regions;
-}
-
-function placeInElement({ element = "" }: Region): string {
-  return rawElements.has(element) ? `a placeholder is not allowed in <${element}>` : "text";
-}
-
-const addressAttributes = new Set([
-  "href",
-  "src",
-  "action",
-  "formaction",
-  "background",
-  "cite",
-  "poster",
-  "data",
-  "longdesc",
-  "xlink:href",
-]);
-
-/** The place after `before`, the part of the attribute's value that precedes the placeholder. */
-function placeInAttribute(attribute: string, before: string): string {
-  if (attribute.startsWith("on") || attribute === "style" || attribute === "srcset")
-    return `a placeholder is not allowed in the attribute ${attribute}`;
-  if (!addressAttributes.has(attribute)) return "attribute";
-  if (before.trim() === "") return "address";
-  if (!hasSafeScheme(before)) return "the address before the placeholder is not one of http, https, mailto or tel";
-  return /[?#]/.test(before) ? "query" : "path";
 }
 
 function mustFit(length: number): void {
@@ -218,9 +128,22 @@ function mustFit(length: number): void {
 function write(name: string, place: Place, value: string): string {
   if (place === "plain") return value;
   if (place === "header") return header(name, value);
-  if (place === "address" && !hasSafeScheme(value))
-    throw invalid(`/variables/${name}`, "must be an http, https, mailto or tel address");
-  return escapeHtml(place === "path" || place === "query" ? part(place, value) : value);
+  return escapeHtml(place === "text" || place === "attribute" ? value : addressPart(name, place, value));
+}
+
+/** A value as an address or a part of one: none leads to another host than the template's own words do. */
+function addressPart(name: string, place: Exclude<HtmlPlace, "text" | "attribute">, value: string): string {
+  if (place === "query") return encoded(value);
+  if (place === "mailbox") return encoded(value).replaceAll("%40", "@").replaceAll("%2B", "+");
+  const path = encoded(value).replaceAll("%2F", "/");
+  if (place === "path") return path;
+  if (place === "after host") return /^\/|^$/.test(path) ? path : `/${path}`;
+  if (place === "host" ? !/^[\p{L}\p{N}.-]*$/u.test(value) : !hasSafeScheme(value))
+    throw invalid(
+      `/variables/${name}`,
+      place === "host" ? "is not part of a host name" : "is not an address of http, https, mailto or tel",
+    );
+  return value;
 }
 
 function given(variables: Readonly<Record<string, string>>, name: string): string {
@@ -236,16 +159,7 @@ function header(name: string, value: string): string {
   return value;
 }
 
-/** A value as part of an address; through UTF-8, where a lone surrogate becomes U+FFFD. */
-function part(place: "path" | "query", value: string): string {
-  const encoded = encodeURIComponent(Buffer.from(value).toString()).replaceAll("%40", "@");
-  return place === "path" ? encoded.replaceAll("%2F", "/") : encoded;
-}
-
-const safeSchemes = ["http", "https", "mailto", "tel"];
-
-/** True unless the text names a scheme that isn't for links. Browsers skip spaces and control characters before and in a scheme. */
-function hasSafeScheme(text: string): boolean {
-  const [, scheme] = /^([a-z][a-z0-9+.-]*):/i.exec(text.replace(/[\p{Cc}\s]/gu, "")) ?? [];
-  return scheme === undefined || safeSchemes.includes(scheme.toLowerCase());
+/** Percent-encoded (RFC 3986, 2.1); through UTF-8, where a lone surrogate becomes U+FFFD. */
+function encoded(value: string): string {
+  return encodeURIComponent(Buffer.from(value).toString());
 }

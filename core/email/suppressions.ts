@@ -60,6 +60,16 @@ export async function removeSuppression(
   });
 }
 
+/** Why an address gets no mail of a handle; undefined where it does. */
+export async function findSuppression(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  address: string,
+): Promise<Suppression | undefined> {
+  const json = await redis.hget(keys.suppressed(handle), addressDigest(address));
+  return json === null ? undefined : (JSON.parse(json) as Suppression);
+}
+
 /** True where an address gets no mail of a handle. */
 export async function isSuppressed(
   { redis }: Pick<Runtime, "redis">,

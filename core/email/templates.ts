@@ -1,8 +1,10 @@
 import { convert } from "html-to-text";
 import { LRUCache } from "lru-cache";
+import { parse, serialize } from "parse5";
 import type {
   handleListing,
   newTemplate,
+  Purpose,
   Template,
   TemplateContent,
   templateChange,
@@ -12,11 +14,13 @@ import type {
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { epochOf } from "../account/handles.ts";
+import { languageOf } from "../platform/languages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { type Beside, changeRecord, createRecord, listRecords, type Place, readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { checkValues, hasValue, namesIn, parseHtml, parseKnown, parsePlain, type Pieces, render } from "./grammar.ts";
+import { unsubscribePath, unsubscribeVariable, withUnsubscribeLine } from "./unsubscribe-line.ts";
 
 type StoredTemplate = Omit<Template, "handle">;
 
@@ -55,7 +59,7 @@ export async function createTemplate(
  * Changes what is sent of a template; other content is a new version, and the earlier ones stay readable. `email_template_not_found`,
  * `template_invalid`, `version_conflict` when `activeVersion` is not the expected one.
  */
-export async function changeTemplate(
+export async function updateTemplate(
   runtime: Runtime,
   input: Infer<typeof templateChange>,
 ): Promise<{ template: Template }> {
@@ -115,12 +119,16 @@ export async function listTemplates(
   return { templates: records.map((stored) => shown(input.handle, stored)), nextCursor };
 }
 
-/** The mail that a template makes of these variables; `template_variables_missing`. */
-export async function previewTemplate(runtime: Runtime, input: Infer<typeof templatePreview>): Promise<Rendered> {
+/** The mail that a template makes of these variables, with a sample address to unsubscribe; `template_variables_missing`. */
+export async function previewTemplate(
+  runtime: Runtime,
+  input: Infer<typeof templatePreview> & { purpose?: Purpose },
+): Promise<Rendered> {
   const { template } = await readTemplate(runtime, input);
-  const parsed = parseTemplate(template);
-  mustHaveAll(parsed, input.variables);
-  return renderTemplate(parsed, input.variables);
+  const parsed = parseTemplate(template, input.purpose);
+  const variables = { [unsubscribeVariable]: `${runtime.env.BASE_URL}${unsubscribePath}/sample`, ...input.variables };
+  mustHaveAll(parsed, variables);
+  return renderTemplate(parsed, variables);
 }
 
 /** Active versions of templates by their handle's epoch, their key and record version, which changes with each change. */
@@ -147,30 +155,42 @@ export async function templateState(
   return stored;
 }
 
-const parsedVersions = new LRUCache<string, ParsedTemplate>({ max: 200 });
+/** Bytes of parsed templates that a process keeps; one takes about three times its JSON. */
+const MAX_PARSED_BYTES = 32 * 2 ** 20;
+const parsedVersions = new LRUCache<string, ParsedTemplate>({ maxSize: MAX_PARSED_BYTES });
 
-/** A version of a template, parsed; versions of a handle never change, so each is read and parsed once a process. */
+/** A version of a template, parsed for a purpose; versions of a handle never change, so each is read and parsed once a process. */
 export async function templateVersion(
   { redis }: Pick<Runtime, "redis">,
-  at: { handle: string; templateId: string; version: number },
+  at: { handle: string; templateId: string; version: number; purpose: Purpose },
 ): Promise<ParsedTemplate> {
   const key = keys.templateContent(at.handle, at.templateId, at.version);
-  const name = `${await epochOf(redis, at.handle)} ${key}`;
+  const name = `${await epochOf(redis, at.handle)} ${key} ${at.purpose}`;
   const known = parsedVersions.get(name);
   if (known) return known;
   const json = await redis.get(key);
   if (json === null) throw new Fail("email_template_not_found");
-  const parsed = parseTemplate(JSON.parse(json) as TemplateContent);
-  parsedVersions.set(name, parsed);
+  const parsed = parseTemplate(JSON.parse(json) as TemplateContent, at.purpose);
+  parsedVersions.set(name, parsed, { size: 3 * json.length });
   return parsed;
 }
 
-/** Parses a content; `template_invalid` with the position of what is not allowed. */
-export function parseTemplate(content: TemplateContent): ParsedTemplate {
+/**
+ * Parses a content; `template_invalid` with the position of what is not allowed. For a purpose that a recipient can unsubscribe from
+ * it says how in its last line at least, and doesn't ask for that address.
+ */
+export function parseTemplate(given: TemplateContent, purpose?: Purpose): ParsedTemplate {
+  const content = purpose === "PRODUCT_NOTIFICATION" ? withUnsubscribeLine(given, languageIn(given)) : given;
   const subject = parsePlain("subject", content.subject);
   const html = content.html === null ? null : parseHtml(content.html);
   const text = content.text === null ? derivedText(content.html ?? "", html ?? []) : parsePlain("text", content.text);
-  return { subject, html, text, names: [...new Set([subject, html ?? [], text].flatMap(namesIn))] };
+  const names = new Set([subject, html ?? [], text].flatMap(namesIn));
+  if (purpose === "PRODUCT_NOTIFICATION") names.delete(unsubscribeVariable);
+  return { subject, html, text, names: [...names] };
+}
+
+function languageIn({ subject, html, text }: TemplateContent): string {
+  return languageOf(`${subject}\n${text ?? textOf(html ?? "")}`);
 }
 
 /** `template_variables_missing` naming every variable of the template that has no value. */
@@ -200,9 +220,9 @@ export function renderTemplate(
   };
 }
 
-/** The text of an HTML mail, for those who read it so. */
+/** The text of an HTML mail, for those who read it so. Elements are nested as browsers do it: the converter's own nesting has no bound. */
 export function textOf(html: string): string {
-  return convert(html, reading);
+  return convert(serialize(parse(html)), reading);
 }
 
 const reading = {

@@ -10,8 +10,10 @@ import {
 } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
+import { maxNesting } from "../platform/html.ts";
 import { writtenLanguage } from "../platform/languages.ts";
 import type { Job, Passage, Runtime, StoredDocument } from "../platform/runtime.ts";
+import { faultAt, placeAt } from "../platform/source-place.ts";
 import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
@@ -19,6 +21,7 @@ import { pipelined, transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import { chunk, type Piece } from "../engines/search/chunking.ts";
 import { chunkFields, normalizeTags, readLanguages } from "../engines/search/stored.ts";
+import { placeTooDeep } from "./nesting.ts";
 
 /** Characters of a piece that are embedded: a lesson card stays whole and may be longer than a model reads. */
 const longestEmbedded = 6000;
@@ -41,7 +44,7 @@ export async function createDocument(
 }
 
 /** Changes what is sent of a document and indexes it anew; `document_not_found`. */
-export async function changeDocument(
+export async function updateDocument(
   runtime: Runtime,
   input: Infer<typeof documentChange>,
 ): Promise<{ document: Document }> {
@@ -111,14 +114,21 @@ export async function indexDocument(
   }
 }
 
+function checkContent({ content, contentType }: StoredDocument): void {
+  if (Buffer.byteLength(content) > largestDocument)
+    throw invalid("/content", `is longer than ${largestDocument} bytes`);
+  const at = contentType === "text/markdown" ? placeTooDeep(content) : undefined;
+  if (at === undefined) return;
+  throw invalid("/content", faultAt(placeAt(content, at), `quotes and lists are nested more than ${maxNesting} deep`));
+}
+
 /**
  * redis-om's `save` replaces a whole hash and takes part in no transaction, so the job that heals is in the outbox before it,
  * and the chunks with the same job come after it.
  */
 async function accept(runtime: Runtime, handle: string, given: StoredDocument): Promise<{ document: Document }> {
   const stored = { ...given, containerTags: normalizeTags(given.containerTags) };
-  if (Buffer.byteLength(stored.content) > largestDocument)
-    throw invalid("/content", `is longer than ${largestDocument} bytes`);
+  checkContent(stored);
   const { redis, queues } = runtime;
   const { documentId, revision } = stored;
   const indexing = job("knowledge.index", `knowledge.index-${documentId}-${revision}`, { handle, documentId });

@@ -2,15 +2,16 @@ import { fieldName, type Lead, longestValue, mostFields, newLead } from "../../s
 import type { Infer } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-
-type OwnName = "name" | "firstName" | "company" | "phone" | "service" | "message" | "source";
+import { cutText } from "../platform/words.ts";
+import type { LeadContent } from "./merging.ts";
 
 /** What a visitor sent, as it is kept. */
-export type Given = Pick<
-  Lead,
-  "email" | "fields" | "pageSlug" | "campaignId" | "leadContext" | "tracking" | "consent"
-> &
-  Pick<Lead, OwnName>;
+export type Given = LeadContent & Pick<Lead, "pageSlug" | "campaignId">;
+
+/** Longest text in `tracking`, in characters. */
+const MAX_TRACKING_LENGTH = 200;
+/** Longest JSON of an object that comes with a lead. */
+const MAX_PART_LENGTH = 20_000;
 
 /**
  * Puts in order what the visitor sent; undefined for a filled honeypot. A blank input of a form counts as none. Of unknown keys
@@ -23,11 +24,13 @@ export function readGiven(sent: Infer<typeof newLead>): Given | undefined {
     typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
   )
     return undefined;
-  if (typeof email !== "string" || !isAddress(email)) throw invalid("/email", "must be an email address");
-  const context = part(input.leadContext, "/leadContext");
+  const address = typeof email === "string" ? email.trim() : "";
+  if (!isAddress(address)) throw invalid("/email", "must be an email address");
+  const context = decorativePart(input.leadContext);
+  const tracking = decorativePart(input.tracking);
   const custom = Object.entries(input).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
   return {
-    email,
+    email: address,
     name: input.name,
     firstName: input.firstName,
     company: input.company,
@@ -42,16 +45,9 @@ export function readGiven(sent: Infer<typeof newLead>): Given | undefined {
     pageSlug: input.pageSlug ?? pageOf(context),
     campaignId: input.campaignId ?? null,
     leadContext: context ? disclosed(context) : null,
-    tracking: part(input.tracking, "/tracking") ?? null,
+    tracking: tracking ? (cutTexts(tracking) as Record<string, unknown>) : null,
     consent: input.consent ?? null,
   };
-}
-
-/** Custom fields of one person: what was sent now, before it as much of what was sent earlier as there is room for, the newest of it. */
-export function mergedFields(earlier: Lead["fields"], now: Lead["fields"]): Lead["fields"] {
-  const others = Object.entries(earlier).filter(([name]) => !Object.hasOwn(now, name));
-  const room = mostFields - Object.keys(now).length;
-  return { ...Object.fromEntries(others.slice(Math.max(0, others.length - room))), ...now };
 }
 
 /** All that a lead has by itself; other keys are custom fields. */
@@ -79,8 +75,26 @@ function part(value: unknown, path: string): Record<string, unknown> | undefined
   if (value === undefined || value === null || value === "") return undefined;
   const parsed = typeof value === "string" ? parse(value, path) : value;
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw invalid(path, "must be an object");
-  if (JSON.stringify(parsed).length > 20_000) throw invalid(path, "is too large");
+  if (JSON.stringify(parsed).length > MAX_PART_LENGTH) throw invalid(path, "is too large");
   return parsed as Record<string, unknown>;
+}
+
+/** The same where nobody is refused for it: nothing where it is no object, or too large. */
+function decorativePart(value: unknown): Record<string, unknown> | undefined {
+  try {
+    return part(value, "");
+  } catch (error) {
+    if (error instanceof Fail) return undefined;
+    throw error;
+  }
+}
+
+/** The same value with its texts cut, however deep they stand. */
+function cutTexts(value: unknown): unknown {
+  if (typeof value === "string") return cutText(value, MAX_TRACKING_LENGTH);
+  if (Array.isArray(value)) return value.map(cutTexts);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cutTexts(one)]));
 }
 
 function parse(text: string, path: string): unknown {
@@ -98,7 +112,7 @@ function customFields(list: { path: string; name: string; value: unknown }[]): R
     if (isNested(value)) throw invalid(path, "must be a string, a number, a boolean or a list of them");
     const values = [value ?? []].flat();
     if (values.length === 0) continue;
-    const text = values.join(", ");
+    const text = values.join(", ").trim();
     if (text.length > longestValue) throw invalid(path, `is longer than ${longestValue} characters`);
     Object.defineProperty(fields, name, { value: text, enumerable: true, configurable: true, writable: true });
   }

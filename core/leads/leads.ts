@@ -10,7 +10,8 @@ import { delayUntil } from "../platform/clock.ts";
 import { untilWritten } from "../store/retry.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
-import { type Given, mergedFields, readGiven } from "./input.ts";
+import { type Given, readGiven } from "./input.ts";
+import { awaitsCode, confirmedOf, contentOf, overlaid, type StoredLead } from "./merging.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { captured } from "./verification.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
@@ -21,9 +22,6 @@ import { pipelined } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import { sharedRead } from "../store/coalesce.ts";
 import { takeToken } from "../store/throttle.ts";
-
-/** A lead as it is stored. */
-export type StoredLead = Omit<Lead, "leadId"> & { leadId: string };
 
 /** Ms in which the same person on the same page is the same lead (contract 5). */
 const recent = 86_400_000;
@@ -57,12 +55,16 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
 export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: Accepted }> {
   const given = readGiven(input);
   if (given === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
-  const capture = { given, ...(await campaignFor(runtime, input.handle, given)) };
+  const { handle } = input;
+  const capture = await captureOf(runtime, handle, given);
   const { redis } = runtime;
   // Most people come for the first time: who is known is read only when the step says that somebody is.
   const attempt = async (alone: boolean) =>
-    tryCapture(runtime, input.handle, capture, alone ? stranger : await readKnown(redis, input.handle, capture));
-  return { lead: await untilWritten(redis, recentKey(input.handle, given, capture.campaignId), attempt) };
+    tryCapture(runtime, handle, {
+      capture,
+      known: alone ? stranger : await readKnown(redis, handle, capture.identity),
+    });
+  return { lead: await untilWritten(redis, capture.identity, attempt) };
 }
 
 /** One lead; `lead_not_found`. */
@@ -129,7 +131,8 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
       transaction
         .del(
           keys.lead(input.handle, one.leadId),
-          recentKey(input.handle, one, one.campaignId),
+          recentKey(input.handle, one),
+          recentKey(input.handle, { ...one, pageSlug: null }),
           keys.conversions(input.handle, one.leadId),
         )
         .zrem(keys.leads(input.handle), one.leadId);
@@ -137,33 +140,35 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   });
 }
 
-/** The campaign that was named, else the page's, else the only live one, else none (contract 5); and whether either asks to verify. */
-async function campaignFor(
-  runtime: Runtime,
-  handle: string,
-  given: Given,
-): Promise<{ campaignId: string | null; verify: boolean }> {
+/** What was sent, the campaign that it belongs to, whether its address must be confirmed, and the key by which it is known for a day. */
+interface Capture {
+  given: Given;
+  campaignId: string | null;
+  verify: boolean;
+  identity: string;
+}
+
+/**
+ * The campaign that was named, else the page's, else the only live one, else none (contract 5); and whether either asks to verify.
+ * A page that is not published is no part of the identity: else one person could be many leads, and get each rule's mail many times.
+ */
+async function captureOf(runtime: Runtime, handle: string, given: Given): Promise<Capture> {
   const { redis } = runtime;
   const key = keys.page(handle, given.pageSlug ?? "");
   const read = () => sharedRead(redis, key, () => readRecord<StoredPage>(redis, key));
   const page = given.pageSlug === null ? undefined : await read();
   const campaignId = await campaignOf(runtime, handle, { named: given.campaignId, page: page?.campaignId ?? null });
   const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
-  return { campaignId, verify: page?.verifyLeads === true || campaign?.verifyLeads === true };
+  const pageSlug = page?.status === "PUBLISHED" ? given.pageSlug : null;
+  const verify = page?.verifyLeads === true || campaign?.verifyLeads === true;
+  return { given, campaignId, verify, identity: recentKey(handle, { email: given.email, pageSlug, campaignId }) };
 }
 
 /** What a capture causes: the trigger, or first the code where the lead must be verified. */
 function consequences(runtime: Runtime, handle: string, lead: StoredLead): Job[] {
-  if (lead.status !== "UNVERIFIED") return captured(runtime, handle, lead);
+  if (!awaitsCode(lead)) return captured(runtime, handle, lead);
   const round = runtime.id("code_");
   return [job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
-}
-
-/** What was sent, the campaign that it belongs to, and whether its address must be confirmed. */
-interface Capture {
-  given: Given;
-  campaignId: string | null;
-  verify: boolean;
 }
 
 /** The recent lead of a person on a page and campaign: the id that stands there, and what it names if that is still there. */
@@ -174,8 +179,8 @@ interface Known {
 
 const stranger: Known = { leadId: null, lead: undefined };
 
-async function readKnown(redis: Redis, handle: string, { given, campaignId }: Capture): Promise<Known> {
-  const leadId = await redis.get(recentKey(handle, given, campaignId));
+async function readKnown(redis: Redis, handle: string, identity: string): Promise<Known> {
+  const leadId = await redis.get(identity);
   return leadId === null ? stranger : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
 }
 
@@ -183,13 +188,12 @@ async function readKnown(redis: Redis, handle: string, { given, campaignId }: Ca
 async function tryCapture(
   runtime: Runtime,
   handle: string,
-  capture: Capture,
-  known: Known,
+  { capture, known }: { capture: Capture; known: Known },
 ): Promise<Accepted | undefined> {
   const at = runtime.now();
   const next = merged(known.lead?.leadId ?? runtime.id("lead_"), capture, { current: known.lead, at });
   const places = [
-    recentKey(handle, capture.given, capture.campaignId),
+    capture.identity,
     keys.lead(handle, next.leadId),
     keys.leads(handle),
     keys.person(handle, digest(next.email)),
@@ -199,43 +203,32 @@ async function tryCapture(
   const word = await runtime.queues.step(handle, consequences(runtime, handle, next), (outboxKey, encoded) =>
     script<string>(runtime.redis, "captureLead", [...places, outboxKey], [...values, encoded]),
   );
-  const status = next.status === "UNVERIFIED" ? "UNVERIFIED" : "ACCEPTED";
-  return word === "written" ? { leadId: next.leadId, status } : undefined;
+  // The same answer for an address that was verified before: strangers learn nothing of it.
+  return word === "written" ? { leadId: next.leadId, status: capture.verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;
 }
 
-/** What is known of the person, and over it what was sent now. */
+/** What is known of the person and over it what was sent now, except for what was confirmed. */
 function merged(
   leadId: string,
   { given, campaignId, verify }: Capture,
   { current, at }: { current: StoredLead | undefined; at: number },
 ): StoredLead {
   const instant = new Date(at).toISOString();
+  const confirmed = current && confirmedOf(current);
+  const newest = overlaid(current && contentOf(current), given);
+  const isPending = confirmed !== undefined && verify;
   return {
     leadId,
-    status: statusOf(current, verify),
-    email: given.email,
-    name: given.name ?? current?.name,
-    firstName: given.firstName ?? current?.firstName,
-    company: given.company ?? current?.company,
-    phone: given.phone ?? current?.phone,
-    service: given.service ?? current?.service,
-    message: given.message ?? current?.message,
-    source: given.source ?? current?.source,
-    fields: current ? mergedFields(current.fields, given.fields) : given.fields,
+    status: confirmed ? "VERIFIED" : verify ? "UNVERIFIED" : "ACCEPTED",
+    ...(confirmed ? overlaid(newest, confirmed) : newest),
+    confirmed,
+    unconfirmed: isPending ? overlaid(current?.unconfirmed, given) : current?.unconfirmed,
     pageSlug: given.pageSlug,
     campaignId,
-    leadContext: given.leadContext ?? current?.leadContext ?? null,
-    tracking: given.tracking ?? current?.tracking ?? null,
-    consent: given.consent ?? current?.consent ?? null,
     captures: { first: current?.captures.first ?? instant, last: instant },
     createdAt: current?.createdAt ?? instant,
     updatedAt: instant,
   };
-}
-
-function statusOf(current: StoredLead | undefined, verify: boolean): Lead["status"] {
-  if (current?.status === "VERIFIED") return "VERIFIED";
-  return verify ? "UNVERIFIED" : "ACCEPTED";
 }
 
 interface Some {
@@ -306,14 +299,13 @@ function fits(
 }
 
 function shown(stored: StoredLead & { version?: number }): Lead {
-  const { version: _version, ...lead } = stored;
+  const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, ...lead } = stored;
   return lead;
 }
 
 function recentKey(
   handle: string,
-  { email, pageSlug }: Pick<StoredLead, "email" | "pageSlug">,
-  campaignId: string | null,
+  { email, pageSlug, campaignId }: Pick<StoredLead, "email" | "pageSlug" | "campaignId">,
 ): string {
   return keys.recentLead(handle, digest(`${email.toLowerCase()}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
 }

@@ -12,6 +12,7 @@ import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { awaitsCode, type StoredLead, verified } from "./merging.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 
@@ -23,15 +24,15 @@ const allowed = { burst: 3, rate: 3 / 900 };
 
 const codePurpose = "lead code";
 
-type Stored = Lead & { version: number };
+type Stored = StoredLead & { version: number };
 
 /** Sends a lead its code, by the handle's LEAD_VERIFICATION sender. The code itself is never stored: it follows from the round. */
 export async function sendLeadCode(
   runtime: Runtime,
   { handle, leadId, round }: JobData<"leads.send-code">,
 ): Promise<void> {
-  const lead = await readRecord<Lead>(runtime.redis, keys.lead(handle, leadId));
-  if (lead?.status !== "UNVERIFIED") return;
+  const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
+  if (lead === undefined || !awaitsCode(lead)) return;
   const sender = await findSender(runtime, handle, "LEAD_VERIFICATION");
   if (sender === undefined) {
     runtime.log.warn({ handle }, "lead.verification_sender_missing");
@@ -50,21 +51,25 @@ export async function sendLeadCode(
     to: [lead.email],
     purpose: "LEAD_VERIFICATION",
     origin: "verification",
+    caps: ["visitor"],
     key: `code ${round}`,
     content,
   });
 }
 
-/** Takes the code that a visitor typed; `invalid_verification_code` for a wrong or late one, `lead_not_found`. */
+/**
+ * Takes the code that a visitor typed, any number of times; `invalid_verification_code` for a wrong or late one, also where the lead
+ * is verified already: strangers don't learn of it. `lead_not_found`.
+ */
 export async function verifyLead(
   runtime: Runtime,
   input: Infer<typeof leadCode>,
 ): Promise<{ lead: { leadId: string; status: "VERIFIED" } }> {
   const { handle, leadId } = input;
   const result = await untilWritten(runtime.redis, keys.lead(handle, leadId), async () => {
-    const lead = await readRecord<Lead>(runtime.redis, keys.lead(handle, leadId));
+    const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
     if (lead === undefined) throw new Fail("lead_not_found");
-    const word = lead.status === "VERIFIED" ? "verified" : await tryCode(runtime, input, lead);
+    const word = await tryCode(runtime, input, lead);
     return word === "changed" ? undefined : word;
   });
   if (result !== "verified") throw new Fail("invalid_verification_code");
@@ -101,14 +106,14 @@ async function tryCode(
   const isRight =
     round !== null && roots.some((root) => sameText(code.replace(/\D/g, ""), sixDigits(root, codePurpose, round)));
   const { version, ...stored } = lead;
-  const verified = JSON.stringify({ ...stored, status: "VERIFIED", updatedAt: new Date(runtime.now()).toISOString() });
+  const next = JSON.stringify(verified(stored, new Date(runtime.now()).toISOString()));
   const trigger = isRight ? captured(runtime, handle, lead) : [];
   return queues.step(handle, trigger, (outboxKey, encoded) =>
     script<string>(
       redis,
       "tryLeadCode",
       [keys.leadCode(handle, leadId), keys.lead(handle, leadId), outboxKey],
-      [isRight ? "right" : "wrong", mostWrong, version, verified, encoded],
+      [isRight ? "right" : "wrong", mostWrong, version, next, encoded],
     ),
   );
 }

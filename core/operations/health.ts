@@ -1,6 +1,6 @@
 import { queueNames } from "../../schemas/jobs.ts";
 import { dirtyShards, keys } from "../store/keys.ts";
-import { mastersOf } from "../store/redis.ts";
+import { isRedisUnwritable, mastersOf } from "../store/redis.ts";
 import type { IndexStatus, Runtime } from "../platform/runtime.ts";
 
 /** What `/readyz` answers. */
@@ -30,7 +30,7 @@ export async function readiness(runtime: Runtime): Promise<Readiness> {
       knowledgeIndex: await runtime.index.status(),
     };
   } catch (error) {
-    const redis = /READONLY|MISCONF|OOM/.test((error as Error).message) ? "not_writable" : "unreachable";
+    const redis = isRedisUnwritable(error) ? "not_writable" : "unreachable";
     return { status: "not_ready", redis, queues: "unreachable", queuesWithoutWorker: [...queueNames] };
   }
 }

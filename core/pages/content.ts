@@ -37,6 +37,8 @@ const otherwiseRead = new Set([
   "svg",
   "math",
 ]);
+/** Most elements that a fragment makes. */
+const maxElements = 200_000;
 /** Most faults that one answer names. */
 const mostFaults = 10;
 
@@ -67,7 +69,7 @@ export function checkContent(name: Fragment, source: string): void {
 function faultsOf(name: Fragment, source: string): [why: string, at: number][] {
   const faults = new Faults();
   for (const scripting of /<noscript/i.test(source) ? [true, false] : [true]) {
-    const reader = new HtmlReader(faults, { before: before[name], scripting });
+    const reader = new HtmlReader(faults, { before: before[name], scripting, maxElements });
     reader.read(source);
     reader.finish();
   }

@@ -5,9 +5,11 @@ import { languageOf } from "../platform/languages.ts";
 /** Characters of a fragment that are enough to tell its language. */
 const sourceRead = 20_000;
 
-/** The language of a page (BCP 47): as its owner named it, else told by the text that every visitor may read. */
-export function pageLanguage({ language, title, description, accessMode, content, teaser }: StoredPage): string {
-  if (language) return language;
+/** The language of a page (BCP 47): as its owner named it, else the handle's, else told by the text that every visitor may read. */
+export function pageLanguage(page: StoredPage, ofHandle: string | null): string {
+  const { title, description, accessMode, content, teaser } = page;
+  const named = page.language ?? ofHandle;
+  if (named) return named;
   const { sections } = visibleText((accessMode === "PAID" ? teaser : content).slice(0, sourceRead));
   return languageOf([title, description, ...sections.map(({ text }) => text)].join("\n"));
 }

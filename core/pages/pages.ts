@@ -25,7 +25,7 @@ export async function createPage(runtime: Runtime, input: Infer<typeof newPage>)
 }
 
 /** Changes what is sent of a page; a `status` publishes or unpublishes it. `page_not_found`, `version_conflict`. */
-export async function changePage(runtime: Runtime, input: Infer<typeof pageChange>): Promise<{ page: Page }> {
+export async function updatePage(runtime: Runtime, input: Infer<typeof pageChange>): Promise<{ page: Page }> {
   const { handle, pageSlug, expectedVersion, ...changes } = input;
   checkFragments(changes);
   const change = (current: StoredPage) =>
@@ -38,7 +38,7 @@ export async function changePage(runtime: Runtime, input: Infer<typeof pageChang
 /** Publishes a page; again is no change. */
 export async function publishPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
   const { page } = await readPage(runtime, input);
-  return page.status === "PUBLISHED" ? { page } : changePage(runtime, { ...input, status: "PUBLISHED" });
+  return page.status === "PUBLISHED" ? { page } : updatePage(runtime, { ...input, status: "PUBLISHED" });
 }
 
 /** One page, drafts too. */

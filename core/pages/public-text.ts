@@ -36,22 +36,32 @@ interface Shelf {
   pages: Map<string, PublicPage>;
   index: LexicalIndex;
   slots: { page: PublicPage; section: Section }[];
+  /** About how much memory it takes. */
+  bytes: number;
 }
 
-/** Most pages of a handle that are read for answers, the newest ones, and the sections of them that are indexed. */
+/** Most pages of a handle that are read for answers, the newest ones. */
 const mostPages = 500;
-const mostSections = 20_000;
+/** Memory of a handle's pages, after which older ones are left out of the search, and of all handles together. */
+const MAX_HANDLE_BYTES = 16 * 2 ** 20;
+const MAX_BYTES = 64 * 2 ** 20;
+/** What a section takes besides its text, in bytes. */
+const SECTION_BYTES = 200;
 
-/** All published pages of a handle as text, with a search over their sections; kept until a page changes. */
+/** Published pages of a handle as text, with a search over their sections; kept until a page changes. */
 export class PublicPages {
   readonly #shelf: Shelf;
+  /** The page that the visitor reads. */
+  readonly visited: PublicPage | undefined;
 
-  constructor(shelf: Shelf) {
+  constructor(shelf: Shelf, visited: PublicPage | undefined) {
     this.#shelf = shelf;
+    this.visited = visited;
   }
 
-  get(slug: string): PublicPage | undefined {
-    return this.#shelf.pages.get(slug);
+  /** About how much memory they take. */
+  get bytes(): number {
+    return this.#shelf.bytes;
   }
 
   /** The number of published pages besides one. */
@@ -69,18 +79,44 @@ export class PublicPages {
   }
 }
 
-const shelves = new WeakMap<Redis, LRUCache<string, Shelf>>();
+/** What a process keeps, and what it reads at this moment by handle and counter. */
+interface Shelves {
+  kept: LRUCache<string, Shelf>;
+  filling: Map<string, Promise<Shelf>>;
+}
 
-/** The handle's published pages now: one read where nothing changed; only changed pages are parsed again. */
-export async function publicPages(runtime: Runtime, handle: string): Promise<PublicPages> {
-  const cache = shelves.get(runtime.redis) ?? new LRUCache<string, Shelf>({ max: 200 });
-  shelves.set(runtime.redis, cache);
+const shelves = new WeakMap<Redis, Shelves>();
+
+/**
+ * The handle's published pages now, for a visitor of one of them: one read if nothing changed; only changed pages are parsed again.
+ * The visited page is there even if there is no room for it among the others.
+ */
+export async function publicPages(runtime: Runtime, handle: string, slug: string): Promise<PublicPages> {
+  const shelf = await shelfOf(runtime, handle);
+  const visited = shelf.pages.get(slug) ?? (await read(runtime, { handle, slug, state: "" }));
+  return new PublicPages(shelf, visited);
+}
+
+async function shelfOf(runtime: Runtime, handle: string): Promise<Shelf> {
+  const { kept, filling } = shelvesOf(runtime.redis);
   const counter = await pagesCounterOf(runtime.redis, handle);
-  const known = cache.get(handle);
-  if (known?.counter === counter) return new PublicPages(known);
-  const shelf = await fill(runtime, handle, { counter, known });
-  cache.set(handle, shelf);
-  return new PublicPages(shelf);
+  const known = kept.get(handle);
+  if (known?.counter === counter) return known;
+  const name = `${handle} ${counter}`;
+  const reading = filling.get(name) ?? fill(runtime, handle, { counter, known }).finally(() => filling.delete(name));
+  filling.set(name, reading);
+  const shelf = await reading;
+  kept.set(handle, shelf);
+  return shelf;
+}
+
+function shelvesOf(redis: Redis): Shelves {
+  const known = shelves.get(redis) ?? {
+    kept: new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes }),
+    filling: new Map(),
+  };
+  shelves.set(redis, known);
+  return known;
 }
 
 async function fill(
@@ -93,16 +129,31 @@ async function fill(
   const rows = (await pipelined(runtime.redis, (pipeline) => {
     for (const slug of slugs) pipeline.hmget(keys.page(handle, slug), "version", "status");
   })) as [string | null, string | null][];
-  const pages = new Map<string, PublicPage>();
+  const shelf: Shelf = { counter: from.counter, pages: new Map(), index: new LexicalIndex(), slots: [], bytes: 1 };
   for (const [at, slug] of slugs.entries()) {
+    if (shelf.bytes > MAX_HANDLE_BYTES) break;
     const [version, status] = rows[at] ?? [];
     if (status !== "PUBLISHED") continue;
     const kept = from.known?.pages.get(slug);
     const state = `${listed[at * 2 + 1]} ${version}`;
     const page = kept?.state === state ? kept : await read(runtime, { handle, slug, state });
-    if (page) pages.set(slug, page);
+    if (page) put(shelf, page);
+    // Lets other work in between two pages: a large page takes some ms to parse and to index.
+    await new Promise((resolve) => setImmediate(resolve));
   }
-  return { counter: from.counter, pages, ...indexed(pages) };
+  return shelf;
+}
+
+/** Adds a page and the words of its sections. */
+function put(shelf: Shelf, page: PublicPage): void {
+  const before = shelf.index.bytes;
+  shelf.pages.set(page.slug, page);
+  for (const section of page.sections) {
+    shelf.index.add(shelf.slots.length, passageTerms({ title: page.title, ...section }));
+    shelf.slots.push({ page, section });
+    shelf.bytes += SECTION_BYTES + 2 * (section.heading.length + section.text.length);
+  }
+  shelf.bytes += SECTION_BYTES * page.links.length + shelf.index.bytes - before;
 }
 
 async function read(
@@ -116,8 +167,6 @@ async function read(
   const { sections, links } = visibleText(paid ? stored.teaser : stored.content, url);
   const intro = paid || stored.description === "" ? [] : [{ heading: "", text: stored.description }];
   const suggestedQuestions = stored.assistant?.suggestedQuestions ?? [];
-  // Lets other work in between two pages: a large page takes some ms to parse.
-  await new Promise((resolve) => setImmediate(resolve));
   return {
     slug,
     state,
@@ -127,14 +176,4 @@ async function read(
     links,
     suggestedQuestions,
   };
-}
-
-function indexed(pages: Map<string, PublicPage>): Pick<Shelf, "index" | "slots"> {
-  const index = new LexicalIndex();
-  const slots = [...pages.values()]
-    .flatMap((page) => page.sections.map((section) => ({ page, section })))
-    .slice(0, mostSections);
-  for (const [slot, { page, section }] of slots.entries())
-    index.add(slot, passageTerms({ title: page.title, ...section }));
-  return { index, slots };
 }

@@ -1,6 +1,7 @@
 import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled } from "../account/agent.ts";
+import { settingsOf } from "../account/settings.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
 import { Fail } from "../platform/errors.ts";
 import { readRecord } from "../store/records.ts";
@@ -46,7 +47,7 @@ export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>
 }
 
 /** `{accessMode, hasAccess}` of a published page for this browser. */
-export async function checkAccess(
+export async function checkPageAccess(
   runtime: Runtime,
   input: Infer<typeof pageVisit>,
 ): Promise<{ accessMode: "PUBLIC" | "PAID"; hasAccess: boolean }> {
@@ -59,8 +60,12 @@ type Shown = Pick<Visit, "page" | "language" | "assistant">;
 /** A published page with its language and whether it carries the assistant. */
 async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<Shown> {
   return keptPage(runtime, { reader: "visitor" }, path, async () => {
-    const [page, assistant] = await Promise.all([publishedPage(runtime, path), isAgentEnabled(runtime, path.handle)]);
-    return { page, language: pageLanguage(page), assistant };
+    const [page, assistant, settings] = await Promise.all([
+      publishedPage(runtime, path),
+      isAgentEnabled(runtime, path.handle),
+      settingsOf(runtime.redis, path.handle),
+    ]);
+    return { page, language: pageLanguage(page, settings.language), assistant };
   });
 }
 

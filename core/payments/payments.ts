@@ -43,7 +43,7 @@ export async function admitPayer(runtime: Runtime, _path: unknown, { network = "
 }
 
 /** A visitor wants to read a paid page: where to pay. `page_not_found`, `payment_provider_not_connected`. */
-export async function checkoutPage(
+export async function startPageCheckout(
   runtime: Runtime,
   input: Infer<typeof pageCheckout>,
 ): Promise<{ nextAction: { type: "redirect_to_checkout"; url: string } }> {
@@ -112,7 +112,7 @@ async function mayReturn({ redis }: Runtime, session: string): Promise<boolean> 
  * A signed notice of Stripe, in any order and any number: a payment settles its booking, or goes back where the slot is lost; a
  * checkout that failed or expired gives the slot back. `invalid_request` for a wrong signature.
  */
-export async function takeNotice(
+export async function receiveStripeEvent(
   runtime: Runtime,
   { body, headers }: { body?: unknown; headers?: unknown },
 ): Promise<{ received: boolean }> {

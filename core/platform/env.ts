@@ -19,7 +19,12 @@ const table = {
   TRUST_PROXY: flag(false),
   WORKER_QUEUES: names(...queueNames),
 
-  REDIS_URL: neededInProduction(url("redis:", "rediss:"), "redis://127.0.0.1:6379"),
+  REDIS_URL: maybe(url("redis:", "rediss:")),
+  REDIS_SENTINELS: servers(26379),
+  REDIS_SENTINEL_MASTER: maybe(text("")),
+  REDIS_SENTINEL_USERNAME: maybe(text("")),
+  REDIS_SENTINEL_PASSWORD: maybe(text("")),
+  REDIS_SENTINEL_TLS: flag(false),
   REDIS_CLUSTER: flag(false),
   REDIS_TLS_INSECURE: flag(false),
 
@@ -92,8 +97,9 @@ const table = {
 type Read = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
 
 /** The settings with their derived parts: `production`, and the addresses that default to the local server. */
-export interface Env extends Omit<Read, "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
+export interface Env extends Omit<Read, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
   readonly production: boolean;
+  readonly REDIS_URL: string;
   readonly BASE_URL: string;
   readonly APP_URL: string;
   readonly LOGIN_URL: string;
@@ -113,7 +119,7 @@ export function readEnv(record: Record<string, string | undefined>): Env {
     }
   });
   const read = Object.fromEntries(entries) as Read;
-  wrong.push(...contradictions(read, production));
+  wrong.push(...contradictions(read, production), ...redisContradictions(read, production));
   if (wrong.length > 0) throw new Error(`Invalid settings: ${wrong.join("; ")}`);
   return { ...read, ...addresses(read), production };
 }
@@ -126,9 +132,23 @@ function contradictions(read: Read, production: boolean): string[] {
   return wrong;
 }
 
-function addresses(read: Read): Pick<Env, "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
+/** Redis is found by its address or by Sentinels; a cluster finds its masters itself. */
+function redisContradictions(read: Read, production: boolean): string[] {
+  const wrong: string[] = [];
+  const hasSentinels = (read.REDIS_SENTINELS ?? []).length > 0;
+  if (production && read.REDIS_URL === undefined && !hasSentinels) wrong.push("REDIS_URL is missing");
+  if (hasSentinels && !read.REDIS_SENTINEL_MASTER)
+    wrong.push("REDIS_SENTINEL_MASTER is missing beside REDIS_SENTINELS");
+  if (!hasSentinels && read.REDIS_SENTINEL_MASTER)
+    wrong.push("REDIS_SENTINELS is missing beside REDIS_SENTINEL_MASTER");
+  if (hasSentinels && read.REDIS_CLUSTER) wrong.push("REDIS_SENTINELS is refused beside REDIS_CLUSTER");
+  return wrong;
+}
+
+function addresses(read: Read): Pick<Env, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
   const base = bare(read.BASE_URL ?? `http://localhost:${read.PORT}`);
-  return { BASE_URL: base, APP_URL: bare(read.APP_URL ?? base), LOGIN_URL: bare(read.LOGIN_URL ?? `${base}/login`) };
+  const [app, login] = [bare(read.APP_URL ?? base), bare(read.LOGIN_URL ?? `${base}/login`)];
+  return { REDIS_URL: read.REDIS_URL ?? "redis://127.0.0.1:6379", BASE_URL: base, APP_URL: app, LOGIN_URL: login };
 }
 
 const bare = (address: string): string => address.replace(/\/+$/, "");
@@ -198,6 +218,17 @@ function names(...known: string[]): Reader<string[]> {
     if (unknown !== undefined) throw new Malformed(`contains ${unknown}, which is not one of ${known.join(", ")}`);
     return read;
   };
+}
+
+/** Servers with commas between them, as `host` or `host:port`. */
+function servers(defaultPort: number): Reader<{ host: string; port: number }[]> {
+  return (value) =>
+    names()(value, false).map((name) => {
+      const { hostname = "", port = "" } = URL.canParse(`tcp://${name}`) ? new URL(`tcp://${name}`) : {};
+      if (!name.startsWith(hostname) || !/^(:\d+)?$/.test(name.slice(hostname.length)) || hostname === "")
+        throw new Malformed("must be a list such as host:port,host:port");
+      return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || defaultPort) };
+    });
 }
 
 function url(first: string, second: string, fallback?: string): Reader<string> {

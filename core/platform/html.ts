@@ -10,8 +10,6 @@ import {
 
 /** Most elements inside one another in a page, a template or a document. */
 export const maxNesting = 100;
-/** Most elements that a source makes, counting those that unclosed formatting elements make again. */
-const maxElements = 200_000;
 
 /** Attributes whose value is an address. */
 export const addressAttributes: ReadonlySet<string> = new Set(
@@ -41,10 +39,14 @@ export interface HtmlListener {
 /** What text would be at the place up to which a source was read. */
 export type TextPlace = "text" | "raw text" | "quoted value" | "markup";
 
-/** How a source is read: after `before`, the markup that stands in front of it, and with scripts, for which `noscript` is text. */
+/** How a source is read. */
 interface Reading {
+  /** The markup that stands in front of it. */
   before?: string;
+  /** With scripts, for which `noscript` is text. */
   scripting?: boolean;
+  /** Most elements that it makes, counting those that unclosed formatting elements make again. */
+  maxElements: number;
 }
 
 /**
@@ -53,17 +55,20 @@ interface Reading {
  */
 export class HtmlReader extends Parser<Tree> {
   readonly #listener: HtmlListener;
+  readonly #maxElements: number;
   readonly #made: Made;
   /** Length of what stands before the source, and number of elements that are open there. */
   readonly #before: number;
   readonly #outer: number;
   #length = 0;
+  #told: Token.Token | undefined;
   #isOver = true;
 
-  constructor(listener: HtmlListener, { before = "", scripting = false }: Reading = {}) {
+  constructor(listener: HtmlListener, { before = "", scripting = false, maxElements }: Reading) {
     const made: Made = { elements: 0, at: 0 };
     super({ scriptingEnabled: scripting, sourceCodeLocationInfo: true, treeAdapter: barren(made) });
     this.#listener = listener;
+    this.#maxElements = maxElements;
     this.#made = made;
     this.tokenizer.write(before, false);
     this.#before = before.length;
@@ -107,22 +112,29 @@ export class HtmlReader extends Parser<Tree> {
 
   override onStartTag(token: Token.TagToken): void {
     const at = this.#offset(token);
-    if (!this.#isOver) this.#listener.startTag(this.#tagOf(token, at));
+    if (this.#isNew(token)) this.#listener.startTag(this.#tagOf(token, at));
     this.#made.at = at;
     super.onStartTag(token);
     if (!this.#isOver) this.#check(at);
   }
 
   override onEndTag(token: Token.TagToken): void {
-    if (!this.#isOver) this.#listener.endTag(token.tagName, this.#offset(token));
+    if (this.#isNew(token)) this.#listener.endTag(token.tagName, this.#offset(token));
     super.onEndTag(token);
     if (!this.#isOver && this.#before > 0 && this.openElements.depth < this.#outer)
       this.#refuse(`</${token.tagName}> closes an element of the page`, this.#offset(token));
   }
 
   override onDoctype(token: Token.DoctypeToken): void {
-    if (!this.#isOver) this.#listener.doctype(this.#offset(token));
+    if (this.#isNew(token)) this.#listener.doctype(this.#offset(token));
     super.onDoctype(token);
+  }
+
+  /** Each tag is told once: the parser handles some again, in another state. */
+  #isNew(token: Token.Token): boolean {
+    const isNew = !this.#isOver && token !== this.#told;
+    this.#told = token;
+    return isNew;
   }
 
   #tagOf({ tagName: name, attrs, location }: Token.TagToken, at: number): StartTag {
@@ -136,7 +148,8 @@ export class HtmlReader extends Parser<Tree> {
   #check(at: number): void {
     if (this.openElements.depth - this.#outer > maxNesting)
       this.#refuse(`elements are nested more than ${maxNesting} deep`, at);
-    else if (this.#made.elements > maxElements) this.#refuse(`more than ${maxElements} elements come of it`, at);
+    else if (this.#made.elements > this.#maxElements)
+      this.#refuse(`more than ${this.#maxElements} elements come of it`, at);
   }
 
   #unfinished(): void {
@@ -174,7 +187,10 @@ const quotedStates: ReadonlySet<number> = new Set(['<p title="', "<p title='"].m
 
 function stateAfter(source: string): number {
   const nothing = (): void => undefined;
-  const reader = new HtmlReader({ startTag: nothing, endTag: nothing, doctype: nothing, refused: nothing });
+  const reader = new HtmlReader(
+    { startTag: nothing, endTag: nothing, doctype: nothing, refused: nothing },
+    { maxElements: 1 },
+  );
   reader.read(source);
   return reader.tokenizer.state;
 }

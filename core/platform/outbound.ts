@@ -63,8 +63,9 @@ interface Target {
 
 const patience = 15_000;
 const largest = 1_048_576;
-/** Addresses that are kept with what was found about them, which follows from the address and the settings alone. */
+/** Addresses that are kept with what was found about them, which follows from the address and the settings alone, and the longest. */
 const keptAddresses = 1000;
+const MAX_KEPT_LETTERS = 500;
 
 /**
  * Calls to addresses outside. Those that a user may name are checked where the connection is made, literal and resolved alike,
@@ -126,7 +127,7 @@ export class Outbound {
     const known = this.#known.get(address);
     if (known) return known;
     const target = targetOf(this.#parsed(address));
-    this.#known.set(address, target);
+    if (address.length <= MAX_KEPT_LETTERS) this.#known.set(address, target);
     return target;
   }
 

@@ -63,6 +63,8 @@ export interface Caller {
   role?: Role;
   /** The counter of the handle's pages, as it was when the role was read. */
   pages?: string;
+  /** The session of this service by which the caller is signed in; absent for other tokens. */
+  sessionId?: string;
   /** Scopes of a personal access token; absent for a session, which may do all that its user may. */
   scopes?: readonly string[];
   /** The network that the request came from (`networkOf`), for throttles; never stored or logged. */
@@ -171,14 +173,21 @@ export interface SigningKey {
 export interface Session {
   userId: string;
   email?: string;
+  /** Names a session of this service's own; absent for tokens of an outside signer, which keeps its sessions itself. */
+  sessionId?: string;
 }
 
 /** Checks of session tokens. */
 export interface TokenVerifier {
   /** The published key set of this service. */
   readonly jwks: JSONWebKeySet;
-  /** The session of a token; `invalid_token` for every other string, `service_unavailable` while no key can be had. */
+  /**
+   * The session of a token; `invalid_token` for every other string and for revoked sessions, `service_unavailable` while no key can
+   * be had.
+   */
   check(token: string): Promise<Session>;
+  /** The same, and what `read` gives for the session, in one round trip to Redis. */
+  checkWith<T>(token: string, read: (session: Session) => Promise<T>): Promise<[Session, T]>;
 }
 
 /** A piece of a knowledge document as a search finds it. */

@@ -20,7 +20,7 @@ import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { readMoment } from "./catalog.ts";
 import type { CalendarFile } from "../engines/calendars/calendar-file.ts";
-import { fileOf, mailJob, reminderJobs } from "./invitations.ts";
+import { fileOf, mailJob, ownerMailJob, reminderJobs } from "./invitations.ts";
 import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import type { Visitor } from "./visitor-limits.ts";
 
@@ -45,7 +45,7 @@ export async function readCalendarFile(
 }
 
 /** The visitor gives the slot back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`, `rate_limited`. */
-export async function cancelAsVisitor(
+export async function cancelPublicBooking(
   runtime: Runtime,
   input: Infer<typeof publicCancellation>,
   visitor: Caller,
@@ -55,7 +55,7 @@ export async function cancelAsVisitor(
 }
 
 /** The owner cancels; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
-export async function cancelAsOwner(
+export async function cancelBooking(
   runtime: Runtime,
   input: Infer<typeof ownerCancellation>,
 ): Promise<{ booking: Booking }> {
@@ -71,7 +71,7 @@ export async function confirmBooking(
     mustBePending(kept, runtime.now());
     const at = stamp(runtime);
     const booking: StoredBooking = { ...kept, status: "ACCEPTED", confirmedAt: at, updatedAt: at };
-    const jobs = [mailJob(input.handle, booking, "confirmed"), ...reminderJobs(runtime, input.handle, booking)];
+    const jobs = [ownerMailJob(input.handle, booking, "confirmed"), ...reminderJobs(runtime, input.handle, booking)];
     return { booking, time: "keep", events: ["scheduling.booking.confirmed"], jobs };
   };
   return { booking: await change(runtime, input, confirmed) };
@@ -83,7 +83,7 @@ export async function declineBooking(runtime: Runtime, input: Infer<typeof decli
     mustBePending(kept, runtime.now());
     const why = { cancellationReason: input.reason ?? null, cancelledBy: "owner" as const, updatedAt: stamp(runtime) };
     const booking: StoredBooking = { ...kept, ...why, status: "REJECTED" };
-    return { booking, ...ended, jobs: [mailJob(input.handle, booking, "declined")] };
+    return { booking, ...ended, jobs: [ownerMailJob(input.handle, booking, "declined")] };
   };
   return { booking: await change(runtime, input, declined) };
 }
@@ -198,7 +198,8 @@ function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { vis
     const why = { cancellationReason: input.cancellationReason ?? null, cancelledBy: by, updatedAt: stamp(runtime) };
     const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED" };
     // Nobody was told of a booking that waits for its payment.
-    const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mailJob(handle, booking, "cancelled")];
+    const mail = (visitor ? mailJob : ownerMailJob)(handle, booking, "cancelled");
+    const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mail];
     return { booking, ...ended, jobs, visitor };
   });
 }

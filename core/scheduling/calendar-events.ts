@@ -1,7 +1,7 @@
 import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import { alone } from "../store/lock.ts";
+import { withLock } from "../store/lock.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
@@ -9,6 +9,7 @@ import { credentialsOf } from "./credentials.ts";
 import { aboutBooking, organizerOf } from "./invitations.ts";
 import { enter, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import { meetingMaker } from "./meetings.ts";
+import { presentableName } from "./names.ts";
 import {
   type Account,
   type CalendarEvent,
@@ -47,11 +48,12 @@ export async function syncBooking(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
 ): Promise<void> {
-  const trouble = await alone(runtime.redis, { key: keys.syncLock(handle, bookingUid) }, async () => {
+  const trouble = await withLock(runtime.redis, { key: keys.syncLock(handle, bookingUid) }, async (lease) => {
     const kept = await readKept(runtime.redis, handle, bookingUid);
     if (kept === undefined) return undefined;
-    const sync = new Sync(runtime, handle, kept);
+    const sync = new Sync(runtime, { handle, kept, lease });
     await sync.run();
+    lease.throwIfAborted();
     await settle(runtime, handle, { bookingUid, meetingUrl: sync.meetingUrl, trouble: sync.trouble });
     return sync.trouble;
   });
@@ -60,7 +62,7 @@ export async function syncBooking(
 }
 
 /** The owner has a booking written again at once, whatever became of it before. `booking_not_found`. */
-export async function resyncBooking(
+export async function resynchronizeBooking(
   runtime: Runtime,
   { handle, bookingUid }: Infer<typeof bookingPath>,
 ): Promise<{ booking: Booking }> {
@@ -83,16 +85,19 @@ class Sync {
   readonly #runtime: Runtime;
   readonly #handle: string;
   readonly #kept: Kept;
+  readonly #lease: AbortSignal;
   #written: Written = {};
   /** The first provider that failed. */
   trouble: Trouble | undefined;
   /** The link that was made; undefined where none was. */
   meetingUrl: string | undefined;
 
-  constructor(runtime: Runtime, handle: string, kept: Kept) {
+  /** Nothing more is asked of providers, and nothing written, once the lease has ended. */
+  constructor(runtime: Runtime, { handle, kept, lease }: { handle: string; kept: Kept; lease: AbortSignal }) {
     this.#runtime = runtime;
     this.#handle = handle;
     this.#kept = kept;
+    this.#lease = lease;
   }
 
   async run(): Promise<void> {
@@ -118,7 +123,7 @@ class Sync {
       const event = await eventOf(this.#runtime, this.#handle, { kept: this.#kept, meeting: null });
       const made = await meetings.put(this.#runtime, account, { event, ...earlier });
       this.meetingUrl = made.url;
-      await this.#keep({ ...this.#written, meeting: made });
+      return { ...this.#written, meeting: made };
     });
   }
 
@@ -138,7 +143,7 @@ class Sync {
         ...(isSame ? { earlier: before } : {}),
       });
       this.meetingUrl ??= made.meetingUrl ?? undefined;
-      await this.#keep({ ...this.#written, event: made });
+      return { ...this.#written, event: made };
     });
   }
 
@@ -156,7 +161,7 @@ class Sync {
     const account = await this.#account(event.credentialId);
     await this.#attempt(account, async () => {
       if (account) await providerOf(account)?.calendars?.remove(this.#runtime, account, event);
-      await this.#keep(rest);
+      return rest;
     });
   }
 
@@ -166,7 +171,7 @@ class Sync {
     const account = await this.#account(meeting.credentialId);
     await this.#attempt(account, async () => {
       if (account) await providerOf(account)?.meetings?.remove(this.#runtime, account, meeting);
-      await this.#keep(rest);
+      return rest;
     });
   }
 
@@ -177,18 +182,22 @@ class Sync {
     return credential && opened(this.#runtime, this.#handle, credential);
   }
 
-  async #attempt(account: Account | undefined, work: () => Promise<void>): Promise<void> {
+  /** Asks a provider and keeps what it has now; its failure is noted. */
+  async #attempt(account: Account | undefined, work: () => Promise<Written>): Promise<void> {
+    this.#lease.throwIfAborted();
     try {
-      await work();
+      this.#written = await work();
     } catch (error) {
       // Without an account nothing was asked of a provider.
       if (account === undefined) throw error;
       this.trouble ??= { account, error: error as Error };
+      return;
     }
+    await this.#keep(this.#written);
   }
 
   async #keep(written: Written): Promise<void> {
-    this.#written = written;
+    this.#lease.throwIfAborted();
     const key = keys.booking(this.#handle, this.#kept.bookingUid);
     await this.#runtime.redis.hset(key, "written", JSON.stringify(written));
   }
@@ -212,7 +221,8 @@ async function eventOf(
   const { name, email } = await organizerOf(runtime, handle);
   return {
     ...{ bookingUid, uid: ownUid(runtime.env, bookingUid), sequence, start, end, timeZone, meeting, updatedAt },
-    title: `${title} with ${attendee.name}`,
+    // Guests read the title of a meeting too.
+    title: `${title} with ${presentableName(attendee.name) ?? attendee.email}`,
     description: await aboutBooking(runtime, handle, kept),
     location: meetingUrl ?? (location?.label || null),
     organiser: { name, email },

@@ -18,7 +18,7 @@ import { providers } from "../engines/calendars/providers/table.ts";
 import { keepSelection, opened } from "./selections.ts";
 
 /** Connects a calendar server after a real login; `caldav_login_failed`, `invalid_request` for an address that the guard refuses. */
-export async function addCaldav(
+export async function connectCaldav(
   runtime: Runtime,
   { handle, serverUrl, username, password }: Infer<typeof newCaldavCredential>,
 ): Promise<{ credential: Credential }> {

@@ -36,6 +36,8 @@ export interface Moment {
 
 /** Catalogs by handle, for each connection of its own. */
 const catalogs = new WeakMap<Redis, LRUCache<string, Catalog>>();
+/** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
+const MAX_CACHED_BYTES = 64 * 2 ** 20;
 
 /** A handle's catalog as it is now; undefined for a handle that is unknown or inactive. Kept in the process by its version. */
 export async function readMoment({ redis }: Pick<Runtime, "redis">, handle: string): Promise<Moment | undefined> {
@@ -64,7 +66,7 @@ export function offerOf(handle: string, event: Offer["event"], schedules: Stored
 }
 
 async function catalogOf(redis: Redis, handle: string, wanted: { epoch: string; version: string }): Promise<Catalog> {
-  const cache = catalogs.get(redis) ?? new LRUCache({ max: 2000 });
+  const cache = catalogs.get(redis) ?? new LRUCache({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf });
   catalogs.set(redis, cache);
   const known = cache.get(handle);
   if (known?.version === wanted.version && known.epoch === wanted.epoch) return known;
@@ -72,6 +74,11 @@ async function catalogOf(redis: Redis, handle: string, wanted: { epoch: string; 
   const read = { ...wanted, ...(await readCatalog(redis, handle)) };
   cache.set(handle, read);
   return read;
+}
+
+function bytesOf({ schedules, offers }: Catalog): number {
+  const events = [...offers.values()].map(({ event }) => event);
+  return 500 + 3 * JSON.stringify({ schedules, events }).length;
 }
 
 async function readCatalog(redis: Redis, handle: string): Promise<Pick<Catalog, "schedules" | "offers">> {

@@ -1,7 +1,6 @@
 import type { BookingAnswer } from "../../schemas/scheduling.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import type { Offer } from "./catalog.ts";
 import { manageUrl } from "./event-types.ts";
 import { answerTo, type Entry, enter, forget, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import { doneRecord, type Repeatable } from "./repeats.ts";
@@ -12,18 +11,6 @@ export const checkoutMinutes = 31;
 
 /** How often a checkout is written down anew because the booking changed meanwhile. */
 const mostTries = 10;
-
-/** What a booking of this event type costs; null where it is free. `payment_provider_not_connected` without price or provider. */
-export async function priceOf(
-  { payments }: Pick<Runtime, "payments">,
-  { handle, event }: Offer,
-): Promise<{ amountMinor: number; currency: string } | null> {
-  const { enabled, amountMinor, currency } = event.payment;
-  if (!enabled) return null;
-  const isPayable = amountMinor && currency && (await payments?.isConnected(handle));
-  if (!isPayable) throw new Fail("payment_provider_not_connected");
-  return { amountMinor, currency };
-}
 
 /**
  * The answer to a booking that waits for its payment, with the address of its checkout. Where none can be made the slot is free

@@ -14,12 +14,15 @@ import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { offerOf, readMoment } from "./catalog.ts";
+import { paymentProblem } from "./prices.ts";
 
 /** An event type as its owner reads it, with the zone that holds for it. */
 export type EventType = StoredEventType & {
   handle: string;
   timeZone: string;
   url: string;
+  bookable: boolean;
+  reason: Awaited<ReturnType<typeof paymentProblem>>;
   version: number;
   revision: number;
 };
@@ -34,13 +37,13 @@ export async function createEventType(
   const { handle, ...fields } = input;
   await checkEventType(runtime, handle, fields);
   const stamp = new Date(runtime.now()).toISOString();
-  const value = { ...fields, eventTypeId: runtime.id("evt_"), createdAt: stamp, updatedAt: stamp } as StoredEventType;
+  const value = { ...fields, eventTypeId: runtime.id("etp_"), createdAt: stamp, updatedAt: stamp } as StoredEventType;
   await put(runtime, handle, { ...value, version: 0 });
   return { eventType: await shown(runtime, handle, { ...value, version: 1 }) };
 }
 
 /** Changes what is sent of an event type; `event_type_not_found`, `event_type_slug_taken`, `version_conflict`. */
-export async function changeEventType(
+export async function updateEventType(
   runtime: Runtime,
   input: Infer<typeof eventTypeChange>,
 ): Promise<{ eventType: EventType }> {
@@ -157,5 +160,7 @@ function keyNames(handle: string, eventTypeId: string): string[] {
 async function shown(runtime: Runtime, handle: string, stored: Stored): Promise<EventType> {
   const schedules = (await readMoment(runtime, handle))?.catalog.schedules ?? [];
   const { timeZone } = offerOf(handle, stored, schedules);
-  return { ...stored, timeZone, handle, url: eventUrl(runtime, handle, stored.slug), revision: stored.version };
+  const reason = await paymentProblem(runtime, handle, stored);
+  const url = eventUrl(runtime, handle, stored.slug);
+  return { ...stored, timeZone, handle, url, bookable: reason === null, reason, revision: stored.version };
 }

@@ -32,7 +32,7 @@ export async function listIntegrations(
 }
 
 /** Starts a provider's authorisation; `integration_not_found`, `provider_not_configured`. */
-export async function startOauth(
+export async function startAuthorization(
   runtime: Runtime,
   { handle, providerKey }: Infer<typeof providerPath>,
 ): Promise<{ authorizeUrl: string; state: string }> {
@@ -41,7 +41,7 @@ export async function startOauth(
 }
 
 /** Ends an authorisation for a client that caught the redirect itself; `invalid_oauth_state`, `oauth_exchange_failed`. */
-export async function finishOauth(
+export async function finishAuthorization(
   runtime: Runtime,
   { handle, providerKey, code, state }: Infer<typeof oauthCallback>,
 ): Promise<{ credential: Credential }> {
@@ -73,7 +73,7 @@ export async function returnFromProvider(
 }
 
 /** Disconnects an account, at the provider too where that answers; `integration_not_found`. */
-export async function disconnect(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<void> {
+export async function disconnectAccount(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<void> {
   await giveBack(runtime, input);
 }
 

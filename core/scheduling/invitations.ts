@@ -14,6 +14,7 @@ import { type CalendarFile, calendarFile, type Organizer } from "../engines/cale
 import { manageUrl } from "./event-types.ts";
 import { type Kept, readKept, shown, statusAt } from "./ledger.ts";
 import { awaitsLink } from "./meetings.ts";
+import { presentableName, withPresentableNames } from "./names.ts";
 import { minute } from "../platform/zones.ts";
 
 /** How often a mail waits for the link of its meeting, and for how many ms each time. */
@@ -24,6 +25,8 @@ const waitsFor = 1500;
 interface Reader {
   email: string;
   as: "attendee" | "guest" | "owner";
+  /** True for an owner's address, also where it is the attendee's or a guest's. */
+  isOwner: boolean;
 }
 
 /** What a mail says, before it is laid out: paragraphs, named facts, and addresses with their words. */
@@ -35,9 +38,15 @@ interface Letter {
   links: [words: string, address: string][];
 }
 
-/** The job that tells everyone what became of a booking. */
+/** The job that tells everyone what a visitor made of a booking. */
 export function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, kind: MailKind): Job {
   return job("scheduling.mail", `mail-${bookingUid}-${kind}-${sequence}`, { handle, bookingUid, kind, sequence });
+}
+
+/** The same of what its owner made of it: such mails don't count as caused by a visitor. */
+export function ownerMailJob(handle: string, { bookingUid, sequence }: StoredBooking, kind: MailKind): Job {
+  const data = { handle, bookingUid, kind, sequence, by: "owner" as const };
+  return job("scheduling.mail", `mail-${bookingUid}-${kind}-${sequence}`, data);
 }
 
 /** The job that reminds of an accepted booking, where its event type asks for it and there is time left. */
@@ -56,7 +65,7 @@ export function reminderJobs(runtime: Runtime, handle: string, booking: StoredBo
  * some seconds for the link of its meeting; where it went without, a mail with the link follows.
  */
 export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<void> {
-  const { handle, bookingUid, kind, sequence } = data;
+  const { handle, bookingUid, kind, sequence, by } = data;
   const sender = runtime.env.SMTP_URL && (await findSender(runtime, handle, "CALENDAR"));
   if (!sender) return;
   const kept = await readDue(runtime, data);
@@ -71,6 +80,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
       origin: "scheduling",
       content: laidOut(letterOf(runtime, handle, { kept, kind, reader, labels })),
       attachments: await attachmentsOf(runtime, handle, { kept, kind }),
+      caps: by === "owner" || reader.isOwner ? [] : ["visitor"],
       key: `booking ${bookingUid} ${kind} ${sequence} ${sameAddress(reader.email)}${kind === "link" ? ` ${kept.meetingUrl}` : ""}`,
     });
 }
@@ -78,14 +88,14 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
 /** What is known of a booking, as lines of text for its owner's calendar. */
 export async function aboutBooking(runtime: Runtime, handle: string, kept: Kept): Promise<string> {
   const labels = await labelsOf(runtime, handle, kept);
-  return peopleFacts(kept, labels)
+  return peopleFacts(kept, { who: kept.attendee.name, labels })
     .map(([name, value]) => `${name}: ${value}`)
     .join("\n");
 }
 
 /** The booking as a calendar file, with the handle's calendar address as organiser. */
 export async function fileOf(runtime: Runtime, handle: string, booking: Booking): Promise<CalendarFile> {
-  return calendarFile(booking, await organizerOf(runtime, handle));
+  return calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle));
 }
 
 /** The booking that a mail tells of; undefined where it is not to be sent, or not yet. */
@@ -120,24 +130,34 @@ function isDue(kept: Kept, kind: MailKind, now: number): boolean {
   return status === "ACCEPTED" && (kind === "confirmed" || Date.parse(kept.start) > now);
 }
 
-/** Mails of what is in nobody's calendar: a request, and the end of one that never stood. */
-const withoutFile = new Set<MailKind>(["requested", "declined", "refunded"]);
+/** Mails of what is in nobody's calendar: a request, and the end of one that was never confirmed. */
+function isWithoutFile(kept: Kept, kind: MailKind): boolean {
+  return kind === "requested" || kind === "refunded" || (kind === "declined" && !wasConfirmed(kept));
+}
 
-/** Guests hear of a booking once it stands. */
+/** True for a booking that was confirmed at some time, so that it stands in calendars. */
+function wasConfirmed({ confirmedAt, everConfirmed = false }: Kept): boolean {
+  return confirmedAt !== null || everConfirmed;
+}
+
+/** Guests hear of a booking once it was confirmed. */
 async function readersOf(
   { redis }: Runtime,
   handle: string,
   { kept, kind }: { kept: Kept; kind: MailKind },
 ): Promise<Reader[]> {
-  const tellsGuests = kept.confirmedAt !== null && kind !== "declined" && kind !== "refunded";
+  const tellsGuests = wasConfirmed(kept) && kind !== "refunded";
+  const owners = await ownerAddresses(redis, handle);
+  const isOwner = (email: string) => owners.some((one) => sameAddress(one) === sameAddress(email));
+  const reader = (as: Reader["as"]) => (email: string) => ({ email, as, isOwner: isOwner(email) });
   const list: Reader[] = [
-    { email: kept.attendee.email, as: "attendee" },
-    ...(tellsGuests ? kept.guests.map(({ email }): Reader => ({ email, as: "guest" })) : []),
-    ...(await ownerAddresses(redis, handle)).map((email): Reader => ({ email, as: "owner" })),
+    reader("attendee")(kept.attendee.email),
+    ...(tellsGuests ? kept.guests.map(({ email }) => reader("guest")(email)) : []),
+    ...owners.map(reader("owner")),
   ];
   const isFirst = ({ email }: Reader, at: number) =>
     list.findIndex((one) => sameAddress(one.email) === sameAddress(email)) === at;
-  return list.filter((reader, at) => isAddress(reader.email) && isFirst(reader, at));
+  return list.filter((one, at) => isAddress(one.email) && isFirst(one, at));
 }
 
 async function attachmentsOf(
@@ -145,7 +165,7 @@ async function attachmentsOf(
   handle: string,
   { kept, kind }: { kept: Kept; kind: MailKind },
 ): Promise<Attachment[]> {
-  if (withoutFile.has(kind)) return [];
+  if (isWithoutFile(kept, kind)) return [];
   const { method, text } = await fileOf(runtime, handle, shown(handle, kept, runtime.now()));
   const contentType = `text/calendar; charset=utf-8; method=${method}`;
   return [{ filename: "invite.ics", contentType, content: Buffer.from(text) }];
@@ -171,18 +191,22 @@ interface Told {
   labels: Map<string, string>;
 }
 
-const subjects: Record<MailKind, [visitor: string, owner: string]> = {
+/** What a mail says: that of its kind, or that a new time waits for its confirmation. */
+type Wording = MailKind | "move-requested";
+
+const subjects: Record<Wording, [visitor: string, owner: string]> = {
   confirmed: ["Confirmed", "New booking"],
   requested: ["Request received", "Please confirm"],
   declined: ["Declined", "Declined"],
   rescheduled: ["New time", "Moved"],
+  "move-requested": ["New time requested", "Please confirm the new time"],
   cancelled: ["Cancelled", "Cancelled"],
   reminder: ["Reminder", "Reminder"],
   link: ["Link to your meeting", "Link to the meeting"],
   refunded: ["Payment returned", "Payment returned"],
 };
 
-const openings: Record<MailKind, [visitor: string, owner: string]> = {
+const openings: Record<Wording, [visitor: string, owner: string]> = {
   confirmed: ["Your booking is confirmed.", "Somebody has booked a time with you."],
   requested: [
     "Your request has arrived. You will hear from us as soon as it is confirmed.",
@@ -193,6 +217,10 @@ const openings: Record<MailKind, [visitor: string, owner: string]> = {
     "The request was declined and its time is free again.",
   ],
   rescheduled: ["Your booking has a new time.", "A booking has a new time."],
+  "move-requested": [
+    "A new time was requested. It is held, and you will hear from us as soon as it is confirmed.",
+    "Somebody asks to move a booking. The new time is held until you confirm or decline.",
+  ],
   cancelled: ["Your booking was cancelled.", "A booking was cancelled and its time is free again."],
   reminder: ["This is a reminder of your booking.", "This is a reminder of a booking."],
   link: ["Your meeting has its link now.", "A meeting has its link now."],
@@ -207,23 +235,28 @@ function letterOf(runtime: Runtime, handle: string, { kept, kind, reader, labels
   const zone = reader.as === "owner" ? kept.timeZone : kept.attendee.timeZone;
   const isOver = kind === "cancelled" || kind === "declined" || kind === "refunded";
   const who = side === 1 ? ` with ${kept.attendee.name}` : "";
+  const wording = kind === "rescheduled" && kept.status === "PENDING" ? "move-requested" : kind;
+  const name = presentableName(kept.attendee.name);
   const manage: Letter["links"] = [["Change or cancel this booking", manageUrl(runtime, handle, kept)]];
   return {
-    subject: `${subjects[kind][side]}: ${kept.title}${who}, ${when(kept.start, zone, "short")}`.replace(
+    subject: `${subjects[wording][side]}: ${kept.title}${who}, ${when(kept.start, zone, "short")}`.replace(
       /\p{Cc}+/gu,
       " ",
     ),
-    greeting: reader.as === "attendee" ? `Hello ${kept.attendee.name},` : "Hello,",
-    paragraphs: [openings[kind][side], ...reasonOf(kept, kind)],
+    greeting: reader.as === "attendee" && name ? `Hello ${name},` : "Hello,",
+    paragraphs: [openings[wording][side], ...reasonOf(kept, kind, reader)],
     facts: factsOf(kept, { reader, zone, labels }),
     links: isOver || reader.as !== "attendee" ? [] : manage,
   };
 }
 
-function reasonOf({ cancellationReason, reschedulingReason }: Kept, kind: MailKind): string[] {
-  const reason = kind === "rescheduled" ? reschedulingReason : cancellationReason;
-  const tells = kind === "rescheduled" || kind === "cancelled" || kind === "declined";
-  return tells && reason ? [`Reason: ${reason}`] : [];
+/** What a visitor wrote reaches the owner and the attendee, never guests: a booking is no way to write to strangers. */
+function reasonOf(kept: Kept, kind: MailKind, reader: Reader): string[] {
+  const isMove = kind === "rescheduled";
+  const reason = isMove ? kept.reschedulingReason : kept.cancellationReason;
+  const isTold = reader.as !== "guest" || (!isMove && kept.cancelledBy === "owner");
+  const tells = isMove || kind === "cancelled" || kind === "declined";
+  return tells && isTold && reason ? [`Reason: ${reason}`] : [];
 }
 
 function factsOf(
@@ -237,11 +270,18 @@ function factsOf(
   ];
   if (rescheduledFrom) facts.push(["Before", when(rescheduledFrom.start, zone, "long")]);
   if (meetingUrl || location) facts.push(["Where", meetingUrl ?? (location?.label || (location?.type as string))]);
-  return reader.as === "guest" ? facts : [...facts, ...peopleFacts(kept, labels)];
+  if (reader.as === "guest") return facts;
+  const { attendee } = kept;
+  const who = reader.as === "owner" ? attendee.name : presentableName(attendee.name);
+  return [...facts, ...peopleFacts(kept, { who, labels })];
 }
 
-function peopleFacts({ attendee, guests, answers }: Kept, labels: Map<string, string>): Letter["facts"] {
-  const facts: Letter["facts"] = [["Who", `${attendee.name} <${attendee.email}>`]];
+function peopleFacts(
+  { attendee, guests, answers }: Kept,
+  { who, labels }: { who: string | undefined; labels: Map<string, string> },
+): Letter["facts"] {
+  const { email } = attendee;
+  const facts: Letter["facts"] = [["Who", who === undefined ? email : `${who} <${email}>`]];
   if (guests.length > 0) facts.push(["Guests", guests.map(({ email }) => email).join(", ")]);
   return [...facts, ...Object.entries(answers).map(([id, answer]): [string, string] => [labels.get(id) ?? id, answer])];
 }

@@ -6,7 +6,7 @@ import type { Job, Runtime } from "../platform/runtime.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
-import { eventLasts, type WebhookEvent, webhookEvent } from "../webhooks/events.ts";
+import { dispatchJobs, eventLasts, type WebhookEvent, webhookEvent } from "../webhooks/events.ts";
 import { blockOf } from "./times.ts";
 import { attendeeLimited, limitKeys, limitValues, networkLimited, type Visitor } from "./visitor-limits.ts";
 
@@ -56,11 +56,13 @@ export async function enter(runtime: Runtime, entry: Entry): Promise<Written> {
   const { handle, booking, jobs, about } = entry;
   const version = (entry.before?.version ?? 0) + 1;
   const next = shown(handle, { ...booking, version }, runtime.now());
-  const events = (entry.isUnheard ? [] : entry.events).map((type) =>
-    webhookEvent(runtime, handle, { type, data: { handle, booking: next, ...about } }),
+  // The events of one change happen one after another, each a ms after the one before it.
+  const at = runtime.now();
+  const events = (entry.isUnheard ? [] : entry.events).map((type, place) =>
+    webhookEvent(runtime, handle, { type, data: { handle, booking: next, ...about }, at: at + place }),
   );
   const syncs = syncJobs(entry, version);
-  const caused = [...jobs, ...syncs, ...events.map((event) => event.job)];
+  const caused = [...jobs, ...syncs, ...dispatchJobs(handle, events)];
   const [kind, more = ""] = await runtime.queues.step(handle, caused, (outboxKey) => {
     const names = keyNames(runtime, entry, { events, outboxKey });
     const values = valuesOf(runtime, entry, { events, syncs });
@@ -88,7 +90,7 @@ export function statusAt(
 
 /** A booking as owner and visitor read it. */
 export function shown(handle: string, kept: Kept, now: number): Booking {
-  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, ...booking } = kept;
+  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = kept;
   return { ...booking, handle, status: statusAt(kept, now) };
 }
 
@@ -151,7 +153,7 @@ function valuesOf(
     ...[time, block.member, block.from, block.to, booking.eventTypeId],
     ...[dayLimit?.most ?? 0, dayLimit?.from ?? 0, dayLimit?.to ?? 0],
     ...[record?.value ?? "", recordsKept, eventLasts, encodeJobs(entry.jobs)],
-    entry.isUnheard ? "" : encodeJobs(events.map(({ job }) => job)),
+    entry.isUnheard ? "" : encodeJobs(dispatchJobs(entry.handle, events)),
     syncs.length === 0 ? "" : encodeJobs(syncs),
     ...limitValues(runtime, entry.visitor),
     ...events.map(({ content }) => content),

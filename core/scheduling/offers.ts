@@ -24,6 +24,8 @@ import { day, minute } from "../platform/zones.ts";
 
 /** Longest window of one question for slots, in ms (contract 7). */
 const longestWindow = 62 * day;
+/** Most slots of one answer. */
+const MAX_SLOTS = 5000;
 /** Starts beyond this are not listed: years have four digits. */
 const lastInstant = Date.UTC(9999, 11, 30);
 /** Bytes of answers, and number of questions, that a process keeps. */
@@ -39,7 +41,7 @@ export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<str
 }
 
 /** The public event types of a handle, the oldest first; `not_found` for an unknown or inactive handle. */
-export async function listEvents(
+export async function listPublicEventTypes(
   runtime: Runtime,
   { handle }: Infer<typeof publicHandle>,
 ): Promise<{ events: PublicEvent[] }> {
@@ -49,11 +51,16 @@ export async function listEvents(
 }
 
 /** One public event type; `event_type_not_found` for all that is unknown, hidden or not active. */
-export async function readEvent(
+export async function readPublicEventType(
   runtime: Runtime,
   { handle, eventSlug }: Infer<typeof publicEventPath>,
 ): Promise<{ event: PublicEvent }> {
   return { event: publicEvent((await findOffer(runtime, handle, eventSlug)).offer) };
+}
+
+/** Fails with `event_type_not_found` where a path names no public event type. */
+export async function mustBePublic(runtime: Runtime, path: Record<string, string>): Promise<void> {
+  await findOffer(runtime, path.handle ?? "", path.eventSlug ?? "");
 }
 
 /** A public event type and the moment at which it was read; `event_type_not_found`. */
@@ -76,7 +83,8 @@ export interface Written {
 
 /**
  * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (contract 7). What was asked
- * before is kept in the process until the catalog, a booking, busy time or the minute changes it.
+ * before is kept in the process until the catalog, a booking, busy time or the minute changes it. `event_type_not_found`,
+ * `invalid_request` at `/end` where there are more than 5,000 slots.
  */
 export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<Written> {
   const window = windowOf(input);
@@ -201,7 +209,10 @@ async function writeSlots(runtime: Runtime, asked: Asked): Promise<Written & { u
   const clock = asked.timeZone ?? offer.timeZone;
   const label = labelOf(offer.handle, moment);
   const times = await keptTimes(runtime.redis, offer.handle, { label, ...reachOf(termsOf(offer), window) });
-  const offered = offeredSlots(offeringOf(offer, times, { clock, now, except: asked.except }), window);
+  const offering = offeringOf(offer, times, { clock, now, except: asked.except });
+  const offered = offeredSlots(offering, { ...window, maxStarts: MAX_SLOTS + 1 });
+  if (offered.at.length > MAX_SLOTS)
+    throw invalid("/end", `is too far from start: an answer holds at most ${MAX_SLOTS} slots`);
   const { event } = offer;
   const duration = event.durationMinutes * minute;
   const issuer = { handle: offer.handle, eventTypeId: event.eventTypeId, revision: event.version };

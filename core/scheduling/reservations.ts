@@ -8,15 +8,17 @@ import type { Caller, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { checkAnswers } from "./answers.ts";
 import type { Moment, Offer } from "./catalog.ts";
-import { holdMinutes, openCheckout, priceOf } from "./checkout.ts";
+import { holdMinutes, openCheckout } from "./checkout.ts";
 import { mailJob, reminderJobs } from "./invitations.ts";
 import { answerTo, type Entry, enter, type Kept, readKept, shown, stamp, statusAt, type Written } from "./ledger.ts";
 import { checkNonce } from "../engines/slots/nonce.ts";
 import { findOffer, offeringOf, termsOf } from "./offers.ts";
+import { priceOf } from "./prices.ts";
 import { doneRecord, halfRecord, leftBy, readLeft, type Repeatable, repeatableOf, replayed } from "./repeats.ts";
 import { isBookable, localDay, offeredSlots, reachOf } from "../engines/slots/slots.ts";
 import { readTimes, refreshOldBusy } from "./times.ts";
 import { movesWithNext, type Visitor } from "./visitor-limits.ts";
+import { sameWord } from "../platform/words.ts";
 import { minute } from "../platform/zones.ts";
 
 /** How often a request is judged anew because the catalog or the booking changed while it was written. */
@@ -180,7 +182,7 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: strin
   const { offer, moment, slot, visitor, before, moves, reason } = asked;
   const { handle, event } = offer;
   const rescheduledFrom = { start: before.start, end: before.end };
-  const booking: StoredBooking = {
+  const booking = unconfirmed(event, {
     ...before,
     ...timesOf(slot),
     durationMinutes: event.durationMinutes,
@@ -190,7 +192,7 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: strin
     rescheduledFrom,
     moves,
     updatedAt: stamp(runtime),
-  };
+  });
   const isUnpaid = booking.status === "PENDING_PAYMENT";
   return {
     handle,
@@ -205,6 +207,14 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: strin
     about: { previous: rescheduledFrom },
     jobs: isUnpaid ? [] : [mailJob(handle, booking, "rescheduled"), ...reminderJobs(runtime, handle, booking)],
   };
+}
+
+/** A booking that was confirmed for another time waits for its owner again, where the event type asks for confirmation. */
+function unconfirmed({ confirmationRequired }: Offer["event"], booking: StoredBooking): StoredBooking {
+  if (booking.status !== "ACCEPTED" || !confirmationRequired) return booking;
+  // Its meeting is taken away until then.
+  const meetingUrl = linkOf(booking.location);
+  return { ...booking, status: "PENDING", confirmedAt: null, everConfirmed: true, meetingUrl };
 }
 
 function mustBeMovable(kept: Kept, now: number): void {
@@ -262,7 +272,7 @@ function firstBooking(
   { input, slot, timeZone }: { input: Request; slot: Slot; timeZone: string },
 ): Omit<StoredBooking, "bookingUid" | "answers"> {
   const at = stamp(runtime);
-  const location = event.locations.find(({ type }) => type === input.location?.type) ?? event.locations[0] ?? null;
+  const location = locationOf(event, input.location?.type);
   const isAccepted = !event.confirmationRequired;
   return {
     eventTypeId: event.eventTypeId,
@@ -272,7 +282,7 @@ function firstBooking(
     ...timesOf(slot),
     durationMinutes: event.durationMinutes,
     timeZone: eventZone,
-    attendee: { name: input.attendee.name.trim(), email: input.attendee.email, timeZone },
+    attendee: { name: input.attendee.name, email: input.attendee.email, timeZone },
     guests: guestsOf(input),
     tracking: input.tracking ?? null,
     location,
@@ -291,6 +301,11 @@ function firstBooking(
     createdAt: at,
     updatedAt: at,
   };
+}
+
+/** The location that a visitor chose, else the first. */
+function locationOf({ locations }: Offer["event"], chosen = ""): StoredBooking["location"] {
+  return locations.find(({ type }) => sameWord(type, chosen)) ?? locations[0] ?? null;
 }
 
 /** The address that a link has as its label; a label of several words is none, whatever it begins with. */

@@ -43,6 +43,10 @@ export function blockOf(booking: StoredBooking): Block & { member: string } {
 }
 
 const caches = new WeakMap<Redis, LRUCache<string, Times>>();
+/** Bytes of times that a process keeps, and about what a block and a busy time take of them. */
+const MAX_CACHED_BYTES = 32 * 2 ** 20;
+const BLOCK_BYTES = 250;
+const BUSY_BYTES = 32;
 
 /** What is taken and busy in a stretch of time, kept in the process for its version. `label` names handle and version. */
 export async function keptTimes(
@@ -53,7 +57,7 @@ export async function keptTimes(
   // Whole days, so that the windows of many visitors share what is read.
   const from = Math.floor(asked.from / day) * day;
   const to = Math.ceil(asked.to / day) * day;
-  const cache = caches.get(redis) ?? new LRUCache({ max: 500 });
+  const cache = caches.get(redis) ?? new LRUCache({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf });
   caches.set(redis, cache);
   const name = `${asked.label} ${from} ${to}`;
   const times = cache.get(name) ?? (await readTimes(redis, handle, { from, to }));
@@ -147,6 +151,10 @@ export async function refreshOldBusy({ redis, busySource }: Runtime, handle: str
   const waiting = sleep(bookingWaits, undefined, { signal: stop.signal }).catch(() => undefined);
   await Promise.race([busySource.refresh(handle), waiting]);
   stop.abort();
+}
+
+function bytesOf({ blocks, busy }: Times): number {
+  return 500 + blocks.length * BLOCK_BYTES + busy.from.length * BUSY_BYTES;
 }
 
 function parsed(member: string): Block {

@@ -39,14 +39,15 @@ export function limitValues({ env }: Pick<Runtime, "env">, visitor: Visitor | un
 export function networkLimited(wait: number): Fail {
   const minutes = Math.ceil(wait / 60_000);
   const detail = `Too many bookings were made or changed from this network. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
-  return new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000), detail });
+  return new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000), detail, more: { limit: "network" } });
 }
 
 /** `rate_limited` for an attendee whose next booking begins in `wait` ms of domain time. */
 export function attendeeLimited(runtime: Runtime, wait: number): Fail {
   const { PUBLIC_BOOKINGS_PER_ATTENDEE: most } = runtime.env;
   const detail = `This address already has ${most} future bookings. Cancel one of them, or wait until the next one has begun.`;
-  return new Fail("rate_limited", { retryAfter: secondsUntil(runtime, runtime.now() + wait), detail });
+  const retryAfter = secondsUntil(runtime, runtime.now() + wait);
+  return new Fail("rate_limited", { retryAfter, detail, more: { limit: "attendee" } });
 }
 
 /** The instants of a booking's moves in the last 24 hours with one more, now; `rate_limited` where that is one too many. */
@@ -56,7 +57,8 @@ export function movesWithNext(runtime: Runtime, { moves = [] }: Pick<StoredBooki
   const [first] = recent;
   if (first === undefined || recent.length < MAX_MOVES_A_DAY) return [...recent, new Date(now).toISOString()];
   const detail = `A booking can be moved ${MAX_MOVES_A_DAY} times a day. Move it tomorrow, or cancel it and book another time.`;
-  throw new Fail("rate_limited", { retryAfter: secondsUntil(runtime, Date.parse(first) + day), detail });
+  const retryAfter = secondsUntil(runtime, Date.parse(first) + day);
+  throw new Fail("rate_limited", { retryAfter, detail, more: { limit: "moves" } });
 }
 
 function secondsUntil(runtime: Runtime, instant: number): number {

@@ -3,7 +3,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { readPublicBooking } from "./bookings.ts";
-import { readEvent } from "./offers.ts";
+import { readPublicEventType } from "./offers.ts";
 
 /** What the visitor's page shows first. */
 export interface Visit {
@@ -24,7 +24,7 @@ export interface Visit {
 export async function visitEvent(runtime: Runtime, input: Infer<typeof schedulingVisit>): Promise<Visit> {
   const { handle, eventSlug, booking: bookingUid } = input;
   const booking = bookingUid ? (await readPublicBooking(runtime, { handle, eventSlug, bookingUid })).booking : null;
-  const event = await readEvent(runtime, input).then(
+  const event = await readPublicEventType(runtime, input).then(
     (read) => read.event,
     (error) => {
       if (booking && error instanceof Fail && error.code === "event_type_not_found") return null;

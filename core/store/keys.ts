@@ -14,7 +14,7 @@ export const keys = {
   throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; until the bucket is full again, and 10 s
 
   // account
-  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (turns in mail, 1), role:<userId>; for ever
+  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (turns in mail, 1), role:<userId>, setting:<name> (JSON); for ever
   handles: "handles:{all}", // set of every handle; for ever
   user: (userId: string) => `user:{${userId}}`, // hash email; for ever
   userHandles: (userId: string) => `user-handles:{${userId}}`, // set of handles, hint only (roles live in handle:); for ever
@@ -25,6 +25,7 @@ export const keys = {
   userOfEmail: (email: string) => `user-of-email:{${email}}`, // string, user id by address in lower case; a hint, user: decides; for ever
   token: (tokenId: string) => `token:{${tokenId}}`, // hash digest, user, name, scopes, created, used; until it expires
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
+  sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
   pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, agent, status, user, email, wrong; 10 min
   signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, wrong; 10 min
   audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
@@ -48,17 +49,17 @@ export const keys = {
   leads: (handle: string) => `leads:{${handle}}`, // zset lead id by ms of its first capture; until erased
   recentLead: (handle: string, digest: string) => `lead-recent:{${handle}}:${digest}`, // string, lead of a person on a page and campaign; 24 h
   conversions: (handle: string, leadId: string) => `conversions:{${handle}}:${leadId}`, // hash conversion id -> json; until the lead is erased
-  leadCode: (handle: string, leadId: string) => `lead-code:{${handle}}:${leadId}`, // hash round, wrong; 10 min
+  leadCode: (handle: string, leadId: string) => `lead-code:{${handle}}:${leadId}`, // hash round, wrong, used; 10 min
   person: (handle: string, digest: string) => `person:{${handle}}:${digest}`, // set, leads of one address; until erased
 
   // campaigns
   campaign: (handle: string, campaignId: string) => `campaign:{${handle}}:${campaignId}`, // hash; for ever
   campaigns: (handle: string) => `campaigns:{${handle}}`, // zset campaign id by creation ms; for ever
-  rule: (handle: string, campaignId: string, ruleId: string) => `rule:{${handle}}:${campaignId}:${ruleId}`, // hash version, json; until deleted
+  rule: (handle: string, campaignId: string, ruleId: string) => `rule:{${handle}}:${campaignId}:${ruleId}`, // hash version, json; until deleted, then 400 d
   rules: (handle: string, campaignId: string) => `rules:{${handle}}:${campaignId}`, // zset rule id by creation ms; until deleted
   rulesVersion: (handle: string) => `rules-version:{${handle}}`, // counter, bumped by each change of a rule; for ever
-  ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; for ever
-  ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; for ever
+  ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; until the rule is deleted, then 400 d
+  ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; until the rule is deleted, then 400 d
   farSends: (handle: string) => `far-sends:{${handle}}`, // zset "campaignId ruleId leadId" -> domain ms when due; until it is a job
   farTurns: "far-turns:{far-sends}", // zset handle -> real ms of the next look at its far sends; for ever
   campaignsVersion: (handle: string) => `campaigns-version:{${handle}}`, // counter, bumped by each change of a campaign; for ever
@@ -83,6 +84,7 @@ export const keys = {
   emailQueue: (handle: string, rank: number | "") => `email-queue:{${handle}}:${rank}`, // zset "messageId:place" -> real ms when due; until taken
   emailLeases: (handle: string) => `email-leases:{${handle}}`, // zset "messageId:place" -> real ms at which its sending counts as lost; until it is sent or lost
   emailQuota: (handle: string, day: string) => `email-quota:{${handle}}:${day}`, // string, recipients accepted on that UTC day; 2 d
+  mailCaps: (handle: string, day: string) => `mail-caps:{${handle}}:${day}`, // hash "cap:digest of a mailbox" -> mails accepted for it on that UTC day; 2 d
   emailOnce: (handle: string, digest: string) => `email-once:{${handle}}:${digest}`, // string, message id of an accept with a once-only key; 400 d
   emailTurns: (lane: string) => `email-turns:{email-turns}:${lane}`, // zset handle -> real µs of its next turn; for ever
   bounceMailbox: "bounce-mailbox:{email-bounces}", // string, the process that reads the mailbox of bounces; 10 s after its last sign of life
@@ -133,7 +135,7 @@ export const keys = {
   webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
 
   // assistant: the run of an answer; its keys share one tag, the inbox of a web process has its own
-  run: (runId: string) => `run:{${runId}}`, // hash, the question and all that answering needs; 10 min from its creation
+  run: (runId: string) => `run:{${runId}}`, // hash, the question and all that answering needs; 10 min from its creation, and no longer than its answer takes
   runChunks: (runId: string) => `run-chunks:{${runId}}`, // stream, ids generation-number, the last entry is the end; 10 min after it
   runReaders: (runId: string) => `run-readers:{${runId}}`, // zset inbox -> real ms at which its lease ends; 10 min
   runAlive: (runId: string) => `run-alive:{${runId}}`, // string, there while a worker answers; 15 s after its last sign of life
@@ -155,6 +157,7 @@ const kindsOfOthers = [
     "user-handles",
     "user-of-email",
     "user-tokens",
+    "sessions",
     "token",
   ],
   [

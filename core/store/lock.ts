@@ -1,45 +1,83 @@
 import { randomUUID } from "node:crypto";
+import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
+import { isRedisAway } from "./redis.ts";
 import { script } from "./scripts.ts";
 
-/** Ms after which the lock of a process that says nothing more has ended, and ms between two of its signs of life. */
-const lasts = 10_000;
-const renewsEvery = 3_000;
+/** Ms for which a lock is held without being renewed, and between two renewals. */
+const leaseMs = 10_000;
+const renewMs = 2500;
 /** Ms between two looks at a lock that another holds. */
-const looksEvery = 50;
+const pollMs = 50;
 
-/** Does a piece of work while nobody else does one under the same key; waits for who is at it, `service_unavailable` after `patience` ms. */
-export async function alone<T>(
+/** Work under a lock. Its signal aborts, with `service_unavailable`, when the lock may end or has ended: somebody else may begin then. */
+type LockedWork<T> = (lease: AbortSignal) => Promise<T>;
+
+/** Runs work while nobody else runs any under the same key; waits for its turn, `service_unavailable` after `timeoutMs`. */
+export async function withLock<T>(
   redis: Redis,
-  { key, patience = 15_000 }: { key: string; patience?: number },
-  work: () => Promise<T>,
+  { key, timeoutMs = 15_000 }: { key: string; timeoutMs?: number },
+  work: LockedWork<T>,
 ): Promise<T> {
-  const until = Date.now() + patience;
+  const until = Date.now() + timeoutMs;
   for (;;) {
-    const done = await ifFree(redis, key, work);
+    const done = await tryLock(redis, key, work);
     if (done) return done.result;
     if (Date.now() > until)
       throw new Fail("service_unavailable", { retryAfter: 5, detail: "Another request is already in progress." });
-    await sleep(looksEvery);
+    await sleep(pollMs);
   }
 }
 
-/** Does a piece of work if nobody else does one under the same key just now; undefined where somebody does. */
-export async function ifFree<T>(redis: Redis, key: string, work: () => Promise<T>): Promise<{ result: T } | undefined> {
-  const self = randomUUID();
-  if ((await redis.set(key, self, "PX", lasts, "NX")) === null) return undefined;
-  const renewing = setInterval(() => void renew(redis, key, self).catch(() => undefined), renewsEvery);
+/** Runs work if nobody else runs any under the same key just now; undefined where somebody does. */
+export async function tryLock<T>(redis: Redis, key: string, work: LockedWork<T>): Promise<{ result: T } | undefined> {
+  const lock = { key, holder: randomUUID() };
+  const since = Date.now();
+  if ((await redis.set(key, lock.holder, "PX", leaseMs, "NX")) === null) return undefined;
+  const lost = new AbortController();
+  const renewing = keepRenewing(redis, lock, { since, lost });
   try {
-    return { result: await work() };
+    return { result: await work(lost.signal) };
   } finally {
     clearInterval(renewing);
-    await script(redis, "releaseLock", [key], [self]);
+    await release(redis, lock);
   }
 }
 
-/** A lock that was lost meanwhile stays lost. */
-async function renew(redis: Redis, key: string, self: string): Promise<void> {
-  if ((await redis.get(key)) === self) await redis.pexpire(key, lasts);
+interface Lock {
+  key: string;
+  holder: string;
+}
+
+/** Renews a lock until the timer is cleared; aborts as soon as the lock is another's, or one interval before it ends unrenewed. */
+function keepRenewing(
+  redis: Redis,
+  { key, holder }: Lock,
+  { since, lost }: { since: number; lost: AbortController },
+): ReturnType<typeof setInterval> {
+  let [renewedAt, failure] = [since, undefined as unknown];
+  const end = (): void => lost.abort(new Fail("service_unavailable", { detail: "The lock was lost; retry." }, failure));
+  const renew = async (): Promise<void> => {
+    const asked = Date.now();
+    if ((await script(redis, "renewLock", [key], [holder, leaseMs])) === "lost") end();
+    else renewedAt = asked;
+  };
+  return setInterval(() => {
+    if (Date.now() - renewedAt >= leaseMs - renewMs) end();
+    else
+      renew().catch((error: unknown) => {
+        failure = error;
+      });
+  }, renewMs);
+}
+
+/** Gives a lock back. Where Redis is away the lock ends by itself, and the work's own outcome stands. */
+async function release(redis: Redis, { key, holder }: Lock): Promise<void> {
+  try {
+    await script(redis, "releaseLock", [key], [holder]);
+  } catch (error) {
+    if (!isRedisAway(error)) throw error;
+  }
 }

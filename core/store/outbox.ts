@@ -187,23 +187,27 @@ function entries(list: Job[]): [string, string][] {
 /** Jobs of one tag as they are enqueued: those of a burst that may be done together are one. */
 function joined(list: Job[]): Job[] {
   return joint.reduce((jobs, rule) => {
-    const some = jobs.filter(({ name }) => name === rule.of);
+    const isJoint = ({ name }: Job) => name === rule.one || name === rule.several;
+    const some = jobs.filter(isJoint);
     const groups = Array.from({ length: Math.ceil(some.length / rule.most) }, (_, at) =>
       some.slice(at * rule.most, (at + 1) * rule.most),
     );
-    return [...jobs.filter(({ name }) => name !== rule.of), ...groups.map((group) => asOne(group, rule))];
+    return [...jobs.filter((job) => !isJoint(job)), ...groups.map((group) => asOne(group, rule))];
   }, list);
 }
 
 /** Its id says all that it does: the same jobs are the same one again, and no others are. */
-function asOne(group: Job[], { name, field, list }: (typeof joint)[number]): Job {
+function asOne(group: Job[], { several: name, field, list }: (typeof joint)[number]): Job {
   const [first, ...others] = group as [Job, ...Job[]];
   if (others.length === 0) return first;
   const digest = createHash("sha256")
     .update(group.map(({ id }) => id).join())
     .digest("base64url");
-  const { [field]: _first, ...shared } = first.data as Record<string, unknown>;
-  const all = group.map(({ data }) => (data as Record<string, unknown>)[field]);
+  const { [field]: _one, [list]: _several, ...shared } = first.data as Record<string, unknown>;
+  const all = group.flatMap(({ data }) => {
+    const { [field]: one, [list]: several = [one] } = data as Record<string, unknown>;
+    return several;
+  });
   return { name, id: `${first.id}-${digest}`, data: { ...shared, [list]: all } } as Job;
 }
 

@@ -1,27 +1,80 @@
 import { Cluster, Redis, ReplyError } from "ioredis";
 import type { Env } from "../platform/env.ts";
 
+/** What a connection is for: commands that fail in time, or blocking reads that wait for ever. */
+type Purpose = "commands" | "blocking";
+
 /**
- * Connects by the settings. Commands fail within 2 s when Redis hangs: one that was called while others were under way is sent after
- * them and fails within 4 s, inside the 5 s of contract 1. `blocking` connections wait for ever. `forJobs`: for BullMQ, whose scripts ioredis copies onto each pipeline that it makes: there commands go one by one.
+ * Connects by the settings. Commands fail within 2 s when Redis hangs; one that was called while others were under way is sent after
+ * them and fails within 4 s. A connection reconnects where its server is no master any more, or is silent while a reply is due.
+ * `forJobs` is for BullMQ, whose scripts ioredis copies onto each pipeline that it makes: there commands go one by one.
  */
 export function connect(
   env: Env,
-  purpose: "commands" | "blocking" = "commands",
+  purpose: Purpose = "commands",
   { forJobs = false }: { forJobs?: boolean } = {},
 ): Redis {
-  const options = { ...(purpose === "commands" ? impatient : patient), enableAutoPipelining: !forJobs };
+  const reconnectOnError = forJobs ? resendElsewhere : leaveDemoted();
+  const options = { ...base, ...patience[purpose], enableAutoPipelining: !forJobs, reconnectOnError };
   // The commands used here are common to both classes; Redis is the type that libraries ask for.
   if (env.REDIS_CLUSTER) return clustered(env, options) as unknown as Redis;
-  return new Redis(env.REDIS_URL, { ...base, ...options, ...secure(env) });
+  return new Redis(env.REDIS_URL, { ...options, ...secure(env), ...sentinels(env) });
 }
+
+type Options = typeof base &
+  (typeof patience)[Purpose] & {
+    enableAutoPipelining: boolean;
+    reconnectOnError: (error: Error) => boolean | 2;
+  };
 
 const base = {
   connectTimeout: 3000,
   retryStrategy: (times: number) => Math.min(50 * 2 ** times, 1000),
 };
-const impatient = { maxRetriesPerRequest: 1, commandTimeout: 2000 };
-const patient = { maxRetriesPerRequest: null };
+
+/**
+ * `socketTimeout`: ms of silence, while a reply is due, after which the server counts as lost. A blocking read of BullMQ takes 10 s
+ * at most and that of the relay 5 s.
+ */
+const patience = {
+  commands: { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout: 3000 },
+  blocking: { maxRetriesPerRequest: null, socketTimeout: 15_000 },
+};
+
+/** Ms between two reconnections that error replies cause: a server whose disk is full still answers reads. */
+const reconnectPauseMs = 1000;
+
+/**
+ * Reconnects after a reply of a server that is demoted, for the master may be elsewhere by now. The command itself fails: a write of
+ * a transaction must not be repeated outside of it.
+ */
+function leaveDemoted(): (error: Error) => boolean {
+  let leftAt = 0;
+  return (error) => {
+    if (!isDemoted(error) || Date.now() - leftAt < reconnectPauseMs) return false;
+    leftAt = Date.now();
+    return true;
+  };
+}
+
+/** The same for BullMQ, which uses no transactions: the command is repeated on the new connection, so that no finished job runs twice. */
+const resendElsewhere = (error: Error): boolean | 2 => isDemoted(error) && 2;
+
+/** The master by its Sentinels; user, password, database and TLS of the master itself are those of REDIS_URL. */
+function sentinels(env: Env): object {
+  if (env.REDIS_SENTINELS.length === 0) return {};
+  const { REDIS_SENTINEL_MASTER: name = "", REDIS_SENTINEL_USERNAME, REDIS_SENTINEL_PASSWORD } = env;
+  return {
+    sentinels: env.REDIS_SENTINELS,
+    name,
+    sentinelCommandTimeout: patience.commands.commandTimeout,
+    sentinelRetryStrategy: base.retryStrategy,
+    enableTLSForSentinelMode: env.REDIS_URL.startsWith("rediss:"),
+    ...(REDIS_SENTINEL_USERNAME ? { sentinelUsername: REDIS_SENTINEL_USERNAME } : {}),
+    ...(REDIS_SENTINEL_PASSWORD ? { sentinelPassword: REDIS_SENTINEL_PASSWORD } : {}),
+    ...(env.REDIS_SENTINEL_TLS ? { sentinelTLS: { rejectUnauthorized: !env.REDIS_TLS_INSECURE } } : {}),
+  };
+}
 
 /**
  * A cluster connection that fails as a single one does. A command that waits for a cluster without nodes fails in time: a node's
@@ -46,11 +99,7 @@ class PunctualCluster extends Cluster {
   }
 }
 
-function clustered(
-  env: Env,
-  { enableAutoPipelining, ...patience }: (typeof impatient | typeof patient) & { enableAutoPipelining: boolean },
-): Cluster {
-  const { connectTimeout, retryStrategy } = base;
+function clustered(env: Env, { enableAutoPipelining, retryStrategy, ...options }: Options): Cluster {
   const { username, password } = new URL(env.REDIS_URL);
   // Nodes that the first one names are reached with the same words, and by the name that stands in their certificate.
   const login = {
@@ -60,8 +109,8 @@ function clustered(
   return new PunctualCluster([env.REDIS_URL], {
     enableAutoPipelining,
     clusterRetryStrategy: retryStrategy,
-    slotsRefreshTimeout: connectTimeout,
-    redisOptions: { connectTimeout, ...patience, ...login, ...secure(env) },
+    slotsRefreshTimeout: base.connectTimeout,
+    redisOptions: { ...options, ...login, ...secure(env) },
     ...(env.REDIS_URL.startsWith("rediss:") ? { dnsLookup: (name, done) => done(null, name) } : {}),
   });
 }
@@ -76,14 +125,48 @@ function secure(env: Env): object {
   return { tls: { rejectUnauthorized: !env.REDIS_TLS_INSECURE } };
 }
 
+/** Codes of error replies that a server gives while it can't serve, whatever it is asked. */
+const awayCodes = ["CLUSTERDOWN", "OOM", "BUSY", "TRYAGAIN", "NOAUTH", "WRONGPASS"];
+/** Those of a server that may not be the master any more: it is a replica, misses its replicas, loads another's data, can't write its disk. */
+const demotedCodes = ["READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED"];
+/** Those that refuse writes alone. */
+const unwritableCodes = ["READONLY", "MISCONF", "NOREPLICAS", "OOM"];
+
+/** What ioredis and the operating system say of a connection that failed. */
+const connectionFailures = new RegExp(
+  [
+    "MaxRetriesPerRequest|ClusterAllFailed|startup nodes|Cluster redirections|sentinels are unreachable",
+    "Command timed out|Socket timeout|Connection is closed|due to connection close|Stream isn't writeable",
+    "ECONN(REFUSED|RESET|ABORTED)|ETIMEDOUT|EPIPE|E(HOST|NET)UNREACH|ENOTFOUND|EAI_AGAIN",
+  ].join("|"),
+);
+
+/** The code of an error reply: its first word; of a discarded transaction that of its cause. */
+function replyCode({ message }: Error): string {
+  return /^(?:EXECABORT .*because of: )?([A-Z]+) /.exec(message)?.[1] ?? "";
+}
+
+function isDemoted(error: Error): boolean {
+  return demotedCodes.includes(replyCode(error));
+}
+
+/** What ioredis tells beside a transaction that Redis discarded: the command that was refused. */
+function causeOf(error: Error): Error {
+  const { previousErrors: [refused] = [] } = error as { previousErrors?: Error[] };
+  return refused ?? error;
+}
+
+/** True where Redis is there and refuses writes. */
+export function isRedisUnwritable(error: unknown): boolean {
+  return error instanceof Error && unwritableCodes.includes(replyCode(causeOf(error)));
+}
+
 /** True for errors that mean "Redis can't serve now" and not "the command was wrong". */
 export function isRedisAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if (error instanceof ReplyError)
-    return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|MISCONF|OOM|BUSY|TRYAGAIN|NOREPLICAS) /.test(error.message);
-  return /MaxRetriesPerRequest|ClusterAllFailed|startup nodes|Cluster redirections|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EPIPE|ENOTFOUND|Command timed out|Connection is closed|Stream isn't writeable/.test(
-    `${error.name} ${error.message} ${(error as NodeJS.ErrnoException).code ?? ""}`,
-  );
+  const cause: NodeJS.ErrnoException = causeOf(error);
+  if (!(cause instanceof ReplyError)) return connectionFailures.test(`${cause.name} ${cause.message} ${cause.code}`);
+  return [...awayCodes, ...demotedCodes].includes(replyCode(cause)) || /max number of clients/.test(cause.message);
 }
 
 /** Runs a transaction that `fill` queues and returns its replies; a failed command fails the whole call. */
@@ -93,7 +176,7 @@ export async function transact(
 ): Promise<unknown[]> {
   const transaction = redis.multi();
   fill(transaction);
-  return replies(await transaction.exec());
+  return replies(redis, await transaction.exec());
 }
 
 /**
@@ -106,13 +189,15 @@ export async function pipelined(
 ): Promise<unknown[]> {
   const pipeline = redis.pipeline();
   fill(pipeline);
-  return replies(await pipeline.exec());
+  return replies(redis, await pipeline.exec());
 }
 
-function replies(results: [Error | null, unknown][] | null): unknown[] {
+function replies(redis: Redis, results: [Error | null, unknown][] | null): unknown[] {
   if (results === null) throw new Error("The transaction was not run.");
   return results.map(([error, reply]) => {
-    if (error) throw error;
-    return reply;
+    if (!error) return reply;
+    // ioredis looks at replies, not at what the reply of a transaction holds, such as the failure of a script.
+    if (redis.options.reconnectOnError?.(error)) redis.disconnect(true);
+    throw error;
   });
 }

@@ -5,7 +5,7 @@ import { fileOf } from "../platform/files.ts";
 
 /**
  * Runs a script of core/store/lua with its keys and values: `claim-run.lua` is `claimRun`. The prelude's `outbox(key, jobs)` is there for
- * all; a script that says `-- Needs x-prelude.lua` has that before it too. Scripts are deliberately not defined as commands of the
+ * all; a script that says `-- Needs x-prelude.lua` has that before it too; one that says `-- Runs on a full Redis` does. Scripts are deliberately not defined as commands of the
  * connection: ioredis copies each of those onto every pipeline that it makes.
  */
 export async function script<T>(
@@ -35,7 +35,12 @@ function hashed(lua: string): { lua: string; sha: string } {
 
 function withPreludes(lua: string): string {
   const needed = [...lua.matchAll(/^-- Needs (\S+)$/gm)].map(([, file]) => source(file as string));
-  return [source("prelude.lua"), ...needed, lua].join("\n");
+  return [shebang(lua), source("prelude.lua"), ...needed, lua].join("\n");
+}
+
+/** Redis refuses a script as a whole where it is full, read-only or can't write its disk (Redis 7, "Script flags"): no script runs by half. */
+function shebang(lua: string): string {
+  return /^-- Runs on a full Redis/m.test(lua) ? "#!lua flags=allow-oom" : "#!lua";
 }
 
 function nameOf(file: string): string {

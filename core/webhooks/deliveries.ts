@@ -16,7 +16,7 @@ import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import { listeners, storedWebhook } from "./endpoints.ts";
-import { eventLasts, webhookEvent } from "./events.ts";
+import { eventLasts, madeAt, webhookEvent } from "./events.ts";
 
 /** Ms for which a call to wake up counts; then the next delivery calls again. */
 const callCounts = 60_000;
@@ -47,7 +47,7 @@ async function giveOut(runtime: Runtime, handle: string, eventIds: string[]): Pr
     listeners(runtime, handle),
   ]);
   const deliveries = contents.flatMap((content, at) => {
-    const type = content === null ? undefined : (JSON.parse(content) as { type: string }).type;
+    const { type, subject } = content === null ? {} : aboutEvent(content);
     const eventId = eventIds[at] as string;
     const wanting = listening.filter(({ events }) => (events as (string | undefined)[]).includes(type));
     return wanting.map(({ webhookId }) =>
@@ -56,11 +56,18 @@ async function giveOut(runtime: Runtime, handle: string, eventIds: string[]): Pr
         webhookId,
         eventId,
         type: type as string,
+        ...(subject === undefined ? {} : { subject }),
         asked: false,
       }),
     );
   });
   if (deliveries.length > 0) await queueDeliveries(runtime, handle, deliveries);
+}
+
+/** An event's type and what it is about: the deliveries of one subject go out one after another. */
+function aboutEvent(content: string): { type?: string; subject?: string | undefined } {
+  const { type, data } = JSON.parse(content) as { type: string; data?: { booking?: { bookingUid?: string } } };
+  return { type, subject: data?.booking?.bookingUid };
 }
 
 /** Sends an endpoint a test event, also when it is disabled: a success enables it again. */
@@ -73,7 +80,10 @@ export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookP
 }
 
 /** Sends an event to its endpoint once more, as a delivery of its own with the same `webhook-id`. */
-export async function redeliver(runtime: Runtime, input: Infer<typeof deliveryPath>): Promise<{ delivery: Delivery }> {
+export async function redeliverEvent(
+  runtime: Runtime,
+  input: Infer<typeof deliveryPath>,
+): Promise<{ delivery: Delivery }> {
   const { handle, webhookId, deliveryId } = input;
   await storedWebhook(runtime, input);
   const [known] = await readDeliveries(runtime, handle, [deliveryId]);
@@ -113,13 +123,14 @@ async function ask(
 }
 
 function newDelivery(
-  made: Pick<StoredDelivery, "deliveryId" | "webhookId" | "eventId" | "type" | "asked">,
+  made: Pick<StoredDelivery, "deliveryId" | "webhookId" | "eventId" | "type" | "asked" | "subject">,
 ): StoredDelivery {
   const at = new Date().toISOString();
   return { ...made, status: "PENDING", attempts: [], nextAttemptAt: at, createdAt: at };
 }
 
 async function queueDeliveries(runtime: Runtime, handle: string, deliveries: StoredDelivery[]): Promise<void> {
+  const now = Date.now();
   const webhookIds = [...new Set(deliveries.map(({ webhookId }) => webhookId))];
   const wakes = webhookIds.map((webhookId) => wake(runtime, handle, webhookId));
   const places = webhookIds.flatMap((webhookId) => [
@@ -129,7 +140,7 @@ async function queueDeliveries(runtime: Runtime, handle: string, deliveries: Sto
   ]);
   const values = webhookIds.flatMap((webhookId, at) => {
     const own = deliveries.filter((delivery) => delivery.webhookId === webhookId);
-    const written = own.flatMap((delivery) => [delivery.deliveryId, JSON.stringify(delivery)]);
+    const written = own.flatMap((delivery) => [delivery.deliveryId, JSON.stringify(delivery), dueAt(delivery, now)]);
     return [encodeJobs(wakes.slice(at, at + 1)), own.length, ...written];
   });
   await runtime.queues.step(handle, wakes, (outboxKey) =>
@@ -137,9 +148,14 @@ async function queueDeliveries(runtime: Runtime, handle: string, deliveries: Sto
       runtime.redis,
       "queueDeliveries",
       [outboxKey, keys.webhookDelivery(handle, ""), ...places],
-      [Date.now(), eventLasts, callCounts, ...values],
+      [now, eventLasts, callCounts, ...values],
     ),
   );
+}
+
+/** Due at once, in the order in which the events were made: real ms with a fraction, never later than now. */
+function dueAt({ eventId, asked }: StoredDelivery, now: number): number {
+  return Math.min(now, (asked ? undefined : madeAt(eventId)) ?? now);
 }
 
 /** Wakes who sends an endpoint's deliveries: a job of its own each time. */
@@ -147,6 +163,6 @@ export function wake({ id }: Pick<Runtime, "id">, handle: string, webhookId: str
   return job("webhooks.deliver", id(`deliver-${webhookId}-`), { handle, webhookId });
 }
 
-function shown({ asked: _asked, ...delivery }: StoredDelivery): Delivery {
+function shown({ asked: _asked, subject: _subject, ...delivery }: StoredDelivery): Delivery {
   return delivery;
 }

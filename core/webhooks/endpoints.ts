@@ -1,5 +1,6 @@
 import type { Infer } from "../../schemas/schema.ts";
 import {
+  type FormerSecret,
   type newWebhook,
   type ShownWebhook,
   type StoredWebhook,
@@ -22,8 +23,10 @@ import {
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { newSecret, previousLasts, resealedWebhook, sealSecret } from "./signature.ts";
+import { formerSecrets, newSecret, previousLasts, resealedWebhook, sealSecret } from "./signature.ts";
 
+/** Most secrets of one endpoint that sign beside the newest. */
+const MAX_FORMER_SECRETS = 20;
 /** Most endpoints of one handle. */
 const mostEndpoints = 50;
 
@@ -45,7 +48,7 @@ export async function createWebhook(
     status: "ACTIVE",
     createdAt: new Date(at).toISOString(),
     secret: sealSecret(runtime, sealPlace(handle, webhookId), secret),
-    previous: null,
+    previous: [],
   };
   await createRecord(runtime, placeOf(handle, webhookId), { value, at });
   return { webhook: { ...shown(value), secret } };
@@ -73,7 +76,7 @@ export async function deleteWebhook(runtime: Runtime, input: Infer<typeof webhoo
   await forgetQueue(runtime, input);
 }
 
-/** Gives an endpoint a new secret; the old one signs too for 24 hours. */
+/** Gives an endpoint a new secret; each of the last 24 hours signs too. `webhook_not_found`, `rate_limited` where they are too many. */
 export async function rotateSecret(
   runtime: Runtime,
   input: Infer<typeof webhookPath>,
@@ -84,11 +87,21 @@ export async function rotateSecret(
     change: ({ version: _version, ...current }) => ({
       ...current,
       secret: sealed,
-      previous: { secret: current.secret, until: Date.now() + previousLasts },
+      previous: withFormer(current),
     }),
   });
   if (changed === undefined) throw new Fail("webhook_not_found");
   return { webhook: { ...shown(changed), secret } };
+}
+
+/** The secret that is replaced, before those that still sign: none is dropped, so their number is limited. */
+function withFormer(webhook: StoredWebhook): FormerSecret[] {
+  const former = formerSecrets(webhook);
+  const oldest = former.at(-1);
+  if (oldest === undefined || former.length < MAX_FORMER_SECRETS)
+    return [{ secret: webhook.secret, until: Date.now() + previousLasts }, ...former];
+  const detail = `An endpoint has at most ${MAX_FORMER_SECRETS + 1} secrets at a time, and each signs for 24 hours after its rotation.`;
+  throw new Fail("rate_limited", { retryAfter: Math.ceil((oldest.until - Date.now()) / 1000), detail });
 }
 
 /** Sets whether an endpoint gets events; nothing when it is gone. */

@@ -14,17 +14,49 @@ export interface WebhookEvent {
   job: Job;
 }
 
-/** Makes an event of a handle; `timestamp` is an instant of domain time. The one who has the cause writes it. */
+/** What an event says: `at` is the ms of domain time that it names, now as a rule. */
+interface Said {
+  type: WebhookEventType | typeof testEventType;
+  data: unknown;
+  at?: number;
+}
+
+/** Makes an event of a handle. The one who has the cause writes it. */
 export function webhookEvent(
   { id, now }: Pick<Runtime, "id" | "now">,
   handle: string,
-  { type, data }: { type: WebhookEventType | typeof testEventType; data: unknown },
+  { type, data, at = now() }: Said,
 ): WebhookEvent {
-  const eventId = id("evt_");
+  const eventId = stampedId(id);
   return {
     eventId,
     key: keys.webhookEvent(handle, eventId),
-    content: JSON.stringify({ type, timestamp: new Date(now()).toISOString(), data }),
+    content: JSON.stringify({ type, timestamp: new Date(at).toISOString(), data }),
     job: job("webhooks.dispatch", `dispatch-${eventId}`, { handle, eventId }),
   };
+}
+
+/** The job that gives out the events of one change, in their order. */
+export function dispatchJobs(handle: string, events: WebhookEvent[]): Job[] {
+  const [first, ...others] = events;
+  if (first === undefined || others.length === 0) return first ? [first.job] : [];
+  const eventIds = events.map(({ eventId }) => eventId);
+  return [job("webhooks.dispatch-all", first.job.id, { handle, eventIds })];
+}
+
+/** Letters of the stamp in an event id: real µs in base 36. */
+const STAMP_LETTERS = 11;
+const STAMPED_ID = new RegExp(`^evt_(0[a-z0-9]{${STAMP_LETTERS - 1}})[A-Za-z0-9]{22}$`);
+let newestStamp = 0;
+
+/** An event id that begins with the real time of its making; those of one process grow. */
+function stampedId(id: Runtime["id"]): string {
+  newestStamp = Math.max(newestStamp + 1, Date.now() * 1000);
+  return id(`evt_${newestStamp.toString(36).padStart(STAMP_LETTERS, "0")}`);
+}
+
+/** Real ms, with a fraction, at which an event was made; undefined where its id is older than such ids. */
+export function madeAt(eventId: string): number | undefined {
+  const [, stamp] = STAMPED_ID.exec(eventId) ?? [];
+  return stamp === undefined ? undefined : Number.parseInt(stamp, 36) / 1000;
 }

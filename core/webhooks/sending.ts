@@ -28,6 +28,8 @@ const gathers = 4;
 const staysFor = 1000;
 /** Ms for which the first failure of an endpoint is known. */
 const failureLasts = 30 * 86_400_000;
+/** Ms that a delivery waits for an earlier one of its subject: with its own patience less than its lease. */
+const waitsForEarlier = 4000;
 /** Ms between two tries of a turn while Redis is away. */
 const triesEvery = 500;
 
@@ -58,6 +60,8 @@ interface Sender {
   busy: number;
   /** What has ended and isn't written yet. */
   ended: Ended[];
+  /** The newest delivery of each subject that is under way. */
+  newest: Map<string, Promise<void>>;
   /** Ends the sender's wait. */
   ring: () => void;
 }
@@ -72,7 +76,7 @@ export async function sendDeliveries(
   place: Place,
   { signal }: { signal: AbortSignal },
 ): Promise<void> {
-  const sender: Sender = { id: runtime.id(""), place, busy: 0, ended: [], ring: () => undefined };
+  const sender: Sender = { id: runtime.id(""), place, busy: 0, ended: [], newest: new Map(), ring: () => undefined };
   while (await takeTurn(runtime, sender, signal)) if (sender.busy > 0) await oneOf(sender);
 }
 
@@ -140,8 +144,17 @@ function start(runtime: Runtime, sender: Sender, [version = "", json, ...found]:
   if (json) sender.endpoint = endpointOf(runtime, sender.place, { version, json });
   for (let at = 0; at < found.length; at += 3) {
     const delivery = JSON.parse(found[at + 1] as string) as StoredDelivery;
-    void sendOne(runtime, sender, { endpoint: sender.endpoint as Endpoint, delivery, body: found[at + 2] as string });
+    sendInOrder(runtime, sender, { endpoint: sender.endpoint as Endpoint, delivery, body: found[at + 2] as string });
   }
+}
+
+/** Sends a delivery after the earlier one of its subject, so that a receiver gets them in the order of their making. */
+function sendInOrder(runtime: Runtime, sender: Sender, sending: Sending): void {
+  const { subject = sending.delivery.deliveryId } = sending.delivery;
+  const { newest } = sender;
+  const sent = sendOne(runtime, sender, { ...sending, earlier: newest.get(subject) });
+  newest.set(subject, sent);
+  void sent.then(() => newest.get(subject) === sent && newest.delete(subject));
 }
 
 function endpointOf(
@@ -158,12 +171,15 @@ interface Sending {
   delivery: StoredDelivery;
   /** What leaves the service of the event, always in the same bytes; empty when the event is no longer kept. */
   body: string;
+  /** The delivery before it of the same subject, while that is under way. */
+  earlier?: Promise<void> | undefined;
 }
 
 /** Makes one attempt; what became of it is written with the sender's next turn. */
 async function sendOne(runtime: Runtime, sender: Sender, sending: Sending): Promise<void> {
   sender.busy += 1;
   try {
+    if (sending.earlier) await atMost(sending.earlier, waitsForEarlier);
     sender.ended.push(await attempted(runtime, sending));
   } catch (error) {
     runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
@@ -267,6 +283,15 @@ function rung(sender: Sender, patience: number): Promise<void> {
       resolve();
     };
   });
+}
+
+async function atMost(work: Promise<void>, ms: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, late]);
+  clearTimeout(timer);
 }
 
 function sleep(ms: number): Promise<void> {

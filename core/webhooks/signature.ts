@@ -1,12 +1,12 @@
 import { Buffer } from "node:buffer";
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
-import type { StoredWebhook } from "../../schemas/webhooks.ts";
+import type { FormerSecret, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { resealed, seal, unseal } from "../platform/sealing.ts";
 
 const purpose = "webhook secret";
 
-/** Ms for which the secret before a rotation signs too (contract 8). */
+/** Ms for which a secret before a rotation signs too (contract 8). */
 export const previousLasts = 86_400_000;
 
 /** A new secret in the form of Standard Webhooks: 32 random bytes. */
@@ -25,14 +25,19 @@ export function resealedWebhook(
   place: string,
   webhook: StoredWebhook,
 ): StoredWebhook | undefined {
-  const { secret, previous } = webhook;
-  const [now, before] = [secret, previous?.secret].map((one) => one && resealed(env, purpose, place, one));
-  if (!now && !before) return undefined;
+  const anew = (secret: string) => resealed(env, purpose, place, secret);
+  const [secret, previous] = [anew(webhook.secret), formerSecrets(webhook).map((one) => anew(one.secret))];
+  if ([secret, ...previous].every((one) => one === undefined)) return undefined;
   return {
     ...webhook,
-    secret: now || secret,
-    previous: previous && { ...previous, secret: before || previous.secret },
+    secret: secret ?? webhook.secret,
+    previous: formerSecrets(webhook).map((one, at) => ({ ...one, secret: previous[at] ?? one.secret })),
   };
+}
+
+/** The secrets before the last rotations that still sign, the newest first. Endpoints stored earlier hold one or null. */
+export function formerSecrets({ previous }: StoredWebhook): FormerSecret[] {
+  return [previous ?? []].flat().filter(({ until }) => until > Date.now());
 }
 
 /** A secret that is ready to sign, and the real ms until which it does. */
@@ -43,10 +48,8 @@ export interface Signer {
 
 /** What signs for an endpoint, the newest secret first. */
 export function signersOf({ env }: Pick<Runtime, "env">, place: string, webhook: StoredWebhook): Signer[] {
-  const { secret, previous } = webhook;
-  const sealed = [{ secret, until: Number.POSITIVE_INFINITY }, ...(previous ? [previous] : [])];
-  const signing = sealed.filter(({ until }) => until > Date.now());
-  return signing.map((one) => signerOf(unseal(env, purpose, place, one.secret).toString(), one.until));
+  const sealed = [{ secret: webhook.secret, until: Number.POSITIVE_INFINITY }, ...formerSecrets(webhook)];
+  return sealed.map((one) => signerOf(unseal(env, purpose, place, one.secret).toString(), one.until));
 }
 
 /** Makes a secret ready to sign. */

@@ -4,7 +4,7 @@ import process from "node:process";
 import Koa from "koa";
 import { buildApp } from "../../api/app.ts";
 import { createHandle } from "../../core/account/handles.ts";
-import { issueToken } from "../../core/account/signing.ts";
+import { tokenFor } from "../../fixtures/session.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 
@@ -43,6 +43,6 @@ async function service(): Promise<{ listener: RequestListener; token: string }> 
     email: "user@example.com",
     assistant: true,
   });
-  const token = await issueToken(runtime.signingKey, runtime.env, { userId: "user_bench", seconds: 3600 });
+  const token = await tokenFor(runtime, { userId: "user_bench", seconds: 3600 });
   return { listener: buildApp(runtime).callback(), token };
 }

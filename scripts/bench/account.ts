@@ -4,7 +4,7 @@ import { Agent, get } from "node:http";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { Sessions } from "../../core/account/sessions.ts";
-import { issueToken } from "../../core/account/signing.ts";
+import { tokenFor } from "../../fixtures/session.ts";
 import { createToken } from "../../core/account/tokens.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
@@ -31,11 +31,9 @@ export async function bench(): Promise<Row[]> {
 }
 
 async function checks(runtime: Runtime): Promise<Row[]> {
-  const sessions = new Sessions(runtime.env, runtime.signingKey);
+  const sessions = new Sessions(runtime.env, runtime.signingKey, { isLive: async () => true });
   const tokens = await Promise.all(
-    Array.from({ length: 2000 }, (_, at) =>
-      issueToken(runtime.signingKey, runtime.env, { userId: `user_${at}`, seconds: 600 }),
-    ),
+    Array.from({ length: 2000 }, (_, at) => tokenFor(runtime, { userId: `user_${at}` })),
   );
   const first = await timed(tokens, (token) => sessions.check(token));
   const again = await timed(tokens, (token) => sessions.check(token));

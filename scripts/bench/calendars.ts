@@ -5,7 +5,7 @@ import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 import { keys } from "../../core/store/keys.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
-import { addCaldav, selectCalendars } from "../../core/scheduling/calendars.ts";
+import { connectCaldav, selectCalendars } from "../../core/scheduling/calendars.ts";
 import { createEventType } from "../../core/scheduling/event-types.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 import { putSchedule } from "../../core/scheduling/schedules.ts";
@@ -33,11 +33,13 @@ export async function bench(): Promise<Row[]> {
   const endings: (() => unknown)[] = [];
   const server = await startRadicale({ teardown: (end: () => unknown) => void endings.push(end) } as never);
   const redis = await startRedis();
-  const runtime = await openRuntime(readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent" }));
+  const runtime = await openRuntime(
+    readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent", PUBLIC_BOOKINGS_PER_ATTENDEE: "0" }),
+  );
   try {
     await createHandle(runtime, { handle: "acme", account: "acct_acme", owner: "user_1", assistant: true });
     const login = { serverUrl: server.url, username: server.username, password: server.password };
-    const { credentialId } = (await addCaldav(runtime, { handle: "acme", ...login })).credential;
+    const { credentialId } = (await connectCaldav(runtime, { handle: "acme", ...login })).credential;
     return [
       ...(await reading({ runtime, server, credentialId })),
       ...(await writing({ runtime, server, credentialId })),

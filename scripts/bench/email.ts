@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { issueToken } from "../../core/account/signing.ts";
+import { tokenFor } from "../../fixtures/session.ts";
 import { acceptMessage } from "../../core/email/acceptance.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
@@ -157,9 +157,8 @@ async function acceptance(stage: Stage): Promise<Row[]> {
   const port = await freePort();
   const web = { ...settings, PORT: String(port), BASE_URL: `http://127.0.0.1:${port}` };
   const server = await program(children, "dist/api/server.js", web);
-  const token = await issueToken(
-    runtime.signingKey,
-    { ...runtime.env, BASE_URL: web.BASE_URL },
+  const token = await tokenFor(
+    { ...runtime, env: { ...runtime.env, BASE_URL: web.BASE_URL } },
     { userId: "user_1", seconds: 3600 },
   );
   const bare = fork(fileURLToPath(new URL("./email-process.ts", import.meta.url)), ["koa"], {

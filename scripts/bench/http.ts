@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { createHandle } from "../../core/account/handles.ts";
-import { issueToken } from "../../core/account/signing.ts";
+import { tokenFor } from "../../fixtures/session.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 import { createPage } from "../../core/pages/pages.ts";
@@ -65,7 +65,7 @@ async function furnish(env: ReturnType<typeof readEnv>): Promise<string> {
   const page = { handle: "acme", pageSlug: "pricing", title: "Prices", description: "", teaser: "", content };
   const shown = { template: "html_render", accessMode: "PUBLIC", status: "PUBLISHED" } as const;
   await createPage(runtime, { ...page, ...shown });
-  const token = await issueToken(runtime.signingKey, env, { userId: "user_1", seconds: 3600 });
+  const token = await tokenFor({ ...runtime, env }, { userId: "user_1", seconds: 3600 });
   await runtime.close();
   return token;
 }

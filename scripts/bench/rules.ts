@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { issueToken } from "../../core/account/signing.ts";
+import { tokenFor } from "../../fixtures/session.ts";
 import { createCampaign } from "../../core/campaigns/campaigns.ts";
 import { fireRules } from "../../core/campaigns/rule-sends.ts";
 import { createRule } from "../../core/campaigns/rules.ts";
@@ -176,7 +176,7 @@ async function serve(children: ChildProcess[], { runtime, settings }: Stage): Pr
   const port = await freePort();
   const BASE_URL = `http://127.0.0.1:${port}`;
   await program(children, "dist/api/server.js", { ...settings, PORT: String(port), BASE_URL });
-  const token = await issueToken(runtime.signingKey, { ...runtime.env, BASE_URL }, { userId: "user_1", seconds: 3600 });
+  const token = await tokenFor({ ...runtime, env: { ...runtime.env, BASE_URL } }, { userId: "user_1", seconds: 3600 });
   return () => load(port, "/v2/handles/small/email/messages", { token, ms: asks });
 }
 

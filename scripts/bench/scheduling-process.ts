@@ -11,7 +11,7 @@ import { createBooking } from "../../core/scheduling/reservations.ts";
 
 /** One process of the scheduling bench: `random` attempts at slots, `core` bookings one after another, or `bare` Koa. */
 const [role = "", ...words] = process.argv.slice(2);
-const env = readEnv({ REDIS_URL: process.env.REDIS_URL, LOG_LEVEL: "silent" });
+const env = readEnv({ ...process.env, LOG_LEVEL: "silent" });
 const runtime = await openRuntime(env);
 const minute = 60_000;
 /** Length of the slots that are booked one after another. */
@@ -107,7 +107,7 @@ async function attempt(runtime: Runtime, eventSlug: string, start: number, minut
   const slot = { start: new Date(start).toISOString(), end: new Date(start + minutes * minute).toISOString() };
   const input = { handle: "acme", eventSlug, attendee, slot, answers: {}, guests: [] };
   try {
-    return (await createBooking(runtime, input, { requestId: "bench" })).status;
+    return (await createBooking(runtime, input, { requestId: "bench", network: "192.0.2.1" })).status;
   } catch (error) {
     return error instanceof Fail ? error.code : String(error);
   }

@@ -31,13 +31,21 @@ const connections = 32;
 const lasts = Number(process.env.BENCH_MS ?? 2000);
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const attempts = Number(process.env.BENCH_ATTEMPTS ?? 40_000);
+/** Limits of visitors that count and are never reached. */
+const counted = {
+  PUBLIC_BOOKINGS_RATE: "1000000",
+  PUBLIC_BOOKINGS_BURST: "1000000",
+  PUBLIC_BOOKINGS_PER_ATTENDEE: "1000000",
+};
+
+const caller = { requestId: "bench", network: "192.0.2.1" };
 
 /** The slot engine, the slots route, bookings beside their bare script, and races of several processes. */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   try {
-    const runtime = await openRuntime(readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent" }));
+    const runtime = await openRuntime(readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent", ...counted }));
     await furnish(runtime);
     const stage = { runtime, redisUrl: redis.url, children };
     const rows = [
@@ -344,7 +352,7 @@ async function recorded(runtime: Runtime): Promise<{ names: string[]; values: st
   });
   const start = soon + 90 * day;
   const input = { handle: "acme", eventSlug: "half", answers: {}, guests: [], ...JSON.parse(bookingAt(start)) };
-  const made = await createBooking({ ...runtime, redis: recorder }, input, { requestId: "bench" });
+  const made = await createBooking({ ...runtime, redis: recorder }, input, caller);
   const names = seen.filter((word) => /^[a-z-]+:\{acme\}/.test(word));
   return { names, values: seen.slice(names.length), uid: made.bookingUid, start };
 }
@@ -355,9 +363,7 @@ async function races(stage: Stage): Promise<Row[]> {
   await replaceBusy(runtime, "acme", { blocks: [], readAt: Date.now() });
   const at = soon + 80 * day;
   const input = { handle: "acme", eventSlug: "m30", answers: {}, guests: [], ...JSON.parse(bookingAt(at)) };
-  const told = await Promise.allSettled(
-    Array.from({ length: 2000 }, () => createBooking(runtime, input, { requestId: "bench" })),
-  );
+  const told = await Promise.allSettled(Array.from({ length: 2000 }, () => createBooking(runtime, input, caller)));
   const winners = told.filter(({ status }) => status === "fulfilled").length;
   const begun = performance.now();
   const seeds = [1, 2, 3, 4];
@@ -468,7 +474,7 @@ function send(
 /** A process of the bench that sends one result and ends. */
 async function child(settings: Record<string, string>, words: string[]): Promise<Record<string, number>> {
   const file = fileURLToPath(new URL("./scheduling-process.ts", import.meta.url));
-  const forked = fork(file, words, { execArgv: ["--import", "tsx"], env: { ...process.env, ...settings } });
+  const forked = fork(file, words, { execArgv: ["--import", "tsx"], env: { ...process.env, ...counted, ...settings } });
   const ended = once(forked, "exit");
   const [result] = (await Promise.race([once(forked, "message"), ended])) as [Record<string, number>];
   await ended;
@@ -483,7 +489,7 @@ async function start(
   words: string[] = [],
 ): Promise<void> {
   const loader = program.endsWith(".ts") ? ["--import", "tsx"] : [];
-  const env = { PATH: process.env.PATH ?? "", LOG_LEVEL: "info", REDIS_URL: redisUrl, ...settings };
+  const env = { PATH: process.env.PATH ?? "", LOG_LEVEL: "info", REDIS_URL: redisUrl, ...counted, ...settings };
   const started = spawn(process.execPath, [...loader, program, ...words], {
     cwd: root,
     env,

@@ -102,6 +102,8 @@ function settings({ mail, model }: Pick<Town, "mail" | "model">): Record<string,
     PUBLIC_PAGE_AGENT_BURST: plenty,
     PUBLIC_LEADS_RATE: plenty,
     PUBLIC_LEADS_BURST: plenty,
+    PUBLIC_BOOKINGS_BURST: "0",
+    PUBLIC_BOOKINGS_PER_ATTENDEE: "0",
     EMAIL_QUOTA_PER_DAY: plenty,
   };
 }

@@ -7,17 +7,19 @@ export interface Slot {
   bookingNonce: string;
 }
 
-/** Why a call gave nothing; `offline` where no answer came. `wait` is in seconds. */
+/** Why a call gave nothing; `offline` where no answer came. `wait` is in seconds, `limit` names the limit that was reached. */
 export class Problem extends Error {
   readonly code: string;
   readonly wait: number;
   readonly faults: { path: string; message: string }[];
+  readonly limit: string;
 
-  constructor(code: string, wait = 0, faults: { path: string; message: string }[] = []) {
+  constructor(code: string, wait = 0, told: { errors?: Problem["faults"]; limit?: string } = {}) {
     super(code);
     this.code = code;
     this.wait = wait;
-    this.faults = faults;
+    this.faults = told.errors ?? [];
+    this.limit = told.limit ?? "";
   }
 }
 
@@ -25,10 +27,15 @@ export class Problem extends Error {
 const patience = 20_000;
 /** How often a call is repeated that the service only put off. */
 const mostTries = 4;
+/** Ms of the shortest window that is asked for in halves. */
+const shortest = 3_600_000;
+
+/** What is asked of the slots route: `start` and `end` are instants. */
+export type SlotQuestion = { start: string; end: string } & Record<string, string>;
 
 /** The public routes of one event type. */
 export interface Calls {
-  slots(asked: Record<string, string>): Promise<Slot[]>;
+  slots(asked: SlotQuestion): Promise<Slot[]>;
   book(body: object, key: string): Promise<BookingAnswer>;
   move(body: object): Promise<BookingAnswer>;
   cancel(bookingUid: string, body: object): Promise<BookingAnswer>;
@@ -40,13 +47,27 @@ export function openCalls(handle: string, eventSlug: string): Calls {
   const root = `/v2/public/scheduling/${encodeURIComponent(handle)}/${encodeURIComponent(eventSlug)}`;
   const bookingAt = (bookingUid: string): string => `${root}/bookings/${encodeURIComponent(bookingUid)}`;
   return {
-    slots: async (asked) => (await call<{ slots: Slot[] }>(`${root}/slots?${new URLSearchParams(asked)}`)).slots,
+    slots: (asked) => slotsOf(root, asked),
     book: (body, key) => call(`${root}/bookings`, sent(body, { "idempotency-key": key })),
     move: (body) => call(`${root}/reschedule`, sent(body)),
     cancel: (bookingUid, body) => call(`${bookingAt(bookingUid)}/cancel`, sent(body)),
     read: async (bookingUid) => (await call<{ booking: Booking }>(bookingAt(bookingUid))).booking,
     calendarFile: (bookingUid) => `${bookingAt(bookingUid)}/calendar.ics`,
   };
+}
+
+/** Where the service has too many slots for one answer, they are those of both halves of the window. */
+async function slotsOf(root: string, asked: SlotQuestion): Promise<Slot[]> {
+  try {
+    return (await call<{ slots: Slot[] }>(`${root}/slots?${new URLSearchParams(asked)}`)).slots;
+  } catch (error) {
+    const [start, end] = [Date.parse(asked.start), Date.parse(asked.end)];
+    const isTooLong = error instanceof Problem && error.faults.some(({ path }) => path === "/end");
+    if (!isTooLong || end - start < shortest) throw error;
+    const middle = new Date((start + end) / 2).toISOString();
+    const first = await slotsOf(root, { ...asked, end: middle });
+    return [...first, ...(await slotsOf(root, { ...asked, start: middle }))];
+  }
 }
 
 function sent(body: object, headers: Record<string, string> = {}): RequestInit {
@@ -73,5 +94,5 @@ async function once<T>(url: string, init: RequestInit): Promise<T> {
   if (answer.ok) return answer.json();
   const told = await answer.json().catch(() => ({}));
   const code = String(told.code ?? (answer.status >= 500 ? "service_unavailable" : "invalid_request"));
-  throw new Problem(code, Number(answer.headers.get("retry-after") ?? 1) || 1, told.errors ?? []);
+  throw new Problem(code, Number(answer.headers.get("retry-after") ?? 1) || 1, told);
 }

@@ -55,7 +55,7 @@ export function moveStep(host: Host, slot: Slot): Step {
   const send = async (): Promise<void> => {
     const body = { bookingUid: booking?.bookingUid, slot, reschedulingReason: reason.read() || null };
     const answer = await calls.move(body).catch(takenTo(host));
-    if (answer) host.finish(answer.booking, words.moved);
+    if (answer) host.finish(answer.booking, answer.status === "PENDING" ? words.requested : words.moved);
   };
   const form = openForm(host, {
     fields: () => [reason],

@@ -2,7 +2,12 @@ import type { Problem } from "./calls.ts";
 import type { Words } from "./words.ts";
 
 /** What became of a call, in the visitor's words. */
-export function sentenceOf({ code }: Problem, words: Words): string {
+export function sentenceOf({ code, limit }: Problem, words: Words): string {
+  const limits: Record<string, string> = {
+    network: words.limitNetwork,
+    attendee: words.limitAttendee,
+    moves: words.limitMoves,
+  };
   const known: Record<string, string> = {
     offline: words.offline,
     rate_limited: words.busy,
@@ -17,5 +22,5 @@ export function sentenceOf({ code }: Problem, words: Words): string {
     booking_required_fields: words.checkEntries,
     invalid_request: words.checkEntries,
   };
-  return known[code] ?? words.failed;
+  return limits[limit] ?? known[code] ?? words.failed;
 }

@@ -57,6 +57,9 @@ const english = {
   taken: "This time was taken a moment ago. Your entries are kept: please choose another time.",
   offline: "The service can't be reached. Check your connection and try again: nothing is booked twice.",
   busy: "Many people are here right now. Please try again in a moment.",
+  limitNetwork: "Too many bookings came from your network. Please try again later.",
+  limitAttendee: "This address already has as many future bookings as are allowed. Please cancel one of them first.",
+  limitMoves: "This booking was moved too often today. Move it tomorrow, or cancel it and book another time.",
   gone: "This can't be booked any more.",
   unpayable: "It can't be paid at the moment, so nothing was booked. Please tell the host.",
   failed: "That did not work. Please try again.",
@@ -163,6 +166,11 @@ const german: Words = {
   offline:
     "Der Dienst ist nicht erreichbar. Prüfen Sie die Verbindung und versuchen Sie es erneut: Nichts wird doppelt gebucht.",
   busy: "Gerade ist viel los. Bitte gleich noch einmal versuchen.",
+  limitNetwork: "Von Ihrem Netz kamen zu viele Buchungen. Bitte später noch einmal versuchen.",
+  limitAttendee:
+    "Für diese Adresse stehen schon so viele Termine an, wie erlaubt sind. Bitte zuerst einen davon absagen.",
+  limitMoves:
+    "Dieser Termin wurde heute zu oft verschoben. Verschieben Sie ihn morgen, oder sagen Sie ihn ab und buchen Sie neu.",
   gone: "Dieser Termin kann nicht mehr gebucht werden.",
   unpayable: "Die Zahlung ist gerade nicht möglich, es wurde nichts gebucht. Bitte sagen Sie dem Gastgeber Bescheid.",
   failed: "Das hat nicht geklappt. Bitte noch einmal versuchen.",
@@ -265,6 +273,10 @@ const french: Words = {
   taken: "Ce créneau vient d’être pris. Vos données sont conservées : choisissez un autre créneau.",
   offline: "Le service est injoignable. Vérifiez la connexion et réessayez : rien ne sera réservé deux fois.",
   busy: "Beaucoup de monde en ce moment. Réessayez dans un instant.",
+  limitNetwork: "Trop de réservations viennent de votre réseau. Réessayez plus tard.",
+  limitAttendee: "Cette adresse a déjà autant de rendez-vous à venir que permis. Annulez-en un d’abord.",
+  limitMoves:
+    "Ce rendez-vous a été déplacé trop souvent aujourd’hui. Déplacez-le demain, ou annulez-le et réservez à nouveau.",
   gone: "Ce rendez-vous ne peut plus être réservé.",
   unpayable: "Le paiement est impossible pour le moment, rien n’a été réservé. Prévenez votre hôte.",
   failed: "Cela n’a pas fonctionné. Veuillez réessayer.",
@@ -367,6 +379,9 @@ const spanish: Words = {
   taken: "Esta hora se acaba de ocupar. Sus datos se conservan: elija otra hora.",
   offline: "No se puede contactar con el servicio. Revise la conexión e inténtelo de nuevo: nada se reserva dos veces.",
   busy: "Hay mucha gente ahora mismo. Inténtelo de nuevo en un momento.",
+  limitNetwork: "Hay demasiadas reservas desde su red. Inténtelo más tarde.",
+  limitAttendee: "Esta dirección ya tiene todas las citas futuras que se permiten. Cancele una de ellas primero.",
+  limitMoves: "Esta cita se ha cambiado demasiadas veces hoy. Cámbiela mañana, o cancélela y reserve otra.",
   gone: "Esto ya no se puede reservar.",
   unpayable: "Ahora no se puede pagar, así que no se ha reservado nada. Avise al anfitrión.",
   failed: "No ha funcionado. Inténtelo de nuevo.",

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Fail } from "../../platform/errors.ts";
-import { ifFree } from "../../store/lock.ts";
+import { tryLock } from "../../store/lock.ts";
 import { keys } from "../../store/keys.ts";
 import { isRedisAway } from "../../store/redis.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
@@ -61,7 +61,7 @@ export async function accessToken(
   for (;;) {
     const usable = await keptToken(runtime, holder, refused);
     if (usable !== undefined) return usable;
-    const fetched = await ifFree(
+    const fetched = await tryLock(
       runtime.redis,
       lock,
       // The one before may have ended between our look and our lock.

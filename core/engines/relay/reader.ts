@@ -50,6 +50,7 @@ export class RunReaders {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#timer);
+    this.#tools.redis.off("ready", this.#moveAlong);
     const goodbyes = [...this.#feeds.values()].map((feed) => feed.close(new RunLost("This process is ending.")));
     this.#blocking?.disconnect();
     const forget = this.#blocking ? this.#tools.redis.del(keys.inbox(this.#inbox)) : undefined;
@@ -67,6 +68,7 @@ export class RunReaders {
     this.#blocking = this.#connect();
     this.#blocking.on("error", this.#tools.report);
     this.#blocking.on("ready", () => this.#lookAround());
+    this.#tools.redis.on("ready", this.#moveAlong);
     this.#timer = setInterval(() => this.#sweep(), this.#tools.times.check);
     this.#timer.unref();
     void this.#read();
@@ -129,6 +131,11 @@ export class RunReaders {
     const silent = this.#repliedAt > 0 && now - this.#repliedAt > 2 * blockFor;
     if (silent && this.#blocking?.status === "ready") this.#reconnect(now);
   }
+
+  /** Where commands have found another master, reads must come from there too: a read never learns that its server was demoted. */
+  readonly #moveAlong = (): void => {
+    if (this.#blocking?.status === "ready") this.#blocking.disconnect(true);
+  };
 
   /** A connection that has died without a word keeps a blocking read waiting for ever. */
   #reconnect(now: number): void {

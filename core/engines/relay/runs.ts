@@ -61,7 +61,7 @@ export class RunCancelled extends Error {
   override readonly name = "RunCancelled";
 }
 
-/** Writes a new run. The fields, the question among them, live nowhere else and for `times.keep` at most. */
+/** Writes a new run. The fields, the question among them, live nowhere else, until the run ends and for `times.keep` at most. */
 export async function createRun(
   redis: Redis,
   runId: string,
@@ -75,7 +75,7 @@ export async function createRun(
   });
 }
 
-/** The fields of a run, undefined when its time is over. */
+/** The fields of a run, undefined when it has ended. */
 export async function readRun(redis: Redis, runId: string): Promise<Record<string, string> | undefined> {
   const fields = await redis.hgetall(keys.run(runId));
   return Object.keys(fields).length > 0 ? fields : undefined;
@@ -117,14 +117,15 @@ export async function endRun(
   return word as "ended";
 }
 
-/** Runs one of the scripts over a run's stream, readers and sign of life. */
+/** Runs one of the scripts over a run's stream, readers, sign of life and fields. */
 export function runScript(
   redis: Redis,
   name: string,
   runId: string,
   values: (string | number)[],
 ): Promise<[string, ...unknown[]]> {
-  return script(redis, name, [keys.runChunks(runId), keys.runReaders(runId), keys.runAlive(runId)], values);
+  const names = [keys.runChunks(runId), keys.runReaders(runId), keys.runAlive(runId), keys.run(runId)];
+  return script(redis, name, names, values);
 }
 
 /**

@@ -53,13 +53,21 @@ export function reachOf(
   return { from: window.from - longestDate - rules.before, to: window.to + ahead };
 }
 
-/** Every slot that starts in [from, to) (contract 7, rules 1 to 6). */
-export function offeredSlots(offering: Offering, window: { from: number; to: number }): Offered {
+/** The time in which slots are looked for, `to` exclusive, and how many starts may be found; then the search ends. */
+export interface SearchWindow {
+  from: number;
+  to: number;
+  maxStarts?: number;
+}
+
+/** Every slot that starts in [from, to) (contract 7, rules 1 to 6), or the first `maxStarts` of them. */
+export function offeredSlots(offering: Offering, window: SearchWindow): Offered {
   const bounds = boundsOf(offering, window);
   if (bounds.from >= bounds.to) return { at: [], open: [], stretches: [] };
   const stretches = bookableTimes(offering, bounds);
   const clock = zoneOver(offering.clock, bounds.from - 2 * day, bounds.to);
-  return { ...findStarts(stretches, offering.busy, { ...offering.rules, clock }, bounds), stretches };
+  const within = { ...bounds, maxStarts: window.maxStarts };
+  return { ...findStarts(stretches, offering.busy, { ...offering.rules, clock }, within), stretches };
 }
 
 /** True where a slot that starts here could be booked if the grid allowed it. */
@@ -116,14 +124,15 @@ export function findStarts(
   open: Open[],
   busy: Busy,
   rules: SlotRules & { clock: Zone },
-  within: { from: number; to: number },
+  within: { from: number; to: number; maxStarts?: number | undefined },
 ): Starts {
   const found: Starts = { at: [], open: [] };
+  const { maxStarts = Number.POSITIVE_INFINITY } = within;
   const anchor = anchorOf(rules.interval);
   let block = 0;
   for (let index = 0; index < open.length; index++) {
     const stretch = open[index] as Open;
-    if (stretch.from >= within.to) break;
+    if (stretch.from >= within.to || found.at.length >= maxStarts) break;
     if (stretch.to <= within.from) continue;
     let free = stretch.from;
     while (free < stretch.to) {
@@ -137,6 +146,7 @@ export function findStarts(
             last,
             earliest: within.from,
             interval: rules.interval,
+            maxStarts,
           });
       }
       if (blocked >= stretch.to) break;
@@ -189,10 +199,11 @@ function aligned(from: number, anchor: number, clock: Zone): number {
 function step(
   found: Starts,
   index: number,
-  run: { from: number; last: number; earliest: number; interval: number },
+  run: { from: number; last: number; earliest: number; interval: number; maxStarts: number },
 ): void {
   const skipped = Math.max(0, Math.ceil((run.earliest - run.from) / run.interval));
   for (let at = run.from + skipped * run.interval; at <= run.last; at += run.interval) {
+    if (found.at.length === run.maxStarts) return;
     found.at.push(at);
     found.open.push(index);
   }

@@ -46,7 +46,7 @@ local function happened(id, n, event)
   local about, digest, purpose, attempt = unpack(redis.call('HMGET', message, 'about:' .. n, 'digest:' .. n, 'purpose', 'attempt:' .. n))
   local stamp = string.format('%.0f', math.max(event.ms * 1000, tonumber(redis.call('GET', KEYS[5]) or '0') + 1))
   redis.call('SET', KEYS[5], stamp)
-  local json = '{"eventId":"evt_' .. stamp .. '",' .. about .. ',"type":"' .. event.type .. '","at":"' .. event.at .. '","attempt":' .. (attempt or '0') .. event.more .. '}'
+  local json = '{"eventId":"mev_' .. stamp .. '",' .. about .. ',"type":"' .. event.type .. '","at":"' .. event.at .. '","attempt":' .. (attempt or '0') .. event.more .. '}'
   local place = redis.call('RPUSH', KEYS[2] .. id, json) - 1
   for _, list in ipairs({ KEYS[3] .. purpose, KEYS[3] .. 'to:' .. digest }) do
     redis.call('ZADD', list, stamp, id .. ':' .. place)

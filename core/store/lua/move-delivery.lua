@@ -3,8 +3,10 @@
 -- KEYS 1-6 as in email-prelude.lua, 7 suppressed (hash), 8 suppressions by time (zset)
 -- ARGV 1 id, 2 n, 3 statuses from which it may move (joined by commas), 4 new status ('' to keep it), 5 type of the event,
 --   6 instant, 7 domain ms, 8 further JSON members of the event, 9 token of the sender ('' where nobody sends),
---   10 real ms when it is due again ('' for never), 11 attempts to give back, 12 suppression as JSON ('' for none)
--- Returns "moved", or "stale" where it is not in one of the statuses, or another one sends it now.
+--   10 real ms when it is due again ('' for never), 11 attempts to give back, 12 suppression as JSON ('' for none),
+--   13 suppression that ends, as JSON ('' for none)
+-- Returns "moved", or "stale" where it is not in one of the statuses, another one sends it now, or the suppression has ended.
+-- Runs on a full Redis: a mail whose sending was not noted would be sent again.
 local id, n, place = ARGV[1], tonumber(ARGV[2]), ARGV[1] .. ':' .. ARGV[2]
 local message = KEYS[1] .. id
 local statuses, token, rank = unpack(redis.call('HMGET', message, 'statuses', 'token:' .. n, 'rank'))
@@ -13,6 +15,12 @@ local current = split(statuses)[n + 1]
 local allowed = false
 for _, status in ipairs(split(ARGV[3])) do allowed = allowed or status == current end
 if not allowed or (ARGV[9] ~= '' and ARGV[9] ~= token) then return 'stale' end
+local digest = redis.call('HGET', message, 'digest:' .. n)
+if ARGV[13] ~= '' then
+  if redis.call('HGET', KEYS[7], digest) ~= ARGV[13] then return 'stale' end
+  redis.call('HDEL', KEYS[7], digest)
+  redis.call('ZREM', KEYS[8], digest)
+end
 
 if ARGV[4] ~= '' then
   redis.call('ZREM', KEYS[6], place)
@@ -24,7 +32,6 @@ happened(id, n, { type = ARGV[5], at = ARGV[6], ms = tonumber(ARGV[7]), more = A
 if ARGV[11] ~= '0' then redis.call('HINCRBY', message, 'attempt:' .. n, '-' .. ARGV[11]) end
 if ARGV[4] ~= '' then become(id, n, ARGV[4]) end
 if ARGV[12] ~= '' then
-  local digest = redis.call('HGET', message, 'digest:' .. n)
   redis.call('HSETNX', KEYS[7], digest, ARGV[12])
   redis.call('ZADD', KEYS[8], 'NX', ARGV[7], digest)
 end

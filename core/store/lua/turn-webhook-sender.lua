@@ -8,6 +8,7 @@
 -- Returns {first failure ("" for none), word, …}: "busy" when another is awake, "asleep" with the real ms of the next one ("" for none),
 --   "gone" when there is no such endpoint, or "taken" with the endpoint's version and its json ("" where the asker knows it), then id, json
 --   and content of the event ("" where it is gone) of each delivery.
+-- Runs on a full Redis: an event whose sending was not noted would be sent again.
 local queue, awake, failing = KEYS[1], KEYS[2], KEYS[3]
 
 local over, again, succeeded, failed = {}, {}, false, false

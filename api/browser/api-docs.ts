@@ -1,0 +1,10 @@
+/** The API reference: loads the renderer, which is large, and shows /openapi.json instead of the plain list. */
+
+interface Renderer {
+  init(address: string, options: object, place: HTMLElement): unknown;
+}
+
+// Not bundled: the renderer is a file of its own.
+const renderer = "/assets/api-reference.js";
+const place = document.getElementById("reference");
+if (place) void import(renderer).then(({ init }: Renderer) => init("/openapi.json", {}, place));

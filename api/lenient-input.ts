@@ -1,0 +1,78 @@
+import { cutText, sameWord } from "../core/platform/words.ts";
+import { isOptional, type Schema } from "../schemas/schema.ts";
+
+type Properties = Record<string, Schema<unknown>>;
+
+/**
+ * A visitor's input as its schema means it, before it is checked: in optional properties `null` is absent and the ends of texts are
+ * trimmed, numbers and booleans become text where the schema takes them so, and decoration is made to fit or left out. Changes objects
+ * in place.
+ */
+export function lenientInput(schema: Schema<unknown>, input: Record<string, unknown>): void {
+  eachProperty(schema, input, (property, value) => {
+    if (value === null && isOptional(property)) return undefined;
+    return lenient(isOptional(property) ? { ...property, "x-trim": true } : property, value);
+  });
+}
+
+/** An owner's input in which known words may be spelled otherwise: case, `-` and `_` don't matter. Changes objects in place. */
+export function foldedInput(schema: Schema<unknown>, input: Record<string, unknown>): void {
+  eachProperty(schema, input, folded);
+}
+
+function eachProperty(
+  schema: Schema<unknown>,
+  input: Record<string, unknown>,
+  change: (property: Schema<unknown>, value: unknown) => unknown,
+): void {
+  for (const [name, property] of Object.entries((schema.properties ?? {}) as Properties)) {
+    if (!Object.hasOwn(input, name)) continue;
+    const value = change(property, input[name]);
+    if (value === undefined) delete input[name];
+    else input[name] = value;
+  }
+}
+
+function lenient(schema: Schema<unknown>, value: unknown): unknown {
+  if (Array.isArray(value) && schema.items) return value.map((one) => lenient(schema.items as Schema<unknown>, one));
+  const choices = schema.anyOf as Schema<unknown>[] | undefined;
+  if (choices)
+    return choices.reduce((changed, choice) => (takes(choice, changed) ? lenient(choice, changed) : changed), value);
+  if (takes(schema, value, "object") && schema.properties) lenientInput(schema, value as Record<string, unknown>);
+  else if (isText(schema)) return text(schema, value);
+  else if (schema["x-decoration"] && !takes(schema, value)) return undefined;
+  return value;
+}
+
+function text(schema: Schema<unknown>, value: unknown): unknown {
+  const isDecoration = schema["x-decoration"] === true;
+  const isScalar = typeof value === "number" || typeof value === "boolean";
+  const given = isScalar && (isDecoration || schema["x-as-text"]) ? String(value) : value;
+  if (typeof given !== "string") return isDecoration ? undefined : given;
+  const cut = isDecoration ? cutText(given, schema.maxLength as number) : schema["x-trim"] ? given.trim() : given;
+  return foldedText(schema, cut);
+}
+
+function folded(schema: Schema<unknown>, value: unknown): unknown {
+  if (Array.isArray(value) && schema.items) return value.map((one) => folded(schema.items as Schema<unknown>, one));
+  if (takes(schema, value, "object") && schema.properties) foldedInput(schema, value as Record<string, unknown>);
+  return typeof value === "string" ? foldedText(schema, value) : value;
+}
+
+/** The known word that is meant, else the same in lower case. */
+function foldedText(schema: Schema<unknown>, value: string): string {
+  const known = schema["x-words"] as readonly string[] | undefined;
+  const lower = value.toLowerCase();
+  if (known === undefined || known.includes(lower)) return known === undefined ? value : lower;
+  return known.find((word) => sameWord(word, value)) ?? lower;
+}
+
+function isText({ type }: Schema<unknown>): boolean {
+  return [type].flat().includes("string");
+}
+
+/** True where a value is of a type that the schema takes, and of this one where it is named. */
+function takes({ type }: Schema<unknown>, value: unknown, named?: string): boolean {
+  const kind = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
+  return [type].flat().includes(kind) && (named ?? kind) === kind;
+}

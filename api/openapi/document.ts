@@ -1,0 +1,107 @@
+import { instant, object, string } from "../../schemas/schema.ts";
+import { webhookData } from "../../schemas/webhooks.ts";
+import type { Row } from "../route.ts";
+import { contentOf, operation, webhookHeaders } from "./operation.ts";
+import { publishedComponents, type Surroundings } from "./published.ts";
+import { tagOf, tags } from "./tags.ts";
+
+/** The OpenAPI 3.1 document of the rows, for a service at `baseUrl`. */
+export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {
+  const components = publishedComponents();
+  const around = { components, baseUrl };
+  const shown = rows.filter((row) => !row.hidden);
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const row of shown) {
+    const path = row.path.replace(/:(\w+)/g, "{$1}");
+    paths[path] = { ...paths[path], [row.method.toLowerCase()]: operation(row, around) };
+  }
+  return {
+    openapi: "3.1.0",
+    info,
+    servers: [{ url: baseUrl, description: "This service" }],
+    tags: tags.filter(({ name }) => name === "Webhooks" || shown.some((row) => tagOf(row) === name)),
+    paths,
+    webhooks: webhooks(around),
+    components: {
+      securitySchemes,
+      parameters: { RequestId: requestId, IdempotencyKey: idempotencyKey },
+      headers,
+      schemas: components,
+    },
+  };
+}
+
+const info = {
+  title: "Handle platform",
+  version: "2",
+  summary: "Public pages with an assistant, email automation, scheduling and account access.",
+  description: [
+    "Owner routes are under `/v2/handles/{handle}` and `/v2/account` and need a bearer token. Public routes need none and can be called from any origin.",
+    "Failures are `application/problem+json` (RFC 9457) with a stable `code`. Lists take `limit` and `cursor`. PUT is partial: an absent field keeps its value.",
+    "`/v2` changes by addition only, so clients must ignore fields that they do not know.",
+  ].join("\n\n"),
+  license: { name: "MIT", identifier: "MIT" },
+};
+
+const securitySchemes = {
+  bearer: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "A session token. Where scopes are listed, also a personal access token (`pat_…`) with one of them.",
+  },
+  standardWebhooks: {
+    type: "apiKey",
+    in: "header",
+    name: "webhook-signature",
+    description: "`v1,` and the base64 HMAC-SHA256 of `{webhook-id}.{webhook-timestamp}.{body}` (Standard Webhooks).",
+  },
+  stripe: {
+    type: "apiKey",
+    in: "header",
+    name: "stripe-signature",
+    description: "The signature that Stripe computes with `STRIPE_WEBHOOK_SECRET`.",
+  },
+};
+
+const requestId = {
+  name: "X-Request-Id",
+  in: "header",
+  description: "An id for this request, found again in the response, in problem documents and in the log.",
+  schema: { type: "string", pattern: "^[A-Za-z0-9._-]{1,64}$", examples: ["checkout-42"] },
+};
+const idempotencyKey = {
+  name: "Idempotency-Key",
+  in: "header",
+  description: "Makes the request safe to repeat for 24 h: the same key and body get the stored response again.",
+  schema: { type: "string", minLength: 1, maxLength: 255, examples: ["9f1c2a1e-booking-1"] },
+};
+const headers = {
+  RequestId: { description: "The id of the request, sent or generated.", schema: { type: "string" } },
+  RetryAfter: { description: "Seconds after which a retry makes sense.", schema: { type: "integer", minimum: 1 } },
+  IdempotencyReplayed: {
+    description: "`true` if this is the stored response of an earlier request.",
+    schema: { type: "string", const: "true" },
+  },
+};
+
+/** Every event that an endpoint may get, with the shape of its body (docs/reference.md, "Webhook events"). */
+function webhooks(around: Surroundings): Record<string, unknown> {
+  const events = Object.entries(webhookData).map(([type, { summary, data }]) => {
+    const body = object({ type: string({ const: type }), timestamp: instant, data });
+    const owner = type.replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
+    const post = {
+      operationId: owner,
+      summary,
+      description:
+        "Answer 2xx within 15 s. Any other answer is retried; 410 disables the webhook. `webhook-id` is the same in all attempts.",
+      tags: ["Webhooks"],
+      security: [{ standardWebhooks: [] }],
+      parameters: webhookHeaders,
+      requestBody: { required: true, content: contentOf({ "application/json": body }, owner, around) },
+      responses: { "2XX": { description: "Received" }, "410": { description: "Gone: the webhook is disabled" } },
+    };
+    return [type, { post }];
+  });
+  return Object.fromEntries(events);
+}

@@ -1,0 +1,66 @@
+import { type ErrorCode, errors } from "../../schemas/errors.ts";
+import type { Schema } from "../../schemas/schema.ts";
+import type { Access, Row } from "../route.ts";
+
+const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
+const retryAfter = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
+
+/** What a row can refuse, by status, each code with its sentence. */
+export function failures(row: Row): Record<string, object> {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of failureCodes(row)) byStatus.set(errors[code][0], [...(byStatus.get(errors[code][0]) ?? []), code]);
+  const described = [...byStatus].sort(([one], [other]) => one - other);
+  return Object.fromEntries([
+    ...described.map(([status, codes]) => [status, failure(status, codes)]),
+    ["default", { description: "Any other failure", content }],
+  ]);
+}
+
+function failure(status: number, codes: ErrorCode[]): object {
+  const description = codes.map((code) => `\`${code}\`: ${errors[code][1]}`).join("\n\n");
+  return { description, ...(status === 429 || status === 503 ? { headers: retryAfter } : {}), content };
+}
+
+/** The codes that a row can answer: those of its access, its input and its columns, and its own. */
+export function failureCodes(row: Row): ErrorCode[] {
+  const { access, input, idempotent, failures: own = [] } = row;
+  const hasBody = row.method === "POST" || row.method === "PUT";
+  const codes: (ErrorCode | false)[] = [
+    ...accessCodes(access),
+    (hasBody || isChecked(input)) && "invalid_request",
+    ...inputCodes(input),
+    hasBody && "payload_too_large",
+    hasBody && row.accepts !== "raw" && "unsupported_media_type",
+    Object.hasOwn((input.properties ?? {}) as object, "expectedVersion") && "version_conflict",
+    ...(idempotent ? (["idempotency_conflict", "idempotency_in_progress"] as const) : []),
+    ...own,
+    "service_unavailable",
+  ];
+  return [...new Set(codes.filter((code) => code !== false))];
+}
+
+function accessCodes(access: Access): ErrorCode[] {
+  if (access.kind === "open") return [];
+  const codes: ErrorCode[] = ["missing_bearer_token", "invalid_token"];
+  if (access.kind !== "handle") return codes;
+  codes.push("forbidden");
+  if (access.role !== "CREATOR") codes.push("insufficient_role");
+  if (access.scopes) codes.push("insufficient_scope");
+  return codes;
+}
+
+/** True if a value of the right type can still be wrong; handles are judged by access. */
+function isChecked({ properties = {} }: Schema<unknown>): boolean {
+  return Object.entries(properties as Record<string, Schema<unknown>>).some(
+    ([name, { type: _type, ...rest }]) => name !== "handle" && rest.readOnly !== true && Object.keys(rest).length > 0,
+  );
+}
+
+/** The codes that the shapes of an input name. */
+function inputCodes(schema: Schema<unknown>): ErrorCode[] {
+  const below = [...Object.values((schema.properties ?? {}) as object), schema.items].filter(
+    (one) => typeof one === "object" && one !== null,
+  ) as Schema<unknown>[];
+  const here = [schema["x-code"], schema["x-absent-code"]].filter((code) => code !== undefined) as ErrorCode[];
+  return [...here, ...below.flatMap(inputCodes)];
+}

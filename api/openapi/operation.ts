@@ -1,0 +1,182 @@
+import type { Schema } from "../../schemas/schema.ts";
+import type { Row } from "../route.ts";
+import { sample } from "./code-samples.ts";
+import { exampleOf } from "./examples.ts";
+import { failures } from "./failures.ts";
+import {
+  type Content,
+  type Parameter,
+  type Published,
+  published,
+  publishedProperties,
+  requiredNames,
+  type Surroundings,
+} from "./published.ts";
+import { tagOf } from "./tags.ts";
+
+/** The name of a row's operation: that of its function. A bundle may put a number after it. */
+export function operationId({ run }: Pick<Row, "run">): string {
+  return run.name.replace(/\d+$/, "");
+}
+
+/** The operation of a row: its words, what it takes, what it answers and what it refuses. */
+export function operation(row: Row, around: Surroundings): Record<string, unknown> {
+  const parameters = [...pathAndQuery(row), ...headerParameters(row)];
+  const body = bodyOf(row, around);
+  return {
+    operationId: operationId(row),
+    summary: row.summary ?? "",
+    ...(row.description ? { description: row.description } : {}),
+    tags: [tagOf(row)],
+    security: security(row),
+    parameters: [...parameters, ...sharedParameters(row)],
+    ...(body ? { requestBody: body } : {}),
+    responses: { ...successes(row, around), ...failures(row) },
+    "x-codeSamples": [
+      { lang: "Shell", label: "curl", source: sample(row, { parameters, content: body?.content, around }) },
+    ],
+  };
+}
+
+function pathNames({ path }: Row): string[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string);
+}
+
+/** Fields of the input that are neither in the path nor in a header, with their notes. */
+function otherFields(row: Row): [string, Published][] {
+  const elsewhere = [...pathNames(row), ...Object.values(row.takes ?? {})];
+  return publishedProperties(row.input, writing(row)).filter(([name]) => !elsewhere.includes(name));
+}
+
+function writing(row: Row): { owner: string; open: boolean } {
+  return { owner: operationId(row), open: row.access.kind === "open" };
+}
+
+function isQuery({ method }: Row): boolean {
+  return method === "GET" || method === "DELETE";
+}
+
+function pathAndQuery(row: Row): Parameter[] {
+  const fields = new Map(publishedProperties(row.input, writing(row)));
+  const required = requiredNames(row.input);
+  const parameter = (name: string, place: "path" | "query"): Parameter => {
+    const { description, ...schema } = fields.get(name) ?? { type: "string" };
+    const isNeeded = place === "path" || required.includes(name);
+    return {
+      name,
+      in: place,
+      required: isNeeded,
+      ...(description ? { description: String(description) } : {}),
+      schema,
+    };
+  };
+  const query = isQuery(row) ? otherFields(row) : [];
+  return [...pathNames(row).map((name) => parameter(name, "path")), ...query.map(([name]) => parameter(name, "query"))];
+}
+
+/** Header fields that the client sends on purpose: those of the row, and those of a signature. */
+function headerParameters({ takes = {}, signed }: Row): Parameter[] {
+  const taken = Object.keys(takes).flatMap((field) => sentHeaders[field] ?? []);
+  return [...taken, ...(signed === "standardWebhooks" ? webhookHeaders : [])];
+}
+
+/** The others that a row takes are sent by browsers themselves. */
+const sentHeaders: Record<string, Parameter> = {
+  "last-event-id": {
+    name: "Last-Event-ID",
+    in: "header",
+    description: "The id of the last event that was read; the stream goes on after it.",
+    schema: { type: "string", pattern: "^\\d{1,15}$", examples: ["12"] },
+  },
+};
+
+/** What Standard Webhooks sends beside the signature. */
+export const webhookHeaders: Parameter[] = [
+  {
+    name: "webhook-id",
+    in: "header",
+    required: true,
+    description: "The id of the event, the same in all attempts.",
+    schema: { type: "string", examples: ["evt_9XMDk3vWc8pRt5s"] },
+  },
+  {
+    name: "webhook-timestamp",
+    in: "header",
+    required: true,
+    description: "Seconds since 1970, when the attempt was made.",
+    schema: { type: "string", pattern: "^\\d+$", examples: ["1764000000"] },
+  },
+];
+
+function sharedParameters({ idempotent }: Row): object[] {
+  const key = idempotent ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : [];
+  return [...key, { $ref: "#/components/parameters/RequestId" }];
+}
+
+function security({ access, signed }: Row): object[] {
+  if (signed) return [{ [signed]: [] }];
+  if (access.kind === "open") return [];
+  return [{ bearer: access.kind === "handle" ? [...(access.scopes ?? [])] : [] }];
+}
+
+function bodyOf(row: Row, around: Surroundings): { required: boolean; content: Content } | undefined {
+  if (isQuery(row)) return undefined;
+  if (row.consumes) return { required: true, content: contentOf(row.consumes, operationId(row), around) };
+  const fields = otherFields(row);
+  if (fields.length === 0) return undefined;
+  const schema = objectOf(row, fields);
+  const body = { schema, example: exampleOf(schema, around.components) };
+  const types = ["application/json", ...(row.accepts === "form" ? formTypes : [])];
+  return { required: schema.required !== undefined, content: Object.fromEntries(types.map((type) => [type, body])) };
+}
+
+const formTypes = ["application/x-www-form-urlencoded", "multipart/form-data"];
+
+/** The body's own fields; closed where a row refuses others. */
+function objectOf(row: Row, fields: [string, Published][]): Published {
+  const required = requiredNames(row.input).filter((name) => fields.some(([field]) => field === name));
+  const isClosed = row.access.kind !== "open" && row.input.additionalProperties === false;
+  return {
+    type: "object",
+    properties: Object.fromEntries(fields),
+    ...(required.length > 0 ? { required } : {}),
+    ...(isClosed ? { additionalProperties: false } : {}),
+  };
+}
+
+/** Shapes by their content type, as others read them: nothing is closed, since `/v2` changes by addition. */
+export function contentOf(types: Record<string, Schema<unknown>>, owner: string, around: Surroundings): Content {
+  const content = Object.entries(types).map(([type, accepted]) => {
+    const schema = published(accepted, { owner, open: true });
+    return [type, { schema, example: exampleOf(schema, around.components) }];
+  });
+  return Object.fromEntries(content);
+}
+
+/** By status: the usual one, that of what was created, and 204 where there may be nothing. */
+function successes(row: Row, around: Surroundings): Record<number, object> {
+  const usual = row.status ?? (row.returns || row.produces || row.method === "GET" ? 200 : 204);
+  const content = answerOf(row, around);
+  const headers = { ...requestIdHeader, ...(row.idempotent ? replayedHeader : {}) };
+  const success = (status: number): object => ({
+    description: meanings[status] ?? "Success",
+    headers,
+    ...(content ? { content } : {}),
+  });
+  return {
+    [usual]: success(usual),
+    ...(row.created ? { [row.created]: success(row.created) } : {}),
+    ...(row.nothing ? { 204: { description: row.nothing, headers } } : {}),
+  };
+}
+
+const meanings: Record<number, string> = { 200: "Success", 201: "Created", 202: "Accepted", 204: "Done" };
+const requestIdHeader = { "X-Request-Id": { $ref: "#/components/headers/RequestId" } };
+const replayedHeader = { "Idempotency-Replayed": { $ref: "#/components/headers/IdempotencyReplayed" } };
+
+function answerOf(row: Row, around: Surroundings): object | undefined {
+  const { produces, returns } = row;
+  if (produces)
+    return { [produces.type]: { schema: produces.schema ?? { type: "string" }, example: produces.example } };
+  return returns && contentOf({ "application/json": returns }, `${operationId(row)}.answer`, around);
+}

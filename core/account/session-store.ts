@@ -1,0 +1,113 @@
+import type { Session as SessionView, sessionListing, sessionPath } from "../../schemas/account.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Caller, Runtime, Session } from "../platform/runtime.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { keys } from "../store/keys.ts";
+import { cursorAfter, pageOf } from "../store/paging.ts";
+import { script } from "../store/scripts.ts";
+import { issueToken } from "./signing.ts";
+
+/** Most sessions of a user; the one that was unused for longest makes room. */
+const MAX_SESSIONS = 100;
+/** Ms between two notes of the last use. */
+const TOUCH_INTERVAL_MS = 60_000;
+const MAX_DEVICE_CHARACTERS = 80;
+
+/** A session as it is stored; real ms. */
+interface StoredSession {
+  kind: SessionView["kind"];
+  device: string;
+  createdAt: number;
+  expiresAt: number;
+}
+
+export interface NewSession {
+  userId: string;
+  email?: string;
+  kind: SessionView["kind"];
+  /** What a person knows the device by. */
+  device: string;
+  /** How long it lasts. */
+  seconds: number;
+}
+
+/** Starts a session and returns its token, a JWT of this service. Both expire at the same second. */
+export async function startSession(
+  { redis, env, signingKey, id }: Pick<Runtime, "redis" | "env" | "signingKey" | "id">,
+  { userId, email = "", kind, device, seconds }: NewSession,
+): Promise<{ token: string; expiresAt: string }> {
+  const sessionId = id("ses_");
+  const now = Date.now();
+  const expiresAt = (Math.floor(now / 1000) + seconds) * 1000;
+  const stored: StoredSession = { kind, device, createdAt: now, expiresAt };
+  const values = [sessionId, JSON.stringify(stored), now, expiresAt, MAX_SESSIONS];
+  await script(redis, "startSession", [keys.sessions(userId)], values);
+  const token = await issueToken(signingKey, env, { userId, email, sessionId, expiresAt });
+  return { token, expiresAt: new Date(expiresAt).toISOString() };
+}
+
+/** The first text that says something, as the name of a device: at most 80 characters without control characters. */
+export function deviceName(...texts: unknown[]): string {
+  const said = texts.filter((text) => typeof text === "string").map((text) => text.replace(/\p{C}/gu, "").trim());
+  return [...(said.find(Boolean) ?? "")].slice(0, MAX_DEVICE_CHARACTERS).join("");
+}
+
+/** False once a session was revoked; else notes its use, at most once a minute. A note that fails fails nothing else. */
+export function useSession(
+  { redis, log }: Pick<Runtime, "redis" | "log">,
+  { userId, sessionId = "" }: Session,
+): Promise<boolean> {
+  const key = keys.sessions(userId);
+  return sharedRead(redis, `session ${sessionId}`, async () => {
+    const used = await redis.hget(key, `used:${sessionId}`);
+    const now = Date.now();
+    if (used !== null && now - Number(used) >= TOUCH_INTERVAL_MS)
+      script(redis, "touchSession", [key], [sessionId, now]).catch((error: Error) =>
+        log.warn({ error: error.message }, "session.touch_failed"),
+      );
+    return used !== null;
+  });
+}
+
+/** The user's sessions, the newest first. Tokens of an outside signer have none here. */
+export async function listSessions(
+  { redis, env }: Runtime,
+  input: Infer<typeof sessionListing>,
+  caller: Caller,
+): Promise<{ sessions: SessionView[]; nextCursor: string | null }> {
+  const list = keys.sessions(caller.userId as string);
+  const { limit, after } = pageOf(env, input, list);
+  const all = viewsOf(await redis.hgetall(list), caller.sessionId);
+  const rest = after === undefined ? all : all.filter((one) => placeOf(one) < after);
+  const [sessions, last] = [rest.slice(0, limit), rest[limit - 1]];
+  return { sessions, nextCursor: cursorAfter(env, rest.length > limit && last ? placeOf(last) : undefined, list) };
+}
+
+/** Revokes a session of the user, from the next request on; `current` is the caller's own. `session_not_found`. */
+export async function endSession({ redis }: Runtime, input: Infer<typeof sessionPath>, caller: Caller): Promise<void> {
+  const sessionId = input.sessionId === "current" ? (caller.sessionId ?? "") : input.sessionId;
+  const removed = await redis.hdel(keys.sessions(caller.userId as string), sessionId, `used:${sessionId}`);
+  if (removed === 0) throw new Fail("session_not_found");
+}
+
+function viewsOf(fields: Record<string, string>, current: string | undefined): SessionView[] {
+  const now = Date.now();
+  const views = Object.entries(fields).flatMap(([sessionId, json]) => {
+    if (sessionId.startsWith("used:")) return [];
+    const { kind, device, createdAt, expiresAt } = JSON.parse(json) as StoredSession;
+    const lastUsedAt = Number(fields[`used:${sessionId}`]);
+    const times = { createdAt: instant(createdAt), lastUsedAt: instant(lastUsedAt), expiresAt: instant(expiresAt) };
+    return expiresAt > now ? [{ sessionId, kind, device, ...times, current: sessionId === current }] : [];
+  });
+  return views.sort((one, other) => (placeOf(one) < placeOf(other) ? 1 : -1));
+}
+
+/** Where a session stands in the list: instants of one form sort as texts. */
+function placeOf({ createdAt, sessionId }: SessionView): string {
+  return `${createdAt} ${sessionId}`;
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}

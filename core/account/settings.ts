@@ -1,0 +1,51 @@
+import type { Redis } from "ioredis";
+import type { Settings, settingsChange, settingsPath } from "../../schemas/account.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sharedRead } from "../store/coalesce.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import { pagesCounter } from "./handles.ts";
+
+/** What holds until an owner says otherwise. */
+const defaults: Settings = { displayName: null, language: null, leadNotifications: true, logoUrl: null };
+const names = Object.keys(defaults) as (keyof Settings)[];
+const field = (name: string): string => `setting:${name}`;
+
+/** What people see of a handle, and what its owners are told (docs/reference.md, "Accounts"). */
+export async function readSettings(
+  { redis }: Pick<Runtime, "redis">,
+  { handle }: Infer<typeof settingsPath>,
+): Promise<{ settings: Settings }> {
+  return { settings: await settingsOf(redis, handle) };
+}
+
+/** Changes the given settings; null resets one. Pages that show them are made again. */
+export async function updateSettings(
+  { redis }: Pick<Runtime, "redis">,
+  { handle, ...changes }: Infer<typeof settingsChange>,
+): Promise<{ settings: Settings }> {
+  await transact(redis, (transaction) => {
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === undefined) continue;
+      if (value === null) transaction.hdel(keys.handle(handle), field(name));
+      else transaction.hset(keys.handle(handle), field(name), JSON.stringify(value));
+    }
+    transaction.hincrby(keys.handle(handle), pagesCounter, 1);
+  });
+  return { settings: await settingsOf(redis, handle) };
+}
+
+/** The settings of a handle; the defaults for one that has none. */
+export function settingsOf(redis: Redis, handle: string): Promise<Settings> {
+  return sharedRead(redis, `settings ${handle}`, async () => {
+    const values = await redis.hmget(keys.handle(handle), ...names.map(field));
+    const given = names.flatMap((name, at) => (values[at] == null ? [] : [[name, JSON.parse(values[at])] as const]));
+    return { ...defaults, ...Object.fromEntries(given) };
+  });
+}
+
+/** The name under which people meet a handle. */
+export async function displayNameOf(redis: Redis, handle: string): Promise<string> {
+  return (await settingsOf(redis, handle)).displayName ?? handle;
+}

@@ -1,0 +1,146 @@
+import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
+
+/**
+ * Where in HTML a placeholder stands: in `text`, in an `attribute`, as a whole `address`, or in one: as part of its `host`, right
+ * `after host`, in its `path` or `query`, or in the `mailbox` or number of a mailto or tel address.
+ */
+export type HtmlPlace = "text" | "attribute" | "address" | "host" | "after host" | "path" | "query" | "mailbox";
+
+/** Most elements of a body: its text is made of them on the event loop. */
+const maxElements = 10_000;
+
+/** Says that a template can't be used: why, and the offset of what is at fault. It throws. */
+type Refuse = (at: number, why: string) => never;
+
+/**
+ * The place of each placeholder, by its start, in a body that is read as browsers do. What is refused: a placeholder where some value
+ * could become markup, run, or lead elsewhere than the template says; a body that ends inside something; nesting over 100.
+ */
+export function htmlPlaces(
+  source: string,
+  found: readonly { start: number }[],
+  refuse: Refuse,
+): Map<number, HtmlPlace> {
+  const finder = new PlaceFinder(source, refuse);
+  const reader = new HtmlReader(finder, { maxElements });
+  let done = 0;
+  for (const { start } of found) {
+    reader.read(source.slice(done, start));
+    done = start;
+    finder.enter(start, reader);
+  }
+  reader.read(source.slice(done));
+  reader.finish();
+  return finder.places;
+}
+
+/** Where a last line of an HTML body belongs: before its `</body>`, else at its end. */
+export function lastLineAt(source: string): number {
+  let end = source.length;
+  const nothing = (): void => undefined;
+  const endTag = (name: string, at: number): void => {
+    if (name === "body") end = at;
+  };
+  const reader = new HtmlReader({ startTag: nothing, endTag, doctype: nothing, refused: nothing }, { maxElements });
+  reader.read(source);
+  return end;
+}
+
+class PlaceFinder implements HtmlListener {
+  readonly places = new Map<number, HtmlPlace>();
+  readonly #source: string;
+  readonly #refuse: Refuse;
+  /** Starts of the placeholders in values of the tag that is being read. */
+  #quoted: number[] = [];
+
+  constructor(source: string, refuse: Refuse) {
+    this.#source = source;
+    this.#refuse = refuse;
+  }
+
+  /** Notes the placeholder up to which the reader has come. */
+  enter(at: number, reader: HtmlReader): void {
+    if (reader.place === "text") this.places.set(at, "text");
+    else if (reader.place === "quoted value") this.#quoted.push(at);
+    else this.#refuse(at, reader.place === "raw text" ? noPlace(`<${reader.openElement}>`) : whyNot(this.#source, at));
+  }
+
+  startTag({ name, attributes, at: tagAt }: StartTag): void {
+    // Whether it is one depends on whether there was text before it.
+    if (name === "frameset") this.#refuse(tagAt, "<frameset> is not allowed");
+    for (const at of this.#quoted) {
+      const attribute = attributes.find(({ start, end }) => start <= at && at < end);
+      if (attribute === undefined) this.#refuse(at, noPlace("a repeated attribute"));
+      else this.places.set(at, this.#placeInAttribute(name, attribute, at));
+    }
+    this.#quoted = [];
+  }
+
+  endTag(): void {
+    for (const at of this.#quoted) this.#refuse(at, noPlace("an end tag"));
+  }
+
+  doctype(): void {}
+
+  refused(why: string, at: number): void {
+    this.#refuse(at, why);
+  }
+
+  #placeInAttribute(element: string, { name, start, end }: StartTag["attributes"][number], at: number): HtmlPlace {
+    const isUnsafe = name.startsWith("on") || unsafe.has(name) || (element === "meta" && name === "content");
+    if (isUnsafe || animations.has(element)) this.#refuse(at, noPlace(`the attribute ${name} of <${element}>`));
+    if (!addressAttributes.has(name)) return "attribute";
+    // Between the quotes.
+    const value = this.#source.slice(start, end).search(/["']/) + start + 1;
+    const place = placeInAddress(this.#source.slice(value, at), this.#source.slice(at, end - 1));
+    return isPlace(place) ? place : this.#refuse(at, place);
+  }
+}
+
+/** Attributes that hold what is read as something else than text or one address. */
+const unsafe = new Set(["style", "srcset", "imagesrcset", "srcdoc"]);
+
+function noPlace(where: string): string {
+  return `a placeholder can't stand in ${where}`;
+}
+
+function whyNot(source: string, at: number): string {
+  const before = source.slice(Math.max(at - 40, 0), at);
+  if (/<\/?$/.test(before)) return "a placeholder can't stand right after < or </; write &lt; for the character";
+  if (/&[#a-z0-9]*$/i.test(before)) return "a placeholder can't stand right after &; write &amp; for the character";
+  return noPlace("a comment, a tag name or an unquoted attribute");
+}
+
+const addressPlaces = ["address", "host", "after host", "path", "query", "mailbox"] as const;
+
+function isPlace(place: string): place is (typeof addressPlaces)[number] {
+  return (addressPlaces as readonly string[]).includes(place);
+}
+
+/** The place in an address between `before` and what follows, the placeholder itself first; or why there is none. */
+function placeInAddress(before: string, from: string): string {
+  const head = asRead(before);
+  const after = asRead(from.slice(from.indexOf("}}") + 2).replace(/\{\{.*?\}\}/g, "x"));
+  if (/^[^?#]*&/.test(head)) return "a placeholder can't follow & in the path of an address; write %26";
+  if (head === "")
+    return /^[a-z0-9+.-]*(:|&(?!amp;))/i.test(after) ? "the scheme of an address can't come from a value" : "address";
+  if (!hasSafeScheme(head)) return "the address before the placeholder is not one of http, https, mailto or tel";
+  if (/[?#]/.test(head) || head === "/") return "query";
+  if (/^(mailto|tel):/i.test(head)) return "mailbox";
+  const [, host] = /^(?:https?:\/*|\/\/+)([^/]*)$/i.exec(head) ?? [];
+  if (host === undefined) return "path";
+  return /[\p{L}\p{N}]$/u.test(host) && !/^[^/?#]/.test(after) ? "after host" : "host";
+}
+
+/** Browsers skip control characters and spaces around an address, and read `\\` as `/`. */
+function asRead(address: string): string {
+  return address.replace(/[\p{Cc}\s]/gu, "").replaceAll("\\", "/");
+}
+
+const safeSchemes = ["http", "https", "mailto", "tel"];
+
+/** True unless the text names a scheme that isn't for links. Browsers skip spaces and control characters before and in a scheme. */
+export function hasSafeScheme(text: string): boolean {
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):/i.exec(asRead(text)) ?? [];
+  return scheme === undefined || safeSchemes.includes(scheme.toLowerCase());
+}

@@ -1,0 +1,27 @@
+import type { TemplateContent } from "../../schemas/email.ts";
+import { wordsOf } from "../../schemas/languages.ts";
+import { lastLineAt } from "./html-places.ts";
+
+/** The variable that the service itself fills in, with the address at which this recipient gets no more mail. */
+export const unsubscribeVariable = "unsubscribeUrl";
+
+/** Where unsubscribe pages are; the token of a delivery follows. */
+export const unsubscribePath = "/v2/public/email/unsubscribe";
+
+const asked = `{{${unsubscribeVariable}}}`;
+
+/** A content whose HTML and text name the address to unsubscribe: where they don't already, in a last line in the mail's language. */
+export function withUnsubscribeLine({ subject, html, text }: TemplateContent, language: string): TemplateContent {
+  const word = wordsOf(language).unsubscribe.action;
+  return { subject, html: html && withHtmlLine(html, word), text: text && withTextLine(text, word) };
+}
+
+function withHtmlLine(html: string, word: string): string {
+  if (html.includes(asked)) return html;
+  const at = lastLineAt(html);
+  return `${html.slice(0, at)}\n<p style="margin-top:2em;font-size:small"><a href="${asked}">${word}</a></p>\n${html.slice(at)}`;
+}
+
+function withTextLine(text: string, word: string): string {
+  return text.includes(asked) ? text : `${text.trimEnd()}\n\n${word}: ${asked}\n`;
+}

@@ -1,0 +1,28 @@
+import type { Booking } from "../../schemas/scheduling.ts";
+
+/** Longest name that is told to others, in characters. */
+const MAX_LENGTH = 60;
+
+/** Signs of web and mail addresses and of markup, line breaks and direction marks, and words that a dot joins, as in `evil.example`. */
+const MESSAGE_SIGNS = /[/\\@:<>\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]|[.\u3002\uff0e\uff61][\p{L}\p{N}]{2}/u;
+/** Digits enough for a telephone number, whatever stands between them. */
+const PHONE_NUMBER = /(?:\p{Nd}[^\p{L}\p{Nd}]*){6}/u;
+
+/**
+ * A name that a visitor gave, as others may be told it in mails and calendar files; undefined where it could be a message instead: a
+ * long text, or one with an address or a telephone number. The owner reads every name as it was given.
+ */
+export function presentableName(name: string | undefined): string | undefined {
+  if (name === undefined || name.length > MAX_LENGTH) return undefined;
+  return MESSAGE_SIGNS.test(name) || PHONE_NUMBER.test(name) ? undefined : name;
+}
+
+/** A booking with the names of its people that others may be told; who has none is named by the address. */
+export function withPresentableNames(booking: Booking): Booking {
+  const { attendee, guests } = booking;
+  const named = <T extends { email: string; name?: string | undefined }>(person: T) => ({
+    ...person,
+    name: presentableName(person.name) ?? person.email,
+  });
+  return { ...booking, attendee: named(attendee), guests: guests.map((guest) => (guest.name ? named(guest) : guest)) };
+}

@@ -1,0 +1,27 @@
+import type { StoredEventType } from "../../schemas/scheduling.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import type { Offer } from "./catalog.ts";
+
+/** What a booking of this event type costs; null where it is free. `payment_provider_not_connected` without price or provider. */
+export async function priceOf(
+  runtime: Pick<Runtime, "payments">,
+  { handle, event }: Offer,
+): Promise<{ amountMinor: number; currency: string } | null> {
+  const { enabled, amountMinor, currency } = event.payment;
+  if (!enabled) return null;
+  const problem = await paymentProblem(runtime, handle, event);
+  if (problem !== null || !amountMinor || !currency) throw new Fail("payment_provider_not_connected");
+  return { amountMinor, currency };
+}
+
+/** Why an event type can't take the payment that it asks for, so that every booking would be refused; null where it can. */
+export async function paymentProblem(
+  { payments }: Pick<Runtime, "payments">,
+  handle: string,
+  { payment }: Pick<StoredEventType, "payment">,
+): Promise<"payment_provider_not_connected" | "price_missing" | null> {
+  if (!payment.enabled) return null;
+  if (!(await payments?.isConnected(handle))) return "payment_provider_not_connected";
+  return payment.amountMinor && payment.currency ? null : "price_missing";
+}

@@ -1,0 +1,100 @@
+import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import t, { type Test as TapTest } from "tap";
+import { syncBooking } from "../core/scheduling/calendar-events.ts";
+import { readEnv } from "../core/platform/env.ts";
+import { keys } from "../core/store/keys.ts";
+import { tryLock, withLock } from "../core/store/lock.ts";
+import { connect } from "../core/store/redis.ts";
+import { startZoom } from "../fixtures/providers/zoom.ts";
+import { type RedisServer, startRedis } from "../fixtures/redis.ts";
+import { openDesk } from "../fixtures/scheduling/desk.ts";
+
+const key = "lock:{test}";
+/** Ms after which another process gets a lock that nobody renews. */
+const leaseMs = 10_000;
+
+async function open(t: TapTest): Promise<{ server: RedisServer; redis: Redis }> {
+  const server = await startRedis({ single: true });
+  const redis = connect(readEnv(server.env)).on("error", () => undefined);
+  t.teardown(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+  return { server, redis };
+}
+
+/** Work that lasts until its lease ends, and then fails; the ms that it had. */
+async function lasting(t: TapTest, redis: Redis): Promise<number> {
+  const began = Date.now();
+  let had = 0;
+  const work = async (lease: AbortSignal): Promise<void> => {
+    while (!lease.aborted) await sleep(20);
+    had = Date.now() - began;
+    lease.throwIfAborted();
+  };
+  await t.rejects(tryLock(redis, key, work), { code: "service_unavailable" });
+  return had;
+}
+
+t.test("a lock is held for as long as its work lasts, and is free afterwards", async (t) => {
+  const { redis } = await open(t);
+  const work = withLock(redis, { key }, async (lease) => {
+    await sleep(leaseMs + 1500);
+    return !lease.aborted;
+  });
+  await sleep(leaseMs + 1000);
+  t.equal(await tryLock(redis, key, async () => 1), undefined);
+  t.equal(await work, true);
+  t.same(await tryLock(redis, key, async () => 1), { result: 1 });
+});
+
+t.test("work learns soon that its lock is another's", async (t) => {
+  const { redis } = await open(t);
+  const had = lasting(t, redis);
+  await sleep(100);
+  await redis.set(key, "another");
+  t.ok((await had) < 4000);
+  t.equal(await redis.get(key), "another", "which stays");
+});
+
+t.test("work learns that its lock can't be renewed before another can have it", async (t) => {
+  const { server, redis } = await open(t);
+  const had = lasting(t, redis);
+  await sleep(500);
+  process.kill(server.pid, "SIGSTOP");
+  setTimeout(() => process.kill(server.pid, "SIGCONT"), leaseMs);
+  const ms = await had;
+  t.ok(ms > leaseMs / 2 && ms <= leaseMs, `${ms} ms`);
+});
+
+t.test("what was done under a lock stands, also where the lock can't be given back", async (t) => {
+  const { server, redis } = await open(t);
+  const work = async (): Promise<string> => {
+    await server.kill();
+    return "done";
+  };
+  t.same(await tryLock(redis, key, work), { result: "done" });
+});
+
+t.test("a booking's sync that has lost its lock notes nothing, and the next one finds what it made", async (t) => {
+  const zoom = await startZoom();
+  t.teardown(() => zoom.close());
+  const desk = await openDesk(t, { providerKey: "zoom", env: zoom.env, location: "zoom", workers: [] });
+  const { runtime } = desk.service;
+  const bookingUid = await desk.booked("2026-10-06T10:00:00Z");
+  const [lock, booking] = [keys.syncLock("acme", bookingUid), keys.booking("acme", bookingUid)];
+  zoom.oauth.expire();
+  zoom.oauth.slowness = 4000;
+  const sync = syncBooking(runtime, { handle: "acme", bookingUid });
+  await sleep(500);
+  await runtime.redis.set(lock, "another");
+  await t.rejects(sync, { code: "service_unavailable" });
+  t.equal(await runtime.redis.hget(booking, "written"), null);
+  t.match(await desk.booking(bookingUid), { meetingUrl: null, syncStatus: "OK" });
+  await runtime.redis.del(lock);
+  await syncBooking(runtime, { handle: "acme", bookingUid });
+  t.equal(zoom.meetings.size, 1);
+  t.ok((await desk.booking(bookingUid)).meetingUrl);
+});
