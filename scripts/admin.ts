@@ -17,6 +17,7 @@ import {
 import { startSession } from "../core/account/session-store.ts";
 import { signingKey } from "../core/account/signing.ts";
 import { createCampaign } from "../core/campaigns/campaigns.ts";
+import { reindexDocuments } from "../core/knowledge/reindex.ts";
 import { openClock } from "../core/platform/clock.ts";
 import { keys } from "../core/store/keys.ts";
 import { readEnv } from "../core/platform/env.ts";
@@ -86,6 +87,9 @@ const commands: Record<string, Command> = {
     },
   ),
   token: command({ needed: ["user"], optional: ["email", "ttl"] }, token),
+  "reindex-knowledge": command({ optional: ["handle"] }, async (admin, { handle }) => ({
+    enqueued: await reindexDocuments(admin, handle),
+  })),
   "reseal-secrets": command({}, async (admin) => ({ resealed: await resealAll(admin) })),
   "failed-jobs": command({}, async (admin) => ({ jobs: await failedJobs(admin) })),
   "retry-job": command({ needed: ["id"] }, async (admin, { id }) => ({ job: await retryJob(admin, id) })),

@@ -99,11 +99,7 @@ t.test("a token endpoint that never ends, is deep, compressed or silent fails in
     const base = await listening(t, answer);
     const settings = { clientId: "id", clientSecret: "secret", authorize: base, token: `${base}/token`, scope: "" };
     const started = Date.now();
-    await t.rejects(
-      refreshGrant(tools, { ...settings, login: "post", parameters: {} }, "refresh"),
-      { message: String },
-      name,
-    );
+    await t.rejects(refreshGrant(tools, { ...settings, login: "post", parameters: {} }, "refresh"), name);
     t.ok(Date.now() - started < 5500, `${name}: ${Date.now() - started} ms`);
   }
 });

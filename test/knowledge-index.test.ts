@@ -101,6 +101,7 @@ async function promises(t: Test, { redis, open, rebuild }: Place): Promise<void>
       source: "",
       heading: "Time",
       text: "Refunds are paid within 14 days of the return.",
+      language: "en",
       tags: ["public", "policy"],
     });
     t.same([found.mode, found.degraded], ["lexical", false]);

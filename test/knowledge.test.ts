@@ -1,4 +1,5 @@
 import t from "tap";
+import { reindexDocuments } from "../core/knowledge/reindex.ts";
 import { job } from "../core/store/outbox.ts";
 import { keys } from "../core/store/keys.ts";
 import { startModelServer } from "../fixtures/model-server.ts";
@@ -242,6 +243,37 @@ t.test("what a crash left between a document and its chunks is healed by the job
   await eventually(async () => (await keyNames(redis, "chunk:*")).length === 0);
   t.same((await owner.get(documents).expect(200)).body.documents, []);
   t.equal(await redis.zcard(keys.documents("acme")), 0);
+});
+
+t.test("documents are indexed again on demand, with terms of this version and vectors of this model", async (t) => {
+  const model = await startModelServer();
+  t.teardown(() => model.close());
+  const service = await startService(t, {
+    workers: ["knowledge"],
+    env: { OLLAMA_HOST: model.url, EMBEDDING_MODEL_ID: "scripted:embed" },
+  });
+  const { redis } = service.runtime;
+  for (const handle of ["acme", "globex"]) {
+    const owner = await service.handle(handle);
+    await owner.post(`/v2/handles/${handle}/knowledge/documents`).send(returns).expect(202);
+  }
+  const chunks = await eventually(async () => {
+    const names = await keyNames(redis, "chunk:*");
+    const models = await Promise.all(names.map((name) => redis.hget(name, "model")));
+    return names.length > 0 && models.every((one) => one === "scripted:embed") && names;
+  });
+  const age = () => Promise.all(chunks.map((name) => redis.hset(name, { termsVersion: "1", model: "earlier" })));
+  const renewed = async (handle: string) => {
+    const own = chunks.filter((name) => name.includes(`{${handle}}`));
+    const rows = await Promise.all(own.map((name) => redis.hmget(name, "termsVersion", "model")));
+    return rows.every(([version, by]) => version !== "1" && by === "scripted:embed");
+  };
+  await age();
+  t.equal(await reindexDocuments(service.runtime, "acme"), 1);
+  await eventually(() => renewed("acme"));
+  t.notOk(await renewed("globex"));
+  t.equal(await reindexDocuments(service.runtime), 2);
+  await eventually(() => renewed("globex"));
 });
 
 t.test("an embedding model that is away leaves documents findable by words, and says so of queries", async (t) => {

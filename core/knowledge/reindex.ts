@@ -1,0 +1,38 @@
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+
+const BATCH = 100;
+
+/**
+ * Enqueues the indexing of every document of a handle, or of all handles: after a change of the embedding model, and where
+ * passages stand under terms of an earlier version. Returns how many documents that is; running it again repeats the work.
+ */
+export async function reindexDocuments(
+  runtime: Pick<Runtime, "redis" | "queues" | "id">,
+  handle?: string,
+): Promise<number> {
+  let count = 0;
+  for await (const found of handle === undefined ? handles(runtime) : [[handle]])
+    for (const one of found) count += await reindexHandle(runtime, one);
+  return count;
+}
+
+function handles({ redis }: Pick<Runtime, "redis">): AsyncIterable<string[]> {
+  return redis.sscanStream(keys.handles, { count: BATCH });
+}
+
+async function reindexHandle(
+  { redis, queues, id }: Parameters<typeof reindexDocuments>[0],
+  handle: string,
+): Promise<number> {
+  const documents = await redis.zrange(keys.documents(handle), 0, "-1");
+  for (let at = 0; at < documents.length; at += BATCH) {
+    const some = documents.slice(at, at + BATCH);
+    const jobs = some.map((documentId) =>
+      job("knowledge.index", `knowledge.index-${documentId}-${id("")}`, { handle, documentId }),
+    );
+    await queues.later(...jobs);
+  }
+  return documents.length;
+}
