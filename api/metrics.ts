@@ -47,6 +47,15 @@ export class Metrics {
       labelNames: ["server", "kind"],
       registers,
     });
+    new Gauge({
+      name: "redis_kind",
+      help: "Always 1; the label says how Redis is run: plain, module, cluster or sentinel",
+      labelNames: ["kind"],
+      registers,
+      collect() {
+        this.set({ kind: runtime.redisKind }, 1);
+      },
+    });
     this.#served = new Gauge({
       name: "queue_served",
       help: "1 if a live worker consumes the queue",

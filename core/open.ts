@@ -1,4 +1,4 @@
-import { type Redis, ReplyError } from "ioredis";
+import type { Redis } from "ioredis";
 import { useSession } from "./account/session-store.ts";
 import { Sessions } from "./account/sessions.ts";
 import { signingKey } from "./account/signing.ts";
@@ -14,7 +14,7 @@ import { openLog } from "./platform/log.ts";
 import { Outbound } from "./platform/outbound.ts";
 import { Queues } from "./store/outbox.ts";
 import { keys } from "./store/keys.ts";
-import { connect, isRedisAway } from "./store/redis.ts";
+import { connect, ifPermitted } from "./store/redis.ts";
 import { openBusySource } from "./scheduling/busy-calendars.ts";
 import { openCredentials } from "./scheduling/credentials.ts";
 import { openPayments } from "./payments/payments.ts";
@@ -31,12 +31,14 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
   const [own] = await Promise.all([signingKey({ redis, env }), queues.open()]);
   const relay = new Relay({ redis, connect: () => connect(env, "blocking"), log });
   const index = await openIndex(redis, env, log);
+  const info = (await ifPermitted(redis.info())) ?? "";
   const outbound = new Outbound(env);
   const mailer = env.SMTP_URL === undefined ? undefined : new SmtpPool(env.SMTP_URL);
   const payments = openPayments({ env, redis, outbound });
   const runtime: Runtime = {
     env,
     redis,
+    redisKind: redisKindOf(env, index, info),
     queues,
     relay,
     index,
@@ -64,7 +66,8 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
       redis.disconnect();
     },
   };
-  await warnAboutRedis(runtime);
+  log.info({ kind: runtime.redisKind, version: /^redis_version:(.*)$/m.exec(info)?.[1]?.trim() }, "redis.opened");
+  await warnAboutRedis(runtime, info);
   return runtime;
 }
 
@@ -87,9 +90,15 @@ function bounces({ BOUNCE_IMAP_URL: address }: Env): Runtime["openBounces"] {
     : async () => (await import("./engines/mail/mailbox.ts")).openMailbox(address);
 }
 
-/** Says at start what a setting of Redis means for the promises of the service; of a cluster, that of one node. */
-async function warnAboutRedis({ redis, log }: Runtime): Promise<void> {
-  const info = await redis.info();
+/** How this installation has its Redis. Behind Sentinels the search module may be there too: the knowledge index says which serves. */
+function redisKindOf(env: Env, index: Runtime["index"], info: string): Runtime["redisKind"] {
+  if (env.REDIS_SENTINELS.length > 0) return "sentinel";
+  if (env.REDIS_CLUSTER || /^cluster_enabled:1/m.test(info)) return "cluster";
+  return index.kind === "redisearch" ? "module" : "plain";
+}
+
+/** Warns at start about settings of Redis that weaken what the service promises; of a cluster, those of one node. */
+async function warnAboutRedis({ redis, log }: Runtime, info: string): Promise<void> {
   const value = (name: string): string => new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1]?.trim() ?? "";
   if (value("aof_enabled") === "0")
     log.warn(
@@ -109,13 +118,8 @@ function warnAboutFsync(log: Log, policy: string | undefined): void {
   else if (policy !== "always") log.warn({ policy, advice: fsyncAdvice }, "redis.fsync_unsafe");
 }
 
-/** INFO doesn't tell this one. Undefined where CONFIG is refused, as add-ons do. */
+/** INFO doesn't tell this one. Undefined where CONFIG is refused. */
 async function fsyncPolicy(redis: Redis): Promise<string | undefined> {
-  try {
-    const [, policy] = (await redis.config("GET", "appendfsync")) as string[];
-    return policy;
-  } catch (error) {
-    if (error instanceof ReplyError && !isRedisAway(error)) return undefined;
-    throw error;
-  }
+  const [, policy] = ((await ifPermitted(redis.config("GET", "appendfsync"))) ?? []) as string[];
+  return policy;
 }

@@ -408,6 +408,7 @@ export const fields: Record<string, FieldNote> = {
   options: ["The answers to choose from."],
   payment: ["What it costs."],
   "EventType.enabled": ["True if the booking must be paid.", false],
+  bookable: ["False if visitors cannot book it now; `reason` says why.", true],
   revision: ["The version; the same number as `version`.", 1],
   "EventType.url": ["The scheduling page.", "https://app.example.com/apps/public/scheduling/acme/intro"],
   paymentRequired: ["True if the booking must be paid.", false],

@@ -47,6 +47,8 @@ export const credential = object({
   providerKey: oneOf(...providerKeys),
   account: string(),
   status: oneOf("OK", "DEGRADED"),
+  /** Why the account is degraded, in a sentence. */
+  detail: optional(string()),
   createdAt: instant,
 });
 export type Credential = Infer<typeof credential>;
@@ -83,6 +85,7 @@ export const newCaldavCredential = object({
   providerKey: ignored,
   account: ignored,
   status: ignored,
+  detail: ignored,
   createdAt: ignored,
 });
 

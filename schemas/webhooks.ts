@@ -141,6 +141,7 @@ export const webhookData: Record<WebhookEventType | typeof testEventType, { summ
         credentialId: nullable(string()),
         booking: optional(nullable(booking)),
         reason: string(),
+        detail: optional(string()),
       }),
     },
     [testEventType]: { summary: "A test that the owner asked for", data: object({ handle, webhookId: string() }) },

@@ -28,6 +28,7 @@ t.test("every metric of the alerts is there, with the labels that they name", as
   t.match(shown, /^queue_jobs\{queue="generation",state="waiting"\} 0$/m);
   t.match(shown, /^queue_served\{queue="knowledge"\} 1$/m);
   t.match(shown, /^queue_served\{queue="email"\} 0$/m);
+  t.match(shown, /^redis_kind\{kind="(plain|module|cluster)"\} 1$/m);
 });
 
 t.test("/readyz and the metrics tell which knowledge index is serving", async (t) => {

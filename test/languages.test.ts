@@ -37,7 +37,7 @@ t.test("the language of a text is told by its small words, and is the given one 
     ["You can read about the price here in English, Deutsch, 日本語 and Русский.", "en"],
   ];
   for (const [text, language] of asked) t.equal(languageOf(text, "sv"), language, text);
-  t.equal(languageOf("Wi-Fi?", "nl"), "nl");
+  t.equal(languageOf("Zumba?", "nl"), "nl");
   t.equal(languageOf("", "fr"), "fr");
 });
 

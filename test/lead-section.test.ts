@@ -1,9 +1,9 @@
 import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
-import { type Intent, intentOf } from "../core/assistant/lead-intent.ts";
 import { leadPhrases } from "../core/assistant/lead-phrases.ts";
-import { type LeadMaterial, leadSection, wantsContact } from "../core/assistant/lead-section.ts";
+import { type LeadMaterial, leadSection } from "../core/assistant/lead-section.ts";
+import { readQuestion, type Wish } from "../core/engines/answers/answers.ts";
 import { sites } from "../fixtures/assistant/judged.ts";
 import type { LeadSection } from "../schemas/assistant.ts";
 
@@ -14,6 +14,8 @@ const material: LeadMaterial = {
   sectionId: "sec_1",
   pageSlug: "pricing",
   question: "Can I get a quote for 50 people?",
+  wish: "quote",
+  language: "en",
   answer: "The Team plan costs $9 per person.",
   evidenceTitles: ["Pricing"],
   retrievalMode: "page",
@@ -43,16 +45,18 @@ const proposal = {
 t.test(
   "who asks for contact, a quote, a demo, an own price or a purchase is offered the form, nobody else",
   async (t) => {
-    const intents = read<Record<Intent | "none", string[]>>("intents.json");
+    const intents = read<Record<Wish | "none", string[]>>("intents.json");
     for (const [name, questions] of Object.entries(intents)) {
       t.same(
-        questions.filter((question) => (intentOf(question) ?? "none") !== name),
+        questions.filter((question) => (readQuestion(question, "en").wish ?? "none") !== name),
         [],
         name,
       );
     }
     t.same(
-      sites.flatMap(({ questions }) => questions.filter(({ question }) => wantsContact(question))),
+      sites.flatMap(({ questions }) =>
+        questions.filter(({ question }) => readQuestion(question, "en").wish !== undefined),
+      ),
       [],
     );
   },
@@ -75,9 +79,9 @@ t.test("without a model the section has all its parts, in the question's languag
     evidenceTitles: ["Pricing"],
     retrievalMode: "page",
   });
-  const german = leadSection({ ...material, question: "Ich möchte eine Demo" });
+  const german = leadSection({ ...material, question: "Ich möchte eine Demo", wish: "demo", language: "de" });
   t.equal(german.collapsedTitle, "Demo anfragen");
-  t.equal(german.contextDisclosure, leadPhrases.de.disclosure);
+  t.equal(german.contextDisclosure, leadPhrases.de?.disclosure);
   t.match(german.html, "E-Mail");
 });
 

@@ -10,6 +10,9 @@ t.test("with Sentinels a service goes on within 5 s of a promotion: planned, and
   t.teardown(() => redis.stop());
   const town = await openTown(t, redis);
   await live(town, "before");
+  const { text } = await town.service.visitor.get("/metrics").expect(200);
+  t.match(text, /^redis_kind\{kind="sentinel"\} 1$/m);
+  t.match(text, /^redis_memory_bytes\{server="main",kind="used"\} [1-9]/m);
   const owner = await town.service.as("user_before");
   const moves = { planned: () => redis.failOver(), crash: () => redis.killMaster() };
   for (const [name, move] of Object.entries(moves)) {

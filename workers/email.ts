@@ -9,7 +9,7 @@ import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 const looksEvery = 20_000;
 
 /** Jobs of the email noun. */
-export const emailJobs: WorkerRow[] = [job("email.check", checkDomain)];
+export const emailJobs: WorkerRow[] = [job("email.check", checkDomain, ({ account }) => account)];
 
 /** What a worker of the email queue does all the time: it sends what is due, looks after the domains, and reads bounces. */
 export const emailLoops: WorkerLoop[] = [

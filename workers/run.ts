@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Job as BullJob, type JobsOptions, Worker } from "bullmq";
+import { type Job as BullJob, DelayedError, type JobsOptions, Worker } from "bullmq";
 import { beat } from "../core/operations/health.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
-import { perform } from "./job.ts";
+import { perform, type WorkerRow } from "./job.ts";
+import { Lanes } from "./lanes.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
 /** Ms between two passes of the outbox sweeper and between two signs of life. */
@@ -21,6 +22,9 @@ const kept = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFail: { age
 /** Ms for which a job belongs to a worker that says nothing, and between two looks for such jobs: what a crash left runs again after them. */
 const held = { lockDuration: 15_000, stalledInterval: 5000, maxStalledCount: 5 };
 
+/** Ms after which a job whose lane is full is looked at again. */
+const LANE_RETRY_MS = 1000;
+
 /** Workers of a process: stop them by `close`, which lets running jobs finish or gives them back. */
 export interface Workers {
   /** `patience`: ms in which answers that are being made may end by themselves; all other jobs are given back at once. */
@@ -28,10 +32,10 @@ export interface Workers {
 }
 
 /**
- * Jobs that one process runs at a time, where it isn't the usual number: endpoints and calendar servers take a place for as long as
- * they are slow, and a slow one must not hold up the others; a burst of rules waits for Redis more than it works.
+ * Jobs that one process runs at a time, where it isn't the usual number: endpoints, name servers and calendar servers take a place for
+ * as long as they are slow, and a slow one must not hold up the others (`Lanes`); a burst of rules waits for Redis more than it works.
  */
-const atOnce: Partial<Record<QueueName, number>> = { webhooks: 500, scheduling: 32, campaigns: 32 };
+const atOnce: Partial<Record<QueueName, number>> = { webhooks: 500, scheduling: 256, email: 64, campaigns: 32 };
 const usuallyAtOnce = 8;
 
 function concurrency(runtime: Runtime, queue: QueueName): number {
@@ -44,9 +48,11 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
   const shared = connect(runtime.env, "blocking", { forJobs: true });
   shared.on("error", (error: Error) => runtime.log.warn({ error: error.message }, "redis.error"));
   const [stopping, interrupting] = [new AbortController(), new AbortController()];
-  // An answer that a visitor reads can't be given back once it has begun; the others go on elsewhere as if nothing had been.
-  const signalOf = (queue: QueueName) => (queue === "generation" ? interrupting : stopping).signal;
-  const workers = served.map((queue) => startWorker(runtime, queue, { shared, signal: signalOf(queue) }));
+  // An answer that a visitor reads can't be given back once it has begun, and calls to other people's servers may end in time; the
+  // others go on elsewhere as if nothing had been.
+  const signalOf = ({ name, lane }: WorkerRow) =>
+    (jobs[name].queue === "generation" || lane ? interrupting : stopping).signal;
+  const workers = served.map((queue) => startWorker(runtime, queue, { shared, signalOf }));
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   await beat(runtime, served);
   const loops = workerLoops.filter(({ queue }) => served.includes(queue));
@@ -72,16 +78,19 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
 function startWorker(
   runtime: Runtime,
   queue: QueueName,
-  { shared, signal }: { shared: ReturnType<typeof connect>; signal: AbortSignal },
+  { shared, signalOf }: { shared: ReturnType<typeof connect>; signalOf: (row: WorkerRow) => AbortSignal },
 ): Worker {
+  const lanes = new Lanes();
   const rows = new Map(
     workerRows.filter(({ name }) => jobs[name].queue === queue).map((row) => [row.name as string, row]),
   );
-  const run = async (bull: BullJob): Promise<void> => {
+  const run = async (bull: BullJob, token?: string): Promise<void> => {
     const row = rows.get(bull.name);
     Object.assign(bull.opts, patience(bull.name));
     if (row === undefined) throw new Error(`No worker row for ${bull.name}`);
-    await perform(runtime, row, bull, signal);
+    const lane = row.lane?.(bull.data as never);
+    if (lane !== undefined && !lanes.enter(lane)) return putOff(bull, token);
+    await perform(runtime, row, bull, signalOf(row)).finally(() => lane !== undefined && lanes.leave(lane));
   };
   const options = {
     connection: shared,
@@ -107,6 +116,12 @@ async function rest(worker: Worker): Promise<void> {
   await worker.pause(true);
   await sleep(restMs, undefined, { ref: false });
   if (!worker.closing) await worker.resume();
+}
+
+/** Gives a job back to its queue for a moment; this is no failed attempt. */
+async function putOff(bull: BullJob, token: string | undefined): Promise<never> {
+  await bull.moveToDelayed(Date.now() + LANE_RETRY_MS * (0.5 + Math.random()), token);
+  throw new DelayedError();
 }
 
 /** How often a job is tried, as this deploy says it; one that only a newer deploy knows waits until its worker is there. */

@@ -7,7 +7,7 @@ import { job, type WorkerRow } from "./job.ts";
 /** Jobs of the scheduling noun. */
 export const schedulingJobs: WorkerRow[] = [
   job("scheduling.expire", expireHold),
-  job("scheduling.pull", pullCalendars),
+  job("scheduling.pull", pullCalendars, ({ handle }) => handle),
   job("scheduling.mail", sendMails),
-  job("scheduling.sync", syncBooking),
+  job("scheduling.sync", syncBooking, ({ handle }) => handle),
 ];

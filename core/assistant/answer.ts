@@ -1,18 +1,19 @@
-import type { LessonCard } from "../../schemas/assistant.ts";
-import type { RunPublisher, Runtime } from "../platform/runtime.ts";
+import type { EvidenceCard, LessonCard } from "../../schemas/assistant.ts";
+import type { Turn, Unit } from "../engines/answers/answers.ts";
+import type { RunPublisher, Runtime, Tool } from "../platform/runtime.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
-import { type Draft, drafted } from "./draft.ts";
-import { languageOf } from "./language.ts";
-import { wantsContact } from "./lead-section.ts";
+import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
 import { leadSectionFor } from "./lead-sections.ts";
-import { lessonCards } from "./lesson-cards.ts";
 import type { Asking } from "./messages.ts";
-import type { Turn } from "./question.ts";
-import { type Retrieval, retrieve } from "./retrieval.ts";
+import { type PublicLibrary, publicLibrary } from "./public-library.ts";
 import { readRun } from "../engines/relay/runs.ts";
 
 /** One chunk of the UI message stream, in the portable part of it that every client reads (contract 5). */
 type Chunk = { type: string } & Record<string, unknown>;
+
+const MAX_LESSON_CARDS = 3;
+/** Sections whose headings may become next questions. */
+const NEAR_SECTIONS = 12;
 
 /** Answers a run: retrieval, text, tools; each chunk goes onto the run's stream as it is made. */
 export async function answer(
@@ -62,59 +63,41 @@ async function compose(
 ): Promise<void> {
   const started = performance.now();
   const { output, signal } = to;
-  const found = await retrieve(runtime, { handle: asked.handle, pageSlug: asked.pageSlug, text: retrievalText(asked) });
-  const draft = await drafted(runtime, asked, { found, signal });
+  const found = await publicLibrary(runtime, asked);
+  const tools = await toolsFor(runtime, asked, { found, signal });
+  const draft = await drafted(runtime, asked, { found, tools, signal });
+  const isTalk = draft.kind === "talk" || draft.kind === "declined";
   const metadata = {
     chatId: asked.chatId,
     modelId: runtime.model.id,
-    retrievalMode: draft.declined ? "none" : found.mode,
+    retrievalMode: isTalk ? "none" : found.mode,
     degraded: draft.degraded,
   };
   output.put({ type: "start", messageId: to.runId, messageMetadata: metadata });
   output.put({ type: "start-step" });
-  const cards = evidenceCards(draft.used, asked.question);
-  putSources(output, draft, cards.length);
-  output.put({ type: "data-evidence", data: { cards } });
   const text = await putText(output, draft, signal);
+  const cards = putEvidence(output, draft);
   const next = putNext(output, asked, { found, draft });
-  if (!draft.declined)
-    await putTools(runtime, asked, { output, found, text, cards, next, mode: metadata.retrievalMode, signal });
+  if (!isTalk) await putTools(runtime, asked, { output, found, draft, text, cards, next, signal });
   output.put({ type: "finish-step" });
   output.put({ type: "finish" });
-  const tookMs = Math.round(performance.now() - started);
+  const { handle, pageSlug } = asked;
   const { modelId, retrievalMode, degraded } = metadata;
+  const tookMs = Math.round(performance.now() - started);
   runtime.log.info(
-    {
-      handle: asked.handle,
-      pageSlug: asked.pageSlug,
-      modelId,
-      retrievalMode,
-      degraded,
-      snippetCount: cards.length,
-      tookMs,
-    },
+    { handle, pageSlug, modelId, retrievalMode, degraded, snippetCount: cards.length, tookMs },
     "assistant.answered",
   );
 }
 
-/** A short follow-up is looked up together with what the visitor asked before. */
-function retrievalText({ question, history }: Asking): string {
-  const before = history.findLast(({ role }) => role === "user")?.text ?? "";
-  return question.length < 40 && before !== "" ? `${question} ${before.slice(0, 200)}` : question;
-}
-
-function putSources(output: Output, draft: Draft, count: number): void {
-  const seen = new Set<string>();
-  for (const { kind, title, url } of draft.used.slice(0, count)) {
-    if (seen.has(`${kind} ${title}`)) continue;
-    seen.add(`${kind} ${title}`);
-    const sourceId = `source-${seen.size}`;
-    output.put(
-      kind === "page" && url
-        ? { type: "source-url", sourceId, url, title }
-        : { type: "source-document", sourceId, mediaType: "text/plain", title },
-    );
-  }
+/** The tools for a model that can call some: the form once a chat, lesson cards where the best passages hold some. */
+async function toolsFor(
+  { model }: Runtime,
+  asked: Asking,
+  { found, signal }: { found: PublicLibrary; signal: AbortSignal },
+): Promise<Tool[]> {
+  if (model.writer === undefined || !(await model.writer.callsTools(signal))) return [];
+  return [...(asked.sectionShown ? [] : [leadTool]), ...(nearCards(found).length > 0 ? [lessonTool] : [])];
 }
 
 async function putText(output: Output, draft: Draft, signal: AbortSignal): Promise<string> {
@@ -130,15 +113,33 @@ async function putText(output: Output, draft: Draft, signal: AbortSignal): Promi
   return text;
 }
 
-function putNext(output: Output, asked: Asking, { found, draft }: { found: Retrieval; draft: Draft }): string[] {
-  const links = draft.declined ? [] : (found.page?.links ?? []);
-  output.put({ type: "data-cta", data: { cards: ctaCards(links, asked.question, wantsContact(asked.question)) } });
+/** What the text rests on, known only now: a model's sentences are judged one by one. */
+function putEvidence(output: Output, { units }: Draft): EvidenceCard[] {
+  const cards = evidenceCards(units);
+  for (const [at, { sourceType, title, sourceUrl }] of cards.entries()) {
+    const sourceId = `source-${at + 1}`;
+    output.put(
+      sourceType === "page" && sourceUrl
+        ? { type: "source-url", sourceId, url: sourceUrl, title }
+        : { type: "source-document", sourceId, mediaType: "text/plain", title },
+    );
+  }
+  output.put({ type: "data-evidence", data: { cards } });
+  return cards;
+}
+
+function putNext(output: Output, asked: Asking, { found, draft }: { found: PublicLibrary; draft: Draft }): string[] {
+  const { question, page, library } = found;
+  const links = draft.kind === "declined" ? [] : (page?.links ?? []);
+  output.put({ type: "data-cta", data: { cards: ctaCards(links, question) } });
+  const headingOf = (blocks: readonly { headings: readonly string[] }[]) => blocks[0]?.headings.at(-1) ?? [];
+  const here = library.sections.filter(({ source }) => source.id === asked.pageSlug);
+  const near = library.rank(question, found.place).slice(0, NEAR_SECTIONS);
   const questions = followUps({
-    question: asked.question,
-    language: languageOf(asked.question),
-    suggested: found.page?.suggestedQuestions ?? [],
-    headings: [...(found.page?.sections ?? []), ...found.evidence].map(({ heading }) => heading),
-    used: draft.used,
+    question,
+    suggested: page?.suggestedQuestions ?? [],
+    headings: [...here, ...near].flatMap(({ blocks }) => headingOf(blocks)),
+    answered: draft.units.flatMap(({ block }) => headingOf([block])),
     asked: asked.history.filter(({ role }) => role === "user").map(({ text }) => text),
   });
   output.put({ type: "data-follow-ups", data: { questions } });
@@ -147,32 +148,57 @@ function putNext(output: Output, asked: Asking, { found, draft }: { found: Retri
 
 interface Shown {
   output: Output;
-  found: Retrieval;
+  found: PublicLibrary;
+  draft: Draft;
   text: string;
   cards: { title: string }[];
   next: string[];
-  mode: string;
   signal: AbortSignal;
 }
 
+/** Tools that a model has called; where it can't call any, the lesson cards of the evidence and the form that is wished. */
 async function putTools(runtime: Runtime, asked: Asking, shown: Shown): Promise<void> {
-  const lessons: LessonCard[] = lessonCards(shown.found.passages);
-  if (lessons.length > 0) putTool(shown.output, "renderProductivityLessonCards", { cards: lessons });
-  const evidenceTitles = [...new Set(shown.cards.map(({ title }) => title))];
+  const { output, found, draft, text, next, signal } = shown;
+  const used = cardsIn(found, draft.units);
+  const lessons = draft.calls?.has(lessonTool.name) && used.length === 0 ? nearCards(found) : used;
+  const wantsLessons = draft.calls === undefined || draft.calls.has(lessonTool.name);
+  if (wantsLessons && lessons.length > 0) putTool(output, lessonTool.name, { cards: lessons });
+  const wantsForm = draft.calls ? draft.calls.has(leadTool.name) : found.question.wish !== undefined;
+  if (!wantsForm) return;
+  const evidenceTitles = shown.cards.map(({ title }) => title);
   const section = await leadSectionFor(runtime, asked, {
-    text: shown.text,
-    followUps: shown.next,
+    text,
+    question: found.question,
+    followUps: next,
     evidenceTitles,
-    mode: shown.mode,
-    signal: shown.signal,
+    mode: found.mode,
+    signal,
   });
-  if (section) putTool(shown.output, "renderLeadQualificationSection", section);
+  if (section) putTool(output, leadTool.name, section);
 }
 
+/** Lesson cards whose words the units are taken from. */
+function cardsIn({ cards }: PublicLibrary, units: readonly Unit[]): LessonCard[] {
+  const found = units.flatMap(({ section, block }) =>
+    (cards.get(section.source.id) ?? []).filter(({ title }) => title === block.headings.at(-1)),
+  );
+  return [...new Map(found.map((card) => [card.lessonId, card])).values()].slice(0, MAX_LESSON_CARDS);
+}
+
+/** Lesson cards of the sections that speak most of the question. */
+function nearCards(found: PublicLibrary): LessonCard[] {
+  const near = found.library.rank(found.question, found.place).slice(0, MAX_LESSON_CARDS);
+  return cardsIn(
+    found,
+    near.map((section) => ({ section, block: section.blocks[0]!, text: "", start: 0, at: 0 })),
+  );
+}
+
+/** The service runs its tools by itself: clients that send tool results back by themselves must not send these. */
 function putTool(output: Output, toolName: string, result: object): void {
   const toolCallId = `call-${toolName}`;
-  output.put({ type: "tool-input-available", toolCallId, toolName, input: {} });
-  output.put({ type: "tool-output-available", toolCallId, output: result });
+  output.put({ type: "tool-input-available", toolCallId, toolName, input: {}, providerExecuted: true });
+  output.put({ type: "tool-output-available", toolCallId, output: result, providerExecuted: true });
 }
 
 /** The run's writer as a place for chunks, which remembers whether there were any. */

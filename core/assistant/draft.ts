@@ -1,83 +1,201 @@
-import type { Runtime, Writer } from "../platform/runtime.ts";
-import type { Evidence } from "./evidence.ts";
-import { answerPieces, type Extraction, extract } from "./extractive.ts";
-import { ground } from "./grounding.ts";
+import { wordsOf } from "../../schemas/languages.ts";
+import {
+  type Grounding,
+  groundIn,
+  piecesOf,
+  type Question,
+  type Reply,
+  replyTo,
+  smallTalk,
+  type Unit,
+} from "../engines/answers/answers.ts";
+import type { Delta, Runtime, Tool, Writer } from "../platform/runtime.ts";
 import type { Asking } from "./messages.ts";
-import { phrases } from "./phrases.ts";
 import { chatPrompt } from "./prompt.ts";
-import { refusal } from "./refusal.ts";
-import type { Retrieval } from "./retrieval.ts";
+import type { PublicLibrary } from "./public-library.ts";
 
-/** An answer about to be sent: what it rests on is known, its text comes. */
+/** An answer about to be sent: its text comes, and what it rests on is known when the text is over. */
 export interface Draft {
+  kind: Reply["kind"] | "written";
   text: AsyncIterable<string> | Iterable<string>;
-  used: Evidence[];
   degraded: boolean;
-  /** True where the question is one that is declined. */
-  declined: boolean;
+  /** What the text rests on; complete when the text is. */
+  units: readonly Unit[];
+  /** Names of the tools that a model has called; absent where rules decide instead. */
+  calls?: ReadonlySet<string>;
 }
 
-/** Ms in which a model must have begun its answer before the extractive answerer takes over. */
-const beginsWithin = 10_000;
-/** Pieces of evidence that a model reads. */
-const mostRead = 12;
+/** Ms in which a model must have sent something, and something that can be shown, before the extractive answer goes out. */
+const firstDeltaMs = 10_000;
+const firstTextMs = 15_000;
+/** Ms without a delta after which a model has nothing more to say. */
+const silenceMs = 20_000;
+/** Characters of a full answer, and how far over them a model may go. */
+const answerLength = 2800;
+const overLength = 2000;
+/** A model that loads is given so long, though nobody waits for it any more. */
+const loadTimeoutMs = 300_000;
+/** A model that hasn't sent anything for so long when its reader leaves is loading. */
+const isLoadingAfterMs = 2000;
 
-/** The answer by the model, or extracted where there is none or where it fails to begin; then degraded. */
-export async function drafted(
-  runtime: Runtime,
-  asked: Asking,
-  made: { found: Retrieval; signal: AbortSignal },
-): Promise<Draft> {
-  const declined = refusal(asked.question);
-  if (declined !== null) return { text: [declined], used: [], degraded: false, declined: true };
+type Made = { found: PublicLibrary; tools: readonly Tool[]; signal: AbortSignal };
+
+/** The answer by the model, or quoted where there is none or where it fails to begin; then degraded. */
+export async function drafted(runtime: Runtime, asked: Asking, made: Made): Promise<Draft> {
   const { found } = made;
-  const extraction = extract(asked.question, found.evidence, asked.history);
-  const lost = found.degraded && extraction.used.length === 0;
-  const plain = {
-    text: answerPieces(lost ? phrases[extraction.language].fallback : extraction.markdown),
-    used: extraction.used,
-    degraded: found.degraded,
-    declined: false,
-  };
-  if (runtime.model.writer === undefined || found.evidence.length === 0) return plain;
-  const text = await begun(runtime.model.writer, asked, { ...made, extraction });
-  const used = extraction.used.length > 0 ? extraction.used : found.evidence.slice(0, mostRead);
-  return text ? { ...plain, text, used } : { ...plain, degraded: true };
+  const { question } = found;
+  const talk = smallTalk(question);
+  if (talk) return { ...talk, text: piecesOf(talk.markdown), degraded: false };
+  const reply = replyTo(found.library, question, found.place);
+  const plain = quoted(reply, found.degraded, question);
+  if (runtime.model.writer === undefined || found.library.sections.length === 0) return plain;
+  const part = new ModelPart(runtime.model.writer, { ...made, runtime, asked, reply });
+  return (await part.begin()) ?? { ...plain, degraded: true };
 }
 
-/** The model's text behind the grounding filter, once its first words are there; undefined when it doesn't begin. */
-async function begun(
-  writer: Writer,
-  asked: Asking,
-  made: { found: Retrieval; extraction: Extraction; signal: AbortSignal },
-): Promise<AsyncIterable<string> | undefined> {
-  const evidence = made.found.evidence.slice(0, mostRead);
-  const { messages, marks } = chatPrompt({ question: asked.question, history: asked.history, evidence });
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(new Error("The model did not begin in time.")), beginsWithin);
-  const deltas = writer.write(messages, AbortSignal.any([made.signal, late.signal]))[Symbol.asyncIterator]();
-  try {
-    const first = await deltas.next();
-    if (first.done) return undefined;
-    return grounded(first.value, deltas, { filter: ground(evidence, marks), otherwise: made.extraction.markdown });
-  } catch (error) {
-    made.signal.throwIfAborted();
-    // A model that is down or slow is answered for by the evidence itself; the answer says that it is degraded.
-    if (!(error instanceof Error)) throw error;
-    return undefined;
-  } finally {
-    clearTimeout(timer);
+/** Where retrieval failed and nothing was found, that is said instead of "not found". */
+function quoted(reply: Reply, degraded: boolean, { language }: Question): Draft {
+  const isLost = degraded && reply.units.length === 0;
+  const markdown = isLost ? wordsOf(language).answers.phrases.fallback : reply.markdown;
+  return { kind: reply.kind, text: piecesOf(markdown), degraded, units: reply.units };
+}
+
+/** A model's part of one answer: it begins in time, goes on without silence, and ends. */
+class ModelPart {
+  readonly #made: Made & { runtime: Runtime; reply: Reply };
+  readonly #deltas: AsyncIterator<Delta>;
+  readonly #filter: Grounding;
+  readonly #end = new AbortController();
+  readonly #startedAt = performance.now();
+  readonly #calls = new Set<string>();
+  #hasBegun = false;
+  #length = 0;
+  #pending: Promise<IteratorResult<Delta>> | undefined;
+
+  constructor(writer: Writer, made: Made & { runtime: Runtime; asked: Asking; reply: Reply }) {
+    const { found, asked, tools, signal } = made;
+    const { question } = found;
+    const { messages, passages, marks } = chatPrompt(found, asked.history);
+    this.#made = made;
+    this.#filter = groundIn(found.library, passages, {
+      language: question.language,
+      never: marks,
+      links: found.page?.links ?? [],
+    });
+    this.#deltas = writer.write(messages, tools, this.#end.signal)[Symbol.asyncIterator]();
+    signal.addEventListener("abort", () => this.#leave(), { once: true });
+  }
+
+  /** The draft once there is text to show; undefined where the model fails, is late, or says nothing. */
+  async begin(): Promise<Draft | undefined> {
+    const { signal, found, tools } = this.#made;
+    try {
+      const first = await this.#firstText();
+      if (first === "late") {
+        this.#goOnLoading();
+        return undefined;
+      }
+      const units = this.#filter.used;
+      const calls = tools.length > 0 ? { calls: this.#calls } : {};
+      if (first === "") return this.#unheard(calls);
+      return { kind: "written", text: this.#rest(first), degraded: found.degraded, units, ...calls };
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#end.abort();
+      // A model that is down or breaks off is answered for by the text itself; the answer says that it is degraded.
+      if (!(error instanceof Error)) throw error;
+      return undefined;
+    }
+  }
+
+  /** Nothing of what it said holds, or it only called a tool: the quote says what there is. */
+  #unheard(calls: { calls?: ReadonlySet<string> }): Draft | undefined {
+    const { reply, found } = this.#made;
+    const { question } = found;
+    if (this.#filter.dropped === 0 && this.#calls.size === 0) return undefined;
+    const isOffer = this.#calls.has(leadTool.name) && reply.kind !== "answer";
+    const { contact } = wordsOf(question.language).answers.phrases;
+    const said = isOffer ? { ...reply, kind: "none" as const, markdown: contact, units: [] } : reply;
+    return { ...quoted(said, found.degraded, question), ...calls };
+  }
+
+  /** The first text that holds, `""` where the model ends without any. */
+  async #firstText(): Promise<string> {
+    for (;;) {
+      const deadline = this.#hasBegun ? firstTextMs : firstDeltaMs;
+      const step = await this.#next(deadline - (performance.now() - this.#startedAt));
+      if (step === undefined) return "late";
+      const text = step.done ? this.#filter.end() : this.#take(step.value);
+      if (text.trim() !== "" || step.done) return text;
+    }
+  }
+
+  async *#rest(first: string): AsyncGenerator<string> {
+    yield first;
+    for (;;) {
+      const step = await this.#next(silenceMs);
+      const isOver = step === undefined || this.#length > answerLength + overLength;
+      if (isOver) return this.#end.abort();
+      if (step.done) return yield this.#filter.end();
+      yield this.#take(step.value);
+    }
+  }
+
+  #take({ text = "", call }: Delta): string {
+    if (call !== undefined) this.#calls.add(call);
+    this.#length += text.length;
+    return this.#filter.push(text);
+  }
+
+  /** The next delta; undefined where none comes in time. A delta that is late is not lost. */
+  async #next(withinMs: number): Promise<IteratorResult<Delta> | undefined> {
+    this.#made.signal.throwIfAborted();
+    this.#pending ??= this.#deltas.next();
+    // What fails after its time is nobody's concern any more.
+    this.#pending.catch(() => undefined);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), Math.max(0, withinMs));
+    });
+    const step = await Promise.race([this.#pending, late]).finally(() => clearTimeout(timer));
+    if (step === undefined) return undefined;
+    this.#pending = undefined;
+    this.#hasBegun = true;
+    return step;
+  }
+
+  /** The reader has left: a model that writes stops at once, one that loads goes on, or every visitor would begin its load again. */
+  #leave(): void {
+    const isLoading = !this.#hasBegun && performance.now() - this.#startedAt >= isLoadingAfterMs;
+    if (isLoading) this.#goOnLoading();
+    else this.#end.abort();
+  }
+
+  /** Lets the model load until its first word; what it would say is not wanted any more. */
+  #goOnLoading(): void {
+    const { going } = this.#made.runtime;
+    const stop = () => this.#end.abort();
+    const timer = setTimeout(stop, loadTimeoutMs);
+    going.signal.addEventListener("abort", stop, { once: true });
+    void (this.#pending ?? Promise.resolve())
+      .catch(() => undefined)
+      .finally(() => {
+        clearTimeout(timer);
+        going.signal.removeEventListener("abort", stop);
+        stop();
+      });
   }
 }
 
-async function* grounded(
-  first: string,
-  rest: AsyncIterator<string>,
-  { filter, otherwise }: { filter: ReturnType<typeof ground>; otherwise: string },
-): AsyncGenerator<string> {
-  yield filter.push(first);
-  for (let next = await rest.next(); !next.done; next = await rest.next()) yield filter.push(next.value);
-  yield filter.end();
-  // A model all of whose sentences went has said nothing that the evidence bears out.
-  if (filter.kept === 0) yield otherwise;
-}
+/** Offered to models that can call tools, which then decide by themselves. */
+export const leadTool: Tool = {
+  name: "renderLeadQualificationSection",
+  description:
+    "Shows the visitor a short contact form. Call it when the visitor asks for contact, a demo, a quote, a price for their own case, or a purchase or booking; never for other questions.",
+};
+
+export const lessonTool: Tool = {
+  name: "renderProductivityLessonCards",
+  description:
+    "Shows the visitor the lesson card of the passages. Call it when the lesson answers what the visitor asks.",
+};

@@ -1,5 +1,5 @@
 import type { FormField } from "../../schemas/assistant.ts";
-import { clip, oneLine } from "./characters.ts";
+import { clip, oneLine } from "../platform/characters.ts";
 
 /** Most generated fields beyond the native ones (specification "Limits"). */
 const mostGenerated = 3;

@@ -1,12 +1,11 @@
-import type { Language } from "./language.ts";
-import type { Intent } from "./lead-intent.ts";
+import type { Wish } from "../engines/answers/answers.ts";
 
 /** The standard lead section's own words. */
 export interface LeadPhrases {
   /** Titles of the collapsed card. */
-  title: Record<Intent, string>;
+  title: Record<Wish, string>;
   /** Headlines of the open section. */
-  headline: Record<Intent, string>;
+  headline: Record<Wish, string>;
   body: string;
   subhead: string;
   path: { label: string; body: string };
@@ -19,7 +18,7 @@ export interface LeadPhrases {
 }
 
 /** A language each; nothing here promises more than that the form reaches the owner. */
-export const leadPhrases: Record<Language, LeadPhrases> = {
+export const leadPhrases: Readonly<Record<string, LeadPhrases>> & { en: LeadPhrases } = {
   en: {
     title: { demo: "Ask for a demo", quote: "Ask for a quote", purchase: "Ask to buy", contact: "Get in touch" },
     headline: {
@@ -261,3 +260,8 @@ export const leadPhrases: Record<Language, LeadPhrases> = {
     fields: { email: "E-mail", name: "Nome", company: "Empresa", phone: "Telefone", message: "Mensagem" },
   },
 };
+
+/** The words of a language; English where there are none. */
+export function leadPhrasesOf(language: string): LeadPhrases {
+  return leadPhrases[language] ?? leadPhrases.en;
+}

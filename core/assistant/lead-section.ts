@@ -1,17 +1,18 @@
 import { type FormField, type LeadSection, longestQuestion } from "../../schemas/assistant.ts";
-import { clip, oneLine } from "./characters.ts";
-import { type Facts, factsOf, supports } from "./facts.ts";
-import { type Language, languageOf } from "./language.ts";
+import { figuresBeyond, foldWords, type Wish } from "../engines/answers/answers.ts";
+import { clip, oneLine } from "../platform/characters.ts";
 import { leadForm } from "./lead-form-html.ts";
-import { type Intent, intentOf } from "./lead-intent.ts";
-import { type LeadPhrases, leadPhrases } from "./lead-phrases.ts";
-import { folded } from "./topics.ts";
+import { type LeadPhrases, leadPhrasesOf } from "./lead-phrases.ts";
 
 /** What a lead section is made of. */
 export interface LeadMaterial {
   sectionId: string;
   pageSlug: string;
   question: string;
+  /** What the visitor wishes; contact where that can't be told. */
+  wish: Wish | undefined;
+  /** The language of the question. */
+  language: string;
   /** The answer as the visitor sees it. */
   answer: string;
   evidenceTitles: string[];
@@ -34,13 +35,13 @@ const SIGNALS = { least: 2, most: 4 };
 const CHIPS = { least: 1, most: 4 };
 
 const ACCENTS: readonly View["visualAccent"][] = ["signal", "launch", "support", "proof"];
-const STANDARD_ACCENT: Record<Intent, View["visualAccent"]> = {
+const STANDARD_ACCENT: Record<Wish, View["visualAccent"]> = {
   quote: "signal",
   demo: "launch",
   contact: "support",
   purchase: "proof",
 };
-const STANDARD_FIELDS: Record<Intent, (keyof LeadPhrases["fields"])[]> = {
+const STANDARD_FIELDS: Record<Wish, (keyof LeadPhrases["fields"])[]> = {
   demo: ["email", "name", "company", "phone"],
   quote: ["email", "name", "company", "message"],
   purchase: ["email", "name", "phone", "message"],
@@ -55,16 +56,10 @@ const MARKUP =
 const SENSITIVE =
   /\b(?:pass ?words?|passcodes?|passwort\w*|kennwort\w*|mots? de passe|contrasenas?|wachtwoord\w*|senhas?|pins?|tans?|credit ?cards?|card numbers?|kreditkarte\w*|carte (?:bancaire|bleue|de credit)|tarjetas?|cvv|cvc|iban|bank accounts?|account numbers?|kontonummer\w*|ssn|social security|sozialversicherung\w*|passports?|reisepass\w*|ausweis\w*|tax ids?|steuer ?id|api keys?|tokens?|secrets?|birth ?dates?|date of birth|geburtsdatum|mother s maiden|driver s licen[cs]e|one time codes?|verification codes?|otp)\b/;
 
-/** True where the visitor asks for contact, a quote, a demo, a price for their case or a purchase. */
-export function wantsContact(question: string): boolean {
-  return intentOf(question) !== undefined;
-}
-
 /** The output of the tool `renderLeadQualificationSection`, within all limits of the specification. */
 export function leadSection(material: LeadMaterial): LeadSection {
-  const intent = intentOf(material.question) ?? "contact";
-  const language = languageOf(material.question);
-  const phrases = leadPhrases[language];
+  const { wish: intent = "contact" } = material;
+  const phrases = leadPhrasesOf(material.language);
   const proposed = record(material.proposal);
   const check = new Check(material);
   const submitLabel = check.line(proposed.submitLabel, phrases.submit);
@@ -78,13 +73,13 @@ export function leadSection(material: LeadMaterial): LeadSection {
     submitLabel,
     // Always our own words: the visitor is told what is sent, whatever a model says.
     contextDisclosure: phrases.disclosure,
-    dynamicView: view(material, { intent, language, proposed: record(proposed.dynamicView), check }),
+    dynamicView: view(material, { intent, phrases, proposed: record(proposed.dynamicView), check }),
     leadContext: leadContext(material),
   };
 }
 
 function formFields(
-  intent: Intent,
+  intent: Wish,
   { fields }: LeadPhrases,
   { proposed, check }: { proposed: unknown; check: Check },
 ): Partial<FormField>[] {
@@ -97,12 +92,11 @@ function view(
   material: LeadMaterial,
   {
     intent,
-    language,
+    phrases,
     proposed,
     check,
-  }: { intent: Intent; language: Language; proposed: Record<string, unknown>; check: Check },
+  }: { intent: Wish; phrases: LeadPhrases; proposed: Record<string, unknown>; check: Check },
 ): View {
-  const phrases = leadPhrases[language];
   const path = record(proposed.recommendedPath);
   const accent = ACCENTS.find((name) => name === proposed.visualAccent);
   return {
@@ -158,12 +152,15 @@ function leadContext({
 
 /** Takes a proposal piece by piece: plain text that says nothing which the conversation doesn't bear out. */
 class Check {
-  private readonly known: Facts;
+  readonly #shown: string;
+  readonly #asked: string;
+  readonly #language: string;
 
   /** The visitor's own numbers ("50 people") may be said again, but a price only where the answer names it. */
-  constructor({ question, answer, evidenceTitles }: LeadMaterial) {
-    const shown = factsOf([answer, ...evidenceTitles].join("\n"));
-    this.known = { ...shown, words: new Set([...shown.words, ...factsOf(question).numbers]) };
+  constructor({ question, answer, evidenceTitles, language }: LeadMaterial) {
+    this.#shown = [answer, ...evidenceTitles].join("\n");
+    this.#asked = question;
+    this.#language = language;
   }
 
   line(proposed: unknown, standard: string): string {
@@ -203,15 +200,17 @@ class Check {
   /** Text with nothing in it that a form doesn't need; empty where there is such a thing. */
   clean(text: string, length: number, holds = /\p{L}/u): string {
     const line = clip(oneLine(text), length);
-    const { mails, links, phones } = factsOf(line);
-    const reaches = mails.size + links.size + phones.size > 0;
+    const reaches = figuresBeyond(line, "", this.#language).some((figure) => /^(?:mail|link|phone) /.test(figure));
     return reaches || MARKUP.test(line) || SENSITIVE.test(spaced(line)) || !holds.test(line) ? "" : line;
   }
 
   private text(proposed: unknown, length: number): string {
     if (typeof proposed !== "string" || proposed.length > length * 4) return "";
     const line = this.clean(proposed, length);
-    return line !== "" && supports(this.known, factsOf(line)) ? line : "";
+    const asked = figuresBeyond(this.#asked, "", this.#language);
+    const open = figuresBeyond(line, this.#shown, this.#language);
+    const isKnown = (figure: string) => figure.startsWith("number ") && (asked.includes(figure) || !/\d/.test(line));
+    return open.every(isKnown) ? line : "";
   }
 }
 
@@ -220,7 +219,7 @@ function isType(type: unknown): type is FormField["type"] {
 }
 
 function spaced(text: string): string {
-  return folded(text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")).replace(/[^\p{L}\p{N}]+/gu, " ");
+  return foldWords(text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")).replace(/[^\p{L}\p{N}]+/gu, " ");
 }
 
 function record(value: unknown): Record<string, unknown> {

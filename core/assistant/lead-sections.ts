@@ -3,7 +3,8 @@ import type { LeadSection } from "../../schemas/assistant.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { storeLeadSection } from "./lead-forms.ts";
-import { leadSection, wantsContact } from "./lead-section.ts";
+import type { Question } from "../engines/answers/answers.ts";
+import { leadSection } from "./lead-section.ts";
 import type { Asking } from "./messages.ts";
 import { proposalPrompt } from "./prompt.ts";
 
@@ -12,18 +13,27 @@ const remembered = 86_400;
 /** Ms that a model may take to propose a section before the standard one is shown. */
 const proposesWithin = 6000;
 
-/** The lead section, once a chat, when the visitor asks for contact, a quote, a demo, a price for their case or a purchase. */
+/** The lead section, once a chat, for who wishes contact, a quote, a demo, a price for their case or a purchase. */
 export async function leadSectionFor(
   runtime: Runtime,
   asked: Asking,
-  shown: { text: string; evidenceTitles: string[]; followUps: string[]; mode: string; signal: AbortSignal },
+  shown: {
+    text: string;
+    question: Question;
+    evidenceTitles: string[];
+    followUps: string[];
+    mode: string;
+    signal: AbortSignal;
+  },
 ): Promise<LeadSection | undefined> {
-  if (asked.sectionShown || !wantsContact(asked.question) || !(await isFirst(runtime, asked))) return undefined;
+  if (asked.sectionShown || !(await isFirst(runtime, asked))) return undefined;
   const proposal = await propose(runtime, asked, shown);
   const section = leadSection({
     sectionId: runtime.id("sec_"),
     pageSlug: asked.pageSlug,
     question: asked.question,
+    wish: shown.question.wish,
+    language: shown.question.language,
     answer: shown.text,
     evidenceTitles: shown.evidenceTitles,
     followUps: shown.followUps,
@@ -43,10 +53,14 @@ async function isFirst({ redis }: Runtime, { handle, pageSlug, chatId }: Asking)
 async function propose(
   { model }: Runtime,
   asked: Asking,
-  shown: { text: string; signal: AbortSignal },
+  shown: { text: string; question: Question; signal: AbortSignal },
 ): Promise<unknown> {
   if (model.writer === undefined) return undefined;
-  const { messages, schema } = proposalPrompt({ question: asked.question, answer: shown.text });
+  const { messages, schema } = proposalPrompt({
+    question: asked.question,
+    answer: shown.text,
+    language: shown.question.language,
+  });
   const signal = AbortSignal.any([shown.signal, AbortSignal.timeout(proposesWithin)]);
   return model.writer.propose(messages, schema, signal).catch(() => undefined);
 }

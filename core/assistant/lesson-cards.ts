@@ -1,112 +1,120 @@
 import type { LessonCard } from "../../schemas/assistant.ts";
-import { oneLine } from "./characters.ts";
+import { oneLine } from "../platform/characters.ts";
 
-/** Most cards of one answer (contract 5). */
-const MAXIMUM_CARDS = 3;
-const NAME = "productivity_lesson_card";
-/** A longer block is no card. */
-const BLOCK_LENGTH = 64_000;
-const BLOCKS_TRIED = 100;
-const TEXT_LENGTH = 2000;
-const LIST_LENGTH = 20;
-
-const FENCE = new RegExp(`^ {0,3}(\`{3,}|~{3,})[ \\t]*${NAME}[ \\t]*$`, "gm");
-const KEY = new RegExp(`"?${NAME}"?\\s*:\\s*(?=\\{)`, "g");
-const LINES = ["lessonId", "title", "category", "summary", "tryNow", "sourceDisclosure"] as const;
-const LISTS = ["whenToUse", "steps", "relatedTactics"] as const;
-
-/** A card and the part of the text that it was read from. */
-interface Found {
-  card: LessonCard;
+/** A block of a knowledge document that is named as a lesson card; without a card where it can't be read as one. */
+interface CardBlock {
   start: number;
   end: number;
+  card?: LessonCard;
 }
 
-/**
- * The lesson cards in knowledge texts, at most three, each `lessonId` once (contract 4): a fenced block of that name, the
- * name followed by a JSON object, or JSON with that key. What doesn't have all fields is text and no card.
- */
-export function lessonCards(texts: string[]): LessonCard[] {
+const NAME = "productivity_lesson_card";
+const MAX_BLOCK_LENGTH = 64_000;
+const MAX_BLOCKS = 100;
+const MAX_LINE_LENGTH = 2000;
+const MAX_LIST_LENGTH = 20;
+/** Lines between the name and its object, which hold nothing but marks. */
+const MAX_LINES_BETWEEN = 3;
+const MARKS = /^["'`~>:=\s\w-]*$/;
+
+/** The lesson cards in a text, each `lessonId` once, in their order. */
+export function lessonCards(text: string): LessonCard[] {
   const cards = new Map<string, LessonCard>();
-  for (const { card } of texts.flatMap(readCards)) if (!cards.has(card.lessonId)) cards.set(card.lessonId, card);
-  return [...cards.values()].slice(0, MAXIMUM_CARDS);
+  for (const { card } of blocksIn(text)) if (card && !cards.has(card.lessonId)) cards.set(card.lessonId, card);
+  return [...cards.values()];
 }
 
-/** The text for retrieval: a card stands there as its words, without JSON; everything else stays as it is. */
+/** The text for retrieval: a card stands there as its words under its title; a block that is no card is left out. */
 export function withoutLessonCards(text: string): string {
   let rest = "";
   let from = 0;
-  for (const { card, start, end } of readCards(text)) {
-    rest += `${text.slice(from, start)}\n${words(card)}\n`;
+  for (const { start, end, card } of blocksIn(text)) {
+    rest += `${text.slice(from, start)}\n${card ? words(card) : ""}\n`;
     from = end;
   }
   return from === 0 ? text : (rest + text.slice(from)).trim();
 }
 
-function readCards(text: string): Found[] {
-  if (!text.includes(NAME)) return [];
-  const found: Found[] = [];
-  for (const one of [...fenced(text), ...keyed(text)].sort((a, b) => a.start - b.start)) {
-    if (one.start >= (found.at(-1)?.end ?? 0)) found.push(one);
+function blocksIn(text: string): CardBlock[] {
+  const found: CardBlock[] = [];
+  for (const { index } of text.matchAll(new RegExp(NAME, "g"))) {
+    if (found.length >= MAX_BLOCKS) break;
+    if (index >= (found.at(-1)?.end ?? 0)) found.push(blockAt(text, index));
   }
   return found;
 }
 
-function fenced(text: string): Found[] {
-  return [...text.matchAll(FENCE)].slice(0, BLOCKS_TRIED).flatMap(({ 0: line, 1: marks, index }) => {
-    const start = index + line.length;
-    const close = text.slice(start, start + BLOCK_LENGTH).search(new RegExp(`^ {0,3}${marks}`, "m"));
-    const card = close < 0 ? undefined : readCard(parse(text.slice(start, start + close)));
-    if (!card) return [];
-    return [{ card, start: index, end: lineEnd(text, start + close) }];
-  });
+/** The name, the object after it, and the marks, fence and braces around both. */
+function blockAt(text: string, name: number): CardBlock {
+  const open = objectAfter(text, name + NAME.length);
+  const end = open < 0 ? -1 : objectEnd(text, open);
+  const start = blockStart(text, name);
+  if (end < 0) return { start, end: open < 0 ? lineEnd(text, name) : brokenEnd(text, open) };
+  const after = /^(?:\s*\})?[ \t]*(?:\n {0,3}(?:`{3,}|~{3,})[ \t]*)?(?:\s*<\/productivity_lesson_card>)?/.exec(
+    text.slice(end, end + 200),
+  )![0];
+  const card = readCard(text.slice(open, end));
+  return { start, end: end + after.trimEnd().length, ...(card ? { card } : {}) };
 }
 
-function keyed(text: string): Found[] {
-  return [...text.matchAll(KEY)].slice(0, BLOCKS_TRIED).flatMap(({ 0: key, index }) => {
-    const open = index + key.length;
-    const end = objectEnd(text, open);
-    const card = end === 0 ? undefined : readCard(parse(text.slice(open, end)));
-    return card ? [{ card, ...withBraces(text, index, end) }] : [];
-  });
+function objectAfter(text: string, from: number): number {
+  const open = text.indexOf("{", from);
+  const between = open < 0 ? "" : text.slice(from, Math.min(open, from + 400));
+  const isNear =
+    open >= 0 && open - from < 400 && MARKS.test(between) && between.split("\n").length - 1 <= MAX_LINES_BETWEEN;
+  return isNear ? open : -1;
 }
 
-/** The braces and the fence around a key that stands alone in them belong to the card. */
-function withBraces(text: string, start: number, end: number): { start: number; end: number } {
-  const before = /(?:^ {0,3}(?:`{3,}|~{3,})[ \t]*\w*[ \t]*\n\s*)?\{\s*$/m.exec(
-    text.slice(Math.max(0, start - 200), start),
+/** Where the line of the name begins, or the brace and the fence before it. */
+function blockStart(text: string, name: number): number {
+  const before = /(?:(?:^|\n) {0,3}(?:`{3,}|~{3,})[ \t]*\w*[ \t]*\n\s*)?(?:\{\s*)?["'<#>`~ \t]*(?:json[ \t]+)?$/.exec(
+    text.slice(Math.max(0, name - 200), name),
   );
-  const after = /^\s*\}(?:[ \t]*\n {0,3}(?:`{3,}|~{3,}))?/.exec(text.slice(end, end + 200));
-  return before && after ? { start: start - before[0].length, end: end + after[0].length } : { start, end };
+  return name - (before?.[0].length ?? 0);
 }
 
-function parse(json: string): unknown {
+/** A broken object ends with its fence or its paragraph. */
+function brokenEnd(text: string, open: number): number {
+  const rest = text.slice(open, open + MAX_BLOCK_LENGTH);
+  const end = /\n[ \t]*\n|\n {0,3}(?:`{3,}|~{3,})[ \t]*(?=\n|$)/.exec(rest);
+  return open + (end ? end.index + end[0].trimEnd().length : rest.length);
+}
+
+function readCard(json: string): LessonCard | undefined {
+  let value: unknown;
   try {
-    const value: unknown = JSON.parse(json);
-    return isRecord(value) && NAME in value ? value[NAME] : value;
+    value = JSON.parse(json);
   } catch {
-    // Text that merely looks like a card stays text.
+    // Text that merely looks like a card is no card.
     return undefined;
   }
+  const fields = isRecord(value) ? value : {};
+  const line = (name: string) => readLine(fields[name]);
+  const [title, summary] = [line("title"), line("summary")];
+  if (title === "" || summary === "") return undefined;
+  return {
+    lessonId: line("lessonId") || title,
+    title,
+    category: line("category"),
+    summary,
+    whenToUse: readList(fields.whenToUse),
+    steps: readList(fields.steps),
+    tryNow: line("tryNow"),
+    relatedTactics: readList(fields.relatedTactics),
+    sourceDisclosure: line("sourceDisclosure"),
+  };
 }
 
-function readCard(value: unknown): LessonCard | undefined {
-  if (!isRecord(value)) return undefined;
-  const lines = LINES.map((name) => [name, readLine(value[name])] as const);
-  const lists = LISTS.map((name) => [name, readList(value[name])] as const);
-  const fields = [...lines, ...lists];
-  return fields.every(([, field]) => field !== undefined) ? (Object.fromEntries(fields) as LessonCard) : undefined;
+function readLine(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" ? oneLine(String(value)).slice(0, MAX_LINE_LENGTH) : "";
 }
 
-function readLine(value: unknown): string | undefined {
-  const line = typeof value === "string" && value.length <= TEXT_LENGTH ? oneLine(value) : "";
-  return line === "" ? undefined : line;
-}
-
-function readList(value: unknown): string[] | undefined {
-  if (!Array.isArray(value) || value.length > LIST_LENGTH) return undefined;
-  const lines = value.map(readLine);
-  return lines.every((line) => line !== undefined) ? lines : undefined;
+function readList(value: unknown): string[] {
+  if (!Array.isArray(value)) return [];
+  return value
+    .map(readLine)
+    .filter((line) => line !== "")
+    .slice(0, MAX_LIST_LENGTH);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -115,7 +123,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 function words({ title, summary, whenToUse, steps, tryNow, relatedTactics, sourceDisclosure }: LessonCard): string {
   const lists = [...whenToUse, ...steps, ...relatedTactics].map((item) => `- ${item}`);
-  return [`## ${title}`, summary, ...lists, tryNow, sourceDisclosure].join("\n");
+  return [`## ${title}`, summary, ...lists, tryNow, sourceDisclosure].filter((line) => line !== "").join("\n");
 }
 
 function lineEnd(text: string, from: number): number {
@@ -123,17 +131,17 @@ function lineEnd(text: string, from: number): number {
   return end < 0 ? text.length : end;
 }
 
-/** Where the JSON object that opens at `open` ends; 0 when it doesn't. */
+/** Where the JSON object that opens at `open` ends; -1 when it doesn't. */
 function objectEnd(text: string, open: number): number {
-  const limit = Math.min(text.length, open + BLOCK_LENGTH);
+  const limit = Math.min(text.length, open + MAX_BLOCK_LENGTH);
   let depth = 0;
-  let quoted = false;
+  let isQuoted = false;
   for (let at = open; at < limit; at++) {
     const letter = text[at];
-    if (quoted && letter === "\\") at++;
-    else if (letter === '"') quoted = !quoted;
-    else if (!quoted && letter === "{") depth++;
-    else if (!quoted && letter === "}" && --depth === 0) return at + 1;
+    if (isQuoted && letter === "\\") at++;
+    else if (letter === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && letter === "{") depth++;
+    else if (!isQuoted && letter === "}" && --depth === 0) return at + 1;
   }
-  return 0;
+  return -1;
 }

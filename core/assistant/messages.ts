@@ -1,6 +1,6 @@
 import { lastMessages, longestQuestion } from "../../schemas/assistant.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import type { Turn } from "./question.ts";
+import type { Turn } from "../engines/answers/answers.ts";
 
 /** What a chat request asks, read out of messages that are the client's word. */
 export interface Asked {

@@ -1,40 +1,123 @@
 import { type ChatRequest, Ollama } from "ollama";
 import type { Env } from "../platform/env.ts";
-import type { Embedder, Message, Model, Writer } from "../platform/runtime.ts";
+import type { Delta, Embedder, Message, Model, Tool, Writer } from "../platform/runtime.ts";
 import { embeddedAnswerer } from "./model.ts";
 
-/** Fixed size of the context in tokens: changing it makes the server load the model anew. */
+/** Fixed size of the context in tokens: changing it makes the server load the model again. */
 export const contextTokens = 8192;
 /** Most tokens of one answer. */
 const answerTokens = 700;
 /** Texts of one embedding request. */
 const batch = 32;
-/** Ms in which the server must have begun to answer. */
-const beginsWithin = 15_000;
+/** How long the server keeps an idle model loaded; its own default is five minutes. */
+const keepAlive = "30m";
+/** Ms in which the server must have begun to answer a request that isn't streamed. */
+const beginTimeoutMs = 15_000;
+const showTimeoutMs = 2000;
+/** Ms for which a model's capabilities are taken as known, and its failure to tell them. */
+const capabilitiesTtlMs = 600_000;
+const failureTtlMs = 30_000;
 
-/** The models that the settings name, on an Ollama server (contract 2). */
+/** The models that the settings name, on an Ollama server. */
 export function openModel(env: Env): Model {
   const { PUBLIC_PAGE_AGENT_MODEL_ID: id, EMBEDDING_MODEL_ID: embedding } = env;
   const host = env.OLLAMA_HOST ?? "http://127.0.0.1:11434";
   return {
     id: id ?? embeddedAnswerer,
-    writer: id === undefined ? undefined : writer(host, id),
+    writer: id === undefined ? undefined : new OllamaWriter(host, id),
     embedder: embedding === undefined ? undefined : embedder(host, embedding),
   };
 }
 
-function writer(host: string, model: string): Writer {
-  const options = { num_ctx: contextTokens, num_predict: answerTokens };
-  return {
-    async *write(messages: Message[], signal: AbortSignal) {
-      const stream = await client(host, signal).chat({ model, messages, stream: true, options });
-      for await (const part of stream) if (part.message.content) yield part.message.content;
-    },
-    async propose(messages: Message[], schema: object, signal: AbortSignal) {
-      const request: ChatRequest & { stream: false } = { model, messages, stream: false, format: schema, options };
-      return JSON.parse((await client(host, signal).chat(request)).message.content);
-    },
-  };
+class OllamaWriter implements Writer {
+  readonly #host: string;
+  readonly #model: string;
+  #known: { capabilities: readonly string[]; until: number } | undefined;
+
+  constructor(host: string, model: string) {
+    this.#host = host;
+    this.#model = model;
+  }
+
+  async callsTools(signal: AbortSignal): Promise<boolean> {
+    return (await this.#capabilities(signal)).includes("tools");
+  }
+
+  async *write(messages: Message[], tools: readonly Tool[], signal: AbortSignal): AsyncGenerator<Delta> {
+    const request = { ...(await this.#request(messages, signal)), stream: true as const };
+    const functions = tools.map(({ name, description }) => ({
+      type: "function",
+      function: { name, description, parameters: { type: "object", properties: {} } },
+    }));
+    const stream = await client(this.#host, signal).chat(
+      functions.length > 0 ? { ...request, tools: functions } : request,
+    );
+    const spoken = new WithoutThoughts();
+    for await (const { message } of stream) {
+      for (const { function: called } of message.tool_calls ?? []) yield { call: called.name };
+      const text = spoken.push(message.content ?? "");
+      yield text === "" ? {} : { text };
+    }
+    const rest = spoken.end();
+    if (rest !== "") yield { text: rest };
+  }
+
+  async propose(messages: Message[], schema: object, signal: AbortSignal): Promise<unknown> {
+    const request = { ...(await this.#request(messages, signal)), stream: false as const, format: schema };
+    return JSON.parse((await client(this.#host, signal, beginTimeoutMs).chat(request)).message.content);
+  }
+
+  /** Models that think are asked not to, or as little as they can: a visitor waits for the answer. */
+  async #request(messages: Message[], signal: AbortSignal): Promise<ChatRequest> {
+    const capabilities = await this.#capabilities(signal);
+    const options = { num_ctx: contextTokens, num_predict: answerTokens };
+    const think = /gpt-?oss/i.test(this.#model) ? ("low" as const) : false;
+    return {
+      model: this.#model,
+      messages,
+      options,
+      keep_alive: keepAlive,
+      ...(capabilities.includes("thinking") ? { think } : {}),
+    };
+  }
+
+  async #capabilities(signal: AbortSignal): Promise<readonly string[]> {
+    if (this.#known && this.#known.until > Date.now()) return this.#known.capabilities;
+    const shown = await client(this.#host, AbortSignal.any([signal, AbortSignal.timeout(showTimeoutMs)]))
+      .show({ model: this.#model })
+      .catch(() => undefined);
+    const until = Date.now() + (shown ? capabilitiesTtlMs : failureTtlMs);
+    this.#known = { capabilities: shown?.capabilities ?? [], until };
+    return this.#known.capabilities;
+  }
+}
+
+/** Drops what stands between `<think>` and `</think>` of a text that comes in pieces, the marks included. */
+class WithoutThoughts {
+  #waiting = "";
+  #isThinking = false;
+
+  push(piece: string): string {
+    this.#waiting += piece;
+    let spoken = "";
+    for (;;) {
+      const mark = /<(\/?)think(?:ing)?>/i.exec(this.#waiting);
+      if (!mark) break;
+      // An end without a beginning: the template has swallowed the beginning, and all before was thought.
+      if (!this.#isThinking && mark[1] === "") spoken += this.#waiting.slice(0, mark.index);
+      this.#isThinking = mark[1] === "";
+      this.#waiting = this.#waiting.slice(mark.index + mark[0].length);
+    }
+    const open = this.#waiting.search(/<(?:\/?t?h?i?n?k?i?n?g?)$/i);
+    const ready = open < 0 ? this.#waiting.length : open;
+    if (!this.#isThinking) spoken += this.#waiting.slice(0, ready);
+    this.#waiting = this.#waiting.slice(ready);
+    return spoken;
+  }
+
+  end(): string {
+    return this.#isThinking ? "" : this.#waiting;
+  }
 }
 
 function embedder(host: string, model: string): Embedder {
@@ -44,10 +127,11 @@ function embedder(host: string, model: string): Embedder {
       const inputs = texts.map((text) => prefix(model, purpose) + text);
       const vectors: Float32Array[] = [];
       for (let at = 0; at < inputs.length; at += batch) {
-        const { embeddings } = await client(host, signal).embed({
+        const { embeddings } = await client(host, signal, beginTimeoutMs).embed({
           model,
           input: inputs.slice(at, at + batch),
           truncate: false,
+          keep_alive: keepAlive,
         });
         vectors.push(...embeddings.map((numbers) => Float32Array.from(numbers)));
       }
@@ -56,13 +140,17 @@ function embedder(host: string, model: string): Embedder {
   };
 }
 
-/** One client a job, whose requests end with the job's signal: the client has no such option itself. */
-function client(host: string, signal: AbortSignal): Ollama {
+/**
+ * One client a job, whose requests end with the job's signal: the client has no such option itself. `timeoutMs` bounds the time
+ * until the response begins; a stream has none, for a server that loads a model answers late and gives the load up with the request.
+ */
+function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
   return new Ollama({
     host,
     fetch: (input, init) => {
       const begun = new AbortController();
-      const timer = setTimeout(() => begun.abort(new Error("The model server did not answer in time.")), beginsWithin);
+      const end = () => begun.abort(new Error("The model server did not answer in time."));
+      const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs);
       const signals = [init?.signal, signal, begun.signal].filter(
         (one): one is AbortSignal => one instanceof AbortSignal,
       );

@@ -236,5 +236,5 @@ function shown(stored: StoredDocument, state: State | undefined): Document {
 }
 
 const entityId = (handle: string, documentId: string): string => `{${handle}}:${documentId}`;
-const documentKey = (handle: string, documentId: string): string =>
+export const documentKey = (handle: string, documentId: string): string =>
   `${keys.documentPrefix}:${entityId(handle, documentId)}`;

@@ -1,6 +1,6 @@
 import { queueNames } from "../../schemas/jobs.ts";
 import { dirtyShards, keys } from "../store/keys.ts";
-import { isRedisUnwritable, mastersOf } from "../store/redis.ts";
+import { ifPermitted, isRedisUnwritable, mastersOf } from "../store/redis.ts";
 import type { IndexStatus, Runtime } from "../platform/runtime.ts";
 
 /** What `/readyz` answers. */
@@ -42,7 +42,7 @@ export async function beat({ redis }: Runtime, queues: readonly string[]): Promi
 
 /** What operators watch of Redis and of what is under way. */
 export interface Figures {
-  /** For each server of Redis: bytes in use, and bytes allowed, 0 where there is no limit. */
+  /** For each server of Redis, or the master that Sentinels name: bytes in use, and bytes allowed, 0 where there is no limit. */
   memory: { server: string; used: number; limit: number }[];
   /** Seconds since the oldest change whose jobs may still wait in an outbox; 0 where there is none. */
   outboxAge: number;
@@ -69,8 +69,8 @@ export async function figures({ redis }: Pick<Runtime, "redis">): Promise<Figure
 }
 
 async function memoryOf(server: Runtime["redis"]): Promise<Figures["memory"][number]> {
-  const info = await server.info("memory");
+  const info = (await ifPermitted(server.info("memory"))) ?? "";
   const bytes = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
-  const { host, port } = server.options;
-  return { server: `${host}:${port}`, used: bytes("used_memory"), limit: bytes("maxmemory") };
+  const { name, host, port } = server.options;
+  return { server: name ?? `${host}:${port}`, used: bytes("used_memory"), limit: bytes("maxmemory") };
 }

@@ -1,5 +1,5 @@
 import type { StoredPage } from "../../schemas/pages.ts";
-import { visibleText } from "../assistant/visible-text.ts";
+import { readPage } from "../engines/answers/answers.ts";
 import { languageOf } from "../platform/languages.ts";
 
 /** Characters of a fragment that are enough to tell its language. */
@@ -10,6 +10,6 @@ export function pageLanguage(page: StoredPage, ofHandle: string | null): string 
   const { title, description, accessMode, content, teaser } = page;
   const named = page.language ?? ofHandle;
   if (named) return named;
-  const { sections } = visibleText((accessMode === "PAID" ? teaser : content).slice(0, sourceRead));
-  return languageOf([title, description, ...sections.map(({ text }) => text)].join("\n"));
+  const { blocks } = readPage((accessMode === "PAID" ? teaser : content).slice(0, sourceRead));
+  return languageOf([title, description, ...blocks.map(({ text }) => text)].join("\n"));
 }

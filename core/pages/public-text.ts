@@ -1,54 +1,53 @@
-import { setImmediate } from "node:timers";
+import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { StoredPage } from "../../schemas/pages.ts";
 import { pagesCounterOf } from "../account/handles.ts";
-import { type Link, type Section, visibleText } from "../assistant/visible-text.ts";
-import { LexicalIndex } from "../engines/search/lexical.ts";
-import { passageTerms, queryTerms } from "../engines/search/words.ts";
-import { readRecord } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
-import { pipelined } from "../store/redis.ts";
+import { type Link, type PublicText, readLine, readPage } from "../engines/answers/answers.ts";
+import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { readRecord } from "../store/records.ts";
+import { pipelined } from "../store/redis.ts";
 import { pageUrl } from "./pages.ts";
 
 /** What an anonymous visitor may read of a published page: of a paid one title and teaser alone. */
 export interface PublicPage {
   slug: string;
-  /** When it was made, and its version: a page that is made anew begins at 1 again. */
+  /** When it was made, and its version: a page that is made again begins at 1 again. */
   state: string;
   title: string;
   url: string;
-  sections: Section[];
-  links: Link[];
+  /** As its owner declares it (BCP 47), else told from its text. */
+  language: string;
+  blocks: PublicText["blocks"];
+  links: readonly Link[];
   suggestedQuestions: string[];
-}
-
-/** A section of a page that a search found. */
-export interface SectionHit {
-  page: PublicPage;
-  section: Section;
-  score: number;
 }
 
 interface Shelf {
   counter: string;
   pages: Map<string, PublicPage>;
-  index: LexicalIndex;
-  slots: { page: PublicPage; section: Section }[];
-  /** About how much memory it takes. */
+  /** About how much memory it takes, with an index of its words. */
   bytes: number;
 }
 
+/** What a process keeps, and what it reads at this moment by handle and counter. */
+interface Shelves {
+  kept: LRUCache<string, Shelf>;
+  filling: Map<string, Promise<Shelf>>;
+}
+
 /** Most pages of a handle that are read for answers, the newest ones. */
-const mostPages = 500;
-/** Memory of a handle's pages, after which older ones are left out of the search, and of all handles together. */
+const MAX_PAGES = 500;
+/** Memory of a handle's pages, after which older ones are left out, and of all handles together. */
 const MAX_HANDLE_BYTES = 16 * 2 ** 20;
 const MAX_BYTES = 64 * 2 ** 20;
-/** What a section takes besides its text, in bytes. */
-const SECTION_BYTES = 200;
+/** What a block takes besides its text, and what a character takes with its share of an index, in bytes. */
+const BLOCK_BYTES = 400;
+const CHARACTER_BYTES = 16;
 
-/** Published pages of a handle as text, with a search over their sections; kept until a page changes. */
+/** Published pages of a handle as text, kept until a page changes. */
 export class PublicPages {
   readonly #shelf: Shelf;
   /** The page that the visitor reads. */
@@ -59,7 +58,17 @@ export class PublicPages {
     this.visited = visited;
   }
 
-  /** About how much memory they take. */
+  /** Changes with each change of a page. */
+  get counter(): string {
+    return this.#shelf.counter;
+  }
+
+  /** The newest pages, as many as there is room for. */
+  get pages(): ReadonlyMap<string, PublicPage> {
+    return this.#shelf.pages;
+  }
+
+  /** About how much memory they take, with an index of their words. */
   get bytes(): number {
     return this.#shelf.bytes;
   }
@@ -68,21 +77,6 @@ export class PublicPages {
   others(slug: string): number {
     return this.#shelf.pages.size - (this.#shelf.pages.has(slug) ? 1 : 0);
   }
-
-  /** The best sections for a text, over all pages, the best first. */
-  search(text: string, limit: number): SectionHit[] {
-    const hits = this.#shelf.index.search(queryTerms(text, ["en"]), limit);
-    return hits.map(({ slot, score }) => ({
-      ...(this.#shelf.slots[slot] as { page: PublicPage; section: Section }),
-      score,
-    }));
-  }
-}
-
-/** What a process keeps, and what it reads at this moment by handle and counter. */
-interface Shelves {
-  kept: LRUCache<string, Shelf>;
-  filling: Map<string, Promise<Shelf>>;
 }
 
 const shelves = new WeakMap<Redis, Shelves>();
@@ -124,12 +118,12 @@ async function fill(
   handle: string,
   from: { counter: string; known: Shelf | undefined },
 ): Promise<Shelf> {
-  const listed = await runtime.redis.zrevrange(keys.pages(handle), 0, mostPages - 1, "WITHSCORES");
+  const listed = await runtime.redis.zrevrange(keys.pages(handle), 0, MAX_PAGES - 1, "WITHSCORES");
   const slugs = listed.filter((_, at) => at % 2 === 0);
   const rows = (await pipelined(runtime.redis, (pipeline) => {
     for (const slug of slugs) pipeline.hmget(keys.page(handle, slug), "version", "status");
   })) as [string | null, string | null][];
-  const shelf: Shelf = { counter: from.counter, pages: new Map(), index: new LexicalIndex(), slots: [], bytes: 1 };
+  const shelf: Shelf = { counter: from.counter, pages: new Map(), bytes: 1 };
   for (const [at, slug] of slugs.entries()) {
     if (shelf.bytes > MAX_HANDLE_BYTES) break;
     const [version, status] = rows[at] ?? [];
@@ -137,23 +131,17 @@ async function fill(
     const kept = from.known?.pages.get(slug);
     const state = `${listed[at * 2 + 1]} ${version}`;
     const page = kept?.state === state ? kept : await read(runtime, { handle, slug, state });
-    if (page) put(shelf, page);
-    // Lets other work in between two pages: a large page takes some ms to parse and to index.
-    await new Promise((resolve) => setImmediate(resolve));
+    if (page) shelf.pages.set(slug, page);
+    shelf.bytes += page ? bytesOf(page) : 0;
+    // Lets other work in between two pages: a large page takes some ms to parse.
+    await setImmediate();
   }
   return shelf;
 }
 
-/** Adds a page and the words of its sections. */
-function put(shelf: Shelf, page: PublicPage): void {
-  const before = shelf.index.bytes;
-  shelf.pages.set(page.slug, page);
-  for (const section of page.sections) {
-    shelf.index.add(shelf.slots.length, passageTerms({ title: page.title, ...section }));
-    shelf.slots.push({ page, section });
-    shelf.bytes += SECTION_BYTES + 2 * (section.heading.length + section.text.length);
-  }
-  shelf.bytes += SECTION_BYTES * page.links.length + shelf.index.bytes - before;
+function bytesOf({ blocks, links }: PublicPage): number {
+  const characters = blocks.reduce((sum, { text }) => sum + text.length, 0);
+  return BLOCK_BYTES * (blocks.length + links.length) + CHARACTER_BYTES * characters;
 }
 
 async function read(
@@ -163,17 +151,16 @@ async function read(
   const stored = await readRecord<StoredPage>(runtime.redis, keys.page(handle, slug));
   if (stored?.status !== "PUBLISHED") return undefined;
   const url = pageUrl(runtime, handle, slug);
-  const paid = stored.accessMode === "PAID";
-  const { sections, links } = visibleText(paid ? stored.teaser : stored.content, url);
-  const intro = paid || stored.description === "" ? [] : [{ heading: "", text: stored.description }];
-  const suggestedQuestions = stored.assistant?.suggestedQuestions ?? [];
+  const isPaid = stored.accessMode === "PAID";
+  const { blocks, links } = readPage(isPaid ? stored.teaser : stored.content, url);
   return {
     slug,
     state,
     title: stored.title,
     url,
-    sections: [...sections, ...intro],
+    language: stored.language ?? languageOf([stored.title, ...blocks.map(({ text }) => text)].join("\n")),
+    blocks: [...blocks, ...(isPaid ? [] : readLine(stored.description))],
     links,
-    suggestedQuestions,
+    suggestedQuestions: stored.assistant?.suggestedQuestions ?? [],
   };
 }

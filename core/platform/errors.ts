@@ -29,6 +29,11 @@ export class Fail extends Error {
     return errors[this.code][0];
   }
 
+  /** The sentence that people read: the detail, else that of the code. */
+  get sentence(): string {
+    return this.details.detail ?? errors[this.code][1];
+  }
+
   /** True where doing the same again can't help. */
   get permanent(): boolean {
     return this.status < 500 && this.status !== 429;

@@ -9,15 +9,44 @@ export interface Answer {
   body: Buffer;
 }
 
+/** Takes the body of an answer while it comes in. What `write` throws ends the exchange and is its failure. */
+export interface Sink {
+  write(part: Buffer): void;
+}
+
 /** What an exchange may take. */
 export interface Limits {
   /** Ms for all of it: waiting for a connection, the request, the answer and its body. */
   patience: number;
+  /** Ms in which an answer must begin, and then bring at least `MIN_PROGRESS_BYTES` bytes each time, until it ends. */
+  idleTimeoutMs?: number | undefined;
   /** Most bytes of the answer's body. */
   limit: number;
   /** What happens beyond the limit: the exchange fails, or the rest is dropped with its connection. */
   beyond: "fail" | "drop";
+  /** Where the body of an answer with this status goes; undefined: nobody wants it. Without this it is collected. */
+  into?: ((status: number) => Sink | undefined) | undefined;
 }
+
+/** An answer that was given up: it went over a limit, took too long, or came in an encoding that nobody asked for. */
+export class AnswerRefused extends Error {
+  override readonly name = "AnswerRefused";
+  readonly reason: "limit" | "timeout" | "encoding";
+
+  constructor(reason: AnswerRefused["reason"], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** Bytes that an answer must bring in each `idleTimeoutMs`: one that dribbles is as good as silent. */
+const MIN_PROGRESS_BYTES = 4096;
+/** Parts in which an answer may come: each costs more than its bytes. */
+const MAX_PARTS = 100_000;
+/** Bytes that all unfinished answers of a process may hold together, and those that one may hold whatever the others do. */
+const MAX_BUFFERED_BYTES = 256 * 1_048_576;
+const ALWAYS_ALLOWED_BYTES = 1_048_576;
+let held = 0;
 
 /** Sends one request and reads its answer. It ends in its time, whether no connection comes about or an answer trickles. */
 export function exchange(dispatcher: Dispatcher, request: Dispatcher.DispatchOptions, limits: Limits): Promise<Answer> {
@@ -34,9 +63,15 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: Limits;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: Error) => void;
-  readonly #timer: NodeJS.Timeout;
+  readonly #deadline: NodeJS.Timeout;
+  readonly #idle: NodeJS.Timeout | undefined;
   readonly #parts: Buffer[] = [];
+  #sink: Sink | undefined;
   #size = 0;
+  #count = 0;
+  /** Bytes that had come when the silence was last counted anew. */
+  #heard = 0;
+  #isOver = false;
   #status = 0;
   #headers: Record<string, string> = {};
   #controller: Dispatcher.DispatchController | undefined;
@@ -46,7 +81,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#limits = limits;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = setTimeout(() => this.#stop(new Error("No answer in time.")), limits.patience);
+    const late = (): void => this.#stop(new AnswerRefused("timeout", "No answer in time."));
+    this.#deadline = setTimeout(late, limits.patience);
+    this.#idle = limits.idleTimeoutMs === undefined ? undefined : setTimeout(late, limits.idleTimeoutMs);
   }
 
   /** A request whose time ended before its connection was made is never sent. */
@@ -55,19 +92,33 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#fault) controller.abort(this.#fault);
   }
 
-  /** Comes again after each informational answer; the last one counts. */
+  /** Comes again after each informational answer (RFC 9110, section 15.2), which counts for nothing. */
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return;
     this.#status = status;
     this.#headers = plain(headers);
+    this.#idle?.refresh();
+    // Nothing but the body itself is asked for: what is compressed grows beyond all limits when it is read.
+    const { "content-encoding": encoding = "identity" } = this.#headers;
+    if (this.#limits.beyond === "fail" && encoding.toLowerCase() !== "identity")
+      this.#stop(new AnswerRefused("encoding", `The answer is compressed (${encoding}), which was not asked for.`));
+    else if (this.#limits.into) this.#direct(this.#limits.into(status));
+  }
+
+  #direct(sink: Sink | undefined): void {
+    this.#sink = sink;
+    if (sink === undefined) this.#leave();
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
-    const { limit, beyond } = this.#limits;
-    this.#parts.push(part);
+    if (this.#isOver) return;
     this.#size += part.length;
-    if (this.#size <= limit) return;
-    if (beyond === "drop") this.#end();
-    this.#stop(new Error(`The answer is larger than ${limit} bytes.`));
+    held += part.length;
+    if (this.#size - this.#heard >= MIN_PROGRESS_BYTES) this.#listenOn();
+    const fault = this.#tooLarge();
+    if (fault) this.#stop(fault);
+    else this.#take(part);
+    if (this.#size > this.#limits.limit) this.#leave();
   }
 
   onResponseEnd(): void {
@@ -78,13 +129,43 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(error);
   }
 
+  #listenOn(): void {
+    this.#heard = this.#size;
+    this.#idle?.refresh();
+  }
+
+  #take(part: Buffer): void {
+    if (this.#sink === undefined) return void this.#parts.push(part);
+    try {
+      this.#sink.write(part);
+    } catch (error) {
+      this.#stop(error as Error);
+    }
+  }
+
+  #tooLarge(): AnswerRefused | undefined {
+    const { limit, beyond } = this.#limits;
+    if (this.#size > limit && beyond === "fail")
+      return new AnswerRefused("limit", `The answer is larger than ${limit} bytes.`);
+    if (++this.#count > MAX_PARTS)
+      return new AnswerRefused("limit", `The answer comes in more than ${MAX_PARTS} parts.`);
+    const isCrowded = held > MAX_BUFFERED_BYTES && this.#size > ALWAYS_ALLOWED_BYTES;
+    return isCrowded ? new AnswerRefused("limit", "Too many large answers come at once.") : undefined;
+  }
+
   #end(): void {
-    clearTimeout(this.#timer);
+    if (!this.#settle()) return;
     const body = this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts);
     this.#resolve({ status: this.#status, headers: this.#headers, body: body.subarray(0, this.#limits.limit) });
   }
 
-  /** Ends what goes on; after an answer that is there already this fails nothing, for a promise is settled once. */
+  /** Takes the answer as it is by now; the rest of its body goes with the connection. */
+  #leave(): void {
+    this.#end();
+    this.#controller?.abort(new Error("The rest of the answer is not wanted."));
+  }
+
+  /** Fails the exchange, and ends its connection. */
   #stop(fault: Error): void {
     this.#fault = fault;
     this.#fail(fault);
@@ -92,8 +173,17 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #fail(fault: Error): void {
-    clearTimeout(this.#timer);
-    this.#reject(fault);
+    if (this.#settle()) this.#reject(fault);
+  }
+
+  /** False where the exchange was over already. */
+  #settle(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    held -= this.#size;
+    clearTimeout(this.#deadline);
+    clearTimeout(this.#idle);
+    return true;
   }
 }
 

@@ -155,15 +155,22 @@ function grammar(language: string, stem: (word: string) => string, list: string[
   return { stem, stopWords: new Set([...list, ...fillers]) };
 }
 
+/** As it is spelt, and as it is typed in haste, without accents. */
+function spellings(word: string): string[] {
+  return [word, word.normalize("NFD").replace(/\p{M}/gu, "")].filter((spelling) => spelling !== "");
+}
+
 /** The languages that have each of some words. */
 function owners(lists: [language: string, words: Iterable<string>][]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const [language, words] of lists)
-    for (const word of new Set(words)) found.set(word, [...(found.get(word) ?? []), language]);
+    for (const word of new Set([...words].flatMap(spellings))) found.set(word, [...(found.get(word) ?? []), language]);
   return found;
 }
 
 const languagesOf = owners(Object.entries(grammars).map(([language, { stopWords }]) => [language, stopWords]));
 const files = Object.entries(languages).map(([language, { answers }]) => ({ language, ...answers }));
 const mattersOf = owners(files.map(({ language, matters }) => [language, Object.values(matters).join(" ").split(" ")]));
-const lettersOf = owners(files.map(({ language, letters }) => [language, letters]));
+const lettersOf = new Map(
+  files.flatMap(({ language, letters }) => [...letters].map((letter) => [letter, [language]] as const)),
+);

@@ -5,7 +5,7 @@ import { LRUCache } from "lru-cache";
 import { Agent, buildConnector } from "undici";
 import type { Env } from "./env.ts";
 import { invalid } from "./errors.ts";
-import { type Answer, exchange } from "./exchange.ts";
+import { type Answer, exchange, type Limits } from "./exchange.ts";
 
 type Settings = Pick<Env, "production" | "OUTBOUND_ALLOW_HOSTS">;
 type Resolved = { address: string; family: number }[];
@@ -21,10 +21,14 @@ export interface OutboundCall {
   body?: string;
   /** Ms for the whole call, body included; 15 s when left out. */
   patience?: number;
+  /** Ms without a sign of progress after which the call fails; none when left out. */
+  idleTimeoutMs?: number;
   /** Most bytes of the answer's body; 1 MB when left out. */
   limit?: number;
   /** What happens beyond the limit: the call fails (left out), or the rest is dropped. */
   beyond?: "fail" | "drop";
+  /** Where the body of an answer with this status goes while it comes in; without this it is collected. */
+  into?: NonNullable<Limits["into"]>;
   /** How many redirects are followed; none when left out. Credentials never leave their origin. */
   redirects?: number;
   /** True where the address is a setting of the operator and not a user's word: then nothing is guarded. */
@@ -105,10 +109,17 @@ export class Outbound {
   }
 
   async #follow({ url, origin, path }: Target, call: OutboundCall, until: number): Promise<OutboundAnswer> {
-    const { method = "GET", headers = {}, body = null, limit = largest, beyond = "fail" } = call;
+    const { method = "GET", body = null, limit = largest, beyond = "fail", idleTimeoutMs, into } = call;
     const dispatcher = call.trusted ? this.#trusted : this.#guarded;
+    const headers = { "accept-encoding": "identity", ...call.headers };
     const request = { origin, path, method: method as "GET", headers, body };
-    const answer = await exchange(dispatcher, request, { patience: until - Date.now(), limit, beyond });
+    const answer = await exchange(dispatcher, request, {
+      patience: until - Date.now(),
+      idleTimeoutMs,
+      limit,
+      beyond,
+      into,
+    });
     const next = answer.headers.location;
     if (!next || !call.redirects || !redirects.includes(answer.status) || !URL.canParse(next, url))
       return { ...answer, url: url.href };

@@ -19,6 +19,8 @@ export interface Runtime {
   readonly env: Env;
   /** The process's one command connection. */
   readonly redis: Redis;
+  /** How the installation has its Redis: one server, one whose search module is in use, a cluster, or a master named by Sentinels. */
+  readonly redisKind: "plain" | "module" | "cluster" | "sentinel";
   readonly queues: Outbox;
   readonly index: SearchIndex;
   /** The knowledge documents, opened when they are first asked for. */
@@ -306,9 +308,23 @@ export interface Model {
   readonly embedder: Embedder | undefined;
 }
 
-/** A model that writes: deltas of text as they come; a failure throws; `signal` ends the work at the model too. */
+/** A function that a model may call. */
+export interface Tool {
+  name: string;
+  description: string;
+}
+
+/** What a model sends: a piece of text, the name of a tool that it calls, or neither while it thinks. */
+export interface Delta {
+  text?: string;
+  call?: string;
+}
+
+/** A model that writes: deltas as they come; a failure throws; `signal` ends the work at the model too. */
 export interface Writer {
-  write(messages: Message[], signal: AbortSignal): AsyncIterable<string>;
+  /** True where the model can call tools; asked once in a while. */
+  callsTools(signal: AbortSignal): Promise<boolean>;
+  write(messages: Message[], tools: readonly Tool[], signal: AbortSignal): AsyncIterable<Delta>;
   /** An object of this JSON schema, unchecked: models don't keep to schemas. */
   propose(messages: Message[], schema: object, signal: AbortSignal): Promise<unknown>;
 }

@@ -1,14 +1,17 @@
 import { createHash } from "node:crypto";
+import type { Redis } from "ioredis";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
 import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
-import { pipelined, transact } from "../store/redis.ts";
+import { isRedisAway, pipelined, transact } from "../store/redis.ts";
 import { resyncAll } from "./calendar-events.ts";
+import { endPause, pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { judgeCredential } from "./credentials.ts";
 import { type BusyAnswer, type BusyObject, ownUid } from "../engines/calendars/providers/provider.ts";
+import { CalendarServerError } from "../engines/calendars/server-error.ts";
 import type { Taken } from "../engines/calendars/recurrence.ts";
 import { type Selection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
@@ -22,18 +25,35 @@ const looksAhead = 400 * day;
 const period = 28 * day;
 /** Seconds for which what was read of a calendar is kept. */
 const objectsKept = 30 * 86_400;
+/** Calendars of an account that are read at a time. */
+const MAX_CONCURRENT_READS = 4;
+/** Objects stored of one calendar; instances of events that one handle's busy times are made of. */
+const MAX_OBJECTS = 40_000;
+const MAX_INSTANCES = 100_000;
 
-/** The worker's turn: pulls a handle's calendars and says when the next one is, as long as any is selected. */
-export async function pullCalendars(runtime: Runtime, { handle }: JobData<"scheduling.pull">): Promise<void> {
+/**
+ * A worker's job: pulls a handle's calendars and schedules the next pull while any is selected. If an earlier run hangs with its process,
+ * the servers are left alone first, so that they do not hang the next process.
+ */
+export async function pullCalendars(
+  runtime: Runtime,
+  { handle }: JobData<"scheduling.pull">,
+  { hung = false }: { hung?: boolean } = {},
+): Promise<void> {
   if ((await runtime.redis.hlen(keys.selectedCalendars(handle))) === 0) return;
+  if (hung) await pauseCalendars(runtime, handle);
   await pullNow(runtime, handle);
 }
 
-/** Reads the selected calendars of a handle, tries again what could not be written, and says when all this is done next. */
+/** Reads the selected calendars of a handle, retries failed writes and schedules the next pull; only the latter during a pause. */
 export async function pullNow(runtime: Runtime, handle: string): Promise<void> {
-  await pull(runtime, handle);
-  await resyncAll(runtime, handle, turnAt(Date.now()));
-  await runtime.queues.later(nextPull(handle));
+  const until = await pausedUntil(runtime, handle);
+  if (until === 0) {
+    await pull(runtime, handle);
+    await endPause(runtime, handle);
+    await resyncAll(runtime, handle, turnAt(Date.now()));
+  }
+  await runtime.queues.later(nextPull(handle, Math.max(until, Date.now())));
 }
 
 /** Reads busy times again before a booking; one reading at a time for each handle in a process. */
@@ -57,8 +77,8 @@ async function refreshed(runtime: Runtime, handle: string): Promise<void> {
 
 const turnAt = (ms: number): number => Math.floor(ms / pullsEvery);
 
-function nextPull(handle: string): Job {
-  const turn = turnAt(Date.now()) + 1;
+function nextPull(handle: string, after: number): Job {
+  const turn = turnAt(after) + 1;
   const delay = Math.max(1, turn * pullsEvery - Date.now());
   return job("scheduling.pull", `pull-${handle}-${turn}`, { handle }, { delay });
 }
@@ -74,9 +94,21 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
   const source = await sourceOf(runtime, kept);
   if (await confirmBusy(runtime, handle, { source, readAt })) return;
   const taken: Taken[] = [];
-  for (const key of kept)
-    for await (const objects of keptObjects(runtime, key)) for (const one of objects) taken.push(...one.taken);
+  for (const key of kept) await addTaken(runtime, key, taken);
   await replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, taken), source, readAt });
+}
+
+/** Adds the busy times of a calendar. One that would exceed the limit of the handle is left out and read as a whole next time. */
+async function addTaken(runtime: Runtime, key: string, taken: Taken[]): Promise<void> {
+  const before = taken.length;
+  for await (const objects of keptObjects(runtime, key)) {
+    for (const one of objects) taken.push(...one.taken);
+    if (taken.length <= MAX_INSTANCES) continue;
+    taken.length = before;
+    await runtime.redis.del(key);
+    runtime.log.warn({ instances: MAX_INSTANCES }, "calendar.left_out");
+    return;
+  }
 }
 
 /** Says which state of which calendars the busy times are made of; what a calendar said last counts where it doesn't answer. */
@@ -100,18 +132,49 @@ async function othersAmong(runtime: Runtime, handle: string, taken: Taken[]): Pr
   return taken.filter(({ uid }) => !own.has(uid));
 }
 
-/** Reads the calendars of an account, and judges it by whether it answers. */
+/**
+ * Reads the calendars of an account, some at a time. The account is degraded at the first failure. The other calendars of a server
+ * that does not answer are not asked for: each would take as long.
+ */
 async function pullAccount(
   runtime: Runtime,
   { selection, zone }: { selection: Selection; zone: string },
 ): Promise<void> {
   const { handle, credential } = selection.account;
-  const reading = selection.busyCalendarIds.map((calendarId) => readCalendar(runtime, selection, { calendarId, zone }));
-  const outcomes = await Promise.allSettled(reading);
-  const failed = outcomes.find((outcome) => outcome.status === "rejected");
-  const failure = failed && (failed.reason as Error);
-  if (failure !== undefined || credential.status !== "OK")
-    await judgeCredential(runtime, handle, { credentialId: credential.credentialId, failure });
+  const { credentialId } = credential;
+  const left = [...selection.busyCalendarIds];
+  let isHealthy = true;
+  const readNext = async (): Promise<void> => {
+    for (let calendarId = left.shift(); calendarId !== undefined; calendarId = left.shift()) {
+      const failure = await readFailure(runtime, selection, { calendarId, zone });
+      if (failure === undefined) continue;
+      if (isHealthy) await judgeCredential(runtime, handle, { credentialId, failure });
+      isHealthy = false;
+      if (isSilent(failure)) left.length = 0;
+    }
+  };
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_READS }, readNext));
+  if (isHealthy && credential.status !== "OK")
+    await judgeCredential(runtime, handle, { credentialId, failure: undefined });
+}
+
+/** Reads a calendar; returns the provider's failure. A failure of Redis, or of a process that stops, says nothing of the provider. */
+async function readFailure(
+  runtime: Runtime,
+  selection: Selection,
+  asked: { calendarId: string; zone: string },
+): Promise<Error | undefined> {
+  try {
+    await readCalendar(runtime, selection, asked);
+    return undefined;
+  } catch (error) {
+    if (isRedisAway(error) || runtime.going.signal.aborted) throw error;
+    return error as Error;
+  }
+}
+
+function isSilent(failure: Error): boolean {
+  return failure instanceof CalendarServerError && ["timeout", "unreachable"].includes(failure.reason);
 }
 
 /** What was read of a calendar last: the provider's mark, and the window and zone for which it holds. */
@@ -163,12 +226,19 @@ async function replaceObjects(runtime: Runtime, handle: string, change: Change):
 /** The mark comes last: objects may be newer than it, because then they come again, but never older. */
 async function changeObjects({ redis }: Runtime, { key, answer, reading }: Change): Promise<void> {
   for (const some of parts(answer.removed)) await redis.hdel(key, ...some);
+  if ((await redis.hlen(key)) + answer.changed.length > MAX_OBJECTS) await giveUp(redis, key);
   const write = (fields: string[]) =>
     transact(redis, (transaction) => {
       transaction.hset(key, ...fields).expire(key, objectsKept);
     });
   for (const some of parts(answer.changed)) await write(some.flatMap((one) => [one.objectId, packed(one)]));
   await write([readingField, JSON.stringify(reading)]);
+}
+
+/** Forgets a calendar that has grown too large; it is read as a whole next time. */
+async function giveUp(redis: Redis, key: string): Promise<never> {
+  await redis.del(key);
+  throw new CalendarServerError("limit", `The calendar has more than ${MAX_OBJECTS} events.`);
 }
 
 /** Objects that are read or written at a time: a large calendar must not hold up everything else. */

@@ -1,3 +1,4 @@
+import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
@@ -5,7 +6,8 @@ import { withLock } from "../store/lock.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import { credentialsOf } from "./credentials.ts";
+import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
+import { credentialsOf, failureDetails } from "./credentials.ts";
 import { aboutBooking, organizerOf } from "./invitations.ts";
 import { enter, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import { meetingMaker } from "./meetings.ts";
@@ -40,14 +42,27 @@ interface Trouble {
 }
 
 /**
+ * A worker's job: brings calendar and meeting of a booking to its present state. During a pause of the handle's calendar servers, and
+ * if an earlier run hangs with its process, the booking is synchronised when the pause is over.
+ */
+export async function syncBooking(
+  runtime: Runtime,
+  data: JobData<"scheduling.sync">,
+  { hung = false }: { hung?: boolean } = {},
+): Promise<void> {
+  const { handle, bookingUid } = data;
+  const until = hung ? await pauseCalendars(runtime, handle) : await pausedUntil(runtime, handle);
+  if (until === 0) return syncNow(runtime, data);
+  const delay = Math.max(1, until - Date.now());
+  await runtime.queues.later(job("scheduling.sync", `sync-${bookingUid}-paused-${until}`, data, { delay }));
+}
+
+/**
  * Brings calendar and meeting of a booking to its present state: made, moved, or taken away. Any number of calls, in any order and
  * ending anywhere, come to one event. A failure leaves the booking as it is, marked as DEGRADED, and is thrown so that it is tried
  * again; the turn for the worse is told once.
  */
-export async function syncBooking(
-  runtime: Runtime,
-  { handle, bookingUid }: { handle: string; bookingUid: string },
-): Promise<void> {
+async function syncNow(runtime: Runtime, { handle, bookingUid }: JobData<"scheduling.sync">): Promise<void> {
   const trouble = await withLock(runtime.redis, { key: keys.syncLock(handle, bookingUid) }, async (lease) => {
     const kept = await readKept(runtime.redis, handle, bookingUid);
     if (kept === undefined) return undefined;
@@ -291,5 +306,5 @@ async function wentWithoutLink({ redis }: Runtime, handle: string, bookingUid: s
 
 function told({ account, error }: Trouble): Record<string, unknown> {
   const { providerKey, credentialId } = account.credential;
-  return { providerKey, credentialId, reason: error instanceof Fail ? error.code : "provider_unavailable" };
+  return { providerKey, credentialId, ...failureDetails(error) };
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type {
   Calendar,
   calendarsPath,
@@ -15,7 +16,11 @@ import { pullNow } from "./busy-calendars.ts";
 import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
 import { login } from "../engines/calendars/providers/caldav.ts";
 import { providers } from "../engines/calendars/providers/table.ts";
+import { CalendarServerError } from "../engines/calendars/server-error.ts";
 import { keepSelection, opened } from "./selections.ts";
+
+/** Ms that a selection waits for its calendars to be read. */
+const SELECTION_TIMEOUT_MS = 20_000;
 
 /** Connects a calendar server after a real login; `caldav_login_failed`, `invalid_request` for an address that the guard refuses. */
 export async function connectCaldav(
@@ -58,7 +63,8 @@ export async function selectCalendars(
   if (destination !== undefined && target?.writable !== true)
     throw invalid("/destinationCalendarId", target ? "is read-only" : "is not a calendar of this account");
   await keepSelection(runtime, handle, selected);
-  await pullNow(runtime, handle);
+  // A slow calendar is read on after the answer.
+  await Promise.race([pullNow(runtime, handle), sleep(SELECTION_TIMEOUT_MS, undefined, { ref: false })]);
   return { selectedCalendars: selected };
 }
 
@@ -68,7 +74,8 @@ async function calendarsOf(runtime: Runtime, handle: string, credential: StoredC
   if (calendars === undefined) throw new Fail("integration_not_found");
   const found = await calendars.list(runtime, opened(runtime, handle, credential)).catch((cause: Error) => {
     if (cause instanceof Fail) throw cause;
-    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The calendar server is not responding." }, cause);
+    const detail = cause instanceof CalendarServerError ? cause.message : "The calendar server is not responding.";
+    throw new Fail("service_unavailable", { retryAfter: 5, detail }, cause);
   });
   return found.map((calendar) => ({ ...calendar, credentialId }));
 }

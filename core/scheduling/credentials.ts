@@ -3,6 +3,7 @@ import { Fail } from "../platform/errors.ts";
 import { changeRecord, createRecord, type Place, readRecord, readRecords, removeRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { ownerAddresses } from "../account/handles.ts";
+import { CalendarServerError } from "../engines/calendars/server-error.ts";
 import type { CredentialStore, Runtime } from "../platform/runtime.ts";
 import { resealed, seal, unseal } from "../platform/sealing.ts";
 import { eventLasts, webhookEvent } from "../webhooks/events.ts";
@@ -47,21 +48,30 @@ export async function keepCredential(
   return shown(value);
 }
 
-/** Marks an account as degraded or well again. The turn for the worse is told once, in the step that makes it. */
+/** Marks an account as degraded by a failure, or as well again without one. The event of a turn for the worse is written with it. */
 export async function judgeCredential(
   runtime: Runtime,
   handle: string,
   { credentialId, failure }: { credentialId: string; failure: Error | undefined },
 ): Promise<void> {
   const status = failure ? "DEGRADED" : "OK";
+  const detail = failure && failureDetails(failure).detail;
   for (;;) {
     const current = await readRecord<StoredCredential>(runtime.redis, keys.credential(handle, credentialId));
-    if (current === undefined || current.status === status) return;
-    const { version: expectedVersion, providerKey } = current;
-    if (!(await turned(runtime, handle, { credentialId, expectedVersion, providerKey, failure }))) continue;
+    if (current === undefined || (current.status === status && current.detail === detail)) return;
+    if (!(await markCredential(runtime, handle, { current, failure }))) continue;
+    const { providerKey } = current;
     runtime.log.warn({ handle, providerKey, status, error: failure?.message }, "integration.status_changed");
     return;
   }
+}
+
+/** The reason of a provider's failure, for events and accounts: a code, and the sentence that the owner reads. */
+export function failureDetails(failure: Error): { reason: string; detail: string } {
+  if (failure instanceof Fail) return { reason: failure.code, detail: failure.sentence };
+  const isNamed = failure instanceof CalendarServerError;
+  const detail = isNamed ? failure.message : "The provider is unavailable; synchronisation is retried.";
+  return { reason: "provider_unavailable", detail };
 }
 
 /**
@@ -121,8 +131,8 @@ export function secretOf({ env }: Pick<Runtime, "env">, handle: string, stored: 
 }
 
 /** A credential as its owner reads it. */
-export function shown({ credentialId, providerKey, account, status, createdAt }: StoredCredential): Credential {
-  return { credentialId, providerKey, account, status, createdAt };
+export function shown({ credentialId, providerKey, account, status, detail, createdAt }: StoredCredential): Credential {
+  return { credentialId, providerKey, account, status, ...(detail ? { detail } : {}), createdAt };
 }
 
 async function renewCredential(
@@ -132,7 +142,7 @@ async function renewCredential(
   secret: string | null,
 ): Promise<Credential | undefined> {
   const renewed = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
-    change: ({ version: _version, ...current }) => ({
+    change: ({ version: _version, detail: _detail, ...current }) => ({
       ...current,
       status: "OK",
       secret: sealed(runtime, handle, current, secret),
@@ -141,20 +151,23 @@ async function renewCredential(
   return renewed && shown(renewed);
 }
 
-/** One try to change the status of an account as it was read; false where another change came between. */
-async function turned(
+/** One attempt to change the status of an account as it was read; false where a concurrent change wins. */
+async function markCredential(
   runtime: Runtime,
   handle: string,
-  asked: { credentialId: string; expectedVersion: number; providerKey: ProviderKey; failure: Error | undefined },
+  { current, failure }: { current: StoredCredential & { version: number }; failure: Error | undefined },
 ): Promise<boolean> {
-  const { credentialId, expectedVersion, providerKey, failure } = asked;
-  const reason = failure instanceof Fail ? failure.code : "provider_unavailable";
-  const data = { handle, providerKey, credentialId, reason };
-  const event = failure ? webhookEvent(runtime, handle, { type: "scheduling.sync.degraded", data }) : undefined;
+  const { credentialId, providerKey, version: expectedVersion } = current;
+  const details = failure && failureDetails(failure);
+  const data = { handle, providerKey, credentialId, ...details };
+  const becomesDegraded = details && current.status === "OK";
+  const event = becomesDegraded && webhookEvent(runtime, handle, { type: "scheduling.sync.degraded", data });
   try {
     await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
       expectedVersion,
-      change: ({ version: _version, ...current }) => ({ ...current, status: failure ? "DEGRADED" : "OK" }),
+      change: ({ version: _version, detail: _detail, ...rest }) => {
+        return details ? { ...rest, status: "DEGRADED", detail: details.detail } : { ...rest, status: "OK" };
+      },
       ...(event ? { jobs: () => [event.job], beside: () => ({ key: event.key, value: event.content }) } : {}),
     });
   } catch (error) {

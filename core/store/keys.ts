@@ -9,6 +9,7 @@ export const keys = {
   probe: "service:{probe}", // string, written by readiness checks; 60 s
   heartbeat: (queue: string) => `heartbeat:{${queue}}`, // string, set by each worker of a queue; 30 s
   queuePrefix: (queue: string) => `queue:{${queue}}`, // prefix of BullMQ's own keys; finished jobs 1 h, failed ones 7 d
+  jobHolder: (queue: string, jobId: string) => `job-holder:{${queue}}:${jobId}`, // string, Redis client id of the process that runs a job that waits for other people's servers; until the job ends, a day at most
   outbox: (tag: string) => `outbox:{${tag}}`, // hash job id -> job; a field lives until it is enqueued
   dirty: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last mark; until swept
   throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; until the bucket is full again, and 10 s
@@ -118,6 +119,7 @@ export const keys = {
   credentialsVersion: (handle: string) => `credentials-version:{${handle}}`, // counter, bumped by each change of a credential; for ever
   refreshLock: (handle: string, credentialId: string) => `refresh-lock:{${handle}}:${credentialId}`, // string, who fetches new tokens; 10 s after its last sign of life
   providerPause: (handle: string, credentialId: string) => `provider-pause:{${handle}}:${credentialId}`, // string, no calls for this account; as long as its provider said
+  calendarPause: (handle: string) => `calendar-pause:{${handle}}`, // string, JSON of the interrupted jobs in a row and the real ms until which the handle's calendar servers are left alone; an hour after that
   selectedCalendars: (handle: string) => `selected-calendars:{${handle}}`, // hash credential id -> JSON; until the account is disconnected
   calendarDraft: (handle: string, draft: string) => `calendar-draft:{${handle}}:${draft}`, // hash that takes the place of a calendar's objects when it is whole; 30 d if a process ends meanwhile
   calendarObjects: (handle: string, calendar: string) => `calendar-objects:{${handle}}:${calendar}`, // hash object -> JSON of its tag and busy time, "" -> the last reading; 30 d after it
@@ -151,6 +153,7 @@ const kindsOfOthers = [
     "service",
     "heartbeat",
     "queue",
+    "job-holder",
     "dirty",
     "handles",
     "user",

@@ -169,6 +169,16 @@ export function isRedisAway(error: unknown): boolean {
   return [...awayCodes, ...demotedCodes].includes(replyCode(cause)) || /max number of clients/.test(cause.message);
 }
 
+/** What an administrative command answers; undefined where the server forbids it or doesn't know it, as add-ons do. */
+export async function ifPermitted<T>(reply: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reply;
+  } catch (error) {
+    if (error instanceof ReplyError && !isRedisAway(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Runs a transaction that `fill` queues and returns its replies; a failed command fails the whole call. */
 export async function transact(
   redis: Redis,

@@ -7,13 +7,13 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { buildApp } from "../../api/app.ts";
 import { createHandle } from "../../core/account/handles.ts";
+import { tokenFor } from "../../fixtures/session.ts";
 import { createDocument } from "../../core/knowledge/documents.ts";
 import { queryKnowledge } from "../../core/knowledge/query.ts";
 import { openRuntime } from "../../core/open.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { startRedis } from "../../fixtures/redis.ts";
-import { tokenFor } from "../../fixtures/session.ts";
 import type { Row } from "./relay.ts";
 import { libraries } from "./search-libraries.mjs";
 
@@ -155,7 +155,7 @@ async function timed(runtime: Runtime, sets: JudgedSet[]): Promise<Row[]> {
   const server = createServer(buildApp(runtime).callback()).listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/handles/timed/knowledge/query`;
-  const token = await tokenFor(runtime, { userId: "user_1", seconds: 3600 });
+  const token = await tokenFor(runtime, { userId: "user_1" });
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const rows: Row[] = [];
   for (const { limit, bar } of [

@@ -2,6 +2,7 @@ import { Redis } from "ioredis";
 import { dirtyShards, keys } from "../../core/store/keys.ts";
 import { asker } from "../../fixtures/settled-handle.ts";
 import { queueNames } from "../../schemas/jobs.ts";
+import { floodMark } from "./flood.ts";
 import type { Ledger } from "./load.ts";
 import type { Town } from "./town.ts";
 
@@ -32,6 +33,8 @@ export async function audit(town: Town, ledger: Ledger): Promise<Finding[]> {
       onceARule(evidence),
       everyMail(evidence),
       everyStream(evidence),
+      await nothingOfStrangers(evidence),
+      everyRecovery(evidence),
       await nothingStuck(evidence),
       nothingWrong(evidence),
     ];
@@ -142,6 +145,33 @@ function everyStream({ town, ledger }: Evidence): Finding {
     promise: "every stream ended in order, but for those whose web process died",
     checked: ledger.chats.length,
     broken: broken.map(({ how, began, ended }) => `${how} after ${ended - began} ms, ${new Date(began).toISOString()}`),
+  };
+}
+
+/** Most buckets of throttles that an installation of this size needs. */
+const MAX_BUCKETS = 1000;
+
+/** Of the names that a flood made up no key is left, and its throttles share few buckets. */
+async function nothingOfStrangers({ redis }: Evidence): Promise<Finding> {
+  const broken: string[] = [];
+  let [checked, buckets] = [0, 0];
+  for await (const names of redis.scanStream({ count: 1000 }) as AsyncIterable<string[]>) {
+    checked += names.length;
+    buckets += names.filter((name) => name.startsWith("throttle:")).length;
+    broken.push(...names.filter((name) => name.includes(floodMark)).map((name) => name.slice(0, 200)));
+  }
+  if (buckets > MAX_BUCKETS) broken.push(`${buckets} buckets`);
+  return { promise: "a flood of made-up names leaves no key of its own", checked, broken };
+}
+
+/** Ms within which writes go on after a failover of Redis. */
+const recoveryMs = 5000;
+
+function everyRecovery({ town: { recoveries } }: Evidence): Finding {
+  return {
+    promise: "each process wrote again within 5 s of a failover of Redis",
+    checked: recoveries.length,
+    broken: recoveries.filter((ms) => ms > recoveryMs).map((ms) => `${ms} ms`),
   };
 }
 

@@ -1,6 +1,7 @@
 import process from "node:process";
 import { keys } from "../../core/store/keys.ts";
 import { Redis } from "ioredis";
+import { flood } from "./flood.ts";
 import type { Town } from "./town.ts";
 
 /** Something that breaks, for `lasts` ms, and is whole again when `run` ends. */
@@ -10,6 +11,8 @@ export interface Fault {
 }
 
 const minute = 60_000;
+/** Ms after which nobody waits any more for writes to go on. */
+const recoveryLimitMs = 30_000;
 
 /** Everything that is broken on purpose. */
 export const faults: Fault[] = [
@@ -20,10 +23,18 @@ export const faults: Fault[] = [
   { name: "a rolling restart", run: ({ webs, workers }) => rolled([...webs, ...workers]) },
   {
     name: "Redis killed and started again from its AOF",
-    async run(town, lasts) {
-      await town.redis.kill();
+    async run({ redis }, lasts) {
+      await redis.kill();
       await pause(lasts / 4);
-      await town.restartRedis();
+      await redis.restartMaster();
+    },
+  },
+  {
+    name: "Redis fails over and leaves its connections open",
+    async run(town, lasts) {
+      await town.redis.failOver();
+      town.recoveries.push(...(await Promise.all(town.urls.map(writesAgain))));
+      await pause(lasts / 2);
     },
   },
   {
@@ -58,6 +69,7 @@ export const faults: Fault[] = [
   { name: "the model breaks off", run: (town, lasts) => modelFails(town, { breakAfter: 3 }, lasts) },
   { name: "the receiver of webhooks hangs", run: (town, lasts) => hookFails(town, "hangs", lasts) },
   { name: "the receiver of webhooks fails", run: (town, lasts) => hookFails(town, "fails", lasts) },
+  { name: "an anonymous flood", run: flood },
   {
     name: "the clock jumps three hours ahead and ten minutes back",
     async run(town) {
@@ -77,6 +89,14 @@ async function rolled(members: Town["webs"]): Promise<void> {
     await member.end("SIGTERM");
     await member.start();
   }
+}
+
+/** Ms until a web process can write to Redis, as its readiness says. */
+async function writesAgain(url: string): Promise<number> {
+  const began = Date.now();
+  const isReady = (): Promise<boolean> => fetch(`${url}/readyz`).then(({ ok }) => ok);
+  while (Date.now() < began + recoveryLimitMs && !(await isReady())) await pause(50);
+  return Date.now() - began;
 }
 
 async function modelFails({ model }: Town, failure: Town["model"]["script"]["failure"], lasts: number): Promise<void> {

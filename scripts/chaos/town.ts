@@ -1,11 +1,9 @@
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { type ModelServer, startModelServer } from "../../fixtures/model-server.ts";
-import { freePort, type RedisServer, startRedis } from "../../fixtures/redis.ts";
+import { freePort } from "../../fixtures/redis.ts";
+import { type RedisPair, startPair } from "../../fixtures/redis-pair.ts";
 import { asker, makeHandles, settle } from "../../fixtures/settled-handle.ts";
 import { type MailServer, startMailServer } from "../../fixtures/smtp.ts";
 import { Member } from "./member.ts";
@@ -26,7 +24,7 @@ export interface Hook {
 
 /** A whole installation on loopback, and the servers around it, all of which can be broken. */
 export interface Town {
-  redis: RedisServer;
+  redis: RedisPair;
   mail: MailServer;
   model: ModelServer;
   hook: Hook;
@@ -35,10 +33,12 @@ export interface Town {
   env: Record<string, string>;
   handles: string[];
   token: string;
-  /** Address of one of the web processes, the next one each time. */
+  /** Addresses of the web processes. */
+  urls: string[];
+  /** One of them, the next one each time. */
   url(): string;
-  /** Starts Redis again where it was. */
-  restartRedis(): Promise<void>;
+  /** Ms after which each web process wrote again, for each failover of Redis. */
+  recoveries: number[];
   close(): Promise<void>;
 }
 
@@ -46,18 +46,16 @@ const page = "<h1>Plans</h1><p>The small plan costs 12 EUR a month. The large pl
 const document = "# Hours\n\nThe shop is open from nine to five on weekdays.";
 const plenty = "1000000";
 
-/** Starts everything: two web and two worker processes from dist/, Redis with `appendfsync always`, and two settled handles. */
+/** Starts everything: two web and two worker processes from dist/, Redis with a replica and `appendfsync always`, and two settled handles. */
 export async function openTown(more: Record<string, string> = {}): Promise<Town> {
-  const dir = await mkdtemp(join(tmpdir(), "town-"));
-  const place = { port: await freePort(), dir, appendonly: true, single: true };
   const around = {
     mail: await startMailServer(undefined),
     model: await startModelServer({ reply: () => "The small plan costs 12 EUR a month.", everyMs: 30 }),
     hook: await startHook(),
   };
   const ports = [await freePort(), await freePort()];
-  const held = { redis: await startRedis(place) };
-  const env = { ...settings(around), REDIS_URL: held.redis.url, ...more };
+  const redis = await startPair({ appendonly: true });
+  const env = { ...settings(around), ...redis.env, ...more };
   const [webs, workers] = [
     ports.map((port, at) => new Member(`web ${at + 1}`, "api/server.js", { ...env, PORT: String(port) })),
     [1, 2].map((at) => new Member(`worker ${at}`, "workers/main.js", env)),
@@ -66,7 +64,8 @@ export async function openTown(more: Record<string, string> = {}): Promise<Town>
   const token = await makeHandles(env, handles);
   await Promise.all([...webs, ...workers].map((member) => member.start()));
   let turn = 0;
-  const url = (): string => `http://127.0.0.1:${ports[turn++ % ports.length]}`;
+  const urls = ports.map((port) => `http://127.0.0.1:${port}`);
+  const url = (): string => urls[turn++ % urls.length] as string;
   for (const handle of handles) await settle(asker(url, token), handle, { page, document, hook: around.hook.url });
   return {
     ...around,
@@ -75,17 +74,13 @@ export async function openTown(more: Record<string, string> = {}): Promise<Town>
     env,
     handles,
     token,
+    urls,
     url,
-    get redis() {
-      return held.redis;
-    },
-    async restartRedis() {
-      held.redis = await startRedis(place);
-    },
+    redis,
+    recoveries: [],
     async close() {
       await Promise.all([...webs, ...workers].map((member) => member.end("SIGKILL")));
-      await Promise.all([around.mail.close(), around.model.close(), around.hook.close(), held.redis.stop()]);
-      await rm(dir, { recursive: true, force: true });
+      await Promise.all([around.mail.close(), around.model.close(), around.hook.close(), redis.stop()]);
     },
   };
 }

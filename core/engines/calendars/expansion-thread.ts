@@ -2,16 +2,23 @@ import { parentPort } from "node:worker_threads";
 import type { Batch, Expanded } from "./expansion.ts";
 import { expand } from "./recurrence.ts";
 
-/** Runs in a thread: expands each batch that it is given and says what came of it. */
+/** Runs in a thread: expands the objects of each batch that it is given, and says of each one what came of it. */
 parentPort?.on("message", ({ objects, ...asked }: Batch) => {
-  const expanded = objects.map((object): Expanded => {
-    try {
-      return { taken: expand({ ...asked, objects: [object] }) };
-    } catch (error) {
-      return { taken: [], fault: (error as Error).message };
-    }
-  });
-  parentPort?.postMessage(expanded);
+  let instances = 0;
+  for (const object of objects) {
+    // The calendar is given up for that many: more of them would only fill the memory.
+    const expanded = instances > asked.mostInstances ? { taken: [] } : expandedOne(object, asked);
+    instances += expanded.taken.length;
+    parentPort?.postMessage(expanded);
+  }
 });
+
+function expandedOne(object: string, asked: Omit<Batch, "objects">): Expanded {
+  try {
+    return { taken: expand({ ...asked, objects: [object] }) };
+  } catch (error) {
+    return { taken: [], fault: (error as Error).message.slice(0, 200) };
+  }
+}
 
 parentPort?.postMessage("ready");

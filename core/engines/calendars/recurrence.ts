@@ -214,8 +214,11 @@ export function addressIn(uri: string): string {
     .replace(/^mailto:/, "");
 }
 
+/** Characters of a UID by which series are told apart: RFC 7986, section 5.3, asks for fewer than 255. */
+const maxUid = 255;
+
 function uidOf(event: Event): string {
-  return String(property(event, "uid")?.[3] ?? "");
+  return String(property(event, "uid")?.[3] ?? "").slice(0, maxUid);
 }
 
 function property(event: Event, name: string): Property | undefined {

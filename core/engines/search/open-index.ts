@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import type { Env } from "../../platform/env.ts";
+import { ifPermitted } from "../../store/redis.ts";
 import { MemoryIndex } from "./memory-index.ts";
 import type { SearchIndex } from "../../platform/runtime.ts";
 import { type IndexLog, RediSearchIndex, silent } from "./redisearch-index.ts";
@@ -35,5 +36,5 @@ async function choose(
 }
 
 async function isCluster(redis: Redis): Promise<boolean> {
-  return /^cluster_enabled:1/m.test(await redis.info("cluster"));
+  return /^cluster_enabled:1/m.test((await ifPermitted(redis.info("cluster"))) ?? "");
 }

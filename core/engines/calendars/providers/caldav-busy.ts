@@ -1,39 +1,28 @@
-import { Fail } from "../../../platform/errors.ts";
-import type { OutboundAnswer } from "../../../platform/outbound.ts";
+import { LRUCache } from "lru-cache";
 import type { Runtime } from "../../../platform/runtime.ts";
+import { mostInstances } from "../busy-objects.ts";
 import { expandApart } from "../expansion.ts";
 import { addressIn } from "../recurrence.ts";
-import { readMultistatus, type Resource } from "./multistatus.ts";
+import { CalendarServerError } from "../server-error.ts";
+import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
+import { MAX_RESOURCES, type Multistatus, MultistatusReader, type Resource } from "./multistatus.ts";
 import type { Account, BusyAnswer, BusyObject, BusyQuestion } from "./provider.ts";
-import {
-  type CaldavLogin,
-  every,
-  hrefIn,
-  loginOf,
-  mustSucceed,
-  type Node,
-  parsed,
-  propfind,
-  report,
-  send,
-  spaces,
-  textIn,
-  textOf,
-  xml,
-} from "./webdav.ts";
+import { askProperties, type CaldavLogin, loginOf, mustSucceed, propfind, report, spaces } from "./webdav.ts";
 
 /** Objects that are fetched in one request, and requests that are under way at a time. */
 const batchSize = 250;
 const atOnce = 2;
-/** Bytes of a calendar that is fetched in one request, when nothing of it is known. */
-const largestWhole = 8 * 1_048_576;
+/** Bytes of one answer: of a calendar that is asked for whole or listed, and of one batch of its objects. */
+const MAX_LISTING_BYTES = 8 * 1_048_576;
+const MAX_BATCH_BYTES = 4 * 1_048_576;
+/** Bytes and real ms that one reading of a calendar may take in all, and ms of one answer. */
+const MAX_READING_BYTES = 64 * 1_048_576;
+const READING_TIMEOUT_MS = 120_000;
+const ANSWER_TIMEOUT_MS = 60_000;
 /** Parts of one answer about changes after which the server counts as one that never ends. */
 const mostParts = 100;
-/** Instances of one calendar after which its reading is given up. */
-const mostInstances = 50_000;
-
-/** Letters of what a calendar tells of its zone; the histories of real ones have some thousands. */
-const longestZone = 65_536;
+/** Addresses of a principal that are taken for the owner's. */
+const MAX_ADDRESSES = 50;
 
 /** How far a calendar was read: by its sync token (RFC 6578), or else by its ctag; empty where the server has none. */
 interface Mark {
@@ -52,9 +41,12 @@ type Listed = Pick<Resource, "href" | "etag" | "data">;
 /** One reading: who asks, and what. */
 interface Reading {
   runtime: Runtime;
+  handle: string;
   login: CaldavLogin;
   question: BusyQuestion;
   owners: string[];
+  /** What the reading may still take. */
+  left: { bytes: number; until: number };
 }
 
 /**
@@ -64,7 +56,9 @@ interface Reading {
 export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
   const login = loginOf(account);
   const known = await runtime.credentials.ownerAddresses(account.handle);
-  const reading: Reading = { runtime, login, question, owners: [login.username, ...known].map(addressIn) };
+  const owners = [login.username, ...known].map(addressIn);
+  const left = { bytes: MAX_READING_BYTES, until: Date.now() + READING_TIMEOUT_MS };
+  const reading: Reading = { runtime, handle: account.handle, login, question, owners, left };
   const mark = markIn(reading);
   const changes = mark?.token ? await changesSince(reading, mark) : undefined;
   return changes ?? compared(reading, mark);
@@ -78,24 +72,27 @@ function markIn({ question, owners }: Reading): Mark | undefined {
 
 /** What the server says has changed; undefined where it no longer knows the token. */
 async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | undefined> {
-  const { runtime, login, question } = reading;
+  const { question } = reading;
   const listed = new Map<string, Listed | undefined>();
   let { token } = mark;
   for (let part = 0; part < mostParts; part++) {
     const body = `<d:sync-collection ${spaces}><d:sync-token>${escaped(token)}</d:sync-token><d:sync-level>1</d:sync-level><d:prop><d:getetag/></d:prop></d:sync-collection>`;
-    const answer = await report(runtime, login, question.calendarId, body);
+    const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
     if (isLost(answer)) return undefined;
-    const { resources, syncToken } = await resourcesOf(answer);
+    mustSucceed(answer);
+    const { resources, syncToken } = answer;
     const [own, others] = apart(resources, question.calendarId);
     for (const one of others) listed.set(nameOf(one.href), one.status === 404 || one.status === 410 ? undefined : one);
+    if (listed.size > MAX_RESOURCES)
+      throw new CalendarServerError("limit", `More than ${MAX_RESOURCES} events have changed.`);
     token = syncToken || token;
     if (!own.some(({ status }) => status === 507)) return changed(reading, { listed, mark: { ...mark, token } });
   }
-  throw new Error("The calendar server tells of changes without an end.");
+  throw new CalendarServerError("limit", "It tells of changes without an end.");
 }
 
 /** Refused, but not for the login: the token is too old, or the report unknown by now. */
-function isLost({ status }: OutboundAnswer): boolean {
+function isLost({ status }: { status: number }): boolean {
   return status !== 401 && status >= 400 && status < 500;
 }
 
@@ -130,50 +127,55 @@ async function compared(reading: Reading, before: Mark | undefined): Promise<Bus
 async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark> {
   const byToken = before?.token === "" ? undefined : await propertiesOf(reading, "<d:sync-token/>");
   const token = byToken ? textIn(byToken, "sync-token") : "";
-  const nodes = token && byToken ? byToken : await propertiesOf(reading, "<s:getctag/>");
-  const told = textIn(nodes, "calendar-timezone");
-  const calendarZone = told.length > longestZone ? "" : told;
-  const addresses = before?.addresses ?? (await addressesOf(reading, hrefIn(nodes, "current-user-principal")));
-  return { token, ctag: textIn(nodes, "getctag"), calendarZone, owners: reading.owners, addresses };
+  const found = token && byToken ? byToken : await propertiesOf(reading, "<s:getctag/>");
+  const addresses = before?.addresses ?? (await addressesOf(reading, hrefIn(found, "current-user-principal")));
+  const [ctag, calendarZone] = [textIn(found, "getctag"), textIn(found, "calendar-timezone")];
+  return { token, ctag, calendarZone, owners: reading.owners, addresses };
 }
 
 /** Addresses by which others invite the principal (RFC 6638, 2.4.1); none where the server doesn't tell them. */
 async function addressesOf({ runtime, login, question }: Reading, principal: string | undefined): Promise<string[]> {
   const { href, origin } = new URL(principal ?? "", question.calendarId);
   if (principal === undefined || origin !== new URL(question.calendarId).origin) return [];
-  const body = `<d:propfind ${spaces}><d:prop><c:calendar-user-address-set/></d:prop></d:propfind>`;
-  const answer = await send(runtime, login, href, { method: "PROPFIND", headers: xml(0), body });
-  if (answer.status !== 207) return [];
-  const [found] = every(parsed(answer), "calendar-user-address-set");
-  return every(found?.children ?? [], "href").map((address) => addressIn(textOf(address)));
+  const asked = { depth: 0, properties: "<c:calendar-user-address-set/>" } as const;
+  const { found } = await askProperties(runtime, login, href, asked);
+  const [set] = found ? every(found, "calendar-user-address-set") : [];
+  const addresses = set ? every(set, "href").map(({ text }) => addressIn(text)) : [];
+  return addresses.slice(0, MAX_ADDRESSES);
 }
 
-async function propertiesOf({ runtime, login, question }: Reading, properties: string): Promise<Node[]> {
-  const asked = { depth: 0, properties: `${properties}<c:calendar-timezone/><d:current-user-principal/>` };
-  return (await propfind(runtime, login, question.calendarId, asked)).nodes;
+async function propertiesOf({ runtime, login, question }: Reading, properties: string): Promise<Element> {
+  const asked = { depth: 0, properties: `${properties}<c:calendar-timezone/><d:current-user-principal/>` } as const;
+  return (await propfind(runtime, login, question.calendarId, asked)).found;
 }
+
+/** Calendars that were asked for whole in vain, because their server thought about them for too long. */
+const slowWholes = new LRUCache<string, true>({ max: 1000, ttl: 3_600_000 });
 
 /**
  * Objects and list in one answer, which spares the server half of its work: most look at every object for either. A calendar that
- * is too large for that is listed, and its objects come in batches.
+ * is too large for that is listed, and its objects come in batches; so is, the next time, one that takes its server too long.
  */
-function listWhole(reading: Reading): Promise<Listed[]> {
-  return listObjects(reading, "<d:getetag/><c:calendar-data/>", largestWhole).catch((error: Error) => {
-    if (error instanceof Fail) throw error;
+async function listWhole(reading: Reading): Promise<Listed[]> {
+  const { calendarId } = reading.question;
+  if (slowWholes.has(calendarId)) return listObjects(reading, "<d:getetag/>");
+  try {
+    return await listObjects(reading, "<d:getetag/><c:calendar-data/>");
+  } catch (error) {
+    if (!(error instanceof CalendarServerError)) throw error;
+    if (error.reason === "timeout") slowWholes.set(calendarId, true);
+    if (error.reason === "timeout") throw error;
     return listObjects(reading, "<d:getetag/>");
-  });
+  }
 }
 
-async function listObjects(
-  { runtime, login, question }: Reading,
-  properties: string,
-  limit?: number,
-): Promise<Listed[]> {
-  const { calendarId, from, to } = question;
+async function listObjects(reading: Reading, properties: string): Promise<Listed[]> {
+  const { calendarId, from, to } = reading.question;
   const range = `start="${compact(from)}" end="${compact(to)}"`;
   const body = `<c:calendar-query ${spaces}><d:prop>${properties}</d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
-  const { resources } = await resourcesOf(await report(runtime, login, calendarId, body, limit));
-  return apart(resources, calendarId)[1];
+  const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
+  mustSucceed(answer);
+  return apart(answer.resources, calendarId)[1];
 }
 
 interface Read {
@@ -191,7 +193,8 @@ async function readObjects(reading: Reading, { listed, mark }: { listed: Listed[
     while (left.length > 0) {
       const { found, gone } = await readBatch(reading, { listed: left.splice(-batchSize), mark });
       for (const { taken } of found) instances += taken.length;
-      if (instances > mostInstances) throw new Error("The calendar has too many instances.");
+      if (instances > mostInstances)
+        throw new CalendarServerError("limit", `More than ${mostInstances} instances of events.`);
       all.found.push(...found);
       all.gone.push(...gone);
     }
@@ -209,11 +212,12 @@ async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark
     batch.listed.filter(({ data }) => data === ""),
   );
   const there = [...here, ...fetched.filter(({ data }) => data !== "")];
-  const expanded = await expandApart({
+  const expansion = {
     objects: there.map(({ data }) => data),
     ...{ from: question.from, to: question.to, zone: question.zone, calendarZone },
     ...{ owners: [...owners, ...addresses], mostInstances },
-  });
+  };
+  const expanded = await expandApart(expansion, reading.handle);
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
   if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
   const found = there.map(({ href, etag }, at): BusyObject => {
@@ -222,17 +226,47 @@ async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark
   return { found, gone: fetched.filter(({ data }) => data === "").map(({ href }) => nameOf(href)) };
 }
 
-/** Objects by their addresses; one that is gone comes without data. */
-async function fetchObjects({ runtime, login, question }: Reading, listed: Listed[]): Promise<Listed[]> {
+/** The data of an object that is too large to be read: no calendar, so that it counts as unreadable. */
+const OVERSIZED = "oversized";
+
+/** Objects by their addresses; a deleted one has no data. A batch that is too large is fetched in halves. */
+async function fetchObjects(reading: Reading, listed: Listed[]): Promise<Listed[]> {
   if (listed.length === 0) return [];
-  const hrefs = listed.map(({ href }) => `<d:href>${escaped(href)}</d:href>`).join("");
-  const body = `<c:calendar-multiget ${spaces}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
-  return (await resourcesOf(await report(runtime, login, question.calendarId, body))).resources;
+  try {
+    return await fetchTogether(reading, listed);
+  } catch (error) {
+    const isTooLarge = error instanceof CalendarServerError && error.reason === "limit";
+    if (!isTooLarge || reading.left.bytes <= 0) throw error;
+    if (listed.length === 1) return listed.map((one) => ({ ...one, data: OVERSIZED }));
+    const middle = Math.ceil(listed.length / 2);
+    const first = await fetchObjects(reading, listed.slice(0, middle));
+    return [...first, ...(await fetchObjects(reading, listed.slice(middle)))];
+  }
 }
 
-async function resourcesOf(answer: OutboundAnswer): Promise<{ resources: Resource[]; syncToken: string }> {
+async function fetchTogether(reading: Reading, listed: Listed[]): Promise<Listed[]> {
+  const hrefs = listed.map(({ href }) => `<d:href>${escaped(href)}</d:href>`).join("");
+  const body = `<c:calendar-multiget ${spaces}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
+  const answer = await ask(reading, { body, limit: MAX_BATCH_BYTES });
   mustSucceed(answer);
-  return readMultistatus(answer.body.toString("utf8"));
+  // One resource for each address, and some room for a server that repeats itself.
+  return answer.resources.slice(0, 2 * listed.length);
+}
+
+/** A report within what the reading may still take. */
+async function ask(
+  { runtime, login, question, left }: Reading,
+  { body, limit }: { body: string; limit: number },
+): Promise<{ status: number } & Multistatus> {
+  if (left.bytes <= 0) throw new CalendarServerError("limit", `The calendar has more than ${MAX_READING_BYTES} bytes.`);
+  const patience = Math.min(ANSWER_TIMEOUT_MS, left.until - Date.now());
+  if (patience <= 0) throw new CalendarServerError("timeout");
+  const reader = new MultistatusReader();
+  try {
+    return await report(runtime, login, question.calendarId, { body, limit, patience, reader });
+  } finally {
+    left.bytes -= reader.bytes;
+  }
 }
 
 /** What is said of the calendar itself, and of what is in it. */

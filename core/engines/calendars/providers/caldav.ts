@@ -1,25 +1,22 @@
 import { Fail } from "../../../platform/errors.ts";
-import { AddressRefused, type OutboundAnswer } from "../../../platform/outbound.ts";
+import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { calendarObject } from "../calendar-file.ts";
 import { readBusy } from "./caldav-busy.ts";
 import type { Account, CalendarEvent, Provider, WrittenEvent } from "./provider.ts";
+import { CalendarServerError, errorForStatus } from "../server-error.ts";
+import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import {
+  askProperties,
   type CaldavLogin,
-  type Element,
-  every,
-  hrefIn,
   loginOf,
   mustSucceed,
-  parsed,
   propfind,
   report,
   send,
   spaces,
-  textIn,
   type Tools,
   within,
-  xml,
 } from "./webdav.ts";
 
 /** A calendar as the server tells of it. */
@@ -30,6 +27,9 @@ interface CaldavCalendar {
   writable: boolean;
 }
 
+/** Most characters of a calendar's address and name. */
+const MAX_CALENDAR_ID = 2048;
+const MAX_NAME = 200;
 /** How often an event is written anew because somebody else changed it meanwhile. */
 const mostTries = 5;
 
@@ -50,23 +50,25 @@ export const caldav: Provider = {
   },
 };
 
-/** Logs in: finds the principal and its home of calendars (RFC 4791, RFC 6764). `caldav_login_failed`, `AddressRefused`. */
+/**
+ * Logs in: finds the principal and its home of calendars (RFC 4791, RFC 6764). `caldav_login_failed` with the reason in its detail,
+ * `AddressRefused`.
+ */
 export async function login(
   tools: Tools,
   { serverUrl, username, password }: Omit<CaldavLogin, "home">,
 ): Promise<CaldavLogin> {
   const open = { serverUrl, username, password, home: serverUrl };
   try {
-    const wellKnown = new URL("/.well-known/caldav", serverUrl).href;
-    const principal = (await principalAt(tools, open, serverUrl)) ?? (await principalAt(tools, open, wellKnown));
-    if (principal === undefined) throw new Fail("caldav_login_failed");
-    const answer = await propfind(tools, open, principal, { depth: 0, properties: "<c:calendar-home-set/>" });
-    const home = hrefIn(answer.nodes, "calendar-home-set");
-    if (home === undefined) throw new Fail("caldav_login_failed");
-    return { ...open, home: within(answer.url, home) };
+    const properties = "<c:calendar-home-set/>";
+    const { found, url } = await propfind(tools, open, await principalOf(tools, open), { depth: 0, properties });
+    const home = hrefIn(found, "calendar-home-set");
+    if (home === undefined)
+      throw new CalendarServerError("no_calendar_server", "It answered without a home of calendars.");
+    return { ...open, home: within(url, home) };
   } catch (error) {
-    if (error instanceof Fail || error instanceof AddressRefused) throw error;
-    throw new Fail("caldav_login_failed", {}, error);
+    if (!(error instanceof CalendarServerError)) throw error;
+    throw new Fail("caldav_login_failed", { detail: error.message }, error);
   }
 }
 
@@ -74,8 +76,8 @@ export async function login(
 async function listCalendars(tools: Tools, open: CaldavLogin): Promise<CaldavCalendar[]> {
   const properties =
     "<d:resourcetype/><d:displayname/><d:current-user-privilege-set/><c:supported-calendar-component-set/>";
-  const answer = await propfind(tools, open, open.home, { depth: 1, properties });
-  return every(answer.nodes, "response").flatMap((response) => calendarOf(answer.url, response));
+  const { found, url } = await propfind(tools, open, open.home, { depth: 1, properties });
+  return every(found, "response").flatMap((response) => calendarOf(url, response));
 }
 
 /**
@@ -124,10 +126,10 @@ async function findEvent(
 ): Promise<string | undefined> {
   const filter = `<c:comp-filter name="VEVENT"><c:prop-filter name="UID"><c:text-match collation="i;octet">${uid}</c:text-match></c:prop-filter></c:comp-filter>`;
   const body = `<c:calendar-query ${spaces}><d:prop><d:getetag/></d:prop><c:filter><c:comp-filter name="VCALENDAR">${filter}</c:comp-filter></c:filter></c:calendar-query>`;
-  const answer = await report(tools, open, calendarId, body);
+  const answer = await report(tools, open, calendarId, { body });
   mustSucceed(answer);
-  const [found] = every(parsed(answer), "response");
-  return found && within(calendarId, textIn(found.children, "href"));
+  const [found] = answer.resources;
+  return found && within(calendarId, found.href);
 }
 
 /** Without an etag the event must not be there yet. */
@@ -155,29 +157,40 @@ async function readEvent(
   return { etag: etagOf(answer), sequence: Number(sequence ?? 0) };
 }
 
-async function principalAt(tools: Tools, open: CaldavLogin, address: string): Promise<string | undefined> {
-  const body = `<d:propfind ${spaces}><d:prop><d:current-user-principal/></d:prop></d:propfind>`;
-  const answer = await send(tools, open, address, { method: "PROPFIND", headers: xml(0), body });
-  if (answer.status === 401 || answer.status === 403) throw new Fail("caldav_login_failed");
-  const href = answer.status === 207 ? hrefIn(parsed(answer), "current-user-principal") : undefined;
-  return href === undefined ? undefined : within(answer.url, href);
+/** The principal of a login: told at the address that the owner gave, or at the well-known one (RFC 6764, section 5). */
+async function principalOf(tools: Tools, open: CaldavLogin): Promise<string> {
+  const { serverUrl } = open;
+  const first = await principalAt(tools, open, serverUrl);
+  const { principal } = first.principal ? first : await principalAt(tools, open, wellKnown(serverUrl));
+  if (principal === undefined) throw errorForStatus(first.status);
+  return principal;
+}
+
+const wellKnown = (serverUrl: string): string => new URL("/.well-known/caldav", serverUrl).href;
+
+/** What is told at one address; fails where asking at another one is of no use. */
+async function principalAt(
+  tools: Tools,
+  open: CaldavLogin,
+  address: string,
+): Promise<{ status: number; principal?: string }> {
+  const asked = { depth: 0, properties: "<d:current-user-principal/>" } as const;
+  const { status, found, url } = await askProperties(tools, open, address, asked);
+  if ([401, 403, 429].includes(status) || (status >= 500 && status !== 501)) mustSucceed({ status });
+  const href = found && hrefIn(found, "current-user-principal");
+  return href === undefined ? { status } : { status, principal: within(url, href) };
 }
 
 function calendarOf(base: string, response: Element): CaldavCalendar[] {
-  const href = textIn(response.children, "href");
-  const components = every(response.children, "comp").map(({ attribs }) => attribs.name);
-  const isCalendar = every(response.children, "resourcetype").some(
-    ({ children }) => every(children, "calendar").length,
-  );
-  if (!isCalendar || (components.length > 0 && !components.includes("VEVENT"))) return [];
-  const privileges = every(response.children, "current-user-privilege-set");
+  const calendarId = within(base, textIn(response, "href"));
+  const components = every(response, "comp").map(({ named }) => named);
+  const isCalendar = every(response, "resourcetype").some((type) => every(type, "calendar").length > 0);
+  if (!isCalendar || calendarId.length > MAX_CALENDAR_ID) return [];
+  if (components.length > 0 && !components.includes("VEVENT")) return [];
+  const privileges = every(response, "current-user-privilege-set");
   const writes = ["write", "write-content", "all", "bind"];
-  const writable = privileges.length === 0 || writes.some((name) => every(privileges, name).length > 0);
-  return [
-    {
-      calendarId: within(base, href),
-      name: textIn(response.children, "displayname") || (new URL(href, base).pathname.split("/").at(-2) ?? ""),
-      writable,
-    },
-  ];
+  const writable =
+    privileges.length === 0 || privileges.some((set) => writes.some((name) => every(set, name).length > 0));
+  const name = textIn(response, "displayname") || (new URL(calendarId).pathname.split("/").at(-2) ?? "");
+  return [{ calendarId, name: name.slice(0, MAX_NAME), writable }];
 }

@@ -1,7 +1,7 @@
-import { setImmediate } from "node:timers/promises";
-import { Parser } from "htmlparser2";
+import { AnswerRefused } from "../../../platform/exchange.ts";
+import { XmlReader } from "../xml-reader.ts";
 
-/** One resource that a WebDAV server tells of (RFC 4918, 13). */
+/** One resource that a WebDAV server tells of (RFC 4918, section 13). */
 export interface Resource {
   href: string;
   /** Status of the resource itself; 200 where only its properties have one. */
@@ -11,67 +11,66 @@ export interface Resource {
   data: string;
 }
 
-/** Letters of an answer that are read at a time: a large one must not hold up everything else. */
-const slice = 32_768;
-/** Elements whose text is wanted. */
-const told = new Set(["href", "status", "getetag", "calendar-data", "sync-token"]);
-
-/** The resources of an answer, and the sync token that stands beside them ("" where none does). Read in slices. */
-export async function readMultistatus(text: string): Promise<{ resources: Resource[]; syncToken: string }> {
-  const reader = new Reader();
-  for (let at = 0; at < text.length; at += slice) {
-    reader.write(text.slice(at, at + slice));
-    await setImmediate();
-  }
-  reader.end();
-  return reader;
+/** The resources of an answer, and the sync token that stands beside them ("" where none does). */
+export interface Multistatus {
+  resources: Resource[];
+  syncToken: string;
 }
 
-class Reader {
-  readonly resources: Resource[] = [];
-  syncToken = "";
-  readonly #path: string[] = [];
-  readonly #parser: Parser;
+/** Resources and elements of one answer. A person's calendar of a year has some thousand events; each takes some ten elements. */
+export const MAX_RESOURCES = 20_000;
+const MAX_ELEMENTS = 20 * MAX_RESOURCES;
+/** Most characters of the texts that are wanted; a calendar object is bounded by the bytes of its answer. */
+const MAX_LENGTHS = new Map([
+  ["href", 2048],
+  ["status", 256],
+  ["getetag", 512],
+  ["sync-token", 2048],
+  ["calendar-data", Number.POSITIVE_INFINITY],
+]);
+
+/** Reads what a WebDAV server tells of many resources while it comes in. */
+export class MultistatusReader extends XmlReader {
+  readonly #resources: Resource[] = [];
+  #syncToken = "";
   #text = "";
 
   constructor() {
-    const opened = (name: string): void => {
-      this.#path.push(local(name));
-      this.#text = "";
-      if (this.#path.at(-1) === "response") this.resources.push({ href: "", status: 200, etag: "", data: "" });
-    };
-    const ontext = (text: string): void => {
-      if (told.has(this.#path.at(-1) ?? "")) this.#text += text;
-    };
-    const onclosetag = (): void => this.#close();
-    this.#parser = new Parser({ onopentagname: opened, ontext, onclosetag }, { xmlMode: true });
+    super(MAX_ELEMENTS);
   }
 
-  write(text: string): void {
-    this.#parser.write(text);
+  /** What was told; undefined where the answer is no XML or was cut off. */
+  async multistatus(): Promise<Multistatus | undefined> {
+    return (await this.finish()) ? { resources: this.#resources, syncToken: this.#syncToken } : undefined;
   }
 
-  end(): void {
-    this.#parser.end();
+  protected override opened(name: string): void {
+    this.#text = "";
+    if (name !== "response") return;
+    if (this.#resources.length === MAX_RESOURCES)
+      throw new AnswerRefused("limit", `The answer tells of more than ${MAX_RESOURCES} resources.`);
+    this.#resources.push({ href: "", status: 200, etag: "", data: "" });
   }
 
-  #close(): void {
-    const name = this.#path.pop() ?? "";
-    if (!told.has(name)) return;
+  protected override text(text: string): void {
+    const name = this.path.at(-1) ?? "";
+    const most = MAX_LENGTHS.get(name);
+    if (most === undefined) return;
+    this.#text += text;
+    if (this.#text.length > most) throw new AnswerRefused("limit", `Its ${name} has more than ${most} characters.`);
+  }
+
+  protected override closed(name: string): void {
+    if (!MAX_LENGTHS.has(name)) return;
     const text = this.#text.trim();
-    const isOfResponse = this.#path.at(-1) === "response";
-    const resource = this.#path.includes("response") ? this.resources.at(-1) : undefined;
+    const isOfResponse = this.path.at(-1) === "response";
+    const resource = this.path.includes("response") ? this.#resources.at(-1) : undefined;
     this.#text = "";
     if (resource === undefined) {
-      if (name === "sync-token") this.syncToken = text;
+      if (name === "sync-token") this.#syncToken = text;
     } else if (name === "href" && isOfResponse) resource.href = text;
     else if (name === "status" && isOfResponse) resource.status = Number(/ (\d{3})/.exec(text)?.[1] ?? 200);
     else if (name === "getetag") resource.etag = text;
     else if (name === "calendar-data") resource.data = text;
   }
-}
-
-/** A name without the prefix of its namespace. */
-function local(name: string): string {
-  return name.replace(/^.*:/, "");
 }

@@ -1,13 +1,14 @@
 import { Buffer } from "node:buffer";
-import { DomUtils, parseDocument } from "htmlparser2";
 import { Fail } from "../../../platform/errors.ts";
-import type { OutboundAnswer } from "../../../platform/outbound.ts";
+import type { Sink } from "../../../platform/exchange.ts";
+import { AddressRefused, type OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
+import { asCalendarServerError, CalendarServerError, errorForStatus } from "../server-error.ts";
+import { type Element, TreeReader } from "../xml-reader.ts";
+import { type Multistatus, MultistatusReader } from "./multistatus.ts";
 import type { Account } from "./provider.ts";
 
 export type Tools = Pick<Runtime, "outbound">;
-export type Node = ReturnType<typeof parseDocument>["children"][number];
-export type Element = Extract<Node, { attribs: object }>;
 
 /** A login at a calendar server; `home` is where its calendars are. */
 export interface CaldavLogin {
@@ -17,8 +18,18 @@ export interface CaldavLogin {
   home: string;
 }
 
-/** Bytes of a server's answer. */
-const largestAnswer = 32 * 1_048_576;
+/** What one answer may take: bytes, and ms in all. */
+export interface AnswerLimits {
+  limit: number;
+  patience: number;
+}
+
+/** Ms in which a server must begin to answer, and go on where it has begun: its account is degraded soon after its last word. */
+const IDLE_TIMEOUT_MS = 4_000;
+/** The properties of one resource; those of all calendars of a person; any other answer. */
+const ONE_RESOURCE = { limit: 65_536, patience: 10_000, maxElements: 2_000 };
+const MANY_RESOURCES = { limit: 1_048_576, patience: 20_000, maxElements: 20_000 };
+const DEFAULT_LIMITS: AnswerLimits = { limit: 4 * 1_048_576, patience: 20_000 };
 
 /** Namespaces of the requests. */
 export const spaces = 'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav" xmlns:s="http://calendarserver.org/ns/"';
@@ -28,89 +39,113 @@ export function loginOf({ secret }: Account): CaldavLogin {
   return JSON.parse(secret ?? "{}") as CaldavLogin;
 }
 
-/** Properties of a resource, and of those right below it with depth 1. */
+/** What a server answers when it is asked for properties; `found` is undefined unless it is a multistatus (RFC 4918, section 13). */
+export interface PropertyAnswer {
+  status: number;
+  url: string;
+  found: Element | undefined;
+}
+
+/** Asks for properties of a resource, and with depth 1 of those right below it, whatever comes of it. */
+export async function askProperties(
+  tools: Tools,
+  open: CaldavLogin,
+  address: string,
+  { depth, properties }: { depth: 0 | 1; properties: string },
+): Promise<PropertyAnswer> {
+  const { maxElements, ...limits } = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
+  const reader = new TreeReader(maxElements);
+  const body = `<d:propfind ${spaces}><d:prop>${properties}</d:prop></d:propfind>`;
+  const request = { method: "PROPFIND", headers: xml(depth), body, ...limits, reader };
+  const { status, url } = await send(tools, open, address, request);
+  const tree = status === 207 ? await named(reader.tree()) : undefined;
+  return { status, url, found: tree?.children[0]?.name === "multistatus" ? tree : undefined };
+}
+
+/** The same where only success will do: `caldav_login_failed` where the login is refused, else a `CalendarServerError`. */
 export async function propfind(
   tools: Tools,
   open: CaldavLogin,
   address: string,
-  asked: { depth: number; properties: string },
-): Promise<{ nodes: Node[]; url: string }> {
-  const body = `<d:propfind ${spaces}><d:prop>${asked.properties}</d:prop></d:propfind>`;
-  const answer = await send(tools, open, address, { method: "PROPFIND", headers: xml(asked.depth), body });
-  mustSucceed(answer);
-  return { nodes: parsed(answer), url: answer.url };
+  asked: { depth: 0 | 1; properties: string },
+): Promise<{ found: Element; url: string }> {
+  const { status, found, url } = await askProperties(tools, open, address, asked);
+  mustSucceed({ status });
+  if (found === undefined) throw notMultistatus(status);
+  return { found, url };
 }
 
-/** A report on a calendar (RFC 3253), whatever came of it; fails where the answer has more bytes than `limit`. */
-export function report(
+/** A report on a calendar (RFC 3253, section 3.6), with its status; resources are there where that is a success. */
+export async function report(
   tools: Tools,
   open: CaldavLogin,
   address: string,
-  body: string,
-  limit: number = largestAnswer,
-): Promise<OutboundAnswer> {
-  return send(tools, open, address, { method: "REPORT", headers: xml(1), body, limit });
+  {
+    body,
+    reader = new MultistatusReader(),
+    ...limits
+  }: { body: string; reader?: MultistatusReader } & Partial<AnswerLimits>,
+): Promise<{ status: number } & Multistatus> {
+  const request = { method: "REPORT", headers: xml(1), body, ...limits, reader };
+  const { status } = await send(tools, open, address, request);
+  if (status !== 207) return { status, resources: [], syncToken: "" };
+  const multistatus = await named(reader.multistatus());
+  if (multistatus === undefined) throw notMultistatus(status);
+  return { status, ...multistatus };
 }
 
-/** One request with the login, which never leaves the server that the owner named. */
-export async function send(
+/** One request with the login, which never leaves the server that the owner named. `reader` takes a multistatus, and no other body is read. */
+export function send(
   { outbound }: Tools,
   { serverUrl, username, password }: CaldavLogin,
   address: string,
-  asked: { method: string; headers: Record<string, string>; body?: string; limit?: number },
+  asked: { method: string; headers: Record<string, string>; body?: string; reader?: Sink } & Partial<AnswerLimits>,
 ): Promise<OutboundAnswer> {
+  const { reader, ...call } = asked;
   const url = within(serverUrl, address);
   const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
   const headers = { ...asked.headers, authorization };
-  return outbound.request(url, { limit: largestAnswer, ...asked, headers, redirects: 3, patience: 20_000 });
+  const into = reader && { into: (status: number) => (status === 207 ? reader : undefined) };
+  return named(
+    outbound.request(url, {
+      ...DEFAULT_LIMITS,
+      ...call,
+      ...into,
+      headers,
+      redirects: 3,
+      idleTimeoutMs: IDLE_TIMEOUT_MS,
+    }),
+  );
+}
+
+/** Names the reason of a failed call; an address that may not be called is its own. */
+async function named<T>(calling: Promise<T>): Promise<T> {
+  try {
+    return await calling;
+  } catch (error) {
+    throw error instanceof AddressRefused ? error : asCalendarServerError(error);
+  }
 }
 
 /** Headers of a request with XML. */
-export function xml(depth: number): Record<string, string> {
+function xml(depth: 0 | 1): Record<string, string> {
   return { depth: String(depth), "content-type": "application/xml; charset=utf-8" };
 }
 
-/** `caldav_login_failed` where the login is refused, a plain error for any other failure. */
-export function mustSucceed({ status }: OutboundAnswer): void {
+/** `caldav_login_failed` where the login is refused, a `CalendarServerError` for any other status that is no success. */
+export function mustSucceed({ status }: { status: number }): void {
   if (status === 401 || status === 403) throw new Fail("caldav_login_failed");
-  if (status < 200 || status > 299) throw new Error(`The calendar server answered ${status}.`);
+  if (status < 200 || status > 299) throw errorForStatus(status);
+}
+
+/** A success that is none for a calendar server: a page for people, or an answer that was cut off. */
+function notMultistatus(status: number): CalendarServerError {
+  return new CalendarServerError("no_calendar_server", `It answered ${status} with something else than WebDAV.`);
 }
 
 /** An address that a server gave, on the server's own origin: what it says of others is not believed. */
 export function within(base: string, href: string): string {
-  const url = new URL(href, base);
-  if (url.origin !== new URL(base).origin)
-    throw new Fail("caldav_login_failed", { detail: "The calendar server redirects to another origin." });
+  const url = URL.canParse(href, base) ? new URL(href, base) : undefined;
+  if (url?.origin !== new URL(base).origin) throw new CalendarServerError("other_origin");
   return url.href;
-}
-
-/** The elements of a small answer; `readMultistatus` reads large ones. */
-export function parsed(answer: OutboundAnswer): Node[] {
-  return parseDocument(answer.body.toString("utf8"), { xmlMode: true }).children;
-}
-
-/** All elements of this local name, at any depth. */
-export function every(nodes: Node[], name: string): Element[] {
-  return nodes.flatMap((node) => {
-    if (!DomUtils.isTag(node)) return [];
-    const below = every(node.children, name);
-    return node.name.replace(/^.*:/, "") === name ? [node, ...below] : below;
-  });
-}
-
-/** The address within the first element of a name. */
-export function hrefIn(nodes: Node[], name: string): string | undefined {
-  const [found] = every(nodes, name);
-  return (found && textIn(found.children, "href")) || undefined;
-}
-
-/** The text of the first element of a name. */
-export function textIn(nodes: Node[], name: string): string {
-  const [found] = every(nodes, name);
-  return found ? textOf(found) : "";
-}
-
-/** The text of an element. */
-export function textOf(element: Element): string {
-  return DomUtils.textContent(element).trim();
 }

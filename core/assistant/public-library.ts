@@ -1,0 +1,182 @@
+import type { Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
+import type { LessonCard } from "../../schemas/assistant.ts";
+import {
+  type Library,
+  openLibrary,
+  type Place,
+  type Question,
+  readDocument,
+  readQuestion,
+  type Source,
+} from "../engines/answers/answers.ts";
+import { searchKnowledge } from "../knowledge/query.ts";
+import { type TaggedDocument, type TaggedDocuments, taggedDocuments } from "../knowledge/tagged-documents.ts";
+import { type PublicPage, type PublicPages, publicPages } from "../pages/public-text.ts";
+import { primaryLanguage } from "../platform/languages.ts";
+import type { Runtime, SearchResult } from "../platform/runtime.ts";
+import { lessonCards, withoutLessonCards } from "./lesson-cards.ts";
+import type { Asking } from "./messages.ts";
+
+/** The tag of the documents that the assistant may use (specification, "Knowledge document"). */
+export const publicTag = "public-page-agent";
+
+/** All public text of a handle, as far as answers may rest on it. */
+export interface PublicLibrary {
+  /** The question, read in the language of its page where its own words don't tell. */
+  question: Question;
+  library: Library;
+  page: PublicPage | undefined;
+  place: Place;
+  /** Lesson cards by the id of their source. */
+  cards: ReadonlyMap<string, readonly LessonCard[]>;
+  /** Sources consulted, joined by `+`: `page`, `related_pages`, then `vector` or `lexical`. */
+  mode: string;
+  degraded: boolean;
+}
+
+interface Shelf extends Pick<PublicLibrary, "library" | "cards"> {
+  state: string;
+  /** About how much memory it takes. */
+  bytes: number;
+}
+
+/** Documents are absent where there are too many to be read. */
+interface Knowledge extends Partial<TaggedDocuments> {
+  found: SearchResult;
+}
+
+const MAX_HITS = 24;
+const NEAR_HITS = 3;
+const SHORT_QUESTION = 40;
+/** Sources that are held beside what a search found where not all can be read. */
+const MAX_RELATED = 12;
+const MAX_BYTES = 96 * 2 ** 20;
+/** What a character of a document takes with its share of the index, in bytes. */
+const CHARACTER_BYTES = 16;
+const NO_HITS: SearchResult = { hits: [], mode: "lexical", degraded: false };
+
+const caches = new WeakMap<Redis, LRUCache<string, Shelf>>();
+
+/**
+ * The public text for a question: the published pages of the handle and its documents with the public tag. Drafts, paid bodies
+ * and other handles are never looked at. A failing index degrades to what the pages say.
+ */
+export async function publicLibrary(
+  runtime: Runtime,
+  { handle, pageSlug, question: text, history }: Pick<Asking, "handle" | "pageSlug" | "question" | "history">,
+): Promise<PublicLibrary> {
+  const [pages, knowledge] = await Promise.all([
+    publicPages(runtime, handle, pageSlug),
+    readKnowledge(runtime, handle, searchText(text, history)),
+  ]);
+  const { visited: page } = pages;
+  const { found } = knowledge;
+  const question = readQuestion(text, primaryLanguage(page?.language ?? "en"), history);
+  const whole = wholeShelf(runtime.redis, handle, { pages, knowledge });
+  const isWhole = knowledge.documents !== undefined && (page === undefined || pages.pages.has(pageSlug));
+  const { library, cards } = isWhole
+    ? whole
+    : partOf(whole, { page, question, found: knowledge.documents ? NO_HITS : found });
+  const place = { here: pageSlug, near: nearSections(library, found) };
+  const isFound = library.rank(question, place).some(({ source }) => source.kind === "kb_doc");
+  const mode = modeOf(pages, pageSlug, isFound ? found.mode : undefined);
+  return { question, library, cards, place, page, mode, degraded: found.degraded };
+}
+
+/** A short follow-up is looked up together with what the visitor asked before. */
+function searchText(question: string, history: Asking["history"]): string {
+  const before = history.findLast(({ role }) => role === "user")?.text ?? "";
+  return question.length < SHORT_QUESTION && before !== "" ? `${question} ${before.slice(0, 200)}` : question;
+}
+
+/** The tagged documents, all where they can be read; what a search finds where vectors take part or there are too many. */
+async function readKnowledge(runtime: Runtime, handle: string, text: string): Promise<Knowledge> {
+  try {
+    const read = await taggedDocuments(runtime, handle, publicTag);
+    const isSearched = read === undefined || (runtime.model.embedder !== undefined && read.documents.length > 0);
+    const asked = { handle, text, tags: [publicTag], limit: MAX_HITS };
+    return { ...read, found: isSearched ? await searchKnowledge(runtime, asked) : NO_HITS };
+  } catch {
+    // What failed may not be logged; the answer says that it is degraded.
+    runtime.log.warn({ handle, degraded: true }, "assistant.retrieval.degraded");
+    return { version: "unread", documents: [], found: { ...NO_HITS, degraded: true } };
+  }
+}
+
+/** All pages and documents that are kept, indexed once for each state of them. */
+function wholeShelf(
+  redis: Redis,
+  handle: string,
+  { pages, knowledge }: { pages: PublicPages; knowledge: Knowledge },
+): Shelf {
+  const cache =
+    caches.get(redis) ?? new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes });
+  caches.set(redis, cache);
+  const { version = "", documents = [] } = knowledge;
+  const state = `${pages.counter} ${version}`;
+  const known = cache.get(handle);
+  if (known?.state === state) return known;
+  const sources = [...[...pages.pages.values()].map(pageSource), ...documents.map(documentSource)];
+  const characters = documents.reduce((sum, { content }) => sum + content.length, 0);
+  const bytes = pages.bytes + CHARACTER_BYTES * characters + 1;
+  const shelf = { state, bytes, library: openLibrary(sources), cards: cardsOf(documents) };
+  cache.set(handle, shelf);
+  return shelf;
+}
+
+/** What speaks of the question among a shelf that doesn't hold all: its best sources, the visited page, and what a search found. */
+function partOf(
+  { library, cards }: Shelf,
+  { page, question, found }: { page: PublicPage | undefined; question: Question; found: SearchResult },
+): Pick<Shelf, "library" | "cards"> {
+  const ranked = [...new Set(library.rank(question).map(({ source }) => source))].slice(0, MAX_RELATED);
+  const related = ranked.filter(({ id }) => id !== page?.slug);
+  const passages = found.hits.map(({ passage }) => passage);
+  const documents = passages.map(({ id, title, text }) => ({ documentId: id, title, content: text }));
+  const pieces = passages.map(({ id, title, heading, text }) => {
+    const headings = heading === "" ? [] : heading.split(" › ");
+    return {
+      kind: "kb_doc" as const,
+      id,
+      title,
+      url: null,
+      blocks: readDocument(withoutLessonCards(text), headings).blocks,
+    };
+  });
+  const sources = [...(page ? [pageSource(page)] : []), ...related, ...pieces];
+  return { library: openLibrary(sources), cards: new Map([...cards, ...cardsOf(documents)]) };
+}
+
+function pageSource({ slug, title, url, language, blocks }: PublicPage): Source {
+  return { kind: "page", id: slug, title, url, language, blocks };
+}
+
+function documentSource({ documentId, title, content }: TaggedDocument): Source {
+  return { kind: "kb_doc", id: documentId, title, url: null, blocks: readDocument(withoutLessonCards(content)).blocks };
+}
+
+function cardsOf(documents: readonly TaggedDocument[]): Map<string, LessonCard[]> {
+  const found = documents.map(({ documentId, content }) => [documentId, lessonCards(content)] as const);
+  return new Map(found.filter(([, cards]) => cards.length > 0));
+}
+
+/** Sections whose text the nearest passages of a vector search hold. */
+function nearSections(library: Library, { hits, mode }: SearchResult): Place["near"] & object {
+  const near = mode === "vector" ? hits.slice(0, NEAR_HITS).map(({ passage }) => passage) : [];
+  const isNear = ({ source, blocks }: Library["sections"][number]) =>
+    near.some(
+      ({ documentId, id, text }) => (source.id === documentId || source.id === id) && text.includes(blocks[0]!.text),
+    );
+  return new Set(near.length === 0 ? [] : library.sections.filter(isNear));
+}
+
+function modeOf(pages: PublicPages, slug: string, knowledge: string | undefined): string {
+  const isRead = pages.visited !== undefined && pages.visited.blocks.length > 0;
+  const parts = [
+    ...(isRead ? ["page"] : []),
+    ...(pages.others(slug) > 0 ? ["related_pages"] : []),
+    ...(knowledge ? [knowledge] : []),
+  ];
+  return parts.length === 0 ? "none" : parts.join("+");
+}

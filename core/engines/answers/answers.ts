@@ -1,0 +1,273 @@
+import { LRUCache } from "lru-cache";
+import { wordsOf } from "../../../schemas/languages.ts";
+import { clip, oneLine } from "../../platform/characters.ts";
+import { languageOf } from "../../platform/languages.ts";
+import type { Block, Link as PublicLink, PublicText as Text } from "./blocks.ts";
+import { figuresIn, holdsFigure } from "./figures.ts";
+import { type Grounding as Filter, ground, type Passage as NumberedPassage } from "./grounding.ts";
+import { publicAddress, readHtml } from "./html.ts";
+import {
+  Library as Index,
+  type Place as AskedAt,
+  type Source as TextSource,
+  type Unit as Piece,
+  unitsOf,
+} from "./library.ts";
+import { readMarkdown } from "./markdown.ts";
+import { isCommon } from "./matching.ts";
+import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
+import { exactPiece, openingOf, passageMarkdown, quoteFor, sourcesLine } from "./quoting.ts";
+import { type Question as Asked, readQuestion as read, type Turn as Said, type Wish as Wanted } from "./question.ts";
+import { fold, termsIn } from "./words.ts";
+
+export type Grounding = Filter;
+export type Library = Index;
+export type Link = PublicLink;
+export type Passage = NumberedPassage;
+export type Place = AskedAt;
+export type PublicText = Text;
+export type Question = Asked;
+export type Source = TextSource;
+export type Turn = Said;
+export type Unit = Piece;
+export type Wish = Wanted;
+
+/** An answer without a model. */
+export interface Reply {
+  kind: "talk" | "declined" | "answer" | "closest" | "none";
+  /** Markdown with a line that names its sources, where it has any. */
+  markdown: string;
+  /** What it rests on, the best first; empty for all but answers and what comes closest. */
+  units: readonly Unit[];
+}
+
+/** A card for a source: its title and an exact piece of its public text. */
+export interface Evidence {
+  kind: "page" | "kb_doc";
+  title: string;
+  url: string | null;
+  snippet: string;
+  /** The section's headings, from the outermost. */
+  headings: readonly string[];
+}
+
+const MAX_SNIPPET_LENGTH = 240;
+const MAX_CARDS = 4;
+const MAX_TITLE_LENGTH = 200;
+const MIN_PIECE_LENGTH = 24;
+const COMMON_WEIGHT = 0.4;
+
+/** The public text of a page: what a visitor sees of an HTML fragment. `base` resolves relative links. */
+export function readPage(html: string, base?: string): PublicText {
+  return readHtml(html, base);
+}
+
+/** The public text of a document, plain or Markdown; `headings` stand above it where it is a piece of one. */
+export function readDocument(content: string, headings: readonly string[] = []): PublicText {
+  return readMarkdown(content, headings);
+}
+
+/** A short line of text, such as a page's description, as public text. */
+export function readLine(text: string): Block[] {
+  return text.trim() === ""
+    ? []
+    : [
+        {
+          kind: "text",
+          headings: [],
+          section: -1,
+          text: oneLine(text),
+          start: 0,
+          leadIn: "",
+          links: [],
+          buttons: false,
+        },
+      ];
+}
+
+/** An index of all public text that answers may rest on. Takes some ms for a hundred pages. */
+export function openLibrary(sources: readonly Source[]): Library {
+  return new Index(sources);
+}
+
+/** Reads a question once; `language` is what it is taken for where its words don't tell. */
+export function readQuestion(text: string, language: string, history: readonly Turn[] = []): Question {
+  return read(text, language, history);
+}
+
+/** The absolute http(s) address of a link without credentials in it; undefined for any other. */
+export function webAddress(href: string, base?: string): string | undefined {
+  return publicAddress(href, base);
+}
+
+/** What is said without public text: to a greeting, to thanks, to who asks what this is, to who asks for secrets. */
+export function smallTalk({ intent, language }: Question): Reply | undefined {
+  const { phrases } = wordsOf(language).answers;
+  const words = {
+    greeting: phrases.greeting,
+    gratitude: phrases.thanks,
+    identity: phrases.about,
+    declined: phrases.declined,
+  };
+  if (intent === undefined || intent === "page") return undefined;
+  return { kind: intent === "declined" ? "declined" : "talk", markdown: words[intent], units: [] };
+}
+
+/** Answers from public text alone. `here` is the page that the visitor reads. */
+export function replyTo(library: Library, question: Question, place: Place = {}): Reply {
+  const { phrases } = wordsOf(question.language).answers;
+  const page = library.sections.find(({ source }) => source.id === place.here)?.source;
+  const asksForPage = question.intent === "page" || (question.subjects.length === 0 && question.asks.length === 0);
+  const quote = asksForPage && page ? openingOf(library, page) : quoteFor(library, question, place);
+  if (quote.outcome === "none")
+    return { kind: "none", markdown: question.wish ? phrases.contact : phrases.unanswered, units: [] };
+  if (quote.outcome === "closest" && question.wish) return { kind: "none", markdown: phrases.contact, units: [] };
+  const before = quote.outcome === "closest" ? [`${phrases.unanswered} ${phrases.closest}`] : [];
+  const markdown = [...before, quote.markdown, sourcesLine(quote.units, question.language)].join("\n\n");
+  return { kind: quote.outcome, markdown, units: quote.units };
+}
+
+/** An answer in pieces of a few words for a stream; joined they are the answer. */
+export function* piecesOf(markdown: string): Generator<string> {
+  let from = 0;
+  for (const { index } of markdown.matchAll(/\s(?=\S)/g)) {
+    if (index + 1 - from < MIN_PIECE_LENGTH) continue;
+    yield markdown.slice(from, index + 1);
+    from = index + 1;
+  }
+  if (from < markdown.length) yield markdown.slice(from);
+}
+
+/**
+ * Public text for a prompt as passages in reading order, the visitor's page first: all of it where it fits, else the sections that
+ * speak of the question, the best first. `fits` tells whether a passage still has room and takes it if so.
+ */
+export function passagesFor(
+  library: Library,
+  question: Question,
+  options: Place & { budget: number; costOf: (text: string) => number },
+): Passage[] {
+  const all = library.sections.map((section) => ({ section, text: passageMarkdown(section) }));
+  const priced = all.map((passage) => ({
+    ...passage,
+    cost: options.costOf(passage.text) + options.costOf(nameOf(passage)),
+  }));
+  const inOrder = [...priced].sort((one, other) => Number(isHere(other, options)) - Number(isHere(one, options)));
+  if (priced.reduce((sum, { cost }) => sum + cost, 0) <= options.budget) return inOrder;
+  let left = options.budget;
+  const ranked = library.rank(question, options).map(({ at }) => priced[at]!);
+  return ranked.filter(({ cost }) => {
+    if (cost > left) return false;
+    left -= cost;
+    return true;
+  });
+}
+
+/** The title and the headings of a passage's section. */
+export function nameOf({ section }: Passage): string {
+  return [section.source.title, ...section.blocks[0]!.headings].filter((name) => name !== "").join(" › ");
+}
+
+/** A filter for a model's text, held against the passages of its prompt; see `ground`. */
+export function groundIn(
+  library: Library,
+  passages: readonly Passage[],
+  options: { language: string; never: readonly string[]; links: readonly Link[] },
+): Grounding {
+  return ground({ library, passages, ...options, links: options.links.map(({ href }) => href) });
+}
+
+/** Cards for the sources of units, at most four, each with an exact piece of its text. */
+export function evidenceOf(units: readonly Unit[]): Evidence[] {
+  const found = new Map<string, Unit[]>();
+  for (const unit of units) {
+    const { kind, id } = unit.section.source;
+    const known = found.get(`${kind} ${id}`);
+    if (known) known.push(unit);
+    else found.set(`${kind} ${id}`, [unit]);
+  }
+  return [...found.values()].slice(0, MAX_CARDS).map((own) => {
+    const { kind, title, url } = own[0]!.section.source;
+    const { headings } = own[0]!.block;
+    return {
+      kind,
+      title: clip(oneLine(title), MAX_TITLE_LENGTH),
+      url,
+      snippet: exactPiece(own, MAX_SNIPPET_LENGTH),
+      headings,
+    };
+  });
+}
+
+const readTexts = new LRUCache<string, { units: Unit[]; terms: Set<string>[] }>({
+  maxSize: 2_000_000,
+  sizeCalculation: (_, text) => text.length + 1,
+});
+
+/** A piece of at most 240 characters, exactly as it stands in the text: what speaks most of the question, and what follows it in its line. */
+export function snippetOf(text: string, question: Question): string {
+  const { units, terms } = readText(text, question.language);
+  const scores = terms.map((own) =>
+    question.subjects.reduce((sum, { forms, weight }) => {
+      const usual = forms.some(isCommon) ? COMMON_WEIGHT : 1;
+      return sum + (forms.some((form) => own.has(form)) ? weight * usual : 0);
+    }, 0),
+  );
+  const best = scores.indexOf(Math.max(...scores));
+  const from = units[best];
+  return from ? exactPiece(units.slice(best), MAX_SNIPPET_LENGTH) : clip(text.trim(), MAX_SNIPPET_LENGTH);
+}
+
+function readText(text: string, language: string): { units: Unit[]; terms: Set<string>[] } {
+  const known = readTexts.get(text);
+  if (known) return known;
+  const own = languageOf(text, language);
+  const source: Source = { kind: "kb_doc", id: "", title: "", url: null, blocks: readMarkdown(text).blocks };
+  const units = unitsOf({ source, language: own, at: 0, blocks: source.blocks });
+  const found = { units, terms: units.map((unit) => new Set(termsIn(unit.text, own))) };
+  readTexts.set(text, found);
+  return found;
+}
+
+/** How much of a question some words speak of, as a share of its subjects; for links and next questions. */
+export function shareOf(text: string, { subjects, language }: Question): number {
+  const terms = new Set(termsIn(text, language));
+  const telling = subjects.filter(({ forms }) => !forms.some(isCommon));
+  if (telling.length === 0) return 0;
+  return (
+    telling.filter(({ forms, text: word }) => forms.some((form) => terms.has(form)) || fold(text).includes(word))
+      .length / telling.length
+  );
+}
+
+/** How much two texts of one language ask the same, 0 to 1: the share of the first one's telling words that the other has. */
+export function likenessOf(one: Question, other: Question): number {
+  const known = new Set(other.subjects.flatMap(({ forms }) => forms));
+  const same = one.subjects.filter(({ forms }) => forms.some((form) => known.has(form))).length;
+  return one.subjects.length === 0 ? 0 : same / one.subjects.length;
+}
+
+/** Lower case without accents, for patterns that read words of any spelling. */
+export function foldWords(text: string): string {
+  return fold(text);
+}
+
+/** True where a text holds one of the phrases of a language file, as whole words. */
+export function holdsWords(text: string, phrases: readonly string[]): boolean {
+  return holdsPhrase(plainWords(text), phrases);
+}
+
+/** True where a text is one of the phrases of a language file and nothing else. */
+export function isWords(text: string, phrases: readonly string[]): boolean {
+  return isPhrase(plainWords(text), phrases);
+}
+
+/** The figures, codes and addresses of a text that another text doesn't hold, each as its kind and value (`phone 030123`). */
+export function figuresBeyond(text: string, known: string, language: string): string[] {
+  const held = figuresIn(known, language);
+  return [...figuresIn(text, language)].filter((figure) => !figure.startsWith("unit ") && !holdsFigure(held, figure));
+}
+
+function isHere({ section }: Passage, { here }: Place): boolean {
+  return section.source.id === here;
+}

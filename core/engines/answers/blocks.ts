@@ -1,0 +1,110 @@
+/** A link that a reader sees; `href` is an absolute http or https address, or a mail or telephone address. */
+export interface Link {
+  label: string;
+  href: string;
+}
+
+/** A piece of public text that stands by itself: a paragraph, an item of a list, a row of a table. */
+export interface Block {
+  kind: "text" | "item" | "row";
+  /** Headings above it, from the outermost; a page's first h1 is its title and not among them. */
+  headings: readonly string[];
+  /** Number of its section within its source: blocks under one heading without a break. */
+  section: number;
+  /** Exact public text; the cells of a row are apart by a tab. */
+  text: string;
+  /** Where the text stands in a document; 0 on a page, whose markup the text leaves out. */
+  start: number;
+  /** What leads into a list, or the caption of a table; empty without any. */
+  leadIn: string;
+  /** Of a row: its cells, spans repeated, empty ones kept. */
+  cells?: readonly string[];
+  /** Names of the columns, one a cell; absent where the table has none or the numbers differ. */
+  columns?: readonly string[];
+  /** Number of its table within its source. */
+  table?: number;
+  /** Links in it; a block of nothing but links that is no item of a list is a row of buttons. */
+  links: readonly Link[];
+  buttons: boolean;
+}
+
+/** The public text of a page or document in reading order. */
+export interface PublicText {
+  /** The first h1; empty without one. */
+  title: string;
+  blocks: Block[];
+  /** All links, each once. */
+  links: Link[];
+}
+
+/** A cell as it stands in the markup. */
+export interface Cell {
+  text: string;
+  isHead: boolean;
+  across: number;
+  down: number;
+}
+
+export interface Grid {
+  rows: string[][];
+  /** Names of the columns; undefined where no row is marked as head. */
+  columns: string[] | undefined;
+}
+
+const MOST_COLUMNS = 60;
+const MAX_TITLE_LENGTH = 80;
+
+/**
+ * A table as a rectangle: spans are repeated, empty cells kept (HTML, "Forming a table"). Rows at the top all of whose cells are
+ * heads name the columns; several of them are joined.
+ */
+export function gridOf(rows: readonly (readonly Cell[])[]): Grid {
+  const grid: string[][] = rows.map(() => []);
+  const taken: boolean[][] = rows.map(() => []);
+  for (const [at, row] of rows.entries()) {
+    let column = 0;
+    for (const cell of row) {
+      while (taken[at]![column]) column++;
+      for (let down = 0; down < cell.down && at + down < rows.length; down++)
+        for (let across = 0; across < cell.across && column + across < MOST_COLUMNS; across++) {
+          grid[at + down]![column + across] = cell.text;
+          taken[at + down]![column + across] = true;
+        }
+      column += cell.across;
+    }
+  }
+  const filled = grid.map((row) => Array.from(row, (text) => text ?? ""));
+  const heads = headRows(rows, filled);
+  return { columns: heads === 0 ? undefined : joinHeads(filled.slice(0, heads)), rows: filled.slice(heads) };
+}
+
+/** How many rows at the top are marked as heads; else one where a column of figures begins below a word. */
+function headRows(rows: readonly (readonly Cell[])[], filled: string[][]): number {
+  const marked = rows.findIndex((row) => row.length === 0 || !row.every(({ isHead, text }) => isHead || text === ""));
+  const isMarked = rows[0]?.some(({ isHead, text }) => isHead && text !== "") ?? false;
+  if (isMarked && marked !== 0) return Math.max(0, marked);
+  const [first = [], ...others] = filled;
+  if (others.length < 2 || rows.some((row) => row.some(({ isHead }) => isHead))) return 0;
+  const figure = (text: string | undefined) => /\d/.test(text ?? "");
+  const isHead = first.some(
+    (name, column) => name !== "" && !figure(name) && others.every((row) => figure(row[column])),
+  );
+  return isHead && first.every((name) => !figure(name)) && new Set(first).size === first.length ? 1 : 0;
+}
+
+function joinHeads(heads: string[][]): string[] {
+  return heads[0]!.map((_, column) => [...new Set(heads.map((row) => row[column] ?? ""))].join(" ").trim());
+}
+
+/** The names of a row's columns, where there are as many as cells. */
+export function columnsFor(
+  cells: readonly string[],
+  columns: readonly string[] | undefined,
+): { columns?: readonly string[] } {
+  return columns !== undefined && columns.length === cells.length && cells.length > 1 ? { columns } : {};
+}
+
+/** True for a line that leads into the list below it: it ends with a colon, or is short and not a sentence. */
+export function leadsIn(text: string): boolean {
+  return /[:：]$/.test(text) || (text.length <= MAX_TITLE_LENGTH && !/[.!?…。！？]["'”’»)]*$/.test(text));
+}

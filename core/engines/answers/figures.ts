@@ -1,0 +1,172 @@
+import { visibleCharacters } from "../../platform/characters.ts";
+import { isSpan } from "./shapes.ts";
+import { plainNumber, wordsIn } from "./words.ts";
+
+/**
+ * What a text claims that can be checked without understanding it, each as a kind and a value: `number 545`, `amount GBP 545`,
+ * `time 570` (minutes), `mail …`, `phone …` (digits), `link …` (without scheme and final slash), `code save20`.
+ */
+export type Figures = ReadonlySet<string>;
+
+const MAIL = /[\p{L}\p{N}._%+-]{1,64}@[\p{L}\p{N}.-]{1,255}/gu;
+const ADDRESS = /\b(?:[a-z][a-z0-9+.-]{1,20}:\/\/|www\.)[^\s<>"'`)\]}]+/gi;
+const HOST =
+  /(?<![\p{L}\p{N}@/.])[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)*\.(?:com|org|net|io|co|de|at|ch|eu|uk|fr|es|it|nl|be|pt|br|us|ca|au|info|biz|dev|app|ai|me|tv|shop|store|online|site|xyz|link|click|page|blog|cloud|example|test|invalid|ru|cn|in|jp|pl|se|dk|no|fi|ie|lu)(?![\p{L}\p{N}])(?:[/?#:][^\s<>"'`)\]}]*)?/giu;
+const PHONE = /(?<!\d)(?:\+|\(?0)\d[\d\s()./-]{5,24}\d|(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)/g;
+const DATE = /^\d{1,2}([./-])\d{1,2}\1\d{2,4}$/;
+const MIN_PHONE_DIGITS = 7;
+const TIME =
+  /(?<![\d.,:])(\d{1,2})(?:(?::|\s?h\s?)(\d{2})(?!\d)|\.(\d{2})(?=\s?(?:uhr|[ap]\.?m))|(?=\s?(?:uhr|uur|heures?|h|[ap]\.?m)\b))(?:\s?([ap])\.?m\b\.?)?/gi;
+const CODE = /(?<![\p{L}\p{N}])\p{L}+\d[\p{L}\p{N}]*/gu;
+/** Common words that hold digits and claim nothing. */
+const HARMLESS_CODES = /^(?:b2[bc]|h2o|co2|web3|mp[34]|html5|covid19)$/;
+const NUMBER = /\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+)*/g;
+const UNIT_BEFORE = /(us\$|r\$|[€$£¥₹]|\b(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|fr\.|kr))\s?$/i;
+const UNIT_AFTER =
+  /^\s?([%€$£¥₹]|(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|kr|zł|euros?|dollars?|pounds?|francs?|franken|reais|rupees?|yen|per ?cent|prozent|pour ?cent|por ?ciento|por ?cento|procent)(?!\p{L}))/iu;
+const UNIT_NAMED =
+  /(?<!\d\s?)(?:[€$£¥₹%]|\b(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|euros?|dollars?|pounds?|francs?|franken)\b)(?!\s?\d)/gi;
+/** Names of one unit, the first being its code. */
+const UNITS = [
+  "EUR € euro euros",
+  "USD $ us$ dollar dollars",
+  "GBP £ pound pounds",
+  "CHF fr. franc francs franken",
+  "JPY ¥ yen",
+  "INR ₹ rupee rupees",
+  "BRL r$ reais",
+  "SEK kr",
+  "PLN zł",
+  "% percent prozent pourcent porciento porcento procent",
+].map((row) => row.split(" "));
+
+/** Reads the checkable facts of a text of a language; linear in its length. */
+export function figuresIn(text: string, language: string): Set<string> {
+  const found = new Set<string>();
+  let rest = visibleCharacters(text)
+    .normalize("NFKC")
+    .replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
+  const take = (pattern: RegExp, read: (match: RegExpExecArray) => string | undefined) => {
+    for (const match of rest.matchAll(pattern)) {
+      const value = read(match);
+      if (value !== undefined) found.add(value);
+    }
+    rest = rest.replace(pattern, (...match) =>
+      read(match as unknown as RegExpExecArray) === undefined ? match[0] : " ; ",
+    );
+  };
+  take(MAIL, ([mail]) => `mail ${mail.toLowerCase().replace(/[.-]+$/, "")}`);
+  take(ADDRESS, ([link]) => `link ${bareAddress(link)}`);
+  take(HOST, ([link]) => `link ${bareAddress(link)}`);
+  take(PHONE, ([phone]) => (isPhone(phone) ? `phone ${phone.replace(/\D/g, "")}` : undefined));
+  take(TIME, (match) => `time ${minutesOf(match)}`);
+  take(CODE, ([code]) => (HARMLESS_CODES.test(code.toLowerCase()) ? undefined : `code ${code.toLowerCase()}`));
+  rest = rest.replace(CODE, " ");
+  for (const match of rest.matchAll(NUMBER)) addNumber(found, rest, match);
+  addWritten(found, rest, language);
+  for (const [unit] of rest.matchAll(UNIT_NAMED)) found.add(`unit ${codeOf(unit)}`);
+  return found;
+}
+
+/** True where a claim is among the figures of a text; amounts, times and numbers count by value, whatever their form. */
+export function holdsFigure(figures: Figures, claim: string): boolean {
+  if (figures.has(claim)) return true;
+  const [kind = "", unit = "", value = ""] = claim.split(" ");
+  if (kind === "amount") return figures.has(`number ${value}`) && isOnlyUnit(figures, unit);
+  if (kind === "time")
+    return (
+      Number(unit) % 60 === 0 &&
+      (figures.has(`number ${Number(unit) / 60}`) || figures.has(`number ${(Number(unit) / 60) % 12}`))
+    );
+  if (kind === "phone") return [...figures].some((known) => known.startsWith("phone ") && known.endsWith(unit));
+  if (kind === "number")
+    return [...figures].some((known) => known.startsWith("time ") && isHour(Number(known.slice(5)), unit));
+  return false;
+}
+
+/** A bare number is an amount where the unit is named beside it, say above its column, and no other number has one. */
+function isOnlyUnit(figures: Figures, unit: string): boolean {
+  return figures.has(`unit ${unit}`) && ![...figures].some((known) => known.startsWith("amount "));
+}
+
+function isHour(minutes: number, hour: string): boolean {
+  const value = Number(hour);
+  return value <= 24 && (Math.floor(minutes / 60) === value || Math.floor(minutes / 60) % 12 === value);
+}
+
+function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExpExecArray): void {
+  const compact = token.replace(/[ \u00a0\u202f'’]/g, "");
+  const parts = compact.split(/[.,]/);
+  const isOne = parts.length <= 2 || parts.slice(1, -1).every((part) => part.length === 3);
+  // Dates and versions are several numbers.
+  if (!isOne) for (const part of parts) found.add(`number ${plainNumber(part)}`);
+  if (!isOne) return;
+  const value = decimal(compact);
+  found.add(`number ${value}`);
+  const end = index + token.length;
+  const before = UNIT_BEFORE.exec(text.slice(Math.max(0, index - 6), index))?.[1];
+  const unit = before ?? UNIT_AFTER.exec(text.slice(end, end + 16))?.[1];
+  if (unit !== undefined) found.add(`amount ${codeOf(unit)} ${value}`);
+}
+
+/** True for the name of a currency or of a share of a hundred. */
+export function isUnitName(word: string): boolean {
+  return (
+    UNITS.some((names) => names.some((name) => name.toLowerCase() === word)) ||
+    /^(?:cents?|pence|per|[ap]m|uhr|uur|heures?|h)$/.test(word)
+  );
+}
+
+/** Numbers that are written out, with the name of a currency after them. */
+function addWritten(found: Set<string>, text: string, language: string): void {
+  const words = wordsIn(text.replace(NUMBER, ";"), language);
+  for (const [at, { text: word }] of words.entries()) {
+    if (word === "one" && isSpan(words[at + 1]?.text ?? "")) found.add("number 1");
+    if (!/^\d+$/.test(word)) continue;
+    found.add(`number ${word}`);
+    const unit = UNITS.find((names) => names.includes(words[at + 1]?.text ?? ""))?.[0];
+    if (unit) found.add(`amount ${unit} ${word}`);
+  }
+}
+
+/** `1,120.50` and `1.120,50` are 1120.5. */
+function decimal(compact: string): string {
+  const mixed = compact.includes(".") && compact.includes(",");
+  const groups = compact.split(/[.,]/);
+  if (!mixed) return trimZeros(plainNumber(compact));
+  return trimZeros(`${plainNumber(groups.slice(0, -1).join(""))}.${groups.at(-1)}`);
+}
+
+function trimZeros(value: string): string {
+  return value.includes(".") ? value.replace(/\.?0+$/, "") : value;
+}
+
+/** Decimal digits of every script stand in blocks of ten. */
+function asciiDigit(digit: string): string {
+  const point = digit.codePointAt(0)!;
+  let value = 0;
+  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(point - value - 1))) value++;
+  return String(value);
+}
+
+/** An address without scheme, `www.` and final slash; the host in lower case. */
+export function bareAddress(address: string): string {
+  const trimmed = address.replace(/[.,;:!?*_]+$/, "").replace(/^(?:https?:\/\/)?(?:www\.)?/i, "");
+  const [host = ""] = trimmed.split(/[/?#]/);
+  return (host.toLowerCase() + trimmed.slice(host.length)).replace(/\/$/, "");
+}
+
+function isPhone(match: string): boolean {
+  return match.replace(/\D/g, "").length >= MIN_PHONE_DIGITS && !DATE.test(match.trim());
+}
+
+function minutesOf([, hours, minutes, dotted, half]: RegExpExecArray): number {
+  const afternoon = half?.toLowerCase() === "p" ? 12 : 0;
+  const hour = half ? (Number(hours) % 12) + afternoon : Number(hours);
+  return hour * 60 + Number(minutes ?? dotted ?? 0);
+}
+
+function codeOf(unit: string): string {
+  const name = unit.toLowerCase().replace(/\s/g, "");
+  return UNITS.find((row) => row.includes(name))?.[0] ?? name.toUpperCase();
+}

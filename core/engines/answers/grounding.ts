@@ -1,0 +1,219 @@
+import { visibleCharacters } from "../../platform/characters.ts";
+import { languageOf } from "../../platform/languages.ts";
+import { Judge } from "./claims.ts";
+import { bareAddress } from "./figures.ts";
+import type { Library, Section, Unit } from "./library.ts";
+import { firstEnd } from "./sentences.ts";
+
+/** A passage as a prompt numbers it, from 1. */
+export interface Passage {
+  section: Section;
+  /** Its text as Markdown, with its links. */
+  text: string;
+}
+
+/** Lets a model's text through sentence by sentence. */
+export interface Grounding {
+  /** Sentences that are complete now and hold; often empty. */
+  push(delta: string): string;
+  /** What is left. */
+  end(): string;
+  /** Sentences that went, and that stayed: with none the caller answers by itself. */
+  readonly dropped: number;
+  readonly kept: number;
+  /** What the sentences that stayed rest on, in their order; none for small talk. */
+  readonly used: readonly Unit[];
+}
+
+/** What a filter holds sentences against. */
+export interface Grounds {
+  library: Library;
+  passages: readonly Passage[];
+  /** The language of the question. */
+  language: string;
+  /** Strings that no visitor may see, say the marks around the passages; a sentence with one goes. */
+  never?: readonly string[];
+  /** Addresses that are public beside those in the passages. */
+  links?: readonly string[];
+}
+
+/** A sentence that hasn't ended by then is judged as far as it came. */
+const MAX_SENTENCE_LENGTH = 1200;
+const MAX_LINK_LENGTH = 500;
+/** The language of a shorter sentence is taken to be the question's. */
+const MIN_TELLING_LENGTH = 60;
+
+const LINE_MARKS = /^[ \t]*(?:(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
+const FENCE = /^[ \t]*(?:`{3}|~{3})/;
+const TABLE_RULE = /^[\s|:-]+$/;
+const REFERENCE = /^[ \t]*\[[^\]]*\]:/;
+const HIDDEN_ELEMENT = /<(script|style)\b[\s\S]*?<\/\1\s*>/gi;
+const COMMENT = /<!--[\s\S]*?-->/g;
+const TAG = /<[/!?]?[a-z][^<>]*>/gi;
+const TAG_START = /<(?=[a-z/!?])/gi;
+const IMAGE = /!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?/g;
+const AUTOLINK = /<((?:https?:\/\/|mailto:)[^\s<>]+)>/gi;
+const LINK = /\[([^\][]*)\]\(\s*<?([^\s)<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/g;
+/** The numbers of passages, as the prompt asks for them; a link's label is none. */
+const CITATION = /\s*[[【](?:\p{L}+ )?\^?(\d{1,3}(?:\s*[,;&–-]\s*\d{1,3})*)[\]】](?!\()/gu;
+const CITATIONS_AFTER = /^(?:\s*[[【](?:\p{L}+ )?\^?\d{1,3}(?:\s*[,;&–-]\s*\d{1,3})*[\]】](?!\())+[.!?]?/u;
+const OPEN_CITATION = /^\s*(?:[[【][^\]】\n]{0,24})$/;
+
+/**
+ * A filter for a model's Markdown. A sentence passes only if the passages that it cites bear it out (all of them where it cites
+ * none); citations, images and raw HTML go. What passes doesn't depend on how the text was cut into deltas.
+ */
+export function ground(grounds: Grounds): Grounding {
+  return new Filter(grounds);
+}
+
+class Filter implements Grounding {
+  dropped = 0;
+  kept = 0;
+  readonly used: Unit[] = [];
+  readonly #grounds: Grounds;
+  readonly #judge: Judge;
+  #waiting = "";
+  /** List or heading marks of the line, until a sentence of it passes. */
+  #marks = "";
+  #isLineStart = true;
+  /** Line breaks since the last sentence that passed; written before the next one. */
+  #breaks = 0;
+
+  constructor(grounds: Grounds) {
+    const { library, passages, links = [] } = grounds;
+    this.#grounds = grounds;
+    const pages = passages.flatMap(({ section }) => section.source.url ?? []);
+    this.#judge = new Judge(library, [...pages, ...links].map(knownAddress));
+  }
+
+  push(delta: string): string {
+    this.#waiting += delta;
+    let passed = "";
+    for (let end = sentenceEnd(this.#waiting); end > 0; end = sentenceEnd(this.#waiting)) {
+      passed += this.#pass(this.#waiting.slice(0, end));
+      this.#waiting = this.#waiting.slice(end);
+    }
+    return passed;
+  }
+
+  end(): string {
+    return this.push("\n").trimEnd();
+  }
+
+  /** One sentence, or what there is of a line, with the white space after it. */
+  #pass(sentence: string): string {
+    const body = sentence.trimEnd();
+    const space = sentence.slice(body.length);
+    const marks = this.#isLineStart ? LINE_MARKS.exec(`${body} `)![0] : "";
+    if (marks !== "") this.#marks = body.length < marks.length ? `${body} ` : marks;
+    const plain = body.slice(marks.length);
+    const words = FENCE.test(body) || REFERENCE.test(body) ? "" : harmless(plain.replace(CITATION, ""));
+    const isShown =
+      words !== "" && body.length < MAX_SENTENCE_LENGTH && this.#holds(words, plain, this.#marks.includes("#"));
+    if (isShown && !TABLE_RULE.test(words)) this.kept++;
+    else if (words !== "" && !isShown) this.dropped++;
+    return this.#write(isShown ? words : "", { space, isEmpty: body === "" });
+  }
+
+  #write(words: string, { space, isEmpty }: { space: string; isEmpty: boolean }): string {
+    const ends = space.split("\n").length - 1;
+    const before = this.kept > 1 ? "\n".repeat(Math.min(2, this.#breaks)) : "";
+    const passed = words === "" ? "" : before + this.#marks + words + (ends > 0 ? "" : space);
+    if (words !== "") this.#marks = "";
+    if (words !== "") this.#breaks = ends;
+    else this.#breaks = isEmpty ? this.#breaks + ends : Math.max(this.#breaks, ends);
+    this.#isLineStart = ends > 0 || (isEmpty && this.#isLineStart);
+    if (ends > 0) this.#marks = "";
+    return passed;
+  }
+
+  #holds(words: string, plain: string, isHeading: boolean): boolean {
+    const { passages, never = [], language } = this.#grounds;
+    const lower = words.toLowerCase();
+    if (never.some((word) => lower.includes(word.toLowerCase())) || hasOtherLink(words)) return false;
+    if (isHeading || TABLE_RULE.test(words)) return true;
+    const cited = citedIn(plain).flatMap((number) => passages[number - 1]?.section ?? []);
+    const sections = cited.length > 0 ? cited : passages.map(({ section }) => section);
+    const own = words.length < MIN_TELLING_LENGTH ? language : languageOf(words, language);
+    const verdict = this.#judge.judge(words, own, [...new Set(sections)]);
+    if (verdict.holds) this.used.push(...verdict.units.filter((unit) => !this.used.includes(unit)));
+    return verdict.holds;
+  }
+}
+
+/** The numbers that a sentence cites; a range stands for all in it. */
+function citedIn(text: string): number[] {
+  return [...text.matchAll(CITATION)].flatMap(([, numbers = ""]) => (numbers.match(/\d+/g) ?? []).map(Number));
+}
+
+function knownAddress(href: string): string {
+  const [, scheme = "", rest = ""] = /^(mailto|tel):(.*)$/i.exec(href) ?? [];
+  if (scheme === "") return `link ${bareAddress(href)}`;
+  return scheme.toLowerCase() === "tel"
+    ? `phone ${rest.replace(/\D/g, "")}`
+    : `mail ${rest.toLowerCase().split("?")[0]}`;
+}
+
+/** Where the first complete sentence or line ends, with its citations and the white space after it; 0 while there is none. */
+function sentenceEnd(text: string): number {
+  const lineBreak = text.indexOf("\n");
+  const line = lineBreak < 0 ? text : text.slice(0, lineBreak);
+  const isWhole = /^[ \t]*\||^[ \t]*(?:`{3}|~{3})/.test(line);
+  for (let from = 0; !isWhole; ) {
+    // What ends a line needs no word after it.
+    const end = firstEnd(lineBreak < 0 ? line.slice(from) : `${line.slice(from)} . `);
+    if (end < 0) break;
+    from += end;
+    const rest = line.slice(from);
+    if (lineBreak < 0 && OPEN_CITATION.test(rest)) return 0;
+    const cited = CITATIONS_AFTER.exec(rest)?.[0].length ?? 0;
+    if (lineBreak < 0 && cited > 0 && (OPEN_CITATION.test(rest.slice(cited)) || rest.slice(cited).trim() === ""))
+      return 0;
+    from += cited;
+    if (!isOpen(line.slice(0, from)) && from < line.trimEnd().length)
+      return from + /^\s*/.exec(line.slice(from))![0].length;
+  }
+  if (lineBreak >= 0) return lineBreak + 1;
+  return text.length > MAX_SENTENCE_LENGTH
+    ? text.slice(0, MAX_SENTENCE_LENGTH).search(/\s\S*$/) + 1 || MAX_SENTENCE_LENGTH
+    : 0;
+}
+
+/** Inside a link. */
+function isOpen(text: string): boolean {
+  if (text.length > MAX_LINK_LENGTH) return false;
+  const bracket = text.lastIndexOf("[");
+  const closed = text.indexOf("]", bracket);
+  if (bracket < 0) return false;
+  return closed < 0 || (text[closed + 1] === "(" && text.indexOf(")", closed) < 0);
+}
+
+/** Markdown without images and raw HTML; emphasis and code that begin here end here. */
+function harmless(body: string): string {
+  let text = visibleCharacters(body).replace(AUTOLINK, (_, address: string) => address.replace(/^mailto:/i, ""));
+  for (let before = ""; before !== text; ) {
+    before = text;
+    text = text.replace(COMMENT, "").replace(HIDDEN_ELEMENT, "").replace(TAG, "").replace(IMAGE, "");
+  }
+  text = text
+    .replace(TAG_START, "")
+    .replace(/!(?=\[)/g, "! ")
+    .replace(LINK, reachableAsText);
+  for (const mark of ["**", "__", "`"]) if (text.split(mark).length % 2 === 0) text = text.replaceAll(mark, "");
+  return text.trim();
+}
+
+/** The widget opens web addresses only: a mail address or a number is shown as text. */
+function reachableAsText(link: string, label: string, address: string): string {
+  const [, value] = /^(?:mailto|tel):([^?]+)/i.exec(address) ?? [];
+  if (value === undefined) return link;
+  const digits = (text: string) => text.replace(/\D/g, "");
+  const isSaid = label.includes(value) || (digits(value).length > 6 && digits(label).endsWith(digits(value).slice(-7)));
+  return isSaid ? label : `${label} (${value})`;
+}
+
+/** A link to anything but a web address; those are checked against the passages with the other figures. */
+function hasOtherLink(text: string): boolean {
+  return [...text.matchAll(LINK)].some(([, , address]) => !/^https?:\/\//i.test(address!));
+}

@@ -1,0 +1,284 @@
+import { parseHTML } from "linkedom";
+import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
+import { type Block, type Cell, columnsFor, gridOf, leadsIn, type Link, type PublicText } from "./blocks.ts";
+
+interface Parent {
+  childNodes: Iterable<Node>;
+}
+
+/** The parser takes quadratic time for deep nesting: what comes after so many start tags, or `<` at all, is not read. */
+const MAX_ELEMENTS = 20_000;
+const MAX_MARKS = 60_000;
+const MAX_FRAGMENT_LENGTH = 512 * 1024;
+const MAX_HEADING_LENGTH = 200;
+const MAX_LABEL_LENGTH = 120;
+const MAX_LINKS = 500;
+const MAX_SPAN = 50;
+/** Questions of a `details` or a `dl` are headings below h6. */
+const QUESTION_LEVEL = 7;
+
+const ELEMENT = 1;
+const TEXT = 3;
+const UNREAD = names(
+  "script style template noscript iframe object embed svg math canvas audio video select datalist textarea button label " +
+    "head title noembed noframes",
+);
+const BLOCKS = names(
+  "address article aside blockquote caption center details dialog div dl dt dd fieldset figcaption figure footer form " +
+    "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul",
+);
+const UNSEEN =
+  /^(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|(?:opacity|font-size):[0.]+[a-z%]*)(?:!important)?$/;
+
+/**
+ * Reads an HTML fragment as a visitor sees it: no comments, hidden elements, scripts, form controls or characters without
+ * a glyph. `base` resolves relative links; without it only absolute ones count. Reading is not sanitising: nothing of
+ * this is HTML again.
+ */
+export function readHtml(html: string, base?: string): PublicText {
+  const { document } = parseHTML(`<!doctype html><html><body>${readable(html)}</body></html>`);
+  const reader = new HtmlReader(base);
+  reader.read(document.documentElement as unknown as Parent);
+  return reader.result();
+}
+
+function readable(html: string): string {
+  const fragment = html.slice(0, MAX_FRAGMENT_LENGTH);
+  let elements = 0;
+  let marks = 0;
+  for (const { 0: mark, index } of fragment.matchAll(/<[a-z]?/gi)) {
+    if (mark.length > 1) elements++;
+    if (++marks > MAX_MARKS || elements > MAX_ELEMENTS) return fragment.slice(0, index);
+  }
+  return fragment;
+}
+
+/** Walks the tree without recursion, so that no nesting overflows the stack, and collects blocks under headings. */
+class HtmlReader {
+  readonly #base: string | undefined;
+  #title = "";
+  readonly #blocks: Block[] = [];
+  readonly #links: Link[] = [];
+  readonly #seen = new Set<string>();
+  readonly #path: { level: number; name: string; used: boolean }[] = [];
+  #section = 0;
+  #tables = 0;
+  #line = "";
+  #lineLinks: Link[] = [];
+  #linked = 0;
+  #isItem = false;
+  #leadIn = "";
+  #label: string | undefined;
+  #term = "";
+  /** Rows of the open table; a table in a cell is text of that cell. */
+  #rows: Cell[][] | undefined;
+  #depth = 0;
+
+  constructor(base?: string) {
+    this.#base = base;
+  }
+
+  read(root: Parent): void {
+    const open: { element: Element | undefined; children: Iterator<Node> }[] = [];
+    open.push({ element: undefined, children: root.childNodes[Symbol.iterator]() });
+    while (open.length > 0) {
+      const { element, children } = open.at(-1)!;
+      const next = children.next();
+      if (next.done) {
+        if (element) this.#leave(element);
+        open.pop();
+      } else if (next.value.nodeType === TEXT) this.#add(next.value.nodeValue ?? "");
+      else if (next.value.nodeType === ELEMENT && isSeen(next.value as Element)) {
+        this.#enter(next.value as Element);
+        open.push({ element: next.value as Element, children: next.value.childNodes[Symbol.iterator]() });
+      }
+    }
+  }
+
+  result(): PublicText {
+    this.#leaveHeadings(0);
+    return { title: this.#title, blocks: this.#blocks, links: this.#links };
+  }
+
+  #enter(element: Element): void {
+    const name = element.localName;
+    if (name === "a") this.#label = "";
+    if (name === "br" || BLOCKS.has(name)) this.#endLine();
+    if (name === "table" && this.#depth++ === 0) this.#rows = [];
+    if (this.#rows) {
+      if (name === "tr" && this.#depth === 1) this.#rows.push([]);
+      return;
+    }
+    if (name === "li") this.#isItem = true;
+    if (name === "ul" || name === "ol" || name === "dl") this.#leadIn = this.#leadingLine();
+    if (levelOf(name) > 0) this.#section++;
+  }
+
+  #leave(element: Element): void {
+    const name = element.localName;
+    if (name === "a") this.#addLink(element);
+    if (this.#rows) this.#leaveInTable(element, name);
+    else if (levelOf(name) > 0) this.#addHeading(levelOf(name));
+    else if (name === "dt") this.#leaveTerm();
+    else if (BLOCKS.has(name)) this.#endLine();
+    if (name === "ul" || name === "ol" || name === "dl") this.#leadIn = "";
+    if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
+  }
+
+  #leaveInTable(element: Element, name: string): void {
+    if (name === "table" && --this.#depth === 0) this.#endTable();
+    if (this.#depth !== 1) return;
+    if (name === "caption") this.#leadIn = this.#takeLine();
+    if (name !== "td" && name !== "th") return;
+    const isHead = name === "th" || element.parentElement?.parentElement?.localName === "thead";
+    const [across, down] = ["colspan", "rowspan"].map((span) =>
+      Math.min(MAX_SPAN, Math.max(1, Number.parseInt(element.getAttribute(span) ?? "1", 10) || 1)),
+    );
+    this.#rows!.at(-1)?.push({ text: this.#takeLine(), isHead, across: across!, down: down! });
+  }
+
+  #endTable(): void {
+    const grid = gridOf(this.#rows!);
+    this.#rows = undefined;
+    const links = this.#lineLinks;
+    this.#lineLinks = [];
+    this.#tables++;
+    for (const cells of grid.rows) {
+      const texts = cells.filter((cell) => cell !== "");
+      const isRow = cells.length > 1;
+      const ofTable = isRow ? { cells, table: this.#tables, ...columnsFor(cells, grid.columns) } : {};
+      const own = links.filter(({ label }) => texts.some((text) => text.includes(label)));
+      if (texts.length > 0)
+        this.#push({ kind: isRow ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
+    }
+    this.#leadIn = "";
+  }
+
+  #add(text: string): void {
+    const spaced = text.replace(/\s+/g, " ");
+    this.#line += this.#line === "" || /\s$/.test(this.#line) ? spaced.trimStart() : spaced;
+    if (this.#label !== undefined) this.#label += spaced;
+  }
+
+  /** In a cell a block is a part of the line. */
+  #endLine(): void {
+    if (this.#rows) {
+      if (this.#line !== "" && !/\s$/.test(this.#line)) this.#line += " ";
+      return;
+    }
+    const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
+    const text = this.#takeLine();
+    if (text === "") return;
+    this.#isItem = false;
+    this.#lineLinks = [];
+    this.#term = "";
+    const buttons = !isItem && links.length > 0 && linked >= text.replace(/\s/g, "").length;
+    if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
+    else this.#push({ kind: isItem ? "item" : "text", text, links, buttons });
+  }
+
+  #takeLine(): string {
+    const text = visibleCharacters(this.#line).trim();
+    this.#line = "";
+    this.#linked = 0;
+    return text;
+  }
+
+  #push(block: Pick<Block, "kind" | "text" | "links"> & Partial<Block>): void {
+    for (const above of this.#path) above.used = true;
+    const headings = this.#path.map(({ name }) => name);
+    const leadIn = block.kind === "text" ? "" : this.#leadIn;
+    this.#blocks.push({ headings, section: this.#section, start: 0, leadIn, buttons: false, ...block });
+  }
+
+  /** The paragraph just before a list leads into it where it ends so, or is as short as a title. */
+  #leadingLine(): string {
+    const last = this.#blocks.at(-1);
+    return last && last.section === this.#section && last.kind === "text" && leadsIn(last.text) ? last.text : "";
+  }
+
+  /** A term of a list of definitions: a question heads its answer, anything else shares a line with it. */
+  #leaveTerm(): void {
+    const term = this.#takeLine();
+    if (!term.endsWith("?")) {
+      this.#term = term;
+      return;
+    }
+    this.#section++;
+    this.#line = term;
+    this.#addHeading(QUESTION_LEVEL);
+  }
+
+  #addHeading(level: number): void {
+    const name = clip(this.#takeLine(), MAX_HEADING_LENGTH);
+    this.#isItem = false;
+    this.#lineLinks = [];
+    if (level === 1 && this.#title === "") this.#title = name;
+    else if (name !== "") {
+      this.#leaveHeadings(level);
+      this.#section++;
+      this.#path.push({ level, name, used: false });
+    }
+  }
+
+  /** Leaves the sections from `level` inwards. A heading with nothing below it is itself the text of its section. */
+  #leaveHeadings(level: number): void {
+    this.#endLine();
+    while ((this.#path.at(-1)?.level ?? -1) >= level) {
+      const { name, used } = this.#path.pop()!;
+      this.#section++;
+      if (!used) this.#push({ kind: "text", text: name, links: [] });
+    }
+  }
+
+  #addLink(element: Element): void {
+    const label = clip(oneLine(this.#label || element.getAttribute("aria-label") || ""), MAX_LABEL_LENGTH);
+    this.#linked += (this.#label ?? "").replace(/\s/g, "").length;
+    this.#label = undefined;
+    const href = address(element.getAttribute("href"), this.#base);
+    if (label === "" || href === undefined) return;
+    this.#lineLinks.push({ label, href });
+    if (this.#seen.has(`${href} ${label}`) || this.#links.length >= MAX_LINKS) return;
+    this.#seen.add(`${href} ${label}`);
+    this.#links.push({ label, href });
+  }
+}
+
+function address(href: string | null, base?: string): string | undefined {
+  return /^(?:mailto|tel):[^\s<>()]+$/i.test(href?.trim() ?? "") ? href!.trim() : publicAddress(href, base);
+}
+
+/** The absolute http(s) address of a link without credentials in it; undefined for any other. */
+export function publicAddress(href: string | null, base?: string): string | undefined {
+  if (!href || !URL.canParse(href, base)) return undefined;
+  const { protocol, username, password, href: absolute } = new URL(href, base);
+  return /^https?:$/.test(protocol) && username === "" && password === "" ? absolute : undefined;
+}
+
+function isSeen(element: Element): boolean {
+  const name = element.localName;
+  if (UNREAD.has(name) || element.hasAttribute("hidden") || (name === "dialog" && !element.hasAttribute("open")))
+    return false;
+  if (element.getAttribute("aria-hidden") === "true") return false;
+  const style = element.getAttribute("style");
+  return style === null || !isUnseen(style);
+}
+
+function isUnseen(style: string): boolean {
+  const declarations = withoutComments(style).toLowerCase().replace(/\s+/g, "").split(";");
+  return declarations.some((declaration) => UNSEEN.test(declaration));
+}
+
+function withoutComments(style: string): string {
+  const [first = "", ...others] = style.split("/*");
+  return first + others.map((part) => (part.includes("*/") ? part.slice(part.indexOf("*/") + 2) : "")).join("");
+}
+
+function levelOf(name: string): number {
+  if (name === "summary") return QUESTION_LEVEL;
+  return /^h[1-6]$/.test(name) ? Number(name[1]) : 0;
+}
+
+function names(list: string): ReadonlySet<string> {
+  return new Set(list.split(" "));
+}

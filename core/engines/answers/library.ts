@@ -1,0 +1,401 @@
+import { LRUCache } from "lru-cache";
+import { languageOf, primaryLanguage } from "../../platform/languages.ts";
+import type { Block } from "./blocks.ts";
+import { plainText } from "./markdown.ts";
+import { isCommon, type Likeness, likenessOf, partsOf } from "./matching.ts";
+import type { Question, Subject } from "./question.ts";
+import { sentences } from "./sentences.ts";
+import { holdsShape, type Shape } from "./shapes.ts";
+import { termsIn } from "./words.ts";
+
+/** A page or a document with what an answer says of it. */
+export interface Source {
+  kind: "page" | "kb_doc";
+  /** Names it within the library. */
+  id: string;
+  title: string;
+  /** Public address of a page; null for a document. */
+  url: string | null;
+  /** As the owner declares it (BCP 47); else it is told from the text. */
+  language?: string | undefined;
+  blocks: readonly Block[];
+}
+
+/** Blocks of a source under one heading, as many as are read at one look. */
+export interface Section {
+  source: Source;
+  language: string;
+  /** Place among all sections. */
+  at: number;
+  blocks: readonly Block[];
+}
+
+/** A piece of public text that may answer: a sentence, an item, a row of a table. */
+export interface Unit {
+  section: Section;
+  block: Block;
+  /** Exact public text; of a row its cells, apart by tabs. */
+  text: string;
+  start: number;
+  /** Place within its section. */
+  at: number;
+}
+
+/** A unit with how well it answers a question. */
+export interface Hit {
+  unit: Unit;
+  score: number;
+  /** Share of the question, by weight, that the unit and what stands around it speak of, 0 to 1. */
+  share: number;
+  /** How sure it is that this answers: the share less what the question speaks of and the section doesn't. */
+  confidence: number;
+}
+
+/** Where a visitor asks, and sections that an embedding finds near the question. */
+export interface Place {
+  here?: string | undefined;
+  near?: ReadonlySet<Section>;
+}
+
+/** Words of a unit and of what stands around it, with how much they count. */
+export type Strengths = ReadonlyMap<string, number>;
+
+interface Reading {
+  unit: Unit;
+  strengths: Map<string, number>;
+  /** Terms of its own text. */
+  own: readonly string[];
+  shapes: Map<Shape, boolean>;
+}
+
+interface Wanted {
+  likeness: Likeness;
+  weight: number;
+}
+
+interface AskedShape {
+  shape: Shape;
+  words: readonly Likeness[];
+  weight: number;
+}
+
+/** What stands around a unit counts less than the unit itself. Chosen on all sets together, see docs/answers.md. */
+const HEADING = 0.8;
+const UPPER_HEADING = 0.6;
+const TITLE = 0.4;
+const LEAD_IN = 0.8;
+const SENTENCE_BEFORE = 0.55;
+const COLUMN_NAMES = 0.9;
+
+/** A word that the library lacks counts less than the rarest one that it has, a word of every day less than any. */
+const ABSENT = 0.7;
+const COMMON = 0.45;
+const CHAT = 0.3;
+const PART_OF_COMPOUND = 0.7;
+
+/** What the shape that is asked for counts beside a word of the question. */
+const SHAPE_WEIGHTS: Record<Shape, number> = {
+  amount: 0.6,
+  time: 0.5,
+  duration: 0.6,
+  count: 0.4,
+  place: 0.4,
+  person: 0.4,
+  phone: 1.2,
+  mail: 1.2,
+};
+/** Shapes that can be told by their form; the others are guesses. */
+const CERTAIN_SHAPES: readonly Shape[] = ["amount", "time", "duration", "phone", "mail"];
+const WORD_OF_SHAPE = 0.5;
+const WORD_OF_COUNT = 0.8;
+
+/** Gains of the page that the visitor reads, of the question's language, of a heading that names the subject, of a near embedding. */
+const OWN_PAGE = 0.1;
+const OWN_LANGUAGE = 0.05;
+const HEADED = 0.05;
+const NEAR = 0.15;
+const UNIT_SHARE = 0.75;
+const SHAPELESS = 0.85;
+/** What confidence loses where nothing of the shape is there, and by the weightiest word that the section lacks. */
+const SHAPELESS_LOSS = 0.9;
+const MISSING_LOSS = 1.77;
+
+const MAX_SECTIONS_READ = 40;
+const MAX_SECTIONS = 20_000;
+const MAX_SECTION_LENGTH = 900;
+const MAX_LIST_LENGTH = 2000;
+
+/** All public text that answers may rest on, with an index of its words. */
+export class Library {
+  readonly sections: Section[] = [];
+  /** By term, the sections that hold it and how much it counts there, as pairs. */
+  readonly #postings = new Map<string, number[]>();
+  readonly #readings = new WeakMap<Section, Reading[]>();
+  readonly #likeness = new LRUCache<string, Likeness>({ max: 2000 });
+
+  constructor(sources: readonly Source[]) {
+    for (const source of sources) this.#add(source);
+    for (const section of this.sections) this.#index(section);
+  }
+
+  /** Sections that speak of a question, the best first; nothing that doesn't match fills up. */
+  rank(question: Question, place: Place = {}): Section[] {
+    return this.#rank(this.#wanted(question), question, place);
+  }
+
+  /** The units of the best sections, the best first. */
+  hits(question: Question, place: Place = {}): Hit[] {
+    const wanted = this.#wanted(question);
+    const asks = this.#asks(question, wanted);
+    const onlyShape = asks.length > 0 && wanted.every(({ likeness }) => likeness.size === 0);
+    const sections = onlyShape ? this.sections : this.#rank(wanted, question, place).slice(0, MAX_SECTIONS_READ);
+    const found = sections.flatMap((section) => {
+      const lead = this.#lead(section, question, place);
+      return this.#hitsIn(section, { wanted, asks }).map((hit) => ({ ...hit, score: hit.score * lead }));
+    });
+    return found.sort((one, other) => other.score - one.score);
+  }
+
+  /** How a section's units speak, each with what stands around it. */
+  strengthsOf(section: Section): readonly { unit: Unit; strengths: Strengths; own: readonly string[] }[] {
+    return this.#readingsOf(section);
+  }
+
+  has(term: string): boolean {
+    return this.#postings.has(term);
+  }
+
+  /** The terms of the library that speak of a word. */
+  likenessOf({ forms }: Pick<Subject, "forms">, language: string): Likeness {
+    const key = `${language} ${forms.join(" ")}`;
+    const known = this.#likeness.get(key);
+    if (known) return known;
+    const found = likenessOf(forms, this.#postings.keys(), language);
+    this.#likeness.set(key, found);
+    return found;
+  }
+
+  #rank(wanted: readonly Wanted[], question: Question, place: Place): Section[] {
+    const scores = new Map<number, number>();
+    for (const { likeness, weight } of wanted) {
+      const held = new Map<number, number>();
+      for (const [term, near] of likeness) {
+        const posting = this.#postings.get(term)!;
+        for (let pair = 0; pair < posting.length; pair += 2) {
+          const [at, strength] = [posting[pair]!, posting[pair + 1]! * near];
+          if (strength > (held.get(at) ?? 0)) held.set(at, strength);
+        }
+      }
+      for (const [at, strength] of held) scores.set(at, (scores.get(at) ?? 0) + weight * strength);
+    }
+    for (const { at } of place.near ?? []) scores.set(at, scores.get(at) ?? 0);
+    return [...scores]
+      .map(([at, score]) => ({
+        section: this.sections[at]!,
+        score: score * this.#lead(this.sections[at]!, question, place),
+      }))
+      .sort((one, other) => other.score - one.score)
+      .map(({ section }) => section);
+  }
+
+  #hitsIn(section: Section, { wanted, asks }: { wanted: readonly Wanted[]; asks: readonly AskedShape[] }): Hit[] {
+    const total = [...wanted, ...asks].reduce((sum, { weight }) => sum + weight, 0) || 1;
+    const rows = this.#readingsOf(section).map((reading) => ({
+      reading,
+      held: wanted.map(({ likeness }) => strengthOf(reading.strengths, likeness)),
+      shaped: asks.map((ask) => askedFor(reading, ask)),
+    }));
+    const whole = wanted.map((_, at) => Math.max(...rows.map(({ held }) => held[at]!)));
+    const missing = Math.max(0, ...whole.map((held, at) => (1 - held) * wanted[at]!.weight)) / this.rarest;
+    const sum = (strengths: readonly number[], of: readonly { weight: number }[]) =>
+      strengths.reduce((sum, strength, at) => sum + strength * of[at]!.weight, 0);
+    return rows.map(({ reading, held, shaped }) => {
+      const shape = sum(shaped, asks);
+      const share = (sum(held, wanted) + shape) / total;
+      const around = (sum(whole, wanted) + shape) / total;
+      const fits = asks.length === 0 || shaped.some((one) => one > 0) ? 1 : SHAPELESS;
+      const headed = wanted.some(({ likeness }) => isHeaded(reading.unit, likeness)) ? 1 + HEADED : 1;
+      const lacksShape =
+        asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) &&
+        !shaped.some((one, at) => one >= 0.3 && CERTAIN_SHAPES.includes(asks[at]!.shape));
+      const confidence = share - (lacksShape ? SHAPELESS_LOSS : 0) - MISSING_LOSS * missing;
+      return {
+        unit: reading.unit,
+        share,
+        confidence,
+        score: (UNIT_SHARE * share + (1 - UNIT_SHARE) * around) * fits * headed,
+      };
+    });
+  }
+
+  /** What the question speaks of; a compound that the library lacks is asked for by its parts. */
+  #wanted({ subjects, language }: Question): Wanted[] {
+    return subjects.flatMap((subject) => {
+      const likeness = this.likenessOf(subject, language);
+      const isFound = Math.max(0, ...likeness.values()) >= 0.7;
+      const parts = isFound ? [] : partsOf(subject.text, this.#postings, language);
+      if (parts.length === 0) return [{ likeness, weight: this.weightOf(subject, likeness) }];
+      return parts.map((part) => {
+        const own = { text: part, forms: [part], weight: subject.weight * PART_OF_COMPOUND };
+        const found = this.likenessOf(own, language);
+        return { likeness: found, weight: this.weightOf(own, found) };
+      });
+    });
+  }
+
+  #asks({ asks, language }: Question, wanted: readonly Wanted[]): AskedShape[] {
+    const mean = wanted.length === 0 ? 1 : wanted.reduce((sum, { weight }) => sum + weight, 0) / wanted.length;
+    return asks.map(({ shape, words }) => ({
+      shape,
+      words: words.map((word) => this.likenessOf(word, language)),
+      weight: mean * SHAPE_WEIGHTS[shape],
+    }));
+  }
+
+  /** How much a word tells: rare words more, from 0 to `rarest`. */
+  weightOf({ text, weight, forms }: Subject, likeness: Likeness): number {
+    const usual = weight * (forms.some(isCommon) ? COMMON : 1);
+    if (likeness.size === 0) return usual * this.rarest * ABSENT * (text.length <= 2 && !/\d/.test(text) ? CHAT : 1);
+    let held = 0;
+    for (const [term, near] of likeness) {
+      const count = this.#postings.get(term)!.length / 2;
+      held = near < 1 ? Math.max(held, count * near) : held + count;
+    }
+    return usual * Math.log(1 + this.sections.length / Math.max(1, held));
+  }
+
+  /** The weight of a word that stands in no more than one section. */
+  get rarest(): number {
+    return Math.log(1 + Math.max(1, this.sections.length));
+  }
+
+  #lead(section: Section, question: Question, { here, near }: Place): number {
+    const isHere = here !== undefined && section.source.id === here;
+    const isSpoken = section.language === question.language;
+    return 1 + (isHere ? OWN_PAGE : 0) + (isSpoken ? OWN_LANGUAGE : 0) + (near?.has(section) ? NEAR : 0);
+  }
+
+  #add(source: Source): void {
+    const text = () => source.blocks.map((block) => block.text).join("\n");
+    const language = source.language ? primaryLanguage(source.language) : languageOf(text());
+    for (const blocks of sectionsOf(source.blocks)) {
+      if (this.sections.length >= MAX_SECTIONS) return;
+      this.sections.push({ source, language, at: this.sections.length, blocks });
+    }
+  }
+
+  #index({ language, at, source, blocks }: Section): void {
+    const add = (text: string, strength: number) => {
+      for (const term of termsIn(text, language)) {
+        const posting = this.#postings.get(term);
+        if (posting === undefined) this.#postings.set(term, [at, strength]);
+        else if (posting.at(-2) !== at) posting.push(at, strength);
+        else if (posting.at(-1)! < strength) posting[posting.length - 1] = strength;
+      }
+    };
+    for (const block of blocks) add(`${plainText(block.text)} ${(block.columns ?? []).join(" ")}`, 1);
+    addAround(add, blocks[0]!, source.title);
+  }
+
+  #readingsOf(section: Section): Reading[] {
+    const known = this.#readings.get(section);
+    if (known) return known;
+    const units = unitsOf(section);
+    const found = units.map((unit, at) => readUnit(unit, units[at - 1]));
+    this.#readings.set(section, found);
+    return found;
+  }
+}
+
+function readUnit(unit: Unit, before: Unit | undefined): Reading {
+  const { language, source } = unit.section;
+  const strengths = new Map<string, number>();
+  const add = (text: string, strength: number) => {
+    for (const term of termsIn(text, language))
+      if ((strengths.get(term) ?? 0) < strength) strengths.set(term, strength);
+  };
+  const own = termsIn(plainText(unit.text), language);
+  for (const term of own) strengths.set(term, 1);
+  add((unit.block.columns ?? []).join(" "), COLUMN_NAMES);
+  if (unit.block.kind === "text" && before?.block.kind === "text") add(plainText(before.text), SENTENCE_BEFORE);
+  addAround(add, unit.block, source.title);
+  return { unit, strengths, own, shapes: new Map() };
+}
+
+/** A question that is a heading says what its section is about as well as the section. */
+function addAround(add: (text: string, strength: number) => void, { headings, leadIn }: Block, title: string): void {
+  for (const [depth, heading] of headings.entries()) {
+    const isLast = depth === headings.length - 1;
+    add(heading, isLast ? (heading.endsWith("?") ? 1 : HEADING) : UPPER_HEADING);
+  }
+  add(leadIn, LEAD_IN);
+  add(title, TITLE);
+}
+
+/** How well words speak of what a question wants, 0 to 1. */
+export function strengthOf(strengths: Strengths, likeness: Likeness): number {
+  let best = 0;
+  const [few, many] = strengths.size < likeness.size ? [strengths, likeness] : [likeness, strengths];
+  for (const [term, strength] of few) best = Math.max(best, strength * (many.get(term) ?? 0));
+  return best;
+}
+
+/** What is asked for is there by its form, by a word for it, or by both. */
+function askedFor(reading: Reading, { shape, words }: AskedShape): number {
+  const isShaped = reading.shapes.get(shape) ?? holdsShape(reading.unit.text, shape, reading.own);
+  reading.shapes.set(shape, isShaped);
+  if (words.length === 0) return isShaped ? 1 : 0;
+  const share = shape === "count" ? WORD_OF_COUNT : WORD_OF_SHAPE;
+  return (
+    (isShaped ? 1 - share : 0) + Math.max(...words.map((likeness) => strengthOf(reading.strengths, likeness))) * share
+  );
+}
+
+function isHeaded({ block, section }: Unit, likeness: Likeness): boolean {
+  const heading = block.headings.at(-1);
+  return (
+    heading !== undefined &&
+    likeness.size > 0 &&
+    termsIn(heading, section.language).some((term) => (likeness.get(term) ?? 0) > 0.65)
+  );
+}
+
+/** Blocks under one heading, as far as they are read at one look; a table or a list is not torn from what leads into it. */
+function sectionsOf(blocks: readonly Block[]): Block[][] {
+  const found: Block[][] = [];
+  let length = 0;
+  for (const block of blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf)) {
+    const isSame = found.at(-1)?.at(0)?.section === block.section;
+    const room = block.kind === "text" ? MAX_SECTION_LENGTH - block.text.length : MAX_LIST_LENGTH;
+    if (isSame && length <= room) found.at(-1)!.push(block);
+    else found.push([block]);
+    length = (isSame && length <= room ? length : 0) + block.text.length;
+  }
+  return found;
+}
+
+/** An endless paragraph as pieces of some sentences. */
+function piecesOf(block: Block): Block[] {
+  if (block.kind === "row" || block.text.length <= MAX_LIST_LENGTH) return [block];
+  const found: Block[] = [];
+  for (const { text, start } of sentences(block.text)) {
+    const last = found.at(-1);
+    const from = last ? last.start - block.start : 0;
+    if (last && start + text.length - from <= MAX_SECTION_LENGTH)
+      last.text = block.text.slice(from, start + text.length);
+    else found.push({ ...block, text, start: block.start + start });
+  }
+  return found;
+}
+
+/** The sentences, items and rows of a section in their order. */
+export function unitsOf(section: Section): Unit[] {
+  const found: Unit[] = [];
+  const add = (block: Block, text: string, start: number) =>
+    found.push({ section, block, text, start, at: found.length });
+  for (const block of section.blocks) {
+    if (block.kind === "row") add(block, block.text, block.start);
+    else for (const { text, start } of sentences(block.text)) add(block, text, block.start + start);
+  }
+  return found;
+}

@@ -1,0 +1,133 @@
+import { LRUCache } from "lru-cache";
+import { languages } from "../../../schemas/languages.ts";
+import { isCompounding, termsIn } from "./words.ts";
+
+/** How near a term of a text is to a term of a question, 0 to 1. */
+export type Likeness = ReadonlyMap<string, number>;
+
+const SAME = 1;
+/** Another word for the same matter, in any language: "fee" for "cost". */
+const SAME_MATTER = 0.7;
+/** Another ending, or a part of a compound. */
+const RELATED = 0.8;
+const PART = 0.65;
+/** A slip of the keyboard. */
+const MISSPELT = 0.75;
+const MIN_FORM_LENGTH = 4;
+const MIN_PART_LENGTH = 4;
+
+const mattersOf = new Map<string, Set<string>>();
+const termsOf = new Map<string, Set<string>>();
+for (const [language, { answers }] of Object.entries(languages))
+  for (const [matter, words] of Object.entries(answers.matters))
+    for (const term of termsIn(words, language)) {
+      mattersOf.set(term, (mattersOf.get(term) ?? new Set()).add(matter));
+      termsOf.set(matter, (termsOf.get(matter) ?? new Set()).add(term));
+    }
+
+/** The matters that a term speaks of, as the language files name them. */
+export function mattersIn(term: string): ReadonlySet<string> {
+  const known = matters.get(term);
+  if (known) return known;
+  const found = new Set<string>(mattersOf.get(term));
+  if (found.size === 0)
+    for (const [other, names] of mattersOf) if (isForm(term, other)) for (const name of names) found.add(name);
+  if (found.size === 0)
+    for (const [other, names] of mattersOf)
+      if (slipLikeness(term, other) > 0) for (const name of names) found.add(name);
+  matters.set(term, found);
+  return found;
+}
+
+const matters = new LRUCache<string, ReadonlySet<string>>({ max: 5000 });
+
+/** Another ending of a word of a matter, as in "cheapest". */
+function isForm(term: string, other: string): boolean {
+  return other.length >= MIN_FORM_LENGTH && term.length - other.length <= 3 && term.startsWith(other);
+}
+
+const commonTerms = new Set(
+  Object.entries(languages).flatMap(([language, { answers }]) =>
+    answers.common.split(" ").flatMap((word) => termsIn(word, language)),
+  ),
+);
+
+/** True for a word that a language uses so often that it names no subject. */
+export function isCommon(term: string): boolean {
+  return commonTerms.has(term);
+}
+
+/** The terms of a vocabulary that speak of a term of a question, in any of its forms. */
+export function likenessOf(forms: readonly string[], vocabulary: Iterable<string>, language: string): Likeness {
+  const found = new Map<string, number>();
+  const add = (term: string, likeness: number) => {
+    if (likeness > (found.get(term) ?? 0)) found.set(term, likeness);
+  };
+  const related = new Set(forms.flatMap((form) => [...mattersIn(form)].flatMap((matter) => [...termsOf.get(matter)!])));
+  const inCompounds = isCompounding(language);
+  for (const term of vocabulary) {
+    if (forms.includes(term)) add(term, SAME);
+    else if (related.has(term)) add(term, SAME_MATTER);
+    else if (!isOfOtherMatter(forms, term)) for (const form of forms) add(term, formLikeness(form, term, inCompounds));
+  }
+  if (found.size === 0) for (const term of vocabulary) for (const form of forms) add(term, slipLikeness(form, term));
+  return found;
+}
+
+/** "Kostenlos" is no form of "kosten": words of two matters are two words. */
+function isOfOtherMatter(forms: readonly string[], term: string): boolean {
+  const names = mattersOf.get(term);
+  const own = forms.flatMap((form) => [...(mattersOf.get(form) ?? [])]);
+  return names !== undefined && own.length > 0 && !own.some((name) => names.has(name));
+}
+
+/** Words that share their beginning, or of which one is a part of the other. */
+function formLikeness(form: string, term: string, inCompounds: boolean): number {
+  const [short, long] = form.length <= term.length ? [form, term] : [term, form];
+  if (short.length < MIN_FORM_LENGTH || /\p{N}/u.test(long)) return 0;
+  if (long.startsWith(short)) return long.length - short.length <= 3 ? RELATED : inCompounds ? PART : 0;
+  if (inCompounds && short.length >= MIN_PART_LENGTH && long.endsWith(short) && long.length - short.length >= 3)
+    return PART;
+  return 0;
+}
+
+/** One slip in a short word, two in a long one; the first letter is hardly ever wrong. */
+function slipLikeness(form: string, term: string): number {
+  if (form.length < 4 || form[0] !== term[0] || /\p{N}/u.test(form + term)) return 0;
+  const slips = form.length < 8 ? 1 : 2;
+  if (Math.abs(form.length - term.length) > slips) return 0;
+  return distance(form, term, slips) <= slips ? MISSPELT : 0;
+}
+
+/** Damerau-Levenshtein distance with neighbours transposed; more than `limit` where it is more. */
+export function distance(one: string, other: string, limit: number): number {
+  let [before, last]: [number[], number[]] = [[], Array.from({ length: other.length + 1 }, (_, at) => at)];
+  for (let row = 1; row <= one.length; row++) {
+    const next = [row];
+    for (let column = 1; column <= other.length; column++) {
+      const cost = one[row - 1] === other[column - 1] ? 0 : 1;
+      let least = Math.min(last[column]! + 1, next[column - 1]! + 1, last[column - 1]! + cost);
+      const crossed = row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1];
+      if (crossed) least = Math.min(least, before[column - 2]! + 1);
+      next.push(least);
+    }
+    if (Math.min(...next) > limit) return limit + 1;
+    [before, last] = [last, next];
+  }
+  return last[other.length]!;
+}
+
+/** The two words of a vocabulary that a compound is made of, with the letters between them; none where it isn't one. */
+export function partsOf(word: string, vocabulary: { has(term: string): boolean }, language: string): string[] {
+  if (!isCompounding(language)) return [];
+  for (let at = word.length - MIN_PART_LENGTH; at >= MIN_PART_LENGTH; at--) {
+    const right = termsIn(word.slice(at), language)[0] ?? "";
+    if (!vocabulary.has(right)) continue;
+    const left = [word.slice(0, at), word.slice(0, at).replace(/(?:s|n|en|es|er)$/, "")].flatMap((part) =>
+      termsIn(part, language),
+    );
+    const known = left.find((part) => vocabulary.has(part));
+    if (known) return [known, right];
+  }
+  return [];
+}

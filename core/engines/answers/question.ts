@@ -1,0 +1,139 @@
+import { languageOf } from "../../platform/languages.ts";
+import { languages, wordsOf } from "../../../schemas/languages.ts";
+import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
+import type { Shape } from "./shapes.ts";
+import { fold, wordsIn } from "./words.ts";
+
+/** One turn of a conversation. */
+export interface Turn {
+  role: "user" | "assistant";
+  text: string;
+}
+
+/** What a visitor wants who should be offered a form. */
+export type Wish = "demo" | "quote" | "purchase" | "contact";
+
+/** A word of a question that an answer should speak of. */
+export interface Subject {
+  /** The word as it was written, folded, and its stems by the rules of each language. */
+  text: string;
+  forms: readonly string[];
+  /** Below 1 where it comes from what was asked before. */
+  weight: number;
+}
+
+/** What an answer should hold: something of a shape, or one of the words that ask for it. */
+export interface Ask {
+  shape: Shape;
+  words: readonly Subject[];
+}
+
+/** A question, read once; everything after takes it as it is. */
+export interface Question {
+  text: string;
+  language: string;
+  /** As `plainWords` reads it. */
+  plain: string;
+  subjects: readonly Subject[];
+  asks: readonly Ask[];
+  /** Small talk, the page itself, matter that is never public; absent for a question about something. */
+  intent?: "greeting" | "gratitude" | "identity" | "page" | "declined";
+  wish?: Wish;
+}
+
+const FROM_BEFORE = 0.6;
+const MAX_QUESTION_LENGTH = 2000;
+const MAX_SUBJECTS = 40;
+const SHAPES = ["amount", "time", "duration", "count", "place", "person", "phone", "mail"] as const;
+const WISHES = ["demo", "quote", "contact", "purchase"] as const;
+
+/**
+ * Reads a question. `language` is what it is taken for where its words don't tell (the page's); a short follow-up borrows the
+ * subject of what the visitor asked before.
+ */
+export function readQuestion(text: string, language: string, history: readonly Turn[] = []): Question {
+  const asked = text.slice(0, MAX_QUESTION_LENGTH);
+  const own = languageOf(asked, language);
+  const plain = plainWords(asked);
+  const all = subjectsOf(asked, own);
+  const asks = asksOf(plain, all, own);
+  const subjects = all.filter((subject) => !asks.some(({ words }) => words.includes(subject)));
+  const question = { text, language: own, plain, subjects, asks };
+  const found = intentOf(plain, own);
+  const wish = wishOf(plain, own);
+  const before = history.findLast(({ role, text }) => role === "user" && plainWords(text) !== plain);
+  const whole = before && leansOn(question) ? borrowed(question, readQuestion(before.text, own)) : question;
+  return { ...whole, ...(found ? { intent: found } : {}), ...(wish ? { wish } : {}) };
+}
+
+function subjectsOf(text: string, language: string): Subject[] {
+  const found = new Map<string, Subject>();
+  for (const { text: word, term } of wordsIn(text, language)) {
+    if (term === "" || (word.length < 2 && /\p{Script=Latin}/u.test(word))) continue;
+    const others = Object.keys(languages).flatMap((code) => wordsIn(word, code).map((other) => other.term));
+    const forms = [...new Set([term, ...others])].filter((form) => form !== "");
+    if (!found.has(term)) found.set(term, { text: word, forms, weight: 1 });
+  }
+  return [...found.values()].slice(0, MAX_SUBJECTS);
+}
+
+function asksOf(plain: string, subjects: readonly Subject[], language: string): Ask[] {
+  const { asks } = wordsOf(language).answers;
+  const found = SHAPES.flatMap((shape) => {
+    const words = wordsOfPhrase(plain, asks[shape]);
+    return words ? [{ shape, words: subjects.filter(({ text }) => words.includes(text)) }] : [];
+  });
+  // "How much is it" and "how many days" also hold "how much" and "how many".
+  const isCounted = found.some(({ shape }) => shape === "amount" || shape === "duration");
+  return found.filter(({ shape }) => shape !== "count" || !isCounted);
+}
+
+function intentOf(plain: string, language: string): Question["intent"] {
+  const { greetings, gratitude, identity, page, declines } = wordsOf(language).answers;
+  const english = wordsOf("en").answers;
+  if (isPhrase(plain, [...greetings, ...english.greetings])) return "greeting";
+  if (isPhrase(plain, [...gratitude, ...english.gratitude])) return "gratitude";
+  if (isPhrase(plain, identity)) return "identity";
+  if (holdsPhrase(plain, [...declines, ...english.declines])) return "declined";
+  return isPhrase(plain, [...page, ...english.page]) ? "page" : undefined;
+}
+
+function wishOf(plain: string, language: string): Wish | undefined {
+  const { lead } = wordsOf(language).answers;
+  if (holdsPhrase(plain, lead.refusals)) return undefined;
+  return WISHES.find((wish) => {
+    // A single word is a wish where it is all that is said.
+    const [short, long] = [
+      lead[wish].filter((phrase) => !phrase.includes(" ")),
+      lead[wish].filter((phrase) => phrase.includes(" ")),
+    ];
+    return isPhrase(plain, short) || holdsPhrase(plain, long);
+  });
+}
+
+/** It begins with a connector, or has next to no subject of its own, or speaks of "it". */
+function leansOn({ plain, subjects, language }: Pick<Question, "plain" | "subjects" | "language">): boolean {
+  const { connectors, pronouns } = wordsOf(language).answers;
+  const words = plain.split(" ");
+  const speaksOfIt = fold(pronouns)
+    .split(" ")
+    .some((pronoun) => words.includes(pronoun));
+  return (
+    connectors.some((connector) => plain.startsWith(`${plainWords(connector)} `)) ||
+    subjects.length === 0 ||
+    (subjects.length <= 1 && speaksOfIt)
+  );
+}
+
+function borrowed<T extends Pick<Question, "subjects" | "asks">>(question: T, before: Question): T {
+  const known = new Set(question.subjects.map(({ forms }) => forms[0]));
+  const hasNumber = question.subjects.some(({ text }) => /^\d/.test(text));
+  const more = before.subjects
+    .filter(({ forms, text }) => !known.has(forms[0]) && !(hasNumber && /^\d/.test(text)))
+    .map((subject) => ({ ...subject, weight: FROM_BEFORE }));
+  return {
+    ...question,
+    subjects: [...question.subjects, ...more].slice(0, MAX_SUBJECTS),
+    asks: question.asks.length > 0 ? question.asks : before.asks,
+  };
+}

@@ -1,0 +1,178 @@
+import { clip, oneLine } from "../../platform/characters.ts";
+import { wordsOf } from "../../../schemas/languages.ts";
+import type { Block } from "./blocks.ts";
+import { type Hit, type Library, type Place, type Section, type Source, type Unit, unitsOf } from "./library.ts";
+import type { Question } from "./question.ts";
+
+/** Text of an answer made of exact public text, and the units that it shows. */
+export interface Quote {
+  outcome: "answer" | "closest" | "none";
+  markdown: string;
+  units: Unit[];
+}
+
+/** Most characters of what is quoted, headings included. */
+export const MAX_QUOTE_LENGTH = 600;
+/** Confidence from which a quote is an answer, and the share of the question from which it is worth showing. */
+const ANSWERS = -0.42;
+const COMES_CLOSEST = 0.25;
+/** Another section is shown beside the best where it is nearly as good and there is room. */
+const NEARLY_BEST = 0.85;
+const MAX_SECTIONS = 2;
+const MAX_HEADINGS = 8;
+
+const RAW = /<(?=[a-z/!?])/gi;
+const IMAGE = /!(?=\[)/g;
+const LINK = /\[([^[\]]*)\]\(\s*<?([^\s()<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/g;
+const BLOCK_MARK = /^(?:#{1,6}(?=\s)|>|[-+*](?=\s)|\d{1,9}(?=[.)]\s))/;
+
+/** The best public text for a question: an answer, what comes closest, or nothing, by evidence alone. */
+export function quoteFor(library: Library, question: Question, place: Place): Quote {
+  const hits = library.hits(question, place);
+  const best = hits[0];
+  if (best === undefined || best.share < COMES_CLOSEST) return { outcome: "none", markdown: "", units: [] };
+  const chosen = [around(best.unit, hits, MAX_QUOTE_LENGTH)];
+  let room = MAX_QUOTE_LENGTH - quoteMarkdown(chosen[0]!).length - 2;
+  for (const { unit, score } of hits) {
+    if (score < best.score * NEARLY_BEST || chosen.length === MAX_SECTIONS) break;
+    if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
+    const more = around(unit, hits, room);
+    if (quoteMarkdown(more).length > room) continue;
+    chosen.push(more);
+    room -= quoteMarkdown(more).length + 2;
+  }
+  const outcome = best.confidence >= ANSWERS ? "answer" : "closest";
+  return { outcome, markdown: chosen.map(quoteMarkdown).join("\n\n"), units: chosen.flat() };
+}
+
+/** What a page says of itself: its opening, and the headings that follow. */
+export function openingOf(library: Library, source: Source): Quote {
+  const own = library.sections.filter((section) => section.source === source);
+  const first = own.find((section) => section.blocks.some(({ kind }) => kind === "text")) ?? own[0];
+  if (first === undefined) return { outcome: "none", markdown: "", units: [] };
+  const units = unitsOf(first);
+  const shown = around(units[0]!, [], MAX_QUOTE_LENGTH / 2);
+  const headings = [...new Set(own.flatMap(({ blocks }) => blocks[0]!.headings.at(-1) ?? []))].slice(0, MAX_HEADINGS);
+  const list = headings
+    .filter((heading) => heading !== first.blocks[0]!.headings.at(-1))
+    .map((heading) => `- ${nameMarkdown(heading)}`);
+  const opening = quoteMarkdown(shown);
+  const lines = list.filter((_, at) => opening.length + list.slice(0, at + 1).join("\n").length < MAX_QUOTE_LENGTH);
+  return {
+    outcome: "answer",
+    markdown: [opening, lines.join("\n")].filter((part) => part !== "").join("\n\n"),
+    units: shown,
+  };
+}
+
+/** A line that names the sources of units, a page with its address; empty without any. */
+export function sourcesLine(units: readonly Unit[], language: string): string {
+  const { source, sources } = wordsOf(language).answers.phrases;
+  const names = [...new Set(units.map(({ section }) => linkMarkdown(section.source.title, section.source.url)))];
+  return names.length === 0 ? "" : `${names.length > 1 ? sources : source}: ${names.join(", ")}`;
+}
+
+/** The unit with as much of its section around it as there is room for, the better neighbour first. */
+function around(unit: Unit, hits: readonly Hit[], most: number): Unit[] {
+  const units = unitsOf(unit.section);
+  const scores = new Map(
+    hits.filter((hit) => hit.unit.section === unit.section).map((hit) => [hit.unit.at, hit.score]),
+  );
+  let [first, last] = [unit.at, unit.at];
+  const fits = (from: number, to: number) =>
+    units[from] !== undefined && units[to] !== undefined && quoteMarkdown(units.slice(from, to + 1)).length <= most;
+  for (;;) {
+    const [before, after] = [fits(first - 1, last), fits(first, last + 1)];
+    if (!before && !after) return units.slice(first, last + 1);
+    const isBetter = (scores.get(first - 1) ?? 0) > (scores.get(last + 1) ?? 0);
+    if (before && (isBetter || !after)) first--;
+    else last++;
+  }
+}
+
+/** The heading, then prose as a paragraph, items and rows as a list under what leads into them. */
+export function quoteMarkdown(units: readonly Unit[]): string {
+  const heading = units[0]?.block.headings.at(-1);
+  let text = heading ? `**${nameMarkdown(heading)}**\n\n` : "";
+  for (const [at, unit] of units.entries()) {
+    const last = units[at - 1];
+    const isListed = unit.block.kind !== "text";
+    if (last) text += isListed && last.block.kind !== "text" ? "\n" : last.block === unit.block ? " " : "\n\n";
+    const leadIn = isListed && last?.block.leadIn !== unit.block.leadIn && last?.block.text !== unit.block.leadIn;
+    if (leadIn && unit.block.leadIn !== "") text += `${sentenceMarkdown(unit.block.leadIn)}\n\n`;
+    text += unitMarkdown(unit);
+  }
+  return text;
+}
+
+/** A section as a passage of a prompt: its blocks with their links. */
+export function passageMarkdown({ blocks }: Section): string {
+  const lines = blocks.map((block, at) => {
+    const leadIn =
+      block.kind !== "text" && blocks[at - 1]?.leadIn !== block.leadIn && blocks[at - 1]?.text !== block.leadIn
+        ? block.leadIn
+        : "";
+    const text =
+      block.kind === "row" && block.cells
+        ? `- ${rowMarkdown(block)}`
+        : `${block.kind === "item" ? "- " : ""}${oneLine(block.text)}`;
+    return `${leadIn === "" ? "" : `${leadIn}\n`}${withLinks(text, block)}`;
+  });
+  return lines.join("\n");
+}
+
+function withLinks(text: string, { links }: Block): string {
+  return links.reduce((all, { label, href }) => {
+    if (all.includes(`](${href})`) || href.replace(/^(?:mailto|tel):/i, "") === label) return all;
+    return all.includes(label) ? all.replace(label, () => `[${label}](${href})`) : `${all} [${label}](${href})`;
+  }, text);
+}
+
+function unitMarkdown({ block, text }: Unit): string {
+  if (block.kind === "row") return `- ${rowMarkdown(block)}`;
+  return block.kind === "item" ? `- ${sentenceMarkdown(text)}` : sentenceMarkdown(text);
+}
+
+/** A row as its first cell and the others, each named by its column; empty cells are left out. */
+function rowMarkdown({ cells = [], columns }: Block): string {
+  const [first = "", ...others] = cells.map(sentenceMarkdown);
+  const named = others.flatMap((cell, at) => {
+    const name = oneLine(columns?.[at + 1] ?? "");
+    return cell === "" ? [] : [name === "" ? cell : `${sentenceMarkdown(name)}: ${cell}`];
+  });
+  if (first === "") return named.join(", ");
+  return named.length === 0 ? first : `**${first}** ${named.join(", ")}`;
+}
+
+/** A sentence of public text as one line of Markdown: raw HTML and images are made inert, links keep web addresses only. */
+export function sentenceMarkdown(text: string): string {
+  const inert = oneLine(text).replace(RAW, "\\<").replace(IMAGE, "\\!").replace(LINK, keepWebLink);
+  return inert.replace(BLOCK_MARK, (mark) => (/^\d/.test(mark) ? mark : `\\${mark}`));
+}
+
+/** A name (title, heading) as Markdown text without any markup of its own. */
+function nameMarkdown(name: string): string {
+  return oneLine(name).replace(/[\\`*_[\]<>]/g, (mark) => `\\${mark}`);
+}
+
+function linkMarkdown(name: string, url: string | null): string {
+  const address = (url ?? "").replace(/[()<>\s\\]/g, (mark) =>
+    encodeURIComponent(mark).replace("(", "%28").replace(")", "%29"),
+  );
+  return /^https?:\/\//i.test(address) ? `[${nameMarkdown(name)}](${address})` : nameMarkdown(name);
+}
+
+function keepWebLink(link: string, label: string, address: string): string {
+  return /^https?:\/\//i.test(address) ? link : label;
+}
+
+/** The text of units as one exact piece of their source, cut between words: neighbours go together as far as there is room. */
+export function exactPiece(units: readonly Unit[], most: number): string {
+  const [first] = units;
+  if (first === undefined) return "";
+  const { block, section } = first;
+  if (block.kind === "row") return clip(section.source.kind === "page" ? oneLine(first.text) : first.text, most);
+  const end = units.reduce((end, unit) => (unit.block === block ? unit.start + unit.text.length : end), 0);
+  const piece = block.text.slice(first.start - block.start, end - block.start);
+  return clip(section.source.kind === "page" ? oneLine(piece) : piece, most).trimEnd();
+}

@@ -1,0 +1,114 @@
+import { languages } from "../../../schemas/languages.ts";
+
+/** An exact piece of a text. */
+export interface Piece {
+  text: string;
+  start: number;
+}
+
+/** What is longer is not prose; it is cut between words. UTF-16 units. */
+const MAX_SENTENCE_LENGTH = 400;
+const ENDS = /(?:[.!?…]+|[。！？｡।॥؟۔։።]+)["'”’»)\]*_]*/g;
+const UNSPACED_END = /^[。！？｡]/;
+/** What must follow an end before it can be told for one: a whole word and what ends it. */
+const WORD_AFTER = /^\s+\S+\s/;
+/** Abbreviations that a sentence does not end with, in the languages that have a file. */
+const ABBREVIATIONS = new Set(
+  (
+    "mr mrs ms dr prof st mt rev gen sen capt lt col hon vs eg e.g ie i.e cf approx appt dept est fig nr no nos vol pp " +
+    "ca bzw z.b d.h u.a o.ä u.ä i.d.r s.o s.u v.a ggf evtl inkl exkl zzgl bspw sog mind max min str tel fax abs art hr fr frl dipl ing " +
+    "mme mlle mm av bd env p.ex sra srta sr ud uds pág p.ej núm tfno sig sigg dott avv ing geom es pag " +
+    "dhr mevr bijv o.a m.b.t t.a.v i.v.m incl excl exmo exma dra pg u.s"
+  ).split(" "),
+);
+/** Abbreviations that may end a sentence: they do where a capital follows. */
+const MAY_END = /^(?:etc|usw|ecc|enz|inc|ltd|co|corp|a\.m|p\.m|uhr)$/;
+/** A figure that stands after one of these and before a full stop is an ordinal number, as in "am 3. Tag". */
+const BEFORE_ORDINAL = /(?:^|\s)(?:am|der|die|das|dem|den|des|im|vom|zum|zur|bis|ab|jede[rnsm]?|erste[rn]?)\s+$/i;
+
+const months = new Set(
+  Object.keys(languages).flatMap((language) =>
+    Array.from({ length: 12 }, (_, month) => new Date(Date.UTC(2027, month, 15))).flatMap((day) =>
+      (["long", "short"] as const).map((style) => monthName(day, language, style)),
+    ),
+  ),
+);
+
+function monthName(day: Date, language: string, month: "long" | "short"): string {
+  const parts = new Intl.DateTimeFormat(language, { day: "numeric", month, timeZone: "UTC" }).formatToParts(day);
+  return (parts.find(({ type }) => type === "month")?.value ?? "").toLowerCase().replace(/\.$/, "");
+}
+
+/** True for the name of a month, long or short, in a language that has a file. */
+export function isMonth(word: string): boolean {
+  return months.has(word.toLowerCase().replace(/[.,;:]+$/, ""));
+}
+
+/** The sentences of a paragraph, exact pieces of it without the white space around them. Linear in its length. */
+export function sentences(text: string): Piece[] {
+  const found: Piece[] = [];
+  let from = 0;
+  for (const end of [...ends(text), text.length]) {
+    for (let start = from; start < end; ) {
+      const cut = end - start > MAX_SENTENCE_LENGTH ? start + cutPoint(text.slice(start, end)) : end;
+      const piece = text.slice(start, cut);
+      const trimmed = piece.trim();
+      if (trimmed !== "") found.push({ text: trimmed, start: start + piece.length - piece.trimStart().length });
+      start = cut;
+    }
+    from = end;
+  }
+  return found;
+}
+
+/**
+ * Where the first sentence of a growing text ends, before the white space that follows; -1 while that can't be told yet: the word
+ * after it is needed, since "approx. 5" and "16. April" are no ends.
+ */
+export function firstEnd(text: string): number {
+  for (const match of text.matchAll(ENDS)) {
+    const end = match.index + match[0].length;
+    if (UNSPACED_END.test(match[0])) return end;
+    if (!/^[.]/.test(match[0]) ? !/\s\S/.test(text.slice(end)) : !WORD_AFTER.test(text.slice(end))) {
+      if (end === text.length || /^\s/.test(text.slice(end))) return -1;
+      continue;
+    }
+    if (isEnd(text, match.index, end)) return end;
+  }
+  return -1;
+}
+
+function ends(text: string): number[] {
+  const found: number[] = [];
+  for (const match of text.matchAll(ENDS)) {
+    const end = match.index + match[0].length;
+    if (end < text.length && isEnd(text, match.index, end)) found.push(end);
+  }
+  return found;
+}
+
+function isEnd(text: string, mark: number, end: number): boolean {
+  if (UNSPACED_END.test(text.slice(mark, mark + 1))) return true;
+  if (!/\s/.test(text[end]!)) return false;
+  if (!/^\.[^.]*$/.test(text.slice(mark, end))) return true;
+  const next = text.slice(end, end + 40).trimStart();
+  if (/^\p{Ll}/u.test(next)) return false;
+  return !isAbbreviation(text, mark, next);
+}
+
+function isAbbreviation(text: string, mark: number, next: string): boolean {
+  const before = text.slice(Math.max(0, mark - 24), mark);
+  const word = before.slice(before.search(/[^\s("'„“«[]*$/));
+  const lower = word.toLowerCase();
+  if (MAY_END.test(lower)) return false;
+  if (/^\d{1,2}$/.test(word))
+    return isMonth(next.split(/\s/)[0]!) || BEFORE_ORDINAL.test(before.slice(0, -word.length));
+  return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(lower);
+}
+
+/** After the last space within reach, else between two code points. */
+function cutPoint(text: string): number {
+  const space = text.slice(0, MAX_SENTENCE_LENGTH).search(/\s\S*$/);
+  if (space > MAX_SENTENCE_LENGTH / 2) return space + 1;
+  return /[\ud800-\udbff]/.test(text[MAX_SENTENCE_LENGTH - 1]!) ? MAX_SENTENCE_LENGTH - 1 : MAX_SENTENCE_LENGTH;
+}

@@ -1,0 +1,188 @@
+import { toCardinal as germanNumber } from "n2words/de-DE";
+import { toCardinal as englishNumber } from "n2words/en-GB";
+import { toCardinal as spanishNumber } from "n2words/es-ES";
+import { toCardinal as frenchNumber } from "n2words/fr-FR";
+import { toCardinal as italianNumber } from "n2words/it-IT";
+import { toCardinal as dutchNumber } from "n2words/nl-NL";
+import { toCardinal as portugueseNumber } from "n2words/pt-PT";
+import { stem, stopWords } from "../../platform/languages.ts";
+
+/** A word of a text as a reader sees it, in lower case without accents. */
+export interface Word {
+  text: string;
+  /** Its term: the stem, or the number that it writes out; empty for a word of grammar. */
+  term: string;
+}
+
+const NUMBERS: Record<string, (value: number) => string> = {
+  de: germanNumber,
+  en: englishNumber,
+  es: spanishNumber,
+  fr: frenchNumber,
+  it: italianNumber,
+  nl: dutchNumber,
+  pt: portugueseNumber,
+};
+/** Languages that write compounds as one word, so that a word may stand inside another. */
+const COMPOUNDING = new Set(["de", "nl", "da", "sv", "no", "fi", "hu"]);
+const MAX_NUMBER = 1000;
+const MAX_NUMBER_WORDS = 7;
+const MAX_TERM_LENGTH = 40;
+
+const TOKEN = /\p{N}+(?:[.,:]\p{N}+)*|[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[-‐‑](?=[\p{L}\p{N}])/gu;
+/** Scripts written without spaces, or with words glued together: words are not seen, pairs of letters are. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+
+/** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
+export function fold(text: string): string {
+  const lower = text.normalize("NFKC").toLowerCase();
+  return /^[ -~]*$/.test(lower)
+    ? lower
+    : lower
+        .replaceAll("ß", "ss")
+        .replaceAll("ς", "σ")
+        .replace(/[’‘]/g, "'")
+        .normalize("NFD")
+        .replace(/\p{M}/gu, "")
+        .normalize("NFC");
+}
+
+/**
+ * The words of a text in their order: stemmed by the rules of its language, numbers as digits (those that are written out too),
+ * parts of a hyphenated word and the word as a whole, scripts without spaces as pairs of letters. Linear in the length.
+ */
+export function wordsIn(text: string, language: string): Word[] {
+  const stops = foldedStopWords(language);
+  const found: Word[] = [];
+  let joined = "";
+  let hyphen = false;
+  for (const token of numbered(fold(text).match(TOKEN) ?? [], language)) {
+    if (/^[-‐‑]$/.test(token)) {
+      hyphen = joined !== "";
+      continue;
+    }
+    addToken(found, token, { language, stops });
+    // "est-il" and "day-to-day" are no words of their own.
+    const glues = hyphen && ![joined, token].some((part) => stops.has(part) && part.length > 1) && token.length > 2;
+    if (glues) found.push({ text: joined + token, term: fold(stem(joined + token, language)) });
+    joined = glues ? joined + token : token;
+    hyphen = false;
+  }
+  return found;
+}
+
+/** The terms alone, with repeats, without words of grammar. */
+export function termsIn(text: string, language: string): string[] {
+  return wordsIn(text, language).flatMap(({ term }) => (term === "" ? [] : [term]));
+}
+
+export function isCompounding(language: string): boolean {
+  return COMPOUNDING.has(language);
+}
+
+function addToken(found: Word[], token: string, of: { language: string; stops: ReadonlySet<string> }): void {
+  const bare = token.replaceAll("'", "");
+  if (/^\p{N}/u.test(token)) found.push({ text: token, term: plainNumber(token) });
+  else if (UNSPACED.test(token)) addPairs(found, token);
+  else if (of.stops.has(token) || of.stops.has(bare)) found.push({ text: bare, term: "" });
+  else for (const part of token.split("'")) addPart(found, part, { ...of, isAlone: part === token });
+}
+
+/** What an apostrophe cuts off is no word of its own. */
+function addPart(
+  found: Word[],
+  part: string,
+  of: { language: string; stops: ReadonlySet<string>; isAlone: boolean },
+): void {
+  if (part === "" || (part.length < 2 && !of.isAlone)) return;
+  const term = of.stops.has(part) ? "" : fold(stem(part.slice(0, MAX_TERM_LENGTH), of.language));
+  found.push({ text: part, term });
+  addNumberPrefix(found, part, of.language);
+}
+
+/** `dreitägig` is three days. */
+function addNumberPrefix(found: Word[], word: string, language: string): void {
+  if (!COMPOUNDING.has(language) || word.length < 7) return;
+  for (const [written, value] of numberWords(language)) {
+    if (value > 12 || written.length < 3 || !word.startsWith(written) || word.length < written.length + 4) continue;
+    const rest = word.slice(written.length);
+    found.push({ text: written, term: String(value) }, { text: rest, term: fold(stem(rest, language)) });
+    return;
+  }
+}
+
+function addPairs(found: Word[], token: string): void {
+  const letters = [...token];
+  for (const [at, letter] of letters.entries()) {
+    const pair = letter + (letters[at + 1] ?? "");
+    if (letters.length === 1 || pair.length > letter.length) found.push({ text: pair, term: pair });
+  }
+}
+
+/** The value of `1,120`, `1.120` and `12,50` in one form: thousands are not marked, the decimal mark is a full stop. */
+export function plainNumber(digits: string): string {
+  const ascii = digits.normalize("NFKC");
+  if (/^\d{1,3}(?:[.,]\d{3})+$/.test(ascii)) return ascii.replace(/[.,]/g, "");
+  const [whole = "", ...rest] = ascii.replaceAll(",", ".").split(/[.:]/);
+  const plain = whole.replace(/^0+(?=\d)/, "");
+  return rest.length === 0 || (rest.length === 1 && /^0+$/.test(rest[0]!) && !ascii.includes(":"))
+    ? plain
+    : [plain, ...rest].join(ascii.includes(":") ? ":" : ".");
+}
+
+/** Puts digits in the place of numbers that are written out, the longest first: `five hundred and twenty` is 520. */
+function numbered(tokens: readonly string[], language: string): string[] {
+  const written = numberWords(language);
+  if (written.size === 0) return [...tokens];
+  const found: string[] = [];
+  for (let at = 0; at < tokens.length; ) {
+    const length = numberLength(tokens, at, written);
+    if (length === 0) found.push(tokens[at++]!);
+    else {
+      found.push(String(written.get(tokens.slice(at, at + length).join(" "))));
+      at += length;
+    }
+  }
+  return found;
+}
+
+function numberLength(tokens: readonly string[], at: number, written: ReadonlyMap<string, number>): number {
+  if (!firstWords.get(written)!.has(tokens[at]!)) return 0;
+  for (let length = Math.min(MAX_NUMBER_WORDS, tokens.length - at); length > 0; length--)
+    if (written.has(tokens.slice(at, at + length).join(" "))) return length;
+  return 0;
+}
+
+const numberWordsOf = new Map<string, Map<string, number>>();
+const firstWords = new WeakMap<ReadonlyMap<string, number>, Set<string>>();
+
+/** Numbers from two to a thousand, and whole thousands, as a language writes them; one is an article in most. */
+function numberWords(language: string): ReadonlyMap<string, number> {
+  const known = numberWordsOf.get(language);
+  if (known) return known;
+  const write = NUMBERS[language];
+  const found = new Map<string, number>();
+  const add = (value: number) => {
+    const tokens = fold(write!(value)).match(TOKEN) ?? [];
+    found.set(tokens.join(" "), value);
+    found.set(tokens.filter((token) => token !== "and").join(" "), value);
+    // "A thousand" is one thousand.
+    if (value === 100 || value === MAX_NUMBER) found.set(tokens.join(" ").replace(/^(?:one |ein|een )/, ""), value);
+  };
+  for (let value = 2; write && value <= MAX_NUMBER; value++) add(value);
+  for (let thousands = 2; write && thousands <= 100; thousands++) add(thousands * MAX_NUMBER);
+  numberWordsOf.set(language, found);
+  firstWords.set(found, new Set([...found.keys()].map((words) => words.split(" ")[0]!)));
+  return found;
+}
+
+const foldedStops = new Map<string, ReadonlySet<string>>();
+
+function foldedStopWords(language: string): ReadonlySet<string> {
+  const known = foldedStops.get(language);
+  if (known) return known;
+  const found = new Set([...stopWords(language)].flatMap((word) => [fold(word), fold(word).replaceAll("'", "")]));
+  foldedStops.set(language, found);
+  return found;
+}

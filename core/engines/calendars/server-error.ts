@@ -1,0 +1,68 @@
+import { AnswerRefused } from "../../platform/exchange.ts";
+
+/** Why a calendar server could not be used: a word for programs and the sentence that its owner reads. */
+const SENTENCES = {
+  not_found: "Not found: the calendar server has nothing at this address; check the path.",
+  no_calendar_server: "There is no calendar server at this address.",
+  other_origin: "The calendar server redirects to another origin; connect that address instead.",
+  limit: "The calendar server's answer exceeds a limit.",
+  timeout: "Timeout: the calendar server did not answer in time.",
+  unreachable: "The calendar server cannot be reached.",
+  rate_limited: "The calendar server limits requests; try again later.",
+  unavailable: "The calendar server is unavailable; try again later.",
+  refused: "The calendar server refused the request.",
+  interrupted: "The last synchronisation was interrupted; it is retried later.",
+} as const;
+
+export type CalendarServerReason = keyof typeof SENTENCES;
+
+/** A calendar server that could not be used. The message is for its owner and repeats nothing that the server sent. */
+export class CalendarServerError extends Error {
+  override readonly name = "CalendarServerError";
+  readonly reason: CalendarServerReason;
+
+  constructor(reason: CalendarServerReason, detail = "", cause?: unknown) {
+    super(detail === "" ? SENTENCES[reason] : `${SENTENCES[reason]} ${detail}`, { cause });
+    this.reason = reason;
+  }
+}
+
+/** The error for a response status that is not a success (RFC 9110, section 15). */
+export function errorForStatus(status: number): CalendarServerError {
+  return new CalendarServerError(reasonForStatus(status), `It answered ${status}.`);
+}
+
+function reasonForStatus(status: number): CalendarServerReason {
+  if (status === 404 || status === 410) return "not_found";
+  if (status === 429) return "rate_limited";
+  // Servers without WebDAV answer an unknown method with 405 or 501, or with a page.
+  if (status < 400 || status === 405 || status === 501) return "no_calendar_server";
+  return status >= 500 ? "unavailable" : "refused";
+}
+
+/** The failure of a call to a calendar server as an error with a reason. */
+export function asCalendarServerError(error: unknown): CalendarServerError {
+  if (error instanceof AnswerRefused) return errorForRefusal(error);
+  const detail = CONNECTION_FAILURES[(error as NodeJS.ErrnoException).code ?? ""];
+  return new CalendarServerError("unreachable", detail, error);
+}
+
+function errorForRefusal(error: AnswerRefused): CalendarServerError {
+  if (error.reason === "encoding") return new CalendarServerError("no_calendar_server", error.message, error);
+  return new CalendarServerError(error.reason, error.reason === "limit" ? error.message : "", error);
+}
+
+/** What a failed connection means, by the error codes of Node and undici. */
+const CONNECTION_FAILURES: Record<string, string> = {
+  ECONNREFUSED: "The connection was refused.",
+  ECONNRESET: "The connection was closed.",
+  UND_ERR_SOCKET: "The connection was closed.",
+  ENOTFOUND: "The host name is unknown.",
+  EAI_AGAIN: "The host name cannot be resolved right now.",
+  UND_ERR_CONNECT_TIMEOUT: "The connection timed out.",
+  CERT_HAS_EXPIRED: "Its certificate has expired.",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "Its certificate is not trusted.",
+  SELF_SIGNED_CERT_IN_CHAIN: "Its certificate is not trusted.",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "Its certificate is not trusted.",
+  ERR_TLS_CERT_ALTNAME_INVALID: "Its certificate is for another name.",
+};

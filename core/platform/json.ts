@@ -1,0 +1,32 @@
+import type { Buffer } from "node:buffer";
+import { AnswerRefused } from "./exchange.ts";
+
+/** Levels and values that JSON of other people's servers may have: a full page of calendar events has some hundred thousand. */
+const MAX_DEPTH = 50;
+const MAX_VALUES = 500_000;
+
+const [quote, backslash, comma, openList, closeList, openObject, closeObject] = [34, 92, 44, 91, 93, 123, 125];
+
+/**
+ * The value of JSON text (RFC 8259) that somebody else wrote. Its nesting and its values are counted before anything is made of them:
+ * `AnswerRefused` for too many. A `SyntaxError` for what is no JSON.
+ */
+export function parseJson<T>(bytes: Buffer): T {
+  mustBeModest(bytes);
+  return JSON.parse(bytes.toString("utf8")) as T;
+}
+
+function mustBeModest(bytes: Buffer): void {
+  let [depth, values, isText] = [0, 0, false];
+  for (let at = 0; at < bytes.length; at++) {
+    const sign = bytes[at];
+    if (sign === quote) isText = !isText;
+    else if (isText) at += sign === backslash ? 1 : 0;
+    else if (sign === openList || sign === openObject) {
+      values += 1;
+      if (++depth > MAX_DEPTH) throw new AnswerRefused("limit", `The answer is nested more than ${MAX_DEPTH} deep.`);
+    } else if (sign === closeList || sign === closeObject) depth -= 1;
+    else if (sign === comma && ++values > MAX_VALUES)
+      throw new AnswerRefused("limit", `The answer holds more than ${MAX_VALUES} values.`);
+  }
+}

@@ -1,0 +1,131 @@
+import { Worker } from "node:worker_threads";
+
+/** Ms in which a thread must have started, and ms without work after which it ends. */
+const START_TIMEOUT_MS = 60_000;
+const IDLE_MS = 30_000;
+/** Ms in which the answers that a thread has posted are still received when its time is over. */
+const GRACE_MS = 50;
+/** Memory of a thread; what needs more ends it. */
+const resourceLimits = { maxOldGenerationSizeMb: 256 };
+
+/** A message for a thread and the number of answers that it causes. */
+export interface ThreadQuestion {
+  /** Askers are served in turn, so that none waits for all messages of another. */
+  asker: string;
+  message: unknown;
+  answers: number;
+  /** Ms between two answers after which the thread is ended. */
+  timeoutMs: number;
+}
+
+/**
+ * Threads for work on other people's data, which may never end. The file posts "ready" when it is loaded, takes one message at a
+ * time, and posts each answer by itself.
+ */
+export class Threads {
+  readonly #file: URL;
+  readonly #most: number;
+  readonly #idle: Thread[] = [];
+  /** Waiting messages by asker; the first of the map comes next. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #running = 0;
+
+  constructor(file: URL, most: number) {
+    this.#file = file;
+    this.#most = most;
+  }
+
+  /** The answers of a thread: fewer than asked for if it posted none in time, ended or ran out of memory. Throws if it cannot start. */
+  async ask<A>(question: ThreadQuestion): Promise<A[]> {
+    if (this.#running === this.#most) await this.#waitFor(question.asker);
+    else this.#running += 1;
+    const thread = this.#idle.pop() ?? new Thread(this.#file, (ended) => this.#forget(ended));
+    try {
+      return await thread.ask<A>(question);
+    } finally {
+      if (!thread.isOver) this.#idle.push(thread);
+      this.#next();
+    }
+  }
+
+  #waitFor(asker: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.set(asker, [...(this.#waiting.get(asker) ?? []), resolve]);
+    });
+  }
+
+  /** Hands the place to the next asker; one that waits for more goes to the end. */
+  #next(): void {
+    const [asker = "", [resolve, ...others] = []] = this.#waiting.entries().next().value ?? [];
+    this.#waiting.delete(asker);
+    if (others.length > 0) this.#waiting.set(asker, others);
+    if (resolve) resolve();
+    else this.#running -= 1;
+  }
+
+  #forget(thread: Thread): void {
+    const at = this.#idle.indexOf(thread);
+    if (at >= 0) this.#idle.splice(at, 1);
+  }
+}
+
+class Thread {
+  readonly #worker: Worker;
+  readonly #ended: (thread: Thread) => void;
+  #isReady = false;
+  #rest: NodeJS.Timeout | undefined;
+  /** Ends the wait for answers. */
+  #giveUp: () => void = () => undefined;
+  isOver = false;
+
+  constructor(file: URL, ended: (thread: Thread) => void) {
+    this.#ended = ended;
+    this.#worker = new Worker(file, { resourceLimits });
+    this.#worker.on("error", () => this.#end()).on("exit", () => this.#end());
+    this.#worker.unref();
+  }
+
+  async ask<A>({ message, answers, timeoutMs }: ThreadQuestion): Promise<A[]> {
+    clearTimeout(this.#rest);
+    // Loading the code of the thread does not count as work on the message.
+    if (!this.#isReady && (await this.#hear(1, START_TIMEOUT_MS)).length === 0)
+      throw new Error("A thread did not start.");
+    this.#isReady = true;
+    this.#worker.postMessage(message);
+    const heard = await this.#hear<A>(answers, timeoutMs);
+    if (!this.isOver) this.#rest = setTimeout(() => this.#end(), IDLE_MS).unref();
+    return heard;
+  }
+
+  #end(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.#giveUp();
+    this.#ended(this);
+    void this.#worker.terminate();
+  }
+
+  /** The next answers of the thread. It is ended if it posts none for `timeoutMs`; fewer than `enough` are returned then. */
+  #hear<A>(enough: number, timeoutMs: number): Promise<A[]> {
+    return new Promise((resolve) => {
+      const heard: A[] = [];
+      let grace: NodeJS.Timeout | undefined;
+      // Answers that were posted while this thread was busy arrive after the timer.
+      const timer = setTimeout(() => {
+        grace = setTimeout(() => this.#end(), GRACE_MS);
+      }, timeoutMs);
+      this.#giveUp = () => {
+        clearTimeout(timer);
+        clearTimeout(grace);
+        this.#worker.removeAllListeners("message");
+        resolve(heard);
+      };
+      this.#worker.on("message", (answer: A) => {
+        heard.push(answer);
+        clearTimeout(grace);
+        if (heard.length === enough) this.#giveUp();
+        else timer.refresh();
+      });
+    });
+  }
+}
