@@ -1,4 +1,4 @@
-import { handleSession } from "../core/account/access.ts";
+import { handleSession } from "../core/account/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { sameText } from "../core/platform/sealing.ts";

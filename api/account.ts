@@ -1,10 +1,20 @@
-import { readMe } from "../core/account/me.ts";
-import { decideByForm, visitPairing } from "../core/account/pairing-page.ts";
-import { decidePairing, redeemPairing, startPairing } from "../core/account/pairing.ts";
-import { openSignIn, signIn } from "../core/account/sign-in.ts";
-import { endSession, listSessions } from "../core/account/session-store.ts";
-import { updateSettings, readSettings } from "../core/account/settings.ts";
-import { createToken, listTokens, revokeToken } from "../core/account/tokens.ts";
+import {
+  createToken,
+  decideByForm,
+  decidePairing,
+  endSession,
+  listSessions,
+  listTokens,
+  openSignIn,
+  readMe,
+  readSettings,
+  redeemPairing,
+  revokeToken,
+  signIn,
+  startPairing,
+  updateSettings,
+  visitPairing,
+} from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import {
   me,

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import Koa, { type Context } from "koa";
 import compress from "koa-compress";
-import { type AuditEntry, recordWrite } from "../core/operations/audit.ts";
+import { type AuditEntry, recordWrite } from "../core/operations/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import { bodyDigest } from "../core/store/idempotency.ts";
 import { networkOf } from "../core/platform/network.ts";

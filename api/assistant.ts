@@ -1,5 +1,4 @@
-import { askQuestion, chat, resumeChat, stopChat } from "../core/assistant/chat.ts";
-import { admitVisitor, mustBeOpen } from "../core/assistant/gate.ts";
+import { admitVisitor, askQuestion, chat, mustBeOpen, resumeChat, stopChat } from "../core/assistant/face.ts";
 import { chatRequest, chatStream, question, questionAnswer, stoppedChat } from "../schemas/assistant.ts";
 import { open, type Row, route } from "./route.ts";
 

@@ -1,5 +1,5 @@
-import { recordConversion } from "../core/leads/conversions.ts";
-import { updateRule, createRule, deleteRule, listRules, previewRule } from "../core/campaigns/rules.ts";
+import { recordConversion } from "../core/leads/face.ts";
+import { updateRule, createRule, deleteRule, listRules, previewRule } from "../core/campaigns/face.ts";
 import {
   conversionAnswer,
   newConversion,

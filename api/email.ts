@@ -1,19 +1,29 @@
-import { sendMessage } from "../core/email/acceptance.ts";
-import { addDomain, listDomains, readEmailIdentity, reconcileEmailIdentity } from "../core/email/domains.ts";
-import { listMessageEvents } from "../core/email/events.ts";
-import { receiveDeliveryReports, receiveInboundMail } from "../core/email/feedback.ts";
-import { cancelMessage, listMessages, readMessage } from "../core/email/messages.ts";
-import { listSenders, putSender } from "../core/email/senders.ts";
-import { addSuppression, listSuppressions, removeSuppression } from "../core/email/suppressions.ts";
 import {
-  updateTemplate,
+  addDomain,
+  addSuppression,
+  answerUnsubscribe,
+  cancelMessage,
   createTemplate,
+  listDomains,
+  listMessageEvents,
+  listMessages,
+  listSenders,
+  listSuppressions,
   listTemplates,
   previewTemplate,
+  putSender,
+  readEmailIdentity,
+  readMessage,
   readTemplate,
   readTemplateVersion,
-} from "../core/email/templates.ts";
-import { answerUnsubscribe, visitUnsubscribe } from "../core/email/unsubscribe.ts";
+  receiveDeliveryReports,
+  receiveInboundMail,
+  reconcileEmailIdentity,
+  removeSuppression,
+  sendMessage,
+  updateTemplate,
+  visitUnsubscribe,
+} from "../core/email/face.ts";
 import {
   domainAnswer,
   domainList,

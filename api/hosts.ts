@@ -1,6 +1,5 @@
 import type { Context } from "koa";
-import { handleOfHost, isOwnHost } from "../core/pages/hosts.ts";
-import { pageUrl } from "../core/pages/pages.ts";
+import { handleOfHost, isOwnHost, pageUrl } from "../core/pages/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";

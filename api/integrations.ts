@@ -1,12 +1,14 @@
-import { connectCaldav, listCalendars, selectCalendars } from "../core/scheduling/calendars.ts";
 import {
+  connectCaldav,
   disconnectAccount,
   finishAuthorization,
+  listCalendars,
   listIntegrations,
   returnFromProvider,
+  selectCalendars,
   startAuthorization,
-} from "../core/scheduling/integrations.ts";
-import { admitPayer, receiveStripeEvent, returnToPage, startPageCheckout } from "../core/payments/payments.ts";
+} from "../core/scheduling/face.ts";
+import { admitPayer, receiveStripeEvent, returnToPage, startPageCheckout } from "../core/payments/face.ts";
 import { signedRequest } from "../schemas/email.ts";
 import {
   calendarList,

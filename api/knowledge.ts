@@ -1,11 +1,11 @@
 import {
-  updateDocument,
   createDocument,
   deleteDocument,
   listDocuments,
+  queryKnowledge,
   readDocument,
-} from "../core/knowledge/documents.ts";
-import { queryKnowledge } from "../core/knowledge/query.ts";
+  updateDocument,
+} from "../core/knowledge/face.ts";
 import {
   documentAnswer,
   documentChange,

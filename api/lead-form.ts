@@ -1,7 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { formHtml } from "../core/assistant/lead-form-html.ts";
-import { type LeadForm, readLeadForm, type StoredForm } from "../core/assistant/lead-forms.ts";
-import { mustBeOpen } from "../core/assistant/gate.ts";
+import { formHtml, type LeadForm, mustBeOpen, readLeadForm, type StoredForm } from "../core/assistant/face.ts";
 import { leadFormPath } from "../schemas/assistant.ts";
 import { open, type Request, type Row, route, type View } from "./route.ts";
 

@@ -1,6 +1,5 @@
-import { createCampaign, listCampaigns } from "../core/campaigns/campaigns.ts";
-import { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead } from "../core/leads/leads.ts";
-import { verifyLead } from "../core/leads/verification.ts";
+import { createCampaign, listCampaigns } from "../core/campaigns/face.ts";
+import { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead, verifyLead } from "../core/leads/face.ts";
 import {
   campaignAnswer,
   campaignList,

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { type Figures, figures } from "../core/operations/health.ts";
+import { type Figures, figures } from "../core/operations/face.ts";
 import { fallbackReasons, type IndexStatus, type Runtime } from "../core/platform/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import type { Row } from "./route.ts";

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import type { Visit } from "../core/pages/visits.ts";
+import type { Visit } from "../core/pages/face.ts";
 import { directionOf } from "../core/platform/language-tags.ts";
 import { entityTag } from "./reply.ts";
 import type { View } from "./route.ts";

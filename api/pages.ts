@@ -1,5 +1,13 @@
-import { updatePage, createPage, deletePage, listPages, publishPage, readPage } from "../core/pages/pages.ts";
-import { checkPageAccess, visitPage } from "../core/pages/visits.ts";
+import {
+  checkPageAccess,
+  createPage,
+  deletePage,
+  listPages,
+  publishPage,
+  readPage,
+  updatePage,
+  visitPage,
+} from "../core/pages/face.ts";
 import {
   accessAnswer,
   newPage,

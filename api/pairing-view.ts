@@ -1,4 +1,4 @@
-import type { PairingVisit } from "../core/account/pairing-page.ts";
+import type { PairingVisit } from "../core/account/face.ts";
 import type { PairingDecided } from "../schemas/account.ts";
 import { cardView } from "./account-view.ts";
 import { escapeHtml } from "./page-view.ts";

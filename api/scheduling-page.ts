@@ -1,5 +1,4 @@
-import { listPublicEventTypes } from "../core/scheduling/offers.ts";
-import { visitEvent } from "../core/scheduling/visits.ts";
+import { listPublicEventTypes, visitEvent } from "../core/scheduling/face.ts";
 import { publicHandle, schedulingVisit } from "../schemas/scheduling.ts";
 import { open, type Row, route } from "./route.ts";
 import { eventListView, schedulingFailure, schedulingView } from "./scheduling-view.ts";

@@ -1,5 +1,5 @@
 import type { Fail } from "../core/platform/errors.ts";
-import type { Visit } from "../core/scheduling/visits.ts";
+import type { Visit } from "../core/scheduling/face.ts";
 import { errors } from "../schemas/errors.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
 import { escapeHtml } from "./page-view.ts";

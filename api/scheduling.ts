@@ -1,31 +1,31 @@
 import {
+  admitVisitor,
   cancelBooking,
   cancelPublicBooking,
   confirmBooking,
-  declineBooking,
-  listBookings,
-  readBooking,
-  readCalendarFile,
-  readPublicBooking,
-} from "../core/scheduling/bookings.ts";
-import { resynchronizeBooking } from "../core/scheduling/calendar-events.ts";
-import {
-  updateEventType,
+  createBooking,
   createEventType,
+  declineBooking,
   deleteEventType,
+  deleteSchedule,
+  listBookings,
   listEventTypes,
-  readEventType,
-} from "../core/scheduling/event-types.ts";
-import {
-  admitVisitor,
   listPublicEventTypes,
+  listSchedules,
   listSlots,
   mustBePublic,
+  putSchedule,
+  readBooking,
+  readCalendarFile,
+  readEventType,
+  readPublicBooking,
   readPublicEventType,
+  readSchedule,
+  rescheduleBooking,
+  resynchronizeBooking,
+  updateEventType,
   type Written,
-} from "../core/scheduling/offers.ts";
-import { createBooking, rescheduleBooking } from "../core/scheduling/reservations.ts";
-import { deleteSchedule, listSchedules, putSchedule, readSchedule } from "../core/scheduling/schedules.ts";
+} from "../core/scheduling/face.ts";
 import {
   bookingAnswer,
   bookingList,

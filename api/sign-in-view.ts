@@ -1,4 +1,4 @@
-import type { SignInStep } from "../core/account/sign-in.ts";
+import type { SignInStep } from "../core/account/face.ts";
 import { cardView } from "./account-view.ts";
 import { escapeHtml } from "./page-view.ts";
 import type { Request, View } from "./route.ts";

@@ -1,4 +1,4 @@
-import { readStrategy, retrieveStrategy } from "../core/strategy/strategy.ts";
+import { readStrategy, retrieveStrategy } from "../core/strategy/face.ts";
 import { strategyAnswer, strategyPath, strategyQuery } from "../schemas/strategy.ts";
 import { creatorOrToken, type Row, route } from "./route.ts";
 

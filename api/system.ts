@@ -1,4 +1,4 @@
-import { type Readiness, readiness } from "../core/operations/health.ts";
+import { type Readiness, readiness } from "../core/operations/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { object } from "../schemas/schema.ts";
 import type { Metrics } from "./metrics.ts";

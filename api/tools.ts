@@ -1,6 +1,5 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
-import { mustHaveScope } from "../core/account/access.ts";
-import { reaches } from "../core/account/handles.ts";
+import { mustHaveScope, reaches } from "../core/account/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Schema } from "../schemas/schema.ts";

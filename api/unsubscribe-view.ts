@@ -1,4 +1,4 @@
-import type { UnsubscribeVisit } from "../core/email/unsubscribe.ts";
+import type { UnsubscribeVisit } from "../core/email/face.ts";
 import { directionOf } from "../core/platform/language-tags.ts";
 import { languages, type Words, wordsOf } from "../schemas/languages.ts";
 import { escapeHtml } from "./page-view.ts";

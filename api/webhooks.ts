@@ -1,5 +1,13 @@
-import { listDeliveries, redeliverEvent, testWebhook } from "../core/webhooks/deliveries.ts";
-import { createWebhook, deleteWebhook, listWebhooks, readWebhook, rotateSecret } from "../core/webhooks/endpoints.ts";
+import {
+  createWebhook,
+  deleteWebhook,
+  listDeliveries,
+  listWebhooks,
+  readWebhook,
+  redeliverEvent,
+  rotateSecret,
+  testWebhook,
+} from "../core/webhooks/face.ts";
 import {
   deliveryAnswer,
   deliveryList,

@@ -1,23 +1,20 @@
 import type { Redis } from "ioredis";
-import { useSession } from "./account/session-store.ts";
-import { Sessions } from "./account/sessions.ts";
-import { signingKey } from "./account/signing.ts";
-import { openModel } from "./assistant/ollama.ts";
+import { Sessions, signingKey, useSession } from "./account/face.ts";
+import { openModel } from "./assistant/face.ts";
 import { Relay } from "./engines/relay/relay.ts";
 import { openClock } from "./platform/clock.ts";
-import { defaultDelayedSendLimits } from "./campaigns/delayed-sends.ts";
-import { SmtpPool } from "./engines/mail/smtp.ts";
+import { defaultDelayedSendLimits } from "./campaigns/face.ts";
+import { SmtpPool } from "./engines/mail/mail.ts";
 import type { Env } from "./platform/env.ts";
 import { newId } from "./platform/ids.ts";
-import { openIndex } from "./engines/search/open-index.ts";
+import { openIndex } from "./engines/search/search.ts";
 import { openLog } from "./platform/log.ts";
 import { Outbound } from "./platform/outbound.ts";
 import { Queues } from "./store/outbox.ts";
 import { keys } from "./store/keys.ts";
 import { connect, ifPermitted } from "./store/redis.ts";
-import { openBusySource } from "./scheduling/busy-calendars.ts";
-import { openCredentials } from "./scheduling/credentials.ts";
-import { openPayments } from "./payments/payments.ts";
+import { openBusySource, openCredentials } from "./scheduling/face.ts";
+import { openPayments } from "./payments/face.ts";
 import type { Log, Runtime } from "./platform/runtime.ts";
 
 /** Makes the one Runtime of a process from its settings: the only file that knows all tools. Fails when Redis can't be reached. */
@@ -52,7 +49,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     delayedSends: defaultDelayedSendLimits,
     log,
     model: openModel(env),
-    sessions: new Sessions(env, own, { isLive: (session) => useSession({ redis, log }, session) }),
+    sessions: new Sessions(env, own, { outbound, isLive: (session) => useSession({ redis, log }, session) }),
     signingKey: own,
     now: await openClock(redis, env, keys.clockOrigin),
     id: newId,

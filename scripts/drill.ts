@@ -41,8 +41,10 @@ async function drillOne(server: Redis, url: string): Promise<Drill> {
   const dir = await mkdtemp(join(tmpdir(), "drill-"));
   try {
     const address = new URL(url);
-    const { host = "", port = 0 } = server.options;
+    const { host = "", port = 0 } = addressOf(server);
     Object.assign(address, { hostname: host, port: String(port) });
+    // redis-cli takes an empty user for one.
+    if (address.password) address.username ||= "default";
     const there = await kindsOf(server);
     const copy = await timed(() => run("redis-cli", ["-u", address.href, "--rdb", join(dir, "copy.rdb")]));
     await rename(join(dir, "copy.rdb"), join(dir, "dump.rdb"));
@@ -57,6 +59,11 @@ async function drillOne(server: Redis, url: string): Promise<Drill> {
   } finally {
     await rm(dir, { recursive: true, force: true });
   }
+}
+
+/** Where a server is; of a master that Sentinels named, where the connection has led. */
+function addressOf({ options, stream }: Redis): { host?: string | undefined; port?: number | undefined } {
+  return options.sentinels ? { host: stream.remoteAddress, port: stream.remotePort } : options;
 }
 
 /** Starts a server with the copy, looks at all of it, and ends the server. */

@@ -15,7 +15,29 @@ const floors: Record<string, string[]> = {
   workers: ["core", "schemas"],
 };
 const house = sources(...Object.keys(floors));
+const core = house.filter(({ path }) => isCore(path));
+/** The nouns of core, from the lowest to the highest. */
+const nouns = [
+  ...["account", "webhooks", "email", "campaigns", "leads", "knowledge", "pages", "assistant"],
+  ...["scheduling", "payments", "strategy", "operations"],
+];
+const rooms = ["platform", "store", "engines", ...nouns, "open.ts", "process.ts"];
+/** Lines that a room is meant to have at most: a compass, no limit. */
+const budgets: Record<string, number> = {
+  schemas: 2000,
+  "core/engines/answers": 1200,
+  "core/engines/calendars": 3800,
+  "core/engines/mail": 1200,
+  "core/engines/relay": 1200,
+  "core/engines/search": 1200,
+  "core/engines/slots": 1200,
+  api: 3000,
+  "api/browser": 4500,
+  workers: 350,
+};
 const everything = [...house, ...sources("scripts", "fixtures", "test")];
+/** Large libraries that few processes need: their files are loaded lazily, past doors and faces. */
+const lazy = ["core/engines/mail/mailbox.ts", "core/knowledge/document-store.ts"];
 const entries = ["api/server.ts", "workers/main.ts"];
 const floorOf = (path: string): string => path.split("/")[0] as string;
 
@@ -71,25 +93,92 @@ t.test("a floor has only the tools of its work", async (t) => {
   );
 });
 
-t.test("no two files need each other", async (t) => {
+t.test("no two files need each other, not even for a type", async (t) => {
   const needs = new Map(
-    house.map(({ path, imports }) => [
-      path,
-      imports.filter(({ isOurs, isType, isLazy }) => isOurs && !isType && !isLazy).map(({ target }) => target),
-    ]),
+    house.map(({ path, imports }) => [path, imports.filter(({ isOurs }) => isOurs).map(({ target }) => target)]),
   );
   t.same(cycles(needs), []);
 });
 
-t.test("no barrels: a file exports what it makes, under its own name", async (t) => {
+t.test("core has four storeys, and each imports only from those below it", async (t) => {
+  t.same(
+    arrows(core, ({ isOurs, target }, from) => isOurs && isCore(target) && storeyOf(target) > storeyOf(from)),
+    [],
+  );
+  t.same(
+    core.map(({ path }) => path.split("/")[1] as string).filter((room) => !rooms.includes(room)),
+    [],
+    "every room is known",
+  );
+});
+
+t.test("an engine is entered by its door, and knows neither nouns nor other engines", async (t) => {
+  const engine = (path: string): string | undefined => /^core\/engines\/([^/]+)\//.exec(path)?.[1];
+  const isDoor = (path: string): boolean => path === `core/engines/${engine(path)}/${engine(path)}.ts`;
+  t.same(
+    arrows(
+      house,
+      ({ target }, from) =>
+        Boolean(engine(target)) && engine(target) !== engine(from) && !isDoor(target) && !opens(from, target),
+    ),
+    [],
+  );
+  t.same(
+    arrows(
+      core,
+      ({ isOurs, target }, from) =>
+        isOurs &&
+        isCore(target) &&
+        Boolean(engine(from)) &&
+        engine(target) !== engine(from) &&
+        !/^core\/(platform|store)\//.test(target),
+    ),
+    [],
+  );
+});
+
+t.test("a noun is used by its face, and only by nouns above it", async (t) => {
+  const noun = (path: string): string | undefined => nouns.find((name) => path.startsWith(`core/${name}/`));
+  t.same(
+    arrows(
+      house,
+      ({ target }, from) =>
+        Boolean(noun(target)) &&
+        noun(target) !== noun(from) &&
+        target !== `core/${noun(target)}/face.ts` &&
+        !opens(from, target),
+    ),
+    [],
+  );
+  const level = (path: string): number => nouns.indexOf(noun(path) as string);
+  t.same(
+    arrows(core, ({ target }, from) => Boolean(noun(target)) && Boolean(noun(from)) && level(target) > level(from)),
+    [],
+    "the order of nouns",
+  );
+});
+
+t.test("no barrels: only doors and faces hand names on", async (t) => {
   t.same(
     everything.filter(({ path }) => /(^|\/)index\.ts$/.test(path)),
     [],
   );
+  const isFace = (path: string): boolean => /^core\/(engines\/([^/]+)\/\2|[^/]+\/face)\.ts$/.test(path);
   t.same(
-    arrows(everything, ({ isExport }) => isExport),
+    arrows(everything, ({ isExport }, from) => isExport && !isFace(from)),
     [],
   );
+});
+
+t.test("rooms keep to their budgets, or this report says by how much they don't", async (t) => {
+  for (const [room, budget] of Object.entries(budgets)) {
+    const lines = files(room).filter(
+      (path) => /\.(ts|lua)$/.test(path) && (room === "api/browser" || !path.startsWith("api/browser/")),
+    );
+    const count = lines.reduce((sum, path) => sum + text(path).split("\n").length - 1, 0);
+    t.comment(`${room}: ${count} lines of ${budget}`);
+  }
+  t.ok(Object.keys(budgets).length > 0);
 });
 
 t.test("no path aliases, and every import of a file names its ending", async (t) => {
@@ -257,6 +346,23 @@ t.test("the repository speaks of the product alone", async (t) => {
 interface Locked {
   resolved?: string;
   optionalDependencies?: Record<string, string>;
+}
+
+function isCore(path: string): boolean {
+  return path.startsWith("core/");
+}
+
+/** 0 platform, 1 store, 2 engines, 3 nouns, 4 the composition root. */
+function storeyOf(path: string): number {
+  const [, room = "", ...more] = path.split("/");
+  const at = ["platform", "store", "engines"].indexOf(room);
+  if (more.length === 0) return 4;
+  return at < 0 ? 3 : at;
+}
+
+/** open.ts loads what is rarely needed when it is first asked for. */
+function opens(from: string, target: string): boolean {
+  return from === "core/open.ts" && lazy.includes(target);
 }
 
 function isRedis({ path }: Source): boolean {

@@ -7,9 +7,8 @@ import type { OAuthSettings } from "../core/engines/calendars/providers/provider
 import { providers } from "../core/engines/calendars/providers/table.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { openRuntime } from "../core/open.ts";
-import type { CredentialRef } from "../core/platform/runtime.ts";
+import type { CredentialRef, Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
-import type { Runtime } from "../core/platform/runtime.ts";
 import { agree, connectAccount } from "../fixtures/providers/consent.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";
 import { startMicrosoft } from "../fixtures/providers/microsoft.ts";

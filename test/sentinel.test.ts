@@ -1,6 +1,7 @@
 import t from "tap";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { startWatched } from "../fixtures/redis-sentinel.ts";
+import { drill } from "../scripts/drill.ts";
 import { eventually } from "../fixtures/service.ts";
 
 const withinMs = 5000;
@@ -13,6 +14,9 @@ t.test("with Sentinels a service goes on within 5 s of a promotion: planned, and
   const { text } = await town.service.visitor.get("/metrics").expect(200);
   t.match(text, /^redis_kind\{kind="sentinel"\} 1$/m);
   t.match(text, /^redis_memory_bytes\{server="main",kind="used"\} [1-9]/m);
+  const [{ keys = 0, missing } = {}] = await drill(town.service.runtime.redis, { url: redis.env.REDIS_URL ?? "" });
+  t.ok(keys > 10, "a backup is taken of the master");
+  t.same(missing, []);
   const owner = await town.service.as("user_before");
   const moves = { planned: () => redis.failOver(), crash: () => redis.killMaster() };
   for (const [name, move] of Object.entries(moves)) {

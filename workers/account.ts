@@ -1,4 +1,4 @@
-import { sendSignInCode } from "../core/account/sign-in-mail.ts";
+import { sendSignInCode } from "../core/account/face.ts";
 import { job, type WorkerRow } from "./job.ts";
 
 /** Jobs of the account noun. */

@@ -1,4 +1,4 @@
-import { answer } from "../core/assistant/answer.ts";
+import { answer } from "../core/assistant/face.ts";
 import { job, type WorkerRow } from "./job.ts";
 
 /** Jobs of the assistant. */

@@ -1,7 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { watchBounces } from "../core/email/bounces.ts";
-import { dispatchMail } from "../core/email/dispatch.ts";
-import { checkDomain, startDueChecks } from "../core/email/domains.ts";
+import { checkDomain, dispatchMail, startDueChecks, watchBounces } from "../core/email/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 

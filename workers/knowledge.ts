@@ -1,4 +1,4 @@
-import { indexDocument } from "../core/knowledge/documents.ts";
+import { indexDocument } from "../core/knowledge/face.ts";
 import { job, type WorkerRow } from "./job.ts";
 
 /** Jobs of the knowledge noun. */

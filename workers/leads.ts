@@ -1,8 +1,7 @@
 import { setTimeout } from "node:timers/promises";
-import { erasePerson } from "../core/email/erasure.ts";
-import { promoteSends } from "../core/campaigns/delayed-sends.ts";
-import { fireRules, sendRule } from "../core/campaigns/rule-sends.ts";
-import { sendLeadCode } from "../core/leads/verification.ts";
+import { erasePerson } from "../core/email/face.ts";
+import { fireRules, promoteSends, sendRule } from "../core/campaigns/face.ts";
+import { sendLeadCode } from "../core/leads/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 

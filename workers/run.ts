@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Job as BullJob, DelayedError, type JobsOptions, Worker } from "bullmq";
-import { beat } from "../core/operations/health.ts";
+import { beat } from "../core/operations/face.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
 import type { Runtime } from "../core/platform/runtime.ts";

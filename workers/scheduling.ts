@@ -1,7 +1,4 @@
-import { expireHold } from "../core/scheduling/bookings.ts";
-import { pullCalendars } from "../core/scheduling/busy-calendars.ts";
-import { syncBooking } from "../core/scheduling/calendar-events.ts";
-import { sendMails } from "../core/scheduling/invitations.ts";
+import { expireHold, pullCalendars, sendMails, syncBooking } from "../core/scheduling/face.ts";
 import { job, type WorkerRow } from "./job.ts";
 
 /** Jobs of the scheduling noun. */

@@ -1,5 +1,4 @@
-import { dispatchEvent, dispatchEvents } from "../core/webhooks/deliveries.ts";
-import { sendDeliveries } from "../core/webhooks/sending.ts";
+import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
 import { job, type WorkerRow } from "./job.ts";
 
 /** Jobs of the webhooks noun. */

@@ -12,6 +12,8 @@ import {
 import { LRUCache } from "lru-cache";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
+import { parseJson } from "../platform/json.ts";
+import { Outbound } from "../platform/outbound.ts";
 import type { Session, SigningKey, TokenVerifier } from "../platform/runtime.ts";
 
 type Keys = ReturnType<typeof createLocalJWKSet>;
@@ -36,6 +38,8 @@ interface SessionChecks {
   isLive(session: Session): Promise<boolean>;
   /** Real time in ms, whatever TEST_CLOCK says. */
   clock?: () => number;
+  /** Reads the key set of the outside signer. */
+  outbound?: Pick<Outbound, "request">;
 }
 
 /** Checks session tokens of this service's own key and of the outside signer (contract 3). Membership is not its matter. */
@@ -51,14 +55,14 @@ export class Sessions implements TokenVerifier {
     sizeCalculation: (_, token) => token.length,
   });
 
-  constructor(env: Env, own: SigningKey, { isLive, clock = Date.now }: SessionChecks) {
+  constructor(env: Env, own: SigningKey, { isLive, clock = Date.now, outbound = new Outbound(env) }: SessionChecks) {
     const place = env.AUTH_JWKS_URL ?? env.AUTH_JWKS_FILE;
     this.#env = env;
     this.#own = own;
     this.#isLive = isLive;
     this.#clock = clock;
     this.#ownKeys = createLocalJWKSet(this.jwks);
-    this.#outside = place === undefined ? undefined : new KeySet(place, clock);
+    this.#outside = place === undefined ? undefined : new KeySet(place, clock, outbound);
   }
 
   /** The published key set of this service. */
@@ -141,6 +145,7 @@ function named(token: string): { issuer: string; kid: string | undefined } {
 
 /** A key set at an address or in a file, read again as it ages or when a key id is new. */
 class KeySet {
+  readonly #outbound: Pick<Outbound, "request">;
   readonly #place: string;
   readonly #clock: () => number;
   #held: { keys: Keys; ids: Set<string | undefined>; readAt: number } | undefined;
@@ -150,7 +155,8 @@ class KeySet {
   #failure: unknown;
   #reading: Promise<void> | undefined;
 
-  constructor(place: string, clock: () => number) {
+  constructor(place: string, clock: () => number, outbound: Pick<Outbound, "request">) {
+    this.#outbound = outbound;
     this.#place = place;
     this.#clock = clock;
   }
@@ -198,7 +204,7 @@ class KeySet {
   async #load(): Promise<void> {
     this.#triedAt = this.#clock();
     try {
-      const set = await (this.#place.startsWith("http") ? fetched(this.#place) : fromFile(this.#place));
+      const set = await (this.#place.startsWith("http") ? fetched(this.#outbound, this.#place) : fromFile(this.#place));
       this.#held = {
         keys: createLocalJWKSet(set),
         ids: new Set(set.keys.map(({ kid }) => kid)),
@@ -211,10 +217,16 @@ class KeySet {
   }
 }
 
-async function fetched(url: string): Promise<JSONWebKeySet> {
-  const answer = await fetch(url, { signal: AbortSignal.timeout(3000), redirect: "error" });
-  if (!answer.ok) throw new Error(`The key set answered ${answer.status}.`);
-  return (await answer.json()) as JSONWebKeySet;
+/** A key set may have 256 KB and 100 keys: signers publish a few keys, some of them with their certificates. */
+const KEY_SET_LIMITS = { patience: 3000, limit: 262_144, trusted: true };
+const MAX_KEYS = 100;
+
+async function fetched(outbound: Pick<Outbound, "request">, url: string): Promise<JSONWebKeySet> {
+  const { status, body } = await outbound.request(url, KEY_SET_LIMITS);
+  if (status !== 200) throw new Error(`The key set answered ${status}.`);
+  const set = parseJson<JSONWebKeySet>(body);
+  if (!Array.isArray(set.keys) || set.keys.length > MAX_KEYS) throw new Error("The key set is not valid.");
+  return set;
 }
 
 async function fromFile(path: string): Promise<JSONWebKeySet> {

@@ -6,7 +6,7 @@ import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
 import { leadSectionFor } from "./lead-sections.ts";
 import type { Asking } from "./messages.ts";
 import { type PublicLibrary, publicLibrary } from "./public-library.ts";
-import { readRun } from "../engines/relay/runs.ts";
+import { readRun } from "../engines/relay/relay.ts";
 
 /** One chunk of the UI message stream, in the portable part of it that every client reads (contract 5). */
 type Chunk = { type: string } & Record<string, unknown>;

@@ -13,7 +13,7 @@ import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
 import { type Asked, checkQuestion, readMessages } from "./messages.ts";
-import { cancelRun, createRun, RunLost, runState } from "../engines/relay/runs.ts";
+import { cancelRun, createRun, RunLost, runState } from "../engines/relay/relay.ts";
 
 /** Shortest chat id that resumes: the id is the capability (contract 5). */
 const shortestCapability = 16;

@@ -1,5 +1,4 @@
-import { isAgentEnabled } from "../account/agent.ts";
-import { throttleTag } from "../account/handles.ts";
+import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";

@@ -1,7 +1,7 @@
 import { formField, type leadFormPath, type LeadSection } from "../../schemas/assistant.ts";
 import { array, type Infer, object, string } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import { pageUrl } from "../pages/pages.ts";
+import { pageUrl } from "../pages/face.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 

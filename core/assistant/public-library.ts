@@ -10,9 +10,8 @@ import {
   readQuestion,
   type Source,
 } from "../engines/answers/answers.ts";
-import { searchKnowledge } from "../knowledge/query.ts";
-import { type TaggedDocument, type TaggedDocuments, taggedDocuments } from "../knowledge/tagged-documents.ts";
-import { type PublicPage, type PublicPages, publicPages } from "../pages/public-text.ts";
+import { searchKnowledge, type TaggedDocument, type TaggedDocuments, taggedDocuments } from "../knowledge/face.ts";
+import { type PublicPage, type PublicPages, publicPages } from "../pages/face.ts";
 import { primaryLanguage } from "../platform/languages.ts";
 import type { Runtime, SearchResult } from "../platform/runtime.ts";
 import { lessonCards, withoutLessonCards } from "./lesson-cards.ts";

@@ -2,14 +2,13 @@ import type { Lead } from "../../schemas/leads.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import { findCampaign } from "./campaigns.ts";
 import { Fail } from "../platform/errors.ts";
-import { readLead } from "../leads/leads.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { acceptMessage } from "../email/acceptance.ts";
+import { acceptMessage } from "../email/face.ts";
 import { farName, sendJob, waitsOutside } from "./delayed-sends.ts";
 import { findRule, liveRules, type StoredRule } from "./rules.ts";
-import { snapshot } from "./snapshot.ts";
+import { leadOf, snapshot } from "./snapshot.ts";
 
 /**
  * Lets the rules of a campaign answer to a trigger: those that are enabled, meant for it and made before it. Each rule has a lead
@@ -24,11 +23,11 @@ export async function fireRules(runtime: Runtime, trigger: JobData<"campaigns.tr
 export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">): Promise<void> {
   const { handle, leadId } = data;
   const rule = await findRule(runtime, data);
-  const lead = await readLead(runtime, { handle, leadId }).catch(gone);
+  const lead = await leadOf(runtime, handle, leadId);
   // An erased person has no address left to speak of: only the count remembers that something was due.
   if (lead === undefined) return settle(runtime, data, "denied");
   const denied = await reasonAgainst(runtime, data, rule);
-  const { message } = await acceptMessage(runtime, { ...mail(data, rule, lead.lead), denied });
+  const { message } = await acceptMessage(runtime, { ...mail(data, rule, lead), denied });
   await settle(runtime, data, message.status === "DENIED" ? "denied" : "sent");
 }
 

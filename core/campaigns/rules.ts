@@ -12,16 +12,14 @@ import {
 import type { Infer } from "../../schemas/schema.ts";
 import { findCampaign } from "./campaigns.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { readLead } from "../leads/leads.ts";
 import { changeRecord, createRecord, listRecords, type Place, readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { untilWritten } from "../store/retry.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { refusal, sendingRights } from "../email/senders.ts";
-import { snapshot } from "./snapshot.ts";
-import { readTemplate, previewTemplate, type Rendered } from "../email/templates.ts";
+import { previewTemplate, readTemplate, refusal, type Rendered, sendingRights } from "../email/face.ts";
+import { leadOf, snapshot } from "./snapshot.ts";
 
 /** A rule as it is stored. */
 export type StoredRule = Omit<Rule, "version" | "counts" | "handle"> & {
@@ -135,7 +133,8 @@ export async function previewRule(runtime: Runtime, input: Infer<typeof rulePrev
   await findCampaign(runtime, handle, campaignId);
   const rule = await findRule(runtime, input);
   if (rule === undefined) throw new Fail("email_rule_not_found");
-  const { lead } = await readLead(runtime, { handle, leadId });
+  const lead = await leadOf(runtime, handle, leadId);
+  if (lead === undefined) throw new Fail("lead_not_found");
   return previewTemplate(runtime, {
     handle,
     templateId: rule.templateId,

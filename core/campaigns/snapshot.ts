@@ -1,5 +1,13 @@
 import { snapshotNames } from "../../schemas/campaigns.ts";
 import type { Lead } from "../../schemas/leads.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { readRecord } from "../store/records.ts";
+
+/** The lead that a rule writes to; undefined once the person was erased. Rules read it by its key, for leads stand above campaigns. */
+export function leadOf({ redis }: Pick<Runtime, "redis">, handle: string, leadId: string): Promise<Lead | undefined> {
+  return readRecord<Lead>(redis, keys.lead(handle, leadId));
+}
 
 /**
  * The variables of a campaign mail: the lead's snapshot, `firstName` as given or else the first word of `name`, and the mapped ones.

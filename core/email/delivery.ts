@@ -6,19 +6,25 @@ import { asciiAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "../store/redis.ts";
 import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
-import { signMime } from "../engines/mail/dkim.ts";
+import {
+  type Attempted,
+  composeMime,
+  judge,
+  type Mail,
+  type MimeFile,
+  signMime,
+  SmtpFailure,
+  type Verdict,
+} from "../engines/mail/mail.ts";
 import { type DeliveryName, type Move, moveDelivery } from "./events.ts";
 import { dkimKey } from "./identity.ts";
 import type { StoredMessage } from "./messages.ts";
-import { composeMime, type Mail, type MimeFile } from "../engines/mail/mime.ts";
 import { messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
-import { SmtpFailure } from "../engines/mail/smtp.ts";
 import { isSuppressed, suppressionOf } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
 import { unsubscribeVariable } from "./unsubscribe-line.ts";
 import { ranks, wake } from "./turns.ts";
-import { type Attempted, judge, type Verdict } from "../engines/mail/smtp-failures.ts";
 
 /** A delivery that a worker has taken: it alone may settle it, by the token. */
 export interface Taken extends DeliveryName {

@@ -4,11 +4,10 @@ import { isRedisAway } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import type { Mailer, Runtime } from "../platform/runtime.ts";
 import { takeTokens } from "../store/throttle.ts";
-import { Breaker } from "../engines/mail/breaker.ts";
+import { Breaker, SmtpFailure } from "../engines/mail/mail.ts";
 import { attemptDelivery, type StoredContent, type Taken } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
-import { SmtpFailure } from "../engines/mail/smtp.ts";
 import { type Lane, lastRank, nextTurns, rest, restsFor, type Turn } from "./turns.ts";
 
 /** Times of a dispatcher in real ms. Tests pass shorter ones. */

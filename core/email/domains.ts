@@ -1,8 +1,7 @@
 import type { AccountDomain, domainListing, domainPath, Identity, newDomain, Sender } from "../../schemas/email.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { attachDomain, type DomainClaim, domainClaim, domainsOf } from "../account/domains.ts";
-import { handlesOf, reaches } from "../account/handles.ts";
+import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, reaches } from "../account/face.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { outcome } from "../platform/outcome.ts";
@@ -12,7 +11,7 @@ import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import { sameDomain } from "../platform/address.ts";
-import { openDns } from "../engines/mail/dns.ts";
+import { openDns } from "../engines/mail/mail.ts";
 import { checkIdentity, identityOf } from "./identity.ts";
 import { sendersOfDomain } from "./senders.ts";
 

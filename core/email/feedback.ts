@@ -6,10 +6,9 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { type DeliveryName, moveDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
-import { type Notice, readReport } from "../engines/mail/reports.ts";
+import { isHardBounce, type Notice, readReport } from "../engines/mail/mail.ts";
 import { namedIn, returnedIn } from "./return-path.ts";
 import { signedBody, type SignedRequest } from "./signed-request.ts";
-import { isHardBounce } from "../engines/mail/smtp-failures.ts";
 import { findSuppression, isSuppressed, suppressionOf } from "./suppressions.ts";
 
 /** How many of the notices changed something; the others were known, late, or of mail that is not ours. */

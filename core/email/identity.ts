@@ -1,16 +1,15 @@
-import type { DkimKey } from "../engines/mail/dkim.ts";
+import type { AskDns, DkimKey, DnsAnswer } from "../engines/mail/mail.ts";
 import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { DnsRecord, Identity, IdentityStatus, RecordPurpose, RecordStatus } from "../../schemas/email.ts";
-import { type DomainClaim, proveDomain } from "../account/domains.ts";
+import { type DomainClaim, proveDomain } from "../account/face.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { resealed, seal, unseal } from "../platform/sealing.ts";
-import type { AskDns, DnsAnswer } from "../engines/mail/dns.ts";
 
 /** Ms of definite absence after which an identity counts as failed (contract 6). */
 const absenceLasts = 72 * 3_600_000;

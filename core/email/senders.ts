@@ -8,8 +8,7 @@ import type {
 } from "../../schemas/email.ts";
 import type { ErrorCode } from "../../schemas/errors.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { type DomainClaim, domainClaim } from "../account/domains.ts";
-import { findHandle } from "../account/handles.ts";
+import { type DomainClaim, domainClaim, findHandle } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { changeRecord, createRecord, listRecords, type Place, readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";

@@ -13,7 +13,7 @@ import type {
   templateVersionPath,
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { epochOf } from "../account/handles.ts";
+import { epochOf } from "../account/face.ts";
 import { languageOf } from "../platform/languages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { type Beside, changeRecord, createRecord, listRecords, type Place, readRecord } from "../store/records.ts";

@@ -3,7 +3,7 @@ import { type RedisConnection, Repository, Schema } from "redis-om";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import type { DocumentStore, StoredDocument } from "../platform/runtime.ts";
-import { tagSeparator } from "../engines/search/stored.ts";
+import { tagSeparator } from "../engines/search/search.ts";
 
 const schema = new Schema(
   keys.documentPrefix,

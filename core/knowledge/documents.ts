@@ -19,8 +19,7 @@ import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined, transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import { chunk, type Piece } from "../engines/search/chunking.ts";
-import { chunkFields, normalizeTags, readLanguages } from "../engines/search/stored.ts";
+import { chunk, chunkFields, normalizeTags, type Piece, readLanguages } from "../engines/search/search.ts";
 import { placeTooDeep } from "./nesting.ts";
 
 /** Characters of a piece that are embedded: a lesson card stays whole and may be longer than a model reads. */

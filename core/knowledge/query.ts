@@ -1,7 +1,6 @@
 import type { knowledgeQuery, QueryAnswer } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { snippets } from "../engines/search/snippets.ts";
-import { normalizeTags } from "../engines/search/stored.ts";
+import { normalizeTags, snippets } from "../engines/search/search.ts";
 import type { Runtime, SearchResult } from "../platform/runtime.ts";
 
 /** Most results of one query (contract 4). */

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { tagSeparator } from "../engines/search/stored.ts";
+import { tagSeparator } from "../engines/search/search.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";

@@ -1,6 +1,6 @@
 import type { Conversion, newConversion } from "../../schemas/campaigns.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { findCampaign } from "../campaigns/campaigns.ts";
+import { findCampaign } from "../campaigns/face.ts";
 import { readLead } from "./leads.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";

@@ -4,10 +4,9 @@ import type { Redis } from "ioredis";
 import { dirtyShards, isOfHandle, keys } from "../store/keys.ts";
 import { mastersOf, pipelined } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { disconnectAll } from "../scheduling/integrations.ts";
-import { domainsOf } from "../account/domains.ts";
+import { disconnectAll } from "../scheduling/face.ts";
+import { domainsOf, mustExist, setHandleActive } from "../account/face.ts";
 import { removeJobs } from "./handle-jobs.ts";
-import { mustExist, setHandleActive } from "../account/handles.ts";
 
 /** Text where the bytes are UTF-8, else the bytes in base64. */
 export type Value = string | { base64: string };

@@ -1,10 +1,10 @@
-import { resealSigningKey } from "../account/signing.ts";
-import { resealIdentity } from "../email/identity.ts";
+import { resealSigningKey } from "../account/face.ts";
+import { resealIdentity } from "../email/face.ts";
 import { keys } from "../store/keys.ts";
 import { mastersOf } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { resealCredentials } from "../scheduling/credentials.ts";
-import { resealWebhooks } from "../webhooks/endpoints.ts";
+import { resealCredentials } from "../scheduling/face.ts";
+import { resealWebhooks } from "../webhooks/face.ts";
 
 /** How many secrets were sealed with the current key, which before were not. */
 export interface Resealed {

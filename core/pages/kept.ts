@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { pagesCounterOf } from "../account/handles.ts";
+import { pagesCounterOf } from "../account/face.ts";
 import type { pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Runtime } from "../platform/runtime.ts";

@@ -7,7 +7,7 @@ import { changeRecord, createRecord, listRecords, type Place, readRecord, remove
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { checkContent } from "./content.ts";
-import { pagesCounter } from "../account/handles.ts";
+import { pagesCounter } from "../account/face.ts";
 import { keptPage } from "./kept.ts";
 
 /** A page as its owner reads it: the stored fields, the derived ones and the version. */

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { StoredPage } from "../../schemas/pages.ts";
-import { pagesCounterOf } from "../account/handles.ts";
+import { pagesCounterOf } from "../account/face.ts";
 import { type Link, type PublicText, readLine, readPage } from "../engines/answers/answers.ts";
 import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";

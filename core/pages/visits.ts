@@ -1,7 +1,6 @@
 import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { isAgentEnabled } from "../account/agent.ts";
-import { settingsOf } from "../account/settings.ts";
+import { isAgentEnabled, settingsOf } from "../account/face.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
 import { Fail } from "../platform/errors.ts";
 import { readRecord } from "../store/records.ts";

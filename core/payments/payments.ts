@@ -3,14 +3,11 @@ import type { pageCheckout, pageCheckoutReturn } from "../../schemas/integration
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import { visitedUrl } from "../pages/hosts.ts";
-import { accessCode, publishedPage } from "../pages/visits.ts";
+import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
-import { settlePayment } from "../scheduling/bookings.ts";
-import { credentialsOf } from "../scheduling/credentials.ts";
-import { enter, readKept, stamp } from "../scheduling/ledger.ts";
+import { credentialsOf, enter, readKept, settlePayment, stamp } from "../scheduling/face.ts";
 import {
   type CheckoutSession,
   openSession,
@@ -18,7 +15,7 @@ import {
   readSession,
   refund,
   type StripeEvent,
-} from "../engines/calendars/providers/stripe.ts";
+} from "../engines/calendars/calendars.ts";
 
 type Tools = Pick<Runtime, "env" | "redis" | "outbound">;
 

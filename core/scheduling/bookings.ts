@@ -19,7 +19,7 @@ import { readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { readMoment } from "./catalog.ts";
-import type { CalendarFile } from "../engines/calendars/calendar-file.ts";
+import type { CalendarFile } from "../engines/calendars/calendars.ts";
 import { fileOf, mailJob, ownerMailJob, reminderJobs } from "./invitations.ts";
 import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import type { Visitor } from "./visitor-limits.ts";

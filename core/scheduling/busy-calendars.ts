@@ -10,9 +10,13 @@ import { isRedisAway, pipelined, transact } from "../store/redis.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { endPause, pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { judgeCredential } from "./credentials.ts";
-import { type BusyAnswer, type BusyObject, ownUid } from "../engines/calendars/providers/provider.ts";
-import { CalendarServerError } from "../engines/calendars/server-error.ts";
-import type { Taken } from "../engines/calendars/recurrence.ts";
+import {
+  type BusyAnswer,
+  type BusyObject,
+  CalendarServerError,
+  ownUid,
+  type Taken,
+} from "../engines/calendars/calendars.ts";
 import { type Selection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 import { day } from "../platform/zones.ts";

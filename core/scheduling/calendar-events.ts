@@ -17,10 +17,10 @@ import {
   type CalendarEvent,
   ownUid,
   type Provider,
+  providers,
   type WrittenEvent,
   type WrittenMeeting,
-} from "../engines/calendars/providers/provider.ts";
-import { providers } from "../engines/calendars/providers/table.ts";
+} from "../engines/calendars/calendars.ts";
 import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
 import { zoneMeant } from "../platform/zones.ts";
 

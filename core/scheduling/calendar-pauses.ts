@@ -1,4 +1,4 @@
-import { CalendarServerError } from "../engines/calendars/server-error.ts";
+import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { judgeCredential } from "./credentials.ts";

@@ -14,9 +14,7 @@ import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { pullNow } from "./busy-calendars.ts";
 import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
-import { login } from "../engines/calendars/providers/caldav.ts";
-import { providers } from "../engines/calendars/providers/table.ts";
-import { CalendarServerError } from "../engines/calendars/server-error.ts";
+import { CalendarServerError, login, providers } from "../engines/calendars/calendars.ts";
 import { keepSelection, opened } from "./selections.ts";
 
 /** Ms that a selection waits for its calendars to be read. */

@@ -5,7 +5,7 @@ import { readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sharedRead } from "../store/coalesce.ts";
-import { type Timetable, timetableOf } from "../engines/slots/availability.ts";
+import { type Timetable, timetableOf } from "../engines/slots/slots.ts";
 import { zoneMeant } from "../platform/zones.ts";
 
 /** An event type with all that decides when it can be booked. */

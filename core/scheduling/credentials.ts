@@ -2,11 +2,11 @@ import type { Credential, ProviderKey, StoredCredential } from "../../schemas/in
 import { Fail } from "../platform/errors.ts";
 import { changeRecord, createRecord, type Place, readRecord, readRecords, removeRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
-import { ownerAddresses } from "../account/handles.ts";
-import { CalendarServerError } from "../engines/calendars/server-error.ts";
+import { ownerAddresses } from "../account/face.ts";
+import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import type { CredentialStore, Runtime } from "../platform/runtime.ts";
 import { resealed, seal, unseal } from "../platform/sealing.ts";
-import { eventLasts, webhookEvent } from "../webhooks/events.ts";
+import { eventLasts, webhookEvent } from "../webhooks/face.ts";
 
 /** The connected accounts of a handle, the oldest first. */
 export async function credentialsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredCredential[]> {

@@ -15,9 +15,14 @@ import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf, dropCredential, keepCredential, readCredential, secretOf, shown } from "./credentials.ts";
-import { exchangeCode, startAuthorisation, takeState } from "../engines/calendars/oauth.ts";
-import type { OAuthSettings, Provider } from "../engines/calendars/providers/provider.ts";
-import { providers } from "../engines/calendars/providers/table.ts";
+import {
+  exchangeCode,
+  type OAuthSettings,
+  type Provider,
+  providers,
+  startAuthorisation,
+  takeState,
+} from "../engines/calendars/calendars.ts";
 
 /** Providers with whether they can be connected here, and the accounts that are. */
 export async function listIntegrations(

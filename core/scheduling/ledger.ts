@@ -6,7 +6,7 @@ import type { Job, Runtime } from "../platform/runtime.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
-import { dispatchJobs, eventLasts, type WebhookEvent, webhookEvent } from "../webhooks/events.ts";
+import { dispatchJobs, eventLasts, type WebhookEvent, webhookEvent } from "../webhooks/face.ts";
 import { blockOf } from "./times.ts";
 import { attendeeLimited, limitKeys, limitValues, networkLimited, type Visitor } from "./visitor-limits.ts";
 

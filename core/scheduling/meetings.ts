@@ -1,8 +1,7 @@
 import type { StoredBooking } from "../../schemas/scheduling.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf } from "./credentials.ts";
-import type { Account, ProviderMeetings } from "../engines/calendars/providers/provider.ts";
-import { providers } from "../engines/calendars/providers/table.ts";
+import { type Account, type ProviderMeetings, providers } from "../engines/calendars/calendars.ts";
 import { destinationAmong, opened, selectionsOf } from "./selections.ts";
 
 /** An account that makes meetings of their own. */

@@ -3,22 +3,22 @@ import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { throttleTag } from "../account/handles.ts";
+import { throttleTag } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { takeToken } from "../store/throttle.ts";
 import { isPublic, type Moment, type Offer, readMoment } from "./catalog.ts";
-import { bookingNonces } from "../engines/slots/nonce.ts";
 import {
+  bookingNonces,
   type Busy,
   joinBusy,
   type Offered,
-  type Offering,
   offeredSlots,
+  type Offering,
   reachOf,
+  slotBytes,
   windowEnd,
 } from "../engines/slots/slots.ts";
-import { slotBytes } from "../engines/slots/slot-bytes.ts";
 import { heldBlocks, keptTimes, type Times } from "./times.ts";
 import { day, minute } from "../platform/zones.ts";
 

@@ -11,7 +11,7 @@ import { outcome } from "../platform/outcome.ts";
 import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { endMinutesOf, minutesOf } from "../engines/slots/availability.ts";
+import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
 
 /** A schedule as its owner reads it. */
 export type Schedule = StoredSchedule & { handle: string; version: number };

@@ -2,8 +2,7 @@ import type { SelectedCalendars, StoredCredential } from "../../schemas/integrat
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf, secretOf } from "./credentials.ts";
-import type { Account, ProviderCalendars } from "../engines/calendars/providers/provider.ts";
-import { providers } from "../engines/calendars/providers/table.ts";
+import { type Account, type ProviderCalendars, providers } from "../engines/calendars/calendars.ts";
 
 /** What an owner selected of an account, with the account and what its provider can do. */
 export interface Selection {

@@ -127,9 +127,9 @@ function secure(env: Env): object {
 
 /** Codes of error replies that a server gives while it can't serve, whatever it is asked. */
 const awayCodes = ["CLUSTERDOWN", "OOM", "BUSY", "TRYAGAIN", "NOAUTH", "WRONGPASS"];
-/** Those of a server that may not be the master any more: it is a replica, misses its replicas, loads another's data, can't write its disk. */
+/** Those of a server that may have lost its role: a replica, a master without its replicas or its disk, one that loads data. */
 const demotedCodes = ["READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED"];
-/** Those that refuse writes alone. */
+/** Those of a server that refuses writes and may still answer reads. */
 const unwritableCodes = ["READONLY", "MISCONF", "NOREPLICAS", "OOM"];
 
 /** What ioredis and the operating system say of a connection that failed. */

@@ -7,9 +7,9 @@ import {
   type strategyPath,
   type strategyQuery,
 } from "../../schemas/strategy.ts";
-import { snippets } from "../engines/search/snippets.ts";
+import { snippets } from "../engines/search/search.ts";
 import { Fail } from "../platform/errors.ts";
-import { bestPassages, searchKnowledge } from "../knowledge/query.ts";
+import { bestPassages, searchKnowledge } from "../knowledge/face.ts";
 import type { Passage, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 

@@ -155,7 +155,7 @@ async function timed(runtime: Runtime, sets: JudgedSet[]): Promise<Row[]> {
   const server = createServer(buildApp(runtime).callback()).listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/handles/timed/knowledge/query`;
-  const token = await tokenFor(runtime, { userId: "user_1" });
+  const token = await tokenFor(runtime, { userId: "user_1", seconds: 3600 });
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const rows: Row[] = [];
   for (const { limit, bar } of [

@@ -121,6 +121,7 @@ function print(ledger: Ledger, findings: Finding[]): void {
     `accepted: ${leads.size} leads, ${mails.size} mails, ${bookings.length} bookings (${taken} slots were taken by another)`,
     `chats: ${ways.join(", ")}; questions: ${questions.answered} answered, ${questions.refused} told to come later`,
     `sent: ${town.mail.mails.length} mails, ${copies} of them copies; ${town.hook.told.length} events, ${again} of them again, ${sentAgain.size} asked for by the owner`,
+    `failovers of Redis: processes wrote again after ${town.recoveries.map((ms) => `${ms} ms`).join(", ") || "none"}`,
     ...findings.map(
       ({ promise, checked, broken }) =>
         `${broken.length === 0 ? "held  " : "BROKEN"} ${promise}: ${checked - Math.min(checked, broken.length)} of ${checked}`,

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail } from "../../platform/errors.ts";
 import type { OutboundAnswer } from "../../platform/outbound.ts";
+import { parseJson } from "../../platform/json.ts";
 import { keys } from "../../store/keys.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { accessToken } from "./access-tokens.ts";
@@ -29,7 +30,7 @@ export function partyOf({ handle, credential }: Account, settings: OAuthSettings
 }
 
 /** Bytes of one answer: pages of events are long. */
-const largestAnswer = 32 * 1_048_576;
+const MAX_ANSWER_BYTES = 8 * 1_048_576;
 /** Ms that a provider's request to slow down is waited for here; what it wants beyond that is left to the caller's next try. */
 const shortPause = 3_000;
 /** Longest pause that a provider's word is taken for, in ms. */
@@ -57,9 +58,8 @@ export async function callProvider(
 
 /** The JSON of an answer that must be a success. */
 export function jsonOf<T>({ status, body, url }: OutboundAnswer): T {
-  const text = body.toString("utf8");
-  if (status >= 200 && status <= 299) return JSON.parse(text || "{}") as T;
-  throw new Error(`${new URL(url).host} answered ${status}: ${text.slice(0, 300)}`);
+  if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
+  throw new Error(`${new URL(url).host} answered ${status}: ${body.subarray(0, 300).toString("utf8")}`);
 }
 
 /** Calls a provider's API with a token that was just given, before there is an account. */
@@ -117,7 +117,7 @@ function send({ outbound }: Runtime, token: string, call: AuthorisedCall): Promi
     ...(json === undefined ? {} : { "content-type": "application/json" }),
   };
   const body = json === undefined ? {} : { body: JSON.stringify(json) };
-  return outbound.request(url, { method, headers, ...body, trusted: true, limit: largestAnswer });
+  return outbound.request(url, { method, headers, ...body, trusted: true, limit: MAX_ANSWER_BYTES });
 }
 
 /** Google says 403 with a reason, Microsoft also 503 with the seconds. */

@@ -4,6 +4,8 @@ import { day, zoneOver } from "../../platform/zones.ts";
 
 /** Instances of one calendar after which its reading is given up. */
 export const mostInstances = 50_000;
+/** Pages of one listing. A provider that repeats empty pages never comes to the end of its instances. */
+export const MAX_PAGES = 500;
 
 /** An instance of an event as a provider lists it: the object that it belongs to, and the time that it takes, if any. */
 export interface BusyInstance {

@@ -10,8 +10,8 @@ import type { Grant, OAuthSettings } from "./providers/provider.ts";
 /** Seconds in which an authorisation must come back. */
 const stateLasts = 600;
 
-/** Ms that a token endpoint has. */
-const tokenPatience = 10_000;
+/** What the answer of a token endpoint may take: ms in all and without progress, and bytes. */
+const TOKEN_LIMITS = { patience: 10_000, idleTimeoutMs: 4_000, limit: 65_536 };
 
 /** An authorisation that was started here. */
 interface Started {
@@ -157,7 +157,7 @@ async function post(
   { headers, body }: oauth.CustomFetchOptions<"POST", URLSearchParams>,
 ): Promise<Response> {
   const sent = Object.fromEntries(new Headers(headers));
-  const asked = { method: "POST", headers: sent, body: String(body), trusted: true, patience: tokenPatience };
+  const asked = { method: "POST", headers: sent, body: String(body), trusted: true, ...TOKEN_LIMITS };
   const answer = await outbound.request(url, asked);
   return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
 }

@@ -108,11 +108,11 @@ async function overTcp(server: Server, query: Buffer): Promise<DecodedPacket> {
       socket.on("end", () => reject(new Error("The connection ended.")));
       socket.on("data", (part) => {
         bytes = Buffer.concat([bytes, part as Buffer]);
-        const answer =
-          bytes.length > 2 && bytes.length >= 2 + bytes.readUInt16BE(0)
-            ? answerTo(query, bytes.subarray(2))
-            : undefined;
+        if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return;
+        // One message was asked for: at most 64 KB, whatever follows it.
+        const answer = answerTo(query, bytes.subarray(2, 2 + bytes.readUInt16BE(0)));
         if (answer) resolve(answer);
+        else reject(new Error("The message is no answer."));
       });
       socket.on("connect", () =>
         socket.write(Buffer.concat([Buffer.from([query.length >> 8, query.length & 255]), query])),

@@ -2,7 +2,7 @@ import { ImapFlow } from "imapflow";
 import type { Mailbox } from "../../platform/runtime.ts";
 
 /** Bytes of a mail that are read: reports are small, and what they say stands at the beginning. */
-const mostRead = 5_000_000;
+const mostRead = 262_144;
 /** Real ms in which a server must greet and answer. */
 const patience = 30_000;
 

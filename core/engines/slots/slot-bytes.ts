@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Kind } from "./availability.ts";
 import { type Nonces, nonceLetters } from "./nonce.ts";
-import type { Offered } from "./slots.ts";
+import type { Offered } from "./free-slots.ts";
 import { day } from "../../platform/zones.ts";
 
 /** What a list of slots shows besides their times. */

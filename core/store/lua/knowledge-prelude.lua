@@ -1,6 +1,6 @@
--- Stands before the scripts that write chunks. countLanguage(key, language, change): counts a handle's chunks by language in the
--- field languages of its knowledge hash, a JSON object; a language without chunks is left out, chunks of earlier versions have
--- none. KEYS are the script's own. Returns nothing.
+-- Stands before the scripts that count languages. KEYS are the script's own.
+-- countLanguage(key, language, change) counts a handle's chunks by language in the field languages of its knowledge hash, a JSON
+-- object; a language without chunks is left out. Chunks of earlier versions have none. Returns nothing by itself.
 local function countLanguage(key, language, change)
   if not language or change == 0 then return end
   local counts = cjson.decode(redis.call('HGET', key, 'languages') or '{}')

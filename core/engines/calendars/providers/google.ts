@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
 import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
-import { type BusyInstance, busyObjects, takenWithin, mostInstances, wholeDays } from "../busy-objects.ts";
+import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, mostInstances, wholeDays } from "../busy-objects.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
@@ -331,7 +331,7 @@ async function everyPage<T extends { items?: unknown[] }>(
   const party = partyOf(account, settingsFrom(runtime.env));
   const pages: T[] = [];
   let read = 0;
-  for (let pageToken = ""; read <= mostInstances; ) {
+  for (let pageToken = ""; read <= mostInstances && pages.length < MAX_PAGES; ) {
     const parameters = new URLSearchParams({ ...query, ...(pageToken ? { pageToken } : {}) });
     const answer = await callProvider(runtime, party, { url: `${address(runtime.env, path)}?${parameters}` });
     if (gone.includes(answer.status)) return [];

@@ -6,7 +6,7 @@ import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
 import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
-import { type BusyInstance, busyObjects, takenWithin, mostInstances, wholeDays } from "../busy-objects.ts";
+import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, mostInstances, wholeDays } from "../busy-objects.ts";
 import { bringTo } from "../event-states.ts";
 import {
   type Account,
@@ -365,7 +365,8 @@ async function everyPage<T>(
   { first, refuses = () => false }: { first: string; refuses?: (answer: OutboundAnswer) => boolean },
 ): Promise<Listing<T>> {
   const items: T[] = [];
-  for (let path = first; items.length <= mostInstances; ) {
+  let path = first;
+  for (let pages = 0; items.length <= mostInstances && pages < MAX_PAGES; pages++) {
     const answer = await ask(runtime, account, { path });
     if (refuses(answer)) return { items: [], deltaLink: null, isRefused: true };
     const page = jsonOf<{ value: T[]; "@odata.nextLink"?: string; "@odata.deltaLink"?: string }>(answer);

@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto";
 import type { Env } from "../../../platform/env.ts";
 import { Fail } from "../../../platform/errors.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
+import { parseJson } from "../../../platform/json.ts";
 import { sameText } from "../../../platform/sealing.ts";
 import type { Provider } from "./provider.ts";
 
@@ -160,7 +161,7 @@ async function call<T>(
     },
     ...(asked.form ? { body: new URLSearchParams(asked.form).toString() } : {}),
   });
-  const parsed = JSON.parse(answer.body.toString("utf8")) as T & { error?: { message?: string; code?: string } };
+  const parsed = parseJson<T & { error?: { message?: string; code?: string } }>(answer.body);
   if (answer.status === 200) return parsed;
   if (parsed.error?.code === "charge_already_refunded") return parsed;
   throw new StripeError(answer.status, parsed.error?.message ?? "");

@@ -1,0 +1,26 @@
+/** What the others may use of account. */
+export { handleSession, mustHaveScope } from "./access.ts";
+export { isAgentEnabled } from "./agent.ts";
+export { attachDomain, type DomainClaim, domainClaim, domainsOf, proveDomain } from "./domains.ts";
+export {
+  epochOf,
+  findHandle,
+  handlesOf,
+  mustExist,
+  ownerAddresses,
+  pagesCounter,
+  pagesCounterOf,
+  reaches,
+  setHandleActive,
+  throttleTag,
+} from "./handles.ts";
+export { readMe } from "./me.ts";
+export { decideByForm, type PairingVisit, visitPairing } from "./pairing-page.ts";
+export { decidePairing, redeemPairing, startPairing } from "./pairing.ts";
+export { endSession, listSessions, useSession } from "./session-store.ts";
+export { Sessions } from "./sessions.ts";
+export { readSettings, settingsOf, updateSettings } from "./settings.ts";
+export { sendSignInCode } from "./sign-in-mail.ts";
+export { openSignIn, signIn, type SignInStep } from "./sign-in.ts";
+export { resealSigningKey, signingKey } from "./signing.ts";
+export { createToken, listTokens, revokeToken } from "./tokens.ts";

@@ -1,0 +1,29 @@
+/** What the others may use of email. */
+export { acceptMessage, type Attachment, sendMessage } from "./acceptance.ts";
+export { watchBounces } from "./bounces.ts";
+export { dispatchMail } from "./dispatch.ts";
+export {
+  addDomain,
+  checkDomain,
+  listDomains,
+  readEmailIdentity,
+  reconcileEmailIdentity,
+  startDueChecks,
+} from "./domains.ts";
+export { erasePerson } from "./erasure.ts";
+export { listMessageEvents } from "./events.ts";
+export { receiveDeliveryReports, receiveInboundMail } from "./feedback.ts";
+export { resealIdentity } from "./identity.ts";
+export { cancelMessage, listMessages, readMessage } from "./messages.ts";
+export { findSender, listSenders, putSender, refusal, sendingRights } from "./senders.ts";
+export { addSuppression, listSuppressions, removeSuppression } from "./suppressions.ts";
+export {
+  createTemplate,
+  listTemplates,
+  previewTemplate,
+  readTemplate,
+  readTemplateVersion,
+  type Rendered,
+  updateTemplate,
+} from "./templates.ts";
+export { answerUnsubscribe, type UnsubscribeVisit, visitUnsubscribe } from "./unsubscribe.ts";

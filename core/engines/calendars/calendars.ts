@@ -1,0 +1,28 @@
+/** What the others may use of calendars. */
+export { type CalendarFile, calendarFile, type Organizer } from "./calendar-file.ts";
+export { exchangeCode, startAuthorisation, takeState } from "./oauth.ts";
+export { login } from "./providers/caldav.ts";
+export {
+  type Account,
+  type BusyAnswer,
+  type BusyObject,
+  type CalendarEvent,
+  type OAuthSettings,
+  ownUid,
+  type Provider,
+  type ProviderCalendars,
+  type ProviderMeetings,
+  type WrittenEvent,
+  type WrittenMeeting,
+} from "./providers/provider.ts";
+export {
+  type CheckoutSession,
+  openSession,
+  readEvent,
+  readSession,
+  refund,
+  type StripeEvent,
+} from "./providers/stripe.ts";
+export { providers } from "./providers/table.ts";
+export type { Taken } from "./recurrence.ts";
+export { CalendarServerError } from "./server-error.ts";

@@ -1,0 +1,8 @@
+/** What the others may use of mail. */
+export { Breaker } from "./breaker.ts";
+export { type DkimKey, signMime } from "./dkim.ts";
+export { type AskDns, type DnsAnswer, openDns } from "./dns.ts";
+export { composeMime, type Mail, type MimeFile } from "./mime.ts";
+export { type Notice, readReport } from "./reports.ts";
+export { type Attempted, isHardBounce, judge, type Verdict } from "./smtp-failures.ts";
+export { SmtpFailure, SmtpPool } from "./smtp.ts";

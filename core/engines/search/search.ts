@@ -1,0 +1,5 @@
+/** What the others may use of search. */
+export { chunk, type Piece } from "./chunking.ts";
+export { openIndex } from "./open-index.ts";
+export { snippets } from "./snippets.ts";
+export { chunkFields, normalizeTags, readLanguages, tagSeparator } from "./stored.ts";

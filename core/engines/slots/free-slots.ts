@@ -1,0 +1,210 @@
+import { type Open, openTimes, type Timetable } from "./availability.ts";
+import { day, hour, minute, type Zone, zoneOver } from "../../platform/zones.ts";
+
+/** Busy time: the start and end of each block in ms since 1970, sorted by start. */
+export interface Busy {
+  from: number[];
+  to: number[];
+}
+
+/** What an event type asks of a slot, in ms. */
+export interface SlotRules {
+  duration: number;
+  interval: number;
+  /** Kept free before and after each slot. */
+  before: number;
+  after: number;
+}
+
+/** All that decides which slots an event type offers. */
+export interface Offering {
+  timetable: Timetable;
+  rules: SlotRules;
+  /** Zone on whose clock the grid lies. */
+  clock: string;
+  /** Least ms from now to a start. */
+  notice: number;
+  /** Days after today on which slots may still start; null for no end. */
+  windowDays: number | null;
+  /** Most bookings of this event type on a local date; null for no limit. */
+  perDay: number | null;
+  /** Blocks that touch the reach of the window, see `reachOf`. */
+  busy: Busy;
+  /** Starts of this event type's own bookings in the same time. */
+  booked: number[];
+  /** Domain time in ms. */
+  now: number;
+}
+
+/** Slots by their starts in ms, and for each the stretch in which it starts. */
+export interface Offered extends Starts {
+  stretches: Open[];
+}
+
+/** Longest local date, with two hours given back. */
+const longestDate = day + 2 * hour;
+
+/** The time whose blocks decide about slots that start in a window: from the date's midnight on, where the grid begins. */
+export function reachOf(
+  { rules, perDay }: Pick<Offering, "rules" | "perDay">,
+  window: { from: number; to: number },
+): { from: number; to: number } {
+  const ahead = Math.max(rules.duration + rules.after, perDay === null ? 0 : longestDate);
+  return { from: window.from - longestDate - rules.before, to: window.to + ahead };
+}
+
+/** The time in which slots are looked for, `to` exclusive, and how many starts may be found; then the search ends. */
+export interface SearchWindow {
+  from: number;
+  to: number;
+  maxStarts?: number;
+}
+
+/** Every slot that starts in [from, to) (contract 7, rules 1 to 6), or the first `maxStarts` of them. */
+export function offeredSlots(offering: Offering, window: SearchWindow): Offered {
+  const bounds = boundsOf(offering, window);
+  if (bounds.from >= bounds.to) return { at: [], open: [], stretches: [] };
+  const stretches = bookableTimes(offering, bounds);
+  const clock = zoneOver(offering.clock, bounds.from - 2 * day, bounds.to);
+  const within = { ...bounds, maxStarts: window.maxStarts };
+  return { ...findStarts(stretches, offering.busy, { ...offering.rules, clock }, within), stretches };
+}
+
+/** True where a slot that starts here could be booked if the grid allowed it. */
+export function isBookable(offering: Offering, start: number): boolean {
+  const bounds = boundsOf(offering, { from: start, to: start + 1 });
+  return bounds.from < bounds.to && fits(bookableTimes(offering, bounds), offering.busy, offering.rules, start);
+}
+
+/** First and last instant of a local date of the schedule's zone, `to` exclusive, for the day limit. */
+export function localDay(timeZone: string, instant: number): { from: number; to: number } {
+  const zone = zoneOver(timeZone, instant - 2 * day, instant + 2 * day);
+  const date = zone.dateAt(instant);
+  return { from: zone.startOfDate(date), to: zone.startOfDate(date + 1) };
+}
+
+/** The first instant after the booking window, in the schedule's zone. */
+export function windowEnd({ timetable, windowDays, now }: Pick<Offering, "timetable" | "windowDays" | "now">): number {
+  if (windowDays === null) return Number.POSITIVE_INFINITY;
+  const last = zoneOver(timetable.timeZone, now, now).dateAt(now) + windowDays;
+  return zoneOver(timetable.timeZone, last * day, (last + 1) * day).startOfDate(last + 1);
+}
+
+function boundsOf(offering: Offering, window: { from: number; to: number }): { from: number; to: number } {
+  return { from: Math.max(window.from, offering.now + offering.notice), to: Math.min(window.to, windowEnd(offering)) };
+}
+
+/** The open stretches around these bounds, without the dates that are fully booked. */
+function bookableTimes(offering: Offering, bounds: { from: number; to: number }): Open[] {
+  const zone = zoneOver(offering.timetable.timeZone, bounds.from - 2 * day, bounds.to + 3 * day);
+  const dates = { first: zone.dateAt(bounds.from) - 1, last: zone.dateAt(bounds.to) + 2 };
+  const stretches = openTimes(offering.timetable, zone, dates);
+  const full = fullDates(offering, zone);
+  return full.size === 0 ? stretches : stretches.filter(({ date }) => !full.has(date));
+}
+
+function fullDates({ perDay, booked }: Offering, zone: Zone): Set<number> {
+  if (perDay === null) return new Set();
+  const counts = new Map<number, number>();
+  for (const start of booked) counts.set(zone.dateAt(start), (counts.get(zone.dateAt(start)) ?? 0) + 1);
+  return new Set([...counts].filter(([, count]) => count >= perDay).map(([date]) => date));
+}
+
+/** Starts of slots in ms, and for each the index of the open stretch in which it starts. */
+export interface Starts {
+  at: number[];
+  open: number[];
+}
+
+/**
+ * Every start of a slot in [within.from, within.to), in one pass over open stretches and busy blocks (contract 7, rules 2 to 5).
+ * The grid begins anew with each stretch and after each block, on the clock of `clock`; `within` filters and moves nothing.
+ */
+export function findStarts(
+  open: Open[],
+  busy: Busy,
+  rules: SlotRules & { clock: Zone },
+  within: { from: number; to: number; maxStarts?: number | undefined },
+): Starts {
+  const found: Starts = { at: [], open: [] };
+  const { maxStarts = Number.POSITIVE_INFINITY } = within;
+  const anchor = anchorOf(rules.interval);
+  let block = 0;
+  for (let index = 0; index < open.length; index++) {
+    const stretch = open[index] as Open;
+    if (stretch.from >= within.to || found.at.length >= maxStarts) break;
+    if (stretch.to <= within.from) continue;
+    let free = stretch.from;
+    while (free < stretch.to) {
+      while (block < busy.to.length && (busy.to[block] as number) + rules.before <= free) block++;
+      const blocked = block < busy.from.length ? (busy.from[block] as number) - rules.after : Number.POSITIVE_INFINITY;
+      if (blocked > free) {
+        const last = Math.min(stretch.to - 1, Math.min(stretch.fits, blocked) - rules.duration, within.to - 1);
+        if (last >= within.from)
+          step(found, index, {
+            from: aligned(free, anchor, rules.clock),
+            last,
+            earliest: within.from,
+            interval: rules.interval,
+            maxStarts,
+          });
+      }
+      if (blocked >= stretch.to) break;
+      free = (busy.to[block] as number) + rules.before;
+    }
+  }
+  return found;
+}
+
+/** True where a slot that starts here lies in open time and keeps clear of the busy blocks, whatever the grid. */
+export function fits(open: Open[], busy: Busy, rules: SlotRules, start: number): boolean {
+  const stretch = open.find(({ from, to }) => from <= start && start < to);
+  if (stretch === undefined || start + rules.duration > stretch.fits) return false;
+  const [from, to] = [start - rules.before, start + rules.duration + rules.after];
+  return !busy.from.some((begins, at) => begins < to && (busy.to[at] as number) > from);
+}
+
+/** Two sorted lists of blocks as one. */
+export function joinBusy(one: Busy, other: Busy): Busy {
+  if (one.from.length === 0 || other.from.length === 0) return one.from.length === 0 ? other : one;
+  const joined: Busy = { from: [], to: [] };
+  for (let first = 0, second = 0; first < one.from.length || second < other.from.length; ) {
+    const takesFirst =
+      (one.from[first] ?? Number.POSITIVE_INFINITY) <= (other.from[second] ?? Number.POSITIVE_INFINITY);
+    const [list, at] = takesFirst ? [one, first++] : [other, second++];
+    joined.from.push(list.from[at] as number);
+    joined.to.push(list.to[at] as number);
+  }
+  return joined;
+}
+
+/** The step of the clock on which starts may lie: the first of these minutes that divides the interval (contract 7, rule 3). */
+function anchorOf(interval: number): number {
+  const minutes = [60, 30, 20, 15, 10, 5].find((size) => interval % (size * minute) === 0) ?? 1;
+  return minutes * minute;
+}
+
+/** The first instant from `from` on whose wall minute is a multiple of the anchor; offsets may change on the way there. */
+function aligned(from: number, anchor: number, clock: Zone): number {
+  let at = from;
+  for (;;) {
+    const offset = clock.offsetAt(at);
+    const next = Math.ceil((at + offset) / anchor) * anchor - offset;
+    const change = next === at ? Number.POSITIVE_INFINITY : clock.changeAfter(at);
+    if (next < change) return next;
+    at = change;
+  }
+}
+
+function step(
+  found: Starts,
+  index: number,
+  run: { from: number; last: number; earliest: number; interval: number; maxStarts: number },
+): void {
+  const skipped = Math.max(0, Math.ceil((run.earliest - run.from) / run.interval));
+  for (let at = run.from + skipped * run.interval; at <= run.last; at += run.interval) {
+    if (found.at.length === run.maxStarts) return;
+    found.at.push(at);
+    found.open.push(index);
+  }
+}

@@ -1,0 +1,4 @@
+/** What the others may use of leads. */
+export { recordConversion } from "./conversions.ts";
+export { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead } from "./leads.ts";
+export { sendLeadCode, verifyLead } from "./verification.ts";

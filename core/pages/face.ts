@@ -1,0 +1,5 @@
+/** What the others may use of pages. */
+export { handleOfHost, isOwnHost, visitedUrl } from "./hosts.ts";
+export { createPage, deletePage, listPages, pageUrl, publishPage, readPage, updatePage } from "./pages.ts";
+export { type PublicPage, type PublicPages, publicPages } from "./public-text.ts";
+export { accessCode, checkPageAccess, publishedPage, type Visit, visitPage } from "./visits.ts";

@@ -1,0 +1,39 @@
+/** What the others may use of scheduling. */
+export {
+  cancelBooking,
+  cancelPublicBooking,
+  confirmBooking,
+  declineBooking,
+  expireHold,
+  listBookings,
+  readBooking,
+  readCalendarFile,
+  readPublicBooking,
+  settlePayment,
+} from "./bookings.ts";
+export { openBusySource, pullCalendars } from "./busy-calendars.ts";
+export { resynchronizeBooking, syncBooking } from "./calendar-events.ts";
+export { connectCaldav, listCalendars, selectCalendars } from "./calendars.ts";
+export { credentialsOf, openCredentials, resealCredentials } from "./credentials.ts";
+export { createEventType, deleteEventType, listEventTypes, readEventType, updateEventType } from "./event-types.ts";
+export {
+  disconnectAccount,
+  disconnectAll,
+  finishAuthorization,
+  listIntegrations,
+  returnFromProvider,
+  startAuthorization,
+} from "./integrations.ts";
+export { sendMails } from "./invitations.ts";
+export { enter, readKept, stamp } from "./ledger.ts";
+export {
+  admitVisitor,
+  listPublicEventTypes,
+  listSlots,
+  mustBePublic,
+  readPublicEventType,
+  type Written,
+} from "./offers.ts";
+export { createBooking, rescheduleBooking } from "./reservations.ts";
+export { deleteSchedule, listSchedules, putSchedule, readSchedule } from "./schedules.ts";
+export { type Visit, visitEvent } from "./visits.ts";

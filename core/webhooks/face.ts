@@ -1,0 +1,5 @@
+/** What the others may use of webhooks. */
+export { dispatchEvent, dispatchEvents, listDeliveries, redeliverEvent, testWebhook } from "./deliveries.ts";
+export { createWebhook, deleteWebhook, listWebhooks, readWebhook, resealWebhooks, rotateSecret } from "./endpoints.ts";
+export { dispatchJobs, eventLasts, webhookEvent, type WebhookEvent } from "./events.ts";
+export { sendDeliveries } from "./sending.ts";
