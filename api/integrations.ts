@@ -1,6 +1,8 @@
 import {
   connectCaldav,
   disconnectAccount,
+  askForConsent,
+  decideConsent,
   finishAuthorization,
   listCalendars,
   listIntegrations,
@@ -21,6 +23,8 @@ import {
   credentialPath,
   integrationList,
   integrationsPath,
+  consentForm,
+  consentPage,
   oauthCallback,
   oauthReturn,
   oauthStarted,
@@ -31,12 +35,17 @@ import {
   stripeEvent,
 } from "../schemas/integrations.ts";
 import { failureCard } from "./account-view.ts";
+import { consentView, decidedView, returnView } from "./provider-consent-view.ts";
 import { creator, open, type Row, route, type View } from "./route.ts";
 
 const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;
+const consent = "/oauth/scheduling/:providerKey";
 const checkout = "/v2/public/pages/:handle/:pageSlug/checkout";
 const payer = { guard: admitPayer, takes: { ":authority": "host" } };
+
+/** Pages for a person in a browser, which may be signed in there. */
+const person = { takes: { cookie: "cookie" }, failed: failureCard, hidden: true };
 
 /** Providers: connecting accounts, and what providers and payers come back with. */
 export const integrationRows: Row[] = [
@@ -64,10 +73,9 @@ export const integrationRows: Row[] = [
       "version_conflict",
     ],
   }),
-  route("GET /oauth/scheduling/:providerKey/return", open, oauthReturn, returnFromProvider, {
-    view: onward,
-    hidden: true,
-  }),
+  route(`GET ${consent}/return`, open, oauthReturn, returnFromProvider, { ...person, view: returnView }),
+  route(`GET ${consent}/connect`, open, consentPage, askForConsent, { ...person, view: consentView }),
+  route(`POST ${consent}/connect`, open, consentForm, decideConsent, { ...person, accepts: "form", view: decidedView }),
   route(`POST ${integrations}/caldav/credentials`, creator, newCaldavCredential, connectCaldav, {
     status: 201,
     returns: credentialAnswer,

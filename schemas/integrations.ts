@@ -37,6 +37,17 @@ export const oauthReturn = object({
   code: optional(string({ maxLength: 4096 })),
   state: optional(string({ maxLength: 256 })),
   error: optional(string({ maxLength: 256 })),
+  cookie: optional(string()),
+});
+/** The page that asks whether an account shall be connected, and its form. */
+const consentId = string({ minLength: 1, maxLength: 128 });
+export const consentPage = object({ providerKey, consentId, cookie: optional(string()) });
+export const consentForm = object({
+  providerKey,
+  consentId,
+  decision: oneOf("connect", "cancel"),
+  proof: string({ maxLength: 256 }),
+  cookie: optional(string()),
 });
 /** The path of one credential. */
 export const credentialPath = object({ handle, providerKey, credentialId: string({ maxLength: 128 }) });

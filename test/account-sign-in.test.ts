@@ -53,10 +53,7 @@ t.test("a person signs in with the code that was mailed, once", async (t) => {
   const [, token] = /^https:\/\/app\.test\/inbox\?x=1#token=(.+)$/.exec(done.headers.location ?? "") ?? [];
   const me = await service.visitor.get("/v2/account/assistant/me").set("Authorization", `Bearer ${token}`).expect(200);
   t.match(me.body.user, { userId: "user_ada", email: "ada@example.com" });
-  t.match(
-    done.headers["set-cookie"]?.[0],
-    /^session=[^;]+; Max-Age=43200; Path=\/oauth\/assistant\/desktop; HttpOnly; SameSite=Lax$/,
-  );
+  t.match(done.headers["set-cookie"]?.[0], /^session=[^;]+; Max-Age=43200; Path=\/oauth; HttpOnly; SameSite=Lax$/);
   t.match((await post(service, { signInId, code }).expect(400)).text, /That code is over/);
 });
 

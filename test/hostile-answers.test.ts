@@ -99,7 +99,8 @@ t.test("a token endpoint that never ends, is deep, compressed or silent fails in
     const base = await listening(t, answer);
     const settings = { clientId: "id", clientSecret: "secret", authorize: base, token: `${base}/token`, scope: "" };
     const started = Date.now();
-    await t.rejects(refreshGrant(tools, { ...settings, login: "post", parameters: {} }, "refresh"), name);
+    const grant = refreshGrant(tools, { ...settings, login: "post", parameters: {} }, "refresh");
+    t.ok((await grant.catch((error: unknown) => error)) instanceof Error, name);
     t.ok(Date.now() - started < 5500, `${name}: ${Date.now() - started} ms`);
   }
 });

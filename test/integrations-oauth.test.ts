@@ -34,10 +34,18 @@ const kinds = {
 } as const;
 type Kind = keyof typeof kinds;
 
-async function start(t: TapTest, kind: Kind, workers: string[] = []): Promise<Started> {
+async function start(
+  t: TapTest,
+  kind: Kind,
+  workers: string[] = [],
+  more: Record<string, string> = {},
+): Promise<Started> {
   const server = await kinds[kind].start();
   t.teardown(() => server.close());
-  const service = await startService(t, { env: server.env, ...(workers.length > 0 ? { workers } : {}) });
+  const service = await startService(t, {
+    env: { ...server.env, ...more },
+    ...(workers.length > 0 ? { workers } : {}),
+  });
   return { service, owner: await service.handle("acme"), oauth: server.oauth };
 }
 
@@ -96,16 +104,64 @@ for (const kind of Object.keys(kinds) as Kind[]) {
       t.notOk(stored.includes(access) || stored.includes(refresh), "tokens are stored sealed");
   });
 
-  t.test(`${kind}: the browser's way back connects, an owner who says no is told so`, async (t) => {
-    const { service, owner } = await start(t, kind);
+  t.test(
+    `${kind}: the browser's way back connects nothing: it goes on to the application with code and state`,
+    async (t) => {
+      const env = { APP_URL: "https://app.example/console" };
+      const { service, owner } = await start(t, kind, [], env);
+      const { authorizeUrl, state } = await begin(owner, kind);
+      const back = await agree(authorizeUrl);
+      const answer = await service.visitor.get(back.pathname + back.search).expect(303);
+      const onward = new URL(answer.headers.location as string);
+      t.equal(onward.origin + onward.pathname, env.APP_URL);
+      const code = back.searchParams.get("code");
+      t.same(Object.fromEntries(onward.searchParams), { providerKey: kind, code, state });
+      t.match(answer.headers, { "cache-control": "no-store", "referrer-policy": "no-referrer" });
+      t.same(await credentialsOf(owner), []);
+      await service.grant("acme", "user_other", "OWNER");
+      const callback = `${owned}/integrations/${kind}/oauth/callback`;
+      const other = await (await service.as("user_other")).post(callback).send({ code, state }).expect(400);
+      t.equal(other.body.code, "invalid_oauth_state", "another user of the same handle did not start it");
+      t.same(await credentialsOf(owner), []);
+      await connectAccount(owner, kind);
+      t.match(await credentialsOf(owner), [{ account: kinds[kind].account }]);
+      const refused = await service.visitor.get(`${back.pathname}?error=access_denied&state=${state}`).expect(303);
+      t.match(refused.headers.location, /\?providerKey=\w+&state=[^&]+&error=access_denied$/);
+    },
+  );
+
+  t.test(`${kind}: where sign-in is built in, a page asks the user who started, and nobody else`, async (t) => {
+    const { service, owner, oauth } = await start(t, kind, [], { LOGIN_BUILTIN: "1" });
+    await service.grant("acme", "user_victim", "OWNER");
+    const [mine, theirs] = [await service.token("user_acme"), await service.token("user_victim")];
+    const get = (path: string, token?: string) =>
+      token ? service.visitor.get(path).set("Cookie", `session=${token}`) : service.visitor.get(path);
+    const decide = (path: string, token: string, form: object) =>
+      service.visitor.post(path).set("Cookie", `session=${token}`).type("form").send(form);
     const back = await agree((await begin(owner, kind)).authorizeUrl);
-    const answer = await service.visitor.get(back.pathname + back.search).expect(303);
-    t.equal(answer.headers.location, `http://service.test/?integration=${kind}&status=connected`);
+    const address = back.pathname + back.search;
+    t.match((await get(address).expect(200)).text, /Sign in to go on/, "without a session nothing happens");
+    const lured = await agree((await begin(owner, kind)).authorizeUrl);
+    const refused = await get(lured.pathname + lured.search, theirs).expect(400);
+    t.match(refused.text, /not started here/, "in a victim's browser neither");
+    t.equal(oauth.grants.length, 0, "no code was used");
+    const asking = new URL((await get(address, mine).expect(303)).headers.location as string);
+    t.notMatch(asking.search, /code=|state=/);
+    t.same(await credentialsOf(owner), [], "nothing is connected before the user says so");
+    const page = asking.pathname + asking.search;
+    await get(page, theirs).expect(400);
+    const { text } = await get(page, mine).expect(200);
+    t.match(text, new RegExp(`Connect ${kinds[kind].account} to the handle acme\\?`));
+    const consentId = asking.searchParams.get("consentId");
+    const proof = /name="proof" value="([^"]+)"/.exec(text)?.[1];
+    await decide(asking.pathname, theirs, { consentId, proof, decision: "connect" }).expect(403);
+    await decide(asking.pathname, mine, { consentId, proof: "forged", decision: "connect" }).expect(403);
+    t.same(await credentialsOf(owner), []);
+    const done = await decide(asking.pathname, mine, { consentId, proof, decision: "connect" }).expect(200);
+    t.match(done.text, /is connected to acme/);
     t.match(await credentialsOf(owner), [{ account: kinds[kind].account }]);
-    const { state } = await begin(owner, kind);
-    const path = `/oauth/scheduling/${kind}/return?error=access_denied&state=${state}`;
-    const refused = await service.visitor.get(path).expect(303);
-    t.match(refused.headers.location, /status=failed&code=oauth_exchange_failed/);
+    await decide(asking.pathname, mine, { consentId, proof, decision: "connect" }).expect(400);
+    t.match((await get(address, mine).expect(400)).text, /not started here/, "a state works once");
   });
 
   t.test(`${kind}: states of others, of other providers and old ones are refused, wrong codes too`, async (t) => {
@@ -272,7 +328,7 @@ t.test("erasing a handle gives its grants back, and is done whether or not the p
 });
 
 t.test("a provider that does not answer is not taken for one that refuses", async (t) => {
-  const { service, owner, oauth } = await start(t, "microsoft");
+  const { owner, oauth } = await start(t, "microsoft");
   const back = await agree((await begin(owner, "microsoft")).authorizeUrl);
   oauth.trouble.push(new Refusal(500, {}));
   const body = { code: back.searchParams.get("code"), state: back.searchParams.get("state") };
@@ -280,8 +336,9 @@ t.test("a provider that does not answer is not taken for one that refuses", asyn
   t.equal(failed.body.code, "service_unavailable");
   const again = await agree((await begin(owner, "microsoft")).authorizeUrl);
   await oauth.close();
-  const returned = await service.visitor.get(again.pathname + again.search).expect(303);
-  t.match(returned.headers.location, /status=failed&code=service_unavailable/);
+  const late = { code: again.searchParams.get("code"), state: again.searchParams.get("state") };
+  const away = await owner.post(`${owned}/integrations/microsoft/oauth/callback`).send(late).expect(503);
+  t.equal(away.body.code, "service_unavailable");
 });
 
 t.test("google: an owner who unticks the calendar is told that the authorisation is of no use", async (t) => {

@@ -169,15 +169,17 @@ t.test("a provider that answers nonsense, or not at all, fails by name", async (
   t.same((await owner.get(`${owned}/integrations`).expect(200)).body.credentials, []);
 });
 
-t.test("the browser's way back connects and goes on to the application", async (t) => {
+t.test("the browser's way back goes on to the application, which connects as the user who started", async (t) => {
   const { service, owner } = await start(t);
-  const { authorizeUrl } = (await owner.post(`${owned}/integrations/stripe/oauth/start`).expect(200)).body;
+  const { authorizeUrl, state } = (await owner.post(`${owned}/integrations/stripe/oauth/start`).expect(200)).body;
   const back = await agree(authorizeUrl);
   const answer = await service.visitor.get(back.pathname + back.search).expect(303);
-  t.match(answer.headers.location, /^http:\/\/service\.test\/\?integration=stripe&status=connected$/);
+  const onward = new URL(answer.headers.location as string);
+  t.match(Object.fromEntries(onward.searchParams), { providerKey: "stripe", code: String, state });
+  t.equal((await owner.get(`${owned}/integrations`)).body.credentials.length, 0);
+  const body = { code: onward.searchParams.get("code"), state };
+  await owner.post(`${owned}/integrations/stripe/oauth/callback`).send(body).expect(201);
   t.equal((await owner.get(`${owned}/integrations`)).body.credentials.length, 1);
-  const again = await service.visitor.get(back.pathname + back.search).expect(303);
-  t.match(again.headers.location, /status=failed&code=invalid_oauth_state/);
 });
 
 t.test("without a client of the provider nothing can be started", async (t) => {

@@ -21,6 +21,6 @@ export { endSession, listSessions, useSession } from "./session-store.ts";
 export { Sessions } from "./sessions.ts";
 export { readSettings, settingsOf, updateSettings } from "./settings.ts";
 export { sendSignInCode } from "./sign-in-mail.ts";
-export { openSignIn, signIn, type SignInStep } from "./sign-in.ts";
+export { loginUrl, openSignIn, signIn, type SignInStep, sessionOfCookie } from "./sign-in.ts";
 export { resealSigningKey, signingKey } from "./signing.ts";
 export { createToken, listTokens, revokeToken } from "./tokens.ts";

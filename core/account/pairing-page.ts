@@ -4,7 +4,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime, Session } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { authorizeUrl, decidePairing, type PendingPairing, pendingPairing } from "./pairing.ts";
-import { sessionOfCookie } from "./sign-in.ts";
+import { loginUrl, sessionOfCookie } from "./sign-in.ts";
 
 /** An attempt as a browser shows it, with who is signed in there. */
 export interface PairingVisit extends PendingPairing {
@@ -19,12 +19,11 @@ export interface PairingVisit extends PendingPairing {
 export async function visitPairing(runtime: Runtime, input: Infer<typeof pairingPage>): Promise<PairingVisit> {
   const { env } = runtime;
   const pending = await pendingPairing(runtime, input.attemptId ?? "");
-  const returnTo = encodeURIComponent(authorizeUrl(env, pending.attemptId));
-  const loginUrl = `${env.LOGIN_URL}${env.LOGIN_URL.includes("?") ? "&" : "?"}returnTo=${returnTo}`;
+  const found = { ...pending, loginUrl: loginUrl(env, authorizeUrl(env, pending.attemptId)) };
   const session = await sessionOfCookie(runtime, input.cookie);
-  if (session === undefined) return { ...pending, loginUrl };
+  if (session === undefined) return found;
   const { token, ...user } = session;
-  return { ...pending, loginUrl, user, proof: sign(env, "pairing form", `${pending.attemptId} ${token}`) };
+  return { ...found, user, proof: sign(env, "pairing form", `${pending.attemptId} ${token}`) };
 }
 
 /** The decision of a signed-in browser's own form; `invalid_token` without a session, `forbidden` for a form made elsewhere. */

@@ -57,10 +57,15 @@ export async function sessionOfCookie(
   }
 }
 
-/** Name of the cookie; it is sent to the pairing page alone. */
+/** The address of the sign-in that leads back to an address of this service. */
+export function loginUrl({ LOGIN_URL }: Env, returnTo: string): string {
+  return `${LOGIN_URL}${LOGIN_URL.includes("?") ? "&" : "?"}returnTo=${encodeURIComponent(returnTo)}`;
+}
+
+/** Name of the cookie; it is sent to the pages that ask a signed-in browser for consent, and nowhere else. */
 const sessionCookie = "session";
 const pendingCookie = "pending-sign-in";
-const cookiePath = "/oauth/assistant/desktop";
+const cookiePath = "/oauth";
 
 function mustBeOn(env: Env): void {
   if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
@@ -149,7 +154,7 @@ async function welcome(
 }
 
 /**
- * Where to go after signing in: only to this service and to the application. The pairing page reads the cookie; everyone else takes
+ * Where to go after signing in: only to this service and to the application. The pages of consent read the cookie; everyone else takes
  * the token from the fragment, which no server sees.
  */
 function destination(env: Env, returnTo: string, token: string): string | undefined {

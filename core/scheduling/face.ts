@@ -21,7 +21,6 @@ export {
   disconnectAll,
   finishAuthorization,
   listIntegrations,
-  returnFromProvider,
   startAuthorization,
 } from "./integrations.ts";
 export { sendMails } from "./invitations.ts";
@@ -34,6 +33,13 @@ export {
   readPublicEventType,
   type Written,
 } from "./offers.ts";
+export {
+  askForConsent,
+  type ConsentQuestion,
+  decideConsent,
+  returnFromProvider,
+  type SignInNeeded,
+} from "./provider-consent.ts";
 export { createBooking, rescheduleBooking } from "./reservations.ts";
 export { deleteSchedule, listSchedules, putSchedule, readSchedule } from "./schedules.ts";
 export { type Visit, visitEvent } from "./visits.ts";

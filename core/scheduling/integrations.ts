@@ -3,7 +3,6 @@ import {
   type credentialPath,
   type integrationsPath,
   type oauthCallback,
-  type oauthReturn,
   type ProviderKey,
   providerKeys,
   type providerPath,
@@ -13,13 +12,14 @@ import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { credentialsOf, dropCredential, keepCredential, readCredential, secretOf, shown } from "./credentials.ts";
 import {
   exchangeCode,
   type OAuthSettings,
   type Provider,
   providers,
+  type Started,
   startAuthorisation,
   takeState,
 } from "../engines/calendars/calendars.ts";
@@ -40,41 +40,56 @@ export async function listIntegrations(
 export async function startAuthorization(
   runtime: Runtime,
   { handle, providerKey }: Infer<typeof providerPath>,
+  { userId = "" }: Pick<Caller, "userId">,
 ): Promise<{ authorizeUrl: string; state: string }> {
   const { key, settings } = configured(runtime.env, providerKey);
-  return startAuthorisation(runtime, { handle, providerKey: key }, settings);
+  return startAuthorisation(runtime, { handle, providerKey: key, userId }, settings);
 }
 
-/** Ends an authorisation for a client that caught the redirect itself; `invalid_oauth_state`, `oauth_exchange_failed`. */
+/** Completes an authorisation for the user who started it; `invalid_oauth_state`, `oauth_exchange_failed`. */
 export async function finishAuthorization(
   runtime: Runtime,
   { handle, providerKey, code, state }: Infer<typeof oauthCallback>,
+  { userId = "" }: Pick<Caller, "userId">,
 ): Promise<{ credential: Credential }> {
   configured(runtime.env, providerKey);
-  const started = await takeState(runtime, providerKey, state);
+  const started = await takeState(runtime, { providerKey, state, userId });
   if (started.handle !== handle) throw new Fail("invalid_oauth_state");
-  return { credential: await connect(runtime, { ...started, code }) };
+  const account = await authorisedAccount(runtime, { ...started, code });
+  return { credential: await keepCredential(runtime, handle, account) };
 }
 
-/** Ends an authorisation in the owner's browser and says where it goes on: the application, with what became of it. */
-export async function returnFromProvider(
+/** An account at a provider, before it is connected. */
+export interface AuthorisedAccount {
+  providerKey: ProviderKey;
+  account: string;
+  secret: string | null;
+}
+
+/** Exchanges the code of an authorisation; `oauth_exchange_failed`, `provider_not_configured`, `service_unavailable`. */
+export async function authorisedAccount(
   runtime: Runtime,
-  { providerKey, code, state, error }: Infer<typeof oauthReturn>,
-): Promise<{ location: string }> {
-  const next = new URL(runtime.env.APP_URL);
-  next.searchParams.set("integration", providerKey);
-  try {
-    if (state === undefined) throw new Fail("invalid_oauth_state");
-    const started = await takeState(runtime, providerKey, state);
-    if (error !== undefined || code === undefined) throw new Fail("oauth_exchange_failed");
-    await connect(runtime, { ...started, code });
-    next.searchParams.set("status", "connected");
-  } catch (failure) {
-    if (!(failure instanceof Fail)) throw failure;
-    next.searchParams.set("status", "failed");
-    next.searchParams.set("code", failure.code);
-  }
-  return { location: next.href };
+  asked: Started & { code: string },
+): Promise<AuthorisedAccount> {
+  const { providerKey } = asked;
+  const { settings, provider } = configured(runtime.env, providerKey);
+  const found = await connected(runtime, { settings, provider, asked }).catch((error: Error) => {
+    if (error instanceof Fail) throw error;
+    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
+  });
+  if (found === undefined) throw new Fail("provider_not_configured");
+  return { providerKey, ...found };
+}
+
+/** Revokes the grant of an account that its user did not connect, unless a handle of the owner uses it. */
+export async function revokeUnused(runtime: Runtime, handle: string, found: AuthorisedAccount): Promise<void> {
+  const { providerKey, account } = found;
+  const own = await credentialsOf(runtime, handle);
+  const isUsed = own.some((one) => one.providerKey === providerKey && one.account === account);
+  if (isUsed || (await isUsedElsewhere(runtime, handle, found))) return;
+  await providers[providerKey]
+    ?.disconnect?.(runtime, found)
+    .catch((error: Error) => notRevoked(runtime, { handle, providerKey }, error));
 }
 
 /** Disconnects an account, at the provider too where that answers; `integration_not_found`. */
@@ -117,7 +132,7 @@ function notRevoked({ log }: Runtime, account: { handle: string; providerKey: Pr
 async function isUsedElsewhere(
   runtime: Runtime,
   handle: string,
-  { providerKey, account }: StoredCredential,
+  { providerKey, account }: Pick<StoredCredential, "providerKey" | "account">,
 ): Promise<boolean> {
   const owner = await runtime.redis.hget(keys.handle(handle), "account");
   for (const other of owner === null ? [] : await runtime.redis.smembers(keys.accountHandles(owner))) {
@@ -127,23 +142,9 @@ async function isUsedElsewhere(
   return false;
 }
 
-async function connect(
-  runtime: Runtime,
-  asked: { handle: string; providerKey: ProviderKey; verifier: string; code: string },
-): Promise<Credential> {
-  const { handle, providerKey } = asked;
-  const { settings, provider } = configured(runtime.env, providerKey);
-  const kept = await connected(runtime, { settings, provider, asked }).catch((error: Error) => {
-    if (error instanceof Fail) throw error;
-    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
-  });
-  if (kept === undefined) throw new Fail("provider_not_configured");
-  return keepCredential(runtime, handle, { providerKey, ...kept });
-}
-
 async function connected(
   runtime: Runtime,
-  { settings, provider, asked }: { settings: OAuthSettings; provider: Provider; asked: Parameters<typeof connect>[1] },
+  { settings, provider, asked }: { settings: OAuthSettings; provider: Provider; asked: Started & { code: string } },
 ): Promise<{ account: string; secret: string | null } | undefined> {
   return provider.connect?.(runtime, await exchangeCode(runtime, settings, asked));
 }

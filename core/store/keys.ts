@@ -123,7 +123,8 @@ export const keys = {
   selectedCalendars: (handle: string) => `selected-calendars:{${handle}}`, // hash credential id -> JSON; until the account is disconnected
   calendarDraft: (handle: string, draft: string) => `calendar-draft:{${handle}}:${draft}`, // hash that takes the place of a calendar's objects when it is whole; 30 d if a process ends meanwhile
   calendarObjects: (handle: string, calendar: string) => `calendar-objects:{${handle}}:${calendar}`, // hash object -> JSON of its tag and busy time, "" -> the last reading; 30 d after it
-  oauthState: (state: string) => `oauth-state:{${state}}`, // string, JSON of handle, provider, verifier; 10 min, single use
+  oauthState: (state: string) => `oauth-state:{${state}}`, // string, JSON of handle, provider, user, verifier; 10 min, single use
+  oauthConsent: (consentId: string) => `oauth-consent:{${consentId}}`, // string, sealed JSON of an account that its user has not confirmed yet; 10 min, single use
   pageCheckout: (session: string) => `page-checkout:{${session}}`, // string, real ms of the first way back from this checkout; 400 d
 
   // webhooks
@@ -173,6 +174,7 @@ const kindsOfOthers = [
     "page-access",
     "page-checkout",
     "oauth-state",
+    "oauth-consent",
   ],
   ["run", "run-chunks", "run-readers", "run-alive", "run-inbox"],
   ["email-identity", "domain-checks", "message-owner", "email-turns", "far-turns", "bounce-mailbox"],

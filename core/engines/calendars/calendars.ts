@@ -1,6 +1,6 @@
 /** What the others may use of calendars. */
 export { type CalendarFile, calendarFile, type Organizer } from "./calendar-file.ts";
-export { exchangeCode, startAuthorisation, takeState } from "./oauth.ts";
+export { exchangeCode, type Started, startAuthorisation, takeState } from "./oauth.ts";
 export { login } from "./providers/caldav.ts";
 export {
   type Account,

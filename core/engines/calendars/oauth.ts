@@ -14,20 +14,22 @@ const stateLasts = 600;
 const TOKEN_LIMITS = { patience: 10_000, idleTimeoutMs: 4_000, limit: 65_536 };
 
 /** An authorisation that was started here. */
-interface Started {
+export interface Started {
   handle: string;
   providerKey: ProviderKey;
+  /** The user who started it: only this user may complete it. */
+  userId: string;
   verifier: string;
 }
 
 /** Where to send the owner (RFC 6749 with PKCE, RFC 7636): the state works once. */
 export async function startAuthorisation(
   { redis, env }: Pick<Runtime, "redis" | "env">,
-  { handle, providerKey }: { handle: string; providerKey: ProviderKey },
+  { handle, providerKey, userId }: Omit<Started, "verifier">,
   settings: OAuthSettings,
 ): Promise<{ authorizeUrl: string; state: string }> {
   const [state, verifier] = [oauth.generateRandomState(), oauth.generateRandomCodeVerifier()];
-  const started: Started = { handle, providerKey, verifier };
+  const started: Started = { handle, providerKey, userId, verifier };
   await redis.set(keys.oauthState(state), JSON.stringify(started), "EX", stateLasts);
   const url = new URL(settings.authorize);
   const query = {
@@ -44,16 +46,19 @@ export async function startAuthorisation(
   return { authorizeUrl: url.href, state };
 }
 
-/** What a state was made for, once; `invalid_oauth_state` for an unknown, used or old one, or another provider's. */
+/**
+ * Takes an authorisation by its state, once. `invalid_oauth_state` for an unknown, used or expired one, another provider's, and one
+ * that another user started: consent is bound to the browser of its user (RFC 6749, section 10.12; RFC 9700, section 4.7).
+ */
 export async function takeState(
   { redis }: Pick<Runtime, "redis">,
-  providerKey: string,
-  state: string,
+  asked: { providerKey: string; state: string; userId: string },
 ): Promise<Started> {
-  const json = await redis.getdel(keys.oauthState(state));
-  const started = json === null ? undefined : (JSON.parse(json) as Started);
-  if (started?.providerKey !== providerKey) throw new Fail("invalid_oauth_state");
-  return started;
+  const json = await redis.getdel(keys.oauthState(asked.state));
+  const started = JSON.parse(json ?? "{}") as Partial<Started>;
+  const isMeant = started.providerKey === asked.providerKey && started.userId === asked.userId;
+  if (json === null || !isMeant) throw new Fail("invalid_oauth_state");
+  return started as Started;
 }
 
 /** Exchanges a code for tokens; `oauth_exchange_failed` where the provider refuses, or answers what is no grant. */

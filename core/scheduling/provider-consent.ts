@@ -1,0 +1,133 @@
+import { handleSession, loginUrl, sessionOfCookie } from "../account/face.ts";
+import { takeState } from "../engines/calendars/calendars.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime, Session } from "../platform/runtime.ts";
+import { isSigned, seal, sign, unseal } from "../platform/sealing.ts";
+import { keys } from "../store/keys.ts";
+import type { consentForm, consentPage, oauthReturn, ProviderKey } from "../../schemas/integrations.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { keepCredential } from "./credentials.ts";
+import { type AuthorisedAccount, authorisedAccount, revokeUnused } from "./integrations.ts";
+
+/** Seconds in which a user must confirm an account. */
+const CONSENT_LASTS = 600;
+const FORM = "provider consent form";
+const PURPOSE = "provider consent";
+
+/** An account that its user has not confirmed yet. */
+interface PendingAccount extends AuthorisedAccount {
+  handle: string;
+  userId: string;
+}
+
+/** The browser must sign in first and comes back then. */
+export interface SignInNeeded {
+  step: "sign-in";
+  loginUrl: string;
+}
+
+/** What the page of consent asks, and the proof that its form was made for this account and session. */
+export interface ConsentQuestion {
+  step: "ask";
+  providerKey: ProviderKey;
+  account: string;
+  handle: string;
+  user: string;
+  consentId: string;
+  proof: string;
+}
+
+/**
+ * A browser that comes back from a provider. It is sent on to the application, which completes the authorisation as the user who
+ * started it; nothing is connected here. Where the built-in sign-in serves the application too, the page of consent follows, for the
+ * signed-in browser of that user alone. `invalid_oauth_state`, `oauth_exchange_failed`.
+ */
+export async function returnFromProvider(
+  runtime: Runtime,
+  input: Infer<typeof oauthReturn>,
+): Promise<{ step: "onward"; location: string } | SignInNeeded> {
+  const { env } = runtime;
+  const { providerKey, code, state, error } = input;
+  if (!asksItself(env)) return { step: "onward", location: address(env.APP_URL, { providerKey, code, state, error }) };
+  if (error !== undefined || code === undefined) throw new Fail("oauth_exchange_failed");
+  if (state === undefined) throw new Fail("invalid_oauth_state");
+  const session = await sessionOfCookie(runtime, input.cookie);
+  if (session === undefined) return signInFirst(env, `${providerKey}/return`, { code, state });
+  const started = await takeState(runtime, { providerKey, state, userId: session.userId });
+  const found = await authorisedAccount(runtime, { ...started, code });
+  const consentId = await keepPending(runtime, { ...found, handle: started.handle, userId: session.userId });
+  return { step: "onward", location: address(pageOf(env, `${providerKey}/connect`), { consentId }) };
+}
+
+/** The page that names account and handle and asks; `invalid_oauth_state` for another user's, and one that is decided or too old. */
+export async function askForConsent(
+  runtime: Runtime,
+  { providerKey, consentId, cookie }: Infer<typeof consentPage>,
+): Promise<ConsentQuestion | SignInNeeded> {
+  const session = await sessionOfCookie(runtime, cookie);
+  if (session === undefined) return signInFirst(runtime.env, `${providerKey}/connect`, { consentId });
+  const pending = pendingOf(runtime, session, {
+    consentId,
+    sealed: await runtime.redis.get(keys.oauthConsent(consentId)),
+  });
+  const { account, handle } = pending;
+  const proof = sign(runtime.env, FORM, `${consentId} ${session.token}`);
+  const user = session.email ?? session.userId;
+  return { step: "ask", providerKey: pending.providerKey, account, handle, user, consentId, proof };
+}
+
+/**
+ * The decision of the user's own browser, once. `invalid_token` without a session, `forbidden` for a form made elsewhere and for a
+ * user who no longer has the role, `invalid_oauth_state`.
+ */
+export async function decideConsent(
+  runtime: Runtime,
+  { consentId, decision, proof, cookie }: Infer<typeof consentForm>,
+): Promise<{ isConnected: boolean; account: string; handle: string }> {
+  const session = await sessionOfCookie(runtime, cookie);
+  if (session === undefined) throw new Fail("invalid_token");
+  if (!isSigned(runtime.env, FORM, `${consentId} ${session.token}`, proof)) throw new Fail("forbidden");
+  const sealed = await runtime.redis.getdel(keys.oauthConsent(consentId));
+  const { handle, providerKey, account, secret } = pendingOf(runtime, session, { consentId, sealed });
+  await handleSession(runtime, { token: session.token, handle, role: "CREATOR", scopes: undefined });
+  const isConnected = decision === "connect";
+  if (isConnected) await keepCredential(runtime, handle, { providerKey, account, secret });
+  else await revokeUnused(runtime, handle, { providerKey, account, secret });
+  return { isConnected, account, handle };
+}
+
+/** True where no other application completes authorisations: users sign in here, and the application is this service. */
+function asksItself({ LOGIN_BUILTIN, APP_URL, BASE_URL }: Env): boolean {
+  return LOGIN_BUILTIN && new URL(APP_URL).origin === new URL(BASE_URL).origin;
+}
+
+function signInFirst(env: Env, page: string, query: Record<string, string>): SignInNeeded {
+  return { step: "sign-in", loginUrl: loginUrl(env, address(pageOf(env, page), query)) };
+}
+
+const pageOf = ({ BASE_URL }: Env, page: string): string => `${BASE_URL}/oauth/scheduling/${page}`;
+
+function address(base: string, query: Record<string, string | undefined>): string {
+  const url = new URL(base);
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
+  return url.href;
+}
+
+async function keepPending(runtime: Runtime, pending: PendingAccount): Promise<string> {
+  const consentId = runtime.id("con_");
+  const sealed = seal(runtime.env, PURPOSE, consentId, JSON.stringify(pending));
+  await runtime.redis.set(keys.oauthConsent(consentId), sealed, "EX", CONSENT_LASTS);
+  return consentId;
+}
+
+function pendingOf(
+  { env }: Runtime,
+  session: Session,
+  { consentId, sealed }: { consentId: string; sealed: string | null },
+): PendingAccount {
+  const json = sealed === null ? "{}" : unseal(env, PURPOSE, consentId, sealed).toString("utf8");
+  const pending = JSON.parse(json) as Partial<PendingAccount>;
+  if (pending.userId !== session.userId) throw new Fail("invalid_oauth_state");
+  return pending as PendingAccount;
+}
