@@ -32,13 +32,13 @@ export interface MailRequest {
   purpose: Purpose;
   templateId?: string | undefined;
   variables?: Readonly<Record<string, string>>;
-  content?: { subject: string; html?: string | undefined; text?: string | undefined };
+  content?: { subject: string; html?: string | undefined; text?: string | undefined; replyTo?: string | undefined };
   attachments?: readonly Attachment[];
   /**
    * Who asks. To `api` a refusal is an error. For all others it is known only later that a mail can't be sent, so the refusal is
    * recorded: a message whose deliveries are DENIED, with the code as reason.
    */
-  origin: "api" | "rule" | "scheduling" | "verification";
+  origin: "api" | "rule" | "scheduling" | "verification" | "lead";
   /** A once-only key: a second accept with the same key changes nothing and gives the first one's message. Remembered for 400 days. */
   key?: string | undefined;
   /** Limits against which it counts, for each recipient and UTC day: whoever has reached one is DENIED as `visitor_mail_limit`. */
@@ -179,10 +179,10 @@ async function fromTemplate(
   return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };
 }
 
-function ownContent({ subject, html, text }: NonNullable<MailRequest["content"]>): object {
+function ownContent({ subject, html, text, replyTo }: NonNullable<MailRequest["content"]>): object {
   if (/\p{Cc}/u.test(subject) || subject.length > longestSubject)
     throw invalid("/content/subject", "must be one line of at most 998 characters");
-  return { subject, html: html ?? null, text: text ?? null };
+  return { subject, html: html ?? null, text: text ?? null, replyTo: replyTo ?? null };
 }
 
 function withAttachments({ attachments = [] }: MailRequest): object {

@@ -12,6 +12,7 @@ import { Fail } from "../platform/errors.ts";
 import { type Given, readGiven } from "./input.ts";
 import { awaitsCode, confirmedOf, contentOf, overlaid, type StoredLead } from "./merging.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
+import { noticeJob } from "./notices.ts";
 import { captured } from "./verification.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
@@ -163,9 +164,10 @@ async function captureOf(runtime: Runtime, handle: string, given: Given): Promis
   return { given, campaignId, verify, identity: recentKey(handle, { email: given.email, pageSlug, campaignId }) };
 }
 
-/** What a capture causes: the trigger, or first the code where the lead must be verified. */
-function consequences(runtime: Runtime, handle: string, lead: StoredLead): Job[] {
-  if (!awaitsCode(lead)) return captured(runtime, handle, lead);
+/** What a capture causes: the trigger and, of a new lead, the mail to its owners; or first the code where the lead must be verified. */
+function consequences(runtime: Runtime, handle: string, { lead, isNew }: { lead: StoredLead; isNew: boolean }): Job[] {
+  const notice = isNew ? [noticeJob(handle, lead.leadId)] : [];
+  if (!awaitsCode(lead)) return [...captured(runtime, handle, lead), ...notice];
   const round = runtime.id("code_");
   return [job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
 }
@@ -199,8 +201,10 @@ async function tryCapture(
   ];
   const lasts = Math.max(1, delayUntil(runtime, at + recent));
   const values = [known.leadId ?? "", known.lead?.version ?? 0, next.leadId, JSON.stringify(next), at, lasts];
-  const word = await runtime.queues.step(handle, consequences(runtime, handle, next), (outboxKey, encoded) =>
-    script<string>(runtime.redis, "captureLead", [...places, outboxKey], [...values, encoded]),
+  const word = await runtime.queues.step(
+    handle,
+    consequences(runtime, handle, { lead: next, isNew: known.lead === undefined }),
+    (outboxKey, encoded) => script<string>(runtime.redis, "captureLead", [...places, outboxKey], [...values, encoded]),
   );
   // The same answer for an address that was verified before: strangers learn nothing of it.
   return word === "written" ? { leadId: next.leadId, status: capture.verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;

@@ -11,6 +11,7 @@ import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { noticeJob } from "./notices.ts";
 import { awaitsCode, type StoredLead, verified } from "./merging.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
@@ -106,7 +107,8 @@ async function tryCode(
     round !== null && roots.some((root) => sameText(code.replace(/\D/g, ""), sixDigits(root, codePurpose, round)));
   const { version, ...stored } = lead;
   const next = JSON.stringify(verified(stored, new Date(runtime.now()).toISOString()));
-  const trigger = isRight ? captured(runtime, handle, lead) : [];
+  const notice = lead.status === "UNVERIFIED" ? [noticeJob(handle, leadId)] : [];
+  const trigger = isRight ? [...captured(runtime, handle, lead), ...notice] : [];
   return queues.step(handle, trigger, (outboxKey, encoded) =>
     script<string>(
       redis,
