@@ -112,7 +112,7 @@ function viewOf(runtime: Runtime, ctx: Context, known: Fail): View | undefined {
 }
 
 /**
- * Public rows may be called from any page, without credentials; all others from the application's origin (contract 1). The reply
+ * Public rows may be called from any page, without credentials; all others from the application's origin (docs/reference.md, "CORS"). The reply
  * where the request was a preflight, which ends here.
  */
 function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, origin: string): Reply | undefined {

@@ -18,7 +18,7 @@ export const leadFormRows: Row[] = [
   }),
 ];
 
-/** A document that can do nothing but run its own script, and be shown by the given origins alone (contract 5). */
+/** A document that can do nothing but run its own script, and be shown by the given origins alone (docs/reference.md, "Form frame"). */
 export function leadFormView(form: StoredForm, origins: string[]): View {
   const nonce = randomBytes(16).toString("base64url");
   const policy = [

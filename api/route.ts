@@ -102,7 +102,7 @@ export interface Columns<R> {
   failures: readonly ErrorCode[];
   /** Left out of the OpenAPI document. */
   hidden: boolean;
-  /** The row is also a tool for agents (contract 9): its name there, and the scope that a personal access token needs. */
+  /** The row is also a tool for agents (docs/reference.md, "MCP"): its name there, and the scope that a personal access token needs. */
   tool: { name: string; scope: Scope };
 }
 

@@ -56,7 +56,7 @@ t.test("a rule is made, changed at its version, listed and deleted for good", as
   t.same((await owner.get(rules).expect(200)).body.rules, []);
 });
 
-t.test("each wrong rule gets its code, in the contract's order", async (t) => {
+t.test("each wrong rule gets its code, in the documented order", async (t) => {
   const { sending } = await startCampaign(t, { workers: false });
   const { owner } = sending;
   const root = "/v2/handles/acme/email";
