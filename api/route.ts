@@ -48,8 +48,8 @@ export interface Request {
   origin: string;
   host: string;
   header(name: string): string;
-  /** Of the languages offered, that which the visitor likes best (RFC 9110, 12.5.4), else the first. */
-  language(offered: readonly string[]): string;
+  /** Of the languages that have words, that which the visitor likes best (RFC 9110, 12.5.4), else the fallback, else English. */
+  language(fallback?: string | null): string;
 }
 
 /** Columns that most rows leave out. */
