@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { formHtml, type LeadForm, mustBeOpen, readLeadForm, type StoredForm } from "../core/assistant/face.ts";
 import { leadFormPath } from "../schemas/assistant.ts";
 import { open, type Request, type Row, route, type View } from "./route.ts";
+import { documentOf } from "./shell.ts";
 
 /** The form inside the widget's sandboxed frame. */
 export const leadFormRows: Row[] = [
@@ -18,7 +19,7 @@ export const leadFormRows: Row[] = [
   }),
 ];
 
-/** A document that can do nothing but run its own script, and be shown by the given origins alone (contract 5). */
+/** A document that can do nothing but run its own script, and be shown by the given origins alone (docs/reference.md, "Form frame"). */
 export function leadFormView(form: StoredForm, origins: string[]): View {
   const nonce = randomBytes(16).toString("base64url");
   const policy = [
@@ -49,18 +50,14 @@ function pageOrigins(form: LeadForm, { runtime }: Request): string[] {
 
 /** The script comes before the form: whoever is quicker than it would press a button that does nothing. */
 function document(form: string, nonce: string): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Contact form</title>
-<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">
-<script src="/assets/lead-form.js" nonce="${nonce}"></script>
-</head>
-<body>
-<main><h1 class="svc-unseen">Contact form</h1>${form}</main>
-</body>
-</html>
-`;
+  return documentOf({
+    language: "en",
+    title: "Contact form",
+    styles: [],
+    head: [
+      `<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`,
+      `<script src="/assets/lead-form.js" nonce="${nonce}"></script>`,
+    ],
+    body: `<main><h1 class="svc-unseen">Contact form</h1>${form}</main>`,
+  });
 }

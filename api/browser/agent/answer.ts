@@ -22,7 +22,7 @@ export interface Answer {
   section?: LeadSection;
 }
 
-/** One part of the UI message stream (contract 5). */
+/** One part of the UI message stream (docs/reference.md, "Chat stream"). */
 interface Chunk {
   type: string;
   delta?: string;

@@ -1,4 +1,4 @@
-/** What the page's shell tells the widget (contract 4). */
+/** What the page's shell tells the widget (docs/reference.md, "Widget"). */
 export interface Config {
   pageSlug: string;
   chatUrl: string;
