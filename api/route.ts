@@ -80,7 +80,7 @@ export interface Columns<R> {
   reads: boolean;
   /** The log's name for a failure of which nothing else may stand there: `assistant` makes `assistant.request.failed`. */
   failsAs: string;
-  /** Header fields, `:method` and `:authority` that become input, field to input name; body and query never give it. */
+  /** Header fields, `:method`, `:authority` and `:language` that become input, field to input name; body and query never give it. */
   takes: Record<string, string>;
   /** True where the header `Idempotency-Key` counts. */
   idempotent: boolean;

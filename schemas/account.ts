@@ -179,4 +179,5 @@ export const signInForm = object({
   host: optional(string()),
   cookie: optional(string()),
   userAgent: optional(string()),
+  language: optional(string()),
 });

@@ -65,6 +65,8 @@ export const newLead = object(
     tracking: documented(optional(anything), optional(map(string()))),
     consent: optional(anything),
     website: documented(optional(anything), optional(string())),
+    // From the header: no field of the body.
+    visitorLanguage: optional(string()),
   },
   { additionalProperties: true },
 );

@@ -159,6 +159,35 @@ t.test("a lead that must be verified is mailed once it is", async (t) => {
   t.match((await mailsTo(inbox, owner))[0]?.text, "Campaign: A");
 });
 
+t.test("a code speaks the language of the page, else that of the browser, else that of the handle", async (t) => {
+  const { service, inbox } = await open(t);
+  const { owner: requests } = await makeSending(service);
+  await requests.put("/v2/handles/acme/settings").send({ language: "nl" }).expect(200);
+  const page = { title: "Tarifs", content: "<p>49 EUR</p>", status: "PUBLISHED", verifyLeads: true };
+  await requests
+    .post("/v2/handles/acme/pages")
+    .send({ ...page, pageSlug: "tarifs", language: "fr" })
+    .expect(201);
+  await requests
+    .post("/v2/handles/acme/pages")
+    .send({ ...page, pageSlug: "other" })
+    .expect(201);
+  const asked: [string, string, string][] = [
+    ["tarifs", "de", "Votre code de confirmation"],
+    ["other", "sv, de-CH;q=0.9, en;q=0.5", "Ihr Bestätigungscode"],
+    ["other", "xx-broken-/, *", "Uw bevestigingscode"],
+  ];
+  for (const [place, [pageSlug, accepted, words]] of asked.entries()) {
+    const email = `v${place}@far.example`;
+    await service.visitor.post(route).set("Accept-Language", accepted).send({ email, pageSlug }).expect(202);
+    await eventually(() => inbox.codeFor(email));
+    const [mail] = await mailsTo(inbox, email);
+    t.match(mail?.text, words);
+    t.match(mail?.html, words);
+    t.notMatch(mail?.subject, /your/);
+  }
+});
+
 t.test("a lead whose process ended right after it was taken is mailed all the same", async (t) => {
   const { service, inbox } = await open(t, { workers: [] });
   await makeSending(service);

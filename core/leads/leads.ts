@@ -12,7 +12,7 @@ import { Fail } from "../platform/errors.ts";
 import { type Given, readGiven } from "./input.ts";
 import { awaitsCode, confirmedOf, contentOf, overlaid, type StoredLead } from "./merging.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
-import { noticeJob } from "./notices.ts";
+import { noticeJobs } from "./notices.ts";
 import { captured } from "./verification.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
@@ -161,12 +161,14 @@ async function captureOf(runtime: Runtime, handle: string, given: Given): Promis
   const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
   const pageSlug = page?.status === "PUBLISHED" ? given.pageSlug : null;
   const verify = page?.verifyLeads === true || campaign?.verifyLeads === true;
-  return { given, campaignId, verify, identity: recentKey(handle, { email: given.email, pageSlug, campaignId }) };
+  const language = page?.language ?? given.language;
+  const identity = recentKey(handle, { email: given.email, pageSlug, campaignId });
+  return { given: { ...given, language }, campaignId, verify, identity };
 }
 
 /** What a capture causes: the trigger and, of a new lead, the mail to its owners; or first the code where the lead must be verified. */
 function consequences(runtime: Runtime, handle: string, { lead, isNew }: { lead: StoredLead; isNew: boolean }): Job[] {
-  const notice = isNew ? [noticeJob(handle, lead.leadId)] : [];
+  const notice = isNew ? noticeJobs(runtime, handle, lead.leadId) : [];
   if (!awaitsCode(lead)) return [...captured(runtime, handle, lead), ...notice];
   const round = runtime.id("code_");
   return [job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
@@ -226,6 +228,7 @@ function merged(
     ...(confirmed ? overlaid(newest, confirmed) : newest),
     confirmed,
     unconfirmed: isPending ? overlaid(current?.unconfirmed, given) : current?.unconfirmed,
+    language: given.language ?? current?.language,
     pageSlug: given.pageSlug,
     campaignId,
     captures: { first: current?.captures.first ?? instant, last: instant },
@@ -302,7 +305,7 @@ function fits(
 }
 
 function shown(stored: StoredLead & { version?: number }): Lead {
-  const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, ...lead } = stored;
+  const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, language: _language, ...lead } = stored;
   return lead;
 }
 

@@ -28,9 +28,9 @@ const SENT_RETENTION_SECONDS = 400 * 86_400;
 /** What the handle's senders may be for, the best first. */
 const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
 
-/** The job that tells the owners of a new lead. */
-export function noticeJob(handle: string, leadId: string): Job {
-  return job("leads.notify", `lead-notice-${leadId}`, { handle, leadId });
+/** The job that tells the owners of a new lead; none where no mail can be sent. */
+export function noticeJobs({ env }: Runtime, handle: string, leadId: string): Job[] {
+  return env.SMTP_URL === undefined ? [] : [job("leads.notify", `lead-notice-${leadId}`, { handle, leadId })];
 }
 
 /** Mails a new lead to the handle's owners, each once, unless they don't want it; after the first ones of an hour in its digest. */
@@ -64,8 +64,8 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
   await redis.del(list);
 }
 
-async function isWanted({ env, redis }: Runtime, handle: string): Promise<boolean> {
-  return env.SMTP_URL !== undefined && (await settingsOf(redis, handle)).leadNotifications;
+async function isWanted({ redis }: Runtime, handle: string): Promise<boolean> {
+  return (await settingsOf(redis, handle)).leadNotifications;
 }
 
 function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {

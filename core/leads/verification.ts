@@ -11,7 +11,11 @@ import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { noticeJob } from "./notices.ts";
+import { noticeJobs } from "./notices.ts";
+import { layOut } from "../engines/mail/mail.ts";
+import { filled } from "../platform/words.ts";
+import { settingsOf } from "../account/face.ts";
+import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import { awaitsCode, type StoredLead, verified } from "./merging.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
@@ -43,7 +47,10 @@ export async function sendLeadCode(
     transaction.del(keys.leadCode(handle, leadId)).hset(keys.leadCode(handle, leadId), { round, wrong: 0 });
     transaction.pexpire(keys.leadCode(handle, leadId), codeLasts);
   });
-  const content = wording(sixDigits(runtime.env.SECRET_KEY, codePurpose, round));
+  const content = await letterOf(runtime, handle, {
+    lead,
+    code: sixDigits(runtime.env.SECRET_KEY, codePurpose, round),
+  });
   const { senderId } = sender;
   await acceptMessage(runtime, {
     handle,
@@ -107,7 +114,7 @@ async function tryCode(
     round !== null && roots.some((root) => sameText(code.replace(/\D/g, ""), sixDigits(root, codePurpose, round)));
   const { version, ...stored } = lead;
   const next = JSON.stringify(verified(stored, new Date(runtime.now()).toISOString()));
-  const notice = lead.status === "UNVERIFIED" ? [noticeJob(handle, leadId)] : [];
+  const notice = lead.status === "UNVERIFIED" ? noticeJobs(runtime, handle, leadId) : [];
   const trigger = isRight ? [...captured(runtime, handle, lead), ...notice] : [];
   return queues.step(handle, trigger, (outboxKey, encoded) =>
     script<string>(
@@ -134,9 +141,14 @@ async function isAllowed(runtime: Runtime, handle: string, email: string): Promi
   }
 }
 
-function wording(code: string): { subject: string; text: string } {
-  return {
-    subject: `${code} is your confirmation code`,
-    text: `Your confirmation code is ${code}. It is good for 10 minutes.\n\nIf you did not ask for it, you can ignore this mail.\n`,
-  };
+async function letterOf(
+  { redis }: Runtime,
+  handle: string,
+  { lead, code }: { lead: StoredLead; code: string },
+): Promise<ReturnType<typeof layOut>> {
+  const settings = await settingsOf(redis, handle);
+  const language = spokenLanguage(lead.language, settings.language);
+  const { subject, title, text } = wordsOf(language).mails.leadCode;
+  const sender = settings.displayName ?? handle;
+  return layOut({ language, sender, subject: filled(subject, { code }), title, code, paragraphs: [text] });
 }

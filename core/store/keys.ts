@@ -28,7 +28,7 @@ export const keys = {
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
   sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
   pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, agent, status, user, email, wrong; 10 min
-  signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, wrong; 10 min
+  signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, language, wrong; 10 min
   audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
 
   // pages
