@@ -1,6 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { formHtml, type LeadForm, mustBeOpen, readLeadForm, type StoredForm } from "../core/assistant/face.ts";
+import { directionOf } from "../core/platform/language-tags.ts";
 import { leadFormPath } from "../schemas/assistant.ts";
+import { wordsOf } from "../schemas/languages.ts";
+import { escapeHtml } from "./page-view.ts";
 import { open, type Request, type Row, route, type View } from "./route.ts";
 
 /** The form inside the widget's sandboxed frame. */
@@ -36,7 +39,7 @@ export function leadFormView(form: StoredForm, origins: string[]): View {
   };
   return {
     type: "text/html; charset=utf-8",
-    body: document(formHtml(form.fields, form.submitLabel, true) ?? "", nonce),
+    body: document(form, nonce),
     headers,
   };
 }
@@ -47,19 +50,20 @@ function pageOrigins(form: LeadForm, { runtime }: Request): string[] {
   return ["'self'", ...new Set(named)];
 }
 
-/** The script comes before the form: whoever is quicker than it would press a button that does nothing. */
-function document(form: string, nonce: string): string {
+/** The script comes before the form: a visitor who is quicker than it would press a button that does nothing. */
+function document({ fields, submitLabel, language = "en" }: StoredForm, nonce: string): string {
+  const title = escapeHtml(wordsOf(language).widget.form);
   return `<!doctype html>
-<html lang="en">
+<html lang="${escapeHtml(language)}" dir="${directionOf(language)}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Contact form</title>
+<title>${title}</title>
 <link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">
 <script src="/assets/lead-form.js" nonce="${nonce}"></script>
 </head>
 <body>
-<main><h1 class="svc-unseen">Contact form</h1>${form}</main>
+<main><h1 class="svc-unseen">${title}</h1>${formHtml(fields, submitLabel, true) ?? ""}</main>
 </body>
 </html>
 `;

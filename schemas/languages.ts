@@ -14,5 +14,11 @@ export const languages: Readonly<Record<string, Words>> = { en, de, fr, es, it, 
 
 /** The words of a language (BCP 47, in any case); English where it has no file. */
 export function wordsOf(language: string): Words {
-  return languages[language.toLowerCase().split("-")[0] ?? ""] ?? en;
+  return languages[wordsLanguage(language)] ?? en;
+}
+
+/** The code of the language in which `wordsOf` answers. */
+export function wordsLanguage(language: string): string {
+  const code = language.toLowerCase().split("-")[0] ?? "";
+  return Object.hasOwn(languages, code) ? code : "en";
 }
