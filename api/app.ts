@@ -13,6 +13,7 @@ import { dashboard, isDashboard } from "./dashboard.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { mayBePageHost, movedPage, pageHost } from "./hosts.ts";
+import { languages } from "../schemas/languages.ts";
 import { missingPage } from "./page-view.ts";
 import { asFail, problem } from "./problem.ts";
 import { type Reply, sendReply } from "./reply.ts";
@@ -112,7 +113,7 @@ function viewOf(runtime: Runtime, ctx: Context, known: Fail): View | undefined {
 }
 
 /**
- * Public rows may be called from any page, without credentials; all others from the application's origin (contract 1). The reply
+ * Public rows may be called from any page, without credentials; all others from the application's origin (docs/reference.md, "CORS"). The reply
  * where the request was a preflight, which ends here.
  */
 function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, origin: string): Reply | undefined {
@@ -273,8 +274,10 @@ class Asked implements Request {
     return this.#ctx.get(name);
   }
 
-  language(offered: readonly string[]): string {
-    return this.#ctx.acceptsLanguages([...offered]) || (offered[0] ?? "en");
+  language(fallback?: string | null): string {
+    const known = Object.keys(languages);
+    const first = known.find((code) => code === fallback?.toLowerCase().split("-")[0]) ?? "en";
+    return this.#ctx.acceptsLanguages([first, ...known]) || first;
   }
 }
 

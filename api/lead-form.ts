@@ -1,10 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { formHtml, type LeadForm, mustBeOpen, readLeadForm, type StoredForm } from "../core/assistant/face.ts";
-import { directionOf } from "../core/platform/language-tags.ts";
 import { leadFormPath } from "../schemas/assistant.ts";
 import { wordsOf } from "../schemas/languages.ts";
-import { escapeHtml } from "./page-view.ts";
 import { open, type Request, type Row, route, type View } from "./route.ts";
+import { documentOf, escapeHtml } from "./shell.ts";
 
 /** The form inside the widget's sandboxed frame. */
 export const leadFormRows: Row[] = [
@@ -21,7 +20,7 @@ export const leadFormRows: Row[] = [
   }),
 ];
 
-/** A document that can do nothing but run its own script, and be shown by the given origins alone (contract 5). */
+/** A document that can do nothing but run its own script, and be shown by the given origins alone (docs/reference.md, "Form frame"). */
 export function leadFormView(form: StoredForm, origins: string[]): View {
   const nonce = randomBytes(16).toString("base64url");
   const policy = [
@@ -52,19 +51,16 @@ function pageOrigins(form: LeadForm, { runtime }: Request): string[] {
 
 /** The script comes before the form: a visitor who is quicker than it would press a button that does nothing. */
 function document({ fields, submitLabel, language = "en" }: StoredForm, nonce: string): string {
-  const title = escapeHtml(wordsOf(language).widget.form);
-  return `<!doctype html>
-<html lang="${escapeHtml(language)}" dir="${directionOf(language)}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title>
-<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">
-<script src="/assets/lead-form.js" nonce="${nonce}"></script>
-</head>
-<body>
-<main><h1 class="svc-unseen">${title}</h1>${formHtml(fields, submitLabel, true) ?? ""}</main>
-</body>
-</html>
-`;
+  const title = wordsOf(language).widget.form;
+  const form = formHtml(fields, submitLabel, true) ?? "";
+  return documentOf({
+    language,
+    title,
+    styles: [],
+    head: [
+      `<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`,
+      `<script src="/assets/lead-form.js" nonce="${nonce}"></script>`,
+    ],
+    body: `<main><h1 class="svc-unseen">${escapeHtml(title)}</h1>${form}</main>`,
+  });
 }

@@ -5,7 +5,7 @@ import { pageUrl } from "../pages/face.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** Seconds for which a shown section has its form (contract 5). */
+/** Seconds for which a shown section has its form (docs/reference.md, "Form frame"). */
 const kept = 86_400;
 
 const stored = object({ fields: array(formField), submitLabel: string(), language: optional(string()) });

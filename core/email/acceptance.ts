@@ -45,7 +45,7 @@ export interface MailRequest {
   caps?: readonly MailCap[];
   /** Why the asker itself doesn't want it sent any more: recorded as a message whose deliveries are DENIED for this reason. */
   denied?: string | undefined;
-  /** A client's key with the digest of its body (contract 1), kept for 24 hours. */
+  /** A client's key with the digest of its body (docs/reference.md, "Idempotency"), kept for 24 hours. */
   idempotency?: { key: string; digest: string } | undefined;
 }
 
@@ -64,7 +64,7 @@ const largestAttachments = 10_485_760;
 const ownerKept = 7_776_000;
 
 /**
- * Accepts a mail: checks in the contract's order (sender, domain, purpose, template, variables, suppression, quota, queue), then
+ * Accepts a mail: checks in the documented order (sender, domain, purpose, template, variables, suppression, quota, queue), then
  * writes the message, its deliveries with their events and their places in the queue in one step. What is accepted survives the
  * crash of any process. Throws the codes of the specification's email table; `transactional_email_queue_unavailable` where no mail
  * server is configured or Redis can't take it.

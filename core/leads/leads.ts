@@ -22,7 +22,7 @@ import { script } from "../store/scripts.ts";
 import { sharedRead } from "../store/coalesce.ts";
 import { takeToken } from "../store/throttle.ts";
 
-/** Ms in which the same person on the same page is the same lead (contract 5). */
+/** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 const recent = 86_400_000;
 /** Ms by which a lead's last capture may lie after its first, by which lists are ordered: `recent`, and what clocks may differ by. */
 const capturedAgainWithin = recent + 3_600_000;
@@ -148,7 +148,7 @@ interface Capture {
 }
 
 /**
- * The campaign that was named, else the page's, else the only live one, else none (contract 5); and whether either asks to verify.
+ * The campaign that was named, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether either asks to verify.
  * A page that is not published is no part of the identity: else one person could be many leads, and get each rule's mail many times.
  */
 async function captureOf(runtime: Runtime, handle: string, given: Given): Promise<Capture> {

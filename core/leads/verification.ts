@@ -15,7 +15,7 @@ import { awaitsCode, type StoredLead, verified } from "./merging.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 
-/** Ms in which a code must be used, and the number of the wrong one that ends it (contract 5). */
+/** Ms in which a code must be used, and the number of the wrong one that ends it (docs/reference.md, "Lead verification"). */
 const codeLasts = 600_000;
 const mostWrong = 5;
 /** Codes for one address of a handle: 3 at once and 3 in 15 minutes. */

@@ -30,7 +30,7 @@ export interface Answer {
   section?: LeadSection;
 }
 
-/** One part of the UI message stream (docs/reference.md, "Assistant"). */
+/** One part of the UI message stream (docs/reference.md, "Chat stream"). */
 interface Chunk {
   type: string;
   delta?: string;

@@ -1,6 +1,6 @@
 import type { Words } from "./words.ts";
 
-/** What the page's shell tells the widget (docs/reference.md, "Pages"). */
+/** What the page's shell tells the widget (docs/reference.md, "Widget"). */
 export interface Config {
   pageSlug: string;
   chatUrl: string;
