@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { formHtml, type LeadForm, mustBeOpen, readLeadForm, type StoredForm } from "../core/assistant/face.ts";
 import { leadFormPath } from "../schemas/assistant.ts";
+import { wordsOf } from "../schemas/languages.ts";
 import { open, type Request, type Row, route, type View } from "./route.ts";
-import { documentOf } from "./shell.ts";
+import { documentOf, escapeHtml } from "./shell.ts";
 
 /** The form inside the widget's sandboxed frame. */
 export const leadFormRows: Row[] = [
@@ -37,7 +38,7 @@ export function leadFormView(form: StoredForm, origins: string[]): View {
   };
   return {
     type: "text/html; charset=utf-8",
-    body: document(formHtml(form.fields, form.submitLabel, true) ?? "", nonce),
+    body: document(form, nonce),
     headers,
   };
 }
@@ -48,16 +49,18 @@ function pageOrigins(form: LeadForm, { runtime }: Request): string[] {
   return ["'self'", ...new Set(named)];
 }
 
-/** The script comes before the form: whoever is quicker than it would press a button that does nothing. */
-function document(form: string, nonce: string): string {
+/** The script comes before the form: a visitor who is quicker than it would press a button that does nothing. */
+function document({ fields, submitLabel, language = "en" }: StoredForm, nonce: string): string {
+  const title = wordsOf(language).widget.form;
+  const form = formHtml(fields, submitLabel, true) ?? "";
   return documentOf({
-    language: "en",
-    title: "Contact form",
+    language,
+    title,
     styles: [],
     head: [
       `<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`,
       `<script src="/assets/lead-form.js" nonce="${nonce}"></script>`,
     ],
-    body: `<main><h1 class="svc-unseen">Contact form</h1>${form}</main>`,
+    body: `<main><h1 class="svc-unseen">${escapeHtml(title)}</h1>${form}</main>`,
   });
 }

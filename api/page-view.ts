@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Visit } from "../core/pages/face.ts";
+import { wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { entityTag } from "./reply.ts";
 import type { View } from "./route.ts";
 import { documentOf, escapeHtml } from "./shell.ts";
@@ -103,6 +104,8 @@ function agent({ handle, page, language }: Visit): string[] {
     questionUrl: `${root}/agentic-question`,
     leadUrl: `/v2/public/handles/${handle}/leads`,
     language,
+    wordsLanguage: wordsLanguage(language),
+    words: wordsOf(language).widget,
     assistant: page.assistant ?? {},
   };
   const json = JSON.stringify(config).replace(/</g, "\\u003c");

@@ -19,14 +19,19 @@ export function spokenLanguage(...wanted: (string | null | undefined)[]): string
 
 /** True for a language (BCP 47) that has a file. */
 export function hasWords(language: string): boolean {
-  return Object.hasOwn(languages, primaryOf(language));
+  return Object.hasOwn(languages, codeOf(language));
 }
 
 /** The words of a language (BCP 47, in any case); English where it has no file. */
 export function wordsOf(language: string): Words {
-  return languages[primaryOf(language)] ?? en;
+  return languages[wordsLanguage(language)] ?? en;
 }
 
-function primaryOf(language: string): string {
+/** The code of the language in which `wordsOf` answers. */
+export function wordsLanguage(language: string): string {
+  return hasWords(language) ? codeOf(language) : "en";
+}
+
+function codeOf(language: string): string {
   return language.toLowerCase().split("-")[0] ?? "";
 }

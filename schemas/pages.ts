@@ -125,5 +125,7 @@ export const agentConfig = object({
   questionUrl: string(),
   leadUrl: string(),
   language: string(),
+  wordsLanguage: string(),
+  words: map(string()),
   assistant: map(string()),
 });
