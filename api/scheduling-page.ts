@@ -1,11 +1,18 @@
-import { listPublicEventTypes, visitEvent } from "../core/scheduling/face.ts";
-import { publicHandle, schedulingVisit } from "../schemas/scheduling.ts";
+import { decideByLink, listPublicEventTypes, visitEvent, visitOwnerLink } from "../core/scheduling/face.ts";
+import { ownerDecision, ownerVisit, publicHandle, schedulingVisit } from "../schemas/scheduling.ts";
+import { failureCard } from "./account-view.ts";
+import { ownerBookingView } from "./owner-booking-view.ts";
 import { open, type Row, route } from "./route.ts";
 import { eventListView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
 
 const shown = "/apps/public/scheduling/:handle";
+const ownerLink = "/apps/scheduling/:handle/:bookingUid/:purpose/:token";
+const owners = { takes: { ":language": "language" }, view: ownerBookingView, failed: failureCard, hidden: true };
 
-/** What visitors see of scheduling: a handle's event types, and the page on which one is booked and bookings are managed. */
+/**
+ * What visitors see of scheduling: a handle's event types, and the page on which one is booked and bookings are managed. What owners
+ * see who open a link of their mails.
+ */
 export const schedulingPageRows: Row[] = [
   route(`GET ${shown}`, open, publicHandle, listPublicEventTypes, {
     view: eventListView,
@@ -17,4 +24,6 @@ export const schedulingPageRows: Row[] = [
     failed: schedulingFailure,
     hidden: true,
   }),
+  route(`GET ${ownerLink}`, open, ownerVisit, visitOwnerLink, owners),
+  route(`POST ${ownerLink}`, open, ownerDecision, decideByLink, { ...owners, accepts: "form" }),
 ];

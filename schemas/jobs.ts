@@ -56,6 +56,7 @@ export const jobs = {
   // About nine hours in all; whoever reads the calendars tries again what is left over.
   "scheduling.sync": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
   "scheduling.pull": row("scheduling", object({ handle: string() }), 10, 2000),
+  "payments.refund": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
   "webhooks.dispatch": row("webhooks", object({ handle: string(), eventId: id }), 10, 1000),
   "webhooks.dispatch-all": row("webhooks", object({ handle: string(), eventIds: array(id) }), 10, 1000),
   "webhooks.deliver": row("webhooks", object({ handle: string(), webhookId: id }), 20, 500),

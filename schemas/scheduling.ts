@@ -12,6 +12,7 @@ import {
   type Infer,
   instant,
   integer,
+  language,
   line,
   listing,
   map,
@@ -152,10 +153,13 @@ const eventTypeBody = {
   bookingFields: withDefault(array(bookingField, { maxItems: 50 }), []),
 };
 const buffers = object({ beforeMinutes: withDefault(buffer, 0), afterMinutes: withDefault(buffer, 0) });
+/** Minutes before the start until which a visitor who cancels gets the money back, where nothing else is said. */
+export const usualRefundMinutes = 1440;
 const payment = object({
   enabled: withDefault(boolean, false),
   amountMinor: optional(nullable(price)),
   currency: optional(nullable(currency)),
+  refundUntilMinutes: optional(integer(0, 525_600)),
 });
 const derived = { ...stamps, revision: ignored, url: ignored, bookable: ignored, reason: ignored };
 
@@ -243,6 +247,19 @@ export const publicHandle = object({ handle: string() });
 export const publicEventPath = object({ handle: string(), eventSlug: string() });
 export const publicBookingPath = object({ handle: string(), eventSlug: string(), bookingUid: string() });
 
+/** An owner's link to a booking: `token` signs all the rest of the path. */
+const ownerLinkFields = {
+  handle: string(),
+  bookingUid: string(),
+  purpose: string(),
+  token: string({ maxLength: 200 }),
+  language: optional(string()),
+};
+/** `GET /apps/scheduling/{handle}/{bookingUid}/{purpose}/{token}`. */
+export const ownerVisit = object(ownerLinkFields);
+/** The form of that page; the reason is for a declined booking. */
+export const ownerDecision = object({ ...ownerLinkFields, reason: optional(text(1000)) });
+
 /** The visitor's page: `booking` is the uid of one that is managed, `embed=1` shows it inside another page. */
 export const schedulingVisit = object({
   handle: string(),
@@ -304,6 +321,9 @@ export const newBooking = object({
   guests: withDefault(array(guest, { maxItems: 20 }), []),
   location: optional(decoration(object({ type: optional(decoration(string({ maxLength: 32 }))) }))),
   tracking: optional(decoration(object({ source: trackingText, placement: trackingText }))),
+  // BCP 47: that of the page on which it is booked, else that of the header.
+  language: optional(decoration(language)),
+  visitorLanguage: optional(string()),
 });
 
 /** `POST …/reschedule`. */
@@ -347,9 +367,18 @@ export const bookingListing = object({
 export const bookingPayment = object({
   amountMinor: price,
   currency,
-  status: oneOf("REQUIRED", "PAID", "REFUND_DUE"),
+  status: oneOf("REQUIRED", "PAID", "REFUND_DUE", "REFUNDED"),
   checkoutUrl: optional(nullable(string())),
+  /** Until when its visitor, who cancels, gets the money back, and whether that is so now. */
+  refundUntil: instant,
+  refundable: boolean,
 });
+
+/** A payment as it is stored, with the payment at the provider once there is one. */
+export type StoredPayment = Omit<Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
+  refundUntilMinutes?: number;
+  paid?: { account: string; intent: string };
+};
 
 /** A booking as owner and visitor read it. */
 export const booking = object({
@@ -369,6 +398,8 @@ export const booking = object({
   tracking: nullable(object({ source: optional(nullable(string())), placement: optional(nullable(string())) })),
   location: nullable(location),
   meetingUrl: nullable(string()),
+  /** BCP 47, of the mails to its visitor; absent from bookings of an earlier version. */
+  language: optional(nullable(string())),
   sequence: integer(0),
   syncStatus: oneOf("OK", "DEGRADED"),
   payment: nullable(bookingPayment),
@@ -385,7 +416,8 @@ export const booking = object({
 export type Booking = Infer<typeof booking>;
 
 /** A booking as it is stored: its buffers are those of its event type when it was made or last moved. */
-export type StoredBooking = Omit<Booking, "handle" | "version"> & {
+export type StoredBooking = Omit<Booking, "handle" | "version" | "payment"> & {
+  payment: StoredPayment | null;
   buffers: { beforeMinutes: number; afterMinutes: number };
   reminderMinutes: number | null;
   /** True once it was confirmed, though a move made it PENDING again. */

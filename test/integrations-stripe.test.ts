@@ -276,7 +276,7 @@ t.test("a payment that comes later counts when it comes, in any order of notices
 
 for (const type of ["checkout.session.expired", "checkout.session.async_payment_failed"])
   t.test(`${type} gives the slot back; a payment after that takes it again, or is refunded once`, async (t) => {
-    const { service, owner, stripe } = await start(t);
+    const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
     await owner.post(`${owned}/event-types`).send(paidType).expect(201);
     await connect(owner);
     const [late, lost] = [await book(service, 0), await book(service, 1)];
@@ -292,8 +292,10 @@ for (const type of ["checkout.session.expired", "checkout.session.async_payment_
       await tell(service, notice);
     }
     t.equal((await statusOf(service, late.answer.bookingUid)).status, "ACCEPTED");
-    t.match(await statusOf(service, lost.answer.bookingUid), { status: "REJECTED", payment: { status: "REFUND_DUE" } });
-    t.same(stripe.refunds, [{ payment_intent: `pi_${sessionOf(stripe, lost.answer.bookingUid).id}` }]);
+    await eventually(async () => (await statusOf(service, lost.answer.bookingUid)).payment.status === "REFUNDED");
+    t.match(await statusOf(service, lost.answer.bookingUid), { status: "REJECTED" });
+    t.match(stripe.refunds, [{ payment_intent: `pi_${sessionOf(stripe, lost.answer.bookingUid).id}` }]);
+    t.equal(stripe.refunds.length, 1);
   });
 
 t.test("payer and owner are told of a payment that goes back, once", async (t) => {
@@ -317,6 +319,114 @@ t.test("payer and owner are told of a payment that goes back, once", async (t) =
     t.notMatch(raw, /text\/calendar|Change or cancel/);
   }
   t.same(mail.mails.flatMap(({ to }) => to).sort(), ["ada@example.com", "owner@acme.example"]);
+});
+
+/** A paid booking that stands. */
+async function bookPaid(service: Service, stripe: StripeServer, at = 0): Promise<string> {
+  const { bookingUid } = (await book(service, at)).answer;
+  await tell(service, stripe.notice(stripe.pay(sessionOf(stripe, bookingUid).id), "checkout.session.completed"));
+  return bookingUid;
+}
+
+const refundedOf = (service: Service, uid: string) =>
+  eventually(async () => (await statusOf(service, uid)).payment.status === "REFUNDED");
+
+t.test(
+  "whoever cancels in time is paid back, an owner's cancellation always pays back, and the answer says which",
+  async (t) => {
+    const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
+    const made = await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+    t.equal(made.body.eventType.payment.refundUntilMinutes, 1440);
+    await connect(owner);
+    const early = await bookPaid(service, stripe, 0);
+    t.match(await statusOf(service, early), { payment: { status: "PAID", refundable: true } });
+    const one = `${owned}/event-types/${made.body.eventType.eventTypeId}`;
+    await owner
+      .put(one)
+      .send({ payment: { refundUntilMinutes: 525_600 } })
+      .expect(200);
+    const [late, ownersOwn] = [await bookPaid(service, stripe, 1), await bookPaid(service, stripe, 2)];
+    const { start: begins, payment } = await statusOf(service, late);
+    t.match(payment, { status: "PAID", refundable: false });
+    t.equal(Date.parse(begins) - Date.parse(payment.refundUntil), 525_600 * 60_000);
+    t.notOk("paid" in payment || "refundUntilMinutes" in payment, "what the provider knows stays inside");
+    const cancel = async (uid: string) =>
+      (await service.visitor.post(`${shown}/bookings/${uid}/cancel`).expect(200)).body.booking;
+    t.equal((await cancel(late)).payment.status, "PAID");
+    t.equal((await cancel(early)).payment.status, "REFUND_DUE", "the terms are those of the booking");
+    const cancelled = await owner.post(`${owned}/bookings/${ownersOwn}/cancel`).send({}).expect(200);
+    t.equal(cancelled.body.booking.payment.status, "REFUND_DUE");
+    await refundedOf(service, early);
+    await refundedOf(service, ownersOwn);
+    t.equal((await cancel(early)).payment.status, "REFUNDED", "again changes nothing");
+    t.equal((await statusOf(service, late)).payment.status, "PAID");
+    const intents = stripe.refunds.map(({ payment_intent }) => payment_intent).sort();
+    t.same(intents, [early, ownersOwn].map((uid) => `pi_${sessionOf(stripe, uid).id}`).sort());
+  },
+);
+
+t.test("a paid booking that was moved and is declined then is paid back", async (t) => {
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
+  await owner
+    .post(`${owned}/event-types`)
+    .send({ ...paidType, confirmationRequired: true })
+    .expect(201);
+  await connect(owner);
+  const uid = await bookPaid(service, stripe);
+  const { start: begins } = await statusOf(service, uid);
+  const [from, to] = [0, 14].map((days) => new Date(Date.parse(begins) + days * 86_400_000).toISOString());
+  const { slots } = (await service.visitor.get(`${shown}/slots`).query({ start: from, end: to }).expect(200)).body;
+  const slot = { start: slots[3].start, end: slots[3].end };
+  const moved = await service.visitor.post(`${shown}/reschedule`).send({ bookingUid: uid, slot }).expect(200);
+  t.equal(moved.body.status, "PENDING");
+  await owner.post(`${owned}/bookings/${uid}/decline`).send({ reason: "Full" }).expect(200);
+  await refundedOf(service, uid);
+  t.equal((await statusOf(service, uid)).status, "REJECTED");
+  t.equal(stripe.refunds.length, 1);
+});
+
+t.test("a refund counts when the provider says that it is done, whoever has asked for it", async (t) => {
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  const [slow, byHand] = [await bookPaid(service, stripe, 0), await bookPaid(service, stripe, 1)];
+  stripe.refundStatus = "pending";
+  await owner.post(`${owned}/bookings/${slow}/cancel`).send({}).expect(200);
+  await eventually(() => stripe.refunds.length === 1);
+  const metadata = Object.fromEntries(
+    Object.entries(stripe.refunds[0] ?? {}).flatMap(([name, value]) => {
+      const [, field] = /^metadata\[(.*)\]$/.exec(name) ?? [];
+      return field ? [[field, value]] : [];
+    }),
+  );
+  await tell(service, stripe.noticeOf({ object: "refund", status: "pending", metadata }, "refund.created"));
+  t.equal((await statusOf(service, slow)).payment.status, "REFUND_DUE");
+  const done = stripe.noticeOf({ object: "refund", status: "succeeded", metadata }, "refund.updated");
+  await tell(service, done);
+  await tell(service, done);
+  t.match(await statusOf(service, slow), { status: "CANCELLED", payment: { status: "REFUNDED", refundable: false } });
+  const { form } = sessionOf(stripe, byHand);
+  t.equal(form["payment_intent_data[metadata][bookingUid]"], byHand);
+  const charge = { object: "charge", metadata: { kind: "booking", handle: "acme", bookingUid: byHand } };
+  await tell(service, stripe.noticeOf({ ...charge, refunded: false }, "charge.refunded"));
+  t.equal((await statusOf(service, byHand)).payment.status, "PAID", "a part is not the whole");
+  await tell(service, stripe.noticeOf({ ...charge, refunded: true }, "charge.refunded"));
+  t.match(await statusOf(service, byHand), { status: "ACCEPTED", payment: { status: "REFUNDED" } });
+});
+
+t.test("a provider that is down is asked again for the refund", async (t) => {
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  const uid = await bookPaid(service, stripe);
+  stripe.isDown = true;
+  await owner.post(`${owned}/bookings/${uid}/cancel`).send({}).expect(200);
+  const queue = service.runtime.queues.queue("scheduling");
+  await eventually(async () => (await queue.getJobs(["delayed"])).some(({ attemptsMade }) => attemptsMade > 0));
+  t.equal((await statusOf(service, uid)).payment.status, "REFUND_DUE");
+  stripe.isDown = false;
+  await refundedOf(service, uid);
+  t.equal(stripe.refunds.length, 1);
 });
 
 t.test("a provider that is down holds nothing", async (t) => {

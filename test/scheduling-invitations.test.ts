@@ -4,7 +4,7 @@ import t, { type Test } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
 import { keys } from "../core/store/keys.ts";
 import { calendarFile } from "../core/engines/calendars/calendar-file.ts";
-import { sendMails } from "../core/scheduling/invitations.ts";
+import { sendMails } from "../core/scheduling/booking-mails.ts";
 import { presentableName } from "../core/scheduling/names.ts";
 import { openStage, shown, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import { Inbox } from "../fixtures/inbox.ts";

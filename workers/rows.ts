@@ -4,6 +4,7 @@ import { emailJobs, emailLoops } from "./email.ts";
 import type { WorkerLoop, WorkerRow } from "./job.ts";
 import { knowledgeJobs } from "./knowledge.ts";
 import { leadJobs, leadLoops } from "./leads.ts";
+import { paymentJobs } from "./payments.ts";
 import { schedulingJobs } from "./scheduling.ts";
 import { webhookJobs } from "./webhooks.ts";
 
@@ -14,6 +15,7 @@ export const workerRows: WorkerRow[] = [
   ...emailJobs,
   ...knowledgeJobs,
   ...leadJobs,
+  ...paymentJobs,
   ...schedulingJobs,
   ...webhookJobs,
 ];

@@ -1,2 +1,9 @@
 /** What the others may use of payments. */
-export { admitPayer, openPayments, receiveStripeEvent, returnToPage, startPageCheckout } from "./payments.ts";
+export {
+  admitPayer,
+  openPayments,
+  receiveStripeEvent,
+  refundBooking,
+  returnToPage,
+  startPageCheckout,
+} from "./payments.ts";

@@ -1,5 +1,6 @@
 import type { Buffer } from "node:buffer";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/integrations.ts";
+import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
@@ -7,9 +8,10 @@ import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
-import { credentialsOf, enter, readKept, settlePayment, stamp } from "../scheduling/face.ts";
+import { credentialsOf, enter, noteRefund, readKept, settlePayment, stamp } from "../scheduling/face.ts";
 import {
   type CheckoutSession,
+  isRefunded,
   openSession,
   readEvent,
   readSession,
@@ -155,9 +157,11 @@ async function isOfAccount(runtime: Runtime, handle: string, { account }: Stripe
 
 async function act(
   runtime: Runtime,
-  { type, account, data }: StripeEvent,
+  event: StripeEvent,
   booking: { handle: string; bookingUid: string },
 ): Promise<void> {
+  if (isRefunded(event)) return noteRefund(runtime, booking);
+  const { type, account, data } = event;
   const isPaid =
     (type === "checkout.session.completed" && data.object.payment_status === "paid") ||
     type === "checkout.session.async_payment_succeeded";
@@ -165,7 +169,25 @@ async function act(
   if (/^checkout\.session\.(expired|async_payment_failed)$/.test(type)) await release(runtime, booking);
 }
 
-/** A refund that fails is an error here: the provider sends its notice again. */
+/**
+ * Gives the payment of a booking back that must go back, and notes it once the provider says that it is done: with its answer, or by a
+ * notice later. Throws where the provider can't be asked.
+ */
+export async function refundBooking(
+  runtime: Runtime,
+  { handle, bookingUid }: JobData<"payments.refund">,
+): Promise<void> {
+  const kept = await readKept(runtime.redis, handle, bookingUid);
+  if (kept?.payment?.status !== "REFUND_DUE") return;
+  const { paid } = kept.payment;
+  if (paid === undefined) return void runtime.log.error({ handle, bookingUid }, "payment.refund_unknown");
+  const metadata = { kind: "booking", handle, bookingUid };
+  const state = await refund(runtime, paid.account, { intent: paid.intent, key: `refund-${bookingUid}`, metadata });
+  if (state === "succeeded") await noteRefund(runtime, { handle, bookingUid });
+  if (state === "failed" || state === "canceled")
+    runtime.log.error({ handle, bookingUid, state }, "payment.refund_failed");
+}
+
 async function settle(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
@@ -175,9 +197,12 @@ async function settle(
   const { amountMinor, currency } = kept?.payment ?? {};
   const isPrice = session.amount_total === amountMinor && session.currency === currency?.toLowerCase();
   if (!isPrice) return void runtime.log.error({ handle, bookingUid }, "payment.amount_mismatch");
-  const settlement = await settlePayment(runtime, { handle, bookingUid });
-  if (settlement === "refund" && session.payment_intent)
-    await refund(runtime, account, { intent: session.payment_intent, key: `refund-${bookingUid}` });
+  const { payment_intent: intent } = session;
+  const settlement = await settlePayment(runtime, {
+    handle,
+    bookingUid,
+    ...(intent ? { paid: { account, intent } } : {}),
+  });
   runtime.log.info({ handle, bookingUid, settlement }, "payment.settled");
 }
 

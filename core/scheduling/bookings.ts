@@ -20,8 +20,9 @@ import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { readMoment } from "./catalog.ts";
 import type { CalendarFile } from "../engines/calendars/calendars.ts";
-import { fileOf, mailJob, ownerMailJob, reminderJobs } from "./invitations.ts";
+import { mailJob, ownerMailJob, reminderJobs, visitorFile } from "./booking-mails.ts";
 import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
+import { endedPayment, presentPayment, refundJobs } from "./refunds.ts";
 import type { Visitor } from "./visitor-limits.ts";
 
 /** How often a change is made anew because another one came between. */
@@ -41,10 +42,10 @@ export async function readCalendarFile(
   input: Infer<typeof publicBookingPath>,
 ): Promise<CalendarFile> {
   const booking = shown(input.handle, await keptUnder(runtime, input), runtime.now());
-  return fileOf(runtime, input.handle, booking);
+  return visitorFile(runtime, input.handle, booking);
 }
 
-/** The visitor gives the slot back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`, `rate_limited`. */
+/** The visitor gives the slot back, and is paid back while that is possible; once more changes nothing. `booking_not_found`, `booking_not_cancellable`, `rate_limited`. */
 export async function cancelPublicBooking(
   runtime: Runtime,
   input: Infer<typeof publicCancellation>,
@@ -54,7 +55,7 @@ export async function cancelPublicBooking(
   return answerTo(await cancel(runtime, { ...input, visitor }));
 }
 
-/** The owner cancels; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
+/** The owner cancels, and a payment goes back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
 export async function cancelBooking(
   runtime: Runtime,
   input: Infer<typeof ownerCancellation>,
@@ -62,13 +63,18 @@ export async function cancelBooking(
   return { booking: await cancel(runtime, input) };
 }
 
+/** A request as its owner saw it: after a move it is another one. */
+interface Seen {
+  sequence?: number;
+}
+
 /** The owner accepts a request; `booking_not_pending` for all that does not wait for this. */
 export async function confirmBooking(
   runtime: Runtime,
-  input: Infer<typeof bookingPath>,
+  input: Infer<typeof bookingPath> & Seen,
 ): Promise<{ booking: Booking }> {
   const confirmed = (kept: Kept): Change => {
-    mustBePending(kept, runtime.now());
+    mustBePending(kept, input, runtime.now());
     const at = stamp(runtime);
     const booking: StoredBooking = { ...kept, status: "ACCEPTED", confirmedAt: at, updatedAt: at };
     const jobs = [ownerMailJob(input.handle, booking, "confirmed"), ...reminderJobs(runtime, input.handle, booking)];
@@ -77,13 +83,17 @@ export async function confirmBooking(
   return { booking: await change(runtime, input, confirmed) };
 }
 
-/** The owner declines a request, whose slot is free again; `booking_not_pending`. */
-export async function declineBooking(runtime: Runtime, input: Infer<typeof declining>): Promise<{ booking: Booking }> {
+/** The owner declines a request: its slot is free again and a payment goes back; `booking_not_pending`. */
+export async function declineBooking(
+  runtime: Runtime,
+  input: Infer<typeof declining> & Seen,
+): Promise<{ booking: Booking }> {
   const declined = (kept: Kept): Change => {
-    mustBePending(kept, runtime.now());
+    mustBePending(kept, input, runtime.now());
     const why = { cancellationReason: input.reason ?? null, cancelledBy: "owner" as const, updatedAt: stamp(runtime) };
-    const booking: StoredBooking = { ...kept, ...why, status: "REJECTED" };
-    return { booking, ...ended, jobs: [ownerMailJob(input.handle, booking, "declined")] };
+    const booking: StoredBooking = { ...kept, ...why, status: "REJECTED", payment: endedPayment(kept, true) };
+    const jobs = [ownerMailJob(input.handle, booking, "declined"), ...refundJobs(input.handle, booking)];
+    return { booking, ...ended, jobs };
   };
   return { booking: await change(runtime, input, declined) };
 }
@@ -110,31 +120,43 @@ export async function listBookings(
   return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
 }
 
+/** A payment at its provider: the account that has it, and its id there. */
+type Paid = NonNullable<NonNullable<StoredBooking["payment"]>["paid"]>;
+
 /** What became of a payment: the booking stands, it stood already, or the money must go back. */
 export type Settlement = "accepted" | "repeated" | "refund";
 
 /**
  * A checkout was paid: the booking is ACCEPTED. Where its hold has ended it takes the slot again if that is still free; where it
- * can't, or was cancelled, the payment is marked REFUND_DUE and must be returned. Any number of calls, in any order, come to one
+ * can't, or was cancelled, the payment is marked REFUND_DUE and goes back. Any number of calls, in any order, come to one
  * result. `booking_not_found`.
  */
 export async function settlePayment(
   runtime: Runtime,
-  { handle, bookingUid }: { handle: string; bookingUid: string },
+  { handle, bookingUid, paid }: { handle: string; bookingUid: string; paid?: Paid },
 ): Promise<Settlement> {
   for (let tries = 0; tries < mostTries; tries++) {
     const kept = await readKept(runtime.redis, handle, bookingUid);
     if (kept?.payment == null) throw new Fail("booking_not_found");
     if (kept.payment.status !== "REQUIRED") return kept.payment.status === "PAID" ? "repeated" : "refund";
     const isLate = kept.status === "CANCELLED" || Date.parse(kept.start) <= runtime.now();
-    const paid = isLate ? undefined : await enter(runtime, paidEntry(runtime, handle, kept));
-    if (paid?.kind === "written") return "accepted";
-    if (paid?.kind === "changed") continue;
-    if ((await enter(runtime, refundEntry(runtime, handle, kept))).kind === "written") return "refund";
+    const settled = isLate ? undefined : await enter(runtime, paidEntry(runtime, handle, { kept, paid }));
+    if (settled?.kind === "written") return "accepted";
+    if (settled?.kind === "changed") continue;
+    if ((await enter(runtime, refundEntry(runtime, handle, { kept, paid }))).kind === "written") return "refund";
   }
   throw new Fail("service_unavailable", {
     retryAfter: 1,
     detail: "Too many concurrent changes to this booking; retry.",
+  });
+}
+
+/** The provider says that a payment went back: the booking knows it. Any number of calls come to one result. */
+export async function noteRefund(runtime: Runtime, booking: { handle: string; bookingUid: string }): Promise<void> {
+  await change(runtime, booking, (kept) => {
+    if (kept.payment?.status !== "PAID" && kept.payment?.status !== "REFUND_DUE") return undefined;
+    const payment = { ...kept.payment, status: "REFUNDED" as const };
+    return { booking: { ...kept, payment, updatedAt: stamp(runtime) }, time: "keep", events: [], jobs: [] };
   });
 }
 
@@ -196,21 +218,31 @@ function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { vis
     const isOver = statusAt(kept, runtime.now()) === "REJECTED" || Date.parse(kept.start) <= runtime.now();
     if (isOver) throw new Fail("booking_not_cancellable");
     const why = { cancellationReason: input.cancellationReason ?? null, cancelledBy: by, updatedAt: stamp(runtime) };
-    const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED" };
+    const isDue = visitor === undefined || presentPayment(kept, runtime.now())?.refundable === true;
+    const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED", payment: endedPayment(kept, isDue) };
     // Nobody was told of a booking that waits for its payment.
     const mail = (visitor ? mailJob : ownerMailJob)(handle, booking, "cancelled");
-    const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mail];
+    const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mail, ...refundJobs(handle, booking)];
     return { booking, ...ended, jobs, visitor };
   });
 }
 
-function mustBePending(kept: Kept, now: number): void {
-  if (statusAt(kept, now) !== "PENDING") throw new Fail("booking_not_pending");
+function mustBePending(kept: Kept, { sequence = kept.sequence }: Seen, now: number): void {
+  if (statusAt(kept, now) !== "PENDING" || sequence !== kept.sequence) throw new Fail("booking_not_pending");
 }
 
-function paidEntry(runtime: Runtime, handle: string, kept: Kept): Entry {
+interface PaidBooking {
+  kept: Kept;
+  paid: Paid | undefined;
+}
+
+function paymentWith({ kept, paid }: PaidBooking, status: "PAID" | "REFUND_DUE"): Kept["payment"] {
+  return { ...(kept.payment as NonNullable<Kept["payment"]>), status, ...(paid ? { paid } : {}) };
+}
+
+function paidEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking): Entry {
   const at = stamp(runtime);
-  const payment = { ...(kept.payment as NonNullable<Kept["payment"]>), status: "PAID" as const };
+  const payment = paymentWith({ kept, paid }, "PAID");
   const base: StoredBooking = { ...kept, payment, status: "ACCEPTED", holdUntil: null };
   const booking: StoredBooking = { ...base, cancelledBy: null, confirmedAt: at, updatedAt: at };
   return {
@@ -224,10 +256,10 @@ function paidEntry(runtime: Runtime, handle: string, kept: Kept): Entry {
 }
 
 /** The money must go back, and payer and owner are told; a booking that was still waiting has lost its slot. */
-function refundEntry(runtime: Runtime, handle: string, kept: Kept): Entry {
-  const payment = { ...(kept.payment as NonNullable<Kept["payment"]>), status: "REFUND_DUE" as const };
+function refundEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking): Entry {
+  const payment = paymentWith({ kept, paid }, "REFUND_DUE");
   const booking: StoredBooking = { ...kept, payment, updatedAt: stamp(runtime) };
-  const jobs = [mailJob(handle, booking, "refunded")];
+  const jobs = [mailJob(handle, booking, "refunded"), ...refundJobs(handle, booking)];
   if (kept.status !== "PENDING_PAYMENT") return { handle, before: kept, booking, time: "keep", events: [], jobs };
   return {
     handle,

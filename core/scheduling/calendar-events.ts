@@ -8,7 +8,7 @@ import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { credentialsOf, failureDetails } from "./credentials.ts";
-import { aboutBooking, organizerOf } from "./invitations.ts";
+import { aboutBooking, organizerOf } from "./booking-mails.ts";
 import { enter, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import { meetingMaker } from "./meetings.ts";
 import { presentableName } from "./names.ts";

@@ -1,10 +1,11 @@
-import type {
-  BookingField,
-  eventTypeChange,
-  eventTypePath,
-  newEventType,
-  schedulingListing,
-  StoredEventType,
+import {
+  type BookingField,
+  type eventTypeChange,
+  type eventTypePath,
+  type newEventType,
+  type schedulingListing,
+  type StoredEventType,
+  usualRefundMinutes,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { untilWritten } from "../store/retry.ts";
@@ -162,5 +163,6 @@ async function shown(runtime: Runtime, handle: string, stored: Stored): Promise<
   const { timeZone } = offerOf(handle, stored, schedules);
   const reason = await paymentProblem(runtime, handle, stored);
   const url = eventUrl(runtime, handle, stored.slug);
-  return { ...stored, timeZone, handle, url, bookable: reason === null, reason, revision: stored.version };
+  const payment = { refundUntilMinutes: usualRefundMinutes, ...stored.payment };
+  return { ...stored, payment, timeZone, handle, url, bookable: reason === null, reason, revision: stored.version };
 }

@@ -6,6 +6,7 @@ export {
   declineBooking,
   expireHold,
   listBookings,
+  noteRefund,
   readBooking,
   readCalendarFile,
   readPublicBooking,
@@ -23,8 +24,9 @@ export {
   listIntegrations,
   startAuthorization,
 } from "./integrations.ts";
-export { sendMails } from "./invitations.ts";
+export { sendMails } from "./booking-mails.ts";
 export { enter, readKept, stamp } from "./ledger.ts";
+export { decideByLink, type OwnerState, type OwnerVisit, visitOwnerLink } from "./owner-decisions.ts";
 export {
   admitVisitor,
   listPublicEventTypes,

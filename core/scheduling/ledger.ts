@@ -7,6 +7,7 @@ import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import { dispatchJobs, eventLasts, type WebhookEvent, webhookEvent } from "../webhooks/face.ts";
+import { presentPayment } from "./refunds.ts";
 import { blockOf } from "./times.ts";
 import { attendeeLimited, limitKeys, limitValues, networkLimited, type Visitor } from "./visitor-limits.ts";
 
@@ -91,7 +92,7 @@ export function statusAt(
 /** A booking as owner and visitor read it. */
 export function shown(handle: string, kept: Kept, now: number): Booking {
   const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = kept;
-  return { ...booking, handle, status: statusAt(kept, now) };
+  return { ...booking, handle, status: statusAt(kept, now), payment: presentPayment(kept, now) };
 }
 
 /** What a visitor is told who has booked, moved or cancelled. */

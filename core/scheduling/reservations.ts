@@ -1,4 +1,11 @@
-import type { BookingAnswer, BookingStatus, bookingMove, newBooking, StoredBooking } from "../../schemas/scheduling.ts";
+import {
+  type BookingAnswer,
+  type BookingStatus,
+  type bookingMove,
+  type newBooking,
+  type StoredBooking,
+  usualRefundMinutes,
+} from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import { delayUntil } from "../platform/clock.ts";
@@ -9,7 +16,7 @@ import { job } from "../store/outbox.ts";
 import { checkAnswers } from "./answers.ts";
 import type { Moment, Offer } from "./catalog.ts";
 import { holdMinutes, openCheckout } from "./checkout.ts";
-import { mailJob, reminderJobs } from "./invitations.ts";
+import { mailJob, reminderJobs } from "./booking-mails.ts";
 import { answerTo, type Entry, enter, type Kept, readKept, shown, stamp, statusAt, type Written } from "./ledger.ts";
 import { checkNonce, isBookable, localDay, offeredSlots, reachOf } from "../engines/slots/slots.ts";
 import { findOffer, offeringOf, termsOf } from "./offers.ts";
@@ -112,7 +119,16 @@ async function book(
     const timeZone = input.attendee.timeZone ?? offer.timeZone;
     await mustBeOffered(runtime, { offer, slot, timeZone, moving: undefined });
     const booking = { ...firstBooking(runtime, offer, { input, slot, timeZone }), bookingUid, answers };
-    return creation(runtime, { offer, moment, slot, visitor, repeatable, booking: held(runtime, booking, price) });
+    const { refundUntilMinutes = usualRefundMinutes } = offer.event.payment;
+    const held = price && { ...price, refundUntilMinutes };
+    return creation(runtime, {
+      offer,
+      moment,
+      slot,
+      visitor,
+      repeatable,
+      booking: awaitingPayment(runtime, booking, held),
+    });
   });
   if (written.kind === "repeated") {
     const answer = repeatable && replayed(readLeft(repeatable, written.record));
@@ -287,6 +303,7 @@ function firstBooking(
     location,
     meetingUrl: linkOf(location),
     sequence: 0,
+    language: input.language ?? input.visitorLanguage ?? null,
     syncStatus: "OK",
     payment: null,
     holdUntil: null,
@@ -314,10 +331,10 @@ function linkOf(location: StoredBooking["location"]): string | null {
 }
 
 /** A paid booking holds its slot until it is paid; payment wins over confirmation (docs/reference.md, "Bookings"). */
-function held(
+function awaitingPayment(
   { now }: Runtime,
   booking: StoredBooking,
-  price: { amountMinor: number; currency: string } | null,
+  price: { amountMinor: number; currency: string; refundUntilMinutes: number } | null,
 ): StoredBooking {
   if (price === null) return booking;
   const holdUntil = new Date(now() + holdMinutes * minute).toISOString();

@@ -1,5 +1,6 @@
 import { Temporal } from "@js-temporal/polyfill";
 import ical, {
+  type ICalAttendeeData,
   ICalAttendeeRole,
   ICalAttendeeStatus,
   type ICalCalendar,
@@ -17,6 +18,13 @@ export interface Organizer {
   host: string;
 }
 
+/** What a calendar file says beside its booking. */
+export interface FileNotes {
+  description?: string;
+  /** The owner for whose calendar it is, who has accepted: mail programs take over what invites their own user (RFC 5546, 3.2.2). */
+  owner?: { email: string; name: string };
+}
+
 /** A calendar file and the method that a mail must name beside its type. */
 export interface CalendarFile {
   method: "REQUEST" | "CANCEL";
@@ -30,7 +38,7 @@ const rulesAround = 400 * day;
  * A booking as iCalendar (RFC 5545, RFC 5546): the same UID for ever, a SEQUENCE that grows as it moves or ends, times in the event
  * type's zone with that zone's rules.
  */
-export function calendarFile(kept: Booking, organizer: Organizer): CalendarFile {
+export function calendarFile(kept: Booking, organizer: Organizer, notes: FileNotes = {}): CalendarFile {
   const booking = { ...kept, timeZone: zoneMeant(kept.timeZone) };
   const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED";
   const method = isOver ? "CANCEL" : "REQUEST";
@@ -39,7 +47,7 @@ export function calendarFile(kept: Booking, organizer: Organizer): CalendarFile 
     method: ICalCalendarMethod[method],
   });
   const isUtc = zoned(calendar, booking);
-  addEvent(calendar, booking, { organizer, isUtc, isOver });
+  addEvent(calendar, booking, { organizer, isUtc, isOver, notes });
   return { method, text: calendar.toString() };
 }
 
@@ -79,7 +87,7 @@ function zoned(calendar: ICalCalendar, { timeZone, start }: { timeZone: string; 
 function addEvent(
   calendar: ICalCalendar,
   booking: Booking,
-  about: { organizer: Organizer; isUtc: boolean; isOver: boolean },
+  about: { organizer: Organizer; isUtc: boolean; isOver: boolean; notes: FileNotes },
 ): void {
   const zone = about.isUtc ? "UTC" : booking.timeZone;
   const at = (instant: string) => Temporal.Instant.from(instant).toZonedDateTimeISO(zone);
@@ -92,20 +100,24 @@ function addEvent(
     timezone: about.isUtc ? null : zone,
     stamp: new Date(booking.updatedAt),
     summary: booking.title,
+    ...(about.notes.description ? { description: about.notes.description } : {}),
     status: ICalEventStatus[statusOf(booking)],
     organizer: { name: plain(about.organizer.name), email: about.organizer.email },
     ...(meetingUrl || location?.label ? { location: meetingUrl ?? (location?.label as string) } : {}),
     ...(meetingUrl ? { url: meetingUrl } : {}),
   });
-  const people = [booking.attendee, ...booking.guests];
-  for (const [place, { email, name }] of people.entries())
-    event.createAttendee({
-      email,
-      ...(name ? { name: plain(name) } : {}),
-      role: ICalAttendeeRole.REQ,
-      status: place === 0 ? ICalAttendeeStatus.ACCEPTED : ICalAttendeeStatus.NEEDSACTION,
-      rsvp: place > 0,
-    });
+  const { owner } = about.notes;
+  const accepted = [...(owner ? [owner] : []), booking.attendee];
+  for (const person of accepted) event.createAttendee(attendeeOf(person, true));
+  for (const guest of booking.guests) event.createAttendee(attendeeOf(guest, false));
+}
+
+function attendeeOf(
+  { email, name }: { email: string; name?: string | undefined },
+  hasAccepted: boolean,
+): ICalAttendeeData {
+  const status = hasAccepted ? ICalAttendeeStatus.ACCEPTED : ICalAttendeeStatus.NEEDSACTION;
+  return { email, ...(name ? { name: plain(name) } : {}), role: ICalAttendeeRole.REQ, status, rsvp: !hasAccepted };
 }
 
 function statusOf({ status }: Booking): "CONFIRMED" | "TENTATIVE" | "CANCELLED" {

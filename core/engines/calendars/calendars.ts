@@ -17,6 +17,7 @@ export {
 } from "./providers/provider.ts";
 export {
   type CheckoutSession,
+  isRefunded,
   openSession,
   readEvent,
   readSession,

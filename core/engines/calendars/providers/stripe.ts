@@ -41,7 +41,7 @@ export interface StripeEvent {
   id: string;
   type: string;
   account?: string;
-  data: { object: CheckoutSession };
+  data: { object: CheckoutSession & { status?: string | null; refunded?: boolean } };
 }
 
 /** Seconds by which a notice's time may differ from ours. */
@@ -84,7 +84,11 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
     ...(expiresAt === undefined ? {} : { expires_at: String(expiresAt) }),
     ...(metadata.bookingUid ? { client_reference_id: metadata.bookingUid } : {}),
   };
-  for (const [name, value] of Object.entries(metadata)) form[`metadata[${name}]`] = value;
+  for (const [name, value] of Object.entries(metadata)) {
+    form[`metadata[${name}]`] = value;
+    // A payment hands its own on to its charges, of whose refund the provider tells.
+    form[`payment_intent_data[metadata][${name}]`] = value;
+  }
   const key = order.idempotencyKey;
   return call<CheckoutSession>(caller, "POST /v1/checkout/sessions", { account, form, ...(key ? { key } : {}) });
 }
@@ -103,9 +107,26 @@ export async function readSession(
   }
 }
 
-/** Gives a payment back; once more changes nothing. */
-export async function refund(caller: Caller, account: string, paid: { intent: string; key: string }): Promise<void> {
-  await call(caller, "POST /v1/refunds", { account, form: { payment_intent: paid.intent }, key: paid.key });
+/** Gives a payment back; once more changes nothing. Returns the state of the refund: `succeeded` where the money went back already. */
+export async function refund(
+  caller: Caller,
+  account: string,
+  { intent, key, metadata }: { intent: string; key: string; metadata: Record<string, string> },
+): Promise<string> {
+  const form: Record<string, string> = { payment_intent: intent };
+  for (const [name, value] of Object.entries(metadata)) form[`metadata[${name}]`] = value;
+  try {
+    return (await call<{ status: string }>(caller, "POST /v1/refunds", { account, form, key })).status;
+  } catch (error) {
+    if (error instanceof StripeError && error.code === "charge_already_refunded") return "succeeded";
+    throw error;
+  }
+}
+
+/** True for the notice that a whole payment went back. */
+export function isRefunded({ type, data: { object } }: StripeEvent): boolean {
+  if (type === "charge.refunded") return object.refunded === true;
+  return /^(?:refund\.(?:created|updated)|charge\.refund\.updated)$/.test(type) && object.status === "succeeded";
 }
 
 /** The notice in a signed request; `invalid_request` for a signature that is wrong or too old, and for what is no notice. */
@@ -137,10 +158,12 @@ function eventIn(body: Buffer): Partial<StripeEvent> | null {
 /** An answer of the provider that is no success. */
 class StripeError extends Error {
   readonly status: number;
+  readonly code: string | undefined;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, { message = "", code }: { message?: string; code?: string } = {}) {
     super(`Stripe answered ${status}: ${message}`);
     this.status = status;
+    this.code = code;
   }
 }
 
@@ -163,8 +186,7 @@ async function call<T>(
   });
   const parsed = parseJson<T & { error?: { message?: string; code?: string } }>(answer.body);
   if (answer.status === 200) return parsed;
-  if (parsed.error?.code === "charge_already_refunded") return parsed;
-  throw new StripeError(answer.status, parsed.error?.message ?? "");
+  throw new StripeError(answer.status, parsed.error);
 }
 
 const bare = (base: string): string => base.replace(/\/+$/, "");

@@ -1,0 +1,49 @@
+import type { OwnerState, OwnerVisit } from "../core/scheduling/face.ts";
+import { type Words, wordsOf } from "../schemas/languages.ts";
+import { cardView } from "./account-view.ts";
+import type { View } from "./route.ts";
+import { escapeHtml } from "./shell.ts";
+
+type PageWords = Words["ownerBookingPage"];
+
+/** The page of a link in an owner's mail: the booking, where it stands, and the one question that the link is for. */
+export function ownerBookingView({ state, language, host, facts }: OwnerVisit): View {
+  const { ownerBookingPage: words } = wordsOf(language);
+  const name = host === "" ? "" : `<p dir="auto">${escapeHtml(host)}</p>`;
+  const list = facts.length === 0 ? "" : `<dl class="facts">${facts.map(factRow).join("")}</dl>`;
+  const { title, body } = contentOf(state, words);
+  const headers = { Vary: "Accept-Language", "Referrer-Policy": "no-referrer" };
+  return cardView({
+    language,
+    title,
+    status: statuses[state] ?? 200,
+    body: `${name}${body}${list}${formOf(state, words)}`,
+    headers,
+  });
+}
+
+/** Statuses of links that lead nowhere: gone for ever (RFC 9110, 15.5.11), and never there. */
+const statuses: Partial<Record<OwnerState, number>> = { expired: 410, over: 410, invalid: 404 };
+
+function contentOf(state: OwnerState, words: PageWords): { title: string; body: string } {
+  if (state === "confirm") return { title: words.confirmTitle, body: "" };
+  if (state === "decline") return { title: words.declineTitle, body: "" };
+  const title = state === "invalid" ? words.invalidTitle : words.title;
+  return { title, body: `<p role="status">${escapeHtml(words[state])}</p>` };
+}
+
+function factRow([name, value, address]: OwnerVisit["facts"][number]): string {
+  const text = escapeHtml(value).replace(/&#10;|\n/g, "<br>");
+  const shown =
+    address && /^https?:/i.test(address) ? `<a href="${escapeHtml(address)}" rel="noreferrer">${text}</a>` : text;
+  return `<div><dt>${escapeHtml(name)}</dt><dd dir="auto">${shown}</dd></div>`;
+}
+
+/** A form that is sent to the page's own address, which is all that it needs. */
+function formOf(state: OwnerState, words: PageWords): string {
+  if (state === "confirm")
+    return `<form method="post"><button type="submit">${escapeHtml(words.confirm)}</button></form>`;
+  if (state !== "decline") return "";
+  const reason = `<label>${escapeHtml(words.reason)}<textarea name="reason" rows="3" maxlength="1000"></textarea></label>`;
+  return `<form method="post">${reason}<button type="submit">${escapeHtml(words.decline)}</button></form>`;
+}

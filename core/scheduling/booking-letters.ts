@@ -1,0 +1,120 @@
+import { type Words, wordsOf } from "../../schemas/languages.ts";
+import type { Booking, MailKind } from "../../schemas/scheduling.ts";
+import type { Fact, Letter } from "../engines/mail/mail.ts";
+import { formatMinutes, formatMoney, formatTime } from "../platform/formats.ts";
+import { filled } from "../platform/words.ts";
+import type { Kept } from "./ledger.ts";
+import { presentableName } from "./names.ts";
+
+/** Who reads a mail about a booking, and as what. */
+export interface Reader {
+  email: string;
+  as: "attendee" | "guest" | "owner";
+  /** True for an owner's address, also where it is the attendee's or a guest's. */
+  isOwner: boolean;
+  /** BCP 47; one that has words. */
+  language: string;
+  /** The name under which people meet the handle. */
+  host: string;
+  /** What the reader may do, the best first. */
+  links: (readonly [action: keyof Words["mails"]["booking"]["actions"], address: string])[];
+}
+
+/** What the owner says of an event type: its text, and its questions by their ids. */
+export interface EventWords {
+  description: string;
+  labels: ReadonlyMap<string, string>;
+}
+
+interface Told {
+  kept: Kept;
+  kind: MailKind;
+  reader: Reader;
+  event: EventWords;
+}
+
+/** What a mail about a booking says to its reader. */
+export function bookingLetter(told: Told): Letter {
+  const { kept, kind, reader } = told;
+  const { booking: words } = wordsOf(reader.language).mails;
+  const side = reader.as === "owner" ? "owner" : "visitor";
+  const wording = kind === "rescheduled" && kept.status === "PENDING" ? "moveRequested" : kind;
+  const { state, text } = words.kinds[wording][side];
+  const time = formatTime(kept.start, { language: reader.language, timeZone: zoneOf(kept, reader), length: "short" });
+  const isOver = kind === "cancelled" || kind === "declined" || kind === "refunded";
+  const links = isOver && side === "visitor" ? [] : reader.links;
+  return {
+    language: reader.language,
+    subject: filled(words.subject[side], { state, title: kept.title, name: kept.attendee.name, time }),
+    sender: reader.host,
+    title: text,
+    paragraphs: paymentOf(told, words),
+    facts: bookingFacts(told),
+    actions: links.map(([action, address]) => [words.actions[action], address]),
+  };
+}
+
+/** A line for a calendar with the link to manage a booking. */
+export function manageLine(language: string, address: string): string {
+  return `${wordsOf(language).mails.booking.actions.manage}: ${address}`;
+}
+
+/** What is known of a booking, with a name for each value; guests learn neither who comes nor what was written. */
+export function bookingFacts({ kept, kind, reader, event }: Omit<Told, "kind"> & { kind?: MailKind }): Fact[] {
+  const { language } = reader;
+  const { facts: names } = wordsOf(language).mails.booking;
+  const { title, start, durationMinutes, rescheduledFrom, location, meetingUrl } = kept;
+  const time = (instant: string) => longTime(instant, language, zoneOf(kept, reader));
+  const facts: Fact[] = [
+    [names.what, title],
+    [names.when, `${time(start)}, ${formatMinutes(durationMinutes, language)}`],
+  ];
+  if (kind === "rescheduled" && rescheduledFrom) facts.push([names.before, time(rescheduledFrom.start)]);
+  if (meetingUrl) facts.push([names.where, meetingUrl, meetingUrl]);
+  else if (location) facts.push([names.where, location.label || location.type]);
+  const reason = reasonOf(kept, kind, reader);
+  if (reason) facts.push([names.reason, reason]);
+  if (reader.as === "guest") return facts;
+  const who = reader.as === "owner" ? kept.attendee.name : presentableName(kept.attendee.name);
+  return [...facts, ...peopleFacts(kept, { who, labels: event.labels, language })];
+}
+
+/** Who comes and what they answered. */
+export function peopleFacts(
+  { attendee, guests, answers }: Pick<Booking, "attendee" | "guests" | "answers">,
+  { who, labels, language }: { who: string | undefined; labels: EventWords["labels"]; language: string },
+): Fact[] {
+  const { facts: names } = wordsOf(language).mails.booking;
+  const { email } = attendee;
+  const facts: Fact[] = [[names.who, who === undefined ? email : `${who} <${email}>`]];
+  if (guests.length > 0) facts.push([names.guests, guests.map(({ email }) => email).join(", ")]);
+  return [...facts, ...Object.entries(answers).map(([id, answer]): Fact => [labels.get(id) ?? id, answer])];
+}
+
+function zoneOf({ timeZone, attendee }: Kept, { as }: Reader): string {
+  return as === "owner" ? timeZone : attendee.timeZone;
+}
+
+function longTime(instant: string, language: string, timeZone: string): string {
+  const time = formatTime(instant, { language, timeZone, length: "long" });
+  return timeZone === "UTC" ? time : `${time} (${timeZone})`;
+}
+
+/** What a visitor wrote reaches the owner and the attendee, never guests: a booking is no way to write to strangers. */
+function reasonOf(kept: Kept, kind: MailKind | undefined, { as }: Reader): string | null {
+  const isMove = kind === "rescheduled";
+  const isTold = as !== "guest" || (!isMove && kept.cancelledBy === "owner");
+  const tells = isMove || kind === "cancelled" || kind === "declined";
+  if (!tells || !isTold) return null;
+  return isMove ? kept.reschedulingReason : kept.cancellationReason;
+}
+
+/** What becomes of the money of a booking that ends; guests have not paid. */
+function paymentOf({ kept, kind, reader }: Told, { payment: words }: Words["mails"]["booking"]): string[] {
+  const { payment } = kept;
+  if (payment === null || reader.as === "guest" || (kind !== "cancelled" && kind !== "declined")) return [];
+  const side = reader.as === "owner" ? "Owner" : "Visitor";
+  const values = { amount: formatMoney(payment, reader.language) };
+  if (payment.status === "PAID") return [filled(words[`kept${side}`], values)];
+  return payment.status === "REQUIRED" ? [] : [filled(words[`refund${side}`], values)];
+}

@@ -1,0 +1,238 @@
+import { Buffer } from "node:buffer";
+import { spokenLanguage } from "../../schemas/languages.ts";
+import type { JobData } from "../../schemas/jobs.ts";
+import type { Booking, MailKind, StoredBooking, StoredEventType } from "../../schemas/scheduling.ts";
+import { ownerAddresses, settingsOf } from "../account/face.ts";
+import { acceptMessage, type Attachment, findSender } from "../email/face.ts";
+import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
+import { layOut } from "../engines/mail/mail.ts";
+import { isAddress, sameAddress } from "../platform/address.ts";
+import { delayUntil } from "../platform/clock.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { minute } from "../platform/zones.ts";
+import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { readRecord } from "../store/records.ts";
+import { bookingLetter, type EventWords, manageLine, peopleFacts, type Reader } from "./booking-letters.ts";
+import { manageUrl } from "./event-types.ts";
+import { type Kept, readKept, shown, statusAt } from "./ledger.ts";
+import { awaitsLink } from "./meetings.ts";
+import { withPresentableNames } from "./names.ts";
+import { ownerLink } from "./owner-links.ts";
+
+/** How often a mail waits for the link of its meeting, and for how many ms each time. */
+const mostWaits = 8;
+const waitsFor = 1500;
+
+/** The job that tells everyone what a visitor made of a booking. */
+export function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, kind: MailKind): Job {
+  return job("scheduling.mail", `mail-${bookingUid}-${kind}-${sequence}`, { handle, bookingUid, kind, sequence });
+}
+
+/** The same of what its owner made of it: such mails don't count as caused by a visitor. */
+export function ownerMailJob(handle: string, { bookingUid, sequence }: StoredBooking, kind: MailKind): Job {
+  const data = { handle, bookingUid, kind, sequence, by: "owner" as const };
+  return job("scheduling.mail", `mail-${bookingUid}-${kind}-${sequence}`, data);
+}
+
+/** The job that reminds of an accepted booking, where its event type asks for it and there is time left. */
+export function reminderJobs(runtime: Runtime, handle: string, booking: StoredBooking): Job[] {
+  const { bookingUid, sequence, reminderMinutes, start, status } = booking;
+  if (reminderMinutes === null || status !== "ACCEPTED") return [];
+  const due = Date.parse(start) - reminderMinutes * minute;
+  if (due <= runtime.now()) return [];
+  const data = { handle, bookingUid, kind: "reminder" as const, sequence };
+  return [job("scheduling.mail", `mail-${bookingUid}-reminder-${sequence}`, data, { delay: delayUntil(runtime, due) })];
+}
+
+/**
+ * Tells attendee, guests and owners, each once and in their language, through the handle's CALENDAR sender. Ends without a word where
+ * there is no mail server or no sender that may send, and where the booking has moved on: the later change has a mail of its own. A
+ * confirmation waits some seconds for the link of its meeting; where it went without, a mail with the link follows.
+ */
+export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<void> {
+  const { handle, bookingUid, kind, sequence, by } = data;
+  const sender = runtime.env.SMTP_URL && (await findSender(runtime, handle, "CALENDAR"));
+  if (!sender) return;
+  const kept = await readDue(runtime, data);
+  if (kept === undefined) return;
+  const event = await eventWordsOf(runtime, handle, kept);
+  for (const reader of await readersOf(runtime, handle, { kept, kind }))
+    await acceptMessage(runtime, {
+      handle,
+      senderId: sender.senderId,
+      to: [reader.email],
+      purpose: "CALENDAR",
+      origin: "scheduling",
+      content: layOut(bookingLetter({ kept, kind, reader, event })),
+      attachments: await attachmentsOf(runtime, handle, { kept, kind, reader, event }),
+      caps: by === "owner" || reader.isOwner ? [] : ["visitor"],
+      key: `booking ${bookingUid} ${kind} ${sequence} ${sameAddress(reader.email)}${kind === "link" ? ` ${kept.meetingUrl}` : ""}`,
+    });
+}
+
+/** What is known of a booking, as lines of text for its owner's calendar. */
+export async function aboutBooking(runtime: Runtime, handle: string, kept: Kept): Promise<string> {
+  const event = await eventWordsOf(runtime, handle, kept);
+  const { language } = await settingsOf(runtime.redis, handle);
+  return peopleLines(kept, event, spokenLanguage(language));
+}
+
+/** The booking as its visitor's calendar file, with the handle's calendar address as organiser. */
+export async function visitorFile(runtime: Runtime, handle: string, booking: Booking): Promise<CalendarFile> {
+  const { description } = await eventWordsOf(runtime, handle, booking);
+  const { language } = await settingsOf(runtime.redis, handle);
+  const manage = manageLine(spokenLanguage(booking.language, language), manageUrl(runtime, handle, booking));
+  return calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), {
+    description: [description, manage].filter(Boolean).join("\n\n"),
+  });
+}
+
+/** Who invites to the bookings of a handle: its calendar address. */
+export async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer> {
+  const sender = await findSender(runtime, handle, "CALENDAR");
+  const { displayName } = await settingsOf(runtime.redis, handle);
+  const host = new URL(runtime.env.BASE_URL).hostname;
+  const name = displayName ?? sender?.displayName ?? "";
+  if (sender === undefined) return { name: name || handle, email: `calendar@${host}`, host };
+  return { name: name || handle, email: `${sender.localPart}@${sender.domain}`, host };
+}
+
+/** What is said of the event type of a booking, as it is now; nothing of one that was deleted. */
+export async function eventWordsOf(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  { eventTypeId }: Pick<Booking, "eventTypeId">,
+): Promise<EventWords> {
+  const stored = await readRecord<StoredEventType>(redis, keys.eventType(handle, eventTypeId));
+  const labels = new Map(stored?.bookingFields.map(({ id, label }) => [id, label]));
+  return { labels, description: stored?.description ?? "" };
+}
+
+/** The booking that a mail tells of; undefined where it is not to be sent, or not yet. */
+async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<Kept | undefined> {
+  const { handle, bookingUid, kind, sequence } = data;
+  const read = async (): Promise<Kept | undefined> => {
+    const kept = await readKept(runtime.redis, handle, bookingUid);
+    return kept?.sequence === sequence && isDue(kept, kind, runtime.now()) ? kept : undefined;
+  };
+  const kept = await read();
+  if (kept === undefined || kind !== "confirmed" || !(await awaitsLink(runtime, handle, kept))) return kept;
+  const { waited = 0 } = data;
+  if (waited < mostWaits && kept.syncStatus === "OK") {
+    const id = `mail-${bookingUid}-${kind}-${sequence}-waited-${waited + 1}`;
+    await runtime.queues.later(job("scheduling.mail", id, { ...data, waited: waited + 1 }, { delay: waitsFor }));
+    return undefined;
+  }
+  // Marked before the last look, so that whoever brings the link after it knows.
+  await runtime.redis.hset(keys.booking(handle, bookingUid), "linkless", 1);
+  return read();
+}
+
+/** Mails that no longer say what is true are not sent. */
+function isDue(kept: Kept, kind: MailKind, now: number): boolean {
+  const status = statusAt(kept, now);
+  if (kind === "requested") return status === "PENDING";
+  if (kind === "declined") return status === "REJECTED";
+  if (kind === "cancelled") return status === "CANCELLED";
+  if (kind === "rescheduled") return status === "ACCEPTED" || status === "PENDING";
+  if (kind === "refunded") return kept.payment?.status === "REFUND_DUE" || kept.payment?.status === "REFUNDED";
+  if (kind === "link") return status === "ACCEPTED" && kept.meetingUrl !== null;
+  return status === "ACCEPTED" && (kind === "confirmed" || Date.parse(kept.start) > now);
+}
+
+/** Mails of what is in nobody's calendar: a request, and the end of one that was never confirmed. */
+function isWithoutFile(kept: Kept, kind: MailKind): boolean {
+  return kind === "requested" || kind === "refunded" || (kind === "declined" && !wasConfirmed(kept));
+}
+
+/** True for a booking that was confirmed at some time, so that it stands in calendars. */
+function wasConfirmed({ confirmedAt, everConfirmed = false }: Kept): boolean {
+  return confirmedAt !== null || everConfirmed;
+}
+
+/** Guests hear of a booking once it was confirmed. */
+async function readersOf(
+  runtime: Runtime,
+  handle: string,
+  { kept, kind }: { kept: Kept; kind: MailKind },
+): Promise<Reader[]> {
+  const { redis } = runtime;
+  const [owners, settings] = await Promise.all([ownerAddresses(redis, handle), settingsOf(redis, handle)]);
+  const tellsGuests = wasConfirmed(kept) && kind !== "refunded";
+  const isOwner = (email: string) => owners.some((one) => sameAddress(one) === sameAddress(email));
+  const host = settings.displayName ?? handle;
+  const reader =
+    (as: Reader["as"]) =>
+    (email: string): Reader => {
+      const language =
+        as === "owner" ? spokenLanguage(settings.language) : spokenLanguage(kept.language, settings.language);
+      return {
+        email,
+        as,
+        isOwner: isOwner(email),
+        language,
+        host,
+        links: linksOf(runtime, handle, { kept, as, email }),
+      };
+    };
+  const list: Reader[] = [
+    reader("attendee")(kept.attendee.email),
+    ...(tellsGuests ? kept.guests.map(({ email }) => reader("guest")(email)) : []),
+    ...owners.map(reader("owner")),
+  ];
+  const isFirst = ({ email }: Reader, at: number) =>
+    list.findIndex((one) => sameAddress(one.email) === sameAddress(email)) === at;
+  return list.filter((one, at) => isAddress(one.email) && isFirst(one, at));
+}
+
+/** What a reader may do with a booking: its visitor manages it, its owners look at it and answer a request, guests do nothing. */
+function linksOf(
+  runtime: Runtime,
+  handle: string,
+  { kept, as, email }: { kept: Kept; as: Reader["as"]; email: string },
+): Reader["links"] {
+  if (as === "guest") return [];
+  if (as === "attendee") return [["manage", manageUrl(runtime, handle, kept)]];
+  const link = (purpose: "open" | "confirm" | "decline") =>
+    [
+      purpose,
+      ownerLink(runtime.env, { handle, bookingUid: kept.bookingUid, sequence: kept.sequence, purpose, email }),
+    ] as const;
+  const answers = kept.status === "PENDING" ? (["confirm", "decline"] as const) : [];
+  return [...answers, "open" as const].map(link);
+}
+
+async function attachmentsOf(
+  runtime: Runtime,
+  handle: string,
+  { kept, kind, reader, event }: { kept: Kept; kind: MailKind; reader: Reader; event: EventWords },
+): Promise<Attachment[]> {
+  if (isWithoutFile(kept, kind)) return [];
+  const { method, text } = await fileFor(runtime, handle, {
+    booking: shown(handle, kept, runtime.now()),
+    reader,
+    event,
+  });
+  const contentType = `text/calendar; charset=utf-8; method=${method}`;
+  return [{ filename: "invite.ics", contentType, content: Buffer.from(text) }];
+}
+
+/** The visitor's link is in the visitor's file alone; owners have accepted, so that their calendars take the invitation over. */
+async function fileFor(
+  runtime: Runtime,
+  handle: string,
+  { booking, reader, event }: { booking: Booking; reader: Reader; event: EventWords },
+): Promise<CalendarFile> {
+  if (reader.as === "attendee") return visitorFile(runtime, handle, booking);
+  const organizer = await organizerOf(runtime, handle);
+  if (reader.as === "guest") return calendarFile(withPresentableNames(booking), organizer, event);
+  const people = peopleLines(booking, event, reader.language);
+  const description = [event.description, people].filter(Boolean).join("\n\n");
+  return calendarFile(booking, organizer, { description, owner: { email: reader.email, name: reader.host } });
+}
+
+function peopleLines(booking: Booking | Kept, { labels }: EventWords, language: string): string {
+  const facts = peopleFacts(booking, { who: booking.attendee.name, labels, language });
+  return facts.map(([name, value]) => `${name}: ${value}`).join("\n");
+}

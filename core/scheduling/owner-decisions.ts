@@ -1,0 +1,111 @@
+import { spokenLanguage } from "../../schemas/languages.ts";
+import type { ownerDecision, ownerVisit } from "../../schemas/scheduling.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { displayNameOf, findHandle, ownerAddresses, settingsOf } from "../account/face.ts";
+import type { Fact } from "../engines/mail/mail.ts";
+import { addressDigest } from "../platform/address.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { bookingFacts } from "./booking-letters.ts";
+import { eventWordsOf } from "./booking-mails.ts";
+import { confirmBooking, declineBooking } from "./bookings.ts";
+import { type Kept, readKept, statusAt } from "./ledger.ts";
+import { type LinkPurpose, type OwnerLink, readOwnerLink } from "./owner-links.ts";
+
+/** Where a booking stands for an owner who has opened a link. `confirm` and `decline` ask; `confirmed` and `refused` were done now. */
+export type OwnerState =
+  | ("confirm" | "decline" | "confirmed" | "refused")
+  | ("accepted" | "pending" | "unpaid" | "declined" | "cancelled" | "changed")
+  | ("expired" | "over" | "invalid");
+
+/** What the page of an owner's link shows. */
+export interface OwnerVisit {
+  state: OwnerState;
+  /** BCP 47. */
+  language: string;
+  /** The name of the handle; "" for a link that is not valid. */
+  host: string;
+  /** What the booking is; nothing of it for a link that is not valid, or not any more. */
+  facts: Fact[];
+}
+
+/** What a link is about, as it is now. Opening it changes nothing: programs that look into mails open links too. */
+export async function visitOwnerLink(runtime: Runtime, input: Infer<typeof ownerVisit>): Promise<OwnerVisit> {
+  const found = await findLinked(runtime, input);
+  if (found === undefined) return { state: "invalid", language: spokenLanguage(input.language), host: "", facts: [] };
+  return visitOf(runtime, input, { ...found, state: stateOf(found, runtime.now()) });
+}
+
+/** Confirms or declines, as the link says, if the booking still waits for that; else tells where it stands. */
+export async function decideByLink(runtime: Runtime, input: Infer<typeof ownerDecision>): Promise<OwnerVisit> {
+  const found = await findLinked(runtime, input);
+  if (found === undefined || !isQuestion(stateOf(found, runtime.now()))) return visitOwnerLink(runtime, input);
+  try {
+    await act(runtime, found.link, input.reason?.trim() || null);
+  } catch (error) {
+    // Decided, moved or cancelled a moment ago.
+    if (error instanceof Fail && error.code === "booking_not_pending") return visitOwnerLink(runtime, input);
+    throw error;
+  }
+  return visitOf(runtime, input, { ...found, state: found.link.purpose === "confirm" ? "confirmed" : "refused" });
+}
+
+interface Found {
+  link: OwnerLink;
+  kept: Kept;
+}
+
+/** The booking of a good link, while the handle is active and the owner has it. */
+async function findLinked(runtime: Runtime, input: Infer<typeof ownerVisit>): Promise<Found | undefined> {
+  const link = readOwnerLink(runtime.env, input);
+  if (link === undefined) return undefined;
+  const [handle, owners, kept] = await Promise.all([
+    findHandle(runtime.redis, link.handle),
+    ownerAddresses(runtime.redis, link.handle),
+    readKept(runtime.redis, link.handle, link.bookingUid),
+  ]);
+  const isOwners = owners.some((address) => addressDigest(address) === link.owner);
+  return handle?.active && isOwners && kept ? { link, kept } : undefined;
+}
+
+function stateOf({ link, kept }: Found, now: number): OwnerState {
+  if (link.purpose === "open" && Date.parse(kept.end) <= now) return "over";
+  if (link.purpose !== "open" && Date.parse(kept.start) <= now) return "expired";
+  const status = statusAt(kept, now);
+  if (status === "PENDING") return pendingState(link.purpose, link.sequence === kept.sequence);
+  const ended = status === "REJECTED" ? "declined" : "cancelled";
+  return status === "ACCEPTED" ? "accepted" : status === "PENDING_PAYMENT" ? "unpaid" : ended;
+}
+
+/** A mail speaks of one time: its link can't confirm another one. */
+function pendingState(purpose: LinkPurpose, isSame: boolean): OwnerState {
+  if (purpose === "open") return "pending";
+  return isSame ? purpose : "changed";
+}
+
+function isQuestion(state: OwnerState): boolean {
+  return state === "confirm" || state === "decline";
+}
+
+async function act(runtime: Runtime, link: OwnerLink, reason: string | null): Promise<void> {
+  const { handle, bookingUid, purpose, sequence } = link;
+  if (purpose === "confirm") await confirmBooking(runtime, { handle, bookingUid, sequence });
+  else await declineBooking(runtime, { handle, bookingUid, reason, sequence });
+}
+
+async function visitOf(
+  runtime: Runtime,
+  { language: wanted }: Infer<typeof ownerVisit>,
+  { link, kept, state }: Found & { state: OwnerState },
+): Promise<OwnerVisit> {
+  const { handle } = link;
+  const [settings, host, event] = await Promise.all([
+    settingsOf(runtime.redis, handle),
+    displayNameOf(runtime.redis, handle),
+    eventWordsOf(runtime, handle, kept),
+  ]);
+  const language = spokenLanguage(wanted, settings.language);
+  const reader = { email: "", as: "owner" as const, isOwner: true, language, host, links: [] };
+  const isShown = state !== "expired" && state !== "over";
+  return { state, language, host, facts: isShown ? bookingFacts({ kept, reader, event }) : [] };
+}

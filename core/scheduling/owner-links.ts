@@ -1,0 +1,49 @@
+import type { Env } from "../platform/env.ts";
+import { addressDigest } from "../platform/address.ts";
+import { isSigned, sign } from "../platform/sealing.ts";
+
+/** What a link in an owner's mail is for. */
+export const linkPurposes = ["open", "confirm", "decline"] as const;
+export type LinkPurpose = (typeof linkPurposes)[number];
+
+/** A link: one booking as it was when the mail was made, one purpose, one owner. */
+export interface OwnerLink {
+  handle: string;
+  bookingUid: string;
+  purpose: LinkPurpose;
+  sequence: number;
+  /** Stands for the owner's address. */
+  owner: string;
+}
+
+type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS" | "BASE_URL">;
+
+/** Where owners look at bookings and answer requests without signing in. */
+export const ownerLinkPath = "/apps/scheduling";
+
+/** The address of a signed link for an owner's address (docs/reference.md, "Managing a booking"). */
+export function ownerLink(env: Keys, { email, ...link }: Omit<OwnerLink, "owner"> & { email: string }): string {
+  const { handle, bookingUid, purpose, sequence } = link;
+  const owner = addressDigest(email);
+  const mac = sign(env, signedFor, signedText({ ...link, owner }));
+  return `${env.BASE_URL}${ownerLinkPath}/${handle}/${bookingUid}/${purpose}/${sequence}.${owner}.${mac}`;
+}
+
+/** The link that a path names; undefined for every one that the service has not made. */
+export function readOwnerLink(
+  env: Keys,
+  path: { handle: string; bookingUid: string; purpose: string; token: string },
+): OwnerLink | undefined {
+  const { handle, bookingUid, token } = path;
+  const [, sequence, owner, mac] = /^(\d{1,9})\.([\w-]{22})\.([\w-]{43})$/.exec(token) ?? [];
+  const purpose = linkPurposes.find((one) => one === path.purpose);
+  if (purpose === undefined || owner === undefined || mac === undefined) return undefined;
+  const link = { handle, bookingUid, purpose, sequence: Number(sequence), owner };
+  return isSigned(env, signedFor, signedText(link), mac) ? link : undefined;
+}
+
+const signedFor = "owner booking link";
+
+function signedText({ handle, bookingUid, purpose, sequence, owner }: OwnerLink): string {
+  return JSON.stringify([handle, bookingUid, purpose, sequence, owner]);
+}

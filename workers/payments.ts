@@ -1,0 +1,5 @@
+import { refundBooking } from "../core/payments/face.ts";
+import { job, type WorkerRow } from "./job.ts";
+
+/** Jobs of the payments noun. */
+export const paymentJobs: WorkerRow[] = [job("payments.refund", refundBooking)];
