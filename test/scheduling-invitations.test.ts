@@ -486,3 +486,92 @@ t.test("without a sender or a mail server a booking stands all the same", async 
   t.equal((await queue.getJobCounts("failed")).failed, 0);
   await stage.service.visitor.get(`${shown}/intro/bookings/${bookingUid}`).expect(200);
 });
+
+t.test(
+  "the visitor's file says how to change the booking, the owner's is taken over by calendars, guests' say neither",
+  async (t) => {
+    const { stage, inbox } = await openMailing(t);
+    const description = "Bring questions.\nWe meet online; no cost, really.";
+    await stage.event({ slug: "intro", title: "Introduction", description });
+    await stage.owner.put("/v2/handles/acme/settings").send({ displayName: "Café Ada" }).expect(200);
+    const booked = await stage.book("intro", "2026-10-05T09:00:00Z", 30, { guests: ["guest@example.com"] }).expect(201);
+    const manage = `https://app.test/apps/public/scheduling/acme/intro?booking=${booked.body.bookingUid}`;
+    await eventually(() => inbox.mails.length === 3);
+    const mails = new Map((await Promise.all(inbox.mails.map(partsOf))).map((mail) => [mail.to, mail.calendar]));
+    const described = (calendar = "") =>
+      new ICAL.Event(new ICAL.Component(ICAL.parse(calendar)).getFirstSubcomponent("vevent") as ICAL.Component)
+        .description;
+    const visitors = mails.get("ada@example.com");
+    t.equal(described(visitors), `${description}\n\nChange or cancel this booking: ${manage}`);
+    t.equal(described(mails.get("guest@example.com")), description);
+    const owners = mails.get("user_acme@example.com");
+    t.equal(described(owners), description);
+    t.match(read(owners ?? "").people, [
+      "MAILTO:user_acme@example.com ACCEPTED",
+      "MAILTO:ada@example.com ACCEPTED",
+      "MAILTO:guest@example.com NEEDS-ACTION",
+    ]);
+    t.match(owners, /ATTENDEE;[^:]*CN="?Café Ada"?/);
+    t.notMatch(read(visitors ?? "").people.join(), /user_acme/);
+    const { text } = await stage.service.visitor.get(`${shown}/intro/bookings/${booked.body.bookingUid}/calendar.ics`);
+    t.equal(described(text), described(visitors), "the file of the booking page is the same");
+  },
+);
+
+t.test("the old time stands in the mail of the move, and in no later one", async (t) => {
+  const { stage, inbox } = await openMailing(t);
+  await stage.event({ slug: "intro", title: "Introduction" });
+  const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
+  await eventually(() => inbox.mails.length === 2);
+  const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
+  await stage.service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid, slot }).expect(200);
+  await eventually(() => inbox.mails.length === 4);
+  await stage.owner.post(`${base}/bookings/${bookingUid}/cancel`).send({}).expect(200);
+  await eventually(() => inbox.mails.length === 6);
+  const texts = (await Promise.all(inbox.mails.map(partsOf))).map(({ text }) => /Before: .*09:00/.test(text));
+  t.same(texts, [false, false, true, true, false, false]);
+});
+
+const wordings: [accepted: string, state: string, date: string, length: string][] = [
+  ["de-AT,de;q=0.9", "Bestätigt: ", "Montag, 5. Oktober 2026 um 09:00 UTC", "30 Minuten"],
+  ["fr", "Confirmé : ", "lundi 5 octobre 2026 à 09:00 UTC", "30 minutes"],
+  ["es-MX", "Confirmada: ", "lunes, 5 de octubre de 2026", "30 minutos"],
+  ["it", "Confermata: ", "lunedì 5 ottobre 2026", "30 minuti"],
+  ["nl", "Bevestigd: ", "maandag 5 oktober 2026", "30 minuten"],
+  ["pt-BR", "Confirmada: ", "segunda-feira, 5 de outubro de 2026", "30 minutos"],
+  ["en-US", "Confirmed: ", "Monday, October 5, 2026 at 09:00 AM UTC", "30 minutes"],
+  ["sv, en;q=0.1", "Confirmed: ", "Monday 5 October 2026", "30 minutes"],
+];
+t.test("visitors are written to in their language, owners in that of the handle", async (t) => {
+  const { stage, inbox } = await openMailing(t);
+  await stage.event({ slug: "intro", title: "Introduction" });
+  await stage.owner.put("/v2/handles/acme/settings").send({ language: "de", displayName: "Café Ada" }).expect(200);
+  for (const [place, [accepted, state, date, length]] of wordings.entries()) {
+    const email = `v${place}@example.com`;
+    await stage
+      .book("intro", `2026-10-05T${String(9 + place).padStart(2, "0")}:00:00Z`, 30, {
+        attendee: { name: "Ada", email, timeZone: "UTC" },
+      })
+      .set("Accept-Language", accepted)
+      .expect(201);
+    const [mail] = await eventually(async () => {
+      const found = inbox.mails.filter(({ to }) => to === email);
+      return found.length > 0 && Promise.all(found.map(partsOf));
+    });
+    t.ok(mail?.subject.startsWith(`${state}Introduction, `), `${accepted}: ${mail?.subject}`);
+    const hour = String(9 + place).padStart(2, "0");
+    const told = mail?.text.replace(/\s/g, " ") ?? "";
+    t.match(told, date.replace("09:00 AM", `${hour}:00`).replace("09:00", `${hour}:00`).replace(/ UTC$/, ""), accepted);
+    t.match(told, length, accepted);
+    t.match(mail?.text, "Café Ada");
+    t.match(mail?.html, `<html lang="${accepted.startsWith("sv") ? "en" : accepted.split(",")[0]}"`);
+  }
+  const owners = await eventually(async () => {
+    const found = inbox.mails.filter(({ to }) => to === "user_acme@example.com");
+    return found.length === wordings.length && Promise.all(found.map(partsOf));
+  });
+  t.ok(owners.every(({ subject }) => subject.startsWith("Neue Buchung: Introduction mit Ada, ")));
+  const named = { language: "fr", attendee: { name: "Ada", email: "page@example.com" } };
+  const booked = await stage.book("intro", "2026-10-06T09:00:00Z", 30, named).set("Accept-Language", "de").expect(201);
+  t.equal(booked.body.booking.language, "fr", "the page's language counts before the browser's");
+});

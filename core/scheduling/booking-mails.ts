@@ -73,9 +73,10 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
 
 /** What is known of a booking, as lines of text for its owner's calendar. */
 export async function aboutBooking(runtime: Runtime, handle: string, kept: Kept): Promise<string> {
-  const event = await eventWordsOf(runtime, handle, kept);
+  const { labels } = await eventWordsOf(runtime, handle, kept);
   const { language } = await settingsOf(runtime.redis, handle);
-  return peopleLines(kept, event, spokenLanguage(language));
+  const facts = peopleFacts(kept, { who: kept.attendee.name, labels, language: spokenLanguage(language) });
+  return facts.map(([name, value]) => `${name}: ${value}`).join("\n");
 }
 
 /** The booking as its visitor's calendar file, with the handle's calendar address as organiser. */
@@ -226,13 +227,6 @@ async function fileFor(
 ): Promise<CalendarFile> {
   if (reader.as === "attendee") return visitorFile(runtime, handle, booking);
   const organizer = await organizerOf(runtime, handle);
-  if (reader.as === "guest") return calendarFile(withPresentableNames(booking), organizer, event);
-  const people = peopleLines(booking, event, reader.language);
-  const description = [event.description, people].filter(Boolean).join("\n\n");
-  return calendarFile(booking, organizer, { description, owner: { email: reader.email, name: reader.host } });
-}
-
-function peopleLines(booking: Booking | Kept, { labels }: EventWords, language: string): string {
-  const facts = peopleFacts(booking, { who: booking.attendee.name, labels, language });
-  return facts.map(([name, value]) => `${name}: ${value}`).join("\n");
+  const owner = reader.as === "owner" ? { owner: { email: reader.email, name: reader.host } } : {};
+  return calendarFile(withPresentableNames(booking), organizer, { description: event.description, ...owner });
 }
