@@ -385,6 +385,12 @@ export const fields: Record<string, FieldNote> = {
   bookingWindowDays: ["How many days ahead can be booked; no limit if absent."],
   maxBookingsPerDay: ["Most bookings of this event type on one day of its schedule."],
   reminderMinutes: ["Minutes before the start at which the attendee is reminded."],
+  refundUntilMinutes: [
+    "Minutes before the start until which a visitor who cancels is paid back; a cancellation by the owner always pays back.",
+    1440,
+  ],
+  refundUntil: ["Until when a visitor who cancels is paid back.", "2026-11-23T09:00:00.000Z"],
+  refundable: ["True if a visitor who cancels now is paid back.", true],
   buffers: ["Time kept free around a booking."],
   beforeMinutes: ["Minutes before the start.", 0],
   afterMinutes: ["Minutes after the end.", 10],

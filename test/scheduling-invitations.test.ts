@@ -532,15 +532,15 @@ t.test("the old time stands in the mail of the move, and in no later one", async
   t.same(texts, [false, false, true, true, false, false]);
 });
 
-const wordings: [accepted: string, state: string, date: string, length: string][] = [
-  ["de-AT,de;q=0.9", "Bestätigt: ", "Montag, 5. Oktober 2026 um 09:00 UTC", "30 Minuten"],
-  ["fr", "Confirmé : ", "lundi 5 octobre 2026 à 09:00 UTC", "30 minutes"],
-  ["es-MX", "Confirmada: ", "lunes, 5 de octubre de 2026", "30 minutos"],
-  ["it", "Confermata: ", "lunedì 5 ottobre 2026", "30 minuti"],
-  ["nl", "Bevestigd: ", "maandag 5 oktober 2026", "30 minuten"],
-  ["pt-BR", "Confirmada: ", "segunda-feira, 5 de outubro de 2026", "30 minutos"],
-  ["en-US", "Confirmed: ", "Monday, October 5, 2026 at 09:00 AM UTC", "30 minutes"],
-  ["sv, en;q=0.1", "Confirmed: ", "Monday 5 October 2026", "30 minutes"],
+const wordings: [accepted: string, state: string, date: RegExp, length: string][] = [
+  ["de-AT,de;q=0.9", "Bestätigt: ", /Montag, 5\. Oktober 2026 um 09:00 UTC/, "30 Minuten"],
+  ["fr", "Confirmé : ", /lundi 5 octobre 2026/, "30 minutes"],
+  ["es-MX", "Confirmada: ", /lunes, 5 de octubre de 2026/, "30 minutos"],
+  ["it", "Confermata: ", /lunedì 5 ottobre 2026/, "30 minuti"],
+  ["nl", "Bevestigd: ", /maandag 5 oktober 2026/, "30 minuten"],
+  ["pt-BR", "Confirmada: ", /segunda-feira, 5 de outubro de 2026/, "30 minutos"],
+  ["en-US", "Confirmed: ", /Monday, October 5, 2026 at 3:00 PM UTC/, "30 minutes"],
+  ["sv, en;q=0.1", "Confirmed: ", /Monday,? 5 October 2026 at 16:00 UTC/, "30 minutes"],
 ];
 t.test("visitors are written to in their language, owners in that of the handle", async (t) => {
   const { stage, inbox } = await openMailing(t);
@@ -559,9 +559,8 @@ t.test("visitors are written to in their language, owners in that of the handle"
       return found.length > 0 && Promise.all(found.map(partsOf));
     });
     t.ok(mail?.subject.startsWith(`${state}Introduction, `), `${accepted}: ${mail?.subject}`);
-    const hour = String(9 + place).padStart(2, "0");
     const told = mail?.text.replace(/\s/g, " ") ?? "";
-    t.match(told, date.replace("09:00 AM", `${hour}:00`).replace("09:00", `${hour}:00`).replace(/ UTC$/, ""), accepted);
+    t.match(told, date, accepted);
     t.match(told, length, accepted);
     t.match(mail?.text, "Café Ada");
     t.match(mail?.html, `<html lang="${accepted.startsWith("sv") ? "en" : accepted.split(",")[0]}"`);

@@ -13,7 +13,7 @@ export function formatTime(
     length === "short"
       ? ({ day: "numeric", month: "short" } as const)
       : ({ weekday: "long", day: "numeric", month: "long", year: "numeric" } as const);
-  const time = { hour: "2-digit", minute: "2-digit", timeZone, timeZoneName: "short" } as const;
+  const time = { hour: "numeric", minute: "2-digit", timeZone, timeZoneName: "short" } as const;
   return new Intl.DateTimeFormat(localeOf(language), { ...date, ...time }).format(new Date(instant));
 }
 
