@@ -10,8 +10,9 @@ import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { awaitsCode, type StoredLead, verified } from "./merging.ts";
+import type { EventJob, Runtime } from "../platform/runtime.ts";
+import { eventJob } from "../webhooks/face.ts";
+import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 
@@ -75,6 +76,19 @@ export async function verifyLead(
   return { lead: { leadId, status: "VERIFIED" } };
 }
 
+/** The event of a lead, as its owner reads it; erased with the person. */
+export function leadEvent(
+  runtime: Runtime,
+  handle: string,
+  { type, lead }: { type: "lead.captured" | "lead.verified"; lead: StoredLead },
+): EventJob {
+  return eventJob(runtime, handle, {
+    type,
+    data: { handle, lead: presentLead(lead) },
+    person: addressDigest(lead.email),
+  });
+}
+
 /** The trigger that a captured, or verified, lead is. */
 export function captured(
   runtime: Runtime,
@@ -105,14 +119,15 @@ async function tryCode(
   const isRight =
     round !== null && roots.some((root) => sameText(code.replace(/\D/g, ""), sixDigits(root, codePurpose, round)));
   const { version, ...stored } = lead;
-  const next = JSON.stringify(verified(stored, new Date(runtime.now()).toISOString()));
-  const trigger = isRight ? captured(runtime, handle, lead) : [];
-  return queues.step(handle, trigger, (outboxKey, encoded) =>
+  const next = verified(stored, new Date(runtime.now()).toISOString());
+  const event = leadEvent(runtime, handle, { type: "lead.verified", lead: next });
+  const caused = isRight ? [event, ...captured(runtime, handle, lead)] : [];
+  return queues.step(handle, caused, (outboxKey, encoded) =>
     script<string>(
       redis,
       "tryLeadCode",
       [keys.leadCode(handle, leadId), keys.lead(handle, leadId), outboxKey],
-      [isRight ? "right" : "wrong", mostWrong, version, next, encoded],
+      [isRight ? "right" : "wrong", mostWrong, version, JSON.stringify(next), encoded],
     ),
   );
 }

@@ -127,6 +127,8 @@ export const keys = {
   oauthConsent: (consentId: string) => `oauth-consent:{${consentId}}`, // string, sealed JSON of an account that its user has not confirmed yet; 10 min, single use
   pageCheckout: (session: string) => `page-checkout:{${session}}`, // string, real ms of the first way back from this checkout; 400 d
 
+  pagePurchase: (handle: string, session: string) => `page-purchase:{${handle}}:${session}`, // string, JSON of a page that was bought by this checkout; 400 d
+
   // webhooks
   webhook: (handle: string, webhookId: string) => `webhook:{${handle}}:${webhookId}`, // hash version, json, status; for ever
   webhooks: (handle: string) => `webhooks:{${handle}}`, // zset webhook id by creation ms; for ever
@@ -134,6 +136,7 @@ export const keys = {
   webhookQueue: (handle: string, webhookId: string) => `webhook-queue:{${handle}}:${webhookId}`, // zset delivery id -> real ms when due, or when its lease ends; until settled
   webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, job that sends this endpoint's deliveries; 60 s after its last sign of life
   webhookFailing: (handle: string, webhookId: string) => `webhook-failing:{${handle}}:${webhookId}`, // string, real ms of the first failure since the last success; 30 d
+  personEvents: (handle: string, digest: string) => `person-events:{${handle}}:${digest}`, // set of keys of events that tell of one address; 30 d after the last
   webhookDelivery: (handle: string, deliveryId: string) => `webhook-delivery:{${handle}}:${deliveryId}`, // string, JSON; 30 d
   webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
 
