@@ -1,11 +1,13 @@
 import type { Fail } from "../core/platform/errors.ts";
 import { errors } from "../schemas/errors.ts";
-import { escapeHtml } from "./page-view.ts";
 import { problem } from "./problem.ts";
 import type { View } from "./route.ts";
+import { documentOf, escapeHtml, unlisted } from "./shell.ts";
 
 /** One page of the account: a card with a title. */
 export interface Card {
+  /** BCP 47; English where it is absent. */
+  language?: string;
   title: string;
   /** HTML below the title. */
   body: string;
@@ -71,24 +73,13 @@ function headersOf({ leadsTo = [], script }: Card): Record<string, string> {
   };
 }
 
-function document({ title, body, script }: Card): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${escapeHtml(title)}</title>
-<link rel="stylesheet" href="/assets/page.css">
-<link rel="stylesheet" href="/assets/account.css">
-${script ? `<script src="/assets/${script}" defer></script>` : ""}
-</head>
-<body class="account">
-<main>
-<h1>${escapeHtml(title)}</h1>
-${body}
-</main>
-</body>
-</html>
-`;
+function document({ language = "en", title, body, script }: Card): string {
+  return documentOf({
+    language,
+    title,
+    styles: ["page.css", "account.css"],
+    head: [unlisted, ...(script ? [`<script src="/assets/${script}" defer></script>`] : [])],
+    look: "account",
+    body: `<main>\n<h1>${escapeHtml(title)}</h1>\n${body}\n</main>`,
+  });
 }

@@ -135,7 +135,7 @@ export function signInRows(path: string): Row[] {
     route(`POST ${line}`, open, signInForm, signIn, {
       ...columns,
       accepts: "form",
-      takes: { origin: "origin", host: "host", cookie: "cookie", "user-agent": "userAgent" },
+      takes: { origin: "origin", host: "host", cookie: "cookie", "user-agent": "userAgent", ":language": "language" },
     }),
   ];
 }

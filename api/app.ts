@@ -4,6 +4,7 @@ import compress from "koa-compress";
 import { type AuditEntry, recordWrite } from "../core/operations/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import { bodyDigest } from "../core/store/idempotency.ts";
+import { canonicalLanguage } from "../core/platform/language-tags.ts";
 import { networkOf } from "../core/platform/network.ts";
 import { jsonOf, outcomeOf } from "../core/platform/outcome.ts";
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
@@ -13,6 +14,7 @@ import { dashboard, isDashboard } from "./dashboard.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { mayBePageHost, movedPage, pageHost } from "./hosts.ts";
+import { hasWords, languages } from "../schemas/languages.ts";
 import { missingPage } from "./page-view.ts";
 import { asFail, problem } from "./problem.ts";
 import { type Reply, sendReply } from "./reply.ts";
@@ -20,6 +22,9 @@ import type { Request, Row, View } from "./route.ts";
 import { type Found, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
 import { type StreamEvent, sendStream } from "./stream.ts";
+
+/** Longest language tag that is taken from a request, in characters. */
+const MAX_LANGUAGE_LENGTH = 64;
 
 /** The Koa application: request id, one catch, CORS, page hosts, the queue board, and the rows. */
 export function buildApp(runtime: Runtime): Koa {
@@ -112,7 +117,7 @@ function viewOf(runtime: Runtime, ctx: Context, known: Fail): View | undefined {
 }
 
 /**
- * Public rows may be called from any page, without credentials; all others from the application's origin (contract 1). The reply
+ * Public rows may be called from any page, without credentials; all others from the application's origin (docs/reference.md, "CORS"). The reply
  * where the request was a preflight, which ends here.
  */
 function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, origin: string): Reply | undefined {
@@ -214,7 +219,14 @@ function taken(ctx: Context, { takes }: Row): Record<string, string | undefined>
 /** A header field, or what HTTP/2 would say in a pseudo-header field (RFC 9113, section 8.3.1). */
 function fieldOf(ctx: Context, field: string): string {
   if (field === ":method") return ctx.method;
+  if (field === ":language") return languageOf(ctx);
   return field === ":authority" ? ctx.host : ctx.get(field);
+}
+
+/** The language (BCP 47) that the visitor likes best of those that the service has words for (RFC 9110, 12.5.4); "" without any. */
+function languageOf(ctx: Context): string {
+  const wanted = ctx.acceptsLanguages().map((tag) => canonicalLanguage(tag) ?? "");
+  return wanted.find((tag) => tag.length <= MAX_LANGUAGE_LENGTH && hasWords(tag)) ?? "";
 }
 
 function idempotency(ctx: Context): { idempotencyKey?: string } {
@@ -273,8 +285,10 @@ class Asked implements Request {
     return this.#ctx.get(name);
   }
 
-  language(offered: readonly string[]): string {
-    return this.#ctx.acceptsLanguages([...offered]) || (offered[0] ?? "en");
+  language(fallback?: string | null): string {
+    const known = Object.keys(languages);
+    const first = known.find((code) => code === fallback?.toLowerCase().split("-")[0]) ?? "en";
+    return this.#ctx.acceptsLanguages([first, ...known]) || first;
   }
 }
 

@@ -4,7 +4,7 @@ import { koaBody } from "koa-body";
 import { Fail, invalid } from "../core/platform/errors.ts";
 import type { Row } from "./route.ts";
 
-/** Largest bodies in bytes (contract 1), where the row names no limit. */
+/** Largest bodies in bytes (docs/reference.md, "Requests"), where the row names no limit. */
 const limits = { owner: 1_048_576, public: 65_536 };
 /** Ms in which a body must have arrived. */
 const patience = 10_000;

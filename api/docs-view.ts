@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { escapeHtml } from "./page-view.ts";
 import type { Row, View } from "./route.ts";
+import { documentOf, escapeHtml } from "./shell.ts";
 import { tagOf, tags } from "./openapi/tags.ts";
 
 /** The API reference: a renderer shows /openapi.json; without scripts the operations stand here as a list. */
@@ -28,21 +28,13 @@ export function docsView(rows: Row[]): View {
 
 /** The renderer gives its style elements the nonce that it finds in the page. */
 function page(groups: string, nonce: string): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta property="csp-nonce" nonce="${nonce}">
-<title>API reference</title>
-<link rel="stylesheet" href="/assets/api-docs.css">
-<script type="module" src="/assets/api-docs.js"></script>
-</head>
-<body>
-<div id="reference"><main><h1>API reference</h1><p>The whole description is <a href="/openapi.json">openapi.json</a>.</p>${groups}</main></div>
-</body>
-</html>
-`;
+  return documentOf({
+    language: "en",
+    title: "API reference",
+    styles: ["api-docs.css"],
+    head: [`<meta property="csp-nonce" nonce="${nonce}">`, '<script type="module" src="/assets/api-docs.js"></script>'],
+    body: `<div id="reference"><main><h1>API reference</h1><p>The whole description is <a href="/openapi.json">openapi.json</a>.</p>${groups}</main></div>`,
+  });
 }
 
 function policy(nonce: string): string {

@@ -11,7 +11,7 @@ export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
   return !isOwnHost(env, host) && !/^([\d.]+|\[.*\]|[^.]*)(:\d+)?$/.test(host);
 }
 
-/** A page host serves pages, assets and public routes and nothing else (contract 4); other hosts pass untouched. */
+/** A page host serves pages, assets and public routes and nothing else (docs/reference.md, "Public page"); other hosts pass untouched. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
   if (/^\/(assets|v2\/public)\//.test(ctx.path)) return;
   const handle = await handleOfHost(runtime, ctx.host).catch((error) => unlessAlive(ctx, error));

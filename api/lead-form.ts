@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { formHtml, type LeadForm, mustBeOpen, readLeadForm, type StoredForm } from "../core/assistant/face.ts";
 import { leadFormPath } from "../schemas/assistant.ts";
+import { wordsOf } from "../schemas/languages.ts";
 import { open, type Request, type Row, route, type View } from "./route.ts";
+import { documentOf, escapeHtml } from "./shell.ts";
 
 /** The form inside the widget's sandboxed frame. */
 export const leadFormRows: Row[] = [
@@ -18,7 +20,7 @@ export const leadFormRows: Row[] = [
   }),
 ];
 
-/** A document that can do nothing but run its own script, and be shown by the given origins alone (contract 5). */
+/** A document that can do nothing but run its own script, and be shown by the given origins alone (docs/reference.md, "Form frame"). */
 export function leadFormView(form: StoredForm, origins: string[]): View {
   const nonce = randomBytes(16).toString("base64url");
   const policy = [
@@ -36,7 +38,7 @@ export function leadFormView(form: StoredForm, origins: string[]): View {
   };
   return {
     type: "text/html; charset=utf-8",
-    body: document(formHtml(form.fields, form.submitLabel, true) ?? "", nonce),
+    body: document(form, nonce),
     headers,
   };
 }
@@ -47,20 +49,18 @@ function pageOrigins(form: LeadForm, { runtime }: Request): string[] {
   return ["'self'", ...new Set(named)];
 }
 
-/** The script comes before the form: whoever is quicker than it would press a button that does nothing. */
-function document(form: string, nonce: string): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Contact form</title>
-<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">
-<script src="/assets/lead-form.js" nonce="${nonce}"></script>
-</head>
-<body>
-<main><h1 class="svc-unseen">Contact form</h1>${form}</main>
-</body>
-</html>
-`;
+/** The script comes before the form: a visitor who is quicker than it would press a button that does nothing. */
+function document({ fields, submitLabel, language = "en" }: StoredForm, nonce: string): string {
+  const title = wordsOf(language).widget.form;
+  const form = formHtml(fields, submitLabel, true) ?? "";
+  return documentOf({
+    language,
+    title,
+    styles: [],
+    head: [
+      `<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`,
+      `<script src="/assets/lead-form.js" nonce="${nonce}"></script>`,
+    ],
+    body: `<main><h1 class="svc-unseen">${escapeHtml(title)}</h1>${form}</main>`,
+  });
 }

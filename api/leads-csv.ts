@@ -46,7 +46,7 @@ const formula = new RegExp(
   "gu",
 );
 /** What looks like one but is a telephone or another number: digits alone, so that nothing can be called or looked up. */
-const number = /^(?:\+[\d ()./-]+|-\d+(?:[.,]\d+)?)$/;
+const number = /^(?:\+[ ()./-]*\d[\d ()./-]*|-\d+(?:[.,]\d+)?)$/;
 
 /** A cell of which no line is a formula: such a line has an apostrophe in front. */
 function defused(cell: string): string {

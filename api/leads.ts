@@ -26,6 +26,7 @@ export const leadRows: Row[] = [
     status: 202,
     accepts: "form",
     guard: admitLead,
+    takes: { ":language": "visitorLanguage" },
     returns: leadAccepted,
     logged: false,
     summary: "Submit a lead",

@@ -1,8 +1,9 @@
 import { Buffer } from "node:buffer";
 import type { Visit } from "../core/pages/face.ts";
-import { directionOf } from "../core/platform/language-tags.ts";
+import { wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { entityTag } from "./reply.ts";
 import type { View } from "./route.ts";
+import { documentOf, escapeHtml } from "./shell.ts";
 
 /** Only the service's own scripts run; content may style itself and show images and media of any safe origin. */
 const policy = [
@@ -35,10 +36,9 @@ export function pageView(visit: Visit): View {
 
 /** The plain page of an address that shows nothing; the same for drafts and for what never was. */
 export function missingPage(): View {
-  const body = shell({
+  const body = documentOf({
     language: "en",
     title: "Not found",
-    head: [],
     body: "<main><h1>Not found</h1><p>There is no page at this address.</p></main>",
   });
   return {
@@ -75,7 +75,7 @@ function document(visit: Visit): string {
   const { page, language } = visit;
   const content = visit.hasAccess ? page.content : preview(page);
   const head = [...description(visit), ...(visit.assistant ? agent(visit) : [])];
-  return shell({ language, title: page.title, head, body: content });
+  return documentOf({ language, title: page.title, head, body: content });
 }
 
 /** What search engines and previews of links read of a page. */
@@ -104,6 +104,8 @@ function agent({ handle, page, language }: Visit): string[] {
     questionUrl: `${root}/agentic-question`,
     leadUrl: `/v2/public/handles/${handle}/leads`,
     language,
+    wordsLanguage: wordsLanguage(language),
+    words: wordsOf(language).widget,
     assistant: page.assistant ?? {},
   };
   const json = JSON.stringify(config).replace(/</g, "\\u003c");
@@ -111,27 +113,4 @@ function agent({ handle, page, language }: Visit): string[] {
     `<script type="application/json" id="svc-public-page-agent-config">${json}</script>`,
     '<script async src="/assets/public-page-agent.js"></script>',
   ];
-}
-
-function shell(parts: { language: string; title: string; head: string[]; body: string }): string {
-  const { language } = parts;
-  return `<!doctype html>
-<html lang="${escapeHtml(language)}" dir="${directionOf(language)}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(parts.title)}</title>
-${parts.head.join("\n")}
-<link rel="stylesheet" href="/assets/page.css">
-</head>
-<body>
-${parts.body}
-</body>
-</html>
-`;
-}
-
-/** Text as HTML text or attribute value. */
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }

@@ -1,8 +1,8 @@
 import type { PairingVisit } from "../core/account/face.ts";
 import type { PairingDecided } from "../schemas/account.ts";
 import { cardView } from "./account-view.ts";
-import { escapeHtml } from "./page-view.ts";
 import type { View } from "./route.ts";
+import { escapeHtml } from "./shell.ts";
 
 /** The page of an attempt: what asks, the code to compare, and either the decision or the way to sign in. */
 export function pairingView(visit: PairingVisit): View {

@@ -11,7 +11,7 @@ export function asFail(error: unknown): Fail {
   return new Fail("internal_error", {}, error);
 }
 
-/** A failure as a problem document (RFC 9457, contract 1); `challenge` adds parameters to `WWW-Authenticate`. */
+/** A failure as a problem document (RFC 9457, docs/reference.md, "Errors"); `challenge` adds parameters to `WWW-Authenticate`. */
 export function problem(fail: Fail, requestId: string, challenge: Record<string, string> = {}): Reply {
   const { detail, errors: inputs, retryAfter, more } = fail.details;
   const { status, code } = fail;

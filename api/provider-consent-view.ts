@@ -1,8 +1,8 @@
 import type { ConsentQuestion, SignInNeeded } from "../core/scheduling/face.ts";
 import type { ProviderKey } from "../schemas/integrations.ts";
 import { cardView } from "./account-view.ts";
-import { escapeHtml } from "./page-view.ts";
 import type { View } from "./route.ts";
+import { escapeHtml } from "./shell.ts";
 
 const NAMES: Record<ProviderKey, string> = {
   google: "Google",

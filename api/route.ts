@@ -48,8 +48,8 @@ export interface Request {
   origin: string;
   host: string;
   header(name: string): string;
-  /** Of the languages offered, that which the visitor likes best (RFC 9110, 12.5.4), else the first. */
-  language(offered: readonly string[]): string;
+  /** Of the languages that have words, that which the visitor likes best (RFC 9110, 12.5.4), else the fallback, else English. */
+  language(fallback?: string | null): string;
 }
 
 /** Columns that most rows leave out. */
@@ -80,7 +80,7 @@ export interface Columns<R> {
   reads: boolean;
   /** The log's name for a failure of which nothing else may stand there: `assistant` makes `assistant.request.failed`. */
   failsAs: string;
-  /** Header fields, `:method` and `:authority` that become input, field to input name; body and query never give it. */
+  /** Header fields, `:method`, `:authority` and `:language` that become input, field to input name; body and query never give it. */
   takes: Record<string, string>;
   /** True where the header `Idempotency-Key` counts. */
   idempotent: boolean;
@@ -102,7 +102,7 @@ export interface Columns<R> {
   failures: readonly ErrorCode[];
   /** Left out of the OpenAPI document. */
   hidden: boolean;
-  /** The row is also a tool for agents (contract 9): its name there, and the scope that a personal access token needs. */
+  /** The row is also a tool for agents (docs/reference.md, "MCP"): its name there, and the scope that a personal access token needs. */
   tool: { name: string; scope: Scope };
 }
 

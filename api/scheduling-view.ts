@@ -2,8 +2,8 @@ import type { Fail } from "../core/platform/errors.ts";
 import type { Visit } from "../core/scheduling/face.ts";
 import { errors } from "../schemas/errors.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
-import { escapeHtml } from "./page-view.ts";
 import type { View } from "./route.ts";
+import { documentOf, escapeHtml, unlisted } from "./shell.ts";
 
 interface Page {
   title: string;
@@ -108,20 +108,12 @@ function headersOf({ isEmbedded, isPrivate, headers }: Page): Record<string, str
 }
 
 function document({ title, body, isPrivate, isEmbedded, status }: Page): string {
-  const robots = isPrivate || isEmbedded ? '\n<meta name="robots" content="noindex">' : "";
-  const look = isEmbedded && status === undefined ? "scheduling embedded" : "scheduling";
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">${robots}
-<title>${escapeHtml(title)}</title>
-<link rel="stylesheet" href="/assets/page.css">
-<link rel="stylesheet" href="/assets/scheduling.css">
-</head>
-<body class="${look}">
-${body}
-</body>
-</html>
-`;
+  return documentOf({
+    language: "en",
+    title,
+    head: isPrivate || isEmbedded ? [unlisted] : [],
+    styles: ["page.css", "scheduling.css"],
+    look: isEmbedded && status === undefined ? "scheduling embedded" : "scheduling",
+    body,
+  });
 }

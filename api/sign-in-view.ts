@@ -1,7 +1,7 @@
 import type { SignInStep } from "../core/account/face.ts";
 import { cardView } from "./account-view.ts";
-import { escapeHtml } from "./page-view.ts";
 import type { Request, View } from "./route.ts";
+import { escapeHtml } from "./shell.ts";
 
 /** The page of a sign-in's step; the last one sets the cookie and goes where the person came from. */
 export function signInView(step: SignInStep, { runtime }: Request): View {

@@ -8,7 +8,7 @@ export interface StreamEvent {
   chunk: string;
 }
 
-/** Ms between comments that keep proxies from closing a silent stream (contract 5). */
+/** Ms between comments that keep proxies from closing a silent stream (docs/reference.md, "Chat stream"). */
 const pulse = 10_000;
 
 /** Ms in which a reader must take what was sent; one that doesn't is left, so that no buffer grows for it. */

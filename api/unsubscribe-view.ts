@@ -1,8 +1,7 @@
 import type { UnsubscribeVisit } from "../core/email/face.ts";
-import { directionOf } from "../core/platform/language-tags.ts";
-import { languages, type Words, wordsOf } from "../schemas/languages.ts";
-import { escapeHtml } from "./page-view.ts";
+import { type Words, wordsOf } from "../schemas/languages.ts";
 import type { Request, View } from "./route.ts";
+import { documentOf, escapeHtml } from "./shell.ts";
 
 const headers = {
   "Content-Security-Policy":
@@ -17,11 +16,11 @@ type Link = NonNullable<UnsubscribeVisit["link"]>;
 
 /** The page of an unsubscribe link, in the visitor's language: a question, or what was done and how to undo it. */
 export function unsubscribeView({ link }: UnsubscribeVisit, request: Request): View {
-  const language = request.language(Object.keys(languages));
+  const language = request.language();
   const { unsubscribe: words } = wordsOf(language);
   const content = link ? contentOf(link, words) : page(words.title, escapeHtml(words.missing));
   const status = link ? 200 : 404;
-  return { type: "text/html; charset=utf-8", status, body: document(language, content), headers };
+  return { type: "text/html; charset=utf-8", status, body: documentOf({ language, ...content }), headers };
 }
 
 interface Content {
@@ -38,7 +37,7 @@ function contentOf(link: Link, words: Words["unsubscribe"]): Content {
 }
 
 function page(title: string, sentence: string, form = ""): Content {
-  return { title, body: `<h1>${escapeHtml(title)}</h1>\n<p>${sentence}</p>\n${form}` };
+  return { title, body: `<main>\n<h1>${escapeHtml(title)}</h1>\n<p>${sentence}</p>\n${form}\n</main>` };
 }
 
 /** A sentence with its names put in, as HTML. */
@@ -51,22 +50,4 @@ function saying(sentence: string, { recipient, from }: Link): string {
 /** A form that is sent to the page's own address. */
 function button(name: string, value: string, label: string): string {
   return `<form method="post"><button type="submit" name="${name}" value="${value}">${escapeHtml(label)}</button></form>`;
-}
-
-function document(language: string, { title, body }: Content): string {
-  return `<!doctype html>
-<html lang="${language}" dir="${directionOf(language)}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)}</title>
-<link rel="stylesheet" href="/assets/page.css">
-</head>
-<body>
-<main>
-${body}
-</main>
-</body>
-</html>
-`;
 }

@@ -22,7 +22,7 @@ import {
 } from "./schema.ts";
 
 /**
- * What a personal access token may be used for (contract 3); the last three at the tool endpoint only. Tokens are stored with the
+ * What a personal access token may be used for (docs/reference.md, "Personal access tokens"); the last three at the tool endpoint only. Tokens are stored with the
  * places of their scopes in this list, so new ones go to the end.
  */
 export const scopes = [
@@ -179,4 +179,5 @@ export const signInForm = object({
   host: optional(string()),
   cookie: optional(string()),
   userAgent: optional(string()),
+  language: optional(string()),
 });

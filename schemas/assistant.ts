@@ -15,7 +15,7 @@ import {
 
 /** Most code points of a visitor's question (specification "Limits"). */
 export const longestQuestion = 500;
-/** Messages of a chat that count; earlier ones are ignored (contract 5). */
+/** Messages of a chat that count; earlier ones are ignored (docs/reference.md, "Questions"). */
 export const lastMessages = 40;
 
 const path = { handle: string(), pageSlug: string() };

@@ -33,7 +33,7 @@ export type Purpose = (typeof purposes)[number];
 /** Local parts that a sender's address may have (specification, "Limits"). */
 export const localParts = ["noreply", "notifications", "calendar", "support", "hello"] as const;
 
-/** Statuses of a delivery and of a message (contract 6). */
+/** Statuses of a delivery and of a message (docs/reference.md, "Delivery statuses and events"). */
 export const statuses = [
   "QUEUED",
   "SENDING",

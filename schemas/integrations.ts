@@ -15,7 +15,7 @@ import {
   webAddress,
 } from "./schema.ts";
 
-/** Keys of the providers (contract 7). */
+/** Keys of the providers (docs/reference.md, "Connected accounts"). */
 export const providerKeys = ["google", "microsoft", "caldav", "zoom", "stripe"] as const;
 export type ProviderKey = (typeof providerKeys)[number];
 

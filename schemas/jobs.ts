@@ -34,6 +34,8 @@ export const jobs = {
   ),
   "campaigns.send": row("campaigns", object({ handle: string(), campaignId: id, ruleId: id, leadId: id }), 12, 2000),
   "leads.send-code": row("campaigns", object({ handle: string(), leadId: id, round: id }), 6, 2000),
+  "leads.notify": row("campaigns", object({ handle: string(), leadId: id }), 12, 2000),
+  "leads.digest": row("campaigns", object({ handle: string(), round: string() }), 12, 2000),
   "leads.erase": row("campaigns", object({ handle: string(), address: string() }), 10, 1000),
   "scheduling.expire": row("scheduling", object({ handle: string(), bookingUid: id }), 10, 1000),
   "scheduling.mail": row(

@@ -21,7 +21,7 @@ import {
   boolean,
 } from "./schema.ts";
 
-/** Most bytes of a document's content (contract 4). */
+/** Most bytes of a document's content (docs/reference.md, "Knowledge"). */
 export const largestDocument = 204_800;
 
 /** A tag of a document. */

@@ -22,9 +22,9 @@ import {
   text,
 } from "./schema.ts";
 
-/** Most custom fields of a lead (contract 5). */
+/** Most custom fields of a lead (docs/reference.md, "Leads"). */
 export const mostFields = 20;
-/** The form of a custom field's name (contract 5). */
+/** The form of a custom field's name (docs/reference.md, "Leads"). */
 export const fieldName = /^[A-Za-z0-9_.-]{1,64}$/;
 /** Longest value of a custom field in characters. */
 export const longestValue = 5000;
@@ -39,7 +39,7 @@ const own = {
   source: optional(decoration(text(200))),
 };
 
-/** What a lead disclosed of the conversation that led to it (contract 5). */
+/** What a lead disclosed of the conversation that led to it (docs/reference.md, "Leads"). */
 export const leadContext = object({
   pageSlug: optional(text(96)),
   visitorQuestion: optional(text(500)),
@@ -65,6 +65,8 @@ export const newLead = object(
     tracking: documented(optional(anything), optional(map(string()))),
     consent: optional(anything),
     website: documented(optional(anything), optional(string())),
+    // From the header: no field of the body.
+    visitorLanguage: optional(string()),
   },
   { additionalProperties: true },
 );

@@ -23,7 +23,7 @@ import {
   withDefault,
 } from "./schema.ts";
 
-/** Most bytes of a page's content (contract 4). */
+/** Most bytes of a page's content (docs/reference.md, "Page content"). */
 export const largestContent = 262_144;
 
 /** What the assistant of a page shows first. */
@@ -117,7 +117,7 @@ export const accessAnswer = object({ accessMode: oneOf("PUBLIC", "PAID"), hasAcc
 export const pageAnswer = object({ page });
 /** `{pages, nextCursor}`. */
 export const pageList = object({ pages: array(page), nextCursor: nullable(string()) });
-/** The page's config for its assistant (contract 4). */
+/** The page's config for its assistant (docs/reference.md, "Widget"). */
 export const agentConfig = object({
   handle,
   pageSlug: slug,
@@ -125,5 +125,7 @@ export const agentConfig = object({
   questionUrl: string(),
   leadUrl: string(),
   language: string(),
+  wordsLanguage: string(),
+  words: map(string()),
   assistant: map(string()),
 });

@@ -142,9 +142,9 @@ export const map = <T>(values: Schema<T>, more: Schema<unknown> = {}): Schema<Re
   ({ type: "object", additionalProperties: values, ...more }) as Schema<Record<string, T>>;
 export const either = <A, B>(first: Schema<A>, second: Schema<B>): Schema<A | B> =>
   ({ anyOf: [first, second] }) as Schema<A | B>;
-/** A handle: the owner namespace (contract 1). */
+/** A handle: the owner namespace (docs/reference.md, "Identifiers"). */
 export const handle = string({ pattern: "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$" });
-/** A page or event slug (contract 1). */
+/** A page or event slug (docs/reference.md, "Identifiers"). */
 export const slug = string({ pattern: "^[a-z0-9]+(?:-[a-z0-9]+)*$", maxLength: 96 });
 /** An addr-spec of RFC 5321 in the form that mail systems accept: dot-atom local part, domain name. */
 export const email = string({ format: "address", maxLength: 254 });
@@ -159,7 +159,7 @@ export const language = string({ format: "language", maxLength: 64 });
 /** An opaque id made by the service. */
 export const id = string({ minLength: 1, maxLength: 128, pattern: "^[A-Za-z0-9_.:-]+$" });
 
-/** The two query parameters of every list (contract 1): `limit` is clamped to 100. */
+/** The two query parameters of every list (docs/reference.md, "Envelopes and lists"): `limit` is clamped to 100. */
 export const listing = { limit: withDefault(integer(1), 25), cursor: optional(string({ maxLength: 512 })) };
 
 function withoutDefault(property: Schema<unknown>): Schema<unknown> {

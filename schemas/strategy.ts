@@ -1,6 +1,6 @@
 import { array, handle, type Infer, integer, number, object, oneOf, string, withDefault } from "./schema.ts";
 
-/** The groups of strategy knowledge: a document belongs to one by the tags `strategy` and the group's name (contract 9). */
+/** The groups of strategy knowledge: a document belongs to one by the tags `strategy` and the group's name (docs/reference.md, "Strategy"). */
 export const strategyGroups = ["worked_examples", "failed_examples", "app_structure_examples"] as const;
 export type StrategyGroup = (typeof strategyGroups)[number];
 

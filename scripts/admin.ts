@@ -44,7 +44,7 @@ interface Command {
   run: (admin: Admin, options: Options) => Promise<unknown>;
 }
 
-/** Every command (contract 3), each with its options and what it does; the result is printed as one JSON object. */
+/** Every command (docs/reference.md, "Operations"), each with its options and what it does; the result is printed as one JSON object. */
 const commands: Record<string, Command> = {
   "create-handle": command(
     { needed: ["handle", "account", "owner"], optional: ["email"], flags: ["no-assistant"] },

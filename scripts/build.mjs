@@ -5,6 +5,7 @@ import { join, relative } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { apiReference } from "./api-reference.mjs";
+import { browserOptions } from "./browser.mjs";
 import { ensureDependencies, main, root } from "./setup.mjs";
 
 const sources = join(root, "api", "browser");
@@ -61,8 +62,7 @@ export async function bundle(folder) {
   mkdirSync(folder, { recursive: true });
   if (!existsSync(sources)) return;
   const { build } = await import("esbuild");
-  const browser = { bundle: true, minify: true, format: "iife", target: "es2020", legalComments: "none" };
-  await build({ ...browser, entryPoints: entries(), outdir: folder, logLevel: "warning" });
+  await build({ ...browserOptions(), entryPoints: entries(), outdir: folder, logLevel: "warning" });
   copy(sources, folder, ".css");
   writeFileSync(join(folder, "api-reference.js"), apiReference());
 }

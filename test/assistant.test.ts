@@ -161,7 +161,7 @@ t.test("the throttle is shared by both routes and tells when to come back", asyn
   t.ok(Number(refused.headers["retry-after"]) >= 1);
 });
 
-t.test("the chat stream has the contract's headers, order and end", async (t) => {
+t.test("the chat stream has the documented headers, order and end", async (t) => {
   const service = await furnished(t);
   const answer = await post(
     service,

@@ -193,7 +193,7 @@ t.test("a template nested without end is refused at its place, and holds up nobo
   }
 });
 
-t.test("a send is refused for the first of its faults, in the contract's order", async (t) => {
+t.test("a send is refused for the first of its faults, in the documented order", async (t) => {
   const service = await startMailing(t, nowhere, { env: { EMAIL_QUOTA_PER_DAY: "3" } });
   const { owner, root, ask } = await makeSending(service);
   const { redis } = service.runtime;

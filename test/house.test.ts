@@ -325,6 +325,20 @@ t.test("every dependency is pinned, used and explained", async (t) => {
   );
 });
 
+t.test("comments cite headings that docs/reference.md has", async (t) => {
+  const headings = new Set([...text("docs/reference.md").matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading));
+  const cited = [...Object.keys(floors), "scripts", "fixtures"]
+    .flatMap(files)
+    .flatMap((path) =>
+      [...text(path).matchAll(/docs\/reference\.md, "([^"]+)"/g)].map((match) => ({ path, heading: match[1] })),
+    );
+  t.ok(cited.length > 50);
+  t.same(
+    cited.filter(({ heading }) => !headings.has(heading)),
+    [],
+  );
+});
+
 t.test("the repository speaks of the product alone", async (t) => {
   const foreign = [
     /(?<![\w}])\/work\//,
@@ -333,6 +347,7 @@ t.test("the repository speaks of the product alone", async (t) => {
     /\bregistry\.(npmjs|yarnpkg)|\bartifactory\b/i,
     /\b(chatgpt|claude|copilot)\b/i,
     /\bco-authored-by\b/i,
+    /\bcontract \d/,
   ];
   const here = "test/house.test.ts";
   const folders = [...Object.keys(floors), "scripts", "fixtures", "test"];

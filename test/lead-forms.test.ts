@@ -22,7 +22,7 @@ async function furnished(t: Parameters<typeof startService>[0], env: Record<stri
     .post("/v2/handles/acme/pages")
     .send({ pageSlug: "kitchens", title: "Kitchens", content: "<p>x</p>", status: "PUBLISHED" })
     .expect(201);
-  await storeLeadSection(service.runtime, { handle: "acme", pageSlug: "kitchens", section });
+  await storeLeadSection(service.runtime, { handle: "acme", pageSlug: "kitchens", section, language: "de" });
   return service;
 }
 

@@ -104,7 +104,7 @@ t.test("what a schedule can't be is refused by name", async (t) => {
   t.equal((await owner.get(`${base}/schedules/work`)).body.schedule.version, 2);
 });
 
-t.test("an event type has the contract's defaults, and its owner and visitors see what they may", async (t) => {
+t.test("an event type has the documented defaults, and its owner and visitors see what they may", async (t) => {
   const { owner, service } = await openStage(t);
   const made = await owner
     .post(`${base}/event-types`)

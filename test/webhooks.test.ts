@@ -420,7 +420,7 @@ t.test("a success ends the count of failures, and what is gone meanwhile is not 
   t.equal(await redis.zcard(keys.webhookQueue("acme", webhook.webhookId)), 1, "only the failed one waits");
 });
 
-t.test("waits grow as the contract says, with some chance, and never below what the receiver asks for", async (t) => {
+t.test("waits grow as documented, with some chance, and never below what the receiver asks for", async (t) => {
   t.same(
     waits.map((ms) => ms / 1000),
     [5, 300, 1800, 7200, 18_000, 36_000, 36_000],

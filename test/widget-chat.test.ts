@@ -159,11 +159,7 @@ async function run(t: Test): Promise<void> {
     const scripts = [
       () => ({ status: 503 }),
       () => ({ status: 404 }),
-      () => [
-        ...opening(),
-        delta("A first "),
-        { type: "error", errorText: "The answer was interrupted. Please try again." },
-      ],
+      () => [...opening(), delta("A first "), { type: "error", errorText: "Interrupted." }],
       () => answer("Two weeks."),
     ];
     const { visitor } = await visit(t, { script: () => scripts.shift()!() });
@@ -173,7 +169,7 @@ async function run(t: Test): Promise<void> {
     await visitor.retry.click();
     await visitor.answer.getByText("The assistant is not available on this page right now.").waitFor();
     await visitor.retry.click();
-    await visitor.answer.getByText("The answer was interrupted. Please try again.").waitFor();
+    await visitor.answer.getByText("The answer was interrupted.").waitFor();
     t.match(await visitor.text(), "A first", "what came stays");
     await visitor.answered();
     await picture(visitor.page, "error");

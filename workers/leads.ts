@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { erasePerson } from "../core/email/face.ts";
 import { fireRules, promoteSends, sendRule } from "../core/campaigns/face.ts";
-import { sendLeadCode } from "../core/leads/face.ts";
+import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 
@@ -12,6 +12,8 @@ const looksEvery = 1000;
 export const leadJobs: WorkerRow[] = [
   job("campaigns.trigger", fireRules),
   job("campaigns.send", sendRule),
+  job("leads.notify", sendLeadNotice),
+  job("leads.digest", sendLeadDigest),
   job("leads.erase", erasePerson),
   job("leads.send-code", sendLeadCode),
 ];

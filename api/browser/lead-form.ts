@@ -1,5 +1,5 @@
 /**
- * The script inside the lead form's frame (contract 5). The frame has an origin of its own, may load, store and send nothing, and
+ * The script inside the lead form's frame (docs/reference.md, "Form frame"). The frame has an origin of its own, may load, store and send nothing, and
  * tells its parent what was entered and how tall it is. The parent decides what becomes of that.
  */
 

@@ -1,6 +1,7 @@
 import { readConfig } from "./agent/config.ts";
 import { place } from "./agent/placement.ts";
 import { style } from "./agent/style.ts";
+import { useWords } from "./agent/words.ts";
 
 /** Id of the widget's element: there is one on a page. */
 const id = "svc-public-page-agent";
@@ -14,6 +15,8 @@ function start(): void {
   if (!config || document.getElementById(id)) return;
   const host = document.createElement("div");
   host.id = id;
+  host.lang = config.wordsLanguage;
+  useWords(config.words);
   const root = host.attachShadow({ mode: "open" });
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(style);

@@ -27,7 +27,7 @@ export interface AttachedDomain {
 type Store = Pick<Runtime, "redis" | "env" | "now">;
 
 /**
- * Attaches a domain to an account (contract 3); again changes its handle. `domain_taken` once another account has proven that it
+ * Attaches a domain to an account (docs/reference.md, "Domains"); again changes its handle. `domain_taken` once another account has proven that it
  * is theirs, `not_found` for an unknown account or a handle of another one.
  */
 export async function attachDomain(store: Store, input: AttachedDomain): Promise<DomainClaim> {

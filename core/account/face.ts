@@ -19,7 +19,8 @@ export { decideByForm, type PairingVisit, visitPairing } from "./pairing-page.ts
 export { decidePairing, redeemPairing, startPairing } from "./pairing.ts";
 export { endSession, listSessions, useSession } from "./session-store.ts";
 export { Sessions } from "./sessions.ts";
-export { readSettings, settingsOf, updateSettings } from "./settings.ts";
+export { sendServiceMail } from "./service-mail.ts";
+export { displayNameOf, readSettings, settingsOf, updateSettings } from "./settings.ts";
 export { sendSignInCode } from "./sign-in-mail.ts";
 export { loginUrl, openSignIn, signIn, type SignInStep, sessionOfCookie } from "./sign-in.ts";
 export { resealSigningKey, signingKey } from "./signing.ts";

@@ -9,7 +9,7 @@ import { handlesOf } from "./handles.ts";
 const prefix = "entitlement:";
 
 /**
- * The session check (contract 3): the user, the handles with their roles and the entitlements of all their accounts, read live.
+ * The session check (docs/reference.md, "Session tokens"): the user, the handles with their roles and the entitlements of all their accounts, read live.
  * `invalid_token` without the entitlement `assistant` on any of them.
  */
 export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller): Promise<Me> {

@@ -19,9 +19,9 @@ import { digestTag, takeToken } from "../store/throttle.ts";
 import { handlesOf } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";
 
-/** Seconds in which an attempt must be decided and redeemed (contract 3). */
+/** Seconds in which an attempt must be decided and redeemed (docs/reference.md, "Desktop pairing"). */
 const attemptLasts = 600;
-/** The number of the wrong proof that ends an attempt (contract 3). */
+/** The number of the wrong proof that ends an attempt (docs/reference.md, "Desktop pairing"). */
 const mostWrong = 5;
 /** Seconds for which a paired desktop is signed in. */
 const sessionLasts = 30 * 86_400;
@@ -40,7 +40,7 @@ export interface PendingPairing {
 }
 
 /**
- * Starts a pairing (contract 3): the client keeps the verifier, shows the code (letters 5 to 12 of the attempt's id), opens the
+ * Starts a pairing (docs/reference.md, "Desktop pairing"): the client keeps the verifier, shows the code (letters 5 to 12 of the attempt's id), opens the
  * address and polls `redeemPairing`.
  */
 export async function startPairing(

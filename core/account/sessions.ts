@@ -19,13 +19,13 @@ import type { Session, SigningKey, TokenVerifier } from "../platform/runtime.ts"
 type Keys = ReturnType<typeof createLocalJWKSet>;
 
 const algorithms = ["EdDSA", "ES256", "RS256"];
-/** Seconds of difference between clocks that are let pass (contract 3). */
+/** Seconds of difference between clocks that are let pass (docs/reference.md, "Session tokens"). */
 const leeway = 5;
-/** Ms for which a checked signature is remembered (contract 3: at most 60 s). */
+/** Ms for which a checked signature is remembered (docs/reference.md, "Session tokens": at most 60 s). */
 const remembered = 60_000;
 /** Letters of the tokens that are remembered: some ten thousand of this service's own. */
 const rememberedLetters = 4 * 2 ** 20;
-/** Ms after which a key set is read again, and after which one that can't be read is no longer trusted (contract 3). */
+/** Ms after which a key set is read again, and after which one that can't be read is no longer trusted (docs/reference.md, "Session tokens"). */
 const fresh = 600_000;
 const trusted = 3_600_000;
 /** Ms between two reads that an unknown key id may cause, and between two tries of a key set that can't be read. */
@@ -42,7 +42,7 @@ interface SessionChecks {
   outbound?: Pick<Outbound, "request">;
 }
 
-/** Checks session tokens of this service's own key and of the outside signer (contract 3). Membership is not its matter. */
+/** Checks session tokens of this service's own key and of the outside signer (docs/reference.md, "Session tokens"). Membership is not its matter. */
 export class Sessions implements TokenVerifier {
   readonly #env: Env;
   readonly #own: SigningKey;

@@ -12,7 +12,7 @@ const defaults: Settings = { displayName: null, language: null, leadNotification
 const names = Object.keys(defaults) as (keyof Settings)[];
 const field = (name: string): string => `setting:${name}`;
 
-/** What people see of a handle, and what its owners are told (docs/reference.md, "Accounts"). */
+/** What people see of a handle, and what its owners are told (docs/reference.md, "Handle settings"). */
 export async function readSettings(
   { redis }: Pick<Runtime, "redis">,
   { handle }: Infer<typeof settingsPath>,

@@ -97,7 +97,7 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   const signInId = runtime.id("sgn_");
   const user = (await userOfEmail(redis, email)) ?? "";
   await queues.commit(signInId, [job("account.sign-in-code", signInId, { signInId })], (transaction) => {
-    transaction.hset(keys.signIn(signInId), { email, user });
+    transaction.hset(keys.signIn(signInId), { email, user, language: input.language ?? "" });
     transaction.pexpire(keys.signIn(signInId), codeLasts);
   });
   const cookie = writeCookie(pendingCookie, signInId, { ...loginPage(env), seconds: codeLasts / 1000 });

@@ -8,7 +8,7 @@ import type { Asking } from "./messages.ts";
 import { type PublicLibrary, publicLibrary } from "./public-library.ts";
 import { readRun } from "../engines/relay/relay.ts";
 
-/** One chunk of the UI message stream, in the portable part of it that every client reads (contract 5). */
+/** One chunk of the UI message stream, in the portable part of it that every client reads (docs/reference.md, "Chat stream"). */
 type Chunk = { type: string } & Record<string, unknown>;
 
 const MAX_LESSON_CARDS = 3;
@@ -55,7 +55,7 @@ function asking(run: Record<string, string>): Asking {
   };
 }
 
-/** The chunks of one answer, in the contract's order. */
+/** The chunks of one answer, in the documented order. */
 async function compose(
   runtime: Runtime,
   asked: Asking,

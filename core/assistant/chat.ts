@@ -15,16 +15,16 @@ import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts"
 import { type Asked, checkQuestion, readMessages } from "./messages.ts";
 import { cancelRun, createRun, runEnding, RunLost, runState } from "../engines/relay/relay.ts";
 
-/** Shortest chat id that resumes: the id is the capability (contract 5). */
+/** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
 const shortestCapability = 16;
 /** Seconds for which an answer can be replayed. */
 const replayable = 600;
-/** Ms after which the JSON route gives up (contract 5). */
+/** Ms after which the JSON route gives up (docs/reference.md, "Answers"). */
 const patience = 20_000;
 
 type Page = { handle: string; pageSlug: string };
 
-/** Starts an answer to the latest message and follows it: the UI message stream, chunk by chunk (contract 5). */
+/** Starts an answer to the latest message and follows it: the UI message stream, chunk by chunk (docs/reference.md, "Chat stream"). */
 export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): Promise<AsyncIterable<RunChunk>> {
   const asked = readMessages(input.messages);
   const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");

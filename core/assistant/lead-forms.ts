@@ -1,14 +1,14 @@
 import { formField, type leadFormPath, type LeadSection } from "../../schemas/assistant.ts";
-import { array, type Infer, object, string } from "../../schemas/schema.ts";
+import { array, type Infer, object, optional, string } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import { pageUrl } from "../pages/face.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** Seconds for which a shown section has its form (contract 5). */
+/** Seconds for which a shown section has its form (docs/reference.md, "Form frame"). */
 const kept = 86_400;
 
-const stored = object({ fields: array(formField), submitLabel: string() });
+const stored = object({ fields: array(formField), submitLabel: string(), language: optional(string()) });
 
 /** What is kept of a section that was shown to a visitor. */
 export type StoredForm = Infer<typeof stored>;
@@ -19,10 +19,16 @@ export type LeadForm = StoredForm & { pageUrl: string };
 /** Keeps what the form of a lead section is made of for 24 h, so that its frame can be served by address. */
 export async function storeLeadSection(
   { redis }: Pick<Runtime, "redis">,
-  place: { handle: string; pageSlug: string; section: Pick<LeadSection, "sectionId" | "fields" | "submitLabel"> },
+  place: {
+    handle: string;
+    pageSlug: string;
+    section: Pick<LeadSection, "sectionId" | "fields" | "submitLabel">;
+    /** Of the form's words (BCP 47). */
+    language: string;
+  },
 ): Promise<void> {
   const { sectionId, fields, submitLabel } = place.section;
-  const form: StoredForm = { fields, submitLabel };
+  const form: StoredForm = { fields, submitLabel, language: place.language };
   await redis.set(keys.leadSection(place.handle, place.pageSlug, sectionId), JSON.stringify(form), "EX", kept);
 }
 

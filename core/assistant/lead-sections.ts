@@ -40,7 +40,8 @@ export async function leadSectionFor(
     retrievalMode: shown.mode,
     proposal,
   });
-  await storeLeadSection(runtime, { handle: asked.handle, pageSlug: asked.pageSlug, section });
+  const { handle, pageSlug } = asked;
+  await storeLeadSection(runtime, { handle, pageSlug, section, language: shown.question.language });
   return section;
 }
 

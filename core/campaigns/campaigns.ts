@@ -74,7 +74,7 @@ export async function findCampaign(
 /** Most campaigns that are looked through for the only live one. */
 const mostLooked = 1000;
 
-/** The campaign that a lead belongs to: the named one, else the page's, else the only live one, else none (contract 5). */
+/** The campaign that a lead belongs to: the named one, else the page's, else the only live one, else none (docs/reference.md, "Leads"). */
 export async function campaignOf(
   runtime: Pick<Runtime, "redis">,
   handle: string,

@@ -30,7 +30,7 @@ export type StoredRule = Omit<Rule, "version" | "counts" | "handle"> & {
 /** Real seconds for which a deleted rule and the notes of its sends are kept, as long as once-only keys of mails. */
 const deletedKept = 34_560_000;
 
-/** Makes a rule; it applies to triggers from now on. Codes in the order of the contract: body, campaign, sender, template. */
+/** Makes a rule; it applies to triggers from now on. Codes in the documented order: body, campaign, sender, template. */
 export async function createRule(runtime: Runtime, input: Infer<typeof newRule>): Promise<{ rule: Rule }> {
   const { handle, campaignId, trigger, templateId, senderId, variableMappings, enabled } = input;
   const delayMinutes = delayOf(trigger, input.delayMinutes);
@@ -213,7 +213,7 @@ async function mustBeSendable(
   if (template.status !== "ACTIVE") throw new Fail("email_template_not_active");
 }
 
-/** What a rule says where a direct send has another word (contract 6). */
+/** What a rule says where a direct send has another word (docs/reference.md, "Email rules"). */
 const ruleCodes = {
   sender_not_ready: "sender_profile_not_ready",
   sender_purpose_not_allowed: "sender_missing_product_notification_purpose",

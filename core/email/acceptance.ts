@@ -32,20 +32,20 @@ export interface MailRequest {
   purpose: Purpose;
   templateId?: string | undefined;
   variables?: Readonly<Record<string, string>>;
-  content?: { subject: string; html?: string | undefined; text?: string | undefined };
+  content?: { subject: string; html?: string | undefined; text?: string | undefined; replyTo?: string | undefined };
   attachments?: readonly Attachment[];
   /**
    * Who asks. To `api` a refusal is an error. For all others it is known only later that a mail can't be sent, so the refusal is
    * recorded: a message whose deliveries are DENIED, with the code as reason.
    */
-  origin: "api" | "rule" | "scheduling" | "verification";
+  origin: "api" | "rule" | "scheduling" | "verification" | "lead";
   /** A once-only key: a second accept with the same key changes nothing and gives the first one's message. Remembered for 400 days. */
   key?: string | undefined;
   /** Limits against which it counts, for each recipient and UTC day: whoever has reached one is DENIED as `visitor_mail_limit`. */
   caps?: readonly MailCap[];
   /** Why the asker itself doesn't want it sent any more: recorded as a message whose deliveries are DENIED for this reason. */
   denied?: string | undefined;
-  /** A client's key with the digest of its body (contract 1), kept for 24 hours. */
+  /** A client's key with the digest of its body (docs/reference.md, "Idempotency"), kept for 24 hours. */
   idempotency?: { key: string; digest: string } | undefined;
 }
 
@@ -64,7 +64,7 @@ const largestAttachments = 10_485_760;
 const ownerKept = 7_776_000;
 
 /**
- * Accepts a mail: checks in the contract's order (sender, domain, purpose, template, variables, suppression, quota, queue), then
+ * Accepts a mail: checks in the documented order (sender, domain, purpose, template, variables, suppression, quota, queue), then
  * writes the message, its deliveries with their events and their places in the queue in one step. What is accepted survives the
  * crash of any process. Throws the codes of the specification's email table; `transactional_email_queue_unavailable` where no mail
  * server is configured or Redis can't take it.
@@ -179,10 +179,10 @@ async function fromTemplate(
   return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };
 }
 
-function ownContent({ subject, html, text }: NonNullable<MailRequest["content"]>): object {
+function ownContent({ subject, html, text, replyTo }: NonNullable<MailRequest["content"]>): object {
   if (/\p{Cc}/u.test(subject) || subject.length > longestSubject)
     throw invalid("/content/subject", "must be one line of at most 998 characters");
-  return { subject, html: html ?? null, text: text ?? null };
+  return { subject, html: html ?? null, text: text ?? null, replyTo: replyTo ?? null };
 }
 
 function withAttachments({ attachments = [] }: MailRequest): object {

@@ -43,6 +43,8 @@ export interface StoredContent {
   subject?: string;
   html?: string | null;
   text?: string | null;
+  /** Where answers go, in place of the sender's own address for them. */
+  replyTo?: string | null;
   attachments?: MimeFile[];
 }
 
@@ -143,7 +145,8 @@ async function renderedOf(runtime: Runtime, { handle, message, content, messageI
 
 function mailOf(runtime: Runtime, taken: Taken, { subject, html, text }: Rendered): Mail {
   const { message, content, messageId, n } = taken;
-  const { name, address, replyTo } = message.from;
+  const { name, address } = message.from;
+  const replyTo = content.replyTo ?? message.from.replyTo;
   const domain = domainOf(message);
   return {
     from: { name, address },

@@ -23,7 +23,7 @@ const workLasts = 72 * 3_600_000;
 type Place = { handle: string; role: Role; account: string };
 
 /**
- * Attaches a domain to the account of the caller's handles (contract 3): 201 the first time. `domain_taken` once it is another
+ * Attaches a domain to the account of the caller's handles (docs/reference.md, "Domains"): 201 the first time. `domain_taken` once it is another
  * account's; until its OWNERSHIP record is found it shows no pages and keeps nobody else out.
  */
 export async function addDomain(

@@ -16,7 +16,7 @@ export { receiveDeliveryReports, receiveInboundMail } from "./feedback.ts";
 export { resealIdentity } from "./identity.ts";
 export { cancelMessage, listMessages, readMessage } from "./messages.ts";
 export { findSender, listSenders, putSender, refusal, sendingRights } from "./senders.ts";
-export { addSuppression, listSuppressions, removeSuppression } from "./suppressions.ts";
+export { addSuppression, isSuppressed, listSuppressions, removeSuppression } from "./suppressions.ts";
 export {
   createTemplate,
   listTemplates,

@@ -11,7 +11,7 @@ import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { resealed, seal, unseal } from "../platform/sealing.ts";
 
-/** Ms of definite absence after which an identity counts as failed (contract 6). */
+/** Ms of definite absence after which an identity counts as failed (docs/reference.md, "Email identity of a domain"). */
 const absenceLasts = 72 * 3_600_000;
 
 /** What is made once for an identity: there is one for each account that claims a domain, so that nobody learns another's. */

@@ -21,7 +21,7 @@ export interface StoredMessage {
   templateVersion: number | null;
   createdAt: string;
   recipients: string[];
-  origin: "api" | "rule" | "scheduling" | "verification";
+  origin: "api" | "rule" | "scheduling" | "verification" | "lead";
 }
 
 /** The handle's messages, the newest first. */

@@ -77,7 +77,7 @@ export async function sendingRights(
   return { sender, account, active: owner?.active === true, claim, status };
 }
 
-/** Why a sender may not send now, in the order of the contract; undefined when it may. */
+/** Why a sender may not send now, in the documented order; undefined when it may. */
 export function refusal({ sender, claim, status }: SendingRights, purpose: Purpose): ErrorCode | undefined {
   if (sender === undefined) return "sender_profile_not_found";
   if (!sender.enabled) return "sender_not_ready";

@@ -3,7 +3,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import { normalizeTags, snippets } from "../engines/search/search.ts";
 import type { Runtime, SearchResult } from "../platform/runtime.ts";
 
-/** Most results of one query (contract 4). */
+/** Most results of one query (docs/reference.md, "Knowledge"). */
 const mostResults = 50;
 /** Ms that the embedding of a question may take before words alone answer. */
 const embedsWithin = 3000;

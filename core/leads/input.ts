@@ -6,7 +6,7 @@ import { cutText } from "../platform/words.ts";
 import type { LeadContent } from "./merging.ts";
 
 /** What a visitor sent, as it is kept. */
-export type Given = LeadContent & Pick<Lead, "pageSlug" | "campaignId">;
+export type Given = LeadContent & Pick<Lead, "pageSlug" | "campaignId"> & { language: string | undefined };
 
 /** Longest text in `tracking`, in characters. */
 const MAX_TRACKING_LENGTH = 200;
@@ -47,6 +47,7 @@ export function readGiven(sent: Infer<typeof newLead>): Given | undefined {
     leadContext: context ? disclosed(context) : null,
     tracking: tracking ? (cutTexts(tracking) as Record<string, unknown>) : null,
     consent: input.consent ?? null,
+    language: input.visitorLanguage,
   };
 }
 

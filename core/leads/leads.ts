@@ -12,6 +12,7 @@ import { Fail } from "../platform/errors.ts";
 import { type Given, readGiven } from "./input.ts";
 import { awaitsCode, confirmedOf, contentOf, overlaid, presentLead, type StoredLead } from "./merging.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
+import { noticeJobs } from "./notices.ts";
 import { captured, leadEvent } from "./verification.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
@@ -22,7 +23,7 @@ import { script } from "../store/scripts.ts";
 import { sharedRead } from "../store/coalesce.ts";
 import { takeToken } from "../store/throttle.ts";
 
-/** Ms in which the same person on the same page is the same lead (contract 5). */
+/** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 const recent = 86_400_000;
 /** Ms by which a lead's last capture may lie after its first, by which lists are ordered: `recent`, and what clocks may differ by. */
 const capturedAgainWithin = recent + 3_600_000;
@@ -148,7 +149,7 @@ interface Capture {
 }
 
 /**
- * The campaign that was named, else the page's, else the only live one, else none (contract 5); and whether either asks to verify.
+ * The campaign that was named, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether either asks to verify.
  * A page that is not published is no part of the identity: else one person could be many leads, and get each rule's mail many times.
  */
 async function captureOf(runtime: Runtime, handle: string, given: Given): Promise<Capture> {
@@ -160,13 +161,23 @@ async function captureOf(runtime: Runtime, handle: string, given: Given): Promis
   const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
   const pageSlug = page?.status === "PUBLISHED" ? given.pageSlug : null;
   const verify = page?.verifyLeads === true || campaign?.verifyLeads === true;
-  return { given, campaignId, verify, identity: recentKey(handle, { email: given.email, pageSlug, campaignId }) };
+  const language = page?.language ?? given.language;
+  const identity = recentKey(handle, { email: given.email, pageSlug, campaignId });
+  return { given: { ...given, language }, campaignId, verify, identity };
 }
 
-/** What a capture causes: its event, and the trigger, or first the code where the lead must be verified. */
-function consequences(runtime: Runtime, handle: string, lead: StoredLead): (Job | EventJob)[] {
+/**
+ * What a capture causes: its event, the trigger and, of a new lead, the mail to its owners; or first the code where the lead must be
+ * verified.
+ */
+function consequences(
+  runtime: Runtime,
+  handle: string,
+  { lead, isNew }: { lead: StoredLead; isNew: boolean },
+): (Job | EventJob)[] {
   const event = leadEvent(runtime, handle, { type: "lead.captured", lead });
-  if (!awaitsCode(lead)) return [event, ...captured(runtime, handle, lead)];
+  const notice = isNew ? noticeJobs(runtime, handle, lead.leadId) : [];
+  if (!awaitsCode(lead)) return [event, ...captured(runtime, handle, lead), ...notice];
   const round = runtime.id("code_");
   return [event, job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
 }
@@ -200,8 +211,10 @@ async function tryCapture(
   ];
   const lasts = Math.max(1, delayUntil(runtime, at + recent));
   const values = [known.leadId ?? "", known.lead?.version ?? 0, next.leadId, JSON.stringify(next), at, lasts];
-  const word = await runtime.queues.step(handle, consequences(runtime, handle, next), (outboxKey, encoded) =>
-    script<string>(runtime.redis, "captureLead", [...places, outboxKey], [...values, encoded]),
+  const word = await runtime.queues.step(
+    handle,
+    consequences(runtime, handle, { lead: next, isNew: known.lead === undefined }),
+    (outboxKey, encoded) => script<string>(runtime.redis, "captureLead", [...places, outboxKey], [...values, encoded]),
   );
   // The same answer for an address that was verified before: strangers learn nothing of it.
   return word === "written" ? { leadId: next.leadId, status: capture.verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;
@@ -223,6 +236,7 @@ function merged(
     ...(confirmed ? overlaid(newest, confirmed) : newest),
     confirmed,
     unconfirmed: isPending ? overlaid(current?.unconfirmed, given) : current?.unconfirmed,
+    language: given.language ?? current?.language,
     pageSlug: given.pageSlug,
     campaignId,
     captures: { first: current?.captures.first ?? instant, last: instant },

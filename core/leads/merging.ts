@@ -12,6 +12,8 @@ export type LeadContent = Pick<
 export type StoredLead = Lead & {
   /** What the person confirmed by a code: nobody else changes it. */
   confirmed?: LeadContent | undefined;
+  /** The language of the person's page, else of the browser (BCP 47). */
+  language?: string | undefined;
   /** What was told since under the same address and waits for a code. */
   unconfirmed?: LeadContent | undefined;
 };
@@ -50,7 +52,7 @@ export function verified(lead: StoredLead, at: string): StoredLead {
 
 /** A lead as its owner reads it. */
 export function presentLead(stored: StoredLead & { version?: number }): Lead {
-  const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, ...lead } = stored;
+  const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, language: _language, ...lead } = stored;
   return lead;
 }
 

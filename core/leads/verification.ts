@@ -12,11 +12,16 @@ import { transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { eventJob } from "../webhooks/face.ts";
+import { noticeJobs } from "./notices.ts";
+import { layOut } from "../engines/mail/mail.ts";
+import { filled } from "../platform/words.ts";
+import { settingsOf } from "../account/face.ts";
+import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 
-/** Ms in which a code must be used, and the number of the wrong one that ends it (contract 5). */
+/** Ms in which a code must be used, and the number of the wrong one that ends it (docs/reference.md, "Lead verification"). */
 const codeLasts = 600_000;
 const mostWrong = 5;
 /** Codes for one address of a handle: 3 at once and 3 in 15 minutes. */
@@ -43,7 +48,10 @@ export async function sendLeadCode(
     transaction.del(keys.leadCode(handle, leadId)).hset(keys.leadCode(handle, leadId), { round, wrong: 0 });
     transaction.pexpire(keys.leadCode(handle, leadId), codeLasts);
   });
-  const content = wording(sixDigits(runtime.env.SECRET_KEY, codePurpose, round));
+  const content = await letterOf(runtime, handle, {
+    lead,
+    code: sixDigits(runtime.env.SECRET_KEY, codePurpose, round),
+  });
   const { senderId } = sender;
   await acceptMessage(runtime, {
     handle,
@@ -121,7 +129,8 @@ async function tryCode(
   const { version, ...stored } = lead;
   const next = verified(stored, new Date(runtime.now()).toISOString());
   const event = leadEvent(runtime, handle, { type: "lead.verified", lead: next });
-  const caused = isRight ? [event, ...captured(runtime, handle, lead)] : [];
+  const notice = lead.status === "UNVERIFIED" ? noticeJobs(runtime, handle, leadId) : [];
+  const caused = isRight ? [event, ...captured(runtime, handle, lead), ...notice] : [];
   return queues.step(handle, caused, (outboxKey, encoded) =>
     script<string>(
       redis,
@@ -147,9 +156,14 @@ async function isAllowed(runtime: Runtime, handle: string, email: string): Promi
   }
 }
 
-function wording(code: string): { subject: string; text: string } {
-  return {
-    subject: `${code} is your confirmation code`,
-    text: `Your confirmation code is ${code}. It is good for 10 minutes.\n\nIf you did not ask for it, you can ignore this mail.\n`,
-  };
+async function letterOf(
+  { redis }: Runtime,
+  handle: string,
+  { lead, code }: { lead: StoredLead; code: string },
+): Promise<ReturnType<typeof layOut>> {
+  const settings = await settingsOf(redis, handle);
+  const language = spokenLanguage(lead.language, settings.language);
+  const { subject, title, text } = wordsOf(language).mails.leadCode;
+  const sender = settings.displayName ?? handle;
+  return layOut({ language, sender, subject: filled(subject, { code }), title, code, paragraphs: [text] });
 }

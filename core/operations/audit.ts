@@ -9,7 +9,7 @@ export interface AuditEntry {
   subject: string;
 }
 
-/** Ms for which entries are kept (contract 10). */
+/** Ms for which entries are kept (docs/reference.md, "Audit"). */
 const kept = 90 * 86_400_000;
 
 /** Adds an entry to the handle's audit stream; a failure is logged, for the write itself has happened. */

@@ -69,7 +69,7 @@ export async function deletePage(runtime: Runtime, input: Infer<typeof pagePath>
   if (!(await removeRecord(runtime, placeOf(input.handle, input.pageSlug)))) throw new Fail("page_not_found");
 }
 
-/** The public address of a page (contract 4): on the handle's own host where there is a public domain. */
+/** The public address of a page (docs/reference.md, "Public page"): on the handle's own host where there is a public domain. */
 export function pageUrl({ env }: Runtime, handle: string, slug: string): string {
   return env.PUBLIC_DOMAIN ? `https://${handle}.${env.PUBLIC_DOMAIN}/${slug}` : `${env.BASE_URL}/p/${handle}/${slug}`;
 }

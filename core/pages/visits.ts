@@ -27,7 +27,7 @@ export interface Visit {
   cookie?: string;
 }
 
-/** Seconds for which a paid page stays open to a browser (contract 4). */
+/** Seconds for which a paid page stays open to a browser (docs/reference.md, "Paid pages"). */
 const accessLasts = 365 * 86_400;
 /** Seconds in which the code of a finished checkout must be used. */
 const codeLasts = 900;

@@ -76,7 +76,7 @@ export interface Caller {
   bodyDigest?: string;
 }
 
-/** Roles of a handle, from the least to the most (contract 3). */
+/** Roles of a handle, from the least to the most (docs/reference.md, "Handles, accounts and roles"). */
 export const roles = ["CREATOR", "OPERATOR", "OWNER"] as const;
 export type Role = (typeof roles)[number];
 

@@ -11,3 +11,8 @@ function letters(word: string): string {
 export function cutText(text: string, maxLength: number): string {
   return [...text.trim()].slice(0, maxLength).join("").trimEnd();
 }
+
+/** A sentence with values in the places of `{name}`; a name without a value stays as it is. */
+export function filled(sentence: string, values: Readonly<Record<string, string>>): string {
+  return sentence.replace(/\{(\w+)\}/g, (place, name: string) => values[name] ?? place);
+}

@@ -44,7 +44,7 @@ export class Zone {
     return this.#since[at] ?? Number.POSITIVE_INFINITY;
   }
 
-  /** The instant of a wall time: one that doesn't exist moves forward, an ambiguous one takes the earlier (contract 7, rule 1). */
+  /** The instant of a wall time: one that doesn't exist moves forward, an ambiguous one takes the earlier (docs/reference.md, "Slots"). */
   toInstant(local: number): number {
     const before = this.offsetAt(local - day);
     const after = this.offsetAt(local + day);

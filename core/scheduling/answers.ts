@@ -11,7 +11,7 @@ const longestText = 10_000;
 type Check = (answer: string, field: BookingField) => string | undefined;
 
 /**
- * A visitor's answers as text by field id: blank ones left out, those to unknown questions dropped (contract 7). Everything that is
+ * A visitor's answers as text by field id: blank ones left out, those to unknown questions dropped (docs/reference.md, "Bookings"). Everything that is
  * missing or malformed is named in one `invalid_booking_answers`.
  */
 export function checkAnswers(

@@ -58,7 +58,7 @@ export function isPublic({ event }: Offer): boolean {
   return event.status === "ACTIVE" && !event.hidden;
 }
 
-/** An event type with the schedule that it uses (contract 7): its own, else the oldest one, else none. */
+/** An event type with the schedule that it uses (docs/reference.md, "Event types"): its own, else the oldest one, else none. */
 export function offerOf(handle: string, event: Offer["event"], schedules: StoredSchedule[]): Offer {
   const schedule = schedules.find(({ scheduleId }) => scheduleId === event.scheduleId) ?? schedules[0];
   const timeZone = zoneMeant(event.timeZone ?? schedule?.timeZone ?? "UTC");

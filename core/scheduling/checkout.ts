@@ -5,7 +5,7 @@ import { manageUrl } from "./event-types.ts";
 import { answerTo, type Entry, enter, forget, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import { doneRecord, type Repeatable } from "./repeats.ts";
 
-/** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (contract 7). */
+/** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Payments"). */
 export const holdMinutes = 35;
 export const checkoutMinutes = 31;
 

@@ -45,7 +45,7 @@ export type Written =
 
 /** Value of a record that is to be removed. */
 export const forget = "forget";
-/** Real ms for which the answers to idempotency keys are kept (contract 1). */
+/** Real ms for which the answers to idempotency keys are kept (docs/reference.md, "Idempotency"). */
 const recordsKept = 86_400_000;
 
 /**

@@ -22,7 +22,7 @@ import {
 import { heldBlocks, keptTimes, type Times } from "./times.ts";
 import { day, minute } from "../platform/zones.ts";
 
-/** Longest window of one question for slots, in ms (contract 7). */
+/** Longest window of one question for slots, in ms (docs/reference.md, "Slots"). */
 const longestWindow = 62 * day;
 /** Most slots of one answer. */
 const MAX_SLOTS = 5000;
@@ -32,7 +32,7 @@ const lastInstant = Date.UTC(9999, 11, 30);
 const keptBytes = 16 * 2 ** 20;
 const keptQuestions = 5000;
 
-/** Takes one token of a handle where PUBLIC_SCHEDULING_RATE is set (contract 2). */
+/** Takes one token of a handle where PUBLIC_SCHEDULING_RATE is set (docs/reference.md, "Abuse limits"). */
 export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
   const { PUBLIC_SCHEDULING_RATE: rate, PUBLIC_SCHEDULING_BURST: burst } = runtime.env;
   if (rate === undefined) return;
@@ -82,7 +82,7 @@ export interface Written {
 }
 
 /**
- * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (contract 7). What was asked
+ * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (docs/reference.md, "Slots"). What was asked
  * before is kept in the process until the catalog, a booking, busy time or the minute changes it. `event_type_not_found`,
  * `invalid_request` at `/end` where there are more than 5,000 slots.
  */

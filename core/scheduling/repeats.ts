@@ -5,7 +5,7 @@ import { outcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 
-/** A request that may come again (header `Idempotency-Key`, contract 1): where its answer is kept, and the digest of its body. */
+/** A request that may come again (header `Idempotency-Key`, docs/reference.md, "Idempotency"): where its answer is kept, and the digest of its body. */
 export interface Repeatable {
   key: string;
   digest: string;

@@ -33,7 +33,7 @@ interface Slot {
 }
 
 /**
- * Books a slot (contract 7). `event_type_not_found`, `booking_required_fields`, `invalid_booking_answers`,
+ * Books a slot (docs/reference.md, "Bookings"). `event_type_not_found`, `booking_required_fields`, `invalid_booking_answers`,
  * `payment_provider_not_connected`, `scheduling_slot_unavailable`, `rate_limited`, `idempotency_conflict`,
  * `idempotency_in_progress`.
  */
@@ -222,7 +222,7 @@ function mustBeMovable(kept: Kept, now: number): void {
     throw new Fail("booking_not_reschedulable");
 }
 
-/** `slot`, or start and end at the top (contract 7). */
+/** `slot`, or start and end at the top (docs/reference.md, "Bookings"). */
 function slotOf(input: Pick<Request, "slot" | "start" | "end">): Slot {
   const start = input.slot?.start ?? input.start;
   const end = input.slot?.end ?? input.end;
@@ -313,7 +313,7 @@ function linkOf(location: StoredBooking["location"]): string | null {
   return /^\S+$/.test(location.label) && URL.canParse(location.label) ? location.label : null;
 }
 
-/** A paid booking holds its slot until it is paid; payment wins over confirmation (contract 7). */
+/** A paid booking holds its slot until it is paid; payment wins over confirmation (docs/reference.md, "Bookings"). */
 function held(
   { now }: Runtime,
   booking: StoredBooking,

@@ -26,7 +26,7 @@ export interface Times {
   busy: Busy;
 }
 
-/** Real ms after which busy times are read again before a booking (contract 7). */
+/** Real ms after which busy times are read again before a booking (docs/reference.md, "Slots"). */
 const busyFresh = 60_000;
 /** Ms that a booking waits for that. */
 const bookingWaits = 4_000;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** A digest that is equal for bodies whose parsed JSON is equal, whatever the order of their keys (contract 1). */
+/** A digest that is equal for bodies whose parsed JSON is equal, whatever the order of their keys (docs/reference.md, "Idempotency"). */
 export function bodyDigest(body: unknown): string {
   return createHash("sha256").update(canonical(body)).digest("base64url");
 }

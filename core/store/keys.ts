@@ -28,7 +28,7 @@ export const keys = {
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
   sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
   pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, agent, status, user, email, wrong; 10 min
-  signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, wrong; 10 min
+  signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, language, wrong; 10 min
   audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
 
   // pages
@@ -46,11 +46,13 @@ export const keys = {
   strategyContext: (handle: string, contextId: string) => `strategy-context:{${handle}}:${contextId}`, // string, JSON; 24 h
 
   // leads
-  lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json; until erased
+  lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json, notice (how its owners are told); until erased
   leads: (handle: string) => `leads:{${handle}}`, // zset lead id by ms of its first capture; until erased
   recentLead: (handle: string, digest: string) => `lead-recent:{${handle}}:${digest}`, // string, lead of a person on a page and campaign; 24 h
   conversions: (handle: string, leadId: string) => `conversions:{${handle}}:${leadId}`, // hash conversion id -> json; until the lead is erased
   leadCode: (handle: string, leadId: string) => `lead-code:{${handle}}:${leadId}`, // hash round, wrong, used; 10 min
+  leadNotices: (handle: string) => `lead-notices:{${handle}}`, // hash count and start (real ms) of the leads that owners were mailed; an hour
+  leadDigest: (handle: string, round: string) => `lead-digest:{${handle}}:${round}`, // list of the hour's further leads; until they are mailed, 25 h at most
   person: (handle: string, digest: string) => `person:{${handle}}:${digest}`, // set, leads of one address; until erased
 
   // campaigns

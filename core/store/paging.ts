@@ -3,7 +3,7 @@ import { invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 
-/** Most items of one page of a list (contract 1). */
+/** Most items of one page of a list (docs/reference.md, "Envelopes and lists"). */
 const mostItems = 100;
 /** Letters of the MAC before each place: a cursor is one that was given out, for its own list alone. */
 const macLetters = 43;

@@ -17,7 +17,7 @@ import { keys } from "../store/keys.ts";
 const mostItems = 20;
 /** Most passages that are looked at for a group: what `matchCount` can count. */
 const mostPassages = 200;
-/** Seconds for which a retrieval can be read again (contract 9). */
+/** Seconds for which a retrieval can be read again (docs/reference.md, "Strategy"). */
 const contextLasts = 86_400;
 
 interface Found {

@@ -3,7 +3,7 @@ import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 
-/** Ms for which events and deliveries are kept (contract 8). */
+/** Ms for which events and deliveries are kept (docs/reference.md, "Webhooks"). */
 export const eventLasts = 30 * 86_400_000;
 
 /** An event that is about to be written: its content goes under its key for `eventLasts`, its job into the outbox, in one step. */

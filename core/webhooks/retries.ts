@@ -2,13 +2,13 @@ const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;
 
-/** Ms between an attempt and the next, the first one first (contract 8); after the last wait the delivery has failed. */
+/** Ms between an attempt and the next, the first one first (docs/reference.md, "Webhook delivery"); after the last wait the delivery has failed. */
 export const waits = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];
 
 /** Longest wait that a receiver may ask for, in ms. */
 const longestAsked = 24 * hour;
 
-/** Ms of failures only after which an endpoint is disabled (contract 8). */
+/** Ms of failures only after which an endpoint is disabled (docs/reference.md, "Webhook delivery"). */
 export const failuresEndAfter = 5 * 24 * hour;
 
 /** Ms until the next attempt, after `made` failed ones; undefined when that was the last. Up to a fifth is added by chance. */

@@ -13,7 +13,7 @@ import { type Signer, signedHeaders, signersOf } from "./signature.ts";
 
 /** Deliveries to one endpoint that are under way at a time, in all processes: only one sends to an endpoint. */
 const atOnce = 20;
-/** Ms in which an endpoint must have answered (contract 8). */
+/** Ms in which an endpoint must have answered (docs/reference.md, "Webhook delivery"). */
 const patience = 15_000;
 /** Ms after which a delivery whose process died is taken again, and in which a sender must give a sign of life. */
 const leaseLasts = 20_000;

@@ -33,7 +33,7 @@ async function weight(): Promise<Row> {
     name: "widget, gzip -9",
     value: gzipSync(script, { level: 9 }).length,
     unit: "bytes",
-    bar: "<= 15000",
+    bar: "<= 16000",
     baseline: `${script.length} bytes plain`,
   };
 }

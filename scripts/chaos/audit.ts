@@ -35,6 +35,7 @@ export async function audit(town: Town, ledger: Ledger): Promise<Finding[]> {
       everyStream(evidence),
       await nothingOfStrangers(evidence),
       everyRecovery(evidence),
+      noHarmByCalendars(evidence),
       await nothingStuck(evidence),
       nothingWrong(evidence),
     ];
@@ -172,6 +173,17 @@ function everyRecovery({ town: { recoveries } }: Evidence): Finding {
     promise: "each process wrote again within 5 s of a failover of Redis",
     checked: recoveries.length,
     broken: recoveries.filter((ms) => ms > recoveryMs).map((ms) => `${ms} ms`),
+  };
+}
+
+/** A hostile calendar server slows no web process down, and degrades its account with a reason. */
+function noHarmByCalendars({ town: { calendarAttacks } }: Evidence): Finding {
+  const isHarmless = ({ healthMs, limitMs, account }: Town["calendarAttacks"][number]): boolean =>
+    healthMs <= limitMs && account.status === "DEGRADED" && Boolean(account.detail);
+  return {
+    promise: "a hostile calendar server degraded its account alone",
+    checked: calendarAttacks.length,
+    broken: calendarAttacks.filter((one) => !isHarmless(one)).map((one) => JSON.stringify(one)),
   };
 }
 

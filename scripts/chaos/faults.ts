@@ -2,6 +2,7 @@ import process from "node:process";
 import { keys } from "../../core/store/keys.ts";
 import { Redis } from "ioredis";
 import { flood } from "./flood.ts";
+import { attackCalendars } from "./hostile-calendar.ts";
 import type { Town } from "./town.ts";
 
 /** Something that breaks, for `lasts` ms, and is whole again when `run` ends. */
@@ -70,6 +71,7 @@ export const faults: Fault[] = [
   { name: "the receiver of webhooks hangs", run: (town, lasts) => hookFails(town, "hangs", lasts) },
   { name: "the receiver of webhooks fails", run: (town, lasts) => hookFails(town, "fails", lasts) },
   { name: "an anonymous flood", run: flood },
+  { name: "a hostile calendar server", run: attackCalendars },
   {
     name: "the clock jumps three hours ahead and ten minutes back",
     async run(town) {

@@ -6,6 +6,8 @@ import { freePort } from "../../fixtures/redis.ts";
 import { type RedisPair, startPair } from "../../fixtures/redis-pair.ts";
 import { asker, makeHandles, settle } from "../../fixtures/settled-handle.ts";
 import { type MailServer, startMailServer } from "../../fixtures/smtp.ts";
+import { type HostileDav, startHostileDav } from "../../fixtures/providers/hostile-dav.ts";
+import { type CalendarAttack, victim } from "./hostile-calendar.ts";
 import { Member } from "./member.ts";
 
 /** An event as the receiver of webhooks got it. */
@@ -28,6 +30,7 @@ export interface Town {
   mail: MailServer;
   model: ModelServer;
   hook: Hook;
+  dav: HostileDav;
   webs: Member[];
   workers: Member[];
   env: Record<string, string>;
@@ -39,6 +42,8 @@ export interface Town {
   url(): string;
   /** Ms after which each web process wrote again, for each failover of Redis. */
   recoveries: number[];
+  /** What each attack of the calendar server did. */
+  calendarAttacks: CalendarAttack[];
   close(): Promise<void>;
 }
 
@@ -52,6 +57,7 @@ export async function openTown(more: Record<string, string> = {}): Promise<Town>
     mail: await startMailServer(undefined),
     model: await startModelServer({ reply: () => "The small plan costs 12 EUR a month.", everyMs: 30 }),
     hook: await startHook(),
+    dav: await startHostileDav(),
   };
   const ports = [await freePort(), await freePort()];
   const redis = await startPair({ appendonly: true });
@@ -61,7 +67,7 @@ export async function openTown(more: Record<string, string> = {}): Promise<Town>
     [1, 2].map((at) => new Member(`worker ${at}`, "workers/main.js", env)),
   ];
   const handles = ["acme", "beta"];
-  const token = await makeHandles(env, handles);
+  const token = await makeHandles(env, [...handles, victim]);
   await Promise.all([...webs, ...workers].map((member) => member.start()));
   let turn = 0;
   const urls = ports.map((port) => `http://127.0.0.1:${port}`);
@@ -78,8 +84,10 @@ export async function openTown(more: Record<string, string> = {}): Promise<Town>
     url,
     redis,
     recoveries: [],
+    calendarAttacks: [],
     async close() {
       await Promise.all([...webs, ...workers].map((member) => member.end("SIGKILL")));
+      around.dav.close();
       await Promise.all([around.mail.close(), around.model.close(), around.hook.close(), redis.stop()]);
     },
   };

@@ -39,9 +39,13 @@ export function openAnnouncer(): Announcer {
   };
 }
 
-/** Length of the sentences that are whole: a mark of the end with white space after it, one that needs none, or a new line. */
+/**
+ * Length of the sentences that are whole: a mark of the end with white space after it, one that needs none, or a new line. A point
+ * after a digit is that of a list or an ordinal as often as an end, so it is none.
+ */
 function endOfSentences(text: string): number {
   let length = 0;
-  for (const { index, 0: end } of text.matchAll(/[.!?…؟][)\]"'*_»”’]*\s|[。！？]|\n/g)) length = index + end.length;
+  for (const { index, 0: end } of text.matchAll(/(?:[!?…؟]|[^\d\s]\.)[)\]"'*_»”’]*\s|[。！？]|\n/g))
+    length = index + end.length;
   return length;
 }

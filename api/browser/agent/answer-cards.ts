@@ -2,12 +2,13 @@ import type { CtaCard, EvidenceCard, LessonCard } from "../../../schemas/assista
 import { webAddress } from "./address.ts";
 import { element, icon } from "./element.ts";
 import { link } from "./markdown.ts";
+import { isHere, showPassage } from "./sources.ts";
 import { words } from "./words.ts";
 
-/** Where an answer comes from: a card each, a link where it can be opened. */
-export function evidenceCards(cards: EvidenceCard[]): HTMLElement {
+/** Where an answer comes from: a card each, a link where it can be opened. `leave` makes room for the page behind the widget. */
+export function evidenceCards(cards: EvidenceCard[], leave: () => void): HTMLElement {
   const items = cards.map((card, at) =>
-    element("li", { part: "evidence-card", class: "source" }, evidenceCard(card, at + 1)),
+    element("li", { part: "evidence-card", class: "source" }, evidenceCard(card, at + 1, leave)),
   );
   return element(
     "div",
@@ -17,11 +18,14 @@ export function evidenceCards(cards: EvidenceCard[]): HTMLElement {
   );
 }
 
-function evidenceCard({ title, snippet, sourceType, sourceUrl }: EvidenceCard, number: number): HTMLElement {
+function evidenceCard(source: EvidenceCard, number: number, leave: () => void): HTMLElement {
+  const { title, snippet, sourceType, sourceUrl } = source;
   const href = webAddress(sourceUrl ?? "");
-  const card = href ? link(href) : element("div");
-  const name = element("span", { class: "source-title", dir: "auto" }, title, href && icon("link"));
-  const kind = element("span", { class: "kind" }, sourceType === "page" ? words.page : words.document);
+  const isOwn = href !== undefined && isHere(href);
+  const card = isOwn ? passageLink(source, href, leave) : href ? link(href) : element("div");
+  const name = element("span", { class: "source-title", dir: "auto" }, title, href && !isOwn && icon("link"));
+  const kindName = isOwn ? words.here : sourceType === "page" ? words.page : words.document;
+  const kind = element("span", { class: "kind" }, kindName);
   const about = element(
     "span",
     { class: "source-text" },
@@ -30,6 +34,16 @@ function evidenceCard({ title, snippet, sourceType, sourceUrl }: EvidenceCard, n
   );
   card.append(element("span", { class: "number", "aria-hidden": "true" }, String(number)), about);
   return card;
+}
+
+/** A link to a passage of the page that the visitor reads already. */
+function passageLink(source: EvidenceCard, href: string, leave: () => void): HTMLElement {
+  const show = (event: Event): void => {
+    event.preventDefault();
+    leave();
+    showPassage(source);
+  };
+  return element("a", { href, click: show });
 }
 
 /** What the page invites to, as links. */

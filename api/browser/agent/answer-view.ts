@@ -1,5 +1,6 @@
 import { type Answer, isOver, stateOf } from "./answer.ts";
 import { actionLinks, evidenceCards, lessonCards, questionButtons } from "./answer-cards.ts";
+import { visibleText } from "./sources.ts";
 import { copyText } from "./clipboard.ts";
 import { element, icon } from "./element.ts";
 import { type LeadHost, leadCard } from "./lead-card.ts";
@@ -9,6 +10,8 @@ import { words } from "./words.ts";
 /** What a drawn answer needs of the widget. */
 export interface AnswerHost extends LeadHost {
   retry(): void;
+  /** Closes the panel where it covers the page. */
+  leavePanel(): void;
 }
 
 /** One turn on the screen. */
@@ -41,15 +44,18 @@ export function drawTurn(question: string, host: AnswerHost): TurnView {
     offers,
   );
   const draw = drawMarkdown(text);
+  let offered: Answer | undefined;
   const parts = new Map<string, { value: unknown; node: HTMLElement }>();
   return {
     node: element("div", { class: "turn" }, asked, answered),
     update(answer) {
-      draw(answer.text);
+      draw(visibleText(answer));
       drawParts(below, parts, belowText(answer, host));
       drawState(state, answer);
-      if (isOver(answer) !== Boolean(offers.firstChild))
-        offers.replaceChildren(...(isOver(answer) ? offersOf(answer, host, text) : []));
+      const ended = isOver(answer) ? answer : undefined;
+      // A second answer to the same question may be over before the first frame that would have shown it under way.
+      if (ended !== offered) offers.replaceChildren(...(ended ? offersOf(ended, host, text) : []));
+      offered = ended;
     },
     settle: () => offers.remove(),
   };
@@ -63,11 +69,11 @@ function belowText(answer: Answer, host: AnswerHost): Part[] {
   if (!answer.textEnded) return [];
   const { evidence, degraded, actions, lessons, section } = answer;
   const parts: (Part | false | undefined)[] = [
-    evidence.length > 0 && ["sources", evidence, () => evidenceCards(evidence)],
+    evidence.length > 0 && ["sources", evidence, () => evidenceCards(evidence, host.leavePanel)],
     degraded && ["degraded", degraded, () => element("p", { class: "small" }, words.degraded)],
     actions.length > 0 && ["actions", actions, () => actionLinks(actions)],
     lessons.length > 0 && ["lessons", lessons, () => lessonCards(lessons)],
-    section && ["section", section, () => leadCard(section, host)],
+    section && ["section", section, () => leadCard(section, host, answer)],
   ];
   return parts.filter((part) => part !== false && part !== undefined);
 }

@@ -2,7 +2,15 @@ import type { CtaCard, EvidenceCard, LeadSection, LessonCard } from "../../../sc
 import { words } from "./words.ts";
 
 /** Where an answer stands. */
-export type Status = "waiting" | "streaming" | "reconnecting" | "done" | "stopped" | "interrupted" | "failed";
+export type Status =
+  | "waiting"
+  | "queued"
+  | "streaming"
+  | "reconnecting"
+  | "done"
+  | "stopped"
+  | "interrupted"
+  | "failed";
 
 /** What has arrived of an answer. */
 export interface Answer {
@@ -22,11 +30,10 @@ export interface Answer {
   section?: LeadSection;
 }
 
-/** One part of the UI message stream (contract 5). */
+/** One part of the UI message stream (docs/reference.md, "Chat stream"). */
 interface Chunk {
   type: string;
   delta?: string;
-  errorText?: string;
   messageMetadata?: { degraded?: boolean };
   data?: { cards?: never[]; questions?: string[] };
   toolCallId?: string;
@@ -55,33 +62,29 @@ export function isOver({ status }: Answer): boolean {
   return /done|stopped|interrupted|failed/.test(status);
 }
 
-const states: Partial<Record<Status, string>> = {
-  waiting: words.waiting,
-  reconnecting: words.reconnecting,
-  stopped: words.stopped,
-  interrupted: words.interrupted,
-};
-
 /** What the visitor is told of where an answer stands; nothing while all goes well. */
 export function stateOf({ status, problem }: Answer): string {
+  const { waiting, queued, reconnecting, stopped, interrupted } = words;
+  const states: Partial<Record<Status, string>> = { waiting, queued, reconnecting, stopped, interrupted };
   return problem || (states[status] ?? "");
 }
 
-/** Adds one part of the stream to an answer; a replay begins anew. Unknown parts are left out. */
+/** Adds one part of the stream to an answer; a replay begins again. Unknown parts are left out. */
 export function addChunk(answer: Answer, chunk: Chunk): void {
   const { type, data } = chunk;
   if (type === "start") Object.assign(answer, blankAnswer(), { degraded: chunk.messageMetadata?.degraded === true });
-  answer.status = "streaming";
   if (type === "text-delta") answer.text += chunk.delta ?? "";
   else if (type === "text-end") answer.textEnded = true;
   else if (type === "data-evidence") answer.evidence = data?.cards ?? [];
   else if (type === "data-cta") answer.actions = data?.cards ?? [];
   else if (type === "data-follow-ups") answer.followUps = data?.questions ?? [];
   else if (type === "tool-output-available") addOutput(answer, chunk.output);
-  else if (type === "finish") end(answer, "done");
+  // A model may think, and its first sentence be checked, long after the stream has begun.
+  answer.status = answer.text.trim() === "" && !answer.textEnded ? "waiting" : "streaming";
+  if (type === "finish") end(answer, "done");
   // The visitor who stops an answer reads no further, so here somebody else ended it.
   else if (type === "abort") end(answer, "interrupted");
-  else if (type === "error") end(answer, "failed", chunk.errorText || words.failed);
+  else if (type === "error") end(answer, "failed", words.interrupted);
 }
 
 /** Ends an answer. */

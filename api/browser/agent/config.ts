@@ -1,8 +1,13 @@
-/** What the page's shell tells the widget (contract 4). */
+import type { Words } from "./words.ts";
+
+/** What the page's shell tells the widget (docs/reference.md, "Widget"). */
 export interface Config {
   pageSlug: string;
   chatUrl: string;
   leadUrl: string;
+  /** The widget's words in the page's language, or in English where the service has none. */
+  words: Partial<Words>;
+  wordsLanguage: string;
   assistant: { title?: string; intro?: string; suggestedQuestions?: string[] };
 }
 
@@ -10,8 +15,10 @@ export interface Config {
 export function readConfig(): Config | undefined {
   const source = document.querySelector('script[type="application/json"]#svc-public-page-agent-config');
   try {
-    const { chatUrl, leadUrl, pageSlug, assistant } = JSON.parse(source?.textContent ?? "") as Config;
-    return chatUrl && leadUrl ? { pageSlug, chatUrl, leadUrl, assistant: assistant ?? {} } : undefined;
+    const config = JSON.parse(source?.textContent ?? "") as Config;
+    const { chatUrl, leadUrl, pageSlug, assistant, words = {}, wordsLanguage = "en" } = config;
+    if (!chatUrl || !leadUrl) return undefined;
+    return { pageSlug, chatUrl, leadUrl, words, wordsLanguage, assistant: assistant ?? {} };
   } catch {
     // A page without an assistant is whole without it.
     return undefined;

@@ -1,7 +1,7 @@
 import { type Answer, blankAnswer, end, isOver } from "./answer.ts";
 import type { Config } from "./config.ts";
 import { randomId } from "./element.ts";
-import { follow, send } from "./reading.ts";
+import { connected, follow, send } from "./reading.ts";
 import { words } from "./words.ts";
 
 /** A question and its answer. */
@@ -35,15 +35,16 @@ export function openConversation(config: Config, changed: (turn: Turn) => void):
     const answer = blankAnswer();
     turn.answer = answer;
     const tell = (): void => changed(turn);
-    tell();
-    try {
-      const body = JSON.stringify({ id: chatId, messages: history(turns), trigger, resumable: true });
-      const response = await send(config.chatUrl, { method: "POST", body, signal });
-      if (response.ok) await follow({ answer, streamUrl, signal, changed: tell }, response);
-      else end(answer, "failed", problemOf(response));
-    } catch {
-      // Whether the network or the visitor ended it, the visitor is told below.
-      end(answer, "failed", words.unreachable);
+    const body = JSON.stringify({ id: chatId, messages: history(turns), trigger, resumable: true });
+    while (!isOver(answer) && !signal.aborted) {
+      answer.status = navigator.onLine ? "waiting" : "queued";
+      tell();
+      await connected(signal);
+      const response = await send(config.chatUrl, { method: "POST", body, signal }).catch(() => undefined);
+      if (response?.ok) await follow({ answer, streamUrl, signal, changed: tell }, response);
+      else if (response) end(answer, "failed", await problemOf(response));
+      // Without a connection the question waits for the next one.
+      else if (navigator.onLine) end(answer, "failed", words.unreachable);
     }
     if (signal.aborted) end(answer, "stopped");
     tell();
@@ -85,8 +86,12 @@ function partsOf({ text, section }: Answer): object[] {
   return [...said, { type, toolCallId: sectionId, state: "output-available", input: {}, output: { sectionId } }];
 }
 
-function problemOf({ status }: Response): string {
+/** What is wrong, by the code of the service's problem (RFC 9457), or by the status where something else answers. */
+async function problemOf(response: Response): Promise<string> {
+  const { code } = await response.json().catch(() => ({}));
+  const { status } = response;
+  if (code === "question_too_long") return words.tooLong;
   if (status === 404) return words.unavailable;
   if (status === 429 || status === 503) return words.busy;
-  return status === 400 ? words.tooLong : words.failed;
+  return status === 400 || status === 413 ? words.refused : words.failed;
 }

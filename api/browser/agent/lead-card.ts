@@ -1,4 +1,5 @@
 import type { LeadSection } from "../../../schemas/assistant.ts";
+import type { Answer } from "./answer.ts";
 import { questionButtons } from "./answer-cards.ts";
 import type { Config } from "./config.ts";
 import { element, icon, randomId } from "./element.ts";
@@ -15,8 +16,8 @@ export interface LeadHost {
   say(words: string): void;
 }
 
-/** The card of a lead section: closed it invites, open it shows the way and the form. */
-export function leadCard(section: LeadSection, host: LeadHost): HTMLElement {
+/** The card of a lead section: closed it invites, open it shows the form, and below it the way until the form is sent. */
+export function leadCard(section: LeadSection, host: LeadHost, { followUps }: Answer): HTMLElement {
   const { collapsedTitle, collapsedBody, dynamicView } = section;
   const content = element("div", { class: "lead-content", id: `lead-${randomId()}`, hidden: true });
   const invitation = element(
@@ -34,8 +35,15 @@ export function leadCard(section: LeadSection, host: LeadHost): HTMLElement {
   );
   const about = { role: "group", "aria-label": collapsedTitle, "data-accent": dynamicView.visualAccent };
   const card = element("div", { class: "lead", part: "lead-card", ...about }, toggle, content);
+  const fill = (): void => {
+    const way = element("div", { class: "lead-way" }, ...drawView(section, followUps, host));
+    content.append(
+      drawForm(section, host, () => way.remove()),
+      way,
+    );
+  };
   toggle.addEventListener("click", () => {
-    if (!content.firstChild) content.append(...drawView(dynamicView, host), drawForm(section, host));
+    if (!content.firstChild) fill();
     content.hidden = !content.hidden;
     toggle.setAttribute("aria-expanded", String(!content.hidden));
     if (!content.hidden) host.reveal(card);
@@ -43,32 +51,50 @@ export function leadCard(section: LeadSection, host: LeadHost): HTMLElement {
   return card;
 }
 
-function drawView(view: LeadSection["dynamicView"], host: LeadHost): HTMLElement[] {
+/** The way that the section proposes, without what the visitor has read already. */
+function drawView(section: LeadSection, followUps: string[], host: LeadHost): (HTMLElement | false)[] {
+  const { dynamicView: view } = section;
   const { label, body } = view.recommendedPath;
   const steps = view.momentumSteps.map((step) =>
     element("li", { dir: "auto" }, element("strong", {}, step.title), element("span", {}, step.body)),
   );
-  const signals = view.fitSignals.map((signal) => element("li", { dir: "auto" }, icon("tick"), signal));
+  const signals = view.fitSignals.filter((signal) => !isKnown(signal, section));
+  const fits = signals.map((signal) => element("li", { dir: "auto" }, icon("tick"), signal));
+  const chips = view.questionChips.filter((chip) => !followUps.includes(chip));
   return [
     element("h3", { dir: "auto" }, view.headline),
     element("p", { dir: "auto" }, view.subhead),
     element("div", { class: "path", dir: "auto" }, element("strong", {}, label), element("p", {}, body)),
     element("h4", {}, words.nextSteps),
     element("ol", { class: "momentum" }, ...steps),
-    element("h4", {}, words.fit),
-    element("ul", { class: "fit" }, ...signals),
-    questionButtons(view.questionChips, words.suggestions, host.ask),
+    fits.length > 0 && element("h4", {}, words.fit),
+    fits.length > 0 && element("ul", { class: "fit" }, ...fits),
+    chips.length > 0 && questionButtons(chips, words.suggestions, host.ask),
   ];
 }
 
+/** True for a sign that repeats the card, the question or the names of the sources. */
+function isKnown(signal: string, { collapsedTitle, collapsedBody, dynamicView, leadContext }: LeadSection): boolean {
+  const said = [collapsedTitle, collapsedBody, dynamicView.headline, dynamicView.subhead].map((text) =>
+    text.toLowerCase(),
+  );
+  const { visitorQuestion, evidenceTitles } = leadContext;
+  const isSaid = said.some((text) => text.includes(signal.toLowerCase()));
+  return isSaid || [visitorQuestion, ...evidenceTitles].some((text) => text !== "" && signal.includes(text));
+}
+
 /** The form with the disclosure beside it, until it is sent. */
-function drawForm(section: LeadSection, host: LeadHost): HTMLElement {
+function drawForm(section: LeadSection, host: LeadHost, sent: () => void): HTMLElement {
   const problem = element("p", { class: "problem", role: "alert" });
   let isSending = false;
   const done = (result: Submission): void => {
     isSending = false;
-    if (result.kind === "accepted" || result.kind === "code") return void finish(form, result, host);
-    problem.textContent = result.kind === "wrong" ? words.checkForm : words.notSent;
+    if (result.kind === "accepted" || result.kind === "code") {
+      sent();
+      return void finish(form, result, host);
+    }
+    const sentences = { wrong: words.checkForm, limited: words.tooManyLeads, failed: words.notSent };
+    problem.textContent = sentences[result.kind];
     frame.reopen();
   };
   const submitted = (payload: unknown): void => {
@@ -91,7 +117,7 @@ function drawForm(section: LeadSection, host: LeadHost): HTMLElement {
   return form;
 }
 
-/** Thanks in place of the form, or first the code that the owner asks for. */
+/** Thanks instead of the form, or first the code that the owner asks for. */
 function finish(form: HTMLElement, result: Submission, host: LeadHost): void {
   const confirmed = (): void => finish(form, { kind: "accepted" }, host);
   const thanks = element("p", { class: "sent", tabindex: "-1" }, icon("tick"), words.sent);

@@ -3,7 +3,7 @@ import type { Config } from "./config.ts";
 import { element, randomId } from "./element.ts";
 import { words } from "./words.ts";
 
-/** Tallest and lowest frame in CSS pixels (contract 5). */
+/** Tallest and lowest frame in CSS pixels (docs/reference.md, "Form frame"). */
 const tallest = 2000;
 const lowest = 80;
 /** Ms after which a frame that has said nothing counts as missing. */

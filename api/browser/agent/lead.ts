@@ -37,8 +37,13 @@ function isAnswer(field: FormField | undefined, value: string): boolean {
   return field.type !== "select" || value === "" || field.options?.includes(value) === true;
 }
 
-/** How a submission ended; `code` asks for the one that was sent by mail, `wrong` means that an entry is refused. */
-export type Submission = { kind: "accepted" | "wrong" | "failed" } | { kind: "code"; leadId: string };
+/**
+ * How a submission ended; `code` asks for the one that was sent by mail, `wrong` means that an entry is refused, `limited` that too
+ * many came from this network.
+ */
+export type Submission = { kind: "accepted" | "wrong" | "limited" | "failed" } | { kind: "code"; leadId: string };
+
+const refusals: Record<number, "wrong" | "limited"> = { 400: "wrong", 429: "limited" };
 
 /** Gives a lead to the service with the context that the visitor was told of. */
 export async function submitLead(config: Config, section: LeadSection, entries: Entries): Promise<Submission> {
@@ -52,7 +57,7 @@ export async function submitLead(config: Config, section: LeadSection, entries: 
     leadContext: section.leadContext,
   };
   const answer = await post(config.leadUrl, lead);
-  if (!answer.ok) return { kind: answer.status === 400 ? "wrong" : "failed" };
+  if (!answer.ok) return { kind: refusals[answer.status] ?? "failed" };
   const { leadId = "", status } = answer.body.lead ?? {};
   return status === "UNVERIFIED" ? { kind: "code", leadId } : { kind: "accepted" };
 }

@@ -54,6 +54,7 @@ export function drawLog(welcome: HTMLElement): Log {
     node: element("div", { class: "middle" }, log, latest),
     begin() {
       isFollowing = true;
+      log.setAttribute("aria-busy", "true");
       // A button that asks goes away with what it belongs to; the focus must not go with it.
       if ((log.getRootNode() as ShadowRoot).activeElement?.tagName === "BUTTON") rest();
     },

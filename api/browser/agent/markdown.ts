@@ -9,6 +9,8 @@ const farthest = 1500;
 const fence = /^ {0,3}(```+|~~~+)/;
 const heading = /^ {0,3}#{1,6}\s+(.*?)\s*#*$/;
 const bullet = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(.*)$/;
+/** Kinds of block that are lists: of points, and of numbers. */
+const lists = ["-", "1"];
 const quote = /^ {0,3}>\s?/;
 
 /**
@@ -60,13 +62,17 @@ function splitBlocks(text: string): string[] {
   return blocks.map((block) => block.trimEnd()).filter((block) => block !== "");
 }
 
-/** The kind of block that a line belongs to, beside the one that is open: a fence's own marks, `#`, `>`, `-`, `p`, nothing. */
+/** The kind of block that a line belongs to, beside the one that is open: a fence's own marks, `#`, `>`, `-`, `1`, `p`, nothing. */
 function kindOf(line: string, open: string, mark: string | undefined): string {
   if (mark) return mark;
-  if (line.trim() === "") return open === "-" ? open : "";
+  const isList = lists.includes(open);
+  if (line.trim() === "") return isList ? open : "";
   if (heading.test(line)) return "#";
   if (quote.test(line)) return ">";
-  if (bullet.test(line) || (open === "-" && /^\s/.test(line))) return "-";
+  if (isList && /^\s{2}/.test(line)) return open;
+  const item = bullet.exec(line);
+  if (item) return item[2] ? "1" : "-";
+  if (isList && /^\s/.test(line)) return open;
   return open === ">" ? open : "p";
 }
 

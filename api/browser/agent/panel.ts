@@ -15,27 +15,34 @@ export interface Panel {
   focus(): void;
 }
 
-export function drawPanel(config: Config, close?: () => void): Panel {
+/** `close` and `leave` are ways out of a floating panel: always, and where it covers the page. */
+export function drawPanel(config: Config, { close, leave }: { close?: () => void; leave?: () => void } = {}): Panel {
   const announcer = openAnnouncer();
   const conversation = openConversation(config, oncePerFrame(draw));
   const composer = drawComposer({ ask, stop: conversation.stop, say: announcer.say });
   const log = drawLog(drawWelcome(config, ask));
-  const host: AnswerHost = { config, ask, retry, reveal: log.reveal, say: announcer.say };
+  const leavePanel = leave ?? (() => undefined);
+  const host: AnswerHost = { config, ask, retry, reveal: log.reveal, say: announcer.say, leavePanel };
   const views = new Map<Turn, TurnView>();
   const tell = teller(announcer);
 
   function ask(question: string): void {
     if (conversation.isBusy()) return void composer.fill(question);
-    log.begin();
-    tell.begin();
+    begin();
     for (const view of views.values()) view.settle();
     conversation.ask(question);
   }
 
   function retry(): void {
+    if (conversation.isBusy()) return;
+    begin();
+    conversation.retry();
+  }
+
+  function begin(): void {
     log.begin();
     tell.begin();
-    conversation.retry();
+    composer.show(true);
   }
 
   function draw(turn: Turn): void {

@@ -3,7 +3,7 @@ import { element, icon } from "./element.ts";
 import { drawPanel, type Panel } from "./panel.ts";
 import { words } from "./words.ts";
 
-/** Where a page has a mount, the widget renders there (specification "Chat mount markup"). */
+/** Where a page has a mount, the widget renders in the first (docs/widget.md, "Where it appears"). */
 const mount = "#svc-public-page-agent-inline,[data-svc-public-page-agent-inline]";
 /** On such screens the panel takes all of it and the page behind rests. */
 const small = "(max-width: 30rem), (max-height: 30rem)";
@@ -11,8 +11,9 @@ const panelPart = { part: "panel", "aria-labelledby": "title" };
 
 /** Puts the widget into the page's mount, or a launcher at the corner of the page. */
 export function place(config: Config, host: HTMLElement, root: ShadowRoot): void {
-  const found = document.querySelector(mount);
+  const [found, ...others] = document.querySelectorAll<HTMLElement>(mount);
   if (found) {
+    for (const other of others) other.hidden = true;
     root.append(element("section", { class: "panel inline", ...panelPart }, ...drawPanel(config).nodes));
     return void found.replaceChildren(host);
   }
@@ -38,7 +39,8 @@ function drawLauncher(config: Config): HTMLElement[] {
     launcher.setAttribute("aria-expanded", String(isOpen));
   };
   launcher.addEventListener("click", () => {
-    panel ??= drawPanel(config, () => dialog.close());
+    const close = (): void => dialog.close();
+    panel ??= drawPanel(config, { close, leave: () => dialog.matches(":modal") && close() });
     if (!dialog.firstChild) dialog.append(...panel.nodes);
     turn(true);
     show(dialog);
@@ -48,7 +50,10 @@ function drawLauncher(config: Config): HTMLElement[] {
   });
   dialog.addEventListener("close", () => {
     turn(false);
-    launcher.focus();
+    // A visitor who was led to a passage of the page stays there.
+    const { activeElement } = document;
+    const { host } = launcher.getRootNode() as ShadowRoot;
+    if (activeElement === host || activeElement === document.body) launcher.focus();
   });
   dialog.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.isComposing) return;

@@ -61,10 +61,19 @@ async function resume({ answer, streamUrl, signal }: Reading): Promise<Response 
 
 /** Waits; offline for as long as that lasts. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (!navigator.onLine) return connected(signal);
+  return new Promise((resolve) => {
+    signal.addEventListener("abort", () => resolve());
+    setTimeout(resolve, ms);
+  });
+}
+
+/** Waits until the browser has a connection, or the signal ends it. */
+export function connected(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const go = (): void => resolve();
+    if (navigator.onLine) return go();
     signal.addEventListener("abort", go);
-    if (navigator.onLine) setTimeout(go, ms);
-    else addEventListener("online", go, { once: true, signal });
+    addEventListener("online", go, { once: true, signal });
   });
 }

@@ -41,13 +41,14 @@ button { display: inline-flex; align-items: center; justify-content: center; gap
 .floating::backdrop { background: none; }
 @keyframes rise { from { opacity: 0; transform: translateY(12px); } }
 
-.header { display: flex; align-items: center; gap: .5rem; min-block-size: 3.75rem; padding-block: .25rem; padding-inline: 1.125rem .5rem; border-block-end: 1px solid var(--line); }
-.header h2 { flex: 1; min-inline-size: 0; font-weight: 650; font-size: 1.0625rem; line-height: 1.3; overflow-wrap: anywhere; }
+.header { display: flex; align-items: center; gap: .5rem; min-block-size: 3.75rem; padding-block: .625rem; padding-inline: 1.125rem .5rem; border-block-end: 1px solid var(--line); }
+.header h2 { flex: 1; min-inline-size: 0; font-weight: 650; font-size: 1.0625rem; line-height: 1.3; overflow-wrap: anywhere; hyphens: auto; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden; }
 .close { color: var(--muted); }
-.middle { position: relative; flex: 1; min-block-size: 0; display: flex; }
-.log { position: relative; flex: 1; min-inline-size: 0; overflow-y: auto; overscroll-behavior: contain; padding: 1.125rem; scrollbar-width: thin; scrollbar-color: var(--line) transparent; overflow-anchor: none; }
+.middle { flex: 1; min-block-size: 0; display: flex; flex-direction: column; }
+.log { position: relative; flex: 1; min-block-size: 0; overflow-y: auto; overscroll-behavior: contain; padding: 1.125rem; scrollbar-width: thin; scrollbar-color: var(--line) transparent; overflow-anchor: none; }
 .log:focus-visible { outline-offset: -3px; }
-.latest { position: absolute; inset-block-end: .5rem; inset-inline-end: .75rem; inline-size: 44px; padding: 0; border-radius: 22px; border-color: var(--line); background: var(--surface); box-shadow: 0 2px 8px #0003; }
+.latest { flex: none; padding: 0; border-radius: 0; border: 0; border-block-start: 1px solid var(--line); color: var(--muted); }
+.latest:focus-visible { outline-offset: -3px; }
 
 .welcome { display: grid; gap: .875rem; }
 .chips { display: flex; flex-wrap: wrap; gap: .5rem; }
@@ -71,7 +72,7 @@ button:not(.launcher, .send, .action):hover { background: var(--raised); }
 .text blockquote { padding-inline-start: .875em; border-inline-start: 3px solid var(--line); color: var(--muted); }
 .state { color: var(--muted); font-size: .9375rem; }
 .state.failed { color: var(--danger); }
-.waiting::after, .reconnecting::after { content: ""; display: inline-block; inline-size: .5em; block-size: .5em; margin-inline-start: .6em; border-radius: 50%; background: var(--accent); animation: pulse 1s ease-in-out infinite alternate; }
+.state:is(.waiting, .queued, .reconnecting)::after { content: ""; display: inline-block; inline-size: .5em; block-size: .5em; margin-inline-start: .6em; border-radius: 50%; background: var(--accent); animation: pulse 1s ease-in-out infinite alternate; }
 @keyframes pulse { to { opacity: .15; } }
 .below, .offers { display: grid; gap: .875rem; grid-template-columns: minmax(0, 1fr); }
 .tools { display: flex; gap: .25rem; margin-inline-start: -.625rem; margin-block: -.375rem; }
@@ -101,31 +102,33 @@ h4 { font-size: .8125rem; color: var(--muted); }
 .lesson ol { list-style: decimal; padding-inline-start: 1.25em; }
 .try { padding: .625rem .75rem; border-radius: 8px; background: var(--raised); }
 
-.lead { --tone: light-dark(#1d4ed8, #93c5fd); --on-tone: light-dark(#fff, #0b1f4d); border: 1px solid var(--line); border-radius: var(--small-radius); border-inline-start: 4px solid var(--tone); overflow: hidden; background: var(--surface); font-size: .9375rem; }
-.lead[data-accent="launch"] { --tone: light-dark(#0f766e, #5eead4); --on-tone: light-dark(#fff, #042f2b); }
-.lead[data-accent="support"] { --tone: light-dark(#7c3aed, #c4b5fd); --on-tone: light-dark(#fff, #2a0f5e); }
-.lead[data-accent="proof"] { --tone: light-dark(#a14a06, #fcd34d); --on-tone: light-dark(#fff, #3b2300); }
+.lead { border: 1px solid var(--line); border-radius: var(--small-radius); border-inline-start: 4px solid var(--accent); overflow: hidden; background: var(--surface); font-size: .9375rem; }
+.lead[data-accent="launch"] { border-inline-start: 6px double var(--accent); }
+.lead[data-accent="support"] { border-inline-start-style: dotted; }
+.lead[data-accent="proof"] { border-inline-start-width: 8px; }
 .lead-toggle { inline-size: 100%; padding: .875rem 1rem; border-radius: 0; justify-content: space-between; }
 .lead-toggle > span { min-inline-size: 0; display: grid; gap: .125rem; overflow-wrap: anywhere; }
 .lead-toggle > span > span { color: var(--muted); font-size: .875rem; line-height: 1.4; }
 .lead-toggle:focus-visible { outline-offset: -3px; }
-.lead-toggle svg { color: var(--tone); transition: transform .15s; }
+.lead-toggle svg { color: var(--accent); transition: transform .15s; }
 [aria-expanded="true"] > .open { transform: rotate(180deg); }
-.lead-content { display: grid; gap: .75rem; padding: .75rem 1rem 1rem; overflow-wrap: anywhere; }
+.lead-content, .lead-way { display: grid; gap: .75rem; grid-template-columns: minmax(0, 1fr); }
+.lead-way { padding-block-start: .75rem; border-block-start: 1px solid var(--line); }
+.lead-content { padding: .75rem 1rem 1rem; overflow-wrap: anywhere; }
 .lead-content h3 { font-size: 1.125rem; line-height: 1.3; }
 .lead-content h3 + p { margin-block-start: -.5rem; color: var(--muted); }
 .lead-content h4 { margin-block: .25rem -.25rem; }
-.path { padding: .75rem; border-radius: 8px; background: color-mix(in srgb, var(--tone) 9%, var(--surface)); }
-.path strong { color: var(--tone); }
+.path { padding: .75rem; border-radius: 8px; background: color-mix(in srgb, var(--accent) 9%, var(--surface)); }
+.path strong { color: var(--accent); }
 .momentum { counter-reset: step; display: grid; gap: .625rem; }
 .momentum li { counter-increment: step; position: relative; padding-inline-start: 2.125rem; display: grid; }
-.momentum li::before { content: counter(step); position: absolute; inset-inline-start: 0; inline-size: 1.5rem; block-size: 1.5rem; border-radius: 50%; background: var(--tone); color: var(--on-tone); font: 650 .75rem/1.5rem var(--svc-agent-font, system-ui, sans-serif); text-align: center; }
+.momentum li::before { content: counter(step); position: absolute; inset-inline-start: 0; inline-size: 1.5rem; block-size: 1.5rem; border-radius: 50%; background: var(--accent); color: var(--on-accent); font: 650 .75rem/1.5rem var(--svc-agent-font, system-ui, sans-serif); text-align: center; }
 .momentum li:not(:last-child)::after { content: ""; position: absolute; inset-block: 1.75rem -.375rem; inset-inline-start: .6875rem; border-inline-start: 2px solid var(--line); }
 .momentum span { color: var(--muted); font-size: .875rem; }
 .fit { display: grid; gap: .25rem; }
 .fit li { display: flex; gap: .5rem; }
-.fit svg, .sent svg { color: var(--tone); margin-block-start: .125em; }
-.lead-form { display: grid; gap: .5rem; padding-block-start: .75rem; border-block-start: 1px solid var(--line); }
+.fit svg, .sent svg { color: var(--accent); margin-block-start: .125em; }
+.lead-form { display: grid; gap: .5rem; }
 iframe { display: block; inline-size: calc(100% + 8px); margin-inline: -4px; border: 0; background: var(--surface); color-scheme: auto; }
 iframe.loading { opacity: 0; }
 .problem, .over { color: var(--danger); font-size: .875rem; }
@@ -134,8 +137,8 @@ iframe.loading { opacity: 0; }
 .code { display: grid; gap: .625rem; }
 .code label { display: flex; gap: .75rem; align-items: center; }
 .code input { inline-size: 8em; min-block-size: 44px; padding: .25em .75em; letter-spacing: .2em; border: 1px solid var(--muted); border-radius: 8px; background: var(--surface); }
-.code .action { justify-self: start; background: var(--tone); color: var(--on-tone); }
-.probe { background: var(--tone); color: var(--on-tone); border: 1px solid var(--line); outline: 1px solid var(--surface); text-decoration-color: var(--text); }
+.code .action { justify-self: start; background: var(--accent); color: var(--on-accent); }
+.probe { background: var(--accent); color: var(--on-accent); border: 1px solid var(--line); outline: 1px solid var(--surface); text-decoration-color: var(--text); }
 
 .offline { padding: .625rem 1.125rem; background: var(--raised); font-size: .875rem; }
 .composer { display: flex; flex-wrap: wrap; align-items: flex-end; gap: .25rem; margin: .5rem .75rem 0; padding: .25rem; border: 1px solid var(--muted); border-radius: var(--radius); }
@@ -163,6 +166,5 @@ textarea:focus-visible { outline: none; }
 @media print { :host { display: none; } }
 @supports not (color: light-dark(#000, #fff)) {
   :host { --accent: var(--svc-agent-accent, #4338ca); --on-accent: var(--svc-agent-on-accent, #fff); --surface: var(--svc-agent-surface, #fff); --raised: var(--svc-agent-raised, #f4f5f8); --text: var(--svc-agent-text, #1b1e25); --muted: var(--svc-agent-muted, #565d6b); --line: var(--svc-agent-line, #dfe2e8); --danger: #b3261e; }
-  .lead { --tone: #1d4ed8 !important; --on-tone: #fff !important; }
 }
 `;

@@ -1,52 +1,15 @@
-/** What the widget itself says. */
-export const words = {
-  launcher: "Ask",
-  title: "Ask about this page",
-  intro: "Hello! Ask anything about this page. The answers come from what is published here.",
-  conversation: "Conversation",
-  placeholder: "Ask a question",
-  send: "Send question",
-  stop: "Stop answering",
-  close: "Close",
-  you: "You asked:",
-  assistant: "Answer:",
-  waiting: "Looking for an answer",
-  copy: "Copy",
-  copyAnswer: "Copy answer",
-  copied: "Copied",
-  retry: "Try again",
-  sources: "Sources",
-  page: "Page",
-  document: "Knowledge",
-  followUps: "You could also ask",
-  suggestions: "Suggested questions",
-  latest: "Latest message",
-  disclaimer: "Answers come from public content and can be wrong.",
-  degraded: "Some sources could not be read, so this answer may be incomplete.",
-  stopped: "Stopped.",
-  reconnecting: "The connection was lost. Reconnecting …",
-  interrupted: "The answer was interrupted.",
-  offline: "You are offline. The conversation goes on when the connection is back.",
-  failed: "Something went wrong.",
-  unreachable: "The assistant could not be reached.",
-  unavailable: "The assistant is not available on this page right now.",
-  busy: "Many people are asking right now. Please try again in a moment.",
-  tooLong: "Questions have at most 500 characters.",
-  form: "Contact form",
-  nextSteps: "What happens next",
-  fit: "A good fit when",
-  sending: "Sending …",
-  sent: "Thank you. Your message has arrived.",
-  notSent: "Your message could not be sent. Please try again.",
-  checkForm: "Please check what you entered.",
-  formMissing: "The form could not be loaded.",
-  codeNeeded: "We have sent a six-digit code to your address. Enter it here to confirm.",
-  code: "Code",
-  confirm: "Confirm",
-  wrongCode: "This code is wrong or has expired.",
-  lessons: "Lessons",
-  whenToUse: "When to use it",
-  steps: "Steps",
-  tryNow: "Try it now",
-  related: "Related",
-};
+import type { Words as AllWords } from "../../../schemas/languages.ts";
+
+/** What the widget itself says (schemas/languages). */
+export type Words = AllWords["widget"];
+
+/** Put in by the build (scripts/browser.mjs). */
+declare const englishWords: Words;
+
+/** The words in use: English until the page brings others. */
+export const words: Words = { ...englishWords };
+
+/** Speaks the page's language from now on. */
+export function useWords(given: Partial<Words>): void {
+  Object.assign(words, given);
+}

@@ -4,7 +4,7 @@ import type { Host } from "./host.ts";
 import { icon } from "./icons.ts";
 import { filled } from "./words.ts";
 
-/** Most guests of a booking (contract 7). */
+/** Most guests of a booking (docs/reference.md, "Bookings"). */
 const mostGuests = 20;
 
 /** Addresses of guests, one a row. */

@@ -179,7 +179,7 @@ function grantOf(answer: oauth.TokenEndpointResponse): Grant {
   };
 }
 
-/** Where providers send browsers back to (contract 7). */
+/** Where providers send browsers back to (docs/reference.md, "Connected accounts"). */
 function redirectUri(base: string, providerKey: string): string {
   return `${base}/oauth/scheduling/${providerKey}/return`;
 }

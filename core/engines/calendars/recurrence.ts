@@ -27,7 +27,7 @@ export interface Taken {
 }
 
 /**
- * The busy time of calendar objects (contract 7, "Calendar busy"). Rules are expanded on the wall clock of their zone and only the
+ * The busy time of calendar objects (docs/reference.md, "Slots"). Rules are expanded on the wall clock of their zone and only the
  * instances converted. Whoever gives it others' calendars runs it where it can be ended: some rules never end.
  */
 export function expand(asked: Expansion): Taken[] {

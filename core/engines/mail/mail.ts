@@ -2,6 +2,7 @@
 export { Breaker } from "./breaker.ts";
 export { type DkimKey, signMime } from "./dkim.ts";
 export { type AskDns, type DnsAnswer, openDns } from "./dns.ts";
+export { type Fact, layOut, type Letter } from "./letter.ts";
 export { composeMime, type Mail, type MimeFile } from "./mime.ts";
 export { type Notice, readReport } from "./reports.ts";
 export { type Attempted, isHardBounce, judge, type Verdict } from "./smtp-failures.ts";

@@ -14,11 +14,11 @@ export const endGeneration = 4294967295;
 
 /** Times of a run in ms. Tests pass shorter ones. */
 export interface RunTimes {
-  /** After this long without a sign of life a run counts as lost (contract 5). */
+  /** After this long without a sign of life a run counts as lost (docs/reference.md, "Chat stream"). */
   lost: number;
   /** A web process that says nothing for this long has stopped reading. */
   lease: number;
-  /** A resumable run goes on for this long after its last reader left (contract 5). */
+  /** A resumable run goes on for this long after its last reader left (docs/reference.md, "Chat stream"). */
   grace: number;
   /** A reader that takes nothing for this long, while something waits for it, is closed. */
   stall: number;
@@ -30,7 +30,7 @@ export interface RunTimes {
   keep: number;
 }
 
-/** The contract's times. */
+/** The documented times. */
 export const runTimes: RunTimes = {
   lost: 15_000,
   lease: 10_000,

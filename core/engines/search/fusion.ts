@@ -1,4 +1,4 @@
-/** Damping of the first ranks (Cormack, Clarke and Büttcher 2009; contract 4). */
+/** Damping of the first ranks (Cormack, Clarke and Büttcher 2009; docs/reference.md, "Knowledge"). */
 const K = 60;
 
 /** One thing in one ranking, or in the fused one. */

@@ -1,7 +1,7 @@
 import type { StoredSchedule } from "../../../schemas/scheduling.ts";
 import { day, minute, type Zone } from "../../platform/zones.ts";
 
-/** Where the slots of a range come from (contract 7, rule 6). */
+/** Where the slots of a range come from (docs/reference.md, "Slots"). */
 export type Kind = "weekly" | "override" | "default";
 
 /** Open hours of a local day in minutes since its midnight; 1440 as an end is the next date's first instant. */
@@ -37,7 +37,7 @@ export function minutesOf(time: string): number {
   return Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
 }
 
-/** Minutes of an end: `23:59` and `24:00` are the end of the day (contract 7). */
+/** Minutes of an end: `23:59` and `24:00` are the end of the day (docs/reference.md, "Slots"). */
 export function endMinutesOf(time: string): number {
   return time === "23:59" ? 1440 : minutesOf(time);
 }
@@ -74,7 +74,7 @@ function hoursOf(row: { startTime: string; endTime: string }): Hours {
   return { from: minutesOf(row.startTime), to: endMinutesOf(row.endTime) };
 }
 
-/** The open stretches of the local dates from `first` to `last`, in order, each within one date (contract 7, rules 1 and 2). */
+/** The open stretches of the local dates from `first` to `last`, in order, each within one date (docs/reference.md, "Slots"). */
 export function openTimes(timetable: Timetable, zone: Zone, dates: { first: number; last: number }): Open[] {
   const found: Open[] = [];
   for (let date = dates.first; date <= dates.last; date++) addDate(found, timetable, zone, date);

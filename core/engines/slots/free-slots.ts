@@ -60,7 +60,7 @@ export interface SearchWindow {
   maxStarts?: number;
 }
 
-/** Every slot that starts in [from, to) (contract 7, rules 1 to 6), or the first `maxStarts` of them. */
+/** Every slot that starts in [from, to) (docs/reference.md, "Slots"), or the first `maxStarts` of them. */
 export function offeredSlots(offering: Offering, window: SearchWindow): Offered {
   const bounds = boundsOf(offering, window);
   if (bounds.from >= bounds.to) return { at: [], open: [], stretches: [] };
@@ -117,7 +117,7 @@ export interface Starts {
 }
 
 /**
- * Every start of a slot in [within.from, within.to), in one pass over open stretches and busy blocks (contract 7, rules 2 to 5).
+ * Every start of a slot in [within.from, within.to), in one pass over open stretches and busy blocks (docs/reference.md, "Slots").
  * The grid begins anew with each stretch and after each block, on the clock of `clock`; `within` filters and moves nothing.
  */
 export function findStarts(
@@ -178,7 +178,7 @@ export function joinBusy(one: Busy, other: Busy): Busy {
   return joined;
 }
 
-/** The step of the clock on which starts may lie: the first of these minutes that divides the interval (contract 7, rule 3). */
+/** The step of the clock on which starts may lie: the first of these minutes that divides the interval (docs/reference.md, "Slots"). */
 function anchorOf(interval: number): number {
   const minutes = [60, 30, 20, 15, 10, 5].find((size) => interval % (size * minute) === 0) ?? 1;
   return minutes * minute;

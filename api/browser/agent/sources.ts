@@ -1,0 +1,60 @@
+import type { EvidenceCard } from "../../../schemas/assistant.ts";
+import type { Answer } from "./answer.ts";
+import { plainText } from "./markdown.ts";
+
+/** Words of a passage that are looked for on the page, the longest first: the page may break it by links and cells. */
+const passageWords = [12, 6, 3];
+/** Ms for which a passage is marked. */
+const markedFor = 2500;
+/** Colour in which it is marked, at first. */
+const mark = "#f5b30099";
+
+/** The text of an answer without a last line that only names its sources, once their cards stand below it. */
+export function visibleText({ text, textEnded, evidence }: Answer): string {
+  if (!textEnded || evidence.length === 0) return text;
+  const at = text.trimEnd().lastIndexOf("\n\n");
+  const rest = evidence.reduce((line, { title }) => line.replace(title, ""), plainText(text.slice(at)));
+  return at > 0 && /^[^:：]{1,30}[:：][\s,，]*$/.test(rest.trim()) ? text.slice(0, at) : text;
+}
+
+/** True for the page that the visitor reads. */
+export function isHere(address: string): boolean {
+  const canonical = document.querySelector<HTMLLinkElement>("link[rel=canonical]")?.href;
+  return [location.href, canonical].some((own) => own && placeOf(own) === placeOf(address));
+}
+
+/** Scrolls the page to the passage of a card, marks it for a moment, and moves the focus there; the page's top where it isn't found. */
+export function showPassage({ snippet }: EvidenceCard): void {
+  const found = findPassage(snippet);
+  if (!found) return void scrollTo({ top: 0, behavior: motion() });
+  found.scrollIntoView({ block: "center", behavior: motion() });
+  found.animate({ backgroundColor: [mark, "transparent"] }, markedFor);
+  if (!found.hasAttribute("tabindex")) found.setAttribute("tabindex", "-1");
+  found.focus({ preventScroll: true });
+}
+
+/** The innermost element that holds the beginning of a passage. */
+function findPassage(snippet: string): HTMLElement | undefined {
+  const words = normalized(snippet).split(" ");
+  const elements = [...document.body.querySelectorAll<HTMLElement>("*:not(script, style)")];
+  for (const count of passageWords) {
+    const wanted = words.slice(0, count).join(" ");
+    const holding = elements.filter((one) => normalized(one.textContent ?? "").includes(wanted));
+    const found = holding.find((one) => !holding.some((other) => other !== one && one.contains(other)));
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function normalized(text: string): string {
+  return text.replace(/[\s…]+/g, " ").trim();
+}
+
+function placeOf(address: string): string {
+  const { origin, pathname } = new URL(address);
+  return origin + pathname.replace(/\/$/, "");
+}
+
+function motion(): ScrollBehavior {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+}

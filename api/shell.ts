@@ -1,0 +1,42 @@
+import { directionOf } from "../core/platform/language-tags.ts";
+
+/** One HTML document of the service. */
+export interface Document {
+  /** BCP 47. */
+  language: string;
+  title: string;
+  /** HTML of the body. */
+  body: string;
+  /** Further tags of the head, as HTML. */
+  head?: readonly string[];
+  /** Style sheets in /assets. */
+  styles?: readonly string[];
+  /** Class of the body, by which style sheets know the kind of page. */
+  look?: string;
+}
+
+/** The one shell of all pages that the service makes for people: language and direction, title and head tags around a body. */
+export function documentOf({ language, title, body, head = [], styles = ["page.css"], look }: Document): string {
+  const sheets = styles.map((file) => `<link rel="stylesheet" href="/assets/${file}">`);
+  return `<!doctype html>
+<html lang="${escapeHtml(language)}" dir="${directionOf(language)}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title>
+${[...head, ...sheets].join("\n")}
+</head>
+<body${look ? ` class="${look}"` : ""}>
+${body}
+</body>
+</html>
+`;
+}
+
+/** Keeps a page out of search engines. */
+export const unlisted = '<meta name="robots" content="noindex">';
+
+/** Text as HTML text or attribute value. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
+}

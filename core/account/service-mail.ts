@@ -1,0 +1,39 @@
+import nodemailer from "nodemailer";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+
+/** What a mail holds; a reply goes to `replyTo` instead of the service. */
+export interface ServiceMail {
+  subject: string;
+  text: string;
+  html: string;
+  replyTo?: string;
+}
+
+/**
+ * Sends a mail that belongs to no sender of a handle, by the installation's own address and over a connection of its own. It leaves
+ * nothing behind: no message, no event. `transactional_email_queue_unavailable` without a mail server.
+ */
+export async function sendServiceMail(env: Env, to: string, { replyTo, ...content }: ServiceMail): Promise<void> {
+  if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
+  const transport = nodemailer.createTransport(env.SMTP_URL);
+  const envelope = { from: { name: "", address: senderOf(env) }, to: { name: "", address: to } };
+  const answers = replyTo === undefined ? {} : { replyTo: { name: "", address: replyTo } };
+  try {
+    await transport.sendMail({ ...envelope, ...answers, headers: automatic, ...content, ...closed });
+  } catch (error) {
+    // The server's own words may name the address, and what fails is logged.
+    const { responseCode, code } = error as { responseCode?: number; code?: string };
+    throw new Error(`The mail server did not accept the mail: ${responseCode ?? code ?? "no answer"}.`);
+  } finally {
+    transport.close();
+  }
+}
+
+const automatic = { "Auto-Submitted": "auto-generated" };
+const closed = { disableFileAccess: true, disableUrlAccess: true };
+
+function senderOf({ LOGIN_MAIL_FROM, PUBLIC_DOMAIN, BASE_URL }: Env): string {
+  const domain = PUBLIC_DOMAIN?.replace(/:\d+$/, "") ?? new URL(BASE_URL).hostname;
+  return LOGIN_MAIL_FROM ?? `noreply@${/^[\d.]+$|^\[/.test(domain) ? "localhost" : domain}`;
+}

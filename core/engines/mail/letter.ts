@@ -1,0 +1,128 @@
+import { directionOf } from "../../platform/language-tags.ts";
+
+/** What a mail of the service says, before it is laid out; texts are plain and keep their line breaks. */
+export interface Letter {
+  /** BCP 47. */
+  language: string;
+  subject: string;
+  /** Who writes. */
+  sender: string;
+  title: string;
+  /** A code that people type, in large digits. */
+  code?: string;
+  paragraphs?: string[];
+  facts?: Fact[];
+  /** Links as buttons; the first one is what the mail is for. */
+  actions?: [words: string, address: string][];
+  /** Why the recipient gets the mail. */
+  footer?: string;
+}
+
+/** A named value; with an address it is a link. */
+export type Fact = [name: string, value: string, address?: string | undefined];
+
+/** A letter as text and as HTML in one simple layout, light or dark as its reader's screen is. */
+export function layOut(letter: Letter): { subject: string; text: string; html: string } {
+  return { subject: oneLine(letter.subject), text: textOf(letter), html: htmlOf(letter) };
+}
+
+const MAX_SUBJECT = 250;
+
+function oneLine(subject: string): string {
+  return [...subject.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")].slice(0, MAX_SUBJECT).join("");
+}
+
+function textOf({ title, code, paragraphs = [], facts = [], actions = [], sender, footer }: Letter): string {
+  const named = facts.map(([name, value, address]) => `${name}: ${value}${address ? `\n${address}` : ""}`).join("\n");
+  const linked = actions.map(([words, address]) => `${words}:\n${address}`);
+  // The delimiter of a signature (RFC 3676, 4.3).
+  const signed = ["-- ", sender, footer].filter(Boolean).join("\n");
+  const parts = [title, code && `    ${code}`, ...paragraphs, named, ...linked, signed];
+  return `${parts.filter(Boolean).join("\n\n")}\n`;
+}
+
+/** Styles stand on the elements, for many mail programs drop the rest; those that know dark screens read the classes. */
+const styles = {
+  page: "margin:0;padding:24px 12px;background:#f3f4f6;color:#1b1f27",
+  card: "max-width:560px;margin:0 auto;padding:28px 24px;background:#ffffff;border:1px solid #dfe2e8;border-radius:12px;font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;overflow-wrap:anywhere;word-break:break-word",
+  sender: "margin:0 0 16px;font-size:14px;font-weight:600;color:#596070",
+  title: "margin:0 0 16px;font-size:20px;line-height:1.35;font-weight:600",
+  code: "margin:0 0 16px;font-size:30px;font-weight:700;letter-spacing:5px",
+  text: "margin:0 0 16px",
+  facts: "width:100%;margin:0 0 20px;border-collapse:collapse",
+  name: "padding:6px 16px 6px 0;width:1%;min-width:72px;vertical-align:top;font-weight:400;color:#596070;overflow-wrap:normal;word-break:normal",
+  value: "padding:6px 0;vertical-align:top",
+  link: "color:#1d4fd7",
+  actions: "margin:0 0 8px",
+  button:
+    "display:inline-block;margin:0 8px 10px 0;padding:11px 20px;border:1px solid #1d4fd7;border-radius:8px;font-weight:600;text-decoration:none",
+  main: "background:#1d4fd7;color:#ffffff",
+  other: "background:#ffffff;color:#1d4fd7",
+  footer: "margin:16px 0 0;font-size:13px;color:#596070",
+};
+
+const dark = `:root{color-scheme:light dark;supported-color-schemes:light dark}
+@media (prefers-color-scheme:dark){
+.page{background:#101318!important;color:#eceef2!important}
+.card{background:#1a1e26!important;border-color:#333a47!important}
+.faint{color:#a6adbb!important}
+.link{color:#9dbcff!important}
+.main{background:#9dbcff!important;border-color:#9dbcff!important;color:#0d1220!important}
+.other{background:#1a1e26!important;border-color:#9dbcff!important;color:#9dbcff!important}
+}`;
+
+function htmlOf(letter: Letter): string {
+  const { language, subject, sender, title, code, paragraphs = [], footer } = letter;
+  const parts = [
+    `<p class="faint" dir="auto" style="${styles.sender}">${escaped(sender)}</p>`,
+    `<h1 dir="auto" style="${styles.title}">${escaped(title)}</h1>`,
+    code && `<p style="${styles.code}">${escaped(code)}</p>`,
+    ...paragraphs.map((text) => `<p dir="auto" style="${styles.text}">${escaped(text)}</p>`),
+    factTable(letter),
+    buttons(letter),
+    footer && `<p class="faint" dir="auto" style="${styles.footer}">${escaped(footer)}</p>`,
+  ];
+  return `<!doctype html>
+<html lang="${escaped(language)}" dir="${directionOf(language)}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="supported-color-schemes" content="light dark">
+<title>${escaped(oneLine(subject))}</title>
+<style>${dark}</style>
+</head>
+<body class="page" style="${styles.page}">
+<div class="card" style="${styles.card}">
+${parts.filter(Boolean).join("\n")}
+</div>
+</body>
+</html>
+`;
+}
+
+function factTable({ facts = [] }: Letter): string {
+  const rows = facts.map(
+    ([name, value, address]) =>
+      `<tr><th class="faint" scope="row" align="left" style="${styles.name}">${escaped(name)}</th><td dir="auto" style="${styles.value}">${linked(value, address)}</td></tr>`,
+  );
+  return rows.length === 0 ? "" : `<table style="${styles.facts}">\n${rows.join("\n")}\n</table>`;
+}
+
+function linked(value: string, address: string | undefined): string {
+  if (address === undefined) return escaped(value);
+  return `<a class="link" href="${escaped(address)}" style="${styles.link}">${escaped(value)}</a>`;
+}
+
+function buttons({ actions = [] }: Letter): string {
+  const all = actions.map(([words, address], place) => {
+    const kind = place === 0 ? "main" : "other";
+    return `<a class="${kind}" href="${escaped(address)}" style="${styles.button};${styles[kind]}">${escaped(words)}</a>`;
+  });
+  return all.length === 0 ? "" : `<p style="${styles.actions}">${all.join("\n")}</p>`;
+}
+
+function escaped(text: string): string {
+  const signs: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+  return text.replace(/[&<>"']/g, (sign) => signs[sign] as string).replace(/\r\n|[\r\n]/g, "<br>");
+}

@@ -1,0 +1,216 @@
+import type { JobData } from "../../schemas/jobs.ts";
+import { spokenLanguage, type Words, wordsOf } from "../../schemas/languages.ts";
+import type { StoredPage } from "../../schemas/pages.ts";
+import { ownerAddresses, sendServiceMail, settingsOf } from "../account/face.ts";
+import { findCampaign } from "../campaigns/face.ts";
+import { acceptMessage, findSender, isSuppressed } from "../email/face.ts";
+import { type Fact, layOut, type Letter } from "../engines/mail/mail.ts";
+import { isAddress, sameAddress } from "../platform/address.ts";
+import { delayUntil } from "../platform/clock.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { cutText, filled } from "../platform/words.ts";
+import { keyDigest } from "../store/idempotency.ts";
+import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { readRecord, readRecords } from "../store/records.ts";
+import { script } from "../store/scripts.ts";
+import type { StoredLead } from "./merging.ts";
+
+const HOUR_MS = 3_600_000;
+/** Mails of single leads within an hour; further ones come in one digest at its end (docs/reference.md, "Leads"). */
+const MAX_NOTICES_AN_HOUR = 20;
+/** Leads that a digest names, and characters of what each of them wrote. */
+const MAX_DIGEST_LEADS = 50;
+const MAX_DIGEST_TEXT = 300;
+/** Real ms for which a digest's leads are kept beyond the hour, and seconds for which a mail that was sent is remembered. */
+const DIGEST_RETENTION_MS = 86_400_000;
+const SENT_RETENTION_SECONDS = 400 * 86_400;
+/** What the handle's senders may be for, the best first. */
+const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
+
+/** The job that tells the owners of a new lead; none where no mail can be sent. */
+export function noticeJobs({ env }: Runtime, handle: string, leadId: string): Job[] {
+  return env.SMTP_URL === undefined ? [] : [job("leads.notify", `lead-notice-${leadId}`, { handle, leadId })];
+}
+
+/** Mails a new lead to the handle's owners, each once, unless they don't want it; after the first ones of an hour in its digest. */
+export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobData<"leads.notify">): Promise<void> {
+  if (!(await isWanted(runtime, handle))) return;
+  const decision = await decide(runtime, handle, leadId);
+  if (decision === "gone") return;
+  if (decision !== "mail") return digestLater(runtime, handle, decision);
+  const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
+  if (lead)
+    await tellOwners(runtime, handle, {
+      key: `lead ${leadId}`,
+      replyTo: lead.email,
+      write: singleOf(runtime, handle, lead),
+    });
+}
+
+/** Mails the leads of an hour that were not mailed one by one. */
+export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobData<"leads.digest">): Promise<void> {
+  const { redis } = runtime;
+  const list = keys.leadDigest(handle, round);
+  const ids = await redis.lrange(list, 0, MAX_DIGEST_LEADS - 1);
+  const recordKeys = ids.map((leadId) => keys.lead(handle, leadId));
+  const leads = await readRecords<StoredLead>(redis, recordKeys);
+  const others = (await redis.llen(list)) - ids.length;
+  if (leads.length > 0 && (await isWanted(runtime, handle)))
+    await tellOwners(runtime, handle, {
+      key: `lead digest ${round}`,
+      write: (about) => digestOf(about, leads, others),
+    });
+  await redis.del(list);
+}
+
+async function isWanted({ redis }: Runtime, handle: string): Promise<boolean> {
+  return (await settingsOf(redis, handle)).leadNotifications;
+}
+
+function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {
+  const hour = realHour(runtime);
+  const names = [keys.lead(handle, leadId), keys.leadNotices(handle), keys.leadDigest(handle, "")];
+  const values = [leadId, Date.now(), MAX_NOTICES_AN_HOUR, hour, hour + DIGEST_RETENTION_MS];
+  return script<string>(runtime.redis, "noticeLead", names, values);
+}
+
+function realHour(runtime: Runtime): number {
+  return Math.max(1, delayUntil(runtime, runtime.now() + HOUR_MS));
+}
+
+/** A job of the same id is the same one: each lead of an hour may ask for its digest. */
+async function digestLater(runtime: Runtime, handle: string, round: string): Promise<void> {
+  const delay = Math.max(0, Number(round) + realHour(runtime) - Date.now()) + 1;
+  await runtime.queues.later(job("leads.digest", `lead-digest-${handle}-${round}`, { handle, round }, { delay }));
+}
+
+/** Whom a mail tells of what, in which language. */
+interface About {
+  language: string;
+  words: Words["mails"]["lead"];
+  sender: string;
+  footer: string;
+}
+
+interface Notice {
+  /** Names the mail, so that each owner gets it once. */
+  key: string;
+  replyTo?: string;
+  write: (about: About) => Promise<Letter> | Letter;
+}
+
+/** Through a sender of the handle; by the service itself where the handle has none that may send. */
+async function tellOwners(runtime: Runtime, handle: string, { key, replyTo, write }: Notice): Promise<void> {
+  const content = { ...layOut(await write(await aboutOf(runtime, handle))), ...(replyTo ? { replyTo } : {}) };
+  const by = await senderOf(runtime, handle);
+  const owners = (await ownerAddresses(runtime.redis, handle)).filter(isAddress);
+  for (const owner of owners) {
+    const mail = { handle, to: [owner], content, key: `${key} ${sameAddress(owner)}` };
+    if (by) await acceptMessage(runtime, { ...mail, ...by, origin: "lead" });
+    else await sendByService(runtime, handle, { owner, content, key: mail.key });
+  }
+}
+
+async function aboutOf({ redis }: Runtime, handle: string): Promise<About> {
+  const { displayName, language: given } = await settingsOf(redis, handle);
+  const language = spokenLanguage(given);
+  const { lead: words } = wordsOf(language).mails;
+  const name = displayName ?? handle;
+  return { language, words, sender: name, footer: filled(words.why, { name }) };
+}
+
+async function senderOf(
+  runtime: Runtime,
+  handle: string,
+): Promise<{ senderId: string; purpose: (typeof purposes)[number] } | undefined> {
+  for (const purpose of purposes) {
+    const sender = await findSender(runtime, handle, purpose);
+    if (sender) return { senderId: sender.senderId, purpose };
+  }
+  return undefined;
+}
+
+/** A crash after the mail was taken may repeat it, and never loses one. */
+async function sendByService(
+  runtime: Runtime,
+  handle: string,
+  { owner, content, key }: { owner: string; content: ReturnType<typeof layOut>; key: string },
+): Promise<void> {
+  const { env, redis } = runtime;
+  const sent = keys.emailOnce(handle, keyDigest(key));
+  if ((await redis.exists(sent)) || (await isSuppressed(runtime, handle, owner))) return;
+  await sendServiceMail(env, owner, content);
+  await redis.set(sent, "service", "EX", SENT_RETENTION_SECONDS);
+}
+
+function singleOf(runtime: Runtime, handle: string, lead: StoredLead): Notice["write"] {
+  return async (about) => {
+    const { words } = about;
+    const page = await pageOf(runtime, handle, lead.pageSlug);
+    const campaign = lead.campaignId === null ? undefined : await findCampaign(runtime, handle, lead.campaignId);
+    return {
+      ...about,
+      subject: filled(words.subject, { name: nameOf(lead) }),
+      title: words.title,
+      paragraphs: [filled(words.reply, { email: lead.email })],
+      facts: factsOf(words, lead, { page, campaign: campaign?.name }),
+      actions: page ? [[words.open, page.url]] : [],
+    };
+  };
+}
+
+interface Page {
+  title: string;
+  url: string;
+}
+
+/** The published page of a lead; what a visitor only claims to have seen is no page. */
+async function pageOf({ env, redis }: Runtime, handle: string, slug: string | null): Promise<Page | undefined> {
+  const page = slug === null ? undefined : await readRecord<StoredPage>(redis, keys.page(handle, slug));
+  if (page?.status !== "PUBLISHED") return undefined;
+  return { title: page.title, url: `${env.BASE_URL}/p/${handle}/${page.pageSlug}` };
+}
+
+function factsOf(
+  words: About["words"],
+  lead: StoredLead,
+  { page, campaign }: { page: Page | undefined; campaign: string | undefined },
+): Fact[] {
+  const told: [string, string | undefined, (string | undefined)?][] = [
+    [words.name, lead.name ?? lead.firstName],
+    [words.email, lead.email, `mailto:${encodeURIComponent(lead.email)}`],
+    [words.company, lead.company],
+    [words.phone, lead.phone],
+    [words.service, lead.service],
+    [words.message, lead.message],
+    [words.question, lead.leadContext?.visitorQuestion],
+    ...Object.entries(lead.fields),
+    [words.page, page?.title, page?.url],
+    [words.campaign, campaign],
+    [words.source, lead.source],
+  ];
+  return told.flatMap(([name, value, address]) => (value ? [[name, value, address] as Fact] : []));
+}
+
+function digestOf(about: About, leads: StoredLead[], others: number): Letter {
+  const { words } = about;
+  const count = String(leads.length + others);
+  const more = others > 0 ? [filled(words.digestMore, { count: String(others) })] : [];
+  return {
+    ...about,
+    subject: filled(words.digestSubject, { count }),
+    title: words.digestTitle,
+    paragraphs: [filled(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
+    facts: leads.map((lead) => [nameOf(lead), summaryOf(lead)]),
+  };
+}
+
+function nameOf({ name, firstName, email }: StoredLead): string {
+  return name || firstName || email;
+}
+
+function summaryOf({ email, message, leadContext }: StoredLead): string {
+  const text = message ?? leadContext?.visitorQuestion ?? "";
+  return [email, cutText(text, MAX_DIGEST_TEXT)].filter(Boolean).join("\n");
+}

@@ -1,0 +1,36 @@
+/** An amount in the smallest unit of its currency (ISO 4217). */
+export interface Money {
+  amountMinor: number;
+  currency: string;
+}
+
+/** A time as it is written in a language (BCP 47), with the name of its zone; `short` for lists and subjects. */
+export function formatTime(
+  instant: string,
+  { language, timeZone, length }: { language: string; timeZone: string; length: "short" | "long" },
+): string {
+  const date =
+    length === "short"
+      ? ({ day: "numeric", month: "short" } as const)
+      : ({ weekday: "long", day: "numeric", month: "long", year: "numeric" } as const);
+  const time = { hour: "2-digit", minute: "2-digit", timeZone, timeZoneName: "short" } as const;
+  return new Intl.DateTimeFormat(localeOf(language), { ...date, ...time }).format(new Date(instant));
+}
+
+/** A length of time in minutes as it is written in a language. */
+export function formatMinutes(minutes: number, language: string): string {
+  const format = new Intl.NumberFormat(localeOf(language), { style: "unit", unit: "minute", unitDisplay: "long" });
+  return format.format(minutes);
+}
+
+/** An amount as it is written in a language. */
+export function formatMoney({ amountMinor, currency }: Money, language: string): string {
+  const format = new Intl.NumberFormat(localeOf(language), { style: "currency", currency });
+  const { maximumFractionDigits: digits = 2 } = format.resolvedOptions();
+  return format.format(amountMinor / 10 ** digits);
+}
+
+/** English without a country is written so that people of all countries read the same day in it. */
+function localeOf(language: string): string {
+  return language === "en" ? "en-GB" : language;
+}

@@ -1,0 +1,202 @@
+import PostalMime from "postal-mime";
+import t, { type Test } from "tap";
+import { keys } from "../core/store/keys.ts";
+import { sendLeadDigest, sendLeadNotice } from "../core/leads/notices.ts";
+import { makeSending } from "../fixtures/email.ts";
+import { Inbox } from "../fixtures/inbox.ts";
+import { eventually, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
+
+const route = "/v2/public/handles/acme/leads";
+const owner = "user_acme@example.com";
+
+async function open(t: Test, options: ServiceOptions = {}): Promise<{ service: Service; inbox: Inbox }> {
+  const inbox = new Inbox();
+  const env = {
+    SMTP_URL: await inbox.start(t),
+    PUBLIC_PAGE_AGENT_ENABLED: "1",
+    PUBLIC_LEADS_BURST: "1000",
+    ...options.env,
+  };
+  return { service: await startService(t, { workers: ["campaigns", "email"], ...options, env }), inbox };
+}
+
+async function mailsTo(inbox: Inbox, address: string) {
+  const found = inbox.mails.filter(({ to }) => to === address);
+  return Promise.all(found.map(({ source }) => PostalMime.parse(source)));
+}
+
+async function capture({ visitor }: Service, lead: Record<string, unknown>): Promise<string> {
+  return (await visitor.post(route).send(lead).expect(202)).body.lead.leadId;
+}
+
+t.test(
+  "a new lead is mailed to the owner with question, page and fields, and a reply goes to its person",
+  async (t) => {
+    const { service, inbox } = await open(t);
+    const { owner: requests } = await makeSending(service);
+    const page = { pageSlug: "prices", title: "Prices & plans", content: "<p>49 EUR</p>", status: "PUBLISHED" };
+    await requests.post("/v2/handles/acme/pages").send(page).expect(201);
+    const lead = {
+      email: "ada@far.example",
+      name: "Ada Lovelace",
+      company: "Engines",
+      message: "Please call <b>me</b>\nsoon",
+      seats: 12,
+      pageSlug: "prices",
+      leadContext: { visitorQuestion: "What does it cost for 12 people?" },
+    };
+    await capture(service, lead);
+    const [mail] = await eventually(async () => {
+      const mails = await mailsTo(inbox, owner);
+      return mails.length > 0 && mails;
+    });
+    t.equal(mail?.subject, "New lead: Ada Lovelace");
+    t.match(mail?.from, { address: "noreply@acme.example", name: "Acme" });
+    t.match(mail?.replyTo, [{ address: "ada@far.example" }]);
+    for (const told of ["Engines", "Please call <b>me</b>", "seats: 12", "What does it cost for 12 people?"])
+      t.match(mail?.text, told);
+    t.match(mail?.text, "Page: Prices & plans\nhttp://service.test/p/acme/prices");
+    t.match(mail?.html, "Please call &lt;b&gt;me&lt;/b&gt;<br>soon");
+    t.match(mail?.html, 'href="http://service.test/p/acme/prices"');
+    await capture(service, { ...lead, message: "Again" });
+    await capture(service, { email: "bob@far.example" });
+    await eventually(async () => (await mailsTo(inbox, owner)).length >= 2);
+    const subjects = (await mailsTo(inbox, owner)).map(({ subject }) => subject);
+    t.same(subjects, ["New lead: Ada Lovelace", "New lead: bob@far.example"], "a repeated lead is not a new one");
+  },
+);
+
+t.test(
+  "owners are told in the handle's language and under its name, or not at all if they don't want it",
+  async (t) => {
+    const { service, inbox } = await open(t);
+    const { owner: requests } = await makeSending(service);
+    const put = (settings: object) => requests.put("/v2/handles/acme/settings").send(settings).expect(200);
+    await put({ language: "de-AT", displayName: "Fahrradhaus Müller", leadNotifications: false });
+    await capture(service, { email: "one@far.example" });
+    await eventually(
+      async () => (await service.runtime.queues.queue("campaigns").getJobCounts("completed")).completed === 1,
+    );
+    await put({ leadNotifications: true });
+    await capture(service, { email: "two@far.example", message: "Hallo" });
+    await eventually(async () => (await mailsTo(inbox, owner)).length > 0);
+    const [mail, ...more] = await mailsTo(inbox, owner);
+    t.same(more, []);
+    t.equal(mail?.subject, "Neue Anfrage: two@far.example");
+    t.match(mail?.text, "Nachricht: Hallo");
+    t.match(mail?.text, "Fahrradhaus Müller");
+    t.match(mail?.html, '<html lang="de-AT" dir="ltr">');
+    await put({ language: "sv" });
+    await capture(service, { email: "three@far.example" });
+    await eventually(async () =>
+      (await mailsTo(inbox, owner)).some(({ subject }) => subject === "New lead: three@far.example"),
+    );
+  },
+);
+
+t.test("a handle without a sender is told by the service itself", async (t) => {
+  const { service, inbox } = await open(t, { env: { LOGIN_MAIL_FROM: "hello@platform.example" } });
+  const requests = await service.handle("acme");
+  const leadId = await capture(service, { email: "ada@far.example" });
+  await eventually(() => inbox.mails.length === 1);
+  await sendLeadNotice(service.runtime, { handle: "acme", leadId });
+  t.match(await mailsTo(inbox, owner), [
+    {
+      subject: "New lead: ada@far.example",
+      from: { address: "hello@platform.example" },
+      replyTo: [{ address: "ada@far.example" }],
+    },
+  ]);
+  await requests.post("/v2/handles/acme/email/suppressions").send({ email: owner }).expect(201);
+  await capture(service, { email: "bob@far.example" });
+  await eventually(
+    async () => (await service.runtime.queues.queue("campaigns").getJobCounts("completed")).completed === 2,
+  );
+  t.equal(inbox.mails.length, 1, "a suppressed owner gets none");
+});
+
+t.test(
+  "after twenty mails in an hour the further leads come in one digest, each owner once, whatever is repeated",
+  async (t) => {
+    const env = { TEST_CLOCK: "2026-10-05T06:00:00Z", TEST_CLOCK_RATE: "300" };
+    const { service, inbox } = await open(t, { env });
+    const { owner: requests } = await makeSending(service);
+    const { runtime } = service;
+    const ids: string[] = [];
+    for (let n = 0; n < 25; n++)
+      ids.push(await capture(service, { email: `v${n}@far.example`, message: `Question ${n}` }));
+    await eventually(async () => (await mailsTo(inbox, owner)).length === 20);
+    for (const leadId of ids) await sendLeadNotice(runtime, { handle: "acme", leadId });
+    const notices = await Promise.all(ids.map((leadId) => runtime.redis.hget(keys.lead("acme", leadId), "notice")));
+    const round = notices.find((notice) => notice !== "mail") ?? "";
+    t.equal(notices.filter((notice) => notice === round).length, 5);
+    const erased = ids[notices.indexOf(round)] as string;
+    await requests.delete(`/v2/handles/acme/leads/${erased}`).expect(204);
+    await eventually(async () => (await mailsTo(inbox, owner)).length === 21, 30_000);
+    await sendLeadDigest(runtime, { handle: "acme", round });
+    const mails = await mailsTo(inbox, owner);
+    t.equal(mails.length, 21);
+    t.equal(mails.at(-1)?.subject, "More new leads: 4");
+    const told = (mails.at(-1)?.text ?? "").match(/Question \d+/g) ?? [];
+    t.equal(told.length, 4, "one person was erased before");
+    await capture(service, { email: "next@far.example" });
+    await eventually(async () => (await mailsTo(inbox, owner)).at(-1)?.subject === "New lead: next@far.example");
+    t.equal(await runtime.redis.exists(keys.leadDigest("acme", round)), 0);
+  },
+);
+
+t.test("a lead that must be verified is mailed once it is", async (t) => {
+  const { service, inbox } = await open(t);
+  const { owner: requests } = await makeSending(service);
+  const campaign = { campaignId: "cmp_a", name: "A", verifyLeads: true };
+  await requests.post("/v2/handles/acme/campaigns").send(campaign).expect(201);
+  const leadId = await capture(service, { email: "ada@far.example", campaignId: "cmp_a" });
+  const code = await eventually(() => inbox.codeFor("ada@far.example"));
+  t.same(await mailsTo(inbox, owner), []);
+  await service.visitor.post(`${route}/${leadId}/verify`).send({ code }).expect(200);
+  await service.visitor.post(`${route}/${leadId}/verify`).send({ code }).expect(200);
+  await eventually(async () => (await mailsTo(inbox, owner)).length === 1);
+  t.match((await mailsTo(inbox, owner))[0]?.text, "Campaign: A");
+});
+
+t.test("a code speaks the language of the page, else that of the browser, else that of the handle", async (t) => {
+  const { service, inbox } = await open(t);
+  const { owner: requests } = await makeSending(service);
+  await requests.put("/v2/handles/acme/settings").send({ language: "nl" }).expect(200);
+  const page = { title: "Tarifs", content: "<p>49 EUR</p>", status: "PUBLISHED", verifyLeads: true };
+  await requests
+    .post("/v2/handles/acme/pages")
+    .send({ ...page, pageSlug: "tarifs", language: "fr" })
+    .expect(201);
+  await requests
+    .post("/v2/handles/acme/pages")
+    .send({ ...page, pageSlug: "other" })
+    .expect(201);
+  const asked: [string, string, string][] = [
+    ["tarifs", "de", "Votre code de confirmation"],
+    ["other", "sv, de-CH;q=0.9, en;q=0.5", "Ihr Bestätigungscode"],
+    ["other", "xx-broken-/, *", "Uw bevestigingscode"],
+  ];
+  for (const [place, [pageSlug, accepted, words]] of asked.entries()) {
+    const email = `v${place}@far.example`;
+    await service.visitor.post(route).set("Accept-Language", accepted).send({ email, pageSlug }).expect(202);
+    await eventually(() => inbox.codeFor(email));
+    const [mail] = await mailsTo(inbox, email);
+    t.match(mail?.text, words);
+    t.match(mail?.html, words);
+    t.notMatch(mail?.subject, /your/);
+  }
+});
+
+t.test("a lead whose process ended right after it was taken is mailed all the same", async (t) => {
+  const { service, inbox } = await open(t, { workers: [] });
+  await makeSending(service);
+  const { queues } = service.runtime;
+  const publish = queues.publish.bind(queues);
+  queues.publish = async () => 0;
+  await capture(service, { email: "ada@far.example" });
+  queues.publish = publish;
+  t.equal(await queues.sweep(-1000), 1);
+  await service.startWorkers(["campaigns", "email"]);
+  await eventually(async () => (await mailsTo(inbox, owner)).length === 1);
+});
