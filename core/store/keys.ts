@@ -64,12 +64,12 @@ export const keys = {
   ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; until the rule is deleted, then 400 d
   ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; until the rule is deleted, then 400 d
   farSends: (handle: string) => `far-sends:{${handle}}`, // zset "campaignId ruleId leadId" -> domain ms when due; until it is a job
-  farTurns: "far-turns:{far-sends}", // zset handle -> real ms of the next look at its far sends; for ever
+  farTurns: "far-turns:{far-sends}", // zset handle -> real µs of the next look at its far sends; for ever
   campaignsVersion: (handle: string) => `campaigns-version:{${handle}}`, // counter, bumped by each change of a campaign; for ever
 
   // email: a message and all that is said of it has the tag of its handle; identities have that of their domain
   emailIdentity: (domain: string, account: string) => `email-identity:{${domain}}:${account}`, // hash identityKey, status, token, DKIM key; for ever
-  domainChecks: "domain-checks:{email-checks}", // zset "domain account" -> real ms of the next check; for ever
+  domainChecks: "domain-checks:{email-checks}", // zset "domain account" -> real µs of the next check; for ever
   sender: (handle: string, senderId: string) => `sender:{${handle}}:${senderId}`, // hash; for ever
   senders: (handle: string) => `senders:{${handle}}`, // zset sender id by creation ms; for ever
   sendersVersion: (handle: string) => `senders-version:{${handle}}`, // counter, bumped by each change of a sender; for ever
