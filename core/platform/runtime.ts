@@ -198,6 +198,9 @@ export interface Session {
   email?: string;
   /** Names a session of this service's own; absent for tokens of an outside signer, which keeps its sessions itself. */
   sessionId?: string;
+  /** The resource that the token was issued for (RFC 8707) and its scopes there; absent where it is good for all that its user may. */
+  resource?: string;
+  scopes?: readonly string[];
 }
 
 /** Checks of session tokens. */
@@ -209,8 +212,11 @@ export interface TokenVerifier {
    * be had.
    */
   check(token: string): Promise<Session>;
-  /** The same, and what `read` gives for the session, in one round trip to Redis. */
-  checkWith<T>(token: string, read: (session: Session) => Promise<T>): Promise<[Session, T]>;
+  /**
+   * The same, and what `read` gives for the session, in one round trip to Redis. A token that was issued for a resource is good for
+   * that `resource` alone.
+   */
+  checkWith<T>(token: string, read: (session: Session) => Promise<T>, resource?: string): Promise<[Session, T]>;
 }
 
 /** A piece of a knowledge document as a search finds it. */

@@ -28,6 +28,7 @@ export const keys = {
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
   sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
   pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, agent, status, user, email, wrong; 10 min
+  oauthCode: (code: string) => `oauth-code:{${code}}`, // string, JSON of what an MCP client was allowed; 60 s, single use
   signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, language, wrong; 10 min
   audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
 
@@ -179,6 +180,7 @@ const kindsOfOthers = [
     "page-access",
     "page-checkout",
     "oauth-state",
+    "oauth-code",
     "oauth-consent",
   ],
   ["run", "run-chunks", "run-readers", "run-alive", "run-inbox"],
