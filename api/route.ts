@@ -85,6 +85,8 @@ export interface Columns<R> {
   logged: boolean;
   /** True for a POST that changes nothing of the owner's: the audit stream holds writes alone. */
   reads: boolean;
+  /** The id of what it wrote, for the audit stream: needed by a POST whose path names nothing below the handle. */
+  wrote: (result: R) => string;
   /** The log's name for a failure of which nothing else may stand there: `assistant` makes `assistant.request.failed`. */
   failsAs: string;
   /** Header fields, `:method`, `:authority` and `:language` that become input, field to input name; body and query never give it. */

@@ -37,6 +37,7 @@ function rowsAt(webhooks: `/${string}`, create: typeof createWebhook): Row[] {
   return [
     route(`POST ${webhooks}`, creator, newWebhook, create, {
       status: 201,
+      wrote: ({ webhook }) => webhook.webhookId,
       returns: shownWebhookAnswer,
       summary: "Create a webhook",
       description:
