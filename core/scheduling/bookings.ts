@@ -16,6 +16,7 @@ import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
+import { untilWritten } from "../store/retry.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { readMoment } from "./catalog.ts";
@@ -23,9 +24,6 @@ import type { CalendarFile } from "../engines/calendars/calendars.ts";
 import { fileOf, mailJob, ownerMailJob, reminderJobs } from "./invitations.ts";
 import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import type { Visitor } from "./visitor-limits.ts";
-
-/** How often a change is made anew because another one came between. */
-const mostTries = 20;
 
 /** A booking as the visitor reads it who knows its uid; `booking_not_found`, under another event type's slug too. */
 export async function readPublicBooking(
@@ -122,19 +120,15 @@ export async function settlePayment(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
 ): Promise<Settlement> {
-  for (let tries = 0; tries < mostTries; tries++) {
+  return untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const kept = await readKept(runtime.redis, handle, bookingUid);
     if (kept?.payment == null) throw new Fail("booking_not_found");
     if (kept.payment.status !== "REQUIRED") return kept.payment.status === "PAID" ? "repeated" : "refund";
     const isLate = kept.status === "CANCELLED" || Date.parse(kept.start) <= runtime.now();
     const paid = isLate ? undefined : await enter(runtime, paidEntry(runtime, handle, kept));
     if (paid?.kind === "written") return "accepted";
-    if (paid?.kind === "changed") continue;
-    if ((await enter(runtime, refundEntry(runtime, handle, kept))).kind === "written") return "refund";
-  }
-  throw new Fail("service_unavailable", {
-    retryAfter: 1,
-    detail: "Too many concurrent changes to this booking; retry.",
+    if (paid?.kind === "changed") return undefined;
+    return (await enter(runtime, refundEntry(runtime, handle, kept))).kind === "written" ? "refund" : undefined;
   });
 }
 
@@ -143,14 +137,18 @@ export async function expireHold(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
 ): Promise<void> {
-  for (let tries = 0; tries < mostTries; tries++) {
+  await untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const kept = await readKept(runtime.redis, handle, bookingUid);
-    if (kept?.status !== "PENDING_PAYMENT") return;
-    if (statusAt(kept, runtime.now()) !== "REJECTED") return expireLater(runtime, handle, kept);
+    if (kept?.status !== "PENDING_PAYMENT") return "over";
+    if (statusAt(kept, runtime.now()) !== "REJECTED") {
+      await expireLater(runtime, handle, kept);
+      return "later";
+    }
     const why = { cancelledBy: "service" as const, updatedAt: stamp(runtime) };
     const booking: StoredBooking = { ...kept, ...why, status: "REJECTED" };
-    if ((await enter(runtime, { handle, before: kept, booking, ...ended, jobs: [] })).kind === "written") return;
-  }
+    const written = await enter(runtime, { handle, before: kept, booking, ...ended, jobs: [] });
+    return written.kind === "written" ? "expired" : undefined;
+  });
 }
 
 /** The booking of a public path; `booking_not_found` for all that is unknown there. */
@@ -174,17 +172,13 @@ async function change(
   { handle, bookingUid }: { handle: string; bookingUid: string },
   make: (kept: Kept) => Change | undefined,
 ): Promise<Booking> {
-  for (let tries = 0; tries < mostTries; tries++) {
+  return untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const kept = await readKept(runtime.redis, handle, bookingUid);
     if (kept === undefined) throw new Fail("booking_not_found");
     const made = make(kept);
     if (made === undefined) return shown(handle, kept, runtime.now());
     const written = await enter(runtime, { handle, before: kept, ...made });
-    if (written.kind === "written") return written.booking;
-  }
-  throw new Fail("service_unavailable", {
-    retryAfter: 1,
-    detail: "Too many concurrent changes to this booking; retry.",
+    return written.kind === "written" ? written.booking : undefined;
   });
 }
 
