@@ -14,7 +14,9 @@ export async function admit(
   if (access.kind === "metrics") return admitOperator(runtime, request.authorization);
   const token = bearer(request.authorization);
   if (access.kind === "user") return runtime.sessions.check(token);
-  return handleSession(runtime, { token, handle: request.handle ?? "", role: access.role, scopes: access.scopes });
+  const { handle = "" } = request;
+  const { role, scopes } = access;
+  return handleSession(runtime, { token, handle, role, scopes, resource: access.resource?.(runtime.env, handle) });
 }
 
 function bearer(authorization: string): string {

@@ -192,15 +192,13 @@ function isWrite({ access, method, reads = false }: Row): boolean {
   return access.kind === "handle" && method !== "GET" && !reads;
 }
 
-/** What was written: the thing that the path names, else the id in the answer. */
+/** What was written: the thing that the path names, else the one that the row finds in its answer. */
 function entryOf(
   row: Row,
   { handle = "", ...named }: Found["parameters"],
   done: { caller: Caller; result: unknown },
 ): AuditEntry {
-  const [made = {}] = Object.values((done.result ?? {}) as object);
-  const [, id] = Object.entries(made as object).find(([name]) => /(Id|Slug|Uid)$/.test(name)) ?? [];
-  const subject = Object.values(named).join("/") || String(id ?? "");
+  const subject = Object.values(named).join("/") || (row.wrote?.(done.result as never) ?? "");
   return { handle, userId: done.caller.userId ?? "", route: `${row.method} ${row.path}`, subject };
 }
 

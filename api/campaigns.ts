@@ -79,6 +79,7 @@ export const campaignRows: Row[] = [
   }),
   route("POST /v2/handles/:handle/conversions", creator, newConversion, recordConversion, {
     status: 202,
+    wrote: ({ conversion }) => conversion.conversionId,
     returns: conversionAnswer,
     summary: "Record a conversion",
     description: "Triggers the rules of the campaign with the trigger `CONVERSION`.",

@@ -127,6 +127,7 @@ export const emailRows: Row[] = [
   }),
   route(`POST ${email}/templates`, operator, newTemplate, createTemplate, {
     status: 201,
+    wrote: ({ template }) => template.templateId,
     returns: templateAnswer,
     summary: "Create a template",
     description:
@@ -163,6 +164,7 @@ export const emailRows: Row[] = [
   }),
   route(`POST ${email}/messages`, operator, newMessage, sendMessage, {
     status: 202,
+    wrote: ({ message }) => message.messageId,
     returns: messageAnswer,
     summary: "Send a message",
     idempotent: true,
@@ -212,6 +214,8 @@ export const emailRows: Row[] = [
   }),
   route(`POST ${email}/suppressions`, operator, newSuppression, addSuppression, {
     status: 201,
+    // An address is content.
+    wrote: () => "",
     returns: suppressionAnswer,
     summary: "Suppress an address",
     description: "The address gets no more mail of this handle.",

@@ -78,6 +78,7 @@ export const integrationRows: Row[] = [
   route(`POST ${consent}/connect`, open, consentForm, decideConsent, { ...person, accepts: "form", view: decidedView }),
   route(`POST ${integrations}/caldav/credentials`, creator, newCaldavCredential, connectCaldav, {
     status: 201,
+    wrote: ({ credential }) => credential.credentialId,
     returns: credentialAnswer,
     summary: "Connect a CalDAV account",
     description: "Logs in at the calendar server first. `detail` says why a connection failed.",
@@ -89,6 +90,7 @@ export const integrationRows: Row[] = [
     failures: ["integration_not_found", "integration_revoked", "provider_not_configured", "caldav_login_failed"],
   }),
   route("POST /v2/handles/:handle/scheduling/selected-calendars", creator, selection, selectCalendars, {
+    wrote: ({ selectedCalendars }) => selectedCalendars.credentialId,
     returns: selectedCalendarsAnswer,
     summary: "Select the calendars of an account",
     description:

@@ -24,6 +24,7 @@ const documents = "/v2/handles/:handle/knowledge/documents";
 export const knowledgeRows: Row[] = [
   route(`POST ${documents}`, creator, newDocument, createDocument, {
     status: 202,
+    wrote: ({ document }) => document.documentId,
     returns: documentAnswer,
     summary: "Create a document",
     description:

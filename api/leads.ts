@@ -67,6 +67,7 @@ export const leadRows: Row[] = [
   }),
   route("POST /v2/handles/:handle/campaigns", creator, newCampaign, createCampaign, {
     status: 201,
+    wrote: ({ campaign }) => campaign.campaignId,
     returns: campaignAnswer,
     summary: "Create a campaign",
     description: "Without `campaignId` one is generated.",

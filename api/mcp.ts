@@ -1,16 +1,20 @@
 import type { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import type { McpHttpHandler } from "@modelcontextprotocol/server";
+import { toolsResource } from "../core/account/face.ts";
 import type { Env } from "../core/platform/env.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { scopes } from "../schemas/account.ts";
 import { anything, handle, map, object, optional, type Schema, string } from "../schemas/schema.ts";
-import { creatorOrToken, open, type Row, route, type View } from "./route.ts";
+import { type Access, open, type Row, route, type View } from "./route.ts";
 import { mustMayCall, type ToolRow, toolRows } from "./tools.ts";
 
 const endpoint = "/mcp/:handle/mcp";
 const metadata = `/.well-known/oauth-protected-resource${endpoint}` as const;
+
+/** A session, a personal access token, or a token that was issued for this endpoint alone. */
+const access: Access = { kind: "handle", role: "CREATOR", scopes, resource: toolsResource };
 
 interface Message {
   handle: string;
@@ -40,7 +44,7 @@ export function mcpRows(all: () => Row[]): Row[] {
     return exchange(await mounted, { runtime, input, caller });
   };
   return [
-    route(`POST ${endpoint}`, creatorOrToken(...scopes), message, callTools, {
+    route(`POST ${endpoint}`, access, message, callTools, {
       accepts: "raw",
       reads: true,
       view,
@@ -160,10 +164,12 @@ function challenge({ env }: Runtime, parameters: Record<string, string>): Record
 
 /** Protected-resource metadata (RFC 9728), the same for every handle, known or not. */
 async function describeResource({ env }: Runtime, input: { handle: string }): Promise<Record<string, unknown>> {
+  const { AUTH_ISSUER, LOGIN_BUILTIN, BASE_URL } = env;
   // Only a signer that really issues tokens for this service is named.
-  const servers = env.AUTH_ISSUER && URL.canParse(env.AUTH_ISSUER) ? { authorization_servers: [env.AUTH_ISSUER] } : {};
+  const server = AUTH_ISSUER ?? (LOGIN_BUILTIN ? BASE_URL : "");
+  const servers = URL.canParse(server) ? { authorization_servers: [server] } : {};
   return {
-    resource: `${env.BASE_URL}/mcp/${input.handle}/mcp`,
+    resource: toolsResource(env, input.handle),
     resource_name: `Tools of ${input.handle}`,
     ...servers,
     scopes_supported: scopes,

@@ -28,6 +28,7 @@ const visitor = { takes: { cookie: "cookie", ":method": "method" } };
 export const pageRows: Row[] = [
   route(`POST ${pages}`, creator, newPage, createPage, {
     status: 201,
+    wrote: ({ page }) => page.pageSlug,
     returns: pageAnswer,
     summary: "Create a page",
     description:

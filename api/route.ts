@@ -2,6 +2,7 @@ import type { ValidateFunction } from "ajv";
 import type { Scope } from "../schemas/account.ts";
 import type { ErrorCode } from "../schemas/errors.ts";
 import type { Schema } from "../schemas/schema.ts";
+import type { Env } from "../core/platform/env.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 
@@ -9,7 +10,13 @@ import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 export type Access =
   | { kind: "open" }
   | { kind: "user" }
-  | { kind: "handle"; role: Role; scopes?: readonly string[] }
+  | {
+      kind: "handle";
+      role: Role;
+      scopes?: readonly string[];
+      /** The address that tokens may be issued for (RFC 8707), where the route is such a resource. */
+      resource?: (env: Env, handle: string) => string;
+    }
   | { kind: "metrics" };
 
 /** No token is read; unknown input is dropped, any origin may call. */
@@ -78,6 +85,8 @@ export interface Columns<R> {
   logged: boolean;
   /** True for a POST that changes nothing of the owner's: the audit stream holds writes alone. */
   reads: boolean;
+  /** The id of what it wrote, for the audit stream: needed by a POST whose path names nothing below the handle. */
+  wrote: (result: R) => string;
   /** The log's name for a failure of which nothing else may stand there: `assistant` makes `assistant.request.failed`. */
   failsAs: string;
   /** Header fields, `:method`, `:authority` and `:language` that become input, field to input name; body and query never give it. */

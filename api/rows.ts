@@ -1,4 +1,5 @@
 import { accountRows, signInRows } from "./account.ts";
+import { authorizationRows } from "./authorization.ts";
 import { assetRows } from "./assets.ts";
 import { assistantRows } from "./assistant.ts";
 import { campaignRows } from "./campaigns.ts";
@@ -31,6 +32,7 @@ export function rows(metrics: Metrics, loginPath = "/login"): Row[] {
       ...campaignRows,
       ...accountRows,
       ...signInRows(loginPath),
+      ...authorizationRows,
       ...emailRows,
       ...schedulingRows,
       ...schedulingPageRows,

@@ -17,6 +17,9 @@ interface Page {
   headers?: Record<string, string>;
 }
 
+/** Makes the page interactive, and tells a page around it how tall it is. */
+const script = '<script src="/assets/scheduling.js" defer></script>';
+
 /** The page of an event type: what can be read without its script, and what the script starts from. */
 export function schedulingView(visit: Visit): View {
   const { event, booking, isEmbedded } = visit;
@@ -30,7 +33,7 @@ export function schedulingView(visit: Visit): View {
 <noscript><p class="alert">This page needs JavaScript to show the free times.</p></noscript></div>
 </main>
 <script type="application/json" id="scheduling-visit">${data}</script>
-<script src="/assets/scheduling.js" defer></script>`;
+${script}`;
   return pageView({ title, body, isEmbedded, isPrivate: booking !== null });
 }
 
@@ -46,7 +49,7 @@ export function schedulingFailure(fail: Fail): View {
   const { title, advice } = known[fail.code] ?? { title: "That did not work", advice: errors[fail.code][1] };
   const wait: Record<string, string> =
     fail.details.retryAfter === undefined ? {} : { "Retry-After": String(Math.ceil(fail.details.retryAfter)) };
-  const body = plain(title, `<p>${escapeHtml(advice)}</p>`);
+  const body = `${plain(title, `<p>${escapeHtml(advice)}</p>`)}\n${script}`;
   return pageView({ title, body, status: fail.status, headers: wait, isPrivate: true, isEmbedded: true });
 }
 
@@ -93,6 +96,7 @@ function headersOf({ isEmbedded, isPrivate, headers }: Page): Record<string, str
     "script-src 'self'",
     "style-src 'self'",
     "connect-src 'self'",
+    "img-src https:",
     "form-action 'none'",
     "base-uri 'none'",
     "require-trusted-types-for 'script'",

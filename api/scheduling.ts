@@ -69,6 +69,7 @@ const booking = `${event}/bookings/:bookingUid` as const;
 export const schedulingRows: Row[] = [
   route(`POST ${schedules}`, creator, newSchedule, putSchedule, {
     created: 201,
+    wrote: ({ schedule }) => schedule.scheduleId,
     returns: scheduleAnswer,
     summary: "Create or replace a schedule",
     description: "Without `scheduleId` one is generated. The rows of a date in `overrides` replace its weekly hours.",
@@ -88,6 +89,7 @@ export const schedulingRows: Row[] = [
   }),
   route(`POST ${eventTypes}`, creator, newEventType, createEventType, {
     status: 201,
+    wrote: ({ eventType }) => eventType.eventTypeId,
     returns: eventTypeAnswer,
     summary: "Create an event type",
     description: "Without `scheduleId` the oldest schedule of the handle applies.",

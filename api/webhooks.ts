@@ -1,4 +1,5 @@
 import {
+  createSchedulingWebhook,
   createWebhook,
   deleteWebhook,
   listDeliveries,
@@ -22,17 +23,21 @@ import {
 } from "../schemas/webhooks.ts";
 import { creator, type Row, route } from "./route.ts";
 
-/** Endpoints that receive events, and their deliveries. The older path serves the same and is documented once. */
+/** Endpoints that receive events, and their deliveries. The older path serves the same and is documented once; without `events` it means those of scheduling. */
 export const webhookRows: Row[] = [
-  ...rowsAt("/v2/handles/:handle/webhooks"),
-  ...rowsAt("/v2/handles/:handle/scheduling/webhooks").map((row) => ({ ...row, hidden: true })),
+  ...rowsAt("/v2/handles/:handle/webhooks", createWebhook),
+  ...rowsAt("/v2/handles/:handle/scheduling/webhooks", createSchedulingWebhook).map((row) => ({
+    ...row,
+    hidden: true,
+  })),
 ];
 
-function rowsAt(webhooks: `/${string}`): Row[] {
+function rowsAt(webhooks: `/${string}`, create: typeof createWebhook): Row[] {
   const one = `${webhooks}/:webhookId` as const;
   return [
-    route(`POST ${webhooks}`, creator, newWebhook, createWebhook, {
+    route(`POST ${webhooks}`, creator, newWebhook, create, {
       status: 201,
+      wrote: ({ webhook }) => webhook.webhookId,
       returns: shownWebhookAnswer,
       summary: "Create a webhook",
       description:

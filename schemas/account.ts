@@ -104,7 +104,7 @@ export const tokenList = object({ tokens: array(token), nextCursor: nullable(str
 /** A session of the signed-in user: who is signed in where, and since when. */
 export const session = object({
   sessionId: string(),
-  kind: oneOf("browser", "desktop", "command-line"),
+  kind: oneOf("browser", "desktop", "command-line", "mcp"),
   device: string(),
   createdAt: instant,
   lastUsedAt: instant,
@@ -168,16 +168,76 @@ export const pairingForm = object({
   cookie: optional(string()),
 });
 
+/** An authorisation request may be where a sign-in leads back to: it carries the id of its client. */
+const MAX_RETURN_LENGTH = 8000;
+
 /** The built-in sign-in page and its two forms: an address, then the code that was sent to it. */
-export const signInPage = object({ returnTo: optional(string({ maxLength: 2000 })) });
+export const signInPage = object({ returnTo: optional(string({ maxLength: MAX_RETURN_LENGTH })) });
 export const signInForm = object({
   email: optional(string({ maxLength: 320 })),
   signInId: optional(string({ maxLength: 128 })),
   code: optional(string({ maxLength: 32 })),
-  returnTo: optional(string({ maxLength: 2000 })),
+  returnTo: optional(string({ maxLength: MAX_RETURN_LENGTH })),
   origin: optional(string()),
   host: optional(string()),
   cookie: optional(string()),
   userAgent: optional(string()),
   language: optional(string()),
 });
+
+const MAX_REDIRECT_LENGTH = 500;
+const redirectUri = string({ minLength: 1, maxLength: MAX_REDIRECT_LENGTH });
+
+/** `POST /oauth/register` (RFC 7591, section 2); what a client says beyond this is dropped. */
+export const clientRegistration = object({
+  redirect_uris: array(redirectUri, { minItems: 1, maxItems: 10 }),
+  client_name: optional(string({ maxLength: 200 })),
+});
+/** The registered client (RFC 7591, section 3.2.1). */
+export const registeredClient = object({
+  client_id: string(),
+  client_id_issued_at: integer(),
+  client_name: string(),
+  redirect_uris: array(string()),
+  grant_types: array(string()),
+  response_types: array(string()),
+  token_endpoint_auth_method: string(),
+});
+export type RegisteredClient = Infer<typeof registeredClient>;
+
+const authorizationFields = {
+  client_id: string({ maxLength: 4000 }),
+  redirect_uri: redirectUri,
+  response_type: optional(string({ maxLength: 40 })),
+  code_challenge: optional(string({ maxLength: 128 })),
+  code_challenge_method: optional(string({ maxLength: 40 })),
+  resource: optional(string({ maxLength: 500 })),
+  scope: optional(string({ maxLength: 500 })),
+  state: optional(string({ maxLength: 1000 })),
+};
+/** `GET /oauth/authorize` (RFC 6749, section 4.1.1, with RFC 7636 and RFC 8707). */
+export const authorizationPage = object({ ...authorizationFields, cookie: optional(string()) });
+/** The form of that page: the request again, and the decision. */
+export const authorizationForm = object({
+  ...authorizationFields,
+  decision: oneOf("allow", "deny"),
+  proof: string({ maxLength: 200 }),
+  cookie: optional(string()),
+});
+/** `POST /oauth/token` (RFC 6749, section 4.1.3). */
+export const codeRedemption = object({
+  grant_type: optional(string({ maxLength: 100 })),
+  code: optional(string({ maxLength: 128 })),
+  client_id: optional(string({ maxLength: 4000 })),
+  redirect_uri: optional(string({ maxLength: MAX_REDIRECT_LENGTH })),
+  code_verifier: optional(string({ maxLength: 128 })),
+  resource: optional(string({ maxLength: 500 })),
+});
+/** An access token (RFC 6749, section 5.1). */
+export const issuedToken = object({
+  access_token: string(),
+  token_type: oneOf("Bearer"),
+  expires_in: integer(1),
+  scope: string(),
+});
+export type IssuedToken = Infer<typeof issuedToken>;

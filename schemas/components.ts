@@ -45,7 +45,7 @@ import {
 } from "./scheduling.ts";
 import type { Schema } from "./schema.ts";
 import { group, strategyAnswer } from "./strategy.ts";
-import { attempt, delivery as webhookDelivery, shownWebhook, webhook } from "./webhooks.ts";
+import { attempt, delivery as webhookDelivery, purchase, returnedMail, shownWebhook, webhook } from "./webhooks.ts";
 
 /** The shapes that the OpenAPI document names: each one becomes a type of generated clients. */
 export const components: Record<string, Schema<unknown>> = {
@@ -116,6 +116,8 @@ export const components: Record<string, Schema<unknown>> = {
   NewWebhook: shownWebhook,
   WebhookDelivery: webhookDelivery,
   WebhookAttempt: attempt,
+  ReturnedMail: returnedMail,
+  Purchase: purchase,
 
   StrategyRetrieval: strategyAnswer,
   StrategyGroup: group,

@@ -527,6 +527,13 @@ export const fields: Record<string, FieldNote> = {
   data: ["What happened."],
   "schedulingSyncDegraded.reason": ["What the provider refused.", "The calendar server answered 503."],
   previous: ["The time before the move."],
+  "ReturnedMail.reason": ["What the server or the report says.", "550 5.1.1 unknown user"],
+  "ReturnedMail.smtpCode": ["The SMTP reply code; null if the report names none.", 550],
+  suppressed: ["True if the recipient gets no more mail because of it.", true],
+  purchase: ["The page that was bought."],
+  "Purchase.sessionId": ["The checkout at the payment provider.", "cs_live_a1B2"],
+  "Purchase.pageSlug": ["The page.", "course"],
+  purchasedAt: ["When the payment became known.", "2026-11-02T09:30:00.000Z"],
 
   // strategy and MCP
   contextId: ["The retrieval.", "ctx_4fN8sLq2"],

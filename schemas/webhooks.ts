@@ -1,6 +1,10 @@
+import { conversion } from "./campaigns.ts";
+import { purposes } from "./email.ts";
+import { lead } from "./leads.ts";
 import { booking } from "./scheduling.ts";
 import {
   array,
+  boolean,
   handle,
   ignored,
   type Infer,
@@ -17,8 +21,8 @@ import {
   webAddress,
 } from "./schema.ts";
 
-/** Kinds of event that an endpoint may ask for (specification, "Events" 1). */
-export const webhookEventTypes = [
+/** Kinds of event of scheduling. */
+export const schedulingEventTypes = [
   "scheduling.booking.created",
   "scheduling.booking.confirmed",
   "scheduling.booking.cancelled",
@@ -26,6 +30,16 @@ export const webhookEventTypes = [
   "scheduling.payment.required",
   "scheduling.payment.succeeded",
   "scheduling.sync.degraded",
+] as const;
+/** Kinds of event that an endpoint may ask for (docs/reference.md, "Webhook events"). */
+export const webhookEventTypes = [
+  ...schedulingEventTypes,
+  "lead.captured",
+  "lead.verified",
+  "conversion.recorded",
+  "email.bounced",
+  "email.complained",
+  "page.purchased",
 ] as const;
 export type WebhookEventType = (typeof webhookEventTypes)[number];
 
@@ -120,6 +134,29 @@ export type StoredDelivery = Delivery & { asked: boolean; subject?: string };
 
 const bookingData = object({ handle, booking });
 const span = object({ start: instant, end: instant });
+const leadData = object({ handle, lead });
+/** A delivery that came back. */
+export const returnedMail = object({
+  messageId: string(),
+  recipient: string(),
+  purpose: oneOf(...purposes),
+  reason: nullable(string()),
+  /** Reply code of SMTP, null where the report names none. */
+  smtpCode: nullable(integer()),
+  /** True where the recipient gets no more mail because of it. */
+  suppressed: boolean,
+});
+export type ReturnedMail = Infer<typeof returnedMail>;
+const emailData = object({ handle, email: returnedMail });
+/** A paid page that was bought. */
+export const purchase = object({
+  sessionId: string(),
+  pageSlug: string(),
+  amountMinor: nullable(integer(0)),
+  currency: nullable(string()),
+  purchasedAt: instant,
+});
+export type Purchase = Infer<typeof purchase>;
 
 /** The `data` of each kind of event. */
 export const webhookData: Record<WebhookEventType | typeof testEventType, { summary: string; data: Schema<unknown> }> =
@@ -144,5 +181,11 @@ export const webhookData: Record<WebhookEventType | typeof testEventType, { summ
         detail: optional(string()),
       }),
     },
+    "lead.captured": { summary: "A lead was captured, or captured again, in whatever status", data: leadData },
+    "lead.verified": { summary: "The address of a lead was verified", data: leadData },
+    "conversion.recorded": { summary: "A conversion was recorded", data: object({ handle, conversion }) },
+    "email.bounced": { summary: "A mail came back, or a server refused its recipient for good", data: emailData },
+    "email.complained": { summary: "A recipient reported a mail as unwanted", data: emailData },
+    "page.purchased": { summary: "A paid page was bought", data: object({ handle, purchase }) },
     [testEventType]: { summary: "A test that the owner asked for", data: object({ handle, webhookId: string() }) },
   };

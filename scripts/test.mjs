@@ -23,10 +23,16 @@ import {
 
 /** A server with the search module that all tests use instead of servers of their own. It is emptied again and again. */
 const shared = process.env.TEST_REDISEARCH_URL;
-/** Test files that run at the same time: more than the cores of a small machine, since many of them wait for clocks and processes. */
-const jobs = shared ? 1 : 4;
-/** Test files that take long, which start first, so that none of them is still running when all others have ended. */
-const long = ["admin", "processes", "assistant-processes", "integrations-writing", "webhooks-crash"].map(fileOf);
+/**
+ * Test files that run at the same time: more than the cores of a small machine, since a file waits for clocks and other processes
+ * for three fifths of its time.
+ */
+const jobs = shared ? 1 : 5;
+/** Test files that take over 40 s, the longest first: they start first, so that none of them is still running when all others have ended. */
+const long = [
+  ...["hostile-servers", "admin", "widget-comfort", "assistant-processes", "processes", "scheduling-page", "widget"],
+  ...["widget-lead", "widget-words", "integrations-writing", "webhooks-crash", "full-redis", "shutdown", "widget-chat"],
+].map(fileOf);
 /** Test files that run by themselves, after the others: what a deploy does to requests is no question of who else needs the cores. */
 const alone = ["rolling"].map(fileOf);
 /** Seconds that a file may take. */

@@ -1,6 +1,7 @@
 import * as newest from "ai";
 import * as strict from "ai-strict";
 import t from "tap";
+import { EventSource } from "undici";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { eventually, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
 
@@ -226,6 +227,39 @@ t.test("both AI SDK clients read several turns without an error", async (t) => {
   }
 });
 
+/** A chat as an application holds it, which goes on by itself where the last message awaits the results of its tools. */
+class Chat extends newest.AbstractChat<newest.UIMessage> {
+  constructor(api: string, posted: () => void) {
+    const state: newest.ChatState<newest.UIMessage> = {
+      ...{ status: "ready", error: undefined, messages: [], snapshot: structuredClone },
+      pushMessage: (message) => void state.messages.push(message),
+      popMessage: () => void state.messages.pop(),
+      replaceMessage: (at, message) => void state.messages.splice(at, 1, message),
+    };
+    const counted: typeof fetch = (...request) => {
+      posted();
+      return fetch(...request);
+    };
+    super({
+      state,
+      transport: new newest.DefaultChatTransport({ api, fetch: counted }),
+      sendAutomaticallyWhen: newest.lastAssistantMessageIsCompleteWithToolCalls,
+    });
+  }
+}
+
+t.test("a chat that sends tool results back by itself asks once for a question with tools", async (t) => {
+  const service = await furnished(t);
+  let posts = 0;
+  const chat = new Chat(`${service.url}${page}/agentic-chat`, () => posts++);
+  await chat.sendMessage({ text: "Please send me a quote for ten bikes" });
+  const parts = chat.messages.at(-1)?.parts ?? [];
+  const tools = parts.filter((part) => part.type === "tool-renderLeadQualificationSection");
+  t.match(tools, [{ state: "output-available", providerExecuted: true }]);
+  t.equal(chat.messages.length, 2);
+  t.equal(posts, 1);
+});
+
 t.test("bad messages get a code, old ones are ignored", async (t) => {
   const service = await furnished(t);
   const bad = [
@@ -274,6 +308,35 @@ t.test("an answer can be replayed, from the start or after an event, by who know
   t.equal((await fetch(`${service.url}${page}/agentic-chat/an-unknown-chat-id/stream`)).status, 204);
   await chunksOf(await post(service, { id: "short", messages: [message("How much is a cargo bike?")] }));
   t.equal((await fetch(`${service.url}${page}/agentic-chat/short/stream`)).status, 204);
+});
+
+t.test("an EventSource that has read a finished answer is told to stop", async (t) => {
+  const service = await furnished(t);
+  const asked = { id: "a-capability-id-2", messages: [message("How much is a cargo bike?")], resumable: true };
+  const chunks = await chunksOf(await post(service, asked));
+  const stream = `${service.url}${page}/agentic-chat/a-capability-id-2/stream`;
+  const after = async (id: number) => (await fetch(stream, { headers: { "last-event-id": String(id) } })).status;
+  t.same(await Promise.all([-1, 0, 1, 7].map((more) => after(chunks.length + more))), [200, 204, 204, 204]);
+  const source = new EventSource(stream);
+  t.teardown(() => source.close());
+  const seen: string[] = [];
+  let opened = 0;
+  source.onopen = () => void opened++;
+  source.onmessage = ({ data }) => void seen.push(data);
+  await eventually(() => source.readyState === source.CLOSED);
+  t.equal(opened, 1, "what comes after its reconnection is no stream");
+  t.equal(seen.length, chunks.length + 1, "each chunk once, and the end");
+});
+
+t.test("the end of an answer that was stopped is told once", async (t) => {
+  const service = await furnished(t, { workers: ["knowledge"] });
+  const chatId = "a-capability-id-3";
+  const answer = await post(service, { id: chatId, messages: [message("How much is a bike?")], resumable: true });
+  const stream = `${service.url}${page}/agentic-chat/${chatId}/stream`;
+  t.equal((await fetch(stream, { method: "DELETE" })).status, 204);
+  t.match(await chunksOf(answer), [{ type: "abort" }]);
+  t.match(await chunksOf(await fetch(stream)), [{ type: "abort" }]);
+  t.equal((await fetch(stream, { headers: { "last-event-id": "1" } })).status, 204);
 });
 
 const modelEnv = (model: ModelServer, embedding = false) => ({

@@ -91,7 +91,7 @@ t.test("JSON of a provider is refused for depth and number of values before it i
   t.same(parseJson(Buffer.from(JSON.stringify(value))), value, "signs in strings count for nothing");
 });
 
-t.test("a token endpoint that never ends, is deep, compressed or silent fails in 5 s", async (t) => {
+t.test("a token endpoint that never ends, is deep, compressed or silent fails in 10 s", async (t) => {
   const tools = { outbound: outbound(t) };
   for (const [name, answer] of Object.entries({
     ...{ endless: endless(" "), bomb, dribbling, silent: () => undefined, deep: text("[".repeat(60_000)) },
@@ -99,9 +99,11 @@ t.test("a token endpoint that never ends, is deep, compressed or silent fails in
     const base = await listening(t, answer);
     const settings = { clientId: "id", clientSecret: "secret", authorize: base, token: `${base}/token`, scope: "" };
     const started = Date.now();
+    // What is wrong with an answer is seen at once; one that may still come is waited for, because its tokens work once.
+    const timeoutMs = ["dribbling", "silent"].includes(name) ? 10_500 : 2000;
     const grant = refreshGrant(tools, { ...settings, login: "post", parameters: {} }, "refresh");
     t.ok((await grant.catch((error: unknown) => error)) instanceof Error, name);
-    t.ok(Date.now() - started < 5500, `${name}: ${Date.now() - started} ms`);
+    t.ok(Date.now() - started < timeoutMs, `${name}: ${Date.now() - started} ms`);
   }
 });
 

@@ -27,6 +27,7 @@ const budgets: Record<string, number> = {
   schemas: 2000,
   "core/engines/answers": 1200,
   "core/engines/calendars": 3800,
+  "core/engines/lanes": 1200,
   "core/engines/mail": 1200,
   "core/engines/relay": 1200,
   "core/engines/search": 1200,

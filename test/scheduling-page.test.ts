@@ -99,7 +99,7 @@ async function run(t: Test): Promise<void> {
     t.same(await problems(page), []);
     await picture(page, "scheduling-manage");
     const file = await stage.service.visitor.get(
-      (await page.getByRole("link", { name: "Add to calendar" }).getAttribute("href")) ?? "",
+      (await page.getByRole("link", { name: "File (.ics)" }).getAttribute("href")) ?? "",
     );
     t.match(file.text, "BEGIN:VCALENDAR");
     await page.getByRole("button", { name: "Reschedule" }).click();
@@ -140,8 +140,8 @@ async function run(t: Test): Promise<void> {
     t.match(await focused(page), "11", "a day on, a week on, Sunday, Monday, and back over the week's edge");
     await page.keyboard.press("PageDown");
     await page.getByRole("heading", { name: "November 2026" }).waitFor();
-    t.match(await focused(page), "8", "the same weekday of the next month");
-    await page.getByRole("button", { name: /\b8 November 2026.*free times/ }).waitFor();
+    t.match(await focused(page), "11", "the same date of the next month");
+    await page.getByRole("button", { name: /\b11 November 2026.*free times/ }).waitFor();
     await page.keyboard.press("PageUp");
     await page.getByRole("heading", { name: "October 2026" }).waitFor();
     await page.keyboard.press("Enter");

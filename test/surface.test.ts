@@ -240,6 +240,15 @@ t.test("each write of an owner leaves who, what and when, and no content", async
     [String, ["who", "user_acme", "route", "DELETE /v2/handles/:handle/pages/:pageSlug", "id", "a", "at", String]],
   ]);
   t.notMatch(JSON.stringify(entries), /private/);
+  const unnamed = rows(new Metrics(service.runtime)).filter(
+    ({ method, path, access, reads, wrote }) =>
+      method === "POST" && access.kind === "handle" && !reads && !wrote && !path.replace(":handle", "").includes(":"),
+  );
+  t.same(
+    unnamed.map(({ path }) => path),
+    [],
+    "a row whose path names nothing says what it wrote",
+  );
 });
 
 t.test("a body of no bytes is none, whatever was announced of it", async (t) => {

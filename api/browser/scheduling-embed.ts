@@ -1,35 +1,69 @@
 /**
- * Puts a scheduling page into any other page:
+ * Puts scheduling pages into any other page, also into elements that it gets later:
  *
  *     <div data-svc-scheduling="acme/intro"></div>
  *     <script async src="https://service.example/assets/scheduling-embed.js"></script>
+ *
+ * `data-theme` is `light` or `dark` (else that of the page), `data-accent` a colour, `data-name` and `data-email` fill the form,
+ * `data-title` names the frame (else the event does).
  */
 
 /** Least and most CSS pixels that a frame is given. */
-const [shortest, tallest] = [320, 4000];
+const [shortest, tallest] = [120, 4000];
+const places = "[data-svc-scheduling]";
 
 const source = document.currentScript as HTMLScriptElement | null;
-const service = source && new URL(source.src).origin;
-if (service) {
+if (source) start(new URL(source.src).origin);
+
+function start(service: string): void {
   const embedAll = (): void => {
-    for (const place of document.querySelectorAll<HTMLElement>("[data-svc-scheduling]:empty")) embed(place, service);
+    for (const place of document.querySelectorAll<HTMLElement>(places))
+      if (!frameOf(place)) place.replaceChildren(makeFrame(place, service));
   };
+  new MutationObserver((changes) => {
+    // Another event in the same place.
+    for (const { type, target } of changes) if (type === "attributes") (target as HTMLElement).replaceChildren();
+    embedAll();
+  }).observe(document, {
+    childList: true,
+    subtree: true,
+    attributeFilter: ["data-svc-scheduling"],
+  });
+  addEventListener("message", (message) => message.origin === service && hear(message));
   embedAll();
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", embedAll);
 }
 
-function embed(place: HTMLElement, service: string): void {
-  const path = (place.dataset.svcScheduling ?? "").split("/").map(encodeURIComponent).join("/");
+function frameOf(place: HTMLElement): HTMLIFrameElement | null {
+  return place.querySelector("iframe");
+}
+
+function makeFrame(place: HTMLElement, service: string): HTMLIFrameElement {
+  const { svcScheduling = "", title = "", theme = themeOf(place), accent, name, email } = place.dataset;
+  const query = new URLSearchParams({ embed: "1" });
+  for (const [key, value] of Object.entries({ theme, accent, name, email })) if (value) query.set(key, value);
+  const path = svcScheduling.split("/").map(encodeURIComponent).join("/");
   const frame = document.createElement("iframe");
-  frame.title = place.dataset.title ?? "Booking";
-  frame.src = `${service}/apps/public/scheduling/${path}?embed=1`;
-  frame.style.cssText = "display:block;inline-size:100%;border:0;color-scheme:light dark";
-  frame.style.height = "720px";
-  addEventListener("message", ({ source, origin, data }) => {
-    // Only this very frame, and only while it shows the service.
-    if (source !== frame.contentWindow || origin !== service || data?.type !== "svc-scheduling-size") return;
-    if (Number.isFinite(data.height))
-      frame.style.height = `${Math.min(tallest, Math.max(shortest, Math.ceil(data.height)))}px`;
-  });
-  place.append(frame);
+  frame.title = title;
+  frame.src = `${service}/apps/public/scheduling/${path}?${query}`;
+  // A frame is transparent only where it has the scheme of what it shows.
+  frame.style.cssText = "display:block;inline-size:100%;border:0;background:none;block-size:720px";
+  frame.style.colorScheme = theme || "light dark";
+  return frame;
+}
+
+/** A page that doesn't say it can be dark is light, whatever the system prefers. */
+function themeOf(place: HTMLElement): string {
+  return getComputedStyle(place).colorScheme.includes("dark") ? "" : "light";
+}
+
+/** Takes height and title from a frame of ours, while it shows the service. */
+function hear({ source, data }: MessageEvent): void {
+  const place = [...document.querySelectorAll<HTMLElement>(places)].find(
+    (one) => frameOf(one)?.contentWindow === source,
+  );
+  const frame = place && frameOf(place);
+  if (!frame || data?.type !== "svc-scheduling-size") return;
+  if (Number.isFinite(data.height))
+    frame.style.blockSize = `${Math.min(tallest, Math.max(shortest, Math.ceil(data.height)))}px`;
+  if (!place.dataset.title && typeof data.title === "string") frame.title = data.title.slice(0, 200);
 }

@@ -11,6 +11,8 @@ export interface HandleAccess {
   role: Role;
   /** Scopes of which a personal access token must have one; without any, only sessions are taken. */
   scopes: readonly string[] | undefined;
+  /** The resource that the route is, where tokens are issued for it. */
+  resource?: string | undefined;
 }
 
 /**
@@ -22,7 +24,7 @@ export async function handleSession({ redis, sessions }: Runtime, asked: HandleA
   const readMembership = ({ userId }: { userId: string }) => membership(redis, asked.handle, userId);
   const [session, { role, pages }]: [Partial<Caller>, Membership] = isPersonal(asked.token)
     ? await personal(redis, asked, readMembership)
-    : await sessions.checkWith(asked.token, readMembership);
+    : await sessions.checkWith(asked.token, readMembership, asked.resource);
   if (role === undefined) throw new Fail("forbidden");
   if (!reaches(role, asked.role))
     throw new Fail("insufficient_role", { detail: `This operation requires the role ${asked.role}.` });

@@ -1,5 +1,15 @@
 /** What the others may use of account. */
 export { handleSession, mustHaveScope } from "./access.ts";
+export {
+  askAuthorization,
+  type AuthorizationStep,
+  type ConsentRequest,
+  decideAuthorization,
+  describeServer,
+  redeemCode,
+  toolsResource,
+} from "./authorization.ts";
+export { registerClient } from "./clients.ts";
 export { isAgentEnabled } from "./agent.ts";
 export { attachDomain, type DomainClaim, domainClaim, domainsOf, proveDomain } from "./domains.ts";
 export {

@@ -6,7 +6,7 @@ import { sharedRead } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { script } from "../store/scripts.ts";
-import { issueToken } from "./signing.ts";
+import { type Grant, issueToken } from "./signing.ts";
 
 /** Most sessions of a user; the one that was unused for longest makes room. */
 const MAX_SESSIONS = 100;
@@ -30,12 +30,14 @@ export interface NewSession {
   device: string;
   /** How long it lasts. */
   seconds: number;
+  /** What its token is good for where that is less than all that the user may. */
+  grant?: Grant;
 }
 
 /** Starts a session and returns its token, a JWT of this service. Both expire at the same second. */
 export async function startSession(
   { redis, env, signingKey, id }: Pick<Runtime, "redis" | "env" | "signingKey" | "id">,
-  { userId, email = "", kind, device, seconds }: NewSession,
+  { userId, email = "", kind, device, seconds, grant }: NewSession,
 ): Promise<{ token: string; expiresAt: string }> {
   const sessionId = id("ses_");
   const now = Date.now();
@@ -43,7 +45,7 @@ export async function startSession(
   const stored: StoredSession = { kind, device, createdAt: now, expiresAt };
   const values = [sessionId, JSON.stringify(stored), now, expiresAt, MAX_SESSIONS];
   await script(redis, "startSession", [keys.sessions(userId)], values);
-  const token = await issueToken(signingKey, env, { userId, email, sessionId, expiresAt });
+  const token = await issueToken(signingKey, env, { userId, email, sessionId, expiresAt, grant });
   return { token, expiresAt: new Date(expiresAt).toISOString() };
 }
 

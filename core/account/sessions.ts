@@ -75,8 +75,10 @@ export class Sessions implements TokenVerifier {
     return session;
   }
 
-  async checkWith<T>(token: string, read: (session: Session) => Promise<T>): Promise<[Session, T]> {
+  async checkWith<T>(token: string, read: (session: Session) => Promise<T>, resource?: string): Promise<[Session, T]> {
     const session = await this.#signed(token);
+    if (session.resource !== undefined && session.resource !== resource)
+      throw new Fail("invalid_token", { detail: "The token was issued for another resource." });
     const [isLive, result] = await Promise.all([
       session.sessionId === undefined || this.#isLive(session),
       read(session),
@@ -91,7 +93,7 @@ export class Sessions implements TokenVerifier {
     const now = this.#clock();
     if (known && now >= known.from && now < known.until) return known.session;
     const { payload, isOwn } = await this.#verify(token);
-    const session = sessionOf(payload, isOwn);
+    const session = sessionOf(this.#env, payload, isOwn);
     const until = Math.min(now + remembered, ((payload.exp as number) + leeway) * 1000);
     this.#checked.set(token, { session, from: ((payload.nbf ?? 0) - leeway) * 1000, until });
     return session;
@@ -116,21 +118,24 @@ export class Sessions implements TokenVerifier {
   }
 
   /** The keys of the signer that a token names, and what must stand in its tokens. Without AUTH_AUDIENCE they must be meant for BASE_URL. */
-  async #signerOf(token: string): Promise<{ keys: Keys; issuer: string; audience: string }> {
+  async #signerOf(token: string): Promise<{ keys: Keys; issuer: string; audience?: string }> {
     const { BASE_URL, AUTH_ISSUER, AUTH_AUDIENCE = BASE_URL } = this.#env;
     const { issuer, kid } = named(token);
     const fromOutside = this.#outside !== undefined && issuer === AUTH_ISSUER && kid !== this.#own.kid;
     if (fromOutside) return { keys: await (this.#outside as KeySet).holding(kid), issuer, audience: AUTH_AUDIENCE };
     if (issuer !== BASE_URL) throw new Fail("invalid_token");
-    return { keys: this.#ownKeys, issuer, audience: BASE_URL };
+    // Own tokens are meant for the service or for one resource of it: `sessionOf` says which.
+    return { keys: this.#ownKeys, issuer };
   }
 }
 
 /** An own token names its session; whatever an outside signer says of sessions is its own matter. */
-function sessionOf({ sub = "", email, sid }: JWTPayload, isOwn: boolean): Session {
-  if (isOwn && typeof sid !== "string") throw new Fail("invalid_token", { detail: "Sign in again." });
+function sessionOf(env: Env, { sub = "", email, sid, aud, scope }: JWTPayload, isOwn: boolean): Session {
+  if (isOwn && (typeof sid !== "string" || typeof aud !== "string"))
+    throw new Fail("invalid_token", { detail: "Sign in again." });
   const mail = typeof email === "string" ? { email } : {};
-  return { userId: sub, ...mail, ...(isOwn ? { sessionId: sid as string } : {}) };
+  const bound = isOwn && aud !== env.BASE_URL ? { resource: String(aud), scopes: String(scope ?? "").split(" ") } : {};
+  return { userId: sub, ...mail, ...(isOwn ? { sessionId: sid as string } : {}), ...bound };
 }
 
 /** What a token says of its signer, not believed yet. */

@@ -31,17 +31,32 @@ export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env 
   return sealed !== undefined;
 }
 
+/** What a token is good for where that is less than all: a resource (RFC 8707) and scopes there. */
+export interface Grant {
+  resource: string;
+  scopes: readonly string[];
+}
+
+interface TokenClaims {
+  userId: string;
+  email: string;
+  sessionId: string;
+  expiresAt: number;
+  grant?: Grant | undefined;
+}
+
 /** The token of a session until it expires, in real ms; `sid` names it (OpenID Connect Front-Channel Logout 1.0, section 3). */
 export async function issueToken(
   key: SigningKey,
   env: Env,
-  { userId, email, sessionId, expiresAt }: { userId: string; email: string; sessionId: string; expiresAt: number },
+  { userId, email, sessionId, expiresAt, grant }: TokenClaims,
 ): Promise<string> {
-  return new SignJWT({ sid: sessionId, ...(email ? { email } : {}) })
+  const scope = grant ? { scope: grant.scopes.join(" ") } : {};
+  return new SignJWT({ sid: sessionId, ...(email ? { email } : {}), ...scope })
     .setProtectedHeader({ alg: "EdDSA", kid: key.kid, typ: "JWT" })
     .setSubject(userId)
     .setIssuer(env.BASE_URL)
-    .setAudience(env.BASE_URL)
+    .setAudience(grant?.resource ?? env.BASE_URL)
     .setIssuedAt()
     .setExpirationTime(Math.floor(expiresAt / 1000))
     .sign(key.private);

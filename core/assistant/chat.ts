@@ -13,7 +13,7 @@ import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
 import { type Asked, checkQuestion, readMessages } from "./messages.ts";
-import { cancelRun, createRun, RunLost, runState } from "../engines/relay/relay.ts";
+import { cancelRun, createRun, runEnding, RunLost, runState } from "../engines/relay/relay.ts";
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
 const shortestCapability = 16;
@@ -50,7 +50,10 @@ export async function askQuestion(runtime: Runtime, input: Infer<typeof question
   }
 }
 
-/** Replays the chat's latest answer, from the start or after an event, and goes on with it; undefined when there is nothing. */
+/**
+ * Replays the chat's latest answer, from the start or after an event, and goes on with it; undefined when there is nothing, or
+ * nothing more: an `EventSource` reconnects until it is told so by 204 (HTML, 9.2.3).
+ */
 export async function resumeChat(
   runtime: Runtime,
   input: Infer<typeof chatStream>,
@@ -58,6 +61,8 @@ export async function resumeChat(
   const runId = await runOf(runtime, input);
   if (runId === undefined || (await runState(runtime.redis, runId)) === "unknown") return undefined;
   const after = /^\d{1,15}$/.test(input.lastEventId ?? "") ? Number(input.lastEventId) : 0;
+  const ending = await runEnding(runtime.redis, runId);
+  if (ending && after >= ending.last + (lastChunks[ending.end] ? 1 : 0)) return undefined;
   return new ChatStream(runtime.relay.follow(runId, { after, resumable: true }));
 }
 

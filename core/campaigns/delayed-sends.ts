@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { JobData } from "../../schemas/jobs.ts";
 import { delayUntil, instantIn } from "../platform/clock.ts";
 import type { DelayedSendLimits, Job, Runtime } from "../platform/runtime.ts";
+import { FairLine } from "../engines/lanes/lanes.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 
@@ -42,7 +43,7 @@ export async function waitsOutside({ redis, queues, ...runtime }: Runtime, handl
   const { maxDelayed, aheadMs } = runtime.delayedSends;
   if (due <= instantIn(runtime, aheadMs)) return false;
   if ((await queues.queue("campaigns").getDelayedCount()) < maxDelayed) return false;
-  await redis.zadd(keys.farTurns, "NX", Date.now(), handle);
+  await new FairLine(redis, keys.farTurns).enlist(handle);
   return true;
 }
 
@@ -52,12 +53,10 @@ export async function waitsOutside({ redis, queues, ...runtime }: Runtime, handl
  */
 export async function promoteSends(runtime: Runtime): Promise<number> {
   const { redis, delayedSends } = runtime;
-  const handles = await redis.zrangebyscore(keys.farTurns, "-inf", Date.now(), "LIMIT", 0, mostHandles);
+  const line = new FairLine(redis, keys.farTurns);
+  const { turns } = await line.claim(mostHandles, delayedSends.aheadMs / looksAhead);
   let promoted = 0;
-  for (const handle of handles) {
-    await redis.zadd(keys.farTurns, "XX", Date.now() + delayedSends.aheadMs / looksAhead, handle);
-    promoted += await promoteOf(runtime, handle);
-  }
+  for (const { lane } of turns) promoted += await promoteOf(runtime, lane);
   return promoted;
 }
 

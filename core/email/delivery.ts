@@ -1,6 +1,6 @@
 import type { Buffer } from "node:buffer";
 import { setTimeout } from "node:timers/promises";
-import type { MessageStatus, Suppression } from "../../schemas/email.ts";
+import type { MessageStatus } from "../../schemas/email.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { asciiAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
@@ -16,7 +16,7 @@ import {
   SmtpFailure,
   type Verdict,
 } from "../engines/mail/mail.ts";
-import { type DeliveryName, type Move, moveDelivery } from "./events.ts";
+import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
 import { dkimKey } from "./identity.ts";
 import type { StoredMessage } from "./messages.ts";
 import { messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
@@ -88,7 +88,9 @@ function domainOf({ from }: StoredMessage): string {
   return from.address.split("@")[1] ?? "";
 }
 
-type Settlement = Pick<Move, "reason" | "smtpCode" | "due" | "attemptBack" | "suppression"> & { to: MessageStatus };
+type Settlement = Pick<Move, "reason" | "smtpCode" | "due" | "attemptBack" | "suppression" | "caused"> & {
+  to: MessageStatus;
+};
 type Made = { envelope: Envelope; bytes: Buffer } | { refused: Settlement };
 
 /** The mail as bytes, signed. One that can't be made is denied, and one that would leave unsigned fails: the next try is the same. */
@@ -97,7 +99,7 @@ async function makeMail(runtime: Runtime, taken: Taken, account: string): Promis
   const domain = domainOf(message);
   let step: "render" | "sign" = "render";
   try {
-    const mime = composeMime(mailOf(runtime, taken, await renderedOf(runtime, taken)));
+    const mime = await composeMime(mailOf(runtime, taken, await renderedOf(runtime, taken)));
     step = "sign";
     const bytes = await signMime(mime, await dkimKey(runtime, { domain, account }));
     return {
@@ -184,7 +186,7 @@ async function settleFailure(runtime: Runtime, taken: Taken, verdict: Verdict): 
       to: "FAILED",
       reason,
       smtpCode,
-      suppression: hard ? bounced(runtime, taken) : undefined,
+      ...(hard ? bounced(runtime, taken, verdict) : {}),
     });
   }
   if (verdict.kind === "provider") {
@@ -195,8 +197,19 @@ async function settleFailure(runtime: Runtime, taken: Taken, verdict: Verdict): 
   return settle(runtime, taken, { to: "DEFERRED", reason: verdict.reason, smtpCode: verdict.code, due });
 }
 
-function bounced(runtime: Runtime, { message, n, messageId }: Taken): Suppression {
-  return suppressionOf(message.recipients[n] as string, { source: "HARD_BOUNCE", messageId, at: runtime.now() });
+/** What follows from an address that a server refuses for good. */
+function bounced(
+  runtime: Runtime,
+  { handle, message, n, messageId }: Taken,
+  { reason, code }: Extract<Verdict, { kind: "failed" }>,
+): Pick<Move, "suppression" | "caused"> {
+  const { purpose, recipients } = message;
+  const recipient = recipients[n] as string;
+  const email = { messageId, recipient, purpose, reason, smtpCode: code ?? null, suppressed: true };
+  return {
+    suppression: suppressionOf(recipient, { source: "HARD_BOUNCE", messageId, at: runtime.now() }),
+    caused: [returnedMailEvent(runtime, handle, { type: "email.bounced", email })],
+  };
 }
 
 /** Real ms between two tries to record an outcome while Redis is away, and how often that is tried. */

@@ -4,11 +4,12 @@ import { isRedisAway } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
 import type { Mailer, Runtime } from "../platform/runtime.ts";
 import { takeTokens } from "../store/throttle.ts";
+import type { Turn } from "../engines/lanes/lanes.ts";
 import { Breaker, SmtpFailure } from "../engines/mail/mail.ts";
 import { attemptDelivery, type StoredContent, type Taken } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
-import { type Lane, lastRank, nextTurns, rest, restsFor, type Turn } from "./turns.ts";
+import { lastRank, type LineName, nextTurns, PARK_MS, park } from "./turns.ts";
 
 /** Times of a dispatcher in real ms. Tests pass shorter ones. */
 export interface DispatchTimes {
@@ -101,35 +102,36 @@ class Dispatcher {
     return true;
   }
 
-  async #serve(lane: Lane, free: number): Promise<number> {
+  async #serve(line: LineName, free: number): Promise<number> {
     if (free <= 0) return 0;
-    const { turns, waiting } = await nextTurns(this.#runtime.redis, lane, free);
+    const { turns, due } = await nextTurns(this.#runtime.redis, line, free);
+    const share = Math.max(1, Math.floor(free / due));
     let started = 0;
     for (const turn of turns) {
-      const left = Math.min(free - started, this.#mostOfHandle(lane) - this.#runningOf(turn.handle));
-      if (left > 0) started += await this.#take(turn, { share: Math.max(1, Math.floor(free / waiting)), most: left });
+      const most = Math.min(free - started, this.#maxOfHandle(line) - this.#runningOf(turn.lane));
+      if (most > 0) started += await this.#take(turn, { line, share, most });
     }
     return started;
   }
 
-  #mostOfHandle(lane: Lane): number {
-    return Math.max(1, this.#window - (lane === "urgent" ? 1 : 2));
+  #maxOfHandle(line: LineName): number {
+    return Math.max(1, this.#window - (line === "urgent" ? 1 : 2));
   }
 
   #runningOf(handle: string): number {
     return [...this.#running.values()].filter((one) => one.handle === handle).length;
   }
 
-  async #take(turn: Turn, { share, most }: { share: number; most: number }): Promise<number> {
+  async #take(turn: Turn, { line, share, most }: { line: LineName; share: number; most: number }): Promise<number> {
     const { redis, id, now } = this.#runtime;
     const [token, real, domain] = [id(""), Date.now(), now()];
-    const names = [...mailKeys(turn.handle), keys.throttle("email", turn.handle), keys.handle(turn.handle)];
+    const names = [...mailKeys(turn.lane), keys.throttle("email", turn.lane), keys.handle(turn.lane)];
     const times = [real, real + this.#times.lease, token, new Date(domain).toISOString(), domain];
-    const values = [share, lastRank[turn.lane], ...times, handleRate.rate, handleRate.burst, most];
+    const values = [share, lastRank[line], ...times, handleRate.rate, handleRate.burst, most];
     const [nextLook, ...rows] = await script<[string, ...Row[]]>(redis, "takeDeliveries", names, values);
-    for (const row of rows) this.#start(takenFrom(turn.handle, token, row));
-    const until = nextLook === "" ? real + restsFor : Math.min(Number(nextLook), real + restsFor);
-    if (until > real) await rest(redis, turn, until);
+    for (const row of rows) this.#start(takenFrom(turn.lane, token, row));
+    const until = nextLook === "" ? real + PARK_MS : Math.min(Number(nextLook), real + PARK_MS);
+    if (until > real) await park(redis, line, turn, until);
     return rows.length;
   }
 

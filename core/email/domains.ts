@@ -9,8 +9,8 @@ import { cursorAfter, pageOf } from "../store/paging.ts";
 import type { Caller, Job, Role, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
 import { sameDomain } from "../platform/address.ts";
+import { FairLine, type Turn } from "../engines/lanes/lanes.ts";
 import { openDns } from "../engines/mail/mail.ts";
 import { checkIdentity, identityOf } from "./identity.ts";
 import { sendersOfDomain } from "./senders.ts";
@@ -19,6 +19,9 @@ import { sendersOfDomain } from "./senders.ts";
 const checksEvery = { ready: 86_400_000, pending: 600_000 };
 /** Domain ms after its making for which a domain is checked often. */
 const workLasts = 72 * 3_600_000;
+
+/** Real ms for which a claimed domain is left alone: a check that a crash has lost starts again after it. */
+const CLAIM_MS = 30_000;
 
 type Place = { handle: string; role: Role; account: string };
 
@@ -94,11 +97,9 @@ export async function checkDomain(runtime: Runtime, { domain, account }: JobData
 
 /** Starts the checks that are due; called now and then by each worker, each check is taken by one. Returns how many there were. */
 export async function startDueChecks(runtime: Runtime): Promise<number> {
-  const due = await runtime.redis.zrangebyscore(keys.domainChecks, "-inf", Date.now(), "WITHSCORES", "LIMIT", 0, 100);
-  let started = 0;
-  for (let at = 0; at < due.length; at += 2)
-    started += (await startDueCheck(runtime, due[at] as string, due[at + 1] as string)) ? 1 : 0;
-  return started;
+  const { turns } = await checksOf(runtime).claim(100, CLAIM_MS);
+  for (const turn of turns) await startDueCheck(runtime, turn);
+  return turns.length;
 }
 
 /** The claim that the caller may administer; others' domains are not there, too low a role is refused. */
@@ -170,16 +171,20 @@ function checkJob(runtime: Runtime, data: JobData<"email.check">): Job {
 /** Puts the domain on the list of those that are checked by themselves. */
 async function watch(runtime: Runtime, claim: DomainClaim): Promise<void> {
   const due = Date.now() + delayUntil(runtime, runtime.now() + checksEvery.pending);
-  await runtime.redis.zadd(keys.domainChecks, "NX", due, nameOf(claim));
+  await checksOf(runtime).enlist(nameOf(claim), due);
 }
 
-/** Whoever moves the entry to its next time has taken it; a crash before the job is made costs one interval. */
-async function startDueCheck(runtime: Runtime, member: string, due: string): Promise<boolean> {
-  const [domain = "", account = ""] = member.split(" ");
-  const next = Date.now() + delayUntil(runtime, runtime.now() + (await interval(runtime, domain, account)));
-  if ((await script<number>(runtime.redis, "restTurn", [keys.domainChecks], [member, due, next])) === 0) return false;
+/** The line of the domains that are checked by themselves. */
+function checksOf({ redis }: Runtime): FairLine {
+  return new FairLine(redis, keys.domainChecks);
+}
+
+/** Enqueues the check of a claimed domain, then parks the domain until its next check; a crash in between repeats the check. */
+async function startDueCheck(runtime: Runtime, turn: Turn): Promise<void> {
+  const [domain = "", account = ""] = turn.lane.split(" ");
   await runtime.queues.later(checkJob(runtime, { domain, account }));
-  return true;
+  const next = Date.now() + delayUntil(runtime, runtime.now() + (await interval(runtime, domain, account)));
+  await checksOf(runtime).park(turn, next);
 }
 
 async function interval(runtime: Runtime, domain: string, account: string): Promise<number> {

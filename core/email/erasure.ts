@@ -3,6 +3,7 @@ import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { addressDigest } from "../platform/address.ts";
+import { eraseEventsOf } from "../webhooks/face.ts";
 import { moveDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
 import { ranks } from "./turns.ts";
@@ -11,7 +12,7 @@ import { ranks } from "./turns.ts";
 const nobody = "erased@erased.invalid";
 
 /**
- * Takes a person out of the mails of a handle: what waits is cancelled, messages to that person alone go with all their events, in
+ * Takes a person out of the mails and webhook events of a handle: what waits is cancelled, messages to that person alone go with all their events, in
  * others the address is replaced. A suppression stays, as a digest, so that the person's wish outlives the record of it.
  */
 export async function erasePerson(runtime: Runtime, { handle, address }: JobData<"leads.erase">): Promise<void> {
@@ -20,6 +21,7 @@ export async function erasePerson(runtime: Runtime, { handle, address }: JobData
   for (const messageId of new Set(places.map((place) => place.split(":")[0] as string)))
     await eraseFrom(runtime, { handle, messageId, address });
   await runtime.redis.del(list);
+  await eraseEventsOf(runtime, handle, address);
 }
 
 interface Place {

@@ -13,7 +13,9 @@ import { cursorAfter, pageOf } from "../store/paging.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { EventJob, Runtime } from "../platform/runtime.ts";
+import type { ReturnedMail } from "../../schemas/webhooks.ts";
+import { eventJob } from "../webhooks/face.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 
 /** The keys with which every script of email begins. */
@@ -52,11 +54,16 @@ export interface Move {
   suppression?: Suppression | undefined;
   /** A suppression that ends; nothing happens where it has ended already. */
   lifted?: Suppression;
+  /** Webhook events that it causes. */
+  caused?: EventJob[];
 }
 
-/** Moves a delivery and writes its event and its suppression in one step; false where it is not in one of those statuses. */
+/**
+ * Moves a delivery and writes its event, its suppression and its webhook events in one step; false where it is not in one of those
+ * statuses.
+ */
 export async function moveDelivery(
-  { redis, now }: Pick<Runtime, "redis" | "now">,
+  { redis, now, queues }: Pick<Runtime, "redis" | "now" | "queues">,
   name: DeliveryName,
   move: Move,
 ): Promise<boolean> {
@@ -80,7 +87,19 @@ export async function moveDelivery(
     move.lifted ? JSON.stringify(move.lifted) : "",
   ];
   const names = [...mailKeys(handle), keys.suppressed(handle), keys.suppressions(handle)];
-  return (await script<string>(redis, "moveDelivery", names, [...values, ...more])) === "moved";
+  const moved = await queues.step(handle, move.caused ?? [], (outboxKey, encoded) =>
+    script<string>(redis, "moveDelivery", [...names, outboxKey], [...values, ...more, encoded]),
+  );
+  return moved === "moved";
+}
+
+/** The webhook event of a mail that came back, or was reported as unwanted; erased with its recipient. */
+export function returnedMailEvent(
+  runtime: Pick<Runtime, "id" | "now">,
+  handle: string,
+  { type, email }: { type: "email.bounced" | "email.complained"; email: ReturnedMail },
+): EventJob {
+  return eventJob(runtime, handle, { type, data: { handle, email }, person: addressDigest(email.recipient) });
 }
 
 /** What happened to a message, in its order. */

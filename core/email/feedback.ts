@@ -1,10 +1,11 @@
 import type { Buffer } from "node:buffer";
 import { type Feedback, type Message, type MessageStatus, statuses } from "../../schemas/email.ts";
+import type { ReturnedMail } from "../../schemas/webhooks.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
-import { type DeliveryName, moveDelivery } from "./events.ts";
+import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
 import { findMessage } from "./messages.ts";
 import { isHardBounce, type Notice, readReport } from "../engines/mail/mail.ts";
 import { namedIn, returnedIn } from "./return-path.ts";
@@ -99,14 +100,30 @@ async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, noti
   const { type, reason, smtpCode } = notice;
   const leaves = type === "UNSUBSCRIBED";
   if (leaves && (await isSuppressed(runtime, delivery.handle, delivery.recipient))) return false;
+  const told = { reason: reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };
+  const suppression = suppressionFor(runtime, delivery, notice);
   return moveDelivery(runtime, delivery, {
     from: moves[type],
     ...(leaves ? {} : { to: type }),
     type,
-    reason: reason?.replace(/\s+/g, " ").slice(0, 300),
-    smtpCode: smtpCode ?? undefined,
-    suppression: suppressionFor(runtime, delivery, notice),
+    ...told,
+    suppression,
+    caused: eventsOf(runtime, delivery, { type, ...told, suppressed: suppression !== undefined }),
   });
+}
+
+/** The webhook events of a notice: bounces and complaints have one. */
+function eventsOf(
+  runtime: Runtime,
+  { handle, messageId, recipient, message: { purpose } }: FoundDelivery,
+  notice: Pick<ReturnedMail, "suppressed"> & Pick<Move, "type" | "reason" | "smtpCode">,
+): EventJob[] {
+  const { type, reason = null, smtpCode = null, suppressed } = notice;
+  if (type !== "BOUNCED" && type !== "COMPLAINED") return [];
+  const email = { messageId, recipient, purpose, reason, smtpCode, suppressed };
+  return [
+    returnedMailEvent(runtime, handle, { type: type === "BOUNCED" ? "email.bounced" : "email.complained", email }),
+  ];
 }
 
 function suppressionFor(runtime: Runtime, { recipient, messageId }: FoundDelivery, { type, enhancedStatus }: Notice) {

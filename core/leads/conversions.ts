@@ -4,9 +4,11 @@ import { findCampaign } from "../campaigns/face.ts";
 import { readLead } from "./leads.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
+import { script } from "../store/scripts.ts";
+import { eventJob } from "../webhooks/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** Notes a conversion and triggers the campaign's CONVERSION rules, in one step. `campaign_not_found`, `lead_not_found`. */
+/** Notes a conversion with its event and triggers the campaign's CONVERSION rules, in one step. `campaign_not_found`, `lead_not_found`. */
 export async function recordConversion(
   runtime: Runtime,
   input: Infer<typeof newConversion>,
@@ -34,8 +36,14 @@ export async function recordConversion(
     triggerId: conversionId,
     at,
   });
-  await runtime.queues.commit(handle, [trigger], (transaction) =>
-    transaction.hset(keys.conversions(handle, leadId), conversionId, JSON.stringify(conversion)),
+  const event = eventJob(runtime, handle, { type: "conversion.recorded", data: { handle, conversion } });
+  await runtime.queues.step(handle, [event, trigger], (outboxKey, encoded) =>
+    script(
+      runtime.redis,
+      "recordConversion",
+      [keys.conversions(handle, leadId), outboxKey],
+      [conversionId, JSON.stringify(conversion), encoded],
+    ),
   );
   return { conversion };
 }

@@ -10,11 +10,11 @@ import { untilWritten } from "../store/retry.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import { type Given, readGiven } from "./input.ts";
-import { awaitsCode, confirmedOf, contentOf, overlaid, type StoredLead } from "./merging.ts";
+import { awaitsCode, confirmedOf, contentOf, overlaid, presentLead, type StoredLead } from "./merging.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { noticeJobs } from "./notices.ts";
-import { captured } from "./verification.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import { captured, leadEvent } from "./verification.ts";
+import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
@@ -71,7 +71,7 @@ export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>
 export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>): Promise<{ lead: Lead }> {
   const found = await readRecord<StoredLead>(redis, keys.lead(input.handle, input.leadId));
   if (found === undefined) throw new Fail("lead_not_found");
-  return { lead: shown(found) };
+  return { lead: presentLead(found) };
 }
 
 /**
@@ -166,12 +166,20 @@ async function captureOf(runtime: Runtime, handle: string, given: Given): Promis
   return { given: { ...given, language }, campaignId, verify, identity };
 }
 
-/** What a capture causes: the trigger and, of a new lead, the mail to its owners; or first the code where the lead must be verified. */
-function consequences(runtime: Runtime, handle: string, { lead, isNew }: { lead: StoredLead; isNew: boolean }): Job[] {
+/**
+ * What a capture causes: its event, the trigger and, of a new lead, the mail to its owners; or first the code where the lead must be
+ * verified.
+ */
+function consequences(
+  runtime: Runtime,
+  handle: string,
+  { lead, isNew }: { lead: StoredLead; isNew: boolean },
+): (Job | EventJob)[] {
+  const event = leadEvent(runtime, handle, { type: "lead.captured", lead });
   const notice = isNew ? noticeJobs(runtime, handle, lead.leadId) : [];
-  if (!awaitsCode(lead)) return [...captured(runtime, handle, lead), ...notice];
+  if (!awaitsCode(lead)) return [event, ...captured(runtime, handle, lead), ...notice];
   const round = runtime.id("code_");
-  return [job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
+  return [event, job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
 }
 
 /** The recent lead of a person on a page and campaign: the id that stands there, and what it names if that is still there. */
@@ -269,7 +277,7 @@ async function nextLeads(
     for (const { id } of pairs) pipeline.hget(keys.lead(input.handle, id), "json");
   })) as (string | null)[];
   const leads = pairs.flatMap(({ id, score: at }, row) =>
-    rows[row] ? [{ lead: shown(JSON.parse(rows[row] as string)), at: `${at} ${id}` }] : [],
+    rows[row] ? [{ lead: presentLead(JSON.parse(rows[row] as string)), at: `${at} ${id}` }] : [],
   );
   const lastPair = pairs.at(-1);
   const oldest = input.since === undefined ? 0 : Date.parse(input.since) - capturedAgainWithin;
@@ -302,11 +310,6 @@ function fits(
     ...Object.values(lead.fields),
   ];
   return text.join("\n").toLowerCase().includes(asked.q.toLowerCase());
-}
-
-function shown(stored: StoredLead & { version?: number }): Lead {
-  const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, language: _language, ...lead } = stored;
-  return lead;
 }
 
 function recentKey(

@@ -50,6 +50,12 @@ export function verified(lead: StoredLead, at: string): StoredLead {
   return { ...lead, ...confirmed, status: "VERIFIED", confirmed, unconfirmed: undefined, updatedAt: at };
 }
 
+/** A lead as its owner reads it. */
+export function presentLead(stored: StoredLead & { version?: number }): Lead {
+  const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, language: _language, ...lead } = stored;
+  return lead;
+}
+
 /** True while the person has not confirmed all that was told under the address. */
 export function awaitsCode({ status, unconfirmed }: StoredLead): boolean {
   return status === "UNVERIFIED" || unconfirmed !== undefined;

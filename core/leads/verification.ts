@@ -10,13 +10,14 @@ import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { EventJob, Runtime } from "../platform/runtime.ts";
+import { eventJob } from "../webhooks/face.ts";
 import { noticeJobs } from "./notices.ts";
 import { layOut } from "../engines/mail/mail.ts";
 import { filled } from "../platform/words.ts";
 import { settingsOf } from "../account/face.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
-import { awaitsCode, type StoredLead, verified } from "./merging.ts";
+import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 
@@ -83,6 +84,19 @@ export async function verifyLead(
   return { lead: { leadId, status: "VERIFIED" } };
 }
 
+/** The event of a lead, as its owner reads it; erased with the person. */
+export function leadEvent(
+  runtime: Runtime,
+  handle: string,
+  { type, lead }: { type: "lead.captured" | "lead.verified"; lead: StoredLead },
+): EventJob {
+  return eventJob(runtime, handle, {
+    type,
+    data: { handle, lead: presentLead(lead) },
+    person: addressDigest(lead.email),
+  });
+}
+
 /** The trigger that a captured, or verified, lead is. */
 export function captured(
   runtime: Runtime,
@@ -113,15 +127,16 @@ async function tryCode(
   const isRight =
     round !== null && roots.some((root) => sameText(code.replace(/\D/g, ""), sixDigits(root, codePurpose, round)));
   const { version, ...stored } = lead;
-  const next = JSON.stringify(verified(stored, new Date(runtime.now()).toISOString()));
+  const next = verified(stored, new Date(runtime.now()).toISOString());
+  const event = leadEvent(runtime, handle, { type: "lead.verified", lead: next });
   const notice = lead.status === "UNVERIFIED" ? noticeJobs(runtime, handle, leadId) : [];
-  const trigger = isRight ? [...captured(runtime, handle, lead), ...notice] : [];
-  return queues.step(handle, trigger, (outboxKey, encoded) =>
+  const caused = isRight ? [event, ...captured(runtime, handle, lead), ...notice] : [];
+  return queues.step(handle, caused, (outboxKey, encoded) =>
     script<string>(
       redis,
       "tryLeadCode",
       [keys.leadCode(handle, leadId), keys.lead(handle, leadId), outboxKey],
-      [isRight ? "right" : "wrong", mostWrong, version, next, encoded],
+      [isRight ? "right" : "wrong", mostWrong, version, JSON.stringify(next), encoded],
     ),
   );
 }

@@ -8,6 +8,7 @@ import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
+import { recordPurchase } from "./purchases.ts";
 import { credentialsOf, enter, noteRefund, readKept, settlePayment, stamp } from "../scheduling/face.ts";
 import {
   type CheckoutSession,
@@ -82,23 +83,24 @@ export async function returnToPage(
   const { session, host = "" } = input;
   await publishedPage(runtime, input);
   const page = await visitedUrl(runtime, input, host);
-  const isOpen =
-    session !== undefined && (await isPaid(runtime, input, session)) && (await mayReturn(runtime, session));
-  if (isOpen) page.searchParams.set("access", await accessCode(runtime, input));
+  const paid = session === undefined ? undefined : await paidSession(runtime, input, session);
+  if (paid) await recordPurchase(runtime, input, paid);
+  if (paid && (await mayReturn(runtime, paid.id))) page.searchParams.set("access", await accessCode(runtime, input));
   return { location: page.href };
 }
 
-/** True for a session of the handle's account by which this page was paid. */
-async function isPaid(
+/** The session of the handle's account by which this page was paid; undefined where it is none such. */
+async function paidSession(
   runtime: Runtime,
   { handle, pageSlug }: Infer<typeof pageCheckoutReturn>,
   id: string,
-): Promise<boolean> {
+): Promise<CheckoutSession | undefined> {
   const account = await accountOf(runtime, handle);
-  if (account === undefined) return false;
+  if (account === undefined) return undefined;
   const session = await readSession(runtime, account, id).catch((error: Error) => unavailable(runtime, handle, error));
   const { kind, handle: payee, pageSlug: bought } = session?.metadata ?? {};
-  return session?.payment_status === "paid" && kind === "page" && payee === handle && bought === pageSlug;
+  const isOfPage = kind === "page" && payee === handle && bought === pageSlug;
+  return session?.payment_status === "paid" && isOfPage ? session : undefined;
 }
 
 async function mayReturn({ redis }: Runtime, session: string): Promise<boolean> {
@@ -109,7 +111,7 @@ async function mayReturn({ redis }: Runtime, session: string): Promise<boolean> 
 
 /**
  * A signed notice of Stripe, in any order and any number: a payment settles its booking, or goes back where the slot is lost; a
- * checkout that failed or expired gives the slot back. `invalid_request` for a wrong signature.
+ * checkout that failed or expired gives the slot back; a page that was paid is noted. `invalid_request` for a wrong signature.
  */
 export async function receiveStripeEvent(
   runtime: Runtime,
@@ -117,9 +119,11 @@ export async function receiveStripeEvent(
 ): Promise<{ received: boolean }> {
   const signature = (headers as Record<string, string | undefined>)["stripe-signature"] ?? "";
   const event = readEvent(runtime.env, body as Buffer, signature);
-  const { kind, handle, bookingUid } = event.data.object.metadata ?? {};
-  const isOurs = kind === "booking" && handle !== undefined && bookingUid !== undefined;
-  if (isOurs && (await isOfAccount(runtime, handle, event))) await act(runtime, event, { handle, bookingUid });
+  const { kind, handle, bookingUid, pageSlug } = event.data.object.metadata ?? {};
+  if (handle === undefined || !(await isOfAccount(runtime, handle, event))) return { received: true };
+  if (kind === "booking" && bookingUid !== undefined) await act(runtime, event, { handle, bookingUid });
+  if (kind === "page" && pageSlug !== undefined && tellsOfPayment(event))
+    await recordPurchase(runtime, { handle, pageSlug }, event.data.object);
   return { received: true };
 }
 
@@ -155,6 +159,11 @@ async function isOfAccount(runtime: Runtime, handle: string, { account }: Stripe
   return all.some((one) => one.providerKey === "stripe" && one.account === account);
 }
 
+function tellsOfPayment({ type, data }: StripeEvent): boolean {
+  const isPaid = type === "checkout.session.completed" && data.object.payment_status === "paid";
+  return isPaid || type === "checkout.session.async_payment_succeeded";
+}
+
 async function act(
   runtime: Runtime,
   event: StripeEvent,
@@ -162,10 +171,7 @@ async function act(
 ): Promise<void> {
   if (isRefunded(event)) return noteRefund(runtime, booking);
   const { type, account, data } = event;
-  const isPaid =
-    (type === "checkout.session.completed" && data.object.payment_status === "paid") ||
-    type === "checkout.session.async_payment_succeeded";
-  if (isPaid) return settle(runtime, booking, { account: account as string, session: data.object });
+  if (tellsOfPayment(event)) return settle(runtime, booking, { account: account as string, session: data.object });
   if (/^checkout\.session\.(expired|async_payment_failed)$/.test(type)) await release(runtime, booking);
 }
 

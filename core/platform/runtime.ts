@@ -92,6 +92,23 @@ export interface Job<N extends JobName = JobName> {
   delay?: number;
   /** Jobs without one go first, then 1, then 2. */
   priority?: number;
+  event?: never;
+}
+
+/** The job of a webhook event, with the event: both are written in one step, and only where the handle has an endpoint. */
+export interface EventJob extends Omit<Job, "event"> {
+  event: EventRecord;
+}
+
+/** A webhook event as a step writes it. All keys have the tag of the outbox. */
+export interface EventRecord {
+  key: string;
+  content: string;
+  retentionMs: number;
+  /** The list of endpoints: without one nobody could be told, now or later. */
+  endpoints: string;
+  /** The set that remembers which events tell of a person, so that they can be erased. */
+  person?: string | undefined;
 }
 
 /** The queues of a process and the transactional outbox in front of them. */
@@ -102,8 +119,12 @@ export interface Outbox {
   later(...list: Job[]): Promise<void>;
   /** Writes a change and the jobs that it causes in one transaction on the keys of `tag`. Returns the replies of the change. */
   commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]>;
-  /** The same for a script, which gets the outbox key and the encoded jobs and writes them only if it changes something. */
-  step<R>(tag: string, list: Job[], change: (outboxKey: string, encoded: string) => Promise<R>): Promise<R>;
+  /** The same for a script, which gets the outbox key and the encoded jobs and events and writes them only if it changes something. */
+  step<R>(
+    tag: string,
+    list: (Job | EventJob)[],
+    change: (outboxKey: string, encoded: string) => Promise<R>,
+  ): Promise<R>;
   /** Registers a tag with the sweeper; comes before a step that writes to the outbox of that tag. */
   mark(tag: string): Promise<void>;
   /** Moves the named entries of an outbox, or all, to their queues. Returns how many there were. */
@@ -177,6 +198,9 @@ export interface Session {
   email?: string;
   /** Names a session of this service's own; absent for tokens of an outside signer, which keeps its sessions itself. */
   sessionId?: string;
+  /** The resource that the token was issued for (RFC 8707) and its scopes there; absent where it is good for all that its user may. */
+  resource?: string;
+  scopes?: readonly string[];
 }
 
 /** Checks of session tokens. */
@@ -188,8 +212,11 @@ export interface TokenVerifier {
    * be had.
    */
   check(token: string): Promise<Session>;
-  /** The same, and what `read` gives for the session, in one round trip to Redis. */
-  checkWith<T>(token: string, read: (session: Session) => Promise<T>): Promise<[Session, T]>;
+  /**
+   * The same, and what `read` gives for the session, in one round trip to Redis. A token that was issued for a resource is good for
+   * that `resource` alone.
+   */
+  checkWith<T>(token: string, read: (session: Session) => Promise<T>, resource?: string): Promise<[Session, T]>;
 }
 
 /** A piece of a knowledge document as a search finds it. */

@@ -16,6 +16,7 @@ import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
+import { untilWritten } from "../store/retry.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { readMoment } from "./catalog.ts";
@@ -24,9 +25,6 @@ import { mailJob, ownerMailJob, reminderJobs, visitorFile } from "./booking-mail
 import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
 import { endedPayment, presentPayment, refundJobs } from "./refunds.ts";
 import type { Visitor } from "./visitor-limits.ts";
-
-/** How often a change is made anew because another one came between. */
-const mostTries = 20;
 
 /** A booking as the visitor reads it who knows its uid; `booking_not_found`, under another event type's slug too. */
 export async function readPublicBooking(
@@ -135,24 +133,23 @@ export async function settlePayment(
   runtime: Runtime,
   { handle, bookingUid, paid }: { handle: string; bookingUid: string; paid?: Paid },
 ): Promise<Settlement> {
-  for (let tries = 0; tries < mostTries; tries++) {
+  return untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const kept = await readKept(runtime.redis, handle, bookingUid);
     if (kept?.payment == null) throw new Fail("booking_not_found");
     if (kept.payment.status !== "REQUIRED") return kept.payment.status === "PAID" ? "repeated" : "refund";
     const isLate = kept.status === "CANCELLED" || Date.parse(kept.start) <= runtime.now();
     const settled = isLate ? undefined : await enter(runtime, paidEntry(runtime, handle, { kept, paid }));
     if (settled?.kind === "written") return "accepted";
-    if (settled?.kind === "changed") continue;
-    if ((await enter(runtime, refundEntry(runtime, handle, { kept, paid }))).kind === "written") return "refund";
-  }
-  throw new Fail("service_unavailable", {
-    retryAfter: 1,
-    detail: "Too many concurrent changes to this booking; retry.",
+    if (settled?.kind === "changed") return undefined;
+    return (await enter(runtime, refundEntry(runtime, handle, { kept, paid }))).kind === "written"
+      ? "refund"
+      : undefined;
   });
 }
 
-/** The provider says that a payment went back: the booking knows it. Any number of calls come to one result. */
+/** Notes that the provider has given a payment back; nothing for a booking that is gone. Any number of calls come to one result. */
 export async function noteRefund(runtime: Runtime, booking: { handle: string; bookingUid: string }): Promise<void> {
+  if ((await readKept(runtime.redis, booking.handle, booking.bookingUid)) === undefined) return;
   await change(runtime, booking, (kept) => {
     if (kept.payment?.status !== "PAID" && kept.payment?.status !== "REFUND_DUE") return undefined;
     const payment = { ...kept.payment, status: "REFUNDED" as const };
@@ -165,14 +162,18 @@ export async function expireHold(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
 ): Promise<void> {
-  for (let tries = 0; tries < mostTries; tries++) {
+  await untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const kept = await readKept(runtime.redis, handle, bookingUid);
-    if (kept?.status !== "PENDING_PAYMENT") return;
-    if (statusAt(kept, runtime.now()) !== "REJECTED") return expireLater(runtime, handle, kept);
+    if (kept?.status !== "PENDING_PAYMENT") return "over";
+    if (statusAt(kept, runtime.now()) !== "REJECTED") {
+      await expireLater(runtime, handle, kept);
+      return "later";
+    }
     const why = { cancelledBy: "service" as const, updatedAt: stamp(runtime) };
     const booking: StoredBooking = { ...kept, ...why, status: "REJECTED" };
-    if ((await enter(runtime, { handle, before: kept, booking, ...ended, jobs: [] })).kind === "written") return;
-  }
+    const written = await enter(runtime, { handle, before: kept, booking, ...ended, jobs: [] });
+    return written.kind === "written" ? "expired" : undefined;
+  });
 }
 
 /** The booking of a public path; `booking_not_found` for all that is unknown there. */
@@ -196,17 +197,13 @@ async function change(
   { handle, bookingUid }: { handle: string; bookingUid: string },
   make: (kept: Kept) => Change | undefined,
 ): Promise<Booking> {
-  for (let tries = 0; tries < mostTries; tries++) {
+  return untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const kept = await readKept(runtime.redis, handle, bookingUid);
     if (kept === undefined) throw new Fail("booking_not_found");
     const made = make(kept);
     if (made === undefined) return shown(handle, kept, runtime.now());
     const written = await enter(runtime, { handle, before: kept, ...made });
-    if (written.kind === "written") return written.booking;
-  }
-  throw new Fail("service_unavailable", {
-    retryAfter: 1,
-    detail: "Too many concurrent changes to this booking; retry.",
+    return written.kind === "written" ? written.booking : undefined;
   });
 }
 

@@ -6,6 +6,7 @@ import { withLock } from "../store/lock.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
+import { untilWritten } from "../store/retry.ts";
 import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { credentialsOf, failureDetails } from "./credentials.ts";
 import { aboutBooking, organizerOf } from "./booking-mails.ts";
@@ -24,8 +25,6 @@ import {
 import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
 import { zoneMeant } from "../platform/zones.ts";
 
-/** How often a booking is settled anew because another change came between. */
-const mostTries = 20;
 /** Bookings that one look at what is left over tries again. */
 const mostAgain = 100;
 
@@ -256,10 +255,10 @@ async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promi
   const { bookingUid, trouble } = outcome;
   const left = keys.unsynced(handle);
   if (trouble) await runtime.redis.sadd(left, bookingUid);
-  for (let tries = 0; tries < mostTries; tries++) {
+  await untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const before = await readKept(runtime.redis, handle, bookingUid);
-    if (before === undefined || (await settleOnce(runtime, handle, { before, outcome }))) break;
-  }
+    return before === undefined || (await settleOnce(runtime, handle, { before, outcome })) || undefined;
+  });
   if (!trouble) await runtime.redis.srem(left, bookingUid);
 }
 

@@ -6,7 +6,7 @@ import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import type { CredentialStore, Runtime } from "../platform/runtime.ts";
 import { resealed, seal, unseal } from "../platform/sealing.ts";
-import { eventLasts, webhookEvent } from "../webhooks/face.ts";
+import { eventJob } from "../webhooks/face.ts";
 
 /** The connected accounts of a handle, the oldest first. */
 export async function credentialsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredCredential[]> {
@@ -161,20 +161,19 @@ async function markCredential(
   const details = failure && failureDetails(failure);
   const data = { handle, providerKey, credentialId, ...details };
   const becomesDegraded = details && current.status === "OK";
-  const event = becomesDegraded && webhookEvent(runtime, handle, { type: "scheduling.sync.degraded", data });
+  const told = becomesDegraded ? [eventJob(runtime, handle, { type: "scheduling.sync.degraded", data })] : [];
   try {
     await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
       expectedVersion,
       change: ({ version: _version, detail: _detail, ...rest }) => {
         return details ? { ...rest, status: "DEGRADED", detail: details.detail } : { ...rest, status: "OK" };
       },
-      ...(event ? { jobs: () => [event.job], beside: () => ({ key: event.key, value: event.content }) } : {}),
+      jobs: () => told,
     });
   } catch (error) {
     if (error instanceof Fail && error.code === "version_conflict") return false;
     throw error;
   }
-  if (event) await runtime.redis.pexpire(event.key, eventLasts);
   return true;
 }
 

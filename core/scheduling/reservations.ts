@@ -12,7 +12,9 @@ import { delayUntil } from "../platform/clock.ts";
 import { sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Job, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
+import { untilWritten } from "../store/retry.ts";
 import { checkAnswers } from "./answers.ts";
 import type { Moment, Offer } from "./catalog.ts";
 import { holdMinutes, openCheckout } from "./checkout.ts";
@@ -26,9 +28,6 @@ import { readTimes, refreshOldBusy } from "./times.ts";
 import { movesWithNext, type Visitor } from "./visitor-limits.ts";
 import { sameWord } from "../platform/words.ts";
 import { minute } from "../platform/zones.ts";
-
-/** How often a request is judged anew because the catalog or the booking changed while it was written. */
-const mostTries = 20;
 
 type Request = Infer<typeof newBooking>;
 
@@ -71,7 +70,7 @@ export async function rescheduleBooking(
   const { handle, eventSlug, bookingUid } = input;
   const slot = slotOf(input);
   const refreshing = refreshOldBusy(runtime, handle);
-  const written = await judged(runtime, async () => {
+  const written = await judged(runtime, { handle, bookingUid }, async () => {
     const [{ offer, moment }] = await Promise.all([findOffer(runtime, handle, eventSlug), refreshing]);
     const before = await readKept(runtime.redis, handle, bookingUid);
     if (before?.eventTypeId !== offer.event.eventTypeId) throw new Fail("booking_not_found");
@@ -112,7 +111,7 @@ async function book(
   const slot = slotOf(input);
   const bookingUid = runtime.id("");
   const refreshing = refreshOldBusy(runtime, handle);
-  const written = await judged(runtime, async () => {
+  const written = await judged(runtime, { handle, bookingUid }, async () => {
     const [{ offer, moment }] = await Promise.all([findOffer(runtime, handle, eventSlug), refreshing]);
     const answers = checkAnswers(offer.event.bookingFields, input.answers);
     const price = await priceOf(runtime, offer);
@@ -142,16 +141,14 @@ async function book(
 /** Judges and writes until nothing changed in between; `scheduling_slot_unavailable` where the time is not free. */
 async function judged(
   runtime: Runtime,
+  { handle, bookingUid }: { handle: string; bookingUid: string },
   judge: () => Promise<Entry>,
 ): Promise<Extract<Written, { kind: "written" | "repeated" }>> {
-  for (let tries = 0; tries < mostTries; tries++) {
+  return untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const written = await enter(runtime, await judge());
     if (written.kind === "written" || written.kind === "repeated") return written;
     if (written.kind !== "changed") throw new Fail("scheduling_slot_unavailable");
-  }
-  throw new Fail("service_unavailable", {
-    retryAfter: 1,
-    detail: "Too many concurrent changes to this booking; retry.",
+    return undefined;
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Booking, PublicEvent, schedulingVisit } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { settingsOf } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { readPublicBooking } from "./bookings.ts";
@@ -8,6 +9,8 @@ import { readPublicEventType } from "./offers.ts";
 /** What the visitor's page shows first. */
 export interface Visit {
   handle: string;
+  /** Who one meets: the handle's display name and logo. */
+  host: { name: string; logoUrl: string | null };
   eventSlug: string;
   /** Null where the event type is hidden or gone: then only the booking can be looked at. */
   event: PublicEvent | null;
@@ -31,5 +34,7 @@ export async function visitEvent(runtime: Runtime, input: Infer<typeof schedulin
       throw error;
     },
   );
-  return { handle, eventSlug, event, booking, now: runtime.now(), isEmbedded: input.embed === "1" };
+  const { displayName, logoUrl = null } = await settingsOf(runtime.redis, handle);
+  const host = { name: displayName ?? handle, logoUrl };
+  return { handle, host, eventSlug, event, booking, now: runtime.now(), isEmbedded: input.embed === "1" };
 }

@@ -28,6 +28,7 @@ export const keys = {
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
   sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
   pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, agent, status, user, email, wrong; 10 min
+  oauthCode: (code: string) => `oauth-code:{${code}}`, // string, JSON of what an MCP client was allowed; 60 s, single use
   signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, language, wrong; 10 min
   audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
 
@@ -64,12 +65,12 @@ export const keys = {
   ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; until the rule is deleted, then 400 d
   ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; until the rule is deleted, then 400 d
   farSends: (handle: string) => `far-sends:{${handle}}`, // zset "campaignId ruleId leadId" -> domain ms when due; until it is a job
-  farTurns: "far-turns:{far-sends}", // zset handle -> real ms of the next look at its far sends; for ever
+  farTurns: "far-turns:{far-sends}", // zset handle -> real µs of the next look at its far sends; for ever
   campaignsVersion: (handle: string) => `campaigns-version:{${handle}}`, // counter, bumped by each change of a campaign; for ever
 
   // email: a message and all that is said of it has the tag of its handle; identities have that of their domain
   emailIdentity: (domain: string, account: string) => `email-identity:{${domain}}:${account}`, // hash identityKey, status, token, DKIM key; for ever
-  domainChecks: "domain-checks:{email-checks}", // zset "domain account" -> real ms of the next check; for ever
+  domainChecks: "domain-checks:{email-checks}", // zset "domain account" -> real µs of the next check; for ever
   sender: (handle: string, senderId: string) => `sender:{${handle}}:${senderId}`, // hash; for ever
   senders: (handle: string) => `senders:{${handle}}`, // zset sender id by creation ms; for ever
   sendersVersion: (handle: string) => `senders-version:{${handle}}`, // counter, bumped by each change of a sender; for ever
@@ -129,6 +130,8 @@ export const keys = {
   oauthConsent: (consentId: string) => `oauth-consent:{${consentId}}`, // string, sealed JSON of an account that its user has not confirmed yet; 10 min, single use
   pageCheckout: (session: string) => `page-checkout:{${session}}`, // string, real ms of the first way back from this checkout; 400 d
 
+  pagePurchase: (handle: string, session: string) => `page-purchase:{${handle}}:${session}`, // string, JSON of a page that was bought by this checkout; 400 d
+
   // webhooks
   webhook: (handle: string, webhookId: string) => `webhook:{${handle}}:${webhookId}`, // hash version, json, status; for ever
   webhooks: (handle: string) => `webhooks:{${handle}}`, // zset webhook id by creation ms; for ever
@@ -136,6 +139,7 @@ export const keys = {
   webhookQueue: (handle: string, webhookId: string) => `webhook-queue:{${handle}}:${webhookId}`, // zset delivery id -> real ms when due, or when its lease ends; until settled
   webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, job that sends this endpoint's deliveries; 60 s after its last sign of life
   webhookFailing: (handle: string, webhookId: string) => `webhook-failing:{${handle}}:${webhookId}`, // string, real ms of the first failure since the last success; 30 d
+  personEvents: (handle: string, digest: string) => `person-events:{${handle}}:${digest}`, // set of keys of events that tell of one address; 30 d after the last
   webhookDelivery: (handle: string, deliveryId: string) => `webhook-delivery:{${handle}}:${deliveryId}`, // string, JSON; 30 d
   webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
 
@@ -176,6 +180,7 @@ const kindsOfOthers = [
     "page-access",
     "page-checkout",
     "oauth-state",
+    "oauth-code",
     "oauth-consent",
   ],
   ["run", "run-chunks", "run-readers", "run-alive", "run-inbox"],

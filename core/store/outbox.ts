@@ -6,7 +6,7 @@ import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } f
 import { dirtyShards, keys } from "./keys.ts";
 import { transact } from "./redis.ts";
 import { script } from "./scripts.ts";
-import type { Job, Log, Outbox } from "../platform/runtime.ts";
+import type { EventJob, EventRecord, Job, Log, Outbox } from "../platform/runtime.ts";
 
 /** Makes a job, with its data checked against its row by the compiler. */
 export function job<N extends JobName>(
@@ -81,7 +81,11 @@ export class Queues implements Outbox {
    * The same for a step of one's own, a script as a rule: it gets the outbox key and the encoded jobs, and writes them with the
    * prelude's `outbox` exactly if it changes something. Only what is then in the outbox is enqueued.
    */
-  async step<R>(tag: string, list: Job[], change: (outboxKey: string, encoded: string) => Promise<R>): Promise<R> {
+  async step<R>(
+    tag: string,
+    list: (Job | EventJob)[],
+    change: (outboxKey: string, encoded: string) => Promise<R>,
+  ): Promise<R> {
     if (list.length > 0) await this.mark(tag);
     const result = await change(keys.outbox(tag), encodeJobs(list));
     if (list.length > 0)
@@ -176,12 +180,12 @@ export class Queues implements Outbox {
 }
 
 /** Jobs as the prelude's `outbox` takes them, for a step that writes them in groups. */
-export function encodeJobs(list: Job[]): string {
+export function encodeJobs(list: (Job | EventJob)[]): string {
   return JSON.stringify(entries(list));
 }
 
-function entries(list: Job[]): [string, string][] {
-  return list.map((one) => [one.id, JSON.stringify(one)]);
+function entries(list: (Job | EventJob)[]): [id: string, json: string, event: EventRecord | null][] {
+  return list.map(({ event = null, ...job }) => [job.id, JSON.stringify(job), event]);
 }
 
 /** Jobs of one tag as they are enqueued: those of a burst that may be done together are one. */

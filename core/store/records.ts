@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { untilWritten } from "./retry.ts";
 import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
-import type { Job, Outbox, Runtime } from "../platform/runtime.ts";
+import type { EventJob, Job, Outbox, Runtime } from "../platform/runtime.ts";
 import { pipelined } from "./redis.ts";
 import { script } from "./scripts.ts";
 
@@ -32,7 +32,7 @@ export interface Beside {
 interface Change<T> {
   expectedVersion?: number | undefined;
   change: (current: T & { version: number }) => T | Promise<T>;
-  jobs?: (next: T) => Job[];
+  jobs?: (next: T) => (Job | EventJob)[];
   beside?: (next: T) => Beside;
 }
 
@@ -137,7 +137,7 @@ interface Written<T> {
   value: T;
   at: number;
   version: number;
-  jobs?: Job[];
+  jobs?: (Job | EventJob)[];
   beside?: Beside;
 }
 

@@ -64,10 +64,19 @@ async function giveOut(runtime: Runtime, handle: string, eventIds: string[]): Pr
   if (deliveries.length > 0) await queueDeliveries(runtime, handle, deliveries);
 }
 
+/** What an event tells of: each kind has one of these. */
+interface Told {
+  booking?: { bookingUid?: string };
+  lead?: { leadId: string };
+  conversion?: { leadId: string };
+  email?: { messageId: string };
+}
+
 /** An event's type and what it is about: the deliveries of one subject go out one after another. */
 function aboutEvent(content: string): { type?: string; subject?: string | undefined } {
-  const { type, data } = JSON.parse(content) as { type: string; data?: { booking?: { bookingUid?: string } } };
-  return { type, subject: data?.booking?.bookingUid };
+  const { type, data = {} } = JSON.parse(content) as { type: string; data?: Told };
+  const { booking, lead, conversion, email } = data;
+  return { type, subject: booking?.bookingUid ?? lead?.leadId ?? conversion?.leadId ?? email?.messageId };
 }
 
 /** Sends an endpoint a test event, also when it is disabled: a success enables it again. */

@@ -2,6 +2,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import {
   type FormerSecret,
   type newWebhook,
+  schedulingEventTypes,
   type ShownWebhook,
   type StoredWebhook,
   type Webhook,
@@ -52,6 +53,14 @@ export async function createWebhook(
   };
   await createRecord(runtime, placeOf(handle, webhookId), { value, at });
   return { webhook: { ...shown(value), secret } };
+}
+
+/** The same at the older path, where an endpoint without `events` gets those of scheduling. */
+export function createSchedulingWebhook(
+  runtime: Runtime,
+  input: Infer<typeof newWebhook>,
+): Promise<{ webhook: ShownWebhook }> {
+  return createWebhook(runtime, { ...input, events: input.events ?? [...schedulingEventTypes] });
 }
 
 /** One endpoint; `webhook_not_found`. */

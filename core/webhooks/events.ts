@@ -1,5 +1,5 @@
 import type { testEventType, WebhookEventType } from "../../schemas/webhooks.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 
@@ -34,6 +34,28 @@ export function webhookEvent(
     content: JSON.stringify({ type, timestamp: new Date(at).toISOString(), data }),
     job: job("webhooks.dispatch", `dispatch-${eventId}`, { handle, eventId }),
   };
+}
+
+/**
+ * The job of an event, with the event itself, for the step that writes its cause: no one is without the others. `person` is the digest
+ * of the address that the event tells of, by which it is erased.
+ */
+export function eventJob(
+  runtime: Pick<Runtime, "id" | "now">,
+  handle: string,
+  { person, ...said }: Said & { person?: string },
+): EventJob {
+  const { key, content, job: dispatch } = webhookEvent(runtime, handle, said);
+  const people = person === undefined ? {} : { person: keys.personEvents(handle, person) };
+  const event = { key, content, retentionMs: eventLasts, endpoints: keys.webhooks(handle), ...people };
+  return { ...dispatch, event };
+}
+
+/** Erases the events that tell of a person, by the digest of the address; what waits for an endpoint is not sent. */
+export async function eraseEventsOf({ redis }: Pick<Runtime, "redis">, handle: string, person: string): Promise<void> {
+  const list = keys.personEvents(handle, person);
+  const events = await redis.smembers(list);
+  await redis.del(list, ...events);
 }
 
 /** The job that gives out the events of one change, in their order. */

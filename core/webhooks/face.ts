@@ -1,5 +1,13 @@
 /** What the others may use of webhooks. */
 export { dispatchEvent, dispatchEvents, listDeliveries, redeliverEvent, testWebhook } from "./deliveries.ts";
-export { createWebhook, deleteWebhook, listWebhooks, readWebhook, resealWebhooks, rotateSecret } from "./endpoints.ts";
-export { dispatchJobs, eventLasts, webhookEvent, type WebhookEvent } from "./events.ts";
+export {
+  createSchedulingWebhook,
+  createWebhook,
+  deleteWebhook,
+  listWebhooks,
+  readWebhook,
+  resealWebhooks,
+  rotateSecret,
+} from "./endpoints.ts";
+export { dispatchJobs, eraseEventsOf, eventJob, eventLasts, webhookEvent, type WebhookEvent } from "./events.ts";
 export { sendDeliveries } from "./sending.ts";

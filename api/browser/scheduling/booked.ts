@@ -1,5 +1,6 @@
 import type { Booking } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
+import { calendarLinks } from "./calendars.ts";
 import type { Step } from "./details.ts";
 import { fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
@@ -24,6 +25,7 @@ export function bookedStep(host: Host, booking: Booking, title?: string): Step {
     heading,
     element("p", { class: "muted" }, told.text),
     bookingFacts(host, booking),
+    booking.status === "ACCEPTED" && !isPast(host, booking) && calendarLinks(host, booking),
     actions(host, booking),
   );
   if (booking.status === "PENDING_PAYMENT") void watchPayment(host, booking, view);
@@ -74,7 +76,7 @@ function isPast(host: Host, booking: Booking): boolean {
 }
 
 function actions(host: Host, booking: Booking): HTMLElement {
-  const { words, visit, calls } = host;
+  const { words, visit } = host;
   const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED" || isPast(host, booking);
   const row = element("div", { class: "actions" });
   if (isOver) {
@@ -93,15 +95,6 @@ function actions(host: Host, booking: Booking): HTMLElement {
   if (booking.meetingUrl && /^https?:/i.test(booking.meetingUrl) && booking.status === "ACCEPTED")
     row.append(
       element("a", { class: "button", href: booking.meetingUrl, target: "_blank", rel: "noopener" }, words.join),
-    );
-  if (booking.status === "ACCEPTED")
-    row.append(
-      element(
-        "a",
-        { class: "button quiet", href: calls.calendarFile(booking.bookingUid), download: "booking.ics" },
-        icon("calendar"),
-        words.addToCalendar,
-      ),
     );
   if (visit.event)
     row.append(element("button", { type: "button", class: "quiet", click: () => host.move() }, words.move));

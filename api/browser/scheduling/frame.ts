@@ -1,11 +1,38 @@
-/** Tells the page around an embedded one how tall it is; a height is nothing that anybody must not know. */
-export function tellHeight(content: HTMLElement): void {
+/** Luminance (WCAG 2) from which black is read better than white. */
+const bright = 0.179;
+
+/** Tells the page around an embedded one how tall it is, and what is booked in it: nothing that anybody must not know. */
+export function tellSize(content: HTMLElement, title = document.title): void {
   if (parent === window) return;
+  document.body.classList.add("embedded");
   let told = 0;
   new ResizeObserver(() => {
     const height = Math.ceil(content.getBoundingClientRect().height);
     if (height === told) return;
     told = height;
-    parent.postMessage({ type: "svc-scheduling-size", height }, "*");
+    parent.postMessage({ type: "svc-scheduling-size", height, title }, "*");
   }).observe(content);
+}
+
+/** Takes light or dark and the accent that the page around asks for. */
+export function takeLook(): void {
+  const given = new URLSearchParams(location.search);
+  const { style } = document.documentElement;
+  const [theme, accent] = [given.get("theme") ?? "", given.get("accent") ?? ""];
+  if (theme === "light" || theme === "dark") style.colorScheme = theme;
+  if (!CSS.supports("color", accent)) return;
+  style.setProperty("--page-accent", accent);
+  style.setProperty("--page-on-accent", luminanceOf(accent) > bright ? "#000" : "#fff");
+}
+
+/** Relative luminance of a colour, as the browser computes it (WCAG 2.2, "relative luminance"). */
+function luminanceOf(colour: string): number {
+  const pixel = document.createElement("canvas").getContext("2d")!;
+  pixel.fillStyle = colour;
+  pixel.fillRect(0, 0, 1, 1);
+  const [red = 0, green = 0, blue = 0] = [...pixel.getImageData(0, 0, 1, 1).data.slice(0, 3)].map((value) => {
+    const share = value / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }

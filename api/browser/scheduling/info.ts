@@ -2,29 +2,43 @@ import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { type Icon, icon } from "./icons.ts";
-import { dateText, rangeText, zoneText } from "./times.ts";
+import { linked } from "./links.ts";
+import { dateText, lengthText, rangeText, zoneText } from "./times.ts";
 import { filled, type Words } from "./words.ts";
 
 type Location = PublicEvent["locations"][number];
 
 /** What is booked: title, length, and for those who still decide the place, the price and the time that they chose. */
 export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: string; end: string }): HTMLElement {
-  const { visit, words } = host;
+  const { visit, clock } = host;
   const { event, booking } = visit;
   const shown = event ?? { title: booking?.title ?? "", duration: booking?.durationMinutes ?? 0, description: "" };
+  const former = isDeciding ? host.booking : null;
   const facts = [
+    former && fact("calendar", formerTime(host, former), "former"),
     slot && fact("calendar", timeOf(host, slot), "chosen"),
-    fact("time", lengthText(shown.duration, words)),
+    fact("time", lengthText(shown.duration, clock.locale)),
     ...(event && isDeciding ? eventFacts(host, event) : []),
   ];
   return element(
     "div",
     { class: "info" },
-    element("p", { class: "handle" }, visit.handle),
+    hostName(visit),
     element("h1", { dir: "auto" }, shown.title),
-    element("ul", { class: "facts" }, ...facts),
-    shown.description !== "" && element("p", { class: "description", dir: "auto" }, shown.description),
+    element("ul", { class: "facts" }, ...facts.filter((one) => one !== null)),
+    shown.description !== "" && element("p", { class: "description", dir: "auto" }, ...linked(shown.description)),
   );
+}
+
+/** Who one meets: the name, and the logo where there is one. */
+function hostName({ host: { name, logoUrl } }: Host["visit"]): HTMLElement {
+  const logo = logoUrl !== null && element("img", { class: "logo", src: logoUrl, alt: "", decoding: "async" });
+  return element("p", { class: "handle" }, logo, element("span", { dir: "auto" }, name));
+}
+
+/** The time that a booking keeps while another is chosen. */
+function formerTime(host: Host, booking: Booking): HTMLElement {
+  return element("span", {}, element("strong", {}, host.words.before), timeOf(host, booking));
 }
 
 /** `Monday, 5 October 2026`, and `09:30 – 10:00` with the zone below it. */
@@ -36,16 +50,6 @@ export function timeOf({ clock }: Pick<Host, "clock">, slot: { start: string; en
     element("span", {}, rangeText(slot, clock)),
     element("span", { class: "zone-name" }, zoneText(clock.zone, Date.parse(slot.start), clock.locale)),
   );
-}
-
-/** `1 h 30 min` */
-export function lengthText(minutes: number, words: Words): string {
-  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
-  const parts = [
-    hours > 0 && filled(words.hours, { count: hours }),
-    rest > 0 && filled(words.minutes, { count: rest }),
-  ];
-  return parts.filter(Boolean).join(" ");
 }
 
 /** The name by which people know a place; an address of a meeting is only shown to those who booked. */
@@ -78,7 +82,7 @@ function eventFacts({ words, clock }: Host, event: PublicEvent): HTMLElement[] {
   return [
     ...event.locations.map((location) => fact("place", placeName(location, words))),
     ...(price ? [fact("price", price)] : []),
-    ...(event.confirmationRequired && !price ? [fact("wait", words.needsConfirmation)] : []),
+    ...(event.confirmationRequired ? [fact("wait", words.needsConfirmation)] : []),
   ];
 }
 

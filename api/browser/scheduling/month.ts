@@ -1,5 +1,5 @@
 import { element } from "../agent/element.ts";
-import { datesOf, dayText, firstWeekday, plusDays, weekdayOf } from "./times.ts";
+import { datesOf, dayText, firstWeekday, inMonth, plusDays, weekdayOf } from "./times.ts";
 import { filled, type Words } from "./words.ts";
 
 /** A month as the grid shows it. */
@@ -103,13 +103,9 @@ function target(event: KeyboardEvent, date: string, { locale }: Month): string |
     ArrowDown: 7,
     Home: -inWeek,
     End: 6 - inWeek,
-    PageUp: -28,
-    PageDown: 28,
   };
-  const step = days[event.key];
-  if (step === undefined) return undefined;
-  const to = plusDays(date, step);
-  // Four weeks on the same weekday, and a fifth where that is still this month.
-  const isPage = Math.abs(step) === 28;
-  return isPage && to.slice(0, 7) === date.slice(0, 7) ? plusDays(to, Math.sign(step) * 7) : to;
+  const months: Record<string, number> = { PageUp: -1, PageDown: 1 };
+  const [step, pages] = [days[event.key], months[event.key]];
+  if (pages !== undefined) return inMonth(date, event.shiftKey ? pages * 12 : pages);
+  return step === undefined ? undefined : plusDays(date, step);
 }

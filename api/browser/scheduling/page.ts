@@ -3,7 +3,7 @@ import { element } from "../agent/element.ts";
 import { bookedStep } from "./booked.ts";
 import { openCalls, type Slot } from "./calls.ts";
 import { detailsStep, moveStep, type Step } from "./details.ts";
-import { tellHeight } from "./frame.ts";
+import { takeLook, tellSize } from "./frame.ts";
 import type { Host } from "./host.ts";
 import { eventInfo } from "./info.ts";
 import { Picker } from "./picker.ts";
@@ -19,7 +19,10 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
   const { locale, words } = chooseLanguage(navigator.languages);
   document.documentElement.lang = languageOf(locale);
   document.body.append(region);
-  if (visit.isEmbedded) tellHeight(main);
+  if (visit.isEmbedded) {
+    takeLook();
+    tellSize(main, visit.event?.title ?? visit.booking?.title);
+  }
   const ahead = visit.now - Date.now();
   let slot: Slot | undefined;
 
@@ -28,7 +31,7 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
     words,
     clock: ownClock(locale),
     calls: openCalls(visit.handle, visit.eventSlug),
-    draft: new Map(),
+    draft: prefilled(),
     booking: null,
     now: () => Date.now() + ahead,
     say: (text) => say(region, text),
@@ -57,6 +60,7 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
   const show = ({ view, heading }: Step, look: string, chosen?: Slot): void => {
     const info = eventInfo(host, look !== "done", chosen);
     main.replaceChildren(element("div", { class: `card ${look}` }, info, element("div", { class: "stage" }, view)));
+    document.title = titleOf(heading.textContent, visit);
     if (isStarted) heading.focus({ preventScroll: visit.isEmbedded });
     if (isStarted && !visit.isEmbedded) scrollTo(0, 0);
     isStarted = true;
@@ -97,7 +101,22 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
   go(first);
 }
 
-/** Said anew even where the words are those of the last time. */
+/** What the address brings along for the form. */
+function prefilled(): Map<string, string> {
+  const given = new URLSearchParams(location.search);
+  const entries = [
+    ["/attendee/name", given.get("name")?.slice(0, 200)],
+    ["/attendee/email", given.get("email")?.slice(0, 254)],
+  ] as const;
+  return new Map(entries.filter((entry): entry is [(typeof entry)[0], string] => Boolean(entry[1])));
+}
+
+/** The step, what is booked, and with whom. */
+function titleOf(step: string | null, { event, booking, host }: Visit): string {
+  return [step, event?.title ?? booking?.title, host.name].filter(Boolean).join(" · ");
+}
+
+/** Said again even where the words are those of the last time. */
 function say(region: HTMLElement, text: string): void {
   const one = element("p", { dir: "auto" }, text);
   region.replaceChildren(one);

@@ -65,6 +65,11 @@ export function zoneText(zone: string, at: number, locale: string): string {
   return name === offset ? name : `${name} (${offset})`;
 }
 
+/** `90 min` */
+export function lengthText(minutes: number, locale: string): string {
+  return new Intl.NumberFormat(locale, { style: "unit", unit: "minute" }).format(minutes);
+}
+
 /** A date of the calendar in words; `YYYY-MM-DD` has no zone. */
 export function dayText(date: string, locale: string, options: Intl.DateTimeFormatOptions): string {
   return formatter(locale, { timeZone: "UTC", ...options }).format(noon(date));
@@ -85,6 +90,12 @@ export function plusMonths(month: string, months: number): string {
   const first = noon(`${month}-01`);
   first.setUTCMonth(first.getUTCMonth() + months);
   return first.toISOString().slice(0, 7);
+}
+
+/** The same day some months later, or the last one of a month that is too short for it. */
+export function inMonth(date: string, months: number): string {
+  const dates = datesOf(plusMonths(date.slice(0, 7), months));
+  return dates[Number(date.slice(8)) - 1] ?? dates.at(-1)!;
 }
 
 /** The dates of a month. */

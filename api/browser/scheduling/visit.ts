@@ -3,6 +3,8 @@ import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
 /** What the service wrote into the page. */
 export interface Visit {
   handle: string;
+  /** Who one meets. */
+  host: { name: string; logoUrl: string | null };
   eventSlug: string;
   /** Null where the event type is hidden or gone: then only the booking can be looked at. */
   event: PublicEvent | null;
@@ -22,6 +24,7 @@ export function readVisit(): Visit | undefined {
 export function addressOf(bookingUid?: string): string {
   const query = new URLSearchParams();
   if (bookingUid) query.set("booking", bookingUid);
-  if (new URLSearchParams(location.search).get("embed") === "1") query.set("embed", "1");
+  const given = new URLSearchParams(location.search);
+  for (const name of ["embed", "theme", "accent"]) if (given.has(name)) query.set(name, given.get(name)!);
   return `${location.pathname}${query.size > 0 ? `?${query}` : ""}`;
 }

@@ -1,7 +1,5 @@
 /** All that the page says, in English; `{…}` are places. */
 const english = {
-  minutes: "{count} min",
-  hours: "{count} h",
   loading: "Looking for free times …",
   chooseDay: "Choose a day",
   calendar: "Calendar",
@@ -89,6 +87,7 @@ const english = {
   before: "Before",
   after: "New time",
   addToCalendar: "Add to calendar",
+  calendarFile: "File (.ics)",
   join: "Join the meeting",
   move: "Reschedule",
   cancel: "Cancel booking",
@@ -108,8 +107,6 @@ const english = {
 export type Words = typeof english;
 
 const german: Words = {
-  minutes: "{count} Min.",
-  hours: "{count} Std.",
   loading: "Freie Zeiten werden gesucht …",
   chooseDay: "Tag wählen",
   calendar: "Kalender",
@@ -200,6 +197,7 @@ const german: Words = {
   before: "Bisher",
   after: "Neue Zeit",
   addToCalendar: "In den Kalender",
+  calendarFile: "Datei (.ics)",
   join: "Zum Gespräch",
   move: "Verschieben",
   cancel: "Termin absagen",
@@ -216,8 +214,6 @@ const german: Words = {
 };
 
 const french: Words = {
-  minutes: "{count} min",
-  hours: "{count} h",
   loading: "Recherche des créneaux libres …",
   chooseDay: "Choisissez un jour",
   calendar: "Calendrier",
@@ -306,6 +302,7 @@ const french: Words = {
   before: "Avant",
   after: "Nouveau créneau",
   addToCalendar: "Ajouter au calendrier",
+  calendarFile: "Fichier (.ics)",
   join: "Rejoindre la réunion",
   move: "Déplacer",
   cancel: "Annuler le rendez-vous",
@@ -322,8 +319,6 @@ const french: Words = {
 };
 
 const spanish: Words = {
-  minutes: "{count} min",
-  hours: "{count} h",
   loading: "Buscando horas libres …",
   chooseDay: "Elija un día",
   calendar: "Calendario",
@@ -411,6 +406,7 @@ const spanish: Words = {
   before: "Antes",
   after: "Nueva hora",
   addToCalendar: "Añadir al calendario",
+  calendarFile: "Archivo (.ics)",
   join: "Entrar en la reunión",
   move: "Cambiar la hora",
   cancel: "Cancelar la reserva",

@@ -10,8 +10,11 @@ import type { Grant, OAuthSettings } from "./providers/provider.ts";
 /** Seconds in which an authorisation must come back. */
 const stateLasts = 600;
 
-/** What the answer of a token endpoint may take: ms in all and without progress, and bytes. */
-const TOKEN_LIMITS = { patience: 10_000, idleTimeoutMs: 4_000, limit: 65_536 };
+/**
+ * What the answer of a token endpoint may take: ms and bytes. A silent one has the whole time: a refresh token may work once, and a
+ * request that is given up after the provider took it ends the connection.
+ */
+const TOKEN_LIMITS = { patience: 10_000, limit: 65_536 };
 
 /** An authorisation that was started here. */
 export interface Started {

@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
-import { Readable } from "node:stream";
+import type { Readable } from "node:stream";
+import { createTransport, type SendMailOptions } from "nodemailer";
 import type { Envelope, Mailer } from "../../platform/runtime.ts";
-import SMTPConnection from "nodemailer/lib/smtp-connection";
 
 /**
  * How far a sending got: `connect` until the login is done, which says something of the server and nothing of the mail; then the
@@ -48,9 +48,6 @@ export interface SmtpSettings {
   name: string | undefined;
 }
 
-/** Ms after which a connection without work is closed. */
-const idleLasts = 30_000;
-
 /** Reads SMTP_URL: server, login, and what its query sets. */
 export function smtpSettings(url: string): SmtpSettings {
   const { protocol, hostname, port, username, password, searchParams } = new URL(url);
@@ -77,153 +74,63 @@ export function smtpSettings(url: string): SmtpSettings {
   };
 }
 
-/** A logged-in connection and what it has done. */
-interface Line {
-  connection: SMTPConnection;
-  sent: number;
-  idleTimer?: NodeJS.Timeout;
+/** A mail under way. `mail` is there from the login on; the connection reads it only after the server's 354. */
+interface Sending extends SendMailOptions {
+  progress: { mail?: Readable };
 }
 
-/** Connections to the mail server, kept open between mails. How many there are at a time is its user's matter. */
+/** Connections to the mail server, kept open between mails by nodemailer's pool. How many mails come at a time is its user's matter. */
 export class SmtpPool implements Mailer {
   readonly settings: SmtpSettings;
-  readonly #idle: Line[] = [];
-  readonly #open = new Set<Line>();
+  readonly #transport: ReturnType<typeof poolOf>;
 
   constructor(url: string) {
     this.settings = smtpSettings(url);
+    this.#transport = poolOf(this.settings);
+    // Errors of nodemailer don't say how far a broken conversation got; whether it read the mail does.
+    this.#transport.use("stream", ({ data, message }, done) => {
+      const { progress } = data as Sending;
+      message.processFunc((stream) => {
+        progress.mail = stream as Readable;
+        return stream;
+      });
+      done();
+    });
   }
 
   /** Sends a mail to one recipient; resolves with the server's words once it has taken it. Throws SmtpFailure. */
-  async send(envelope: Envelope, content: Buffer): Promise<string> {
-    const known = this.#idle.pop();
-    if (known === undefined) return this.#sendOver(await this.#connect(), envelope, content);
+  async send({ from, to }: Envelope, content: Buffer): Promise<string> {
+    const sending: Sending = { raw: content, envelope: { from, to, size: content.length }, progress: {} };
     try {
-      return await this.#sendOver(known, envelope, content);
+      return (await this.#transport.sendMail(sending)).response;
     } catch (error) {
-      // A server may close an idle connection at the moment at which it is used: that is no failure of this mail.
-      if (
-        !(error instanceof SmtpFailure) ||
-        error.code !== undefined ||
-        error.phase === "content" ||
-        error.phase === "connect"
-      )
-        throw error;
-      return this.#sendOver(await this.#connect(), envelope, content);
+      throw new SmtpFailure(phaseOf(error as { command?: string }, sending.progress.mail), error as Error);
     }
   }
 
-  /** Opens a connection and logs in, to see whether the server can be reached; it is kept for the next mail. */
+  /** Opens a connection and logs in, to see whether the server can be reached. */
   async probe(): Promise<void> {
-    if (this.#idle.length === 0) this.#keep(await this.#connect());
-  }
-
-  /** Closes all connections. */
-  close(): void {
-    for (const line of this.#open) this.#drop(line);
-  }
-
-  async #connect(): Promise<Line> {
-    const { auth, rejectUnauthorized, ...options } = this.settings;
-    const connection = new SMTPConnection({ ...options, tls: { rejectUnauthorized }, socketCloseTimeout: 1000 });
-    const line: Line = { connection, sent: 0 };
-    this.#open.add(line);
     try {
-      await answered((done) => {
-        connection.once("error", done);
-        connection.once("end", () => done(new Error("The server closed the connection.")));
-        connection.connect((error) =>
-          error || !auth || !connection.allowsAuth
-            ? done(error ?? null)
-            : connection.login(auth, (refused) => done(refused)),
-        );
-      });
+      await this.#transport.verify();
     } catch (error) {
-      this.#drop(line);
       throw new SmtpFailure("connect", error as Error);
     }
-    connection.removeAllListeners("error");
-    connection.on("error", () => this.#drop(line));
-    connection.on("end", () => this.#drop(line));
-    return line;
   }
 
-  async #sendOver(line: Line, envelope: Envelope, content: Buffer): Promise<string> {
-    clearTimeout(line.idleTimer);
-    const stream = new Content(content);
-    try {
-      const reply = await answered<{ response: string }>((done) =>
-        line.connection.send({ from: envelope.from, to: [envelope.to], size: content.length }, stream, (error, info) =>
-          done(error, info),
-        ),
-      );
-      line.sent++;
-      this.#keep(line);
-      return reply.response;
-    } catch (error) {
-      this.#afterFailure(line, error as Error);
-      throw new SmtpFailure(phaseOf(error as { command?: string }, stream.started), error as Error);
-    }
-  }
-
-  #keep(line: Line): void {
-    if (!this.#open.has(line)) return;
-    if (line.sent >= this.settings.maxMessages) {
-      this.#quit(line);
-      return;
-    }
-    line.idleTimer = setTimeout(() => this.#quit(line), idleLasts);
-    line.idleTimer.unref();
-    this.#idle.push(line);
-  }
-
-  /** A refused recipient leaves a usable session; RSET makes it a fresh one. */
-  #afterFailure(line: Line, error: Error): void {
-    const usable = Boolean((error as { responseCode?: number }).responseCode) && this.#open.has(line);
-    if (usable) line.connection.reset((failed) => (failed ? this.#drop(line) : this.#keep(line)));
-    else this.#drop(line);
-  }
-
-  #quit(line: Line): void {
-    this.#forget(line);
-    line.connection.quit();
-  }
-
-  #drop(line: Line): void {
-    this.#forget(line);
-    line.connection.close();
-  }
-
-  #forget(line: Line): void {
-    clearTimeout(line.idleTimer);
-    this.#open.delete(line);
-    const at = this.#idle.indexOf(line);
-    if (at !== -1) this.#idle.splice(at, 1);
+  /** Closes all connections, those in use too. */
+  close(): void {
+    this.#transport.close({ force: true });
   }
 }
 
-/** The content as a stream that knows whether it was asked for: the connection reads it only after the server's 354. */
-class Content extends Readable {
-  started = false;
-  readonly #bytes: Buffer;
-
-  constructor(bytes: Buffer) {
-    super();
-    this.#bytes = bytes;
-  }
-
-  override _read(): void {
-    this.started = true;
-    this.push(this.#bytes);
-    this.push(null);
-  }
+/** The rate limit is the dispatcher's, which knows of the other processes. A connection that the server left unused is replaced once. */
+function poolOf({ rejectUnauthorized, rateLimit: _limit, rateDelta: _delta, ...settings }: SmtpSettings) {
+  const own = { pool: true as const, maxRequeues: 1, idleTimeout: 30_000, socketCloseTimeout: 1000 };
+  return createTransport({ ...settings, ...own, tls: { rejectUnauthorized } });
 }
 
-function phaseOf({ command = "" }: { command?: string }, started: boolean): SmtpPhase {
-  if (started) return "content";
+function phaseOf({ command = "" }: { command?: string }, mail: Readable | undefined): SmtpPhase {
+  if (mail === undefined) return "connect";
+  if (mail.readableDidRead) return "content";
   return command === "MAIL FROM" ? "mail" : command === "RCPT TO" ? "recipient" : "data";
-}
-
-function answered<T = void>(start: (done: (error: Error | null | undefined, result?: T) => void) => void): Promise<T> {
-  return new Promise((resolve, reject) => start((error, result) => (error ? reject(error) : resolve(result as T))));
 }

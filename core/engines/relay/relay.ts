@@ -10,7 +10,7 @@ import type {
 import { RunReaders } from "./reader.ts";
 import { RunWriters } from "./writers.ts";
 import { type RelayTools, type RunTimes, runTimes } from "./runs.ts";
-export { cancelRun, createRun, readRun, RunLost, runState } from "./runs.ts";
+export { cancelRun, createRun, readRun, runEnding, RunLost, runState } from "./runs.ts";
 
 /** What a relay is made of. */
 export interface RelayParts {

@@ -81,15 +81,25 @@ export async function readRun(redis: Redis, runId: string): Promise<Record<strin
   return Object.keys(fields).length > 0 ? fields : undefined;
 }
 
+/** How a run has ended and the number of its last chunk; undefined while it goes on, and when it is unknown. */
+export async function runEnding(redis: Redis, runId: string): Promise<{ end: RunEnd; last: number } | undefined> {
+  const newest = await newestRecord(redis, runId);
+  return newest?.generation === endGeneration ? { end: newest.chunks[0] as RunEnd, last: newest.last } : undefined;
+}
+
 /** Where a run stands now. A run whose worker is silent for too long counts as failed. */
 export async function runState(redis: Redis, runId: string): Promise<RunState> {
-  const newest = redis.xrevrange(keys.runChunks(runId), "+", "-", "COUNT", 1);
-  const [[entry], alive] = await Promise.all([newest, redis.exists(keys.runAlive(runId))]);
-  if (!entry) return "unknown";
-  const { generation, chunks } = readEntry(entry);
+  const [newest, alive] = await Promise.all([newestRecord(redis, runId), redis.exists(keys.runAlive(runId))]);
+  if (!newest) return "unknown";
+  const { generation, chunks } = newest;
   if (generation === endGeneration) return chunks[0] === "lost" ? "failed" : (chunks[0] as RunState);
   if (!alive) return "failed";
   return generation === 0 ? "waiting" : "running";
+}
+
+async function newestRecord(redis: Redis, runId: string): Promise<RunRecord | undefined> {
+  const [entry] = await redis.xrevrange(keys.runChunks(runId), "+", "-", "COUNT", 1);
+  return entry && readEntry(entry);
 }
 
 /** Stops a run at once: its readers end now, its worker within `times.check`. True if it was still going on. */

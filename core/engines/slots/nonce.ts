@@ -25,7 +25,8 @@ export interface Nonces {
 
 /**
  * Nonces for many slots at once, `v1.<revision>.<tag>`. Start and end fill one block of AES-128, a pseudorandom function whose key
- * is derived from owner, event type and revision; one block of fixed length makes it a MAC. Nothing is stored.
+ * is derived from owner, event type and revision; one block of fixed length makes it a MAC. Nothing is stored. An HMAC for each slot
+ * would take longer than all the rest of an answer: 2 µs a slot instead of 0.05.
  */
 export function bookingNonces(env: Keys, issuer: Issuer, starts: readonly number[], duration: number): Nonces {
   const tags = tagsOf(env.SECRET_KEY, issuer, starts, duration);

@@ -27,7 +27,8 @@ const labels: Record<Kind, string> = {
 
 /**
  * The answer to a question for slots as JSON bytes: `{"slots":[…],"displayTimeZone":"…"}`. Each slot is a copy of its kind's
- * record with other digits; making a month's strings and joining them costs twenty times as much. All letters are ASCII.
+ * record with other digits. `JSON.stringify` of a month's slots takes longer than all the rest of an answer, and would cost visitors
+ * half of the slot questions a second (`npm run bench -- scheduling`). All letters are ASCII.
  */
 export function slotBytes(shown: Shown): Uint8Array {
   const { offered, duration, nonces } = shown;

@@ -1,0 +1,61 @@
+import type { Booking } from "../../../schemas/scheduling.ts";
+import { element } from "../agent/element.ts";
+import type { Host } from "./host.ts";
+import { addressOf } from "./visit.ts";
+
+/** Links that put a booking into the usual calendars, and its file for all others. */
+export function calendarLinks(host: Host, booking: Booking): HTMLElement {
+  const { words, calls } = host;
+  const opened = (name: string, href: string): HTMLElement =>
+    element("a", { href, target: "_blank", rel: "noopener" }, name);
+  const file = { href: calls.calendarFile(booking.bookingUid), download: "booking.ics" };
+  const links = [
+    opened("Google", googleAddress(host, booking)),
+    opened("Outlook", outlookAddress("outlook.live.com", host, booking)),
+    opened("Microsoft 365", outlookAddress("outlook.office.com", host, booking)),
+    element("a", file, words.calendarFile),
+  ];
+  return element(
+    "div",
+    { class: "calendars", role: "group", "aria-label": words.addToCalendar },
+    element("span", { class: "muted" }, words.addToCalendar),
+    ...links,
+  );
+}
+
+/** Google's page of a new event; times are in UTC without marks. */
+function googleAddress(host: Host, booking: Booking): string {
+  const compact = (instant: string): string => new Date(instant).toISOString().replace(/[-:]|\.\d+/g, "");
+  const { title, text, place } = tellOf(host, booking);
+  const dates = `${compact(booking.start)}/${compact(booking.end)}`;
+  const query = new URLSearchParams({ action: "TEMPLATE", text: title, dates, details: text, location: place });
+  return `https://calendar.google.com/calendar/render?${query}`;
+}
+
+/** Outlook's page of a new event, for private accounts or those of organisations. */
+function outlookAddress(site: string, host: Host, booking: Booking): string {
+  const { title, text, place } = tellOf(host, booking);
+  const [startdt, enddt] = [booking.start, booking.end].map((instant) => new Date(instant).toISOString());
+  const query = new URLSearchParams({
+    path: "/calendar/action/compose",
+    rru: "addevent",
+    subject: title,
+    startdt: startdt!,
+    enddt: enddt!,
+    body: text,
+    location: place,
+  });
+  return `https://${site}/calendar/0/deeplink/compose?${query}`;
+}
+
+/** What the event says in any calendar; its text leads back to the booking. */
+function tellOf({ visit }: Host, booking: Booking): { title: string; text: string; place: string } {
+  const address = new URL(addressOf(booking.bookingUid), location.href);
+  for (const ofFrame of ["embed", "theme", "accent"]) address.searchParams.delete(ofFrame);
+  const description = visit.event?.description ?? "";
+  return {
+    title: `${booking.title} · ${visit.host.name}`,
+    text: [description.slice(0, 1000), address.href].filter(Boolean).join("\n\n"),
+    place: booking.meetingUrl ?? booking.location?.label ?? "",
+  };
+}

@@ -1,0 +1,23 @@
+import { webAddress } from "../agent/address.ts";
+import { element } from "../agent/element.ts";
+
+/** A text whose addresses of http and https are links; everything else stays text. */
+export function linked(text: string): (HTMLElement | string)[] {
+  const pieces: (HTMLElement | string)[] = [];
+  let written = 0;
+  for (const { 0: found, index } of text.matchAll(/https?:\/\/[^\s<>"']+/gi)) {
+    const address = withoutEnd(found);
+    const href = webAddress(address);
+    if (!href) continue;
+    const link = element("a", { href, target: "_blank", rel: "noopener nofollow" }, address);
+    pieces.push(text.slice(written, index), link);
+    written = index + address.length;
+  }
+  return [...pieces, text.slice(written)];
+}
+
+/** Without the marks that end a sentence or close a bracket that stands before the address. */
+function withoutEnd(address: string): string {
+  const bare = address.replace(/[.,;:!?\]}»”’]+$/, "");
+  return bare.endsWith(")") && !bare.includes("(") ? withoutEnd(bare.slice(0, -1)) : bare;
+}

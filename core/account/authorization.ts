@@ -1,0 +1,206 @@
+import type { authorizationForm, authorizationPage, codeRedemption, IssuedToken } from "../../schemas/account.ts";
+import { scopes as allScopes } from "../../schemas/account.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime, Session } from "../platform/runtime.ts";
+import { isSigned, sameText, sign } from "../platform/sealing.ts";
+import { keys } from "../store/keys.ts";
+import { clientAt, mustBeBuiltIn } from "./clients.ts";
+import { membership, reaches } from "./handles.ts";
+import { oauthFailure } from "./oauth-failure.ts";
+import { challengeOf } from "./pairing.ts";
+import { startSession } from "./session-store.ts";
+import { loginUrl, sessionOfCookie } from "./sign-in.ts";
+
+/** Seconds in which a code must be redeemed, and for which its token is good. */
+const CODE_SECONDS = 60;
+const SESSION_SECONDS = 30 * 86_400;
+const FORM = "mcp authorization form";
+
+type Page = Infer<typeof authorizationPage>;
+type Fields = Omit<Page, "cookie">;
+
+/** Where a browser goes on, or what the page of consent asks. */
+export type AuthorizationStep = { step: "onward"; location: string } | ConsentRequest;
+
+/** A client that asks for the tools of a handle, with the proof that the form was made for this request and session. */
+export interface ConsentRequest {
+  step: "ask";
+  client: string;
+  handle: string;
+  user: string;
+  scopes: string[];
+  request: Fields;
+  proof: string;
+}
+
+/** What a code stands for. */
+interface Grant {
+  clientId: string;
+  client: string;
+  redirectUri: string;
+  challenge: string;
+  resource: string;
+  scopes: string[];
+  userId: string;
+  email?: string;
+}
+
+/** What a client must know to ask for tokens (RFC 8414, section 2). */
+export async function describeServer({ env }: Runtime): Promise<Record<string, unknown>> {
+  mustBeBuiltIn(env);
+  const { BASE_URL } = env;
+  return {
+    issuer: BASE_URL,
+    authorization_endpoint: `${BASE_URL}/oauth/authorize`,
+    token_endpoint: `${BASE_URL}/oauth/token`,
+    registration_endpoint: `${BASE_URL}/oauth/register`,
+    scopes_supported: allScopes,
+    response_types_supported: ["code"],
+    response_modes_supported: ["query"],
+    grant_types_supported: ["authorization_code"],
+    code_challenge_methods_supported: ["S256"],
+    token_endpoint_auth_methods_supported: ["none"],
+    authorization_response_iss_parameter_supported: true,
+  };
+}
+
+/**
+ * A client's request for the tools of a handle. A wrong client or redirect address is shown here (`invalid_request`); other faults go
+ * back to the client. A browser that isn't signed in signs in first. `forbidden` where the user has no part in the handle.
+ */
+export async function askAuthorization(runtime: Runtime, { cookie, ...request }: Page): Promise<AuthorizationStep> {
+  const { env } = runtime;
+  mustBeBuiltIn(env);
+  const client = clientAt(env, request.client_id, request.redirect_uri);
+  const fault = faultOf(env, request);
+  if (fault) return { step: "onward", location: backTo(env, request, fault) };
+  const session = await sessionOfCookie(runtime, cookie);
+  if (session === undefined) return { step: "onward", location: loginUrl(env, addressOf(env, request)) };
+  const handle = handleOf(env, request.resource) as string;
+  await mustBelong(runtime, handle, session);
+  const user = session.email ?? session.userId;
+  const proof = sign(env, FORM, formText(request, session.token));
+  return { step: "ask", client: client.name, handle, user, scopes: scopesOf(request), request, proof };
+}
+
+/**
+ * The decision of the user's own browser: leads back to the client with a code or a refusal. `invalid_token` without a session,
+ * `forbidden` for a form made elsewhere and for a user who has no part in the handle.
+ */
+export async function decideAuthorization(
+  runtime: Runtime,
+  { cookie, decision, proof, ...request }: Infer<typeof authorizationForm>,
+): Promise<{ step: "onward"; location: string }> {
+  const { env } = runtime;
+  mustBeBuiltIn(env);
+  const client = clientAt(env, request.client_id, request.redirect_uri);
+  const session = await sessionOfCookie(runtime, cookie);
+  if (session === undefined) throw new Fail("invalid_token");
+  if (!isSigned(env, FORM, formText(request, session.token), proof)) throw new Fail("forbidden");
+  const answer = decision === "allow" ? await grant(runtime, request, { client: client.name, session }) : denied;
+  return { step: "onward", location: backTo(env, request, answer) };
+}
+
+/** Redeems a code, once, for a token that is good for its resource alone (RFC 8707). `invalid_request` with the error's OAuth name. */
+export async function redeemCode(runtime: Runtime, input: Infer<typeof codeRedemption>): Promise<IssuedToken> {
+  mustBeBuiltIn(runtime.env);
+  if (input.grant_type !== "authorization_code")
+    throw oauthFailure("unsupported_grant_type", "Use the grant type authorization_code.");
+  const json = await runtime.redis.getdel(keys.oauthCode(input.code ?? ""));
+  const granted = json === null ? undefined : (JSON.parse(json) as Grant);
+  if (granted === undefined || !isRedeemer(granted, input))
+    throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
+  const { userId, email, client: device, resource, scopes } = granted;
+  const who = { userId, ...(email ? { email } : {}), kind: "mcp" as const, device };
+  const made = await startSession(runtime, { ...who, seconds: SESSION_SECONDS, grant: { resource, scopes } });
+  return { access_token: made.token, token_type: "Bearer", expires_in: SESSION_SECONDS, scope: scopes.join(" ") };
+}
+
+/** The resource that a handle's tools are. */
+export function toolsResource({ BASE_URL }: Pick<Env, "BASE_URL">, handle: string): string {
+  return `${BASE_URL}/mcp/${handle}/mcp`;
+}
+
+const denied = { error: "access_denied" };
+
+async function grant(
+  runtime: Runtime,
+  request: Fields,
+  { client, session }: { client: string; session: Session },
+): Promise<{ code: string }> {
+  await mustBelong(runtime, handleOf(runtime.env, request.resource) as string, session);
+  const code = runtime.id("oac_");
+  const granted: Grant = {
+    clientId: request.client_id,
+    client,
+    redirectUri: request.redirect_uri,
+    challenge: request.code_challenge ?? "",
+    resource: request.resource ?? "",
+    scopes: scopesOf(request),
+    userId: session.userId,
+    ...(session.email ? { email: session.email } : {}),
+  };
+  await runtime.redis.set(keys.oauthCode(code), JSON.stringify(granted), "EX", CODE_SECONDS);
+  return { code };
+}
+
+function isRedeemer(granted: Grant, input: Infer<typeof codeRedemption>): boolean {
+  const { clientId, redirectUri, challenge, resource } = granted;
+  const isSame = input.client_id === clientId && input.redirect_uri === redirectUri;
+  const isResource = input.resource === undefined || input.resource === resource;
+  return isSame && isResource && sameText(challengeOf(input.code_verifier ?? ""), challenge);
+}
+
+/** What is wrong with a request, as its client is told (RFC 6749, section 4.1.2.1). */
+function faultOf(env: Env, request: Fields): { error: string; error_description: string } | undefined {
+  const { response_type, code_challenge_method, code_challenge = "", resource } = request;
+  if (response_type !== "code") return fault("unsupported_response_type", "Use the response type code.");
+  if (code_challenge_method !== "S256" || !/^[\w-]{43}$/.test(code_challenge))
+    return fault("invalid_request", "PKCE with S256 is required.");
+  if (handleOf(env, resource) === undefined) return fault("invalid_target", "Name the MCP endpoint as the resource.");
+  return undefined;
+}
+
+function fault(error: string, error_description: string): { error: string; error_description: string } {
+  return { error, error_description };
+}
+
+/** The handle whose tools a resource is; undefined for every other address. */
+function handleOf(env: Env, resource = ""): string | undefined {
+  const [handle] = resource.slice(env.BASE_URL.length).split("/").slice(2);
+  return handle && resource === toolsResource(env, handle) ? handle : undefined;
+}
+
+/** The scopes that are asked for and known; all where none are. */
+function scopesOf({ scope = "" }: Fields): string[] {
+  const asked = allScopes.filter((one) => scope.split(" ").includes(one));
+  return asked.length > 0 ? asked : [...allScopes];
+}
+
+async function mustBelong({ redis }: Runtime, handle: string, { userId }: Session): Promise<void> {
+  const { role } = await membership(redis, handle, userId);
+  if (role === undefined || !reaches(role, "CREATOR"))
+    throw new Fail("forbidden", { detail: `Your account has no access to ${handle}.` });
+}
+
+/** The client's address with the answer, the state, and the issuer that answers (RFC 9207). */
+function backTo({ BASE_URL }: Env, { redirect_uri, state }: Fields, answer: Record<string, string>): string {
+  const url = new URL(redirect_uri);
+  for (const [name, value] of Object.entries({ ...answer, ...(state === undefined ? {} : { state }), iss: BASE_URL }))
+    url.searchParams.set(name, value);
+  return url.href;
+}
+
+function addressOf({ BASE_URL }: Env, request: Fields): string {
+  return `${BASE_URL}/oauth/authorize?${new URLSearchParams(entriesOf(request))}`;
+}
+
+function formText(request: Fields, token: string): string {
+  return JSON.stringify([entriesOf(request).sort(), token]);
+}
+
+function entriesOf(request: Fields): [string, string][] {
+  return Object.entries(request).filter((entry): entry is [string, string] => entry[1] !== undefined);
+}

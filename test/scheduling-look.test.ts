@@ -1,0 +1,262 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import axe from "axe-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import t, { type Test } from "tap";
+import { bundleAssets, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import { openStage, type Stage } from "../fixtures/scheduling/owner.ts";
+import { eventually } from "../fixtures/service.ts";
+
+const place = "/apps/public/scheduling/acme";
+const berlin: BrowserContextOptions = { locale: "en-GB", timezoneId: "Europe/Berlin" };
+const german: BrowserContextOptions = {
+  locale: "de-DE",
+  timezoneId: "Europe/Berlin",
+  viewport: { width: 320, height: 640 },
+};
+const longTitle = "Rechtsschutzversicherungsberatung für Donaudampfschifffahrtsgesellschaftskapitäne";
+const logo = "https://acme.example/logo.svg";
+
+t.setTimeout(longestRun);
+t.test("how a booking looks", { skip: withoutBrowser, timeout: longestRun }, run);
+
+async function run(t: Test): Promise<void> {
+  await bundleAssets();
+  const browser = await startBrowser(t);
+
+  await t.test("any title fits: on a phone, on a desktop, at 200 % and in the list", async (t) => {
+    const event = { title: longTitle, description: "x".repeat(300) };
+    const { stage, page } = await visit(t, browser, { event, context: german });
+    const { url } = stage.service;
+    for (const [width, scale] of [
+      [320, 1],
+      [390, 1],
+      [550, 2],
+      [1280, 1],
+    ] as const) {
+      const context = { ...german, viewport: { width, height: 700 }, deviceScaleFactor: scale };
+      for (const address of [`${place}/intro`, place]) {
+        const other = await openPage(t, browser, url + address, context);
+        await other.getByText("Rechtsschutzversicherungsberatung").first().waitFor();
+        if (address !== place) await other.getByRole("button", { name: "11:00", exact: true }).waitFor();
+        t.ok(await fits(other), `${address} at ${width}`);
+        const over = await other.evaluate(() => {
+          const [info, stage] = [...document.querySelectorAll(".info > *, .stage")].map((one) =>
+            one.getBoundingClientRect(),
+          );
+          const card = document.querySelector(".card")!.getBoundingClientRect();
+          return [info, stage].some((box) => box && box.right > card.right + 1);
+        });
+        t.notOk(over, "and in its card");
+        await picture(other, `scheduling-long-${address === place ? "list" : "event"}-${width}`);
+        await other.context().close();
+      }
+    }
+    t.same(await problems(page), []);
+  });
+
+  await t.test("it says who one meets, by name and logo", async (t) => {
+    const { stage, page } = await visit(t, browser);
+    await stage.owner.put("/v2/handles/acme/settings").send({ displayName: "Acme Studio", logoUrl: logo }).expect(200);
+    await page.route(logo, (route) =>
+      route.fulfill({
+        contentType: "image/svg+xml",
+        body: '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><rect width="90" height="30" fill="#0a6"/></svg>',
+      }),
+    );
+    await page.reload();
+    await page.getByText("Acme Studio", { exact: true }).waitFor();
+    await eventually(() =>
+      page.locator("img.logo").evaluate((image) => (image as HTMLImageElement).naturalWidth === 90),
+    );
+    t.same(await problems(page), []);
+    await picture(page, "scheduling-host");
+  });
+
+  await t.test("addresses in a description are links, and nothing else in it is", async (t) => {
+    const description =
+      "Read https://acme.example/a_(b) first (or https://acme.example/c). Not javascript:alert(1) nor <b>bold</b>.";
+    const { page } = await visit(t, browser, { event: { description } });
+    const links = page.locator(".description a");
+    t.same(await links.evaluateAll((all) => all.map((one) => (one as HTMLAnchorElement).href)), [
+      "https://acme.example/a_(b)",
+      "https://acme.example/c",
+    ]);
+    t.match(await links.first().getAttribute("rel"), "noopener");
+    t.equal(await page.locator(".description").textContent(), description);
+  });
+
+  await t.test("the address fills the form, and the document is named by its step", async (t) => {
+    const { stage, page } = await visit(t, browser);
+    await page.goto(`${stage.service.url}${place}/intro?name=Ada%20Lovelace&email=ada%40example.com`);
+    await page.getByRole("button", { name: "11:00", exact: true }).click();
+    t.equal(await page.getByLabel("Name").inputValue(), "Ada Lovelace");
+    t.equal(await page.getByLabel("Email", { exact: true }).inputValue(), "ada@example.com");
+    t.equal(await page.title(), "Your details · Introduction · acme");
+    await page.getByRole("button", { name: "Confirm booking" }).click();
+    await page.getByRole("heading", { name: "You are booked" }).waitFor();
+    t.equal(await page.title(), "You are booked · Introduction · acme");
+    t.ok(await page.getByText("30 min").isVisible());
+  });
+
+  await t.test("the old time stands beside the new one while a booking is moved", async (t) => {
+    const { stage, page } = await visit(t, browser);
+    const { body } = await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
+    await page.goto(`${stage.service.url}${place}/intro?booking=${body.bookingUid}`);
+    await page.getByRole("button", { name: "Reschedule" }).click();
+    await page.getByRole("heading", { name: "Choose a new time" }).waitFor();
+    t.match(await page.locator(".info .former").textContent(), /Before.*5 October 2026.*11:00/);
+    t.same(await problems(page), []);
+    await picture(page, "scheduling-former");
+  });
+
+  await t.test("a booking is put into the usual calendars", async (t) => {
+    const { stage, page } = await visit(t, browser);
+    const { body } = await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
+    await page.goto(`${stage.service.url}${place}/intro?booking=${body.bookingUid}`);
+    const address = async (name: string): Promise<URL> =>
+      new URL((await page.getByRole("link", { name }).getAttribute("href")) ?? "");
+    const google = await address("Google");
+    t.equal(google.searchParams.get("dates"), "20261005T090000Z/20261005T093000Z");
+    t.equal(google.searchParams.get("text"), "Introduction · acme");
+    t.match(google.searchParams.get("details"), `booking=${body.bookingUid}`);
+    for (const name of ["Outlook", "Microsoft 365"]) {
+      const outlook = await address(name);
+      t.match(outlook.hostname, /^outlook\.(live|office)\.com$/);
+      t.equal(outlook.searchParams.get("startdt"), "2026-10-05T09:00:00.000Z");
+      t.equal(outlook.searchParams.get("enddt"), "2026-10-05T09:30:00.000Z");
+    }
+    t.same(await problems(page), []);
+    await picture(page, "scheduling-calendars");
+    await page.setViewportSize({ width: 320, height: 640 });
+    t.ok(await fits(page));
+    await picture(page, "scheduling-calendars-phone");
+  });
+
+  await t.test("a month with more free times than one answer holds is shown whole", async (t) => {
+    const always = [0, 1, 2, 3, 4, 5, 6].map((day) => ({ day, startTime: "00:00", endTime: "23:59" }));
+    const stage = await openStage(t);
+    await stage.owner
+      .post("/v2/handles/acme/scheduling/schedules")
+      .send({ scheduleId: "main", timeZone: "UTC", weeklyAvailability: always })
+      .expect(200);
+    await stage.event({ slug: "intro", title: "Introduction", durationMinutes: 5, slotIntervalMinutes: 5 });
+    const page = await openPage(t, browser, `${stage.service.url}${place}/intro`, { ...berlin, timezoneId: "UTC" });
+    await page.getByRole("button", { name: /\b31 October 2026.*287 free times/ }).waitFor();
+    await page.getByRole("button", { name: /\b6 October 2026.*287 free times/ }).waitFor();
+  });
+
+  await t.test(
+    "an embedded page stands in elements that come later, looks as it is told, and takes the name of its event",
+    async (t) => {
+      const { stage, page } = await visit(t, browser);
+      const { url } = stage.service;
+      await around(t, page, url, '<main id="app" style="background:#fde"></main>');
+      const frames = page.locator("iframe");
+      t.equal(await frames.count(), 0);
+      await page.evaluate(() => {
+        const late = document.createElement("div");
+        late.append("Loading …");
+        Object.assign(late.dataset, {
+          svcScheduling: "acme/intro",
+          theme: "dark",
+          accent: "#0a7d4f",
+          name: "Ada",
+          email: "ada@example.com",
+        });
+        document.getElementById("app")!.append(late);
+      });
+      const frame = page.frameLocator("iframe");
+      await frame.getByRole("button", { name: "11:00", exact: true }).waitFor();
+      await eventually(async () => (await frames.getAttribute("title")) === "Introduction");
+      t.equal(await frames.evaluate((one) => getComputedStyle(one).colorScheme), "dark");
+      const seen = await frame.locator("html").evaluate((root) => {
+        const chosen = document.querySelector('[aria-selected="true"] button')!;
+        return [
+          getComputedStyle(root).colorScheme,
+          getComputedStyle(root).backgroundColor,
+          getComputedStyle(document.body).backgroundColor,
+          getComputedStyle(chosen).backgroundColor,
+          getComputedStyle(chosen).color,
+        ];
+      });
+      t.same(seen, ["dark", "rgba(0, 0, 0, 0)", "rgba(0, 0, 0, 0)", "rgb(10, 125, 79)", "rgb(255, 255, 255)"]);
+      await picture(page, "scheduling-embed-dark");
+      const inner = page.frames().find((one) => one.url().includes("embed=1"))!;
+      t.same(await problemsIn(inner), []);
+      await frame.getByRole("button", { name: "11:00", exact: true }).click();
+      t.equal(await frame.getByLabel("Email", { exact: true }).inputValue(), "ada@example.com");
+      await page.evaluate(() => {
+        document.querySelector<HTMLElement>("[data-svc-scheduling]")!.dataset.svcScheduling = "acme/nothing";
+      });
+      await frame.getByRole("heading").waitFor();
+    },
+  );
+
+  await t.test("a light page gets a light frame on a dark system", async (t) => {
+    const { stage, page } = await visit(t, browser, { context: { ...berlin, colorScheme: "dark" } });
+    await around(t, page, stage.service.url, '<div data-svc-scheduling="acme/intro"></div>');
+    const frame = page.frameLocator("iframe");
+    await frame.getByRole("button", { name: "11:00", exact: true }).waitFor();
+    t.equal(
+      await frame.locator(".card").evaluate((card) => getComputedStyle(card).backgroundColor),
+      "rgb(255, 255, 255)",
+    );
+    await picture(page, "scheduling-embed-light");
+  });
+
+  await t.test("a frame says when its event does not exist, and is no taller than that", async (t) => {
+    const { stage, page } = await visit(t, browser);
+    await around(t, page, stage.service.url, '<div data-svc-scheduling="acme/nothing"></div>');
+    await page.frameLocator("iframe").getByRole("heading").waitFor();
+    const height = await eventually(() =>
+      page.locator("iframe").evaluate((one) => one.clientHeight < 500 && one.clientHeight),
+    );
+    t.ok(height >= 120);
+    t.ok(await page.locator("iframe").getAttribute("title"));
+    await picture(page, "scheduling-embed-missing");
+  });
+}
+
+/** The page of the event type `intro`, with more fields where asked. */
+async function visit(
+  t: Test,
+  browser: Browser,
+  more: { event?: Record<string, unknown>; context?: BrowserContextOptions } = {},
+): Promise<{ stage: Stage; page: Page }> {
+  const stage = await openStage(t);
+  await stage.event({ slug: "intro", title: "Introduction", ...more.event });
+  const page = await openPage(t, browser, `${stage.service.url}${place}/intro`, more.context ?? berlin);
+  page.setDefaultTimeout(15_000);
+  await page.getByRole("button", { name: "11:00", exact: true }).waitFor();
+  return { stage, page };
+}
+
+/** Another site's page with the embed's script. */
+async function around(t: Test, page: Page, service: string, body: string): Promise<void> {
+  const script = `<script async src="${service}/assets/scheduling-embed.js"></script>`;
+  const host = createServer((_, answer) =>
+    answer
+      .setHeader("content-type", "text/html; charset=utf-8")
+      .end(`<!doctype html><title>Host</title>${script}${body}`),
+  ).listen(0, "127.0.0.1");
+  t.teardown(() => host.close());
+  await once(host, "listening");
+  await page.goto(`http://127.0.0.1:${(host.address() as AddressInfo).port}/`);
+}
+
+function fits(page: Page): Promise<boolean> {
+  return page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+}
+
+function problems(page: Page): Promise<string[]> {
+  return problemsIn(page.mainFrame());
+}
+
+/** What axe-core finds against a document, by name. */
+async function problemsIn(frame: ReturnType<Page["mainFrame"]>): Promise<string[]> {
+  await frame.evaluate(axe.source);
+  const found = await frame.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(", ")}`);
+}
