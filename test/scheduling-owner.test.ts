@@ -174,7 +174,12 @@ t.test("a change keeps what it doesn't name, inside buffers and payment too", as
     slotIntervalMinutes: 15,
   });
   t.same(changed.body.eventType.buffers, { beforeMinutes: 5, afterMinutes: 20 });
-  t.same(changed.body.eventType.payment, { enabled: false, amountMinor: 5000, currency: "EUR" });
+  t.same(changed.body.eventType.payment, {
+    enabled: false,
+    amountMinor: 5000,
+    currency: "EUR",
+    refundUntilMinutes: 1440,
+  });
   const cleared = await owner
     .put(path)
     .send({ slotIntervalMinutes: null, timeZone: null, expectedVersion: 2 })
