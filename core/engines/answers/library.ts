@@ -79,19 +79,13 @@ interface AskedShape {
   weight: number;
 }
 
-/** What stands around a unit counts less than the unit itself. All constants here were chosen on seven sets of questions together. */
-const HEADING = 0.8;
-const UPPER_HEADING = 0.6;
+/** What stands around a unit counts less than the unit itself. All constants here were chosen on seven sets of questions together (`npm run bench -- answers`). */
+const AROUND = 0.95;
 const TITLE = 0.4;
-const LEAD_IN = 0.8;
-const SENTENCE_BEFORE = 0.55;
-const COLUMN_NAMES = 0.9;
 
 /** A word that the library lacks counts less than the rarest one that it has, a word of every day less than any. */
 const ABSENT = 0.7;
 const COMMON = 0.45;
-const CHAT = 0.3;
-const PART_OF_COMPOUND = 0.7;
 
 /** What the shape that is asked for counts beside a word of the question. */
 const SHAPE_WEIGHTS: Record<Shape, number> = {
@@ -105,20 +99,18 @@ const SHAPE_WEIGHTS: Record<Shape, number> = {
   mail: 1.2,
 };
 /** Shapes that can be told by their form; the others are guesses. */
-const CERTAIN_SHAPES: readonly Shape[] = ["amount", "time", "duration", "phone", "mail"];
+const CERTAIN_SHAPES: readonly Shape[] = ["amount", "time", "duration", "count", "phone", "mail"];
 const WORD_OF_SHAPE = 0.5;
-const WORD_OF_COUNT = 0.8;
 
 /** Gains of the page that the visitor reads, of the question's language, of a heading that names the subject, of a near embedding. */
 const OWN_PAGE = 0.1;
 const OWN_LANGUAGE = 0.05;
-const HEADED = 0.05;
+const HEADED = 0.1;
 const NEAR = 0.15;
-const UNIT_SHARE = 0.75;
-const SHAPELESS = 0.85;
+const SHAPELESS = 0.7;
 /** What confidence loses where nothing of the shape is there, and by the weightiest word that the section lacks. */
 const SHAPELESS_LOSS = 0.9;
-const MISSING_LOSS = 1.77;
+const MISSING_LOSS = 1.5;
 
 const MAX_SECTIONS_READ = 40;
 const MAX_SECTIONS = 20_000;
@@ -170,7 +162,7 @@ export class Library {
     const key = `${language} ${forms.join(" ")}`;
     const known = this.#likeness.get(key);
     if (known) return known;
-    const found = likenessOf(forms, this.#postings.keys(), language);
+    const found = likenessOf(forms, this.#postings, language);
     this.#likeness.set(key, found);
     return found;
   }
@@ -212,18 +204,17 @@ export class Library {
     return rows.map(({ reading, held, shaped }) => {
       const shape = sum(shaped, asks);
       const share = (sum(held, wanted) + shape) / total;
-      const around = (sum(whole, wanted) + shape) / total;
       const fits = asks.length === 0 || shaped.some((one) => one > 0) ? 1 : SHAPELESS;
       const headed = wanted.some(({ likeness }) => isHeaded(reading.unit, likeness)) ? 1 + HEADED : 1;
       const lacksShape =
         asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) &&
-        !shaped.some((one, at) => one >= 0.3 && CERTAIN_SHAPES.includes(asks[at]!.shape));
+        !shaped.some((one, at) => one >= 0.2 && CERTAIN_SHAPES.includes(asks[at]!.shape));
       const confidence = share - (lacksShape ? SHAPELESS_LOSS : 0) - MISSING_LOSS * missing;
       return {
         unit: reading.unit,
         share,
         confidence,
-        score: (UNIT_SHARE * share + (1 - UNIT_SHARE) * around) * fits * headed,
+        score: share * fits * headed,
       };
     });
   }
@@ -236,7 +227,7 @@ export class Library {
       const parts = isFound ? [] : partsOf(subject.text, this.#postings, language);
       if (parts.length === 0) return [{ likeness, weight: this.weightOf(subject, likeness) }];
       return parts.map((part) => {
-        const own = { text: part, forms: [part], weight: subject.weight * PART_OF_COMPOUND };
+        const own = { text: part, forms: [part], weight: subject.weight };
         const found = this.likenessOf(own, language);
         return { likeness: found, weight: this.weightOf(own, found) };
       });
@@ -253,9 +244,9 @@ export class Library {
   }
 
   /** How much a word tells: rare words more, from 0 to `rarest`. */
-  weightOf({ text, weight, forms }: Subject, likeness: Likeness): number {
+  weightOf({ weight, forms }: Subject, likeness: Likeness): number {
     const usual = weight * (forms.some(isCommon) ? COMMON : 1);
-    if (likeness.size === 0) return usual * this.rarest * ABSENT * (text.length <= 2 && !/\d/.test(text) ? CHAT : 1);
+    if (likeness.size === 0) return usual * this.rarest * ABSENT;
     let held = 0;
     for (const [term, near] of likeness) {
       const count = this.#postings.get(term)!.length / 2;
@@ -300,14 +291,13 @@ export class Library {
   #readingsOf(section: Section): Reading[] {
     const known = this.#readings.get(section);
     if (known) return known;
-    const units = unitsOf(section);
-    const found = units.map((unit, at) => readUnit(unit, units[at - 1]));
+    const found = unitsOf(section).map(readUnit);
     this.#readings.set(section, found);
     return found;
   }
 }
 
-function readUnit(unit: Unit, before: Unit | undefined): Reading {
+function readUnit(unit: Unit): Reading {
   const { language, source } = unit.section;
   const strengths = new Map<string, number>();
   const add = (text: string, strength: number) => {
@@ -316,19 +306,14 @@ function readUnit(unit: Unit, before: Unit | undefined): Reading {
   };
   const own = termsIn(plainText(unit.text), language);
   for (const term of own) strengths.set(term, 1);
-  add((unit.block.columns ?? []).join(" "), COLUMN_NAMES);
-  if (unit.block.kind === "text" && before?.block.kind === "text") add(plainText(before.text), SENTENCE_BEFORE);
+  add((unit.block.columns ?? []).join(" "), 1);
   addAround(add, unit.block, source.title);
   return { unit, strengths, own, shapes: new Map() };
 }
 
 /** A question that is a heading says what its section is about as well as the section. */
 function addAround(add: (text: string, strength: number) => void, { headings, leadIn }: Block, title: string): void {
-  for (const [depth, heading] of headings.entries()) {
-    const isLast = depth === headings.length - 1;
-    add(heading, isLast ? (heading.endsWith("?") ? 1 : HEADING) : UPPER_HEADING);
-  }
-  add(leadIn, LEAD_IN);
+  for (const line of [...headings, leadIn]) add(line, line.endsWith("?") ? 1 : AROUND);
   add(title, TITLE);
 }
 
@@ -345,10 +330,8 @@ function askedFor(reading: Reading, { shape, words }: AskedShape): number {
   const isShaped = reading.shapes.get(shape) ?? holdsShape(reading.unit.text, shape, reading.own);
   reading.shapes.set(shape, isShaped);
   if (words.length === 0) return isShaped ? 1 : 0;
-  const share = shape === "count" ? WORD_OF_COUNT : WORD_OF_SHAPE;
-  return (
-    (isShaped ? 1 - share : 0) + Math.max(...words.map((likeness) => strengthOf(reading.strengths, likeness))) * share
-  );
+  const spoken = Math.max(...words.map((likeness) => strengthOf(reading.strengths, likeness)));
+  return (isShaped ? 1 - WORD_OF_SHAPE : 0) + spoken * WORD_OF_SHAPE;
 }
 
 function isHeaded({ block, section }: Unit, likeness: Likeness): boolean {

@@ -7,9 +7,9 @@ export type Likeness = ReadonlyMap<string, number>;
 
 const SAME = 1;
 /** Another word for the same matter, in any language: "fee" for "cost". */
-const SAME_MATTER = 0.7;
+const SAME_MATTER = 0.8;
 /** Another ending, or a part of a compound. */
-const RELATED = 0.8;
+const RELATED = 0.7;
 const PART = 0.65;
 /** A slip of the keyboard. */
 const MISSPELT = 0.75;
@@ -19,11 +19,21 @@ const MIN_PART_LENGTH = 4;
 const mattersOf = new Map<string, Set<string>>();
 const termsOf = new Map<string, Set<string>>();
 for (const [language, { answers }] of Object.entries(languages))
-  for (const [matter, words] of Object.entries(answers.matters))
+  for (const [matter, words] of [...Object.entries(answers.matters), ...calendarNames(language)])
     for (const term of termsIn(words, language)) {
       mattersOf.set(term, (mattersOf.get(term) ?? new Set()).add(matter));
       termsOf.set(matter, (termsOf.get(matter) ?? new Set()).add(term));
     }
+
+/** The days of the week and the months are matters too: "Sonntag" for "Sundays". */
+function calendarNames(language: string): [matter: string, name: string][] {
+  const named = (day: Date, style: "weekday" | "month") => {
+    const name = (code: string) => day.toLocaleDateString(code, { [style]: "long", timeZone: "UTC" });
+    return [name("en").toLowerCase(), name(language)] as [string, string];
+  };
+  const days = Array.from({ length: 7 }, (_, at) => named(new Date(Date.UTC(2027, 0, 3 + at)), "weekday"));
+  return [...days, ...Array.from({ length: 12 }, (_, at) => named(new Date(Date.UTC(2027, at, 15)), "month"))];
+}
 
 /** The matters that a term speaks of, as the language files name them. */
 export function mattersIn(term: string): ReadonlySet<string> {
@@ -32,9 +42,6 @@ export function mattersIn(term: string): ReadonlySet<string> {
   const found = new Set<string>(mattersOf.get(term));
   if (found.size === 0)
     for (const [other, names] of mattersOf) if (isForm(term, other)) for (const name of names) found.add(name);
-  if (found.size === 0)
-    for (const [other, names] of mattersOf)
-      if (slipLikeness(term, other) > 0) for (const name of names) found.add(name);
   matters.set(term, found);
   return found;
 }
@@ -58,19 +65,24 @@ export function isCommon(term: string): boolean {
 }
 
 /** The terms of a vocabulary that speak of a term of a question, in any of its forms. */
-export function likenessOf(forms: readonly string[], vocabulary: Iterable<string>, language: string): Likeness {
+export function likenessOf(
+  forms: readonly string[],
+  vocabulary: ReadonlyMap<string, unknown>,
+  language: string,
+): Likeness {
   const found = new Map<string, number>();
   const add = (term: string, likeness: number) => {
     if (likeness > (found.get(term) ?? 0)) found.set(term, likeness);
   };
   const related = new Set(forms.flatMap((form) => [...mattersIn(form)].flatMap((matter) => [...termsOf.get(matter)!])));
   const inCompounds = isCompounding(language);
-  for (const term of vocabulary) {
+  for (const term of vocabulary.keys()) {
     if (forms.includes(term)) add(term, SAME);
     else if (related.has(term)) add(term, SAME_MATTER);
     else if (!isOfOtherMatter(forms, term)) for (const form of forms) add(term, formLikeness(form, term, inCompounds));
   }
-  if (found.size === 0) for (const term of vocabulary) for (const form of forms) add(term, slipLikeness(form, term));
+  if (found.size === 0)
+    for (const term of vocabulary.keys()) for (const form of forms) add(term, slipLikeness(form, term));
   return found;
 }
 

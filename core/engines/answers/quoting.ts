@@ -14,10 +14,10 @@ export interface Quote {
 /** Most characters of what is quoted, headings included. */
 export const MAX_QUOTE_LENGTH = 600;
 /** Confidence from which a quote is an answer, and the share of the question from which it is worth showing. */
-const ANSWERS = -0.42;
+const ANSWERS = -0.15;
 const COMES_CLOSEST = 0.25;
 /** Another section is shown beside the best where it is nearly as good and there is room. */
-const NEARLY_BEST = 0.85;
+const NEARLY_BEST = 0.75;
 const MAX_SECTIONS = 2;
 const MAX_HEADINGS = 8;
 

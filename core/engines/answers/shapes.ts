@@ -35,6 +35,8 @@ const SHAPES: Record<Exclude<Shape, "count">, RegExp> = {
   mail: /[\w.+-]+@[\w-]+\.[\w.-]+/,
 };
 
+/** A year or a time of day. */
+const INSTANT = /\b(?:1[5-9]\d{2}|20\d{2})\b|\b\d{1,2}[.:]\d{2}(?!\d)/g;
 const span = new RegExp(`^(?:${spans})$`);
 
 /** True for the name of a span of time, from the second to the year. */
@@ -44,8 +46,14 @@ export function isSpan(word: string): boolean {
 
 /** True where a text holds what is asked for, as far as its form tells. */
 export function holdsShape(text: string, shape: Shape, terms: Iterable<string>): boolean {
-  if (shape === "count") return [...terms].some((term) => /^\p{N}/u.test(term));
+  if (shape === "count") return holdsCount(fold(text), terms);
   return SHAPES[shape].test(shape === "person" ? text : fold(text));
+}
+
+/** A number that counts something: no year, time of day or telephone number. */
+function holdsCount(text: string, terms: Iterable<string>): boolean {
+  const isWritten = !/\p{N}/u.test(text) && [...terms].some((term) => /^\d/.test(term));
+  return isWritten || /\p{N}/u.test(text.replace(SHAPES.phone, " ").replace(INSTANT, " "));
 }
 
 function part(day: Date, code: string, options: Intl.DateTimeFormatOptions, type: string): string {

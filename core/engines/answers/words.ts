@@ -96,8 +96,9 @@ function addPart(
   of: { language: string; stops: ReadonlySet<string>; isAlone: boolean },
 ): void {
   if (part === "" || (part.length < 2 && !of.isAlone)) return;
-  const term = of.stops.has(part) ? "" : fold(stem(part.slice(0, MAX_TERM_LENGTH), of.language));
-  found.push({ text: part, term });
+  const stemmed = fold(stem(part.slice(0, MAX_TERM_LENGTH), of.language));
+  const isGrammar = of.stops.has(part) || (part.length > 3 && stemmedStops(of.language).has(stemmed));
+  found.push({ text: part, term: isGrammar ? "" : stemmed });
   addNumberPrefix(found, part, of.language);
 }
 
@@ -184,5 +185,17 @@ function foldedStopWords(language: string): ReadonlySet<string> {
   if (known) return known;
   const found = new Set([...stopWords(language)].flatMap((word) => [fold(word), fold(word).replaceAll("'", "")]));
   foldedStops.set(language, found);
+  return found;
+}
+
+const stopStems = new Map<string, ReadonlySet<string>>();
+
+/** Stems of the words of grammar, for their other endings: "kommst" of "kommen". */
+function stemmedStops(language: string): ReadonlySet<string> {
+  const known = stopStems.get(language);
+  if (known) return known;
+  const words = [...stopWords(language)].filter((word) => !word.includes("'"));
+  const found = new Set(words.map((word) => fold(stem(word, language))));
+  stopStems.set(language, found);
   return found;
 }
