@@ -41,16 +41,16 @@ import {
   tokenListing,
   tokenPath,
 } from "../schemas/account.ts";
-import { failureCard } from "./account-view.ts";
+import { failureView } from "./failure-view.ts";
 import { pairedView, pairingView } from "./pairing-view.ts";
 import { signInView } from "./sign-in-view.ts";
-import { open, operator, type Row, route, user } from "./route.ts";
+import { open, operator, type Request, type Row, route, user } from "./route.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
 
 /** Pages for a person in a browser, which may be signed in there. */
-const person = { takes: { cookie: "cookie" }, failed: failureCard, hidden: true };
+const person = { takes: { cookie: "cookie" }, failed: failureView, hidden: true };
 
 /** The session check, personal access tokens, and what a desktop client asks while it is paired. */
 export const accountRows: Row[] = [
@@ -127,11 +127,11 @@ export function signInRows(path: string): Row[] {
   const line = path as `/${string}`;
   const columns = {
     view: signInView,
-    failed: (fail: Fail) => (fail.code === "not_found" ? undefined : failureCard(fail)),
+    failed: (fail: Fail, request: Request) => (fail.code === "not_found" ? undefined : failureView(fail, request)),
     hidden: true,
   };
   return [
-    route(`GET ${line}`, open, signInPage, openSignIn, columns),
+    route(`GET ${line}`, open, signInPage, openSignIn, { ...columns, takes: { cookie: "cookie" } }),
     route(`POST ${line}`, open, signInForm, signIn, {
       ...columns,
       accepts: "form",

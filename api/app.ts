@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
 import Koa, { type Context } from "koa";
 import compress from "koa-compress";
+import { settingsOf } from "../core/account/face.ts";
 import { type AuditEntry, recordWrite } from "../core/operations/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import { bodyDigest } from "../core/store/idempotency.ts";
 import { canonicalLanguage } from "../core/platform/language-tags.ts";
 import { networkOf } from "../core/platform/network.ts";
 import { jsonOf, outcomeOf } from "../core/platform/outcome.ts";
+import { isRedisAway } from "../core/store/redis.ts";
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { admit } from "./access.ts";
 import { readBody } from "./body.ts";
@@ -14,8 +16,8 @@ import { dashboard, isDashboard } from "./dashboard.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { mayBePageHost, movedPage, pageHost } from "./hosts.ts";
-import { hasWords, languages } from "../schemas/languages.ts";
-import { missingPage } from "./page-view.ts";
+import { hasWords, languages, wordsLanguage } from "../schemas/languages.ts";
+import { failureView } from "./failure-view.ts";
 import { asFail, problem } from "./problem.ts";
 import { type Reply, sendReply } from "./reply.ts";
 import type { Request, Row, View } from "./route.ts";
@@ -70,7 +72,7 @@ async function answer(
     const reply = await handle();
     if (reply) sendReply(ctx, reply);
   } catch (error) {
-    fail(runtime, ctx, error);
+    await fail(runtime, ctx, error);
   }
   const took = performance.now() - started;
   const { requestId: id, row } = ctx.state as { requestId: string; row?: Row };
@@ -87,12 +89,13 @@ function requestId(given: string | string[] | undefined): string {
   return typeof given === "string" && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-function fail(runtime: Runtime, ctx: Context, error: unknown): void {
+async function fail(runtime: Runtime, ctx: Context, error: unknown): Promise<void> {
   const known = asFail(error);
   if (known.status >= 500) report(runtime, ctx, known);
   if (ctx.headerSent) return void ctx.res.destroy();
-  const shown = viewOf(runtime, ctx, known);
-  sendReply(ctx, shown ? presented(shown) : problem(known, ctx.state.requestId, challenged(runtime, ctx)));
+  const reply = problem(known, ctx.state.requestId, challenged(runtime, ctx));
+  const shown = await viewOf(runtime, ctx, known);
+  sendReply(ctx, shown ? presented({ ...shown, headers: { ...reply.headers, ...shown.headers } }) : reply);
 }
 
 /** A failure of the service's own; of some routes the log holds no more than that there was one. */
@@ -109,11 +112,33 @@ function challenged(runtime: Runtime, { state }: Context): Record<string, string
   return (state.row as Row | undefined)?.challenge?.(runtime, state.parameters);
 }
 
-/** What a person sees of a failure, where the row or the host is made for people. */
-function viewOf(runtime: Runtime, ctx: Context, known: Fail): View | undefined {
-  const row = ctx.state.row as Row | undefined;
-  if (row?.failed) return row.failed(known, new Asked(runtime, ctx));
-  return ctx.state.pageHost && known.status === 404 ? missingPage() : undefined;
+/** What a person sees of a failure, where the row is made for people, where a page is missing, and where the client prefers a page. */
+async function viewOf(runtime: Runtime, ctx: Context, known: Fail): Promise<View | undefined> {
+  const { row, pageHost } = ctx.state as { row?: Row; pageHost?: string };
+  const isPage = isForPeople(ctx) || (pageHost !== undefined && known.status === 404);
+  if (!row?.failed && !isPage) return undefined;
+  const asked = new Asked(runtime, ctx, await languageOfHandle(runtime, ctx, known));
+  return row?.failed?.(known, asked) ?? (isPage ? failureView(known, asked) : undefined);
+}
+
+/** True where a person waits for the answer: a client that likes HTML better than JSON gets a page or sends a form. */
+function isForPeople(ctx: Context): boolean {
+  ctx.vary("Accept");
+  const sends = /^(application\/x-www-form-urlencoded|multipart\/form-data)\b/i.test(ctx.get("content-type"));
+  if (ctx.method !== "GET" && ctx.method !== "HEAD" && !(ctx.method === "POST" && sends)) return false;
+  return ctx.accepts("application/json", "application/problem+json", "text/html") === "text/html";
+}
+
+/** The language of the handle that a failed request is about, while Redis can tell. */
+async function languageOfHandle({ redis }: Runtime, { state }: Context, known: Fail): Promise<string | null> {
+  const { handle = state.handle } = (state.parameters ?? {}) as Record<string, string>;
+  if (handle === undefined || known.code === "service_unavailable") return null;
+  try {
+    return (await settingsOf(redis, handle)).language;
+  } catch (error) {
+    if (isRedisAway(error)) return null;
+    throw error;
+  }
 }
 
 /**
@@ -246,6 +271,7 @@ async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown
   if (kind === "replayed") ctx.set("Idempotency-Replayed", "true");
   if (result === undefined) return { status: 204, headers: row.headers ?? {} };
   const status = kind === "created" && row.created ? row.created : (row.status ?? 200);
+  if (row.page && isForPeople(ctx)) return presented(await row.page(result as never, new Asked(runtime, ctx)));
   if (row.view) return presented(await row.view(result as never, new Asked(runtime, ctx)), status, row.headers);
   const headers = { "Cache-Control": "no-store", ...row.headers, "Content-Type": "application/json; charset=utf-8" };
   return { status, headers, body: jsonOf(result as object) };
@@ -266,9 +292,42 @@ class Asked implements Request {
   readonly runtime: Runtime;
   readonly #ctx: Context;
 
-  constructor(runtime: Runtime, ctx: Context) {
+  readonly #fallback: string | null;
+
+  constructor(runtime: Runtime, ctx: Context, fallback: string | null = null) {
     this.runtime = runtime;
     this.#ctx = ctx;
+    this.#fallback = fallback;
+  }
+
+  get method(): string {
+    return this.#ctx.method;
+  }
+
+  get address(): string {
+    return this.#ctx.originalUrl;
+  }
+
+  get parameters(): Record<string, string> {
+    return this.#ctx.state.parameters ?? {};
+  }
+
+  get pagePath(): string | undefined {
+    const { handle, pageSlug } = this.parameters;
+    if (handle === undefined || pageSlug === undefined) return undefined;
+    return mayBePageHost(this.runtime, this.#ctx) ? `/${pageSlug}` : `/p/${handle}/${pageSlug}`;
+  }
+
+  get formPage(): string | undefined {
+    const referrer = this.#ctx.get("referer");
+    if (this.#ctx.method !== "POST" || !URL.canParse(referrer)) return undefined;
+    const { host, pathname, search } = new URL(referrer);
+    // A form on the answer to a form: that address can't be opened.
+    return host === this.#ctx.host && !pathname.startsWith("/v2/") ? pathname + search : undefined;
+  }
+
+  get said(): Request["said"] {
+    return (this.#ctx.state.row as Row | undefined)?.said ?? {};
   }
 
   get origin(): string {
@@ -283,10 +342,10 @@ class Asked implements Request {
     return this.#ctx.get(name);
   }
 
-  language(fallback?: string | null): string {
-    const known = Object.keys(languages);
-    const first = known.find((code) => code === fallback?.toLowerCase().split("-")[0]) ?? "en";
-    return this.#ctx.acceptsLanguages([first, ...known]) || first;
+  language(fallback = this.#fallback): string {
+    this.#ctx.vary("Accept-Language");
+    const first = wordsLanguage(fallback ?? "en");
+    return this.#ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
   }
 }
 

@@ -15,6 +15,7 @@ const types: Record<string, string> = {
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
   svg: "image/svg+xml",
+  ico: "image/x-icon",
 };
 /** Built files first, as a build and as the sources see them; style sheets need no build. */
 const folders = ["browser/", "dist/browser/", "api/browser/"].map(fileOf);
@@ -34,6 +35,11 @@ export const assetRows: Row[] = [
     },
   ),
 ];
+
+/** The icon of every host. */
+export function icon(): View {
+  return assetView(asset("favicon.ico"));
+}
 
 function assetView({ type, body, etag }: Asset): View {
   const headers = {

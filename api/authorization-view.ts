@@ -49,5 +49,5 @@ ${hidden.join("")}
 </form>
 <p class="note">It can read for 30 days, or until you revoke its session. You did not start this yourself? Deny.</p>`;
   const leadsTo = [target.protocol.startsWith("http") ? target.origin : target.protocol];
-  return cardView({ title: "Connect an app", body, leadsTo });
+  return cardView({ language: "en", title: "Connect an app", body, leadsTo });
 }

@@ -14,11 +14,11 @@ import {
   registeredClient,
 } from "../schemas/account.ts";
 import { object } from "../schemas/schema.ts";
-import { failureCard } from "./account-view.ts";
+import { failureView } from "./failure-view.ts";
 import { authorizationView, oauthFailureView } from "./authorization-view.ts";
 import { open, type Row, route } from "./route.ts";
 
-const person = { takes: { cookie: "cookie" }, failed: failureCard, view: authorizationView, hidden: true };
+const person = { takes: { cookie: "cookie" }, failed: failureView, view: authorizationView, hidden: true };
 const client = { failed: oauthFailureView, hidden: true };
 
 /** The authorization server of MCP clients, where sign-in is built in (docs/reference.md, "MCP sign-in"). */

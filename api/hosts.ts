@@ -13,10 +13,13 @@ export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
 
 /** A page host serves pages, assets and public routes and nothing else (docs/reference.md, "Public page"); other hosts pass untouched. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
-  if (/^\/(assets|v2\/public)\//.test(ctx.path)) return;
+  if (/^\/(assets\/|v2\/public\/|favicon\.ico$)/.test(ctx.path)) return;
   const handle = await handleOfHost(runtime, ctx.host).catch((error) => unlessAlive(ctx, error));
+  // A domain that nobody has attached is not the service's own, which has a front door.
+  if (handle === undefined && ctx.path === "/") throw new Fail("not_found");
   if (handle === undefined) return;
   ctx.state.pageHost = ctx.host;
+  ctx.state.handle = handle;
   const [, slug] = /^\/([^/]*)\/?$/.exec(ctx.path) ?? [];
   if (slug === undefined) throw new Fail("not_found");
   ctx.path = `/p/${handle}/${slug === "" ? "index" : slug}`;

@@ -34,7 +34,7 @@ import {
   received,
   stripeEvent,
 } from "../schemas/integrations.ts";
-import { failureCard } from "./account-view.ts";
+import { failureView } from "./failure-view.ts";
 import { consentView, decidedView, returnView } from "./provider-consent-view.ts";
 import { creator, open, type Row, route, type View } from "./route.ts";
 
@@ -42,10 +42,14 @@ const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;
 const consent = "/oauth/scheduling/:providerKey";
 const checkout = "/v2/public/pages/:handle/:pageSlug/checkout";
-const payer = { guard: admitPayer, takes: { ":authority": "host" } };
+const payer = {
+  guard: admitPayer,
+  takes: { ":authority": "host" },
+  said: { service_unavailable: "paymentAway" },
+} as const;
 
 /** Pages for a person in a browser, which may be signed in there. */
-const person = { takes: { cookie: "cookie" }, failed: failureCard, hidden: true };
+const person = { takes: { cookie: "cookie" }, failed: failureView, hidden: true };
 
 /** Providers: connecting accounts, and what providers and payers come back with. */
 export const integrationRows: Row[] = [
@@ -110,15 +114,18 @@ export const integrationRows: Row[] = [
   }),
   route(`POST ${checkout}`, open, pageCheckout, startPageCheckout, {
     ...payer,
+    accepts: "form",
+    page: ({ nextAction }) => onward({ location: nextAction.url }),
     returns: checkoutAnswer,
     summary: "Start the checkout of a paid page",
-    description: "Send the visitor's browser to `nextAction.url`. It returns to the page with a code that unlocks it.",
+    description:
+      "Send the visitor's browser to `nextAction.url`; a form post that prefers HTML is led there by 303. It returns to the page with a code that unlocks it.",
     failures: ["page_not_found", "payment_provider_not_connected", "rate_limited"],
   }),
   route(`GET ${checkout}/return`, open, pageCheckoutReturn, returnToPage, {
     ...payer,
     view: onward,
-    failed: failureCard,
+    failed: failureView,
     hidden: true,
   }),
   route("POST /v2/public/providers/stripe/webhook", open, signedRequest, receiveStripeEvent, {

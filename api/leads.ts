@@ -16,6 +16,7 @@ import {
   newLead,
 } from "../schemas/leads.ts";
 import { leadsCsv } from "./leads-csv.ts";
+import { leadView, verifiedView } from "./lead-view.ts";
 import { creator, open, operator, type Row, route } from "./route.ts";
 
 const leads = "/v2/handles/:handle/leads";
@@ -27,15 +28,18 @@ export const leadRows: Row[] = [
     accepts: "form",
     guard: admitLead,
     takes: { ":language": "visitorLanguage" },
+    page: leadView,
     returns: leadAccepted,
     logged: false,
     summary: "Submit a lead",
     description:
-      "Takes JSON or a form. Other scalar keys become custom fields. The same email, page and campaign within 24 h updates the lead. A lead is UNVERIFIED if a code was sent to confirm the address.",
+      "Takes JSON or a form; a form post that prefers HTML is answered with a page. Other scalar keys become custom fields. The same email, page and campaign within 24 h updates the lead. A lead is UNVERIFIED if a code was sent to confirm the address.",
     failures: ["not_found", "rate_limited", "campaign_not_found"],
   }),
   route("POST /v2/public/handles/:handle/leads/:leadId/verify", open, leadCode, verifyLead, {
+    accepts: "form",
     guard: admitLead,
+    page: verifiedView,
     logged: false,
     summary: "Verify the email address of a lead",
     returns: leadVerified,

@@ -1,8 +1,9 @@
 import { Buffer } from "node:buffer";
 import type { Visit } from "../core/pages/face.ts";
-import { wordsLanguage, wordsOf } from "../schemas/languages.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
+import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { entityTag } from "./reply.ts";
-import type { View } from "./route.ts";
+import type { Request, View } from "./route.ts";
 import { documentOf, escapeHtml } from "./shell.ts";
 
 /** Only the service's own scripts run; content may style itself and show images and media of any safe origin. */
@@ -15,38 +16,28 @@ const policy = [
   "font-src 'self' https:",
   "connect-src 'self'",
   "frame-src 'self'",
-  "form-action 'self' https:",
   "base-uri 'none'",
   "frame-ancestors 'self'",
 ].join("; ");
 
-/** A page in the service's shell; a paid one without access shows title, description and teaser. */
-export function pageView(visit: Visit): View {
+/** Forms lead to this host and to others over TLS; the checkout also to a payment provider without, as local development has one. */
+function policyOf({ isForSale }: Visit, { STRIPE_API_BASE }: Runtime["env"]): string {
+  const isPlain = isForSale && STRIPE_API_BASE.startsWith("http:");
+  return `${policy}; form-action 'self' https:${isPlain ? ` ${new URL(STRIPE_API_BASE).origin}` : ""}`;
+}
+
+/** A page in the service's shell; a paid one without access shows title, description and teaser, and what it costs. */
+export function pageView(visit: Visit, { runtime }: Request): View {
   const { bytes, tag } = rendered(visit);
   const sharing = visit.page.accessMode === "PAID" || visit.cookie ? "private, no-cache" : "public, no-cache";
   const headers = {
     ETag: tag,
     "Cache-Control": sharing,
-    "Content-Security-Policy": policy,
+    "Content-Security-Policy": policyOf(visit, runtime.env),
     ...guards,
     ...(visit.cookie ? { "Set-Cookie": visit.cookie } : {}),
   };
   return { type: "text/html; charset=utf-8", body: bytes, headers };
-}
-
-/** The plain page of an address that shows nothing; the same for drafts and for what never was. */
-export function missingPage(): View {
-  const body = documentOf({
-    language: "en",
-    title: "Not found",
-    body: "<main><h1>Not found</h1><p>There is no page at this address.</p></main>",
-  });
-  return {
-    type: "text/html; charset=utf-8",
-    status: 404,
-    body,
-    headers: { "Content-Security-Policy": policy, "Cache-Control": "no-cache", ...guards },
-  };
 }
 
 const guards = { "Referrer-Policy": "strict-origin-when-cross-origin" };
@@ -62,7 +53,7 @@ const kept = new WeakMap<object, Map<string, Rendered>>();
 function rendered(visit: Visit): Rendered {
   const ways = kept.get(visit.page) ?? new Map<string, Rendered>();
   kept.set(visit.page, ways);
-  const way = `${visit.hasAccess ? 1 : 0}${visit.assistant ? 1 : 0}`;
+  const way = [visit.hasAccess, visit.assistant, visit.isForSale].map(Number).join("");
   const known = ways.get(way);
   if (known) return known;
   const bytes = Buffer.from(document(visit));
@@ -73,7 +64,7 @@ function rendered(visit: Visit): Rendered {
 
 function document(visit: Visit): string {
   const { page, language } = visit;
-  const content = visit.hasAccess ? page.content : preview(page);
+  const content = visit.hasAccess ? page.content : preview(visit);
   const head = [...description(visit), ...(visit.assistant ? agent(visit) : [])];
   return documentOf({ language, title: page.title, head, body: content });
 }
@@ -90,8 +81,28 @@ function description({ page: { title, description }, url }: Visit): string[] {
   return [...tags, `<link rel="canonical" href="${escapeHtml(url)}">`];
 }
 
-function preview(page: Visit["page"]): string {
-  return `<main class="svc-preview"><h1>${escapeHtml(page.title)}</h1><p>${escapeHtml(page.description)}</p>${page.teaser}\n</main>`;
+function preview(visit: Visit): string {
+  const { title, description, teaser } = visit.page;
+  return `<main class="svc-preview"><h1>${escapeHtml(title)}</h1><p>${escapeHtml(description)}</p>${teaser}\n${sale(visit)}</main>`;
+}
+
+/** The price and the button that leads to the checkout; nothing where the page can't be bought. */
+function sale({ handle, page, language, isForSale }: Visit): string {
+  if (!isForSale || !page.price) return "";
+  const { buy, note } = wordsOf(language).sale;
+  const price = `<bdi lang="${escapeHtml(language)}">${escapeHtml(priceText(page.price, language))}</bdi>`;
+  const label = escapeHtml(buy).replace("{price}", () => price);
+  const spoken = hasWords(language) ? "" : ' lang="en" dir="ltr"';
+  return `<form class="svc-sale" method="post" action="/v2/public/pages/${handle}/${page.pageSlug}/checkout"${spoken}>
+<p><button type="submit">${label}</button></p>
+<p><small>${escapeHtml(note)}</small></p>
+</form>`;
+}
+
+/** An amount in its smallest unit as the language writes it, with as many decimals as its currency has. */
+function priceText({ amountMinor, currency }: NonNullable<Visit["page"]["price"]>, language: string): string {
+  const format = new Intl.NumberFormat(language, { style: "currency", currency });
+  return format.format(amountMinor / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2));
 }
 
 /** The assistant's config and script: before the content, which can't take them in. */

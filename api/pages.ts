@@ -18,7 +18,8 @@ import {
   pagePath,
   pageVisit,
 } from "../schemas/pages.ts";
-import { missingPage, pageView } from "./page-view.ts";
+import { failureView } from "./failure-view.ts";
+import { pageView } from "./page-view.ts";
 import { creator, open, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
@@ -73,7 +74,7 @@ export const pageRows: Row[] = [
   route("GET /p/:handle/:pageSlug", open, pageVisit, visitPage, {
     ...visitor,
     view: pageView,
-    failed: (fail) => (fail.status === 404 ? missingPage() : undefined),
+    failed: (fail, request) => (fail.status === 404 ? failureView(fail, request) : undefined),
     hidden: true,
   }),
 ];

@@ -1,49 +1,63 @@
 import type { PairingVisit } from "../core/account/face.ts";
 import type { PairingDecided } from "../schemas/account.ts";
+import { type Words, wordsOf } from "../schemas/languages.ts";
 import { cardView } from "./account-view.ts";
-import type { View } from "./route.ts";
-import { escapeHtml } from "./shell.ts";
+import type { Request, View } from "./route.ts";
+import { escapeHtml, filled, sentence } from "./shell.ts";
 
-/** The page of an attempt: what asks, the code to compare, and either the decision or the way to sign in. */
-export function pairingView(visit: PairingVisit): View {
+/** The page of an attempt: what asks for what and for how long, the code to compare, and the decision or the way to sign in. */
+export function pairingView(visit: PairingVisit, request: Request): View {
+  const language = request.language();
+  const { pairing: words, failures } = wordsOf(language);
+  const service = new URL(request.runtime.env.BASE_URL).host;
   const who = visit.user?.email ?? visit.user?.userId;
   const facts = [
-    fact("Device", escapeHtml(visit.device || "A desktop app")),
-    ...(who ? [fact("Account", escapeHtml(who))] : []),
+    fact(words.device, visit.device || words.anyDevice),
+    ...(who ? [fact(words.account, who)] : []),
+    fact(words.duration, filled(words.days, { count: String(visit.days) })),
   ];
-  const body = `<p>A desktop app asks to be signed in to your account.</p>
+  const body = `<p>${sentence(words.intro, { service })}</p>
 <dl class="facts">${facts.join("")}</dl>
-<p id="code-label">Go on only if the desktop shows this code:</p>
+<p>${escapeHtml(words.may)}</p>
+<p id="code-label">${escapeHtml(words.codeLabel)}</p>
 <p class="code" aria-labelledby="code-label">${escapeHtml(visit.code)}</p>
-${visit.user ? decision(visit) : signIn(visit)}
-<p class="note">You did not start this yourself, or the code is a different one? Do not go on: whoever asked would be signed in as you.</p>`;
-  return cardView({ title: "Pair a desktop", body, ...(visit.user ? {} : { script: "pairing.js" }) });
+${visit.user ? decision(visit, words) : signIn(visit, { ...words, over: failures.pairingOver.advice })}
+<p class="note">${escapeHtml(words.note)}</p>`;
+  return cardView({ language, title: words.title, body, ...(visit.user ? {} : { script: "pairing.js" }) });
 }
 
 /** What a person sees after the decision. */
-export function pairedView({ status }: PairingDecided): View {
-  const allowed = { title: "Desktop paired", body: "<p>The desktop is signed in now. You can close this page.</p>" };
-  const denied = { title: "Pairing denied", body: "<p>The desktop was given nothing. You can close this page.</p>" };
-  return cardView(status === "authorised" ? allowed : denied);
+export function pairedView({ status }: PairingDecided, request: Request): View {
+  const language = request.language();
+  const { paired, pairedDetail, denied, deniedDetail } = wordsOf(language).pairing;
+  const [title, detail] = status === "authorised" ? [paired, pairedDetail] : [denied, deniedDetail];
+  return cardView({ language, title, body: `<p>${escapeHtml(detail)}</p>` });
 }
+
+type PairingWords = Words["pairing"];
 
 function fact(name: string, value: string): string {
-  return `<div><dt>${name}</dt><dd>${value}</dd></div>`;
+  return `<div><dt>${escapeHtml(name)}</dt><dd dir="auto">${escapeHtml(value)}</dd></div>`;
 }
 
-const buttons = `<div class="actions"><button name="decision" value="allow">Allow</button><button name="decision" value="deny" class="quiet">Deny</button></div>`;
+function buttons({ allow, deny }: PairingWords): string {
+  return `<div class="actions"><button name="decision" value="allow">${escapeHtml(allow)}</button><button name="decision" value="deny" class="quiet">${escapeHtml(deny)}</button></div>`;
+}
 
-function decision({ attemptId, proof, loginUrl }: PairingVisit): string {
+function decision({ attemptId, proof, loginUrl }: PairingVisit, words: PairingWords): string {
   return `<form method="post" action="/oauth/assistant/desktop/decide">
 <input type="hidden" name="attemptId" value="${escapeHtml(attemptId)}"><input type="hidden" name="proof" value="${escapeHtml(proof ?? "")}">
-${buttons}
+${buttons(words)}
 </form>
-<p class="other"><a href="${escapeHtml(loginUrl)}">Use another account</a></p>`;
+<p class="other"><a href="${escapeHtml(loginUrl)}">${escapeHtml(words.other)}</a></p>`;
 }
 
-/** Without a cookie: sign in, and come back with the token in the fragment, which the script takes. */
-function signIn({ attemptId, loginUrl }: PairingVisit): string {
-  return `<p class="actions" id="sign-in"><a class="button" href="${escapeHtml(loginUrl)}">Sign in to go on</a></p>
-<form id="decide" data-attempt="${escapeHtml(attemptId)}" hidden><p class="as">Signed in as <strong id="who"></strong></p>${buttons}</form>
-<p role="status" id="said"></p>`;
+/** Without a cookie: sign in, and come back with the token in the fragment, which the script takes with the words that it says. */
+function signIn({ attemptId, loginUrl }: PairingVisit, words: PairingWords & { over: string }): string {
+  const who = escapeHtml(words.signedInAs).replace("{email}", '<strong id="who" dir="auto"></strong>');
+  const json = JSON.stringify(words).replace(/</g, "\\u003c");
+  return `<p class="actions" id="sign-in"><a class="button" href="${escapeHtml(loginUrl)}">${escapeHtml(words.signIn)}</a></p>
+<form id="decide" data-attempt="${escapeHtml(attemptId)}" hidden><p class="as">${who}</p>${buttons(words)}</form>
+<p role="status" id="said"></p>
+<script type="application/json" id="pairing-words">${json}</script>`;
 }

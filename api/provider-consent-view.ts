@@ -1,8 +1,9 @@
 import type { ConsentQuestion, SignInNeeded } from "../core/scheduling/face.ts";
 import type { ProviderKey } from "../schemas/integrations.ts";
-import { cardView } from "./account-view.ts";
-import type { View } from "./route.ts";
-import { escapeHtml } from "./shell.ts";
+import { wordsOf } from "../schemas/languages.ts";
+import { cardLink, cardView } from "./account-view.ts";
+import type { Request, View } from "./route.ts";
+import { escapeHtml, filled } from "./shell.ts";
 
 const NAMES: Record<ProviderKey, string> = {
   google: "Google",
@@ -13,46 +14,48 @@ const NAMES: Record<ProviderKey, string> = {
 };
 
 /** Where a browser that comes back from a provider goes on. The codes in the address are kept from every other server. */
-export function returnView(next: { step: "onward"; location: string } | SignInNeeded): View {
-  if (next.step === "sign-in") return signInView(next);
+export function returnView(next: { step: "onward"; location: string } | SignInNeeded, request: Request): View {
+  if (next.step === "sign-in") return signInView(next, request);
   const headers = { Location: next.location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
   return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
 }
 
 /** The page that asks whether an account shall be connected to a handle. */
-export function consentView(question: ConsentQuestion | SignInNeeded): View {
-  if (question.step === "sign-in") return signInView(question);
+export function consentView(question: ConsentQuestion | SignInNeeded, request: Request): View {
+  if (question.step === "sign-in") return signInView(question, request);
   const { providerKey, account, handle, user, consentId, proof } = question;
+  const language = request.language();
+  const { connect: words } = wordsOf(language);
   const facts = [
-    ["Provider", NAMES[providerKey]],
-    ["Account", account],
-    ["Handle", handle],
-    ["Signed in as", user],
-  ].map(([name, value]) => `<div><dt>${name}</dt><dd>${escapeHtml(value ?? "")}</dd></div>`);
-  const body = `<p>Connect ${escapeHtml(account)} to the handle ${escapeHtml(handle)}?</p>
+    [words.provider, NAMES[providerKey]],
+    [words.account, account],
+    [words.handle, handle],
+    [words.user, user],
+  ].map(([name = "", value = ""]) => `<div><dt>${escapeHtml(name)}</dt><dd dir="auto">${escapeHtml(value)}</dd></div>`);
+  const body = `<p>${escapeHtml(filled(words.question, { account, handle }))}</p>
 <dl class="facts">${facts.join("")}</dl>
 <form method="post" action="/oauth/scheduling/${providerKey}/connect">
 <input type="hidden" name="consentId" value="${escapeHtml(consentId)}"><input type="hidden" name="proof" value="${escapeHtml(proof)}">
-<div class="actions"><button name="decision" value="connect">Connect</button><button name="decision" value="cancel" class="quiet">Cancel</button></div>
+<div class="actions"><button name="decision" value="connect">${escapeHtml(words.connect)}</button><button name="decision" value="cancel" class="quiet">${escapeHtml(words.cancel)}</button></div>
 </form>
-<p class="note">You did not start this yourself? Cancel: whoever asked would be able to use this account.</p>`;
-  return cardView({ title: "Connect an account", body });
+<p class="note">${escapeHtml(words.note)}</p>`;
+  return cardView({ language, title: words.title, body });
 }
 
 /** What a person sees after the decision. */
-export function decidedView(decided: { isConnected: boolean; account: string; handle: string }): View {
-  const [account, handle] = [escapeHtml(decided.account), escapeHtml(decided.handle)];
-  if (!decided.isConnected) return cardView({ title: "Not connected", body: `<p>${account} was not connected.</p>` });
-  return cardView({
-    title: "Account connected",
-    body: `<p>${account} is connected to ${handle}. You can close this page.</p>`,
-  });
+export function decidedView(
+  { isConnected, account, handle }: { isConnected: boolean; account: string; handle: string },
+  request: Request,
+): View {
+  const language = request.language();
+  const { done, doneDetail, cancelled, cancelledDetail } = wordsOf(language).connect;
+  const [title, detail] = isConnected ? [done, doneDetail] : [cancelled, cancelledDetail];
+  return cardView({ language, title, body: `<p>${escapeHtml(filled(detail, { account, handle }))}</p>` });
 }
 
-function signInView({ loginUrl }: SignInNeeded): View {
-  const link = `<a class="button" href="${escapeHtml(loginUrl)}">Sign in to go on</a>`;
-  return cardView({
-    title: "Connect an account",
-    body: `<p>Sign in as the user who started this.</p><p class="actions">${link}</p>`,
-  });
+function signInView({ loginUrl }: SignInNeeded, request: Request): View {
+  const language = request.language();
+  const { title, signInDetail, signIn } = wordsOf(language).connect;
+  const body = `<p>${escapeHtml(signInDetail)}</p>\n${cardLink(signIn, loginUrl)}`;
+  return cardView({ language, title, body });
 }

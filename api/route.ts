@@ -1,6 +1,7 @@
 import type { ValidateFunction } from "ajv";
 import type { Scope } from "../schemas/account.ts";
 import type { ErrorCode } from "../schemas/errors.ts";
+import type { Words } from "../schemas/languages.ts";
 import type { Schema } from "../schemas/schema.ts";
 import type { Env } from "../core/platform/env.ts";
 import type { Fail } from "../core/platform/errors.ts";
@@ -54,8 +55,22 @@ export interface Request {
   runtime: Runtime;
   origin: string;
   host: string;
+  method: string;
+  /** What the path names. */
+  parameters: Readonly<Record<string, string>>;
+  /** Path and query as they were asked for. */
+  address: string;
+  /** Path of the page that the request's path names, on the host where the visitor is. */
+  pagePath: string | undefined;
+  /** Path of the page whose form was sent, if it is on the same host. */
+  formPage: string | undefined;
+  /** Words for failures of this route, where those of the code don't fit. */
+  said: Partial<Record<ErrorCode, keyof Words["failures"]>>;
   header(name: string): string;
-  /** Of the languages that have words, that which the visitor likes best (RFC 9110, 12.5.4), else the fallback, else English. */
+  /**
+   * Of the languages that have words, that which the visitor likes best (RFC 9110, 12.5.4), else the fallback, else English. Without a
+   * fallback a failure falls back to the language of the handle that it is about.
+   */
   language(fallback?: string | null): string;
 }
 
@@ -75,8 +90,12 @@ export interface Columns<R> {
   subject: (runtime: Runtime, parameters: Record<string, string>) => Promise<unknown>;
   /** Makes something other than JSON of the result. */
   view: (result: R, request: Request) => View | Promise<View>;
-  /** What a person sees instead of a problem document; nothing leaves it at that. */
+  /** What a browser gets for a form post that prefers HTML, where others get JSON. */
+  page: (result: R, request: Request) => View | Promise<View>;
+  /** What everyone gets instead of a problem document, where a route is made for people alone; nothing leaves it at that. */
   failed: (fail: Fail, request: Request) => View | undefined;
+  /** Words for failures of this route, where those of the code don't fit. */
+  said: Partial<Record<ErrorCode, keyof Words["failures"]>>;
   /** Parameters of `WWW-Authenticate` besides those of the failure itself. */
   challenge: (runtime: Runtime, parameters: Record<string, string>) => Record<string, string>;
   /** Headers of every success. */

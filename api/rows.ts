@@ -4,6 +4,7 @@ import { assetRows } from "./assets.ts";
 import { assistantRows } from "./assistant.ts";
 import { campaignRows } from "./campaigns.ts";
 import { emailRows } from "./email.ts";
+import { crawlerRows, frontDoorRows } from "./front-door.ts";
 import { integrationRows } from "./integrations.ts";
 import { knowledgeRows } from "./knowledge.ts";
 import { leadFormRows } from "./lead-form.ts";
@@ -24,6 +25,7 @@ export function rows(metrics: Metrics, loginPath = "/login"): Row[] {
   // Each request checks its input against its row once; copies keep two applications in one process apart.
   all.push(
     ...[
+      ...crawlerRows,
       ...pageRows,
       ...knowledgeRows,
       ...assistantRows,
@@ -42,6 +44,7 @@ export function rows(metrics: Metrics, loginPath = "/login"): Row[] {
       ...mcpRows(() => all),
       ...assetRows,
       ...systemRows(metrics, () => all),
+      ...frontDoorRows,
     ].map((row) => ({ ...row })),
   );
   return all;

@@ -1,13 +1,14 @@
 import { decideByLink, listPublicEventTypes, visitEvent, visitOwnerLink } from "../core/scheduling/face.ts";
 import { ownerDecision, ownerVisit, publicHandle, schedulingVisit } from "../schemas/scheduling.ts";
-import { failureCard } from "./account-view.ts";
 import { ownerBookingView } from "./owner-booking-view.ts";
 import { open, type Row, route } from "./route.ts";
 import { eventListView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
 
 const shown = "/apps/public/scheduling/:handle";
 const ownerLink = "/apps/scheduling/:handle/:bookingUid/:purpose/:token";
-const owners = { takes: { ":language": "language" }, view: ownerBookingView, failed: failureCard, hidden: true };
+const owners = { takes: { ":language": "language" }, view: ownerBookingView, hidden: true };
+
+const said = { not_found: "eventMissing", service_unavailable: "calendarAway" } as const;
 
 /**
  * What visitors see of scheduling: a handle's event types, and the page on which one is booked and bookings are managed. What owners
@@ -17,11 +18,13 @@ export const schedulingPageRows: Row[] = [
   route(`GET ${shown}`, open, publicHandle, listPublicEventTypes, {
     view: eventListView,
     failed: schedulingFailure,
+    said,
     hidden: true,
   }),
   route(`GET ${shown}/:eventSlug`, open, schedulingVisit, visitEvent, {
     view: schedulingView,
     failed: schedulingFailure,
+    said,
     hidden: true,
   }),
   route(`GET ${ownerLink}`, open, ownerVisit, visitOwnerLink, owners),

@@ -1,11 +1,14 @@
+import { settingsOf } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Visit } from "../core/scheduling/face.ts";
-import { errors } from "../schemas/errors.ts";
+import { wordsOf } from "../schemas/languages.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
-import type { View } from "./route.ts";
-import { documentOf, escapeHtml, unlisted } from "./shell.ts";
+import { failureName } from "./failure-view.ts";
+import type { Request, View } from "./route.ts";
+import { documentOf, escapeHtml, filled, unlisted } from "./shell.ts";
 
 interface Page {
+  language: string;
   title: string;
   /** HTML of the main part. */
   body: string;
@@ -14,14 +17,14 @@ interface Page {
   /** Speaks of one booking, whose address must not be kept or spread. */
   isPrivate?: boolean;
   status?: number;
-  headers?: Record<string, string>;
 }
 
 /** Makes the page interactive, and tells a page around it how tall it is. */
 const script = '<script src="/assets/scheduling.js" defer></script>';
 
 /** The page of an event type: what can be read without its script, and what the script starts from. */
-export function schedulingView(visit: Visit): View {
+export async function schedulingView(visit: Visit, request: Request): Promise<View> {
+  const language = request.language((await settingsOf(request.runtime.redis, visit.handle)).language);
   const { event, booking, isEmbedded } = visit;
   const title = event?.title ?? booking?.title ?? "";
   const data = JSON.stringify(visit).replace(/</g, "\\u003c");
@@ -30,51 +33,42 @@ export function schedulingView(visit: Visit): View {
     : "";
   const body = `<main id="scheduling">
 <div class="card starting"><h1 dir="auto">${escapeHtml(title)}</h1>${description}
-<noscript><p class="alert">This page needs JavaScript to show the free times.</p></noscript></div>
+<noscript><p class="alert">${escapeHtml(wordsOf(language).events.noscript)}</p></noscript></div>
 </main>
 <script type="application/json" id="scheduling-visit">${data}</script>
 ${script}`;
-  return pageView({ title, body, isEmbedded, isPrivate: booking !== null });
+  return pageView({ language, title, body, isEmbedded, isPrivate: booking !== null });
 }
 
-/** A handle's public event types as links. */
-export function eventListView({ events }: { events: PublicEvent[] }): View {
-  const items = events.map(eventItem).join("");
-  const list = items === "" ? "<p>There is nothing to book at the moment.</p>" : `<ul class="events">${items}</ul>`;
-  return pageView({ title: "Book a time", body: plain("Book a time", list) });
+/** A handle's public event types as links, under the name of their host. */
+export async function eventListView({ events }: { events: PublicEvent[] }, request: Request): Promise<View> {
+  const { handle = "" } = request.parameters;
+  const { displayName, language: ofHandle } = await settingsOf(request.runtime.redis, handle);
+  const language = request.language(ofHandle);
+  const words = wordsOf(language).events;
+  const title = filled(words.title, { host: displayName ?? handle });
+  const items = events.map((event) => eventItem(event, language)).join("");
+  const list = items === "" ? `<p>${escapeHtml(words.none)}</p>` : `<ul class="events">${items}</ul>`;
+  return pageView({ language, title, body: plain(title, list) });
 }
 
 /** What a person sees of a failure: its sentence and what to do next; never whether something hidden is there. */
-export function schedulingFailure(fail: Fail): View {
-  const { title, advice } = known[fail.code] ?? { title: "That did not work", advice: errors[fail.code][1] };
-  const wait: Record<string, string> =
-    fail.details.retryAfter === undefined ? {} : { "Retry-After": String(Math.ceil(fail.details.retryAfter)) };
+export function schedulingFailure(fail: Fail, request: Request): View {
+  const language = request.language();
+  const { title, advice } = wordsOf(language).failures[failureName(fail, request)];
   const body = `${plain(title, `<p>${escapeHtml(advice)}</p>`)}\n${script}`;
-  return pageView({ title, body, status: fail.status, headers: wait, isPrivate: true, isEmbedded: true });
+  return pageView({ language, title, body, status: fail.status, isPrivate: true, isEmbedded: true });
 }
 
-const missing = {
-  title: "Not available",
-  advice: "There is nothing to book at this address. It may have moved, or it is closed for now.",
-};
-const known: Record<string, { title: string; advice: string }> = {
-  not_found: missing,
-  event_type_not_found: missing,
-  booking_not_found: {
-    title: "No such booking",
-    advice: "The address of the booking is not complete, or it has ended long ago. Use the link in your mail.",
-  },
-  rate_limited: { title: "One moment", advice: "Many people look at this page right now. Please try again shortly." },
-  service_unavailable: {
-    title: "Back in a moment",
-    advice: "The calendar can't be read right now. Please try again shortly.",
-  },
-};
-
-function eventItem({ handle, slug, title, description, duration }: PublicEvent): string {
+function eventItem({ handle, slug, title, description, duration }: PublicEvent, language: string): string {
   const text = description === "" ? "" : `<span class="description" dir="auto">${escapeHtml(description)}</span>`;
   const address = `/apps/public/scheduling/${encodeURIComponent(handle)}/${encodeURIComponent(slug)}`;
-  return `<li><a href="${address}"><strong dir="auto">${escapeHtml(title)}</strong><span class="length">${duration} min</span>${text}</a></li>`;
+  return `<li><a href="${address}"><strong dir="auto">${escapeHtml(title)}</strong><span class="length">${escapeHtml(minutes(duration, language))}</span>${text}</a></li>`;
+}
+
+/** A length of time as the language writes it: "90 min". */
+function minutes(count: number, language: string): string {
+  return new Intl.NumberFormat(language, { style: "unit", unit: "minute" }).format(count);
 }
 
 function plain(title: string, body: string): string {
@@ -90,7 +84,7 @@ function pageView(page: Page): View {
   };
 }
 
-function headersOf({ isEmbedded, isPrivate, headers }: Page): Record<string, string> {
+function headersOf({ isEmbedded, isPrivate }: Page): Record<string, string> {
   const policy = [
     "default-src 'none'",
     "script-src 'self'",
@@ -107,13 +101,12 @@ function headersOf({ isEmbedded, isPrivate, headers }: Page): Record<string, str
     "Cache-Control": isPrivate ? "no-store" : "no-cache",
     // The address may hold a booking's uid, which is all that is needed to cancel it.
     "Referrer-Policy": "no-referrer",
-    ...headers,
   };
 }
 
-function document({ title, body, isPrivate, isEmbedded, status }: Page): string {
+function document({ language, title, body, isPrivate, isEmbedded, status }: Page): string {
   return documentOf({
-    language: "en",
+    language,
     title,
     head: isPrivate || isEmbedded ? [unlisted] : [],
     styles: ["page.css", "scheduling.css"],

@@ -40,3 +40,15 @@ export const unlisted = '<meta name="robots" content="noindex">';
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }
+
+/** A sentence with its places (`{email}`) filled, as text. */
+export function filled(text: string, names: Readonly<Record<string, string>>): string {
+  return text.replace(/\{(\w+)\}/g, (place, key: string) => names[key] ?? place);
+}
+
+/** The same as HTML, in which names stand out and keep their own direction. */
+export function sentence(text: string, names: Readonly<Record<string, string>>): string {
+  const name = (place: string, key: string): string =>
+    names[key] === undefined ? place : `<strong dir="auto">${escapeHtml(names[key])}</strong>`;
+  return escapeHtml(text).replace(/\{(\w+)\}/g, name);
+}

@@ -1,55 +1,83 @@
 import type { SignInStep } from "../core/account/face.ts";
-import { cardView } from "./account-view.ts";
+import { type Words, wordsOf } from "../schemas/languages.ts";
+import { type Card, cardLink, cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml } from "./shell.ts";
+import { escapeHtml, filled, sentence } from "./shell.ts";
+
+/** In which language, and of which service. */
+interface Setting {
+  language: string;
+  words: Words["signIn"];
+  noAddress: string;
+  service: string;
+}
 
 /** The page of a sign-in's step; the last one sets the cookie and goes where the person came from. */
-export function signInView(step: SignInStep, { runtime }: Request): View {
-  const leadsTo = [runtime.env.BASE_URL, runtime.env.APP_URL].map((address) => new URL(address).origin);
-  if (step.step === "done") return done(step);
+export function signInView(step: SignInStep, request: Request): View {
+  const { BASE_URL, APP_URL } = request.runtime.env;
+  const leadsTo = [...new Set([BASE_URL, APP_URL].map((address) => new URL(address).origin))];
+  const language = request.language();
+  const { signIn: words, mistakes } = wordsOf(language);
+  const setting = { language, words, noAddress: mistakes.email, service: new URL(BASE_URL).host };
+  if (step.step === "done") return done(step, setting);
   return cardView({
-    leadsTo: [...new Set(leadsTo)],
+    language,
+    leadsTo,
     status: step.problem ? 400 : 200,
-    ...(step.step === "email" ? emailForm(step) : codeForm(step)),
+    ...(step.step === "email" ? emailForm(step, setting) : codeForm(step, setting)),
     ...(step.step === "code" && step.cookies ? { headers: { "Set-Cookie": step.cookies } } : {}),
   });
 }
 
-function emailForm({ returnTo, problem }: Extract<SignInStep, { step: "email" }>): { title: string; body: string } {
-  const said = { email: "That is not an email address.", ended: "That code is over. Ask for a new one." };
-  const body = `<p>We will send a code to your email address.</p>
+type Form = Pick<Card, "title" | "body">;
+
+function emailForm(step: Extract<SignInStep, { step: "email" }>, { words, noAddress, service }: Setting): Form {
+  const { returnTo, problem } = step;
+  const said = { email: noAddress, ended: words.ended };
+  const body = `${signedIn(step, words, service)}<p>${escapeHtml(words.intro)}</p>
 <form method="post">
 ${alert(problem && said[problem])}
-<label>Email address<input type="email" name="email" autocomplete="email" autofocus required maxlength="254"${wrong(problem)}></label>
-${kept({ returnTo })}<button>Send the code</button>
+<label>${escapeHtml(words.email)}<input type="email" name="email" autocomplete="email" autofocus required maxlength="254"${wrong(problem)}></label>
+${kept({ returnTo })}<button>${escapeHtml(words.send)}</button>
 </form>`;
-  return { title: "Sign in", body };
+  return { title: filled(words.title, { service }), body };
 }
 
-function codeForm({ returnTo, signInId, email, problem }: Extract<SignInStep, { step: "code" }>): {
-  title: string;
-  body: string;
-} {
-  const body = `<p>If <strong>${escapeHtml(email)}</strong> has an account here, a six-digit code is on its way. It works for ten minutes.</p>
+/** For a browser that is signed in already: as whom, and the way on; below, anybody else can sign in. */
+function signedIn(
+  { session }: Extract<SignInStep, { step: "email" }>,
+  words: Setting["words"],
+  service: string,
+): string {
+  if (session === undefined) return "";
+  const { email, location } = session;
+  return `<p>${sentence(words.done, { email, service })}</p>\n${location ? cardLink(words.goOn, location) : ""}\n<hr>\n`;
+}
+
+function codeForm(step: Extract<SignInStep, { step: "code" }>, { words }: Setting): Form {
+  const { returnTo, signInId, email, problem } = step;
+  const body = `<p>${sentence(words.sent, { email })}</p>
 <form method="post">
-${alert(problem && "That code is not right.")}
-<label>Code<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" autofocus required maxlength="7"${wrong(problem)}></label>
-${kept({ returnTo, signInId })}<button>Sign in</button>
+${alert(problem && words.wrong)}
+<label>${escapeHtml(words.code)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" autofocus required maxlength="7"${wrong(problem)}></label>
+${kept({ returnTo, signInId })}<button>${escapeHtml(words.submit)}</button>
 </form>
-<p class="other"><a href="?returnTo=${escapeHtml(encodeURIComponent(returnTo))}">Use another address</a></p>`;
-  return { title: "Enter the code", body };
+<form method="post">${kept({ returnTo, email })}<button class="quiet">${escapeHtml(words.resend)}</button></form>
+<p class="other"><a href="?returnTo=${escapeHtml(encodeURIComponent(returnTo))}">${escapeHtml(words.other)}</a></p>`;
+  return { title: words.codeTitle, body };
 }
 
-function done({ email, location, cookies }: Extract<SignInStep, { step: "done" }>): View {
-  const body = `<p>You are signed in as <strong>${escapeHtml(email)}</strong>.</p>`;
+function done(step: Extract<SignInStep, { step: "done" }>, { language, words, service }: Setting): View {
+  const { email, location, cookies } = step;
+  const body = `<p>${sentence(words.done, { email, service })}</p>`;
   const more = location
     ? { status: 303, headers: { "Set-Cookie": cookies, Location: location } }
     : { headers: { "Set-Cookie": cookies } };
-  return cardView({ title: "Signed in", body, ...more });
+  return cardView({ language, title: words.doneTitle, body, ...more });
 }
 
 function alert(text: string | undefined): string {
-  return text ? `<p class="alert" role="alert" id="problem">${text}</p>` : "";
+  return text ? `<p class="alert" role="alert" id="problem">${escapeHtml(text)}</p>` : "";
 }
 
 function wrong(problem: string | undefined): string {

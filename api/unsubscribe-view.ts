@@ -1,7 +1,7 @@
 import type { UnsubscribeVisit } from "../core/email/face.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
 import type { Request, View } from "./route.ts";
-import { documentOf, escapeHtml } from "./shell.ts";
+import { documentOf, escapeHtml, sentence } from "./shell.ts";
 
 const headers = {
   "Content-Security-Policy":
@@ -36,15 +36,12 @@ function contentOf(link: Link, words: Words["unsubscribe"]): Content {
   return page(words.done, saying(words.detail, link), canUndo ? button("undo", "1", words.undo) : "");
 }
 
-function page(title: string, sentence: string, form = ""): Content {
-  return { title, body: `<main>\n<h1>${escapeHtml(title)}</h1>\n<p>${sentence}</p>\n${form}\n</main>` };
+function page(title: string, said: string, form = ""): Content {
+  return { title, body: `<main>\n<h1>${escapeHtml(title)}</h1>\n<p>${said}</p>\n${form}\n</main>` };
 }
 
-/** A sentence with its names put in, as HTML. */
-function saying(sentence: string, { recipient, from }: Link): string {
-  const names: Record<string, string> = { address: recipient, sender: from };
-  const strong = (name: string): string => `<strong dir="auto">${escapeHtml(names[name] ?? "")}</strong>`;
-  return escapeHtml(sentence).replace(/\{(\w+)\}/g, (_, name: string) => strong(name));
+function saying(text: string, { recipient, from }: Link): string {
+  return sentence(text, { address: recipient, sender: from });
 }
 
 /** A form that is sent to the page's own address. */

@@ -172,7 +172,10 @@ export const pairingForm = object({
 const MAX_RETURN_LENGTH = 8000;
 
 /** The built-in sign-in page and its two forms: an address, then the code that was sent to it. */
-export const signInPage = object({ returnTo: optional(string({ maxLength: MAX_RETURN_LENGTH })) });
+export const signInPage = object({
+  returnTo: optional(string({ maxLength: MAX_RETURN_LENGTH })),
+  cookie: optional(string()),
+});
 export const signInForm = object({
   email: optional(string({ maxLength: 320 })),
   signInId: optional(string({ maxLength: 128 })),

@@ -74,6 +74,9 @@ export const pageChange = merge(
 /** The path of one page. */
 export const pagePath = object({ handle: string(), pageSlug: string() });
 
+/** What a crawler asks of a host: which pages it shows. */
+export const publishedPages = object({ handle: string(), host: optional(string()) });
+
 /** `GET …/pages`. */
 export const pageListing = object({ handle, ...listing });
 

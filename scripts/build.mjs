@@ -57,13 +57,14 @@ async function make(folder, entryPoints, more = {}) {
   copy(join(root, "core"), join(folder, "core"), ".lua");
 }
 
-/** Bundles each script of api/browser that starts something, and copies the style sheets and the renderer of /docs, into a folder. */
+/** Bundles each script of api/browser that starts something, and copies the style sheets, the icon and the renderer of /docs, into a folder. */
 export async function bundle(folder) {
   mkdirSync(folder, { recursive: true });
   if (!existsSync(sources)) return;
   const { build } = await import("esbuild");
   await build({ ...browserOptions(), entryPoints: entries(), outdir: folder, logLevel: "warning" });
   copy(sources, folder, ".css");
+  copy(sources, folder, ".ico");
   writeFileSync(join(folder, "api-reference.js"), apiReference());
 }
 

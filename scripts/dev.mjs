@@ -3,6 +3,7 @@
  * the service needs, and ends all of it with Ctrl-C.
  */
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
@@ -46,11 +47,13 @@ await main(async () => {
 async function run(children) {
   const settings = await development();
   const lines = [];
+  say("Starting Redis, the mail server and the checkout ...");
   for (const server of servers) {
     const { env = {}, line } = await server(children, settings);
     Object.assign(settings, env);
-    lines.push(line);
+    lines.push(...(line ? [line] : []));
   }
+  say("Starting the service ...");
   write({ pid: process.pid, env: passedOn(settings), pids: children.pids });
   await bundle(join(root, "dist", "browser"));
   await Promise.all([
@@ -59,9 +62,10 @@ async function run(children) {
   ]);
   write({ pid: process.pid, env: passedOn(settings), pids: children.pids });
   await untilReady(settings.BASE_URL);
+  say(`Writing the handle ${demo.handle} ...`);
   const token = await provision(settings);
-  await seed(settings.BASE_URL, token);
   await seedMail(settings.BASE_URL, token);
+  await seed(settings.BASE_URL, token);
   if (settings.STRIPE_CLIENT_ID === "ca_fixture") await seedCheckout(settings.BASE_URL, token);
   greet(settings, lines, token);
   await new Promise(() => undefined);
@@ -72,7 +76,11 @@ async function development() {
   const port = process.env.PORT || "8080";
   await mustBeFree(Number(port));
   const chosen = { PORT: port, BASE_URL: process.env.BASE_URL || `http://localhost:${port}`, DATA_DIR: folder };
-  const defaults = { PUBLIC_PAGE_AGENT_ENABLED: "1", LOGIN_BUILTIN: "1" };
+  const defaults = {
+    PUBLIC_PAGE_AGENT_ENABLED: "1",
+    LOGIN_BUILTIN: "1",
+    METRICS_TOKEN: randomBytes(12).toString("base64url"),
+  };
   return { ...defaults, ...process.env, NODE_ENV: "development", ...chosen };
 }
 
@@ -148,7 +156,8 @@ async function checkout(children, { STRIPE_CLIENT_ID: given, BASE_URL }) {
     STRIPE_CONNECT_BASE: url,
     STRIPE_API_BASE: url,
   };
-  return { env, line: ["Checkout", `${url} (takes no money)`] };
+  // Its pages are reached from what is for sale; its own address is an API.
+  return { env };
 }
 
 function service(children, name, source, env) {
@@ -180,23 +189,35 @@ async function provision(env) {
   return JSON.parse(stdout).token;
 }
 
-function greet({ BASE_URL: base }, lines, token) {
+function say(words) {
+  process.stderr.write(`${words}\n`);
+}
+
+function greet({ BASE_URL: base, METRICS_TOKEN: password }, lines, token) {
+  const page = (slug) => `${base}/p/${demo.handle}/${slug}`;
   const slug = demo.pages[0].pageSlug;
+  const queues = new URL("/queues", base);
+  Object.assign(queues, { username: "dev", password });
   const body = JSON.stringify({ messages: [{ role: "user", parts: [{ type: "text", text: demo.question }] }] });
   const about = [
-    ["Page", `${base}/p/${demo.handle}/${slug}`],
+    ["Page", page(slug)],
+    ["In German", page("werkstatt")],
+    ["For sale", `${page("route-book")} (the checkout takes no money)`],
+    ["Booking", `${base}/apps/public/scheduling/${demo.handle}`],
+    ["Sign in", `${base}/login (as ${demo.email}; the code comes to the inbox)`],
     ["API", `${base}/docs`],
+    ["Queues", queues.href],
     ...lines,
     ["Logs", join(folder, "*.log")],
   ];
   process.stdout.write(`
 The service is ready.
 
-${about.map(([name, text]) => `  ${name.padEnd(6)} ${text}`).join("\n")}
+${about.map(([name, text]) => `  ${name.padEnd(9)} ${text}`).join("\n")}
 
 Token of the owner of the handle ${demo.handle}, for 30 days:
 
-  ${token}
+  DEMO=${token}
 
 This streams an answer:
 

@@ -77,7 +77,7 @@ async function tryService(bare) {
       dead: () => service.exitCode !== null,
       said: () => said,
     });
-    const [, demo = ""] = /Token of the owner[^\n]*\n\s*(\S+)/.exec(said) ?? [];
+    const [, demo = ""] = /Token of the owner[^\n]*\n\s*DEMO=(\S+)/.exec(said) ?? [];
     const [, printed = ""] = /This streams an answer:\s*(.*?)\n\n/s.exec(said) ?? [];
     mustStream(within(bare, printed, demo), "the printed example");
     examples(bare, demo);

@@ -9,20 +9,25 @@ const read = (name) => readFileSync(join(folder, name), "utf8");
 /** The handle, its owner, its pages and its documents. */
 export const demo = JSON.parse(read("demo.json"));
 
-/** Writes pages and documents with a token of the demo's owner. */
+/** Writes settings, pages, documents and event types with a token of the demo's owner. */
 export async function seed(base, token) {
   const call = caller(`${base}/v2/handles/${demo.handle}`, token);
+  await call("PUT", "/settings", demo.settings);
   for (const page of demo.pages) await putPage(call, page);
+  for (const event of demo.events) await call("POST", "/scheduling/event-types", event, 409);
   const { documents } = await call("GET", "/knowledge/documents?limit=100");
   for (const document of demo.documents) await putDocument(call, document, documents);
 }
 
-/** Gives the demo handle a sender for every purpose and a template, so that a mail can be sent. */
+/** Gives the demo handle a sender for every purpose, a template, and a campaign whose rule thanks for each lead by mail. */
 export async function seedMail(base, token) {
-  const call = caller(`${base}/v2/handles/${demo.handle}/email`, token);
+  const call = caller(`${base}/v2/handles/${demo.handle}`, token);
   const { senderId, ...sender } = demo.sender;
-  await call("PUT", `/senders/${senderId}`, { ...sender, domain: demo.mailDomain });
-  await call("POST", "/templates", demo.template, 409);
+  await call("PUT", `/email/senders/${senderId}`, { ...sender, domain: demo.mailDomain });
+  await call("POST", "/email/templates", demo.template, 409);
+  const { rule, ...campaign } = demo.campaign;
+  const made = await call("POST", "/campaigns", campaign, 409);
+  if (!made.code) await call("POST", `/campaigns/${campaign.campaignId}/email-rules`, rule);
 }
 
 /** Connects the demo handle to the checkout that agrees at once, and gives it something to pay for. */
@@ -36,17 +41,15 @@ export async function seedCheckout(base, token) {
     const body = { code: back.get("code"), state: back.get("state") };
     await call("POST", "/integrations/stripe/oauth/callback", body);
   }
-  const price = { enabled: true, amountMinor: 4900, currency: "eur" };
-  const event = { slug: "paid-hour", title: "A paid hour", durationMinutes: 60, payment: price };
-  await call("POST", "/event-types", event, 409);
+  await call("POST", "/event-types", demo.paidEvent, 409);
 }
 
 async function putPage(call, { file, ...page }) {
   const { pageSlug, ...changes } = {
-    ...page,
     template: "html_render",
     accessMode: "PUBLIC",
     status: "PUBLISHED",
+    ...page,
     content: read(file),
   };
   const made = await call("POST", "/pages", { pageSlug, ...changes }, 409);

@@ -27,8 +27,8 @@ export async function ensureDependencies({ dev = true } = {}) {
   if (areInstalled(dev)) return;
   const locked = existsSync(join(root, "package-lock.json"));
   const include = dev ? ["--include=dev"] : [];
-  process.stderr.write("Installing dependencies ...\n");
-  const status = await runQuietly(npm, [locked ? "ci" : "install", ...include, "--no-audit", "--no-fund"]);
+  const command = [locked ? "ci" : "install", ...include, "--no-audit", "--no-fund"];
+  const status = await withProgress("Installing dependencies", runQuietly(npm, command));
   if (status !== 0) throw new Unready("The dependencies could not be installed; see the words of npm above.");
 }
 
@@ -94,12 +94,23 @@ function packages(file) {
 async function installed(program, names) {
   const apt = process.platform === "linux" && process.getuid?.() === 0 && (await findProgram("apt-get"));
   if (!apt) return undefined;
-  process.stderr.write(`Installing ${names.join(" ")} ...\n`);
   // RUNLEVEL keeps the package from starting a server of its own.
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
-  await runQuietly(apt, ["update", "-qq"], env);
-  await runQuietly(apt, ["install", "-y", "-qq", "--no-install-recommends", ...names], env);
+  const install = async () => {
+    await runQuietly(apt, ["update", "-qq"], env);
+    await runQuietly(apt, ["install", "-y", "-qq", "--no-install-recommends", ...names], env);
+  };
+  await withProgress(`Installing ${names.join(" ")}`, install());
   return findProgram(program);
+}
+
+/** Says what is under way, and every ten seconds that it still is. */
+async function withProgress(words, work) {
+  const started = Date.now();
+  process.stderr.write(`${words} ...\n`);
+  const tell = () => process.stderr.write(`${words} ... ${Math.round((Date.now() - started) / 1000)} s\n`);
+  const timer = setInterval(tell, 10_000);
+  return work.finally(() => clearInterval(timer));
 }
 
 /** Runs a command whose words go to stderr, so that stdout stays free for results. Returns its exit status. */

@@ -57,6 +57,30 @@ t.test("a person signs in with the code that was mailed, once", async (t) => {
   t.match((await post(service, { signInId, code }).expect(400)).text, /That code is over/);
 });
 
+t.test("the sign-in names its service, speaks the visitor's language and sends a new code when asked", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const page = await service.visitor.get("/login").set("Accept-Language", "de").expect(200);
+  t.match(page.text, /<html lang="de".*<h1>Bei service\.test anmelden<\/h1>/s);
+  const first = await post(service, { email: address, returnTo: "/docs?x=1" }).expect(200);
+  await codeAt(inbox);
+  const [again = ""] = first.text.split("<form").filter((form) => form.includes('name="email"'));
+  t.match(again, /name="returnTo" value="\/docs\?x=1".*name="email" value="ada@example\.com".*Send a new code/s);
+  const second = await post(service, { email: address, returnTo: "/docs?x=1" }).expect(200);
+  t.match(second.text, 'name="signInId"');
+  await eventually(() => inbox.mails.length === 2);
+});
+
+t.test("a person who is signed in is told so, can go on, and can still sign in as somebody else", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const signInId = await askForCode(service);
+  const cookie = cookiesOf(await post(service, { signInId, code: await codeAt(inbox) }).expect(200));
+  const open = (query = "") => service.visitor.get(`/login${query}`).set("Cookie", cookie).expect(200);
+  t.match((await open()).text, /You are signed in to .*service\.test.* as .*ada@example\.com.*type="email"/s);
+  t.match((await open("?returnTo=/oauth/x")).text, /href="http:\/\/service\.test\/oauth\/x">Continue/);
+  t.notMatch((await open("?returnTo=https://evil.example/")).text, /evil\.example\/">Continue|Continue/);
+  t.notMatch((await service.visitor.get("/login").expect(200)).text, /You are signed in/);
+});
+
 t.test("an address that nobody here has gets the same answer, and no mail", async (t) => {
   const { service, inbox } = await startSignIn(t);
   const known = await post(service, { email: address }).expect(200);
@@ -256,6 +280,9 @@ t.test("the browser's session decides a pairing by the page's own form alone", a
   const visit = (id: string, jar = cookie) =>
     service.visitor.get(`/oauth/assistant/desktop/authorize?attemptId=${id}`).set("Cookie", jar);
   const page = await visit(attemptId).expect(200);
+  t.match(page.text, /Signed in for.*30 days.*read and change pages/s);
+  const french = await visit(attemptId).set("Accept-Language", "fr").expect(200);
+  t.match(french.text, /<html lang="fr".*30 jours.*lire et modifier les pages/s);
   t.match(page.text, /ada@example\.com/);
   t.match(
     page.headers["content-security-policy"],

@@ -143,8 +143,8 @@ async function run(t: Test): Promise<void> {
       .expect(200);
     await stage.event({ slug: "intro", title: "Introduction", durationMinutes: 5, slotIntervalMinutes: 5 });
     const page = await openPage(t, browser, `${stage.service.url}${place}/intro`, { ...berlin, timezoneId: "UTC" });
-    await page.getByRole("button", { name: /\b31 October 2026.*287 free times/ }).waitFor();
-    await page.getByRole("button", { name: /\b6 October 2026.*287 free times/ }).waitFor();
+    await page.getByRole("button", { name: /\b31 October 2026.*288 free times/ }).waitFor();
+    await page.getByRole("button", { name: /\b6 October 2026.*288 free times/ }).waitFor();
   });
 
   await t.test(

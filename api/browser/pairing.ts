@@ -3,6 +3,8 @@
 const form = document.querySelector<HTMLFormElement>("#decide");
 const signIn = document.querySelector<HTMLElement>("#sign-in");
 const said = document.querySelector<HTMLElement>("#said");
+/** What the page says, in the language that the service chose. */
+const words = JSON.parse(document.querySelector("#pairing-words")?.textContent ?? "{}") as Record<string, string>;
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 
 if (form && token) {
@@ -20,13 +22,13 @@ if (form && token) {
 async function decide(form: HTMLFormElement, token: string, decision: string): Promise<void> {
   const buttons = form.querySelectorAll("button");
   for (const button of buttons) button.disabled = true;
-  say("One moment …");
+  say(words.wait);
   const answer = await send(token, { attemptId: form.dataset.attempt ?? "", decision }).catch(() => undefined);
   if (answer?.status === 200) return finish(decision);
   if (answer?.status === 401) return signOut();
-  if (answer?.status === 409 || answer?.status === 410) return end("This pairing is over. Start again on the desktop.");
+  if (answer?.status === 409 || answer?.status === 410) return end(words.over);
   for (const button of buttons) button.disabled = false;
-  say("That did not work. Please try again.");
+  say(words.again);
 }
 
 function send(token: string, body: object): Promise<Response> {
@@ -39,15 +41,13 @@ function send(token: string, body: object): Promise<Response> {
 
 function finish(decision: string): void {
   const paired = decision === "allow";
-  const title = paired ? "Desktop paired" : "Pairing denied";
+  const title = (paired ? words.paired : words.denied) ?? "";
   document.title = title;
   const main = document.querySelector("main");
   const [heading, text] = [document.createElement("h1"), document.createElement("p")];
   heading.textContent = title;
   heading.tabIndex = -1;
-  text.textContent = paired
-    ? "The desktop is signed in now. You can close this page."
-    : "The desktop was given nothing. You can close this page.";
+  text.textContent = (paired ? words.pairedDetail : words.deniedDetail) ?? "";
   main?.replaceChildren(heading, text);
   heading.focus();
 }
@@ -55,10 +55,10 @@ function finish(decision: string): void {
 function signOut(): void {
   if (form) form.hidden = true;
   if (signIn) signIn.hidden = false;
-  say("Your session is over. Sign in again.");
+  say(words.signedOut);
 }
 
-function end(text: string): void {
+function end(text: string | undefined): void {
   if (form) form.hidden = true;
   say(text);
 }
@@ -68,7 +68,7 @@ function show(form: HTMLFormElement): void {
   if (signIn) signIn.hidden = true;
 }
 
-function say(text: string): void {
+function say(text = ""): void {
   if (said) said.textContent = text;
 }
 

@@ -37,6 +37,8 @@ export interface PendingPairing {
   /** `K7QF-M2XP`: what the desktop shows too. */
   code: string;
   device: string;
+  /** For how long the desktop would be signed in. */
+  days: number;
 }
 
 /**
@@ -71,7 +73,7 @@ export async function pendingPairing({ redis }: Pick<Runtime, "redis">, attemptI
   const [status, device] = await redis.hmget(keys.pairing(attemptId), "status", "device");
   if (!status) throw new Fail("attempt_expired");
   if (status !== "pending") throw new Fail("attempt_not_pending");
-  return { attemptId, code: codeOf(attemptId), device: device ?? "" };
+  return { attemptId, code: codeOf(attemptId), device: device ?? "", days: sessionLasts / 86_400 };
 }
 
 /** Allows or denies an attempt for the signed-in user, once; `attempt_expired`, `attempt_not_pending`. */

@@ -21,14 +21,27 @@ const address = /^[^\s@]{1,64}@[^\s@.]+(?:\.[^\s@.]+)*$/;
 
 /** Where a sign-in stands, for its page. */
 export type SignInStep =
-  | { step: "email"; returnTo: string; problem?: "email" | "ended" }
+  | {
+      step: "email";
+      returnTo: string;
+      problem?: "email" | "ended";
+      /** Who is signed in with this browser already, and the way on to where the person came from. */
+      session?: { email: string; location: string | undefined };
+    }
   | { step: "code"; returnTo: string; signInId: string; email: string; problem?: "wrong"; cookies?: string[] }
   | { step: "done"; email: string; location: string | undefined; cookies: string[] };
 
 /** The first step of the built-in sign-in; `not_found` where LOGIN_BUILTIN is off. */
-export async function openSignIn({ env }: Runtime, { returnTo = "" }: Infer<typeof signInPage>): Promise<SignInStep> {
+export async function openSignIn(
+  runtime: Runtime,
+  { returnTo = "", cookie }: Infer<typeof signInPage>,
+): Promise<SignInStep> {
+  const { env } = runtime;
   mustBeOn(env);
-  return { step: "email", returnTo };
+  const session = await sessionOfCookie(runtime, cookie);
+  if (session === undefined) return { step: "email", returnTo };
+  const location = destination(env, returnTo, session.token);
+  return { step: "email", returnTo, session: { email: session.email ?? session.userId, location } };
 }
 
 /** The next step: sends a code to an address, or takes the code. Both answer the same for addresses that nobody here has. */
@@ -62,7 +75,7 @@ export function loginUrl({ LOGIN_URL }: Env, returnTo: string): string {
   return `${LOGIN_URL}${LOGIN_URL.includes("?") ? "&" : "?"}returnTo=${encodeURIComponent(returnTo)}`;
 }
 
-/** Name of the cookie; it is sent to the pages that ask a signed-in browser for consent, and nowhere else. */
+/** Name of the cookie; it is sent to the pages that ask a signed-in browser for consent and to the sign-in, and nowhere else. */
 const sessionCookie = "session";
 const pendingCookie = "pending-sign-in";
 const cookiePath = "/oauth";
@@ -147,9 +160,11 @@ async function welcome(
 ): Promise<SignInStep> {
   const { email } = who;
   const { token } = await startSession(runtime, { ...who, kind: "browser", seconds: sessionLasts });
-  const { secure } = loginPage(runtime.env);
-  const session = writeCookie(sessionCookie, token, { seconds: sessionLasts, path: cookiePath, secure });
-  const cookies = [session, rememberBrowser(runtime, email)];
+  const { secure, path } = loginPage(runtime.env);
+  const [session, atSignIn] = [cookiePath, path].map((at) =>
+    writeCookie(sessionCookie, token, { seconds: sessionLasts, path: at, secure }),
+  ) as [string, string];
+  const cookies = [session, rememberBrowser(runtime, email), atSignIn];
   return { step: "done", email, location: destination(runtime.env, returnTo, token), cookies };
 }
 

@@ -52,6 +52,7 @@ function asking(run: Record<string, string>): Asking {
     question,
     history: JSON.parse(history) as Turn[],
     sectionShown: run.sectionShown === "1",
+    isWhole: run.isWhole === "1",
   };
 }
 

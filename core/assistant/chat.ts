@@ -12,7 +12,7 @@ import { Fail } from "../platform/errors.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
-import { type Asked, checkQuestion, readMessages } from "./messages.ts";
+import { type Asked, type Asking, checkQuestion, readMessages } from "./messages.ts";
 import { cancelRun, createRun, runEnding, RunLost, runState } from "../engines/relay/relay.ts";
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
@@ -29,7 +29,7 @@ export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): 
   const asked = readMessages(input.messages);
   const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");
   const resumable = input.resumable === true && chatId.length >= shortestCapability;
-  const { runId, follower } = await startRun(runtime, input, { ...asked, chatId, resumable });
+  const { runId, follower } = await startRun(runtime, input, { ...asked, chatId, resumable, isWhole: false });
   if (chatId.length >= shortestCapability) await runtime.redis.set(chatKey(input, chatId), runId, "EX", replayable);
   return new ChatStream(follower);
 }
@@ -38,7 +38,12 @@ export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): 
 export async function askQuestion(runtime: Runtime, input: Infer<typeof question>): Promise<QuestionAnswer> {
   checkQuestion(input.question, "/question");
   const asked = { question: input.question.trim(), history: [], sectionShown: true };
-  const { follower } = await startRun(runtime, input, { ...asked, chatId: runtime.id("chat_"), resumable: false });
+  const { follower } = await startRun(runtime, input, {
+    ...asked,
+    chatId: runtime.id("chat_"),
+    resumable: false,
+    isWhole: true,
+  });
   const timer = setTimeout(() => void follower.return(), patience);
   try {
     return await fold(follower);
@@ -75,10 +80,10 @@ export async function stopChat(runtime: Runtime, input: Infer<typeof chatStream>
 async function startRun(
   runtime: Runtime,
   page: Page,
-  asked: Asked & { chatId: string; resumable: boolean },
+  asked: Asked & Pick<Asking, "chatId" | "isWhole"> & { resumable: boolean },
 ): Promise<{ runId: string; follower: RunSubscription }> {
   const runId = runtime.id("run_");
-  const { question, history, chatId, resumable, sectionShown } = asked;
+  const { question, history, chatId, resumable, sectionShown, isWhole } = asked;
   const fields = {
     handle: page.handle,
     pageSlug: page.pageSlug,
@@ -86,6 +91,7 @@ async function startRun(
     chatId,
     history: JSON.stringify(history),
     sectionShown: sectionShown ? "1" : "0",
+    isWhole: isWhole ? "1" : "0",
   };
   await createRun(runtime.redis, runId, fields);
   const follower = runtime.relay.follow(runId, { resumable });

@@ -30,6 +30,8 @@ const firstDeltaMs = 10_000;
 const firstTextMs = 15_000;
 /** Ms without a delta after which a model has nothing more to say. */
 const silenceMs = 20_000;
+/** Ms after which an answer that is given in one piece ends with what there is: its reader waits for 20 s. */
+const wholeMs = 16_000;
 /** Characters of a full answer, and how far over them a model may go. */
 const answerLength = 2800;
 const overLength = 2000;
@@ -50,7 +52,8 @@ export async function drafted(runtime: Runtime, asked: Asking, made: Made): Prom
   const plain = quoted(reply, found.degraded, question);
   if (runtime.model.writer === undefined || found.library.sections.length === 0) return plain;
   const part = new ModelPart(runtime.model.writer, { ...made, runtime, asked, reply });
-  return (await part.begin()) ?? { ...plain, degraded: true };
+  const draft = await part.begin();
+  return (draft && asked.isWhole ? await part.whole(draft) : draft) ?? { ...plain, degraded: true };
 }
 
 /** Where retrieval failed and nothing was found, that is said instead of "not found". */
@@ -62,7 +65,7 @@ function quoted(reply: Reply, degraded: boolean, { language }: Question): Draft 
 
 /** A model's part of one answer: it begins in time, goes on without silence, and ends. */
 class ModelPart {
-  readonly #made: Made & { runtime: Runtime; reply: Reply };
+  readonly #made: Made & { runtime: Runtime; asked: Asking; reply: Reply };
   readonly #deltas: AsyncIterator<Delta>;
   readonly #filter: Grounding;
   readonly #end = new AbortController();
@@ -88,7 +91,7 @@ class ModelPart {
 
   /** The draft once there is text to show; undefined where the model fails, is late, or says nothing. */
   async begin(): Promise<Draft | undefined> {
-    const { signal, found, tools } = this.#made;
+    const { found, tools } = this.#made;
     try {
       const first = await this.#firstText();
       if (first === "late") {
@@ -100,12 +103,26 @@ class ModelPart {
       if (first === "") return this.#unheard(calls);
       return { kind: "written", text: this.#rest(first), degraded: found.degraded, units, ...calls };
     } catch (error) {
-      signal.throwIfAborted();
-      this.#end.abort();
-      // A model that is down or breaks off is answered for by the text itself; the answer says that it is degraded.
-      if (!(error instanceof Error)) throw error;
-      return undefined;
+      return this.#fail(error);
     }
+  }
+
+  /** The draft with all its text; undefined where the model breaks off. */
+  async whole(draft: Draft): Promise<Draft | undefined> {
+    try {
+      let text = "";
+      for await (const delta of draft.text) text += delta;
+      return { ...draft, text: [text] };
+    } catch (error) {
+      return this.#fail(error);
+    }
+  }
+
+  /** A model that is down or breaks off is answered for by the text itself; the answer says that it is degraded. */
+  #fail(error: unknown): undefined {
+    this.#made.signal.throwIfAborted();
+    this.#end.abort();
+    if (!(error instanceof Error)) throw error;
   }
 
   /** Nothing of what it said holds, or it only called a tool: the quote says what there is. */
@@ -142,7 +159,7 @@ class ModelPart {
   }
 
   #take({ text = "", call }: Delta): string {
-    if (call !== undefined) this.#calls.add(call);
+    if (this.#made.tools.some(({ name }) => name === call)) this.#calls.add(call!);
     this.#length += text.length;
     return this.#filter.push(text);
   }
@@ -150,12 +167,14 @@ class ModelPart {
   /** The next delta; undefined where none comes in time. A delta that is late is not lost. */
   async #next(withinMs: number): Promise<IteratorResult<Delta> | undefined> {
     this.#made.signal.throwIfAborted();
+    const elapsed = performance.now() - this.#startedAt;
+    const patience = this.#made.asked.isWhole ? Math.min(withinMs, wholeMs - elapsed) : withinMs;
     this.#pending ??= this.#deltas.next();
     // What fails after its time is nobody's concern any more.
     this.#pending.catch(() => undefined);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), Math.max(0, withinMs));
+      timer = setTimeout(() => resolve(undefined), Math.max(0, patience));
     });
     const step = await Promise.race([this.#pending, late]).finally(() => clearTimeout(timer));
     if (step === undefined) return undefined;

@@ -16,6 +16,8 @@ export interface Asking extends Asked {
   handle: string;
   pageSlug: string;
   chatId: string;
+  /** True where the reader gets the answer in one piece: what fails on the way can still be replaced. */
+  isWhole: boolean;
 }
 
 /** Longest text of one earlier message that is kept, in characters. */

@@ -53,7 +53,7 @@ class OllamaWriter implements Writer {
       functions.length > 0 ? { ...request, tools: functions } : request,
     );
     const spoken = new WithoutThoughts();
-    for await (const { message } of stream) {
+    for await (const { message } of untilClosed(stream)) {
       for (const { function: called } of message.tool_calls ?? []) yield { call: called.name };
       const text = spoken.push(message.content ?? "");
       yield text === "" ? {} : { text };
@@ -89,6 +89,15 @@ class OllamaWriter implements Writer {
     const until = Date.now() + (shown ? capabilitiesTtlMs : failureTtlMs);
     this.#known = { capabilities: shown?.capabilities ?? [], until };
     return this.#known.capabilities;
+  }
+}
+
+/** A stream that is closed in due form ends there, though the server never said that it was done. */
+async function* untilClosed<T>(stream: AsyncIterable<T>): AsyncGenerator<T> {
+  try {
+    yield* stream;
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith("Did not receive done"))) throw error;
   }
 }
 

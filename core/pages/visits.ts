@@ -23,6 +23,8 @@ export interface Visit {
   hasAccess: boolean;
   /** True where the page carries the assistant. */
   assistant: boolean;
+  /** True where the visitor has no access and can buy it. */
+  isForSale: boolean;
   /** A cookie to set, after a checkout. */
   cookie?: string;
 }
@@ -42,7 +44,12 @@ export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>
   const cookie = access === undefined || method === "HEAD" ? undefined : await redeem(runtime, { ...input, access });
   const hasAccess = cookie !== undefined || mayRead(runtime, shown.page, input);
   const url = pageUrl(runtime, input.handle, input.pageSlug);
-  return { handle: input.handle, ...shown, url, hasAccess, ...(cookie ? { cookie } : {}) };
+  const isForSale = !hasAccess && (await canBeBought(runtime, input.handle, shown.page));
+  return { handle: input.handle, ...shown, url, hasAccess, isForSale, ...(cookie ? { cookie } : {}) };
+}
+
+async function canBeBought({ payments }: Runtime, handle: string, { price }: StoredPage): Promise<boolean> {
+  return Boolean(price) && ((await payments?.isConnected(handle)) ?? false);
 }
 
 /** `{accessMode, hasAccess}` of a published page for this browser. */

@@ -4,7 +4,7 @@ import type { Host } from "./host.ts";
 import { type Icon, icon } from "./icons.ts";
 import { linked } from "./links.ts";
 import { dateText, lengthText, rangeText, zoneText } from "./times.ts";
-import { filled, type Words } from "./words.ts";
+import { filled, languageOf, type Words } from "./words.ts";
 
 type Location = PublicEvent["locations"][number];
 
@@ -17,7 +17,7 @@ export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: strin
   const facts = [
     former && fact("calendar", formerTime(host, former), "former"),
     slot && fact("calendar", timeOf(host, slot), "chosen"),
-    fact("time", lengthText(shown.duration, clock.locale)),
+    fact("time", lengthText(shown.duration, languageOf(clock.locale))),
     ...(event && isDeciding ? eventFacts(host, event) : []),
   ];
   return element(

@@ -1,0 +1,65 @@
+import type { Fail } from "../core/platform/errors.ts";
+import type { ErrorCode, InputError } from "../schemas/errors.ts";
+import { type Words, wordsOf } from "../schemas/languages.ts";
+import { cardLink, cardView } from "./account-view.ts";
+import type { Request, View } from "./route.ts";
+import { escapeHtml } from "./shell.ts";
+
+/** How a failure is told to people: a title and a sentence in each language. */
+export type FailureName = keyof Words["failures"];
+
+/** Failures that have words of their own; the others go by their status. */
+const byCode: Partial<Record<ErrorCode, FailureName>> = {
+  attempt_expired: "pairingOver",
+  attempt_not_pending: "pairingDecided",
+  transactional_email_queue_unavailable: "noMail",
+  payment_provider_not_connected: "notForSale",
+  invalid_verification_code: "wrongCode",
+  invalid_oauth_state: "connectExpired",
+  oauth_exchange_failed: "connectRefused",
+  event_type_not_found: "eventMissing",
+  booking_not_found: "bookingMissing",
+};
+const byStatus: Record<number, FailureName> = {
+  401: "signedOut",
+  403: "forbidden",
+  404: "missing",
+  405: "missing",
+  409: "conflict",
+  410: "gone",
+  429: "tooMany",
+  500: "failed",
+  503: "away",
+};
+
+/** What a person sees of a failure, in the visitor's language: what it is, a sentence, and a way on. Its headers are added by the app. */
+export function failureView(fail: Fail, request: Request): View {
+  const language = request.language();
+  const words = wordsOf(language);
+  const { title, advice } = words.failures[failureName(fail, request)];
+  const sentences = [escapeHtml(advice), ...mistakes(fail.details.errors ?? [], words)];
+  const body = [...sentences.map((sentence) => `<p>${sentence}</p>`), wayOn(fail, request, words)].join("\n");
+  return cardView({ language, title, status: fail.status, body, isFramed: true });
+}
+
+/** The name of a failure's words: as its row says, else its own, else its status's. */
+export function failureName({ code, status }: Fail, { said }: Request): FailureName {
+  return said[code] ?? byCode[code] ?? byStatus[status] ?? "invalid";
+}
+
+/** What is wrong with what was sent, by the names of its fields. */
+function mistakes(errors: InputError[], { mistakes: words }: Words): string[] {
+  const names = errors.map(({ path }) => path.slice(1)).filter((name) => name !== "");
+  if (names.length === 0) return [];
+  if (names.join() === "email") return [words.email];
+  const list = names.map((name) => `<strong>${escapeHtml(name)}</strong>`).join(", ");
+  return [escapeHtml(words.fields).replace("{fields}", () => list)];
+}
+
+/** A link to go on with: the same address once more, where the form was, the page that it is about, or the start. */
+function wayOn(fail: Fail, { method, address, pagePath, formPage }: Request, { ways }: Words): string {
+  if (!fail.permanent && method !== "POST") return cardLink(ways.again, address);
+  if (formPage !== undefined) return cardLink(ways.back, formPage);
+  if (pagePath !== undefined && fail.status !== 404) return cardLink(ways.page, pagePath);
+  return address === "/" ? "" : cardLink(ways.home, "/");
+}

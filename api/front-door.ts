@@ -1,0 +1,63 @@
+import { listPublished } from "../core/pages/face.ts";
+import { wordsOf } from "../schemas/languages.ts";
+import { publishedPages } from "../schemas/pages.ts";
+import { object } from "../schemas/schema.ts";
+import { cardLink, cardView } from "./account-view.ts";
+import { icon } from "./assets.ts";
+import { open, type Request, type Row, route, type View } from "./route.ts";
+import { escapeHtml } from "./shell.ts";
+
+const nothing = object({});
+const quiet = { logged: false, hidden: true };
+const host = { takes: { ":authority": "host" } };
+
+/** What people and crawlers ask of a host itself. Those of a page's host come before the page, whose path fits them too. */
+export const frontDoorRows: Row[] = [
+  route("GET /", open, nothing, async () => ({}), { hidden: true, view: frontDoorView }),
+  route("GET /favicon.ico", open, nothing, async () => icon(), { ...quiet, view: (view) => view }),
+  route("GET /robots.txt", open, nothing, async () => ({}), { ...quiet, view: robotsView }),
+];
+
+/** What crawlers ask of a host that shows pages. */
+export const crawlerRows: Row[] = [
+  route("GET /p/:handle/robots.txt", open, publishedPages, listPublished, {
+    ...quiet,
+    ...host,
+    view: ({ root }) => text(["User-agent: *", "Allow: /", `Sitemap: ${root}sitemap.xml`]),
+  }),
+  route("GET /p/:handle/sitemap.xml", open, publishedPages, listPublished, { ...quiet, ...host, view: sitemapView }),
+];
+
+/** What this host is, and where to go from here. */
+function frontDoorView(_nothing: object, request: Request): View {
+  const { BASE_URL, LOGIN_BUILTIN, LOGIN_URL } = request.runtime.env;
+  const language = request.language();
+  const { frontDoor: words } = wordsOf(language);
+  const { host: service } = new URL(BASE_URL);
+  const detail = escapeHtml(words.detail).replace("{service}", () => `<bdi>${escapeHtml(service)}</bdi>`);
+  const signIn = LOGIN_BUILTIN ? cardLink(words.signIn, new URL(LOGIN_URL).href) : "";
+  const docs = `<p class="other"><a href="/docs">${escapeHtml(words.docs)}</a></p>`;
+  return cardView({ language, title: service, isListed: true, body: `<p>${detail}</p>\n${signIn}\n${docs}` });
+}
+
+/** Crawlers find the pages of people here, not the service's interfaces. */
+function robotsView(): View {
+  return text(["User-agent: *", "Disallow: /v2/", "Disallow: /oauth/"]);
+}
+
+/** The published pages by their addresses on this host (sitemaps.org, protocol 0.9). */
+function sitemapView({ addresses }: { addresses: string[] }): View {
+  const urls = addresses.map((address) => `<url><loc>${escapeHtml(address)}</loc></url>`);
+  const body = `<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+${urls.join("\n")}
+</urlset>
+`;
+  return { type: "application/xml; charset=utf-8", body, headers: freshFor };
+}
+
+function text(lines: string[]): View {
+  return { type: "text/plain; charset=utf-8", body: `${lines.join("\n")}\n`, headers: freshFor };
+}
+
+const freshFor = { "Cache-Control": "public, max-age=300" };

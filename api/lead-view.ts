@@ -1,0 +1,36 @@
+import { settingsOf } from "../core/account/face.ts";
+import { wordsOf } from "../schemas/languages.ts";
+import { cardLink, cardView } from "./account-view.ts";
+import type { Request, View } from "./route.ts";
+import { escapeHtml } from "./shell.ts";
+
+/** What a browser shows after a form was sent: thanks and the way back, or the form for the code that was mailed. */
+export async function leadView(
+  { lead }: { lead: { leadId: string; status: string } },
+  request: Request,
+): Promise<View> {
+  const language = await languageOf(request);
+  const { thanks, ways } = wordsOf(language);
+  const back = request.formPage === undefined ? "" : cardLink(ways.page, request.formPage);
+  if (lead.status !== "UNVERIFIED")
+    return cardView({ language, title: thanks.title, body: `<p>${escapeHtml(thanks.detail)}</p>\n${back}` });
+  const action = `/v2/public/handles/${request.parameters.handle}/leads/${lead.leadId}/verify`;
+  const body = `<p>${escapeHtml(thanks.codeDetail)}</p>
+<form method="post" action="${escapeHtml(action)}">
+<label>${escapeHtml(thanks.code)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" required maxlength="7"></label>
+<button>${escapeHtml(thanks.confirm)}</button>
+</form>`;
+  return cardView({ language, title: thanks.codeTitle, body });
+}
+
+/** What a browser shows once the address is confirmed. */
+export async function verifiedView(_verified: object, request: Request): Promise<View> {
+  const language = await languageOf(request);
+  const { thanks } = wordsOf(language);
+  return cardView({ language, title: thanks.title, body: `<p>${escapeHtml(thanks.confirmed)}</p>` });
+}
+
+async function languageOf(request: Request): Promise<string> {
+  const { language } = await settingsOf(request.runtime.redis, request.parameters.handle ?? "");
+  return request.language(language);
+}

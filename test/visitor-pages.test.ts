@@ -1,0 +1,233 @@
+import t, { type Test } from "tap";
+import { keys } from "../core/store/keys.ts";
+import { startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
+import { type Service, startService } from "../fixtures/service.ts";
+
+const html = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+const form = "application/x-www-form-urlencoded";
+const assistant = { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } };
+const leads = "/v2/public/handles/acme/leads";
+const checkout = "/v2/public/pages/acme/course/checkout";
+const course = {
+  pageSlug: "course",
+  title: "Course",
+  accessMode: "PAID",
+  status: "PUBLISHED",
+  language: "de",
+  content: "<p>secret</p>",
+  teaser: "<p>teaser</p>",
+  price: { amountMinor: 1900, currency: "eur" },
+};
+
+type Owner = Awaited<ReturnType<Service["handle"]>>;
+
+/** A service with a paid page and, after `connect`, a provider that takes the money. */
+async function startSale(
+  t: Test,
+  env: Record<string, string> = {},
+): Promise<{ service: Service; owner: Owner; stripe: StripeServer; connect: () => Promise<void> }> {
+  const stripe = await startStripe();
+  t.teardown(() => stripe.close());
+  const service = await startService(t, { env: { ...stripe.env, ...env } });
+  const owner = await service.handle("acme");
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  const connect = async (): Promise<void> => {
+    const start = "/v2/handles/acme/scheduling/integrations/stripe/oauth";
+    const { authorizeUrl } = (await owner.post(`${start}/start`).expect(200)).body;
+    const agreed = await fetch(authorizeUrl, { redirect: "manual" });
+    await agreed.text();
+    const { searchParams } = new URL(agreed.headers.get("location") ?? "");
+    const body = { code: searchParams.get("code"), state: searchParams.get("state") };
+    await owner.post(`${start}/callback`).send(body).expect(201);
+  };
+  return { service, owner, stripe, connect };
+}
+
+t.test("a failure is a page for a person and a problem document for a program, whatever the address", async (t) => {
+  const service = await startService(t);
+  const { visitor } = service;
+  for (const path of ["/nowhere", "/p/acme", "/v2/handles/acme/pages", "/v2/public/pages/acme/none/access-check"]) {
+    const page = await visitor.get(path).set("Accept", html);
+    t.match(page.headers, { "content-type": /^text\/html/, vary: /Accept/ }, path);
+    t.match(page.text, /<html lang="en" dir="ltr">.*<h1>.*<a class="button" href="/s, path);
+    for (const accept of [undefined, "*/*", "application/json", "application/problem+json, text/html;q=0.5"]) {
+      const asked = visitor.get(path);
+      const answer = await (accept === undefined ? asked : asked.set("Accept", accept));
+      t.match(answer.headers["content-type"], "application/problem+json", `${path} ${accept}`);
+      t.equal(answer.status, page.status);
+      t.equal(answer.headers["www-authenticate"], page.headers["www-authenticate"]);
+    }
+  }
+  const method = await visitor.get(leads).set("Accept", html).expect(405);
+  t.match(method.headers, { "content-type": /html/, allow: /POST/ });
+  const program = await visitor.post(leads).set("Accept", html).send({ email: "x" });
+  t.match(program.headers["content-type"], "problem+json", "JSON was sent by a program");
+});
+
+t.test("a failure speaks the visitor's language, else the handle's, else English", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const titleOf = async (path: string, wishes: string) =>
+    /<h1>(.*)<\/h1>/.exec(
+      (await service.visitor.get(path).set("Accept", html).set("Accept-Language", wishes)).text,
+    )?.[1];
+  t.equal(await titleOf("/p/acme/none", "de-AT, en;q=0.5"), "Seite nicht gefunden");
+  t.equal(await titleOf("/nowhere", "sv, pt-BR;q=0.4"), "Página não encontrada");
+  t.equal(await titleOf("/p/acme/none", "sv"), "Page not found");
+  await owner.put("/v2/handles/acme/settings").send({ language: "fr-CH" }).expect(200);
+  t.equal(await titleOf("/p/acme/none", "sv"), "Page introuvable");
+  t.equal(await titleOf("/p/acme/none", ""), "Page introuvable");
+  t.equal(await titleOf("/apps/public/scheduling/acme/none", "sv"), "Indisponible");
+  t.equal(await titleOf("/apps/public/scheduling/acme/none", "nl"), "Niet beschikbaar");
+  const list = await service.visitor.get("/apps/public/scheduling/acme").set("Accept-Language", "es").expect(200);
+  t.match(list.text, /<html lang="es".*Reservar una cita con acme/s);
+  await owner.put("/v2/handles/acme/settings").send({ displayName: "Räder & Rost" }).expect(200);
+  const named = await service.visitor.get("/apps/public/scheduling/acme").set("Accept-Language", "de").expect(200);
+  t.match(named.text, "Termin mit Räder &#38; Rost buchen");
+});
+
+t.test("while Redis is away people get a page that offers another try, on every host", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test" }, endsRedis: true });
+  await service.redis.stop();
+  const get = (path: string, host: string) => service.visitor.get(path).set("Host", host);
+  const addresses = [
+    ["acme.pages.test", "/welcome?a=1"],
+    ["service.test", "/apps/public/scheduling/acme"],
+    ["service.test", "/v2/public/pages/acme/welcome/access-check"],
+  ] as const;
+  for (const [host, path] of addresses) {
+    const away = await get(path, host).set("Accept", html).set("Accept-Language", "de");
+    t.match(away, { status: 503, headers: { "content-type": /html/, "retry-after": /\d/ } }, path);
+    t.match(away.text, "Gleich wieder da", path);
+  }
+  t.match((await get("/welcome?a=1", "acme.pages.test").set("Accept", html)).text, 'href="/welcome?a=1"');
+  const program = await get("/welcome", "acme.pages.test");
+  t.match(program, { status: 503, body: { code: "service_unavailable" } });
+  await get("/favicon.ico", "acme.pages.test").expect(200);
+});
+
+t.test("a form of a page ends in thanks and the way back; what was wrong is said plainly", async (t) => {
+  const service = await startService(t, assistant);
+  const owner = await service.handle("acme");
+  const send = (fields: object, accept = html) =>
+    service.visitor
+      .post(leads)
+      .type(form)
+      .set("Accept", accept)
+      .set("Accept-Language", "de")
+      .set("Host", "service.test")
+      .set("Referer", "http://service.test/p/acme/contact?x=1")
+      .send(fields);
+  const thanks = await send({ email: "ada@example.com", message: "Hi" }).expect(200).expect("content-type", /html/);
+  t.match(thanks.text, /<html lang="de".*Vielen Dank.*href="\/p\/acme\/contact\?x=1"/s);
+  t.equal((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads.length, 1);
+  const wrong = await send({ email: "ada" }).expect(400).expect("content-type", /html/);
+  t.match(wrong.text, /Das ist keine E-Mail-Adresse\..*href="\/p\/acme\/contact\?x=1"/s);
+  const far = await send({ email: "bob@example.com" }).set("Referer", "https://evil.example/x").expect(200);
+  t.notMatch(far.text, /evil/);
+  t.match((await send({ email: "eve@example.com" }, "*/*").expect(202)).body, { lead: { status: "ACCEPTED" } });
+  const unknown = await service.visitor.post(leads.replace("acme", "none")).type(form).set("Accept", html).send({});
+  t.match(unknown, { status: 404, headers: { "content-type": /html/ } });
+});
+
+t.test(
+  "a visitor whose address must be confirmed gets the form for the code, and a page for a wrong one",
+  async (t) => {
+    const service = await startService(t, assistant);
+    const owner = await service.handle("acme");
+    const page = { pageSlug: "contact", title: "Contact", status: "PUBLISHED", verifyLeads: true };
+    await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+    const post = (path: string, fields: object) =>
+      service.visitor.post(path).type(form).set("Accept", html).set("Accept-Language", "fr").send(fields);
+    const asked = await post(leads, { email: "ada@example.com", pageSlug: "contact" }).expect(200);
+    const [, action = ""] = /action="([^"]+)"/.exec(asked.text) ?? [];
+    t.match(action, /^\/v2\/public\/handles\/acme\/leads\/lead_\w+\/verify$/);
+    const wrong = await post(action, { code: "000000" }).expect(400).expect("content-type", /html/);
+    t.match(wrong.text, "Ce code n’est pas le bon");
+  },
+);
+
+t.test("a paid page shows its price in its language and a button, only where it can be bought", async (t) => {
+  const { service, owner, connect } = await startSale(t);
+  const shown = async () => (await service.visitor.get("/p/acme/course").expect(200)).text;
+  t.notMatch(await shown(), /<form|<button/, "nobody takes the money");
+  await connect();
+  t.match(await shown(), /<form class="svc-sale" method="post" action="\/v2\/public\/pages\/acme\/course\/checkout">/);
+  t.match(await shown(), /Für <bdi lang="de">19,00\s€<\/bdi> lesen/);
+  t.notMatch(await shown(), /secret/);
+  await owner
+    .put("/v2/handles/acme/pages/course")
+    .send({ price: { amountMinor: 1900, currency: "JPY" } })
+    .expect(200);
+  t.match(await shown(), /1\.900\s¥/, "a currency without decimals");
+  await owner.put("/v2/handles/acme/pages/course").send({ language: "ar" }).expect(200);
+  t.match(await shown(), /<html lang="ar" dir="rtl">.*checkout" lang="en" dir="ltr">/s);
+  await owner.put("/v2/handles/acme/pages/course").send({ price: null }).expect(200);
+  t.notMatch(await shown(), /<form|<button/, "without a price");
+});
+
+t.test("the button's form leads to the provider by 303; programs get JSON as before", async (t) => {
+  const { service, stripe, connect } = await startSale(t);
+  const press = (accept = html) => service.visitor.post(checkout).type(form).set("Accept", accept).send("");
+  const early = await press().expect(409).expect("content-type", /html/);
+  t.match(early.text, /Not for sale at the moment.*href="\/p\/acme\/course"/s);
+  await connect();
+  const gone = await press().expect(303);
+  t.match(gone.headers.location, `${stripe.url}/pay/cs_`);
+  t.match((await press("*/*").expect(200)).body.nextAction, { type: "redirect_to_checkout" });
+  t.match((await service.visitor.post(checkout).expect(200)).body.nextAction.url, stripe.url);
+  stripe.isDown = true;
+  const down = await press().set("Accept-Language", "de").expect(503).expect("content-type", /html/);
+  t.match(down.text, /Die Zahlung geht gerade nicht weiter.*href="\/p\/acme\/course"/s);
+  t.ok(down.headers["retry-after"]);
+  stripe.isDown = false;
+  for (let at = 0; at < 30; at++) await service.visitor.post(checkout);
+  const many = await press().expect(429).expect("content-type", /html/);
+  t.match(many.text, /Too many tries/);
+});
+
+t.test("the service's own host has a front door, and every host an icon and words for crawlers", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test", LOGIN_BUILTIN: "1" } });
+  const owner = await service.handle("acme");
+  const get = (path: string, host = "service.test") => service.visitor.get(path).set("Host", host);
+  const door = await get("/").set("Accept-Language", "de").expect(200).expect("content-type", /html/);
+  t.match(door.text, /<html lang="de".*service\.test.*href="http:\/\/service\.test\/login".*href="\/docs"/s);
+  await get("/", "unknown.example").expect(404);
+  t.match((await get("/robots.txt").expect(200)).text, /Disallow: \/v2\//);
+  await get("/sitemap.xml").expect(404);
+  for (const [pageSlug, status] of [
+    ["hello", "PUBLISHED"],
+    ["secret", "DRAFT"],
+    ["index", "PUBLISHED"],
+  ] as const)
+    await owner.post("/v2/handles/acme/pages").send({ pageSlug, title: pageSlug, status }).expect(201);
+  await service.runtime.redis.hset(keys.domain("shop.example"), { handle: "acme", account: "acct_acme", owned: "1" });
+  for (const host of ["acme.pages.test", "shop.example"]) {
+    const robots = await get("/robots.txt", host)
+      .expect(200)
+      .expect("content-type", /text\/plain/);
+    t.match(robots.text, `Sitemap: http://${host}/sitemap.xml`);
+    const map = await get("/sitemap.xml", host)
+      .expect(200)
+      .expect("content-type", /application\/xml/);
+    t.same([...map.text.matchAll(/<loc>(.*)<\/loc>/g)].map(([, url]) => url).sort(), [
+      `http://${host}/hello`,
+      `http://${host}/index`,
+    ]);
+  }
+  await get("/sitemap.xml", "none.pages.test").expect(404);
+  for (const host of ["service.test", "acme.pages.test", "unknown.example"]) {
+    const icon = await get("/favicon.ico", host).expect(200);
+    t.equal(icon.headers["content-type"], "image/x-icon", host);
+  }
+});
+
+t.test("a page host answers a wrong address with a page in any case, and the start as the way on", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test" } });
+  await service.handle("acme");
+  for (const path of ["/none", "/a/b", "/v2/handles/acme/pages"]) {
+    const missing = await service.visitor.get(path).set("Host", "acme.pages.test").expect(404);
+    t.match(missing.headers["content-type"], "text/html", path);
+    t.match(missing.text, /Page not found.*href="\/"/s, path);
+  }
+});
