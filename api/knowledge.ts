@@ -55,6 +55,11 @@ export const knowledgeRows: Row[] = [
     summary: "Query the documents",
     description:
       "Finds passages by words, and by meaning if an embedding model is configured. A result carries all of `containerTags`. `limit` is clamped to 50.",
-    tool: { name: "knowledge_query", scope: "agent.knowledge.read" },
+    tool: {
+      name: "knowledge_query",
+      scope: "agent.knowledge.read",
+      description:
+        "Finds the passages of the handle's knowledge documents that fit a question or a few words, best first, with the document that each is from.",
+    },
   }),
 ];

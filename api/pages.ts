@@ -40,13 +40,23 @@ export const pageRows: Row[] = [
     returns: pageList,
     summary: "List pages",
     description: "Newest first, drafts included.",
-    tool: { name: "pages_list", scope: "agent.pages.read" },
+    tool: {
+      name: "pages_list",
+      scope: "agent.pages.read",
+      description:
+        "Lists the pages of the handle, drafts included, newest first, without their content. Use pages_read to read one of them.",
+      omits: ["content", "teaser"],
+    },
   }),
   route(`GET ${pages}/:pageSlug`, creator, pagePath, readPage, {
     returns: pageAnswer,
     summary: "Get a page",
     failures: ["page_not_found"],
-    tool: { name: "pages_read", scope: "agent.pages.read" },
+    tool: {
+      name: "pages_read",
+      scope: "agent.pages.read",
+      description: "Reads one page by its slug, with its whole HTML content, also where it is a draft or a paid page.",
+    },
   }),
   route(`PUT ${pages}/:pageSlug`, creator, pageChange, updatePage, {
     returns: pageAnswer,

@@ -74,6 +74,17 @@ export interface Request {
   language(fallback?: string | null): string;
 }
 
+/** A row as agents know it. */
+export interface Tool {
+  name: string;
+  /** What a personal access token needs. */
+  scope: Scope;
+  /** What it is for and what comes back, in sentences that an agent chooses by. */
+  description: string;
+  /** Fields of listed items that stay away: they can be long, and another tool reads them. */
+  omits?: readonly string[];
+}
+
 /** Columns that most rows leave out. */
 export interface Columns<R> {
   /** Status of success; 200 when left out, 204 where the result is nothing. */
@@ -130,8 +141,8 @@ export interface Columns<R> {
   failures: readonly ErrorCode[];
   /** Left out of the OpenAPI document. */
   hidden: boolean;
-  /** The row is also a tool for agents (docs/reference.md, "MCP"): its name there, and the scope that a personal access token needs. */
-  tool: { name: string; scope: Scope };
+  /** The row is also a tool for agents (docs/reference.md, "MCP"). */
+  tool: Tool;
 }
 
 /** One route of the service. */

@@ -120,7 +120,12 @@ export const schedulingRows: Row[] = [
     returns: bookingList,
     summary: "List bookings",
     description: "Sorted by start; `from` is inclusive, `to` exclusive.",
-    tool: { name: "bookings_list", scope: "agent.bookings.read" },
+    tool: {
+      name: "bookings_list",
+      scope: "agent.bookings.read",
+      description:
+        "Lists the bookings of the handle, with their visitors' names, addresses and answers, sorted by start. Use `from` and `to` for a period, and `status` to leave out what was cancelled.",
+    },
   }),
   route(`GET ${bookings}/:bookingUid`, creator, bookingPath, readBooking, {
     returns: bookingRead,

@@ -13,7 +13,12 @@ export const strategyRows: Row[] = [
     summary: "Retrieve strategy examples",
     description:
       "Finds worked examples, failed examples and app structure examples in the documents tagged `strategy`. `status` is `partial` if a part of the search failed. The answer is kept for 24 h.",
-    tool: { name: "strategy_query", scope: "agent.strategy.read" },
+    tool: {
+      name: "strategy_query",
+      scope: "agent.strategy.read",
+      description:
+        "Searches the handle's strategy documents before something is written or built. Answers the best matches in three groups: examples that worked, examples that failed, and how applications are structured.",
+    },
   }),
   route(`GET ${strategy}/context/:contextId`, reader, strategyPath, readStrategy, {
     returns: strategyAnswer,

@@ -5,7 +5,7 @@ import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Schema } from "../schemas/schema.ts";
 import { checkInput } from "./input.ts";
 import { operationId } from "./openapi/operation.ts";
-import { published } from "./openapi/published.ts";
+import { type Published, published } from "./openapi/published.ts";
 import { asFail, problem } from "./problem.ts";
 import type { Row } from "./route.ts";
 
@@ -40,7 +40,8 @@ export async function callTool(
     if (!mayCall(row, caller)) throw new Fail("insufficient_role");
     if (row.guard) await row.guard(runtime, parameters, caller);
     const input = checkInput(row, { ...called.input, ...parameters });
-    const result = (await row.run(runtime, input as never, caller)) as Record<string, unknown>;
+    const answer = (await row.run(runtime, input as never, caller)) as Record<string, unknown>;
+    const result = withoutFields(answer, row.tool.omits ?? []);
     return { content: [{ type: "text", text: JSON.stringify(result) }], structuredContent: result };
   } catch (error) {
     return refusal(runtime, error, caller);
@@ -61,20 +62,47 @@ function described(row: ToolRow): Tool {
 }
 
 function describe(row: ToolRow): Tool {
-  const { name } = row.tool;
+  const { name, description, omits = [] } = row.tool;
   const summary = row.summary ?? name;
   const owner = operationId(row);
   const returned = row.returns && published(row.returns, { owner: `${owner}.answer`, open: false });
-  const outputSchema = returned as Tool["outputSchema"];
+  const outputSchema = (returned && withoutProperties(returned, omits)) as Tool["outputSchema"];
   const annotations = { title: summary, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
   return {
     name,
     title: summary,
-    description: row.description ? `${summary}. ${row.description}` : summary,
+    description,
     annotations,
     inputSchema: inputOf(row.input, owner),
     ...(outputSchema ? { outputSchema } : {}),
   };
+}
+
+/** A list whose items lack these fields. */
+function withoutFields(answer: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
+  if (names.length === 0) return answer;
+  const shortened = (value: unknown): unknown =>
+    Array.isArray(value) ? value.map((item: object) => omit(item, names)) : value;
+  return Object.fromEntries(Object.entries(answer).map(([name, value]) => [name, shortened(value)]));
+}
+
+/** The shape of such a list. */
+function withoutProperties(shape: Published, names: readonly string[]): Published {
+  const { properties, required, items } = shape as { properties?: object; required?: string[]; items?: Published };
+  const inner = Object.entries(omit(properties ?? {}, names)).map(([name, one]) => [
+    name,
+    withoutProperties(one as Published, names),
+  ]);
+  return {
+    ...shape,
+    ...(properties ? { properties: Object.fromEntries(inner) } : {}),
+    ...(required ? { required: required.filter((name) => !names.includes(name)) } : {}),
+    ...(items ? { items: withoutProperties(items, names) } : {}),
+  };
+}
+
+function omit(value: object, names: readonly string[]): object {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)));
 }
 
 /** The row's input without the handle, which is in the address, and without what it ignores. */

@@ -9,7 +9,7 @@ export const fields: Record<string, FieldNote> = {
   // everywhere
   handle: ["The handle: an owner's namespace.", "acme"],
   limit: ["Most items of one page of the list; clamped to 100.", 25],
-  cursor: ["`nextCursor` of the previous page of the list."],
+  cursor: ["The `nextCursor` of the previous page of the list."],
   nextCursor: ["Where the next page of the list starts; null on the last page.", null],
   version: ["Grows with each change; send it as `expectedVersion` to detect conflicts.", 1],
   expectedVersion: ["Refuses the change with `version_conflict` if the current version differs.", 1],

@@ -1,0 +1,310 @@
+import { Buffer } from "node:buffer";
+import { createHash, randomBytes } from "node:crypto";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client as OldClient } from "@modelcontextprotocol/sdk/client";
+// @ts-types="../node_modules/@modelcontextprotocol/sdk/dist/esm/client/streamableHttp.d.ts"
+import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import t, { type Test } from "tap";
+import { freePort, keyNames } from "../fixtures/redis.ts";
+import { type Service, startService } from "../fixtures/service.ts";
+
+const endpoint = "/mcp/acme/mcp";
+const callback = "http://127.0.0.1:33418/callback";
+const info = { name: "test", version: "1" };
+
+/** A service whose own sign-in is the authorization server, with the handle `acme`. */
+async function open(t: Test, env: Record<string, string> = {}): Promise<Service> {
+  const port = await freePort();
+  const own = { BASE_URL: `http://127.0.0.1:${port}`, LOGIN_BUILTIN: "1" };
+  const service = await startService(t, { port, env: { ...own, ...env } });
+  await service.handle("acme");
+  return service;
+}
+
+/** A browser that is signed in as a user, or isn't. */
+class Browser {
+  readonly #headers: Record<string, string>;
+  /** What the last page said. */
+  text = "";
+
+  constructor(token?: string) {
+    this.#headers = token ? { cookie: `session=${token}` } : {};
+  }
+
+  /** Opens a page of consent; where it leads if it leads on. */
+  async open(address: string | URL): Promise<Response> {
+    const page = await fetch(address, { headers: this.#headers, redirect: "manual" });
+    this.text = await page.text();
+    return page;
+  }
+
+  /** Sends the form of the page that is open; `changed` are fields that another hand has written. */
+  async decide(service: Service, decision: "allow" | "deny", changed: Record<string, string> = {}): Promise<Response> {
+    const fields = [...this.text.matchAll(/type="hidden" name="(\w+)" value="([^"]*)"/g)];
+    const form = Object.fromEntries(fields.map(([, name = "", value = ""]) => [name, unescaped(value)]));
+    const body = new URLSearchParams({ ...form, decision, ...changed });
+    return fetch(`${service.url}/oauth/authorize`, {
+      method: "POST",
+      headers: this.#headers,
+      body,
+      redirect: "manual",
+    });
+  }
+}
+
+function unescaped(html: string): string {
+  return html.replace(/&#(\d+);/g, (_, code: string) => String.fromCodePoint(Number(code)));
+}
+
+/** What an application keeps while its user signs in. */
+class Provider {
+  readonly redirectUrl = callback;
+  readonly clientMetadata = { client_name: "Agent <b>One</b>", redirect_uris: [callback] };
+  asked: URL | undefined;
+  #client: { client_id: string } | undefined;
+  #tokens: { access_token: string; token_type: string } | undefined;
+  #verifier = "";
+
+  clientInformation() {
+    return this.#client;
+  }
+  saveClientInformation(client: { client_id: string }) {
+    this.#client = client;
+  }
+  tokens() {
+    return this.#tokens;
+  }
+  saveTokens(tokens: { access_token: string; token_type: string }) {
+    this.#tokens = tokens;
+  }
+  redirectToAuthorization(url: URL) {
+    this.asked = url;
+  }
+  saveCodeVerifier(verifier: string) {
+    this.#verifier = verifier;
+  }
+  codeVerifier() {
+    return this.#verifier;
+  }
+  state() {
+    return "a state of the client";
+  }
+}
+
+interface Transport {
+  finishAuth(parameters: URLSearchParams): Promise<void>;
+}
+interface AnyClient {
+  connect(transport: unknown): Promise<void>;
+  callTool(call: { name: string; arguments: object }): Promise<{ [name: string]: unknown }>;
+  listTools(): Promise<{ tools: { name: string }[] }>;
+  close(): Promise<void>;
+}
+type Make = (url: URL, authProvider: Provider) => { client: AnyClient; transport: Transport };
+
+const clients: Record<string, Make> = {
+  "the current client": (url, authProvider) => ({
+    client: new Client(info) as unknown as AnyClient,
+    transport: new StreamableHTTPClientTransport(url, { authProvider }),
+  }),
+  "the client of version 1": (url, authProvider) => {
+    const transport = new OldTransport(url, { authProvider } as ConstructorParameters<typeof OldTransport>[1]);
+    return {
+      client: new OldClient(info) as unknown as AnyClient,
+      transport: Object.assign(transport, {
+        finishAuth: (back: URLSearchParams) =>
+          OldTransport.prototype.finishAuth.call(transport, back.get("code") ?? ""),
+      }) as unknown as Transport,
+    };
+  },
+};
+
+for (const [name, make] of Object.entries(clients)) {
+  t.test(`${name} signs in with nothing but the address of the tools`, async (t) => {
+    const service = await open(t);
+    const [url, provider] = [new URL(service.url + endpoint), new Provider()];
+    const first = make(url, provider);
+    await t.rejects(first.client.connect(first.transport), { name: /Unauthorized|Error/ });
+    const browser = new Browser(await service.token("user_acme", { email: "ada@example.com" }));
+    t.equal((await browser.open(provider.asked as URL)).status, 200);
+    const said = unescaped(browser.text.replace(/<[^>]+>/g, "\n")).split("\n");
+    for (const fact of ["Agent <b>One</b> (the app says so itself)", "127.0.0.1:33418", "acme", "ada@example.com"])
+      t.ok(said.includes(fact), fact);
+    const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
+    t.equal(back.origin + back.pathname, callback);
+    t.match(Object.fromEntries(back.searchParams), { state: "a state of the client", iss: service.url });
+    await first.transport.finishAuth(back.searchParams);
+
+    const { client, transport } = make(url, provider);
+    await client.connect(transport);
+    t.equal((await client.listTools()).tools.length, 5);
+    t.notOk((await client.callTool({ name: "pages_list", arguments: {} })).isError);
+    await client.close();
+
+    const token = provider.tokens()?.access_token ?? "";
+    const sent = (path: string) => service.visitor.get(path).set("Authorization", `Bearer ${token}`);
+    t.match((await sent("/v2/account/sessions").expect(401)).body, { detail: /another resource/ });
+    t.match((await sent("/v2/handles/acme/pages").expect(401)).body, { code: "invalid_token" });
+    await service.grant("acme", "user_acme", "OWNER");
+    const owner = await service.as("user_acme");
+    const { sessions } = (await owner.get("/v2/account/sessions").expect(200)).body;
+    const session = sessions.find(({ kind }: { kind: string }) => kind === "mcp");
+    t.match(session, { device: "Agent <b>One</b>", current: false });
+    await owner.delete(`/v2/account/sessions/${session.sessionId}`).expect(204);
+    const again = make(url, provider);
+    await t.rejects(again.client.connect(again.transport), "a revoked session is over at once");
+  });
+}
+
+const verifier = randomBytes(32).toString("base64url");
+const challenge = createHash("sha256").update(verifier).digest("base64url");
+
+async function register({ visitor }: Service, redirects: unknown[], status = 201): Promise<Record<string, string>> {
+  const body = { client_name: "Agent", redirect_uris: redirects, token_endpoint_auth_method: "none", more: 1 };
+  return (await visitor.post("/oauth/register").send(body).expect(status)).body;
+}
+
+function address(service: Service, changed: Record<string, string>): URL {
+  const request = {
+    ...{ response_type: "code", redirect_uri: callback, code_challenge: challenge, code_challenge_method: "S256" },
+    ...{ resource: `${service.url}${endpoint}`, state: "s", scope: "agent.pages.read" },
+    ...changed,
+  };
+  return new URL(`${service.url}/oauth/authorize?${new URLSearchParams(request)}`);
+}
+
+t.test("redirect addresses are https, loopback or an app's own, and matched letter by letter", async (t) => {
+  const service = await open(t);
+  for (const good of [
+    "https://app.example/cb?x=1",
+    "http://localhost:1/cb",
+    "http://[::1]/cb",
+    "cursor://x/cb",
+    "com.example:/cb",
+  ])
+    t.match(await register(service, [good]), { client_id: String, redirect_uris: [good] }, good);
+  for (const bad of [
+    "http://app.example/cb",
+    "javascript:alert(1)",
+    "data:text/html,x",
+    "https://app.example/#x",
+    "x",
+    "https://u:p@app.example/",
+  ])
+    t.match(await register(service, [bad], 400), { error: "invalid_redirect_uri" }, bad);
+  const long = Array.from({ length: 10 }, (_, at) => `https://app.example/${at}${"x".repeat(400)}`);
+  t.match(await register(service, long, 400), { error: "invalid_client_metadata" });
+  t.match(await register(service, [], 400), { error: "invalid_request" });
+  t.same(await keyNames(service.runtime.redis, "*oauth*"), [], "registrations are kept by nobody but their client");
+  const { client_id = "" } = await register(service, [callback]);
+  const browser = new Browser(await service.token("user_acme"));
+  for (const redirect_uri of [`${callback}/`, "http://127.0.0.1:33419/callback", "https://evil.example/"]) {
+    const page = await browser.open(address(service, { client_id, redirect_uri }));
+    t.same([page.status, page.headers.get("location")], [400, null], redirect_uri);
+  }
+  const forged = `${Buffer.from(JSON.stringify({ name: "x", redirectUris: [callback] })).toString("base64url")}.${"A".repeat(43)}`;
+  t.equal((await browser.open(address(service, { client_id: forged }))).status, 400);
+});
+
+t.test("a browser that isn't signed in signs in first, and strangers are given nothing", async (t) => {
+  const service = await open(t);
+  const { client_id = "" } = await register(service, [callback]);
+  const asked = address(service, { client_id });
+  const away = await new Browser().open(asked);
+  t.equal(away.status, 303);
+  const login = new URL(away.headers.get("location") ?? "");
+  t.equal(login.origin + login.pathname, `${service.url}/login`);
+  t.equal(new URL(login.searchParams.get("returnTo") ?? "").search, asked.search.replaceAll("%20", "+"));
+  t.equal((await new Browser().open(login)).status, 200);
+  const stranger = new Browser(await service.token("user_stranger"));
+  t.equal((await stranger.open(asked)).status, 403);
+});
+
+t.test("the consent is that of one browser for one request, and its code works once", async (t) => {
+  const service = await open(t);
+  const { client_id = "" } = await register(service, [callback]);
+  const browser = new Browser(await service.token("user_acme"));
+  await browser.open(address(service, { client_id }));
+  t.match(browser.text, /Read pages/);
+  t.notMatch(browser.text, /Read bookings/);
+  const other = new Browser(await service.token("user_acme"));
+  other.text = browser.text;
+  t.equal((await other.decide(service, "allow")).status, 403, "the form of another session");
+  t.equal((await browser.decide(service, "allow", { scope: "" })).status, 403, "another request");
+  const refused = await browser.decide(service, "deny");
+  t.match(refused.headers.get("location"), `${callback}?error=access_denied&state=s`);
+
+  const allowed = async () =>
+    new URL((await browser.decide(service, "allow")).headers.get("location") ?? "").searchParams.get("code") ?? "";
+  const redeem = async (changed: Record<string, string>) => {
+    const form = { grant_type: "authorization_code", client_id, redirect_uri: callback, code_verifier: verifier };
+    const body = new URLSearchParams({ ...form, ...changed });
+    const answer = await fetch(`${service.url}/oauth/token`, { method: "POST", body });
+    return { status: answer.status, body: await answer.json(), cache: answer.headers.get("cache-control") };
+  };
+  const { client_id: another = "" } = await register(service, ["https://app.example/cb"]);
+  for (const changed of [
+    { code_verifier: randomBytes(32).toString("base64url") },
+    { client_id: another },
+    { redirect_uri: "https://app.example/cb" },
+    { resource: `${service.url}/mcp/other/mcp` },
+  ] as Record<string, string>[])
+    t.match(await redeem({ code: await allowed(), ...changed }), { status: 400, body: { error: "invalid_grant" } });
+  t.match(await redeem({ code: "oac_none" }), { status: 400, body: { error: "invalid_grant" } });
+  t.match(await redeem({ grant_type: "password" }), { status: 400, body: { error: "unsupported_grant_type" } });
+  const code = await allowed();
+  const answers = await Promise.all([redeem({ code }), redeem({ code })]);
+  t.same(answers.map(({ status }) => status).sort(), [200, 400]);
+  const issued = answers.find(({ status }) => status === 200);
+  t.match(issued, { cache: "no-store", body: { token_type: "Bearer", scope: "agent.pages.read" } });
+  const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+  const tools = await service.visitor
+    .post(endpoint)
+    .set({ Accept: "application/json, text/event-stream", Authorization: `Bearer ${issued?.body.access_token}` })
+    .send(list);
+  t.match(tools.text, /pages_list/);
+  t.notMatch(tools.text, /bookings_list/, "it may do what was allowed");
+  await service.handle("other", { owner: "user_acme" });
+  const elsewhere = service.visitor.post("/mcp/other/mcp").set("Authorization", `Bearer ${issued?.body.access_token}`);
+  t.match((await elsewhere.send(list).expect(401)).body, { code: "invalid_token" }, "a token is good for one handle");
+});
+
+t.test("a faulty request goes back to its client with the fault", async (t) => {
+  const service = await open(t);
+  const { client_id = "" } = await register(service, [callback]);
+  const browser = new Browser();
+  for (const [error, changed] of [
+    ["unsupported_response_type", { response_type: "token" }],
+    ["invalid_request", { code_challenge_method: "plain" }],
+    ["invalid_request", { code_challenge: "short" }],
+    ["invalid_target", { resource: "https://other.example/mcp/acme/mcp" }],
+    ["invalid_target", { resource: `${service.url}/v2/handles/acme` }],
+  ] as [string, Record<string, string>][]) {
+    const page = await browser.open(address(service, { client_id, ...changed }));
+    const back = new URL(page.headers.get("location") ?? "http://none");
+    t.equal(back.origin + back.pathname, callback);
+    t.match(Object.fromEntries(back.searchParams), { error, state: "s", iss: service.url });
+  }
+});
+
+t.test("metadata names who signs users in, for browsers too", async (t) => {
+  const service = await open(t);
+  const resource = `/.well-known/oauth-protected-resource${endpoint}`;
+  const read = (one: Service, path: string) => one.visitor.get(path).set("Origin", "https://client.example");
+  const named = await read(service, resource).expect(200).expect("access-control-allow-origin", "*");
+  t.same(named.body.authorization_servers, [service.url]);
+  const server = await read(service, "/.well-known/oauth-authorization-server").expect(200);
+  t.equal(server.headers["access-control-allow-origin"], "*");
+  t.match(server.body, { issuer: service.url, code_challenge_methods_supported: ["S256"] });
+  const without = await startService(t);
+  t.notOk((await read(without, resource).expect(200)).body.authorization_servers);
+  await read(without, "/.well-known/oauth-authorization-server").expect(404);
+  await without.visitor
+    .post("/oauth/register")
+    .send({ redirect_uris: [callback] })
+    .expect(404);
+  await without.visitor.post("/oauth/token").send({}).expect(404);
+  const outside = await open(t, { AUTH_ISSUER: "https://issuer.example" });
+  t.same((await read(outside, resource)).body.authorization_servers, ["https://issuer.example"]);
+  await read(outside, "/.well-known/oauth-authorization-server").expect(404);
+});
