@@ -216,7 +216,7 @@ async function run(t: Test): Promise<void> {
 
   await t.test("a paid booking leads to its payment, and the page notices when it has arrived", async (t) => {
     const { stage, page } = await visit(t, browser, {
-      event: { payment: { enabled: true, amountMinor: 2500, currency: "EUR" } },
+      event: { payment: { enabled: true, amountMinor: 2500, currency: "EUR", refundUntilMinutes: 60 } },
     });
     const checkout = `${stage.service.url}/healthz`;
     const payments = { isConnected: async () => true, openCheckout: async () => ({ url: checkout }) };
@@ -234,6 +234,12 @@ async function run(t: Test): Promise<void> {
     await settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
     await page.getByRole("heading", { name: "You are booked" }).waitFor();
     t.pass("without a click");
+    await page.getByRole("button", { name: "Cancel booking" }).click();
+    await page.getByText("You will get €25.00 back.").waitFor();
+    stage.at("2026-10-05T08:30:00Z");
+    await page.reload();
+    await page.getByRole("button", { name: "Cancel booking" }).click();
+    await page.getByText(/€25\.00 will not be paid back: that was possible until .*\d\d:00\./).waitFor();
   });
 
   await t.test("in the dark, in another zone and language, with the clock that the visitor wants", async (t) => {

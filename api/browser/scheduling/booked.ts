@@ -7,7 +7,7 @@ import { openForm } from "./form.ts";
 import type { Host } from "./host.ts";
 import { type Icon, icon } from "./icons.ts";
 import { bookingFacts, priceText } from "./info.ts";
-import { timeText } from "./times.ts";
+import { dateText, timeText } from "./times.ts";
 import { addressOf } from "./visit.ts";
 import { filled } from "./words.ts";
 
@@ -66,9 +66,12 @@ function rejected(host: Host, booking: Booking): { title: string; text: string }
   return { title: words.declined, text: ending(host, booking, words.declinedText) };
 }
 
-/** Money that was paid for a time that could not be kept comes back. */
-function ending({ words }: Host, { payment }: Booking, text: string): string {
-  return payment?.status === "REFUND_DUE" ? words.refund : text;
+/** How a booking ended, and what becomes of the money: that for a time that could not be kept comes back. */
+function ending({ words }: Host, { payment, cancelledBy }: Booking, text: string): string {
+  const isBack = payment?.status === "REFUNDED";
+  if (!isBack && payment?.status !== "REFUND_DUE") return text;
+  if (cancelledBy === "service") return words.refund;
+  return `${text} ${isBack ? words.refunded : words.refunding}`;
 }
 
 function isPast(host: Host, booking: Booking): boolean {
@@ -133,9 +136,10 @@ function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTML
     host.finish(answer.booking);
   };
   const question = element("h3", { tabindex: "-1" }, words.sureCancel);
+  const money = refundText(host, booking);
   const form = openForm(host, {
     fields: () => [reason],
-    parts: [question, reason.node],
+    parts: [question, ...(money ? [element("p", {}, money)] : []), reason.node],
     action: words.cancel,
     look: "primary danger",
     others: [keep],
@@ -149,6 +153,16 @@ function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTML
   form.addEventListener("keydown", ({ key }) => key === "Escape" && close());
   queueMicrotask(() => question.focus());
   return form;
+}
+
+/** Says before a paid booking is cancelled whether its money comes back. */
+function refundText({ words, clock }: Host, { payment }: Booking): string | undefined {
+  if (payment?.status !== "PAID") return undefined;
+  const values = {
+    price: priceText(payment, clock.locale),
+    time: `${dateText(payment.refundUntil, clock)}, ${timeText(payment.refundUntil, clock)}`,
+  };
+  return filled(payment.refundable ? words.cancelRefund : words.cancelKept, values);
 }
 
 /** Looks until the payment has arrived or its hold is over; stops when something else is shown. */

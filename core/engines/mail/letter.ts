@@ -33,12 +33,19 @@ function oneLine(subject: string): string {
 }
 
 function textOf({ title, code, paragraphs = [], facts = [], actions = [], sender, footer }: Letter): string {
-  const named = facts.map(([name, value, address]) => `${name}: ${value}${address ? `\n${address}` : ""}`).join("\n");
+  const named = facts.map(factLine).join("\n");
   const linked = actions.map(([words, address]) => `${words}:\n${address}`);
   // The delimiter of a signature (RFC 3676, 4.3).
   const signed = ["-- ", sender, footer].filter(Boolean).join("\n");
   const parts = [title, code && `    ${code}`, ...paragraphs, named, ...linked, signed];
   return `${parts.filter(Boolean).join("\n\n")}\n`;
+}
+
+/** A name that is a question needs no colon; an address that a reader can see or dial is not told twice. */
+function factLine([name, value, address]: Fact): string {
+  const label = /[\p{L}\p{N})]$/u.test(name) ? `${name}:` : name;
+  const isPlain = address === undefined || address === value || address.startsWith("mailto:");
+  return `${label} ${value}${isPlain ? "" : `\n${address}`}`;
 }
 
 /** Styles stand on the elements, for many mail programs drop the rest; those that know dark screens read the classes. */
@@ -50,7 +57,7 @@ const styles = {
   code: "margin:0 0 16px;font-size:30px;font-weight:700;letter-spacing:5px",
   text: "margin:0 0 16px",
   facts: "width:100%;margin:0 0 20px;border-collapse:collapse",
-  name: "padding:6px 16px 6px 0;width:1%;min-width:72px;vertical-align:top;font-weight:400;color:#596070;overflow-wrap:normal;word-break:normal",
+  name: "padding:6px 16px 6px 0;width:1%;min-width:88px;vertical-align:top;font-weight:400;color:#596070",
   value: "padding:6px 0;vertical-align:top",
   link: "color:#1d4fd7",
   actions: "margin:0 0 8px",

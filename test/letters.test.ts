@@ -1,0 +1,44 @@
+import t from "tap";
+import { type Letter, layOut } from "../core/engines/mail/mail.ts";
+
+const letter: Letter = {
+  language: "de-AT",
+  subject: "Bestätigt:\r\nBcc: all@example.com <b>",
+  sender: "Müller & Söhne",
+  title: "Ihr Termin ist bestätigt.",
+  code: "012345",
+  paragraphs: ["Eine Zeile\nund <noch> eine"],
+  facts: [
+    ["Was", 'Beratung "kurz"'],
+    ["Worum geht es?", "Um alles"],
+    ["Wo", "https://meet.example/1", "https://meet.example/1"],
+    ["Seite", "Preise", "https://acme.example/preise"],
+    ["E-Mail", "ada@example.com", "mailto:ada%40example.com"],
+  ],
+  actions: [["Öffnen", "https://acme.example/?a=1&b=2"]],
+  footer: "Warum Sie diese E-Mail erhalten.",
+};
+
+t.test("a letter is the same as text and as HTML, and no value becomes markup or a header", async (t) => {
+  const { subject, text, html } = layOut(letter);
+  t.equal(subject, "Bestätigt: Bcc: all@example.com <b>");
+  t.equal(
+    text,
+    [
+      "Ihr Termin ist bestätigt.\n\n    012345\n\nEine Zeile\nund <noch> eine\n",
+      'Was: Beratung "kurz"\nWorum geht es? Um alles\nWo: https://meet.example/1\nSeite: Preise\nhttps://acme.example/preise',
+      "E-Mail: ada@example.com\n\nÖffnen:\nhttps://acme.example/?a=1&b=2\n",
+      "-- \nMüller & Söhne\nWarum Sie diese E-Mail erhalten.\n",
+    ].join("\n"),
+  );
+  t.match(html, '<html lang="de-AT" dir="ltr">');
+  t.match(html, "Eine Zeile<br>und &lt;noch&gt; eine");
+  t.match(html, 'href="https://acme.example/?a=1&amp;b=2"');
+  t.match(html, "Beratung &quot;kurz&quot;");
+  t.notMatch(html, /<noch>|<b>/);
+  t.match(html, '<meta name="color-scheme" content="light dark">');
+});
+
+t.test("a letter of a language that is written from right to left is laid out so", async (t) => {
+  t.match(layOut({ ...letter, language: "ar" }).html, '<html lang="ar" dir="rtl">');
+});
