@@ -1,3 +1,4 @@
+import { formatMoney } from "../../../core/platform/formats.ts";
 import type { Booking } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import { calendarLinks } from "./calendars.ts";
@@ -6,7 +7,7 @@ import { fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
 import type { Host } from "./host.ts";
 import { type Icon, icon } from "./icons.ts";
-import { bookingFacts, priceText } from "./info.ts";
+import { bookingFacts } from "./info.ts";
 import { timeText } from "./times.ts";
 import { addressOf } from "./visit.ts";
 import { filled } from "./words.ts";
@@ -106,7 +107,7 @@ function actions(host: Host, booking: Booking): HTMLElement {
 function payLink({ words, clock, visit }: Host, { payment, status }: Booking): HTMLElement | undefined {
   const url = payment?.checkoutUrl;
   if (status !== "PENDING_PAYMENT" || !payment || !url || !/^https?:/i.test(url)) return undefined;
-  const text = filled(words.payNow, { price: priceText(payment, clock.locale) });
+  const text = filled(words.payNow, { price: formatMoney(payment, clock.locale) });
   return element(
     "a",
     { class: "button", href: url, target: visit.isEmbedded ? "_blank" : "_self", rel: "noopener" },
