@@ -1,6 +1,7 @@
 import { settingsOf } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Visit } from "../core/scheduling/face.ts";
+import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
 import { failureName } from "./failure-view.ts";
@@ -60,15 +61,21 @@ export function schedulingFailure(fail: Fail, request: Request): View {
   return pageView({ language, title, body, status: fail.status, isPrivate: true, isEmbedded: true });
 }
 
-function eventItem({ handle, slug, title, description, duration }: PublicEvent, language: string): string {
+function eventItem(event: PublicEvent, language: string): string {
+  const { handle, slug, title, description } = event;
   const text = description === "" ? "" : `<span class="description" dir="auto">${escapeHtml(description)}</span>`;
   const address = `/apps/public/scheduling/${encodeURIComponent(handle)}/${encodeURIComponent(slug)}`;
-  return `<li><a href="${address}"><strong dir="auto">${escapeHtml(title)}</strong><span class="length">${escapeHtml(minutes(duration, language))}</span>${text}</a></li>`;
+  const terms = escapeHtml(termsOf(event, language).join(" · "));
+  return `<li><a href="${address}"><strong dir="auto">${escapeHtml(title)}</strong><span class="terms">${terms}</span>${text}</a></li>`;
 }
 
-/** A length of time as the language writes it: "90 min". */
-function minutes(count: number, language: string): string {
-  return new Intl.NumberFormat(language, { style: "unit", unit: "minute" }).format(count);
+/** Length, price, and whether the host has to agree. */
+function termsOf({ duration, price, confirmationRequired }: PublicEvent, language: string): string[] {
+  return [
+    formatMinutes(duration, language),
+    ...(price ? [formatMoney(price, language)] : []),
+    ...(confirmationRequired ? [wordsOf(language).events.approval] : []),
+  ];
 }
 
 function plain(title: string, body: string): string {

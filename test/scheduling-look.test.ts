@@ -74,6 +74,23 @@ async function run(t: Test): Promise<void> {
     await picture(page, "scheduling-host");
   });
 
+  await t.test("the list of a handle says length, price and approval, as the page of each event does", async (t) => {
+    const { stage, page } = await visit(t, browser);
+    Object.assign(stage.service.runtime, { payments: { isConnected: async () => true } });
+    const payment = { enabled: true, amountMinor: 4900, currency: "EUR" };
+    await stage.event({ slug: "paid", title: "Paid", durationMinutes: 90, payment, confirmationRequired: true });
+    await page.goto(stage.service.url + place);
+    const item = page.getByRole("link", { name: /Paid/ });
+    t.match(await item.textContent(), /90 minutes · €49\.00 · needs confirmation/);
+    t.match(await page.getByRole("link", { name: /Introduction/ }).textContent(), /30 minutes$/);
+    t.same(await problems(page), []);
+    await picture(page, "scheduling-terms");
+    await item.click();
+    await page.getByText("90 minutes").waitFor();
+    t.ok(await page.getByText("€49.00, paid in the next step").isVisible());
+    t.ok(await page.getByText("Needs the host's confirmation").isVisible());
+  });
+
   await t.test("addresses in a description are links, and nothing else in it is", async (t) => {
     const description =
       "Read https://acme.example/a_(b) first (or https://acme.example/c). Not javascript:alert(1) nor <b>bold</b>.";

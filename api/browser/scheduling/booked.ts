@@ -1,3 +1,4 @@
+import { formatMoney } from "../../../core/platform/formats.ts";
 import type { Booking } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import { calendarLinks } from "./calendars.ts";
@@ -6,7 +7,7 @@ import { fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
 import type { Host } from "./host.ts";
 import { type Icon, icon } from "./icons.ts";
-import { bookingFacts, priceText } from "./info.ts";
+import { bookingFacts } from "./info.ts";
 import { dateText, timeText } from "./times.ts";
 import { addressOf } from "./visit.ts";
 import { filled } from "./words.ts";
@@ -109,7 +110,7 @@ function actions(host: Host, booking: Booking): HTMLElement {
 function payLink({ words, clock, visit }: Host, { payment, status }: Booking): HTMLElement | undefined {
   const url = payment?.checkoutUrl;
   if (status !== "PENDING_PAYMENT" || !payment || !url || !/^https?:/i.test(url)) return undefined;
-  const text = filled(words.payNow, { price: priceText(payment, clock.locale) });
+  const text = filled(words.payNow, { price: formatMoney(payment, clock.locale) });
   return element(
     "a",
     { class: "button", href: url, target: visit.isEmbedded ? "_blank" : "_self", rel: "noopener" },
@@ -159,7 +160,7 @@ function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTML
 function refundText({ words, clock }: Host, { payment }: Booking): string | undefined {
   if (payment?.status !== "PAID") return undefined;
   const values = {
-    price: priceText(payment, clock.locale),
+    price: formatMoney(payment, clock.locale),
     time: `${dateText(payment.refundUntil, clock)}, ${timeText(payment.refundUntil, clock)}`,
   };
   return filled(payment.refundable ? words.cancelRefund : words.cancelKept, values);

@@ -1,10 +1,11 @@
+import { formatMinutes, formatMoney } from "../../../core/platform/formats.ts";
 import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { type Icon, icon } from "./icons.ts";
 import { linked } from "./links.ts";
-import { dateText, lengthText, rangeText, zoneText } from "./times.ts";
-import { filled, languageOf, type Words } from "./words.ts";
+import { dateText, rangeText, zoneText } from "./times.ts";
+import { filled, type Words } from "./words.ts";
 
 type Location = PublicEvent["locations"][number];
 
@@ -17,7 +18,7 @@ export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: strin
   const facts = [
     former && fact("calendar", formerTime(host, former), "former"),
     slot && fact("calendar", timeOf(host, slot), "chosen"),
-    fact("time", lengthText(shown.duration, languageOf(clock.locale))),
+    fact("time", formatMinutes(shown.duration, clock.locale)),
     ...(event && isDeciding ? eventFacts(host, event) : []),
   ];
   return element(
@@ -68,17 +69,8 @@ export function placeName({ type, label }: Location, words: Words): string {
   return label;
 }
 
-/** An amount in its smallest unit as a price, with as many decimals as its currency has. */
-export function priceText(
-  { amountMinor, currency }: { amountMinor: number; currency: string },
-  locale: string,
-): string {
-  const format = new Intl.NumberFormat(locale, { style: "currency", currency });
-  return format.format(amountMinor / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2));
-}
-
 function eventFacts({ words, clock }: Host, event: PublicEvent): HTMLElement[] {
-  const price = event.price && filled(words.paid, { price: priceText(event.price, clock.locale) });
+  const price = event.price && filled(words.paid, { price: formatMoney(event.price, clock.locale) });
   return [
     ...event.locations.map((location) => fact("place", placeName(location, words))),
     ...(price ? [fact("price", price)] : []),

@@ -65,11 +65,6 @@ export function zoneText(zone: string, at: number, locale: string): string {
   return name === offset ? name : `${name} (${offset})`;
 }
 
-/** `90 min` */
-export function lengthText(minutes: number, locale: string): string {
-  return new Intl.NumberFormat(locale, { style: "unit", unit: "minute" }).format(minutes);
-}
-
 /** A date of the calendar in words; `YYYY-MM-DD` has no zone. */
 export function dayText(date: string, locale: string, options: Intl.DateTimeFormatOptions): string {
   return formatter(locale, { timeZone: "UTC", ...options }).format(noon(date));
