@@ -37,7 +37,8 @@ export function failureView(fail: Fail, request: Request): View {
   const language = request.language();
   const words = wordsOf(language);
   const { title, advice } = words.failures[failureName(fail, request)];
-  const sentences = [escapeHtml(advice), ...mistakes(fail.details.errors ?? [], words)];
+  const wrong = mistakes(fail.details.errors ?? [], words);
+  const sentences = wrong.length > 0 ? wrong : [escapeHtml(advice)];
   const body = [...sentences.map((sentence) => `<p>${sentence}</p>`), wayOn(fail, request, words)].join("\n");
   return cardView({ language, title, status: fail.status, body, isFramed: true });
 }

@@ -34,10 +34,14 @@ function frontDoorView(_nothing: object, request: Request): View {
   const language = request.language();
   const { frontDoor: words } = wordsOf(language);
   const { host: service } = new URL(BASE_URL);
-  const detail = escapeHtml(words.detail).replace("{service}", () => `<bdi>${escapeHtml(service)}</bdi>`);
   const signIn = LOGIN_BUILTIN ? cardLink(words.signIn, new URL(LOGIN_URL).href) : "";
   const docs = `<p class="other"><a href="/docs">${escapeHtml(words.docs)}</a></p>`;
-  return cardView({ language, title: service, isListed: true, body: `<p>${detail}</p>\n${signIn}\n${docs}` });
+  return cardView({
+    language,
+    title: service,
+    isListed: true,
+    body: `<p>${escapeHtml(words.detail)}</p>\n${signIn}\n${docs}`,
+  });
 }
 
 /** Crawlers find the pages of people here, not the service's interfaces. */

@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import type { Visit } from "../core/pages/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
+import { cardLink, cardView } from "./account-view.ts";
 import { entityTag } from "./reply.ts";
 import type { Request, View } from "./route.ts";
 import { documentOf, escapeHtml } from "./shell.ts";
@@ -42,6 +43,17 @@ export function pageView(visit: Visit, { runtime }: Request): View {
 
 const guards = { "Referrer-Policy": "strict-origin-when-cross-origin" };
 
+/** The code that opens a paid page in another browser, and the link that takes it there. */
+export function sharedView({ code, url }: { code: string; url: string }, request: Request): View {
+  const language = request.language();
+  const { sale, ways } = wordsOf(language);
+  const body = `<p>${escapeHtml(sale.shareDetail)}</p>
+<p><a href="${escapeHtml(url)}">${escapeHtml(url)}</a></p>
+<p><code>${escapeHtml(code)}</code></p>
+${cardLink(ways.page, request.pagePath ?? "/")}`;
+  return cardView({ language, title: sale.share, body });
+}
+
 interface Rendered {
   bytes: Buffer;
   tag: string;
@@ -64,7 +76,7 @@ function rendered(visit: Visit): Rendered {
 
 function document(visit: Visit): string {
   const { page, language } = visit;
-  const content = visit.hasAccess ? page.content : preview(visit);
+  const content = visit.hasAccess ? page.content + sharing(visit) : preview(visit);
   const head = [...description(visit), ...(visit.assistant ? agent(visit) : [])];
   return documentOf({ language, title: page.title, head, body: content });
 }
@@ -86,17 +98,39 @@ function preview(visit: Visit): string {
   return `<main class="svc-preview"><h1>${escapeHtml(title)}</h1><p>${escapeHtml(description)}</p>${teaser}\n${sale(visit)}</main>`;
 }
 
-/** The price and the button that leads to the checkout; nothing where the page can't be bought. */
+/** The price, the button that leads to the checkout, and the way for those who have paid in another browser. */
 function sale({ handle, page, language, isForSale }: Visit): string {
   if (!isForSale || !page.price) return "";
-  const { buy, note } = wordsOf(language).sale;
+  const { buy, note, bought, how, code, open } = wordsOf(language).sale;
+  const said = (html: string): string => spoken(language, html);
   const price = `<bdi lang="${escapeHtml(language)}">${escapeHtml(priceText(page.price, language))}</bdi>`;
   const label = escapeHtml(buy).replace("{price}", () => price);
-  const spoken = hasWords(language) ? "" : ' lang="en" dir="ltr"';
-  return `<form class="svc-sale" method="post" action="/v2/public/pages/${handle}/${page.pageSlug}/checkout"${spoken}>
-<p><button type="submit">${label}</button></p>
-<p><small>${escapeHtml(note)}</small></p>
-</form>`;
+  return `<form class="svc-sale" method="post" action="${actionOf(handle, page.pageSlug, "checkout")}">
+<p><button type="submit">${said(label)}</button></p>
+<p><small>${said(escapeHtml(note))}</small></p>
+</form>
+<details class="svc-bought">
+<summary>${said(escapeHtml(bought))}</summary>
+<p>${said(escapeHtml(how))}</p>
+<form method="get"><label>${said(escapeHtml(code))} <input name="access" required maxlength="200" autocomplete="off"></label> <button type="submit">${said(escapeHtml(open))}</button></form>
+</details>
+`;
+}
+
+/** For a reader of a paid page: the way to a code that opens it in another browser. */
+function sharing({ handle, page, language }: Visit): string {
+  if (page.accessMode !== "PAID") return "";
+  const label = spoken(language, escapeHtml(wordsOf(language).sale.share));
+  return `\n<footer class="svc-access"><form method="post" action="${actionOf(handle, page.pageSlug, "access-code")}"><button type="submit">${label}</button></form></footer>`;
+}
+
+function actionOf(handle: string, slug: string, route: string): string {
+  return `/v2/public/pages/${handle}/${slug}/${route}`;
+}
+
+/** Words that are English where the page's language has none: then they say so. */
+function spoken(language: string, html: string): string {
+  return hasWords(language) ? html : `<span lang="en" dir="ltr">${html}</span>`;
 }
 
 /** An amount in its smallest unit as the language writes it, with as many decimals as its currency has. */

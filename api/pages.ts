@@ -5,6 +5,7 @@ import {
   listPages,
   publishPage,
   readPage,
+  shareAccess,
   updatePage,
   visitPage,
 } from "../core/pages/face.ts";
@@ -16,10 +17,11 @@ import {
   pageList,
   pageListing,
   pagePath,
+  pageSharing,
   pageVisit,
 } from "../schemas/pages.ts";
 import { failureView } from "./failure-view.ts";
-import { pageView } from "./page-view.ts";
+import { pageView, sharedView } from "./page-view.ts";
 import { creator, open, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
@@ -80,6 +82,13 @@ export const pageRows: Row[] = [
     returns: accessAnswer,
     description: "Tells whether this browser may read the page, by its cookie. Nothing is redeemed.",
     failures: ["page_not_found"],
+  }),
+  route("POST /v2/public/pages/:handle/:pageSlug/access-code", open, pageSharing, shareAccess, {
+    takes: { cookie: "cookie", ":authority": "host" },
+    accepts: "form",
+    view: sharedView,
+    failed: failureView,
+    hidden: true,
   }),
   route("GET /p/:handle/:pageSlug", open, pageVisit, visitPage, {
     ...visitor,

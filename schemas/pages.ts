@@ -89,6 +89,14 @@ export const pageVisit = object({
   access: optional(string({ maxLength: 200 })),
 });
 
+/** What the browser of a reader sends for a code that opens the page in another one. */
+export const pageSharing = object({
+  handle: string(),
+  pageSlug: string(),
+  cookie: optional(string()),
+  host: optional(string()),
+});
+
 /** A page as it is stored. */
 export type StoredPage = Required<
   Pick<

@@ -30,6 +30,16 @@ async function run(t: Test): Promise<void> {
     t.equal(new URL(page.url()).pathname, "/p/acme/course");
     await page.goto(`${url}/p/acme/course`);
     t.ok(await page.getByText("the whole course").isVisible(), "the browser keeps its access");
+    await page.getByRole("button", { name: "Auf einem anderen Gerät lesen" }).click();
+    await page.getByRole("heading", { name: "Auf einem anderen Gerät lesen" }).waitFor();
+    await assess(t, page, "paid-shared");
+    const code = (await page.locator("code").textContent()) ?? "";
+    const elsewhere = await open("/p/acme/course", looks.phone);
+    await elsewhere.getByText("Schon gekauft?").click();
+    await picture(elsewhere, "paid-bought-phone");
+    await elsewhere.getByLabel("Code").fill(code);
+    await elsewhere.getByRole("button", { name: "Öffnen" }).click();
+    await elsewhere.getByText("the whole course").waitFor();
   });
 
   await t.test("a visitor's form ends in thanks and leads back; what was wrong is said", async (t) => {

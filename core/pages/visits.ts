@@ -1,4 +1,4 @@
-import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
+import type { pagePath, pageSharing, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled, settingsOf } from "../account/face.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
@@ -7,6 +7,8 @@ import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
+import { visitedUrl } from "./hosts.ts";
 import { keptPage } from "./kept.ts";
 import { pageLanguage } from "./language.ts";
 import { pageUrl } from "./pages.ts";
@@ -33,6 +35,8 @@ export interface Visit {
 const accessLasts = 365 * 86_400;
 /** Seconds in which the code of a finished checkout must be used. */
 const codeLasts = 900;
+/** Codes for other browsers that a purchase gives: 5 at once, then 5 a day. */
+const shareLimit = { burst: 5, rate: 5 / 86_400 };
 
 /**
  * The page that a visitor opens; `page_not_found` for drafts and unknown pages alike. Only a GET redeems an access code: after a
@@ -93,6 +97,22 @@ export async function accessCode({ redis, id }: Runtime, input: Infer<typeof pag
   const code = id("pac_");
   await redis.set(keys.pageAccess(code), `${input.handle} ${input.pageSlug}`, "EX", codeLasts);
   return code;
+}
+
+/** A code for another browser of somebody who may read a paid page, and the address that redeems it; `forbidden`, `rate_limited`. */
+export async function shareAccess(
+  runtime: Runtime,
+  input: Infer<typeof pageSharing>,
+): Promise<{ code: string; url: string }> {
+  const { env } = runtime;
+  await publishedPage(runtime, input);
+  if (!holdsAccess(runtime, input)) throw new Fail("forbidden");
+  const cookie = readCookie(input.cookie, cookieName(input)) ?? "";
+  await takeToken(runtime, { name: "access-code", tag: digestTag(env, cookie), ...shareLimit });
+  const code = await accessCode(runtime, input);
+  const url = await visitedUrl(runtime, input, input.host ?? "");
+  url.searchParams.set("access", code);
+  return { code, url: url.href };
 }
 
 /** Takes an access code for the cookie of its page. */
