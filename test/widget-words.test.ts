@@ -1,5 +1,6 @@
 import { gzipSync } from "node:zlib";
-import type { BrowserContextOptions } from "playwright-core";
+import axe from "axe-core";
+import type { BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { bundled, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
@@ -21,6 +22,15 @@ t.test("the widget with one language weighs at most 16 kB", async (t) => {
   for (const [code, { widget }] of Object.entries(languages))
     t.ok(gzipSync(JSON.stringify(widget)).length <= 1800, `the words of ${code}, which a page brings`);
 });
+
+/** What axe-core finds on a page and in the widget. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(() =>
+    (globalThis as unknown as { axe: typeof axe }).axe.run({ exclude: ["iframe"] }),
+  );
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
+}
 
 async function run(t: Test): Promise<void> {
   const browser = await startBrowser(t);
@@ -62,6 +72,7 @@ async function run(t: Test): Promise<void> {
       const host = arabic.visitor.page.locator("#svc-public-page-agent");
       t.equal(await host.getAttribute("lang"), "en");
       t.equal(await arabic.visitor.panel.evaluate((panel) => getComputedStyle(panel).direction), "rtl");
+      t.same(await violations(arabic.visitor.page), []);
       await picture(arabic.visitor.page, "widget-arabic");
       const old = await visit(t, { language: "de", withoutWords: true });
       await old.visitor.open();
@@ -105,6 +116,7 @@ async function run(t: Test): Promise<void> {
     await visitor.page.getByText("What you ask is sent when the connection is back.").waitFor();
     await visitor.ask("How long?");
     await visitor.answer.getByText("Waiting for the connection").waitFor();
+    t.same(await violations(visitor.page), []);
     await picture(visitor.page, "widget-queued");
     t.equal(server.received.length, 0);
     await visitor.page.context().setOffline(false);
@@ -272,6 +284,8 @@ async function run(t: Test): Promise<void> {
     await frame.getByRole("button", { name: "Ask for a plan" }).click();
     await card.getByText("Thank you.").waitFor();
     t.equal(await card.locator(".lead-way").count(), 0);
+    t.equal(await card.getByText(section.contextDisclosure).count(), 0, "nothing more is sent");
+    t.same(await violations(visitor.page), []);
     await picture(visitor.page, "widget-lead-sent");
   });
 
@@ -316,6 +330,7 @@ async function run(t: Test): Promise<void> {
     await page.keyboard.press("Enter");
     const latest = page.getByRole("button", { name: "Neueste Nachricht" });
     await latest.waitFor();
+    t.same(await violations(page), []);
     await picture(page, "widget-long-title");
     const gap = await latest.evaluate((button) => {
       const log = button.parentElement!.querySelector(".log")!;

@@ -122,7 +122,7 @@ function finish(form: HTMLElement, result: Submission, host: LeadHost): void {
   const confirmed = (): void => finish(form, { kind: "accepted" }, host);
   const thanks = element("p", { class: "sent", tabindex: "-1" }, icon("tick"), words.sent);
   const shown = result.kind === "code" ? drawCode(result.leadId, host.config, confirmed) : thanks;
-  form.firstElementChild!.replaceWith(shown);
+  form.replaceChildren(shown);
   (shown.querySelector("input") ?? shown).focus();
   host.say(result.kind === "code" ? words.codeNeeded : words.sent);
 }
