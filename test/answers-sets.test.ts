@@ -1,0 +1,132 @@
+import { readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import t from "tap";
+import { evidenceOf, readQuestion, snippetOf } from "../core/engines/answers/answers.ts";
+import { chatPrompt } from "../core/assistant/prompt.ts";
+import { answerIn, factsIn, judgedSets, openSet, type OpenSet } from "../fixtures/answers/sets.ts";
+import { startModelServer } from "../fixtures/model-server.ts";
+import { startService } from "../fixtures/service.ts";
+
+const folder = fileURLToPath(new URL("../fixtures/answers", import.meta.url));
+const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
+const sets: OpenSet[] = files.map((name) => openSet(`${folder}/${name}`));
+const all = [...sets, ...judgedSets()];
+
+const flat = (text: string): string =>
+  text
+    .replace(/\*\*|\\(?=[<!#>*+-])/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
+
+/** All that the sources of a set say, headings and names of columns among it. */
+const publicText = ({ library }: OpenSet): string =>
+  flat(
+    library.sections
+      .flatMap(({ blocks }) =>
+        blocks.flatMap((block) => [...block.headings, ...(block.columns ?? []), block.leadIn, block.text]),
+      )
+      .join(" "),
+  );
+
+t.test("every unit, card and snippet of an answer is an exact piece of public text, on every set", async (t) => {
+  for (const set of all) {
+    const known = publicText(set);
+    for (const asked of set.questions) {
+      const { reply } = answerIn(set, asked);
+      const pieces = [...reply.units.map(({ text }) => text), ...evidenceOf(reply.units).map(({ snippet }) => snippet)];
+      for (const piece of pieces) if (!known.includes(flat(piece))) t.fail(`${set.handle}: ${asked.ask}: ${piece}`);
+    }
+  }
+  t.ok(all.length > 10);
+});
+
+t.test("a snippet of a document is an exact piece of it, on every set", async (t) => {
+  for (const set of sets)
+    for (const { content } of set.documents)
+      for (const { ask } of set.questions) {
+        const snippet = snippetOf(content, readQuestion(ask, set.language));
+        if (!content.includes(snippet)) t.fail(`${set.handle}: ${ask}: ${snippet}`);
+      }
+  t.ok(sets.length > 3);
+});
+
+t.test("every figure of an answer stands in public text, on every set", async (t) => {
+  for (const set of all) {
+    const known = publicText(set);
+    for (const asked of set.questions) {
+      const { reply } = answerIn(set, asked);
+      const quoted = reply.units.length > 0 ? reply.markdown.split("\n\n").slice(0, -1).join(" ") : "";
+      for (const figure of quoted.match(/\p{N}+(?:[.,:]\p{N}+)*/gu) ?? [])
+        if (!known.includes(figure)) t.fail(`${set.handle}: ${asked.ask}: ${figure}`);
+    }
+  }
+  t.ok(all.length > 10);
+});
+
+t.test("the prompt holds the facts of at least 97 of 100 questions", async (t) => {
+  const asked = all.flatMap((set) =>
+    set.questions
+      .filter(({ kind }) => kind === "answerable")
+      .map((one) => {
+        const { question } = answerIn(set, one);
+        const from = { library: set.library, place: { here: one.page }, page: undefined, question };
+        return { ask: one.ask, isThere: factsIn(one, chatPrompt(from, []).messages[0]!.content) };
+      }),
+  );
+  const absent = asked.filter(({ isThere }) => !isThere).map(({ ask }) => ask);
+  t.ok(absent.length <= asked.length * 0.03, absent.join("; "));
+});
+
+t.test(
+  "at least 65 of 100 questions are answered, and at most 10 of 100 that nothing answers, on all sets",
+  async (t) => {
+    const verdicts = all.flatMap((set) => set.questions.map((asked) => ({ asked, reply: answerIn(set, asked).reply })));
+    const share = (kinds: readonly string[], is: (one: (typeof verdicts)[number]) => boolean) => {
+      const some = verdicts.filter(({ asked }) => kinds.includes(asked.kind));
+      return some.filter(is).length / some.length;
+    };
+    const right = share(
+      ["answerable"],
+      ({ asked, reply }) => reply.kind === "answer" && factsIn(asked, reply.markdown),
+    );
+    const wrong = share(["unanswerable", "hostile"], ({ reply }) => reply.kind === "answer");
+    t.ok(right >= 0.65, `${right}`);
+    t.ok(wrong <= 0.1, `${wrong}`);
+  },
+);
+
+t.test("what is paid, unpublished or internal is in no prompt and in no answer", { timeout: 120_000 }, async (t) => {
+  const model = await startModelServer({ reply: (messages) => messages.map(({ content }) => content).join(" ") });
+  t.teardown(() => model.close());
+  const handles = sets.map(({ handle }) => handle);
+  const service = await startService(t, {
+    workers: true,
+    env: {
+      PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: handles.join(","),
+      PUBLIC_PAGE_AGENT_BURST: "1000",
+      OLLAMA_HOST: model.url,
+      PUBLIC_PAGE_AGENT_MODEL_ID: "scripted:chat",
+    },
+  });
+  for (const set of sets) {
+    const owner = await service.handle(set.handle);
+    const route = `/v2/handles/${set.handle}`;
+    for (const page of set.pages ?? []) await owner.post(`${route}/pages`).send(page).expect(201);
+    for (const document of set.documents) await owner.post(`${route}/knowledge/documents`).send(document).expect(202);
+    const questions = set.questions.filter(({ kind }) => kind !== "answerable");
+    for (const { ask, page } of questions) {
+      const path = `/v2/public/pages/${set.handle}/${page}/agentic-question`;
+      const { text } = await service.visitor.post(path).send({ question: ask }).expect(200);
+      for (const secret of set.private ?? [])
+        if (text.includes(secret) && !ask.includes(secret)) t.fail(`${set.handle}: ${ask}: ${secret}`);
+    }
+  }
+  // The marks around the passages are random.
+  const prompts = JSON.stringify(model.requests).replace(/TEXT-[0-9a-f]+/g, "");
+  const secrets = sets.flatMap((set) => set.private ?? []);
+  t.ok(secrets.length > 4 && model.requests.length > 20);
+  t.same(
+    secrets.filter((secret) => prompts.includes(secret)),
+    [],
+  );
+});
