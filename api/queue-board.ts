@@ -38,6 +38,8 @@ export const boardPath = "/queues";
 /**
  * bull-board over the service's queues, to look and not to touch: what it reads is ids, for jobs hold nothing else, and failed
  * jobs are tried again by the admin command. Only its reading routes are there, so no other site can make a browser change a queue.
+ * `@bull-board/koa` would bring a second router, a body parser and a template engine with over seventy packages, and its page asks
+ * another host for fonts.
  */
 export class QueueBoard {
   #queues: BullBoardQueues = new Map();

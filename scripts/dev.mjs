@@ -182,7 +182,7 @@ async function untilReady(base) {
 async function provision(env) {
   const { handle, account, owner, email } = demo;
   const admin = (...words) =>
-    promisify(execFile)(process.execPath, ["scripts/admin.mjs", ...words], { cwd: root, env });
+    promisify(execFile)(process.execPath, ["scripts/run.mjs", "admin", ...words], { cwd: root, env });
   await admin("create-handle", "--handle", handle, "--account", account, "--owner", owner, "--email", email);
   await admin("attach-domain", "--account", account, "--domain", demo.mailDomain, "--ready");
   const { stdout } = await admin("token", "--user", owner, "--email", email, "--ttl", String(tokenLasts));

@@ -148,7 +148,11 @@ function named(token: string): { issuer: string; kid: string | undefined } {
   }
 }
 
-/** A key set at an address or in a file, read again as it ages or when a key id is new. */
+/**
+ * A key set at an address or in a file, read again as it ages or when a key id is new. jose's `createRemoteJWKSet` can't replace it:
+ * its cooldown counts from the last read, so that a key published just after one is refused for 30 s, it can't refresh while the
+ * aged set still serves, and it tells a key set that can't be read (503) from a foreign key (401) only by the error of each read.
+ */
 class KeySet {
   readonly #outbound: Pick<Outbound, "request">;
   readonly #place: string;

@@ -9,12 +9,9 @@ import { openRuntime } from "../../core/open.ts";
 import { keys } from "../../core/store/keys.ts";
 import { pipelined } from "../../core/store/redis.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
-import { timetableOf } from "../../core/engines/slots/availability.ts";
 import { createEventType } from "../../core/scheduling/event-types.ts";
-import { bookingNonces } from "../../core/engines/slots/nonce.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 import { putSchedule } from "../../core/scheduling/schedules.ts";
-import { type Offering, offeredSlots } from "../../core/engines/slots/slots.ts";
 import { replaceBusy } from "../../core/scheduling/times.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
 import type { Row } from "./relay.ts";
@@ -40,7 +37,7 @@ const counted = {
 
 const caller = { requestId: "bench", network: "192.0.2.1" };
 
-/** The slot engine, the slots route, bookings beside their bare script, and races of several processes. */
+/** The slots route, bookings beside their bare script, and races of several processes. */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
@@ -48,13 +45,7 @@ export async function bench(): Promise<Row[]> {
     const runtime = await openRuntime(readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent", ...counted }));
     await furnish(runtime);
     const stage = { runtime, redisUrl: redis.url, children };
-    const rows = [
-      ...engine(),
-      nonces(runtime),
-      ...(await slots(stage)),
-      ...(await bookings(stage)),
-      ...(await races(stage)),
-    ];
+    const rows = [...(await slots(stage)), ...(await bookings(stage)), ...(await races(stage))];
     await runtime.close();
     return rows;
   } finally {
@@ -132,58 +123,6 @@ async function event(
     ...given,
     buffers: { beforeMinutes, afterMinutes },
   });
-}
-
-/** A 5-day week 09–12 and 13–17 in Berlin, 30 minutes every 15, buffers 5 and 10, 400 busy blocks. */
-function engine(): Row[] {
-  const weeklyAvailability = [1, 2, 3, 4, 5].flatMap((one) => [
-    { day: one, startTime: "09:00", endTime: "12:00" },
-    { day: one, startTime: "13:00", endTime: "17:00" },
-  ]);
-  const schedule = {
-    scheduleId: "s",
-    timeZone: "Europe/Berlin",
-    weeklyAvailability,
-    overrides: [],
-    createdAt: "",
-    updatedAt: "",
-  };
-  const blocks = someBusy(60);
-  const offering: Offering = {
-    timetable: timetableOf(schedule, "UTC"),
-    rules: { duration: 30 * minute, interval: 15 * minute, before: 5 * minute, after: 10 * minute },
-    ...{ clock: "Europe/Berlin", notice: 0, windowDays: null, perDay: null, booked: [], now: soon - day },
-    busy: { from: blocks.map(({ from }) => from), to: blocks.map(({ to }) => to) },
-  };
-  return [31, 60].map((days) => {
-    const window = { from: soon, to: soon + days * day };
-    const value = 1000 * median(() => offeredSlots(offering, window));
-    const baseline = `${offeredSlots(offering, window).at.length} slots`;
-    return {
-      name: `slot engine, ${days} days, 400 busy, p50`,
-      value,
-      unit: "µs",
-      bar: days === 60 ? "<= 100" : "",
-      baseline,
-    };
-  });
-}
-
-function nonces({ env }: Runtime): Row {
-  const starts = Array.from({ length: 700 }, (_, at) => soon + at * 15 * minute);
-  const issuer = { handle: "acme", eventTypeId: "evt_1", revision: 3 };
-  const value = (1000 * median(() => bookingNonces(env, issuer, starts, 30 * minute))) / starts.length;
-  return { name: "booking nonce, a slot of 700", value, unit: "µs", bar: "<= 0.5" };
-}
-
-function median(act: () => unknown): number {
-  const taken: number[] = [];
-  for (let run = 0; run < 2000; run++) {
-    const begun = performance.now();
-    act();
-    taken.push(performance.now() - begun);
-  }
-  return taken.sort((one, other) => one - other)[1000] as number;
 }
 
 function someBusy(days: number): { from: number; to: number }[] {
