@@ -99,7 +99,7 @@ async function makeMail(runtime: Runtime, taken: Taken, account: string): Promis
   const domain = domainOf(message);
   let step: "render" | "sign" = "render";
   try {
-    const mime = await composeMime(mailOf(runtime, taken, await renderedOf(runtime, taken)));
+    const mime = composeMime(mailOf(runtime, taken, await renderedOf(runtime, taken)));
     step = "sign";
     const bytes = await signMime(mime, await dkimKey(runtime, { domain, account }));
     return {

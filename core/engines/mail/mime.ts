@@ -1,5 +1,13 @@
-import type { Buffer } from "node:buffer";
-import MailComposer from "nodemailer/lib/mail-composer";
+import { Buffer } from "node:buffer";
+import {
+  buildHeaderValue,
+  encodeWord,
+  encodeWords,
+  foldLines,
+  isPlainText,
+  quoteString,
+} from "nodemailer/lib/mime-funcs";
+import { encode, wrap } from "nodemailer/lib/qp";
 
 /** A file as a mail carries it; the content is base64. */
 export interface MimeFile {
@@ -20,49 +28,144 @@ export interface Mail {
   html: string | null;
   text: string;
   files: MimeFile[];
-  /** Further header fields, in their order. Values are one line. */
+  /** Further header fields, in their order. Values are ASCII and one line. */
   more: [name: string, value: string][];
 }
 
+/** A mail as it is signed and sent: header fields, folded, and a body; ASCII with CRLF throughout. */
+export interface Mime {
+  headers: [name: string, value: string][];
+  body: string;
+}
+
+/** Longest line of a body part that goes as it is, and of a folded header (RFC 5322, 2.1.1). */
+const longestLine = 76;
+
 /**
- * Writes a mail as MIME (RFC 2045–2047) with CRLF throughout. Text, HTML and an invitation are alternatives of one another; files
- * come beside them. Nothing in a mail can name a file or an address for the composer to read.
+ * Writes a mail as MIME (RFC 2045–2047): nothing but ASCII, no line over 76 characters, no header that a value could add. nodemailer's
+ * `MailComposer` writes the same through streams in three times the CPU time, which costs a quarter of the mails a second
+ * (`npm run bench -- email`).
  */
-export function composeMime(mail: Mail): Promise<Buffer> {
+export function composeMime(mail: Mail): Mime {
+  const { type, encoding, body } = partOf(mail);
+  const headers: [string, string][] = [
+    ["From", mailbox(mail.from)],
+    ["To", mail.to],
+    ...(mail.replyTo ? ([["Reply-To", mail.replyTo]] as [string, string][]) : []),
+    ["Subject", words(mail.subject)],
+    ["Message-ID", `<${mail.messageId}>`],
+    ["Date", mail.date.toUTCString().replace("GMT", "+0000")],
+    ...mail.more,
+    ["MIME-Version", "1.0"],
+    ["Content-Type", type],
+    ...(encoding ? ([["Content-Transfer-Encoding", encoding]] as [string, string][]) : []),
+  ];
+  return { headers: headers.map(([name, value]) => [name, folded(name, value)]), body };
+}
+
+interface Part {
+  type: string;
+  encoding?: string;
+  disposition?: string;
+  body: string;
+}
+
+/** Text and HTML, and an invitation, are alternatives of one another; files come beside them. */
+function partOf(mail: Mail): Part {
   const invitation = mail.files.find(({ contentType }) => contentType.startsWith("text/calendar"));
-  return new MailComposer({
-    ...{ from: mail.from, to: { name: "", address: mail.to } },
-    ...(mail.replyTo ? { replyTo: { name: "", address: mail.replyTo } } : {}),
-    ...{ subject: mail.subject, date: mail.date },
-    headers: [
-      // Prepared, since folding would part a long id from its name, which some readers don't expect.
-      { key: "Message-ID", value: { prepared: true, value: `<${mail.messageId}>` } },
-      ...mail.more.map(([key, value]) => ({ key, value })),
-    ],
-    text: crlf(mail.text),
-    ...(mail.html === null ? {} : { html: crlf(mail.html) }),
-    alternatives: invitation ? [partOf(invitation)] : [],
-    attachments: mail.files.map(attachmentOf),
-    ...{ disableFileAccess: true, disableUrlAccess: true },
-  })
-    .compile()
-    .build();
+  const html = mail.html === null ? [] : [textPart("text/html; charset=utf-8", mail.html)];
+  const shown = [
+    textPart("text/plain; charset=utf-8", mail.text),
+    ...html,
+    ...(invitation ? [invitationPart(invitation)] : []),
+  ];
+  const main = shown.length === 1 ? (shown[0] as Part) : multipart("alternative", mail.messageId, shown);
+  return mail.files.length === 0 ? main : multipart("mixed", mail.messageId, [main, ...mail.files.map(filePart)]);
 }
 
-function crlf(text: string): string {
-  return text.replace(/\r\n|\r|\n/g, "\r\n");
+/** `=_` can stand in no quoted-printable or base64 line, so a boundary with it can't be met in a part. */
+function multipart(kind: string, messageId: string, parts: Part[]): Part {
+  const boundary = `=_${kind}.${messageId.split("@")[0]}`;
+  const body = parts.map((part) => `--${boundary}\r\n${partHeaders(part)}\r\n${part.body}\r\n`).join("");
+  return { type: `multipart/${kind}; boundary="${boundary}"`, body: `${body}--${boundary}--\r\n` };
 }
 
-function partOf({ contentType, content }: MimeFile): object {
-  return { contentType, content, encoding: "base64", contentTransferEncoding: "base64" };
+function partHeaders({ type, encoding, disposition }: Part): string {
+  const headers = [
+    ["Content-Type", type],
+    ...(encoding ? [["Content-Transfer-Encoding", encoding]] : []),
+    ...(disposition ? [["Content-Disposition", disposition]] : []),
+  ];
+  return headers.map(([name, value]) => `${name}: ${folded(name as string, value as string)}\r\n`).join("");
 }
 
-/** Beside the alternative that calendars read, an invitation is a file, as people expect one. */
-function attachmentOf({ filename, contentType, content }: MimeFile): object {
+function textPart(type: string, text: string): Part {
+  const lines = text.replace(/\r\n|\r|\n/g, "\r\n");
+  const body = lines.endsWith("\r\n") ? lines : `${lines}\r\n`;
+  if (isShortAscii(body)) return { type, encoding: "7bit", body };
+  return mostlyForeign(body)
+    ? { type, encoding: "base64", body: base64Lines(Buffer.from(body).toString("base64")) }
+    : { type, encoding: "quoted-printable", body: wrap(encode(body), longestLine) };
+}
+
+function isShortAscii(text: string): boolean {
+  let start = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 126 || (code < 32 && code !== 9 && code !== 10 && code !== 13)) return false;
+    if (code === 10) start = at + 1;
+    else if (at - start > longestLine) return false;
+  }
+  return true;
+}
+
+/** True where base64 is shorter than quoted-printable, as it is for most alphabets but Latin. */
+function mostlyForeign(text: string): boolean {
+  return Buffer.byteLength(text) > text.length * 1.3;
+}
+
+function invitationPart({ contentType, content }: MimeFile): Part {
+  return { type: safeType(contentType), encoding: "base64", body: base64Lines(content) };
+}
+
+function filePart({ filename, contentType, content }: MimeFile): Part {
+  const [type = ""] = safeType(contentType).split(";");
+  const named = (value: string, params: Record<string, string>) => buildHeaderValue({ value, params });
+  const disposition = named("attachment", { filename: filename.replace(/[\p{Cc}/\\]/gu, "_") });
   return {
-    filename: filename.replace(/[\p{Cc}/\\]/gu, "_"),
-    contentType: contentType.startsWith("text/calendar") ? "application/ics" : contentType,
-    content,
+    type: type === "text/calendar" ? "application/ics" : type,
     encoding: "base64",
+    disposition,
+    body: base64Lines(content),
   };
+}
+
+const mediaType = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:; *[\w-]+=(?:"[\w .+-]*"|[\w!#$&^.+-]+))*$/;
+
+function safeType(contentType: string): string {
+  return mediaType.test(contentType) ? contentType : "application/octet-stream";
+}
+
+function base64Lines(content: string): string {
+  return content.replace(/.{76}(?=.)/g, "$&\r\n");
+}
+
+function mailbox({ name, address }: Mail["from"]): string {
+  if (name === "") return address;
+  if (!isPlainText(name)) return `${encodeWord(name, "B", 52)} <${address}>`;
+  return `${/^[\w !#$%&'*+/=?^`{|}~-]+$/.test(name) ? name : quoteString(name)} <${address}>`;
+}
+
+function words(text: string): string {
+  return isPlainText(text) ? text : encodeWords(text, "B", 52, true);
+}
+
+/** The value folded as its line is; a line break in a value is never more than a fold. */
+function folded(name: string, value: string): string {
+  const line = `${name}: ${value.replace(/[\r\n]+/g, " ")}`;
+  // A long first word stays beside the name: a line of white space alone is not for every reader.
+  return foldLines(line, longestLine)
+    .slice(name.length + 1)
+    .replace(/^ *\r\n/, "")
+    .slice(1);
 }

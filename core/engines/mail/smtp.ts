@@ -1,6 +1,7 @@
 import type { Buffer } from "node:buffer";
-import type { Readable } from "node:stream";
-import { createTransport, type SendMailOptions } from "nodemailer";
+import { Readable } from "node:stream";
+import type MailMessage from "nodemailer/lib/mailer/mail-message";
+import SMTPPool, { type SMTPPoolSentMessageInfo } from "nodemailer/lib/smtp-pool";
 import type { Envelope, Mailer } from "../../platform/runtime.ts";
 
 /**
@@ -74,44 +75,42 @@ export function smtpSettings(url: string): SmtpSettings {
   };
 }
 
-/** A mail under way. `mail` is there from the login on; the connection reads it only after the server's 354. */
-interface Sending extends SendMailOptions {
-  progress: { mail?: Readable };
-}
-
 /** Connections to the mail server, kept open between mails by nodemailer's pool. How many mails come at a time is its user's matter. */
 export class SmtpPool implements Mailer {
   readonly settings: SmtpSettings;
-  readonly #transport: ReturnType<typeof poolOf>;
+  readonly #pool: SMTPPool;
 
   constructor(url: string) {
     this.settings = smtpSettings(url);
-    this.#transport = poolOf(this.settings);
-    // Errors of nodemailer don't say how far a broken conversation got; whether it read the mail does.
-    this.#transport.use("stream", ({ data, message }, done) => {
-      const { progress } = data as Sending;
-      message.processFunc((stream) => {
-        progress.mail = stream as Readable;
-        return stream;
-      });
-      done();
-    });
+    this.#pool = poolOf(this.settings);
   }
 
   /** Sends a mail to one recipient; resolves with the server's words once it has taken it. Throws SmtpFailure. */
-  async send({ from, to }: Envelope, content: Buffer): Promise<string> {
-    const sending: Sending = { raw: content, envelope: { from, to, size: content.length }, progress: {} };
-    try {
-      return (await this.#transport.sendMail(sending)).response;
-    } catch (error) {
-      throw new SmtpFailure(phaseOf(error as { command?: string }, sending.progress.mail), error as Error);
-    }
+  send({ from, to }: Envelope, content: Buffer): Promise<string> {
+    const envelope = { from, to: [to], size: content.length };
+    // There once a connection is logged in, and read only after the server's 354: nodemailer's errors don't say how far it got.
+    let stream: Readable | undefined;
+    // What the pool asks of a mail; nodemailer's own message would copy the bytes through three streams.
+    const message = {
+      getEnvelope: () => envelope,
+      getHeader: () => "",
+      messageId: () => "",
+      createReadStream() {
+        stream = Readable.from([content], { objectMode: false });
+        return stream;
+      },
+    };
+    return new Promise((resolve, reject) => {
+      this.#pool.send({ data: {}, message } as unknown as MailMessage<SMTPPoolSentMessageInfo>, (error, info) =>
+        error ? reject(new SmtpFailure(phaseOf(error, stream), error)) : resolve(info?.response ?? ""),
+      );
+    });
   }
 
   /** Opens a connection and logs in, to see whether the server can be reached. */
   async probe(): Promise<void> {
     try {
-      await this.#transport.verify();
+      await this.#pool.verify();
     } catch (error) {
       throw new SmtpFailure("connect", error as Error);
     }
@@ -119,18 +118,18 @@ export class SmtpPool implements Mailer {
 
   /** Closes all connections, those in use too. */
   close(): void {
-    this.#transport.close({ force: true });
+    this.#pool.close({ force: true });
   }
 }
 
 /** The rate limit is the dispatcher's, which knows of the other processes. A connection that the server left unused is replaced once. */
-function poolOf({ rejectUnauthorized, rateLimit: _limit, rateDelta: _delta, ...settings }: SmtpSettings) {
-  const own = { pool: true as const, maxRequeues: 1, idleTimeout: 30_000, socketCloseTimeout: 1000 };
-  return createTransport({ ...settings, ...own, tls: { rejectUnauthorized } });
+function poolOf({ rejectUnauthorized, rateLimit: _limit, rateDelta: _delta, ...settings }: SmtpSettings): SMTPPool {
+  const own = { maxRequeues: 1, idleTimeout: 30_000, socketCloseTimeout: 1000 };
+  return new SMTPPool({ ...settings, ...own, tls: { rejectUnauthorized } });
 }
 
-function phaseOf({ command = "" }: { command?: string }, mail: Readable | undefined): SmtpPhase {
-  if (mail === undefined) return "connect";
-  if (mail.readableDidRead) return "content";
+function phaseOf({ command }: { command?: string | undefined }, stream: Readable | undefined): SmtpPhase {
+  if (stream === undefined) return "connect";
+  if (stream.readableDidRead) return "content";
   return command === "MAIL FROM" ? "mail" : command === "RCPT TO" ? "recipient" : "data";
 }
