@@ -2,6 +2,7 @@ import { accountRows, signInRows } from "./account.ts";
 import { authorizationRows } from "./authorization.ts";
 import { assetRows } from "./assets.ts";
 import { assistantRows } from "./assistant.ts";
+import { calendarFeedRows } from "./calendar-feeds.ts";
 import { campaignRows } from "./campaigns.ts";
 import { emailRows } from "./email.ts";
 import { crawlerRows, frontDoorRows } from "./front-door.ts";
@@ -37,6 +38,7 @@ export function rows(metrics: Metrics, loginPath = "/login"): Row[] {
       ...authorizationRows,
       ...emailRows,
       ...schedulingRows,
+      ...calendarFeedRows,
       ...schedulingPageRows,
       ...integrationRows,
       ...webhookRows,

@@ -35,12 +35,14 @@ import {
   booking,
   bookingField,
   bookingPayment,
+  calendarFeed,
   eventType,
   location,
   nextAction,
   overrideRow,
   publicEvent,
   schedule,
+  shownCalendarFeed,
   weeklyRow,
 } from "./scheduling.ts";
 import type { Schema } from "./schema.ts";
@@ -107,6 +109,9 @@ export const components: Record<string, Schema<unknown>> = {
   Booking: booking,
   BookingPayment: bookingPayment,
   NextAction: nextAction,
+
+  CalendarFeed: calendarFeed,
+  NewCalendarFeed: shownCalendarFeed,
 
   ConnectedAccount: credential,
   Calendar: calendar,

@@ -498,6 +498,13 @@ export const fields: Record<string, FieldNote> = {
   "receiveStripeEvent.data": ["What happened."],
   object: ["The object that the event is about.", { id: "cs_1", object: "checkout.session", payment_status: "paid" }],
 
+  feed: ["The calendar feed of the handle."],
+  "NewCalendarFeed.url": [
+    "The secret address of the feed.",
+    "https://service.example/v2/public/calendars/acme/4fN8sLq29XMDk3vW0aBcDe.ics",
+  ],
+  file: ["The secret of the feed and `.ics`.", "4fN8sLq29XMDk3vW0aBcDe.ics"],
+
   // webhooks
   webhookId: ["The webhook.", "whk_4fN8sLq2"],
   events: ["The events."],

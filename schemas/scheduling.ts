@@ -452,3 +452,17 @@ export const mailKinds = [
   "refunded",
 ] as const;
 export type MailKind = (typeof mailKinds)[number];
+
+/** `…/scheduling/calendar-feed`. */
+export const calendarFeedPath = object({ handle });
+export const newCalendarFeed = object({ handle, createdAt: ignored, url: ignored });
+/** A calendar feed as its owner reads it later. */
+export const calendarFeed = object({ createdAt: instant });
+export type CalendarFeed = Infer<typeof calendarFeed>;
+/** A calendar feed at the one time at which its address is shown. */
+export const shownCalendarFeed = object({ createdAt: instant, url: string({ format: "uri" }) });
+export type ShownCalendarFeed = Infer<typeof shownCalendarFeed>;
+export const calendarFeedAnswer = object({ feed: calendarFeed });
+export const shownCalendarFeedAnswer = object({ feed: shownCalendarFeed });
+/** The address of a calendar feed: its secret with the ending of a calendar file. */
+export const publicCalendarFeed = object({ handle: string(), file: string({ maxLength: 64 }) });

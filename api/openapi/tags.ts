@@ -34,6 +34,7 @@ const places: [RegExp, (typeof tags)[number]["name"]][] = [
   [/\/webhooks\b/, "Webhooks"],
   [/\/scheduling\/(integrations|selected-calendars)\b/, "Connected accounts"],
   [/^\/v2\/public\/scheduling\//, "Booking"],
+  [/^\/v2\/public\/calendars\//, "Scheduling"],
   [/\/scheduling\b/, "Scheduling"],
   [/\/strategy\b/, "Strategy"],
 ];

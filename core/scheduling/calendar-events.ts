@@ -225,7 +225,8 @@ async function readWritten({ redis }: Runtime, handle: string, bookingUid: strin
   return JSON.parse((await redis.hget(keys.booking(handle, bookingUid), "written")) ?? "{}") as Written;
 }
 
-async function eventOf(
+/** A booking as it stands in a calendar. */
+export async function eventOf(
   runtime: Runtime,
   handle: string,
   { kept, meeting }: { kept: Kept; meeting: CalendarEvent["meeting"] },

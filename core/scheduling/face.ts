@@ -13,6 +13,7 @@ export {
   settlePayment,
 } from "./bookings.ts";
 export { openBusySource, pullCalendars } from "./busy-calendars.ts";
+export { createCalendarFeed, deleteCalendarFeed, readCalendarFeed, readFeed } from "./calendar-feeds.ts";
 export { resynchronizeBooking, syncBooking } from "./calendar-events.ts";
 export { connectCaldav, listCalendars, selectCalendars } from "./calendars.ts";
 export { credentialsOf, openCredentials, resealCredentials } from "./credentials.ts";

@@ -109,6 +109,7 @@ export const keys = {
   bookings: (handle: string, status: string) => `bookings:{${handle}}:${status}`, // zset booking uid by start ms, a list for each status and ALL; for ever
   bookingBucket: (handle: string, network: string) => `booking-bucket:{${handle}}:${network}`, // hash tokens, at; until the bucket is full again, and 10 s
   attendeeBookings: (handle: string, address: string) => `attendee-bookings:{${handle}}:${address}`, // zset booking uid by start ms, future bookings of one address; until the last of them begins
+  calendarFeed: (handle: string) => `calendar-feed:{${handle}}`, // string, JSON of the digest of its secret and createdAt; until revoked
   blocks: (handle: string) => `blocks:{${handle}}`, // zset "from:to:hold:start:eventTypeId:bookingUid" by from, bookings with their buffers, never overlapping; for ever
   busy: (handle: string) => `busy:{${handle}}`, // zset "from:to" by from, busy time of the selected calendars, merged; until replaced
   busyDraft: (handle: string, draft: string) => `busy-draft:{${handle}}:${draft}`, // zset that takes the place of busy when it is whole; 60 s

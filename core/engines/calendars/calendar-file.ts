@@ -58,22 +58,39 @@ export function calendarFile(kept: Booking, organizer: Organizer, notes: FileNot
 export function calendarObject(event: CalendarEvent): string {
   const calendar = ical({ prodId: { company: "Handle Platform", product: "Scheduling" } });
   const isUtc = zoned(calendar, event);
-  const zone = isUtc ? "UTC" : event.timeZone;
+  addEntry(calendar, event, { zone: isUtc ? "UTC" : event.timeZone, status: ICalEventStatus.CONFIRMED });
+  return calendar.toString();
+}
+
+/** Many events as one calendar to subscribe to, with times in UTC; tentative ones await a confirmation. */
+export function calendarOf(name: string, entries: { event: CalendarEvent; isTentative: boolean }[]): string {
+  const calendar = ical({ name, prodId: { company: "Handle Platform", product: "Scheduling" }, ttl: 900 });
+  for (const { event, isTentative } of entries) {
+    const status = isTentative ? ICalEventStatus.TENTATIVE : ICalEventStatus.CONFIRMED;
+    addEntry(calendar, event, { zone: "UTC", status });
+  }
+  return calendar.toString();
+}
+
+function addEntry(
+  calendar: ICalCalendar,
+  event: CalendarEvent,
+  { zone, status }: { zone: string; status: ICalEventStatus },
+): void {
   const at = (instant: string) => Temporal.Instant.from(instant).toZonedDateTimeISO(zone);
   calendar.createEvent({
     id: event.uid,
     sequence: event.sequence,
     start: at(event.start),
     end: at(event.end),
-    timezone: isUtc ? null : zone,
+    timezone: zone === "UTC" ? null : zone,
     stamp: new Date(event.updatedAt),
     summary: event.title,
     description: event.description,
-    status: ICalEventStatus.CONFIRMED,
+    status,
     ...(event.location === null ? {} : { location: event.location }),
     ...(event.location !== null && URL.canParse(event.location) ? { url: event.location } : {}),
   });
-  return calendar.toString();
 }
 
 /** Tells the rules of the zone, or that it is UTC, which has none to tell. */

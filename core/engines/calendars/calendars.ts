@@ -1,5 +1,5 @@
 /** What the others may use of calendars. */
-export { type CalendarFile, calendarFile, type Organizer } from "./calendar-file.ts";
+export { type CalendarFile, calendarFile, calendarOf, type Organizer } from "./calendar-file.ts";
 export { exchangeCode, type Started, startAuthorisation, takeState } from "./oauth.ts";
 export { login } from "./providers/caldav.ts";
 export {

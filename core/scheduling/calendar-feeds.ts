@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import type {
+  CalendarFeed,
+  calendarFeedPath,
+  newCalendarFeed,
+  publicCalendarFeed,
+  ShownCalendarFeed,
+  StoredBooking,
+} from "../../schemas/scheduling.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { calendarOf } from "../engines/calendars/calendars.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { sameText } from "../platform/sealing.ts";
+import { day } from "../platform/zones.ts";
+import { keys } from "../store/keys.ts";
+import { readRecords } from "../store/records.ts";
+import { takeToken } from "../store/throttle.ts";
+import { displayNameOf } from "../account/face.ts";
+import { eventOf } from "./calendar-events.ts";
+import { statusAt } from "./ledger.ts";
+
+/** How far a feed looks back, in ms, and most bookings that it holds, the earliest first. */
+const LOOKS_BACK_MS = 90 * day;
+const MAX_BOOKINGS = 1000;
+/** Readings of one feed: 30 at once, then one in 10 s. */
+const limit = { burst: 30, rate: 0.1 };
+
+/** A feed as it is stored: its secret is not. */
+interface StoredFeed {
+  digest: string;
+  createdAt: string;
+}
+
+/** Makes the secret address under which calendars subscribe to a handle's bookings; an earlier one ends. */
+export async function createCalendarFeed(
+  runtime: Runtime,
+  { handle }: Infer<typeof newCalendarFeed>,
+): Promise<{ feed: ShownCalendarFeed }> {
+  const secret = runtime.id("");
+  const createdAt = new Date(runtime.now()).toISOString();
+  const stored: StoredFeed = { digest: digestOf(secret), createdAt };
+  await runtime.redis.set(keys.calendarFeed(handle), JSON.stringify(stored));
+  return { feed: { createdAt, url: `${runtime.env.BASE_URL}/v2/public/calendars/${handle}/${secret}.ics` } };
+}
+
+/** When the handle's feed was made; `not_found` where there is none. */
+export async function readCalendarFeed(
+  { redis }: Runtime,
+  { handle }: Infer<typeof calendarFeedPath>,
+): Promise<{ feed: CalendarFeed }> {
+  const { createdAt } = await storedFeed(redis, handle);
+  return { feed: { createdAt } };
+}
+
+/** Ends the feed: its address answers 404 from the next request on. None is no error. */
+export async function deleteCalendarFeed(
+  { redis }: Runtime,
+  { handle }: Infer<typeof calendarFeedPath>,
+): Promise<void> {
+  await redis.del(keys.calendarFeed(handle));
+}
+
+/**
+ * The accepted and pending bookings of a handle as one calendar, from 90 days ago on, 1,000 at most, for who knows the address.
+ * `not_found`, `rate_limited`.
+ */
+export async function readFeed(
+  runtime: Runtime,
+  { handle, file }: Infer<typeof publicCalendarFeed>,
+): Promise<{ text: string; etag: string }> {
+  const { redis } = runtime;
+  const { digest } = await storedFeed(redis, handle);
+  if (!sameText(digestOf(file.replace(/\.ics$/, "")), digest)) throw new Fail("not_found");
+  await takeToken(runtime, { name: "calendar-feed", tag: handle, ...limit });
+  const bookings = await upcoming(runtime, handle);
+  const entries = await Promise.all(
+    bookings.map(async (kept) => ({
+      event: await eventOf(runtime, handle, { kept, meeting: null }),
+      isTentative: statusAt(kept, runtime.now()) === "PENDING",
+    })),
+  );
+  const text = calendarOf(await displayNameOf(redis, handle), entries);
+  return { text, etag: `"${digestOf(text)}"` };
+}
+
+async function storedFeed(redis: Runtime["redis"], handle: string): Promise<StoredFeed> {
+  const json = await redis.get(keys.calendarFeed(handle));
+  if (json === null) throw new Fail("not_found", { detail: "The handle has no calendar feed." });
+  return JSON.parse(json) as StoredFeed;
+}
+
+async function upcoming({ redis, now }: Runtime, handle: string): Promise<(StoredBooking & { version: number })[]> {
+  const found = await Promise.all(
+    (["ACCEPTED", "PENDING"] as const).map((status) =>
+      redis.zrangebyscore(keys.bookings(handle, status), now() - LOOKS_BACK_MS, "+inf", "LIMIT", 0, MAX_BOOKINGS),
+    ),
+  );
+  const bookings = await readRecords<StoredBooking>(
+    redis,
+    found.flat().map((bookingUid) => keys.booking(handle, bookingUid)),
+  );
+  return bookings.sort((one, other) => Date.parse(one.start) - Date.parse(other.start)).slice(0, MAX_BOOKINGS);
+}
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
+}

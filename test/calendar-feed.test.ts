@@ -1,0 +1,71 @@
+import ICAL from "ical.js";
+import t from "tap";
+import { openStage } from "../fixtures/scheduling/owner.ts";
+
+const route = "/v2/handles/acme/scheduling/calendar-feed";
+
+/** The events of a calendar file as a calendar reads them. */
+function eventsIn(text: string): { uid: string; status: string; start: string }[] {
+  const calendar = new ICAL.Component(ICAL.parse(text));
+  return calendar.getAllSubcomponents("vevent").map((event) => ({
+    uid: String(event.getFirstPropertyValue("uid")),
+    status: String(event.getFirstPropertyValue("status")),
+    start: String(event.getFirstPropertyValue("dtstart")),
+  }));
+}
+
+t.test("a handle's bookings are one calendar under a secret address that can be rotated and revoked", async (t) => {
+  const { owner, service, event, book } = await openStage(t);
+  await event({ slug: "intro", title: "Intro" });
+  await event({ slug: "asked", title: "Asked", confirmationRequired: true });
+  const first = (await book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body.bookingUid;
+  const second = (await book("asked", "2026-10-05T11:00:00Z", 30).expect(201)).body.bookingUid;
+  t.equal((await owner.get(route).expect(404)).body.code, "not_found");
+  const { feed } = (await owner.post(route).expect(201)).body;
+  const { pathname } = new URL(feed.url);
+  t.same((await owner.get(route).expect(200)).body, { feed: { createdAt: feed.createdAt } }, "shown once");
+  const stored = await service.runtime.redis.get("calendar-feed:{acme}");
+  t.notOk(stored?.includes(pathname.split("/").at(-1)?.slice(0, 22) ?? ""), "the secret is stored as a digest");
+
+  const read = await service.visitor
+    .get(pathname)
+    .expect(200)
+    .expect("content-type", /^text\/calendar/);
+  const events = eventsIn(read.text);
+  t.match(events, [
+    { uid: `${first}@service.test`, status: "CONFIRMED", start: "2026-10-05T09:00:00Z" },
+    { uid: `${second}@service.test`, status: "TENTATIVE", start: "2026-10-05T11:00:00Z" },
+  ]);
+  await service.visitor
+    .get(pathname)
+    .set("If-None-Match", read.headers.etag ?? "")
+    .expect(304);
+  await owner.post(`/v2/handles/acme/scheduling/bookings/${first}/cancel`).send({}).expect(200);
+  const later = await service.visitor
+    .get(pathname)
+    .set("If-None-Match", read.headers.etag ?? "")
+    .expect(200);
+  t.same(
+    eventsIn(later.text).map(({ uid }) => uid),
+    [`${second}@service.test`],
+  );
+
+  const { feed: rotated } = (await owner.post(route).expect(201)).body;
+  await service.visitor.get(pathname).expect(404);
+  await service.visitor.get(pathname.replace("/acme/", "/nobody/")).expect(404);
+  await service.visitor.get(new URL(rotated.url).pathname).expect(200);
+  await owner.delete(route).expect(204);
+  await service.visitor.get(new URL(rotated.url).pathname).expect(404);
+  await service.visitor.get(route).expect(401);
+});
+
+t.test("a feed is read 30 times at once, and then told to wait", async (t) => {
+  const { owner, service } = await openStage(t);
+  const { pathname } = new URL((await owner.post(route).expect(201)).body.feed.url);
+  const answers = await Promise.all(Array.from({ length: 40 }, () => service.visitor.get(pathname)));
+  t.equal(answers.filter(({ status }) => status === 200).length, 30);
+  t.match(
+    answers.find(({ status }) => status === 429),
+    { body: { code: "rate_limited" } },
+  );
+});
