@@ -20,7 +20,7 @@ export function checkInput(row: Row, input: Record<string, unknown>): unknown {
   if (row.access.kind === "open") lenientInput(row.input, input);
   else if (row.folds) foldedInput(row.input, input);
   if (row.check(input)) return input;
-  throw failure(row.input, row.check.errors ?? []);
+  throw failure(row.input, { found: row.check.errors ?? [], input });
 }
 
 const shared = { allErrors: true, useDefaults: true, strict: false, verbose: false } as const;
@@ -36,6 +36,7 @@ function engine(more: object): Ajv2020 {
   formats.default(ajv, ["date", "uri"]);
   ajv.addFormat("address", { validate: isAddress });
   ajv.addFormat("instant", { validate: isInstant });
+  ajv.addFormat("instant-or-date", { validate: (text: string) => isInstant(text) || isDate(text) });
   ajv.addFormat("language", { validate: isLanguageTag });
   ajv.addFormat("time-zone", { validate: isZone });
   ajv.addFormat("line", { validate: isLine });
@@ -55,12 +56,29 @@ function readOnly(schema: Schema<unknown>): string[] {
   return Object.keys(properties).filter((name) => properties[name]?.readOnly === true);
 }
 
-function failure(schema: Schema<unknown>, found: ErrorObject[]): Fail {
+function failure(
+  schema: Schema<unknown>,
+  { found, input }: { found: ErrorObject[]; input: Record<string, unknown> },
+): Fail {
   const named = found.map((error) => codeAt(schema, error)).find((code) => code !== undefined);
   const faults = found
     .slice(0, mostErrors)
-    .map((error): InputError => ({ path: pathOf(error), message: error.message ?? "is not valid" }));
+    .map((error): InputError => ({ path: pathOf(error), message: sentenceOf(error, input) }));
   return new Fail(named ?? "invalid_request", { errors: unique(faults) });
+}
+
+/** What an instant looks like, for those who sent another text. */
+const EXPECTED: Record<string, string> = {
+  instant: "must be an instant with its offset, such as 2026-11-01T09:30:00Z",
+  "instant-or-date": "must be a date, such as 2026-11-01, or an instant with its offset, such as 2026-11-01T09:30:00Z",
+};
+
+/** What is wrong with one input, and how it would be right where that is known. */
+function sentenceOf({ keyword, params, message, instancePath }: ErrorObject, input: Record<string, unknown>): string {
+  const expected = keyword === "format" ? EXPECTED[params.format as string] : undefined;
+  if (expected === undefined) return message ?? "is not valid";
+  const isSpaced = /\d \d\d:?\d\d$/.test(String(input[instancePath.slice(1)] ?? ""));
+  return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : expected;
 }
 
 /** JSON pointer of what is wrong: of the missing or unknown property itself, not of the object that lacks or has it. */
@@ -105,6 +123,10 @@ const timestamp = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d
 
 function isInstant(text: string): boolean {
   return timestamp.test(text) && !Number.isNaN(Date.parse(text)) && isDay(text.slice(0, 10));
+}
+
+function isDate(text: string): boolean {
+  return /^\d{4}-\d\d-\d\d$/.test(text) && isDay(text);
 }
 
 function isDay(date: string): boolean {

@@ -9,6 +9,7 @@ import {
   ignored,
   type Infer,
   instant,
+  instantOrDate,
   integer,
   line,
   listing,
@@ -326,7 +327,7 @@ export const eventListing = object({
   messageId: optional(string({ maxLength: 128 })),
   recipient: optional(email),
   purpose: optional(purpose),
-  since: optional(instant),
+  since: optional(instantOrDate),
   ...listing,
 });
 export const eventList = object({ events: array(messageEvent), nextCursor: nullable(string()) });

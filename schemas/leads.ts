@@ -11,6 +11,7 @@ import {
   ignored,
   type Infer,
   instant,
+  instantOrDate,
   integer,
   listing,
   map,
@@ -99,7 +100,7 @@ export const leadListing = object({
   q: optional(text(200)),
   pageSlug: optional(text(96)),
   campaignId: optional(text(128)),
-  since: optional(instant),
+  since: optional(instantOrDate),
   ...listing,
 });
 /** `GET …/leads/export`. */
@@ -107,7 +108,7 @@ export const leadExport = object({
   handle,
   pageSlug: optional(text(96)),
   campaignId: optional(text(128)),
-  since: optional(instant),
+  since: optional(instantOrDate),
 });
 /** The path of one lead. */
 export const leadPath = object({ handle: string(), leadId: id });

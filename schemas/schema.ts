@@ -152,6 +152,8 @@ export const email = string({ format: "address", maxLength: 254 });
 export const webAddress = string({ minLength: 1, maxLength: 2048, pattern: "^[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$" });
 /** An instant of RFC 3339 with an offset. */
 export const instant = string({ format: "instant" });
+/** An instant, or a date (RFC 3339, full-date): its first instant in UTC. */
+export const instantOrDate = string({ format: "instant-or-date" });
 /** An IANA zone name that this platform knows. */
 export const timeZone = string({ format: "time-zone", maxLength: 64 });
 /** A language tag (BCP 47). */

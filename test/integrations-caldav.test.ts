@@ -106,7 +106,7 @@ t.test("calendars are listed, and busy times of the selected ones take slots awa
   t.same(await free(service, "2026-10-12"), full);
 });
 
-t.test("a booking reads calendars again that were read more than a minute ago", { skip }, async (t) => {
+t.test("a booking reads calendars again that were read more than 10 s ago", { skip }, async (t) => {
   const { service, owner, server } = await start(t);
   const work = await server.calendar("office");
   const credentialId = await connect(owner, server);
@@ -115,7 +115,7 @@ t.test("a booking reads calendars again that were read more than a minute ago", 
     .send({ credentialId, busyCalendarIds: [work] })
     .expect(200);
   await server.put(work, "new", "DTSTART:20261012T080000Z", "DTEND:20261012T090000Z");
-  await service.runtime.redis.hset(keys.busyState("acme"), "at", Date.now() - 61_000);
+  await service.runtime.redis.hset(keys.busyState("acme"), "at", Date.now() - 10_001);
   const slot = { start: "2026-10-12T08:00:00Z", end: "2026-10-12T09:00:00Z" };
   const body = { attendee: { name: "Ada", email: "ada@example.com" }, slot };
   const taken = await service.visitor.post("/v2/public/scheduling/acme/talk/bookings").send(body).expect(409);

@@ -82,6 +82,7 @@ t.test("beyond the day's quota bookings stay saved and degraded, and nothing mor
 
 t.test("Zoom has no calendars to select", async (t) => {
   const { owner, select } = await start(t, { workers: [] });
-  t.equal((await owner.get(`${owned}/integrations/zoom/calendars`).expect(404)).body.code, "integration_not_found");
+  const none = (await owner.get(`${owned}/integrations/zoom/calendars`).expect(404)).body;
+  t.match(none, { code: "integration_not_found", detail: "This provider has no calendars." });
   t.equal((await select([]).expect(404)).body.code, "integration_not_found");
 });

@@ -54,3 +54,20 @@ function addressOf({ path }: Row, webhookId: string): string {
   const filled = path.replace(/:(\w+)/g, (_, name: string) => named[name] ?? "");
   return path.endsWith("/email/events") ? `${filled}?purpose=CALENDAR&` : `${filled}?`;
 }
+
+t.test("an instant may be a date where a list begins, and a wrong one is told what is expected", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const events = (since: string) => owner.get(`/v2/handles/acme/email/events?since=${since}`);
+  await events("2026-11-01").expect(200);
+  await events("2026-11-01T00:00:00%2B01:00").expect(200);
+  await owner.get("/v2/handles/acme/leads?since=2026-11-01").expect(200);
+  for (const wrong of ["2026-02-30", "yesterday", "2026-11"])
+    t.match(
+      (await events(wrong).expect(400)).body.errors,
+      [{ path: "/since", message: /such as 2026-11-01, or/ }],
+      wrong,
+    );
+  const spaced = (await events("2026-11-01T00:00:00+01:00").expect(400)).body;
+  t.match(spaced.errors, [{ path: "/since", message: /plus sign is written as %2B/ }]);
+});

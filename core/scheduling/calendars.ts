@@ -4,6 +4,7 @@ import type {
   calendarsPath,
   Credential,
   newCaldavCredential,
+  ProviderKey,
   SelectedCalendars,
   selection,
   StoredCredential,
@@ -14,7 +15,7 @@ import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { pullNow } from "./busy-calendars.ts";
 import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
-import { CalendarServerError, login, providers } from "../engines/calendars/calendars.ts";
+import { CalendarServerError, login, type ProviderCalendars, providers } from "../engines/calendars/calendars.ts";
 import { keepSelection, opened } from "./selections.ts";
 
 /** Ms that a selection waits for its calendars to be read. */
@@ -33,11 +34,12 @@ export async function connectCaldav(
   };
 }
 
-/** The calendars of a provider's accounts; `integration_not_found` where none is connected. */
+/** The calendars of a provider's accounts; `integration_not_found` where none is connected, and for providers without calendars. */
 export async function listCalendars(
   runtime: Runtime,
   { handle, providerKey }: Infer<typeof calendarsPath>,
 ): Promise<{ calendars: Calendar[] }> {
+  mustHaveCalendars(providerKey);
   const all = (await credentialsOf(runtime, handle)).filter((one) => one.providerKey === providerKey);
   if (all.length === 0) throw new Fail("integration_not_found");
   const lists = await Promise.all(all.map((one) => calendarsOf(runtime, handle, one)));
@@ -68,12 +70,17 @@ export async function selectCalendars(
 
 async function calendarsOf(runtime: Runtime, handle: string, credential: StoredCredential): Promise<Calendar[]> {
   const { credentialId, providerKey } = credential;
-  const calendars = providers[providerKey]?.calendars;
-  if (calendars === undefined) throw new Fail("integration_not_found");
+  const calendars = mustHaveCalendars(providerKey);
   const found = await calendars.list(runtime, opened(runtime, handle, credential)).catch((cause: Error) => {
     if (cause instanceof Fail) throw cause;
     const detail = cause instanceof CalendarServerError ? cause.message : "The calendar server is not responding.";
     throw new Fail("service_unavailable", { retryAfter: 5, detail }, cause);
   });
   return found.map((calendar) => ({ ...calendar, credentialId }));
+}
+
+function mustHaveCalendars(providerKey: string): ProviderCalendars {
+  const calendars = providers[providerKey as ProviderKey]?.calendars;
+  if (calendars === undefined) throw new Fail("integration_not_found", { detail: "This provider has no calendars." });
+  return calendars;
 }

@@ -27,9 +27,9 @@ export interface Times {
 }
 
 /** Real ms after which busy times are read again before a booking (docs/reference.md, "Slots"). */
-const busyFresh = 60_000;
+const busyFresh = 10_000;
 /** Ms that a booking waits for that. */
-const bookingWaits = 4_000;
+const bookingWaits = 1_500;
 
 /** The block of a booking with its own buffers, and the member that stands for it. */
 export function blockOf(booking: StoredBooking): Block & { member: string } {

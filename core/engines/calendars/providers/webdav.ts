@@ -134,7 +134,10 @@ function xml(depth: 0 | 1): Record<string, string> {
 
 /** `caldav_login_failed` where the login is refused, a `CalendarServerError` for any other status that is no success. */
 export function mustSucceed({ status }: { status: number }): void {
-  if (status === 401 || status === 403) throw new Fail("caldav_login_failed");
+  if (status === 401 || status === 403)
+    throw new Fail("caldav_login_failed", {
+      detail: "The calendar server refused the login; check name and password.",
+    });
   if (status < 200 || status > 299) throw errorForStatus(status);
 }
 
