@@ -18,7 +18,7 @@ export function guestList({ words, say }: Host, entered: string[]): Guests {
   const rows = element("div", { class: "guests" });
   let fields: Field[] = [];
   const add = element("button", { type: "button", class: "text" }, icon("add"), words.addGuest);
-  /** Draws the rows anew with these values, so that their numbers are right. */
+  /** Draws the rows again with these values, so that their numbers are right. */
   const draw = (values: string[]): void => {
     fields = values.map((value, at) => {
       const label = filled(words.guest, { count: at + 1 });
