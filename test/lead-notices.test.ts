@@ -200,3 +200,15 @@ t.test("a lead whose process ended right after it was taken is mailed all the sa
   await service.startWorkers(["campaigns", "email"]);
   await eventually(async () => (await mailsTo(inbox, owner)).length === 1);
 });
+
+t.test("a mail about a person who is erased before it could be sent is taken back", async (t) => {
+  const { service } = await open(t, { workers: ["campaigns"] });
+  const { owner: requests, root } = await makeSending(service);
+  const leadId = await capture(service, { email: "ada@far.example" });
+  const only = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages[0];
+  await eventually(only);
+  t.match(await only(), { status: "QUEUED", deliveries: [{ recipient: owner }] });
+  await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  t.equal((await only()).status, "CANCELLED");
+  t.equal(await service.runtime.redis.hexists(keys.message("acme", (await only()).messageId), "content"), 0);
+});

@@ -12,7 +12,7 @@ import { Fail } from "../platform/errors.ts";
 import { type Given, readGiven } from "./input.ts";
 import { awaitsCode, confirmedOf, contentOf, overlaid, presentLead, type StoredLead } from "./merging.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
-import { noticeJobs } from "./notices.ts";
+import { noticeJobs, withdrawNotices } from "./notices.ts";
 import { captured, leadEvent } from "./verification.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
@@ -138,6 +138,7 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
         .zrem(keys.leads(input.handle), one.leadId);
     transaction.del(person);
   });
+  await withdrawNotices(runtime, input.handle, all);
 }
 
 /** What was sent, the campaign that it belongs to, whether its address must be confirmed, and the key by which it is known for a day. */

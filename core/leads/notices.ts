@@ -3,10 +3,11 @@ import { spokenLanguage, type Words, wordsOf } from "../../schemas/languages.ts"
 import type { StoredPage } from "../../schemas/pages.ts";
 import { ownerAddresses, sendServiceMail, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
-import { acceptMessage, findSender, isSuppressed } from "../email/face.ts";
+import { acceptMessage, cancelMessage, findSender, isSuppressed } from "../email/face.ts";
 import { type Fact, layOut, type Letter } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
+import { Fail } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { cutText, filled } from "../platform/words.ts";
 import { keyDigest } from "../store/idempotency.ts";
@@ -42,7 +43,7 @@ export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobDa
   const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
   if (lead)
     await tellOwners(runtime, handle, {
-      key: `lead ${leadId}`,
+      key: leadId,
       replyTo: lead.email,
       write: singleOf(runtime, handle, lead),
     });
@@ -62,6 +63,28 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
       write: (about) => digestOf(about, leads, others),
     });
   await redis.del(list);
+}
+
+/** Takes back the mails about erased leads that were not sent yet: their content would outlive the person's record. */
+export async function withdrawNotices(runtime: Runtime, handle: string, leadIds: string[]): Promise<void> {
+  const owners = await ownerAddresses(runtime.redis, handle);
+  for (const leadId of leadIds) for (const owner of owners) await withdraw(runtime, handle, noticeKey(leadId, owner));
+}
+
+async function withdraw(runtime: Runtime, handle: string, key: string): Promise<void> {
+  const messageId = await runtime.redis.get(keys.emailOnce(handle, keyDigest(key)));
+  if (messageId === null) return;
+  try {
+    await cancelMessage(runtime, { handle, messageId });
+  } catch (error) {
+    // It was sent, or by the service itself, which keeps nothing.
+    if (!(error instanceof Fail) || !/^message_not_/.test(error.code)) throw error;
+  }
+}
+
+/** Names a mail to an owner, so that it is sent once. */
+function noticeKey(about: string, owner: string): string {
+  return `${about} ${sameAddress(owner)}`;
 }
 
 async function isWanted({ redis }: Runtime, handle: string): Promise<boolean> {
@@ -94,7 +117,7 @@ interface About {
 }
 
 interface Notice {
-  /** Names the mail, so that each owner gets it once. */
+  /** What it is about: each owner is told once. */
   key: string;
   replyTo?: string;
   write: (about: About) => Promise<Letter> | Letter;
@@ -106,7 +129,7 @@ async function tellOwners(runtime: Runtime, handle: string, { key, replyTo, writ
   const by = await senderOf(runtime, handle);
   const owners = (await ownerAddresses(runtime.redis, handle)).filter(isAddress);
   for (const owner of owners) {
-    const mail = { handle, to: [owner], content, key: `${key} ${sameAddress(owner)}` };
+    const mail = { handle, to: [owner], content, key: noticeKey(key, owner) };
     if (by) await acceptMessage(runtime, { ...mail, ...by, origin: "lead" });
     else await sendByService(runtime, handle, { owner, content, key: mail.key });
   }
