@@ -305,7 +305,7 @@ class Asked implements Request {
   }
 
   get address(): string {
-    return this.#ctx.originalUrl;
+    return onThisHost(this.#ctx.originalUrl);
   }
 
   get parameters(): Record<string, string> {
@@ -315,7 +315,9 @@ class Asked implements Request {
   get pagePath(): string | undefined {
     const { handle, pageSlug } = this.parameters;
     if (handle === undefined || pageSlug === undefined) return undefined;
-    return mayBePageHost(this.runtime, this.#ctx) ? `/${pageSlug}` : `/p/${handle}/${pageSlug}`;
+    return mayBePageHost(this.runtime, this.#ctx)
+      ? `/${encodeURIComponent(pageSlug)}`
+      : `/p/${handle}/${encodeURIComponent(pageSlug)}`;
   }
 
   get formPage(): string | undefined {
@@ -323,7 +325,7 @@ class Asked implements Request {
     if (this.#ctx.method !== "POST" || !URL.canParse(referrer)) return undefined;
     const { host, pathname, search } = new URL(referrer);
     // A form on the answer to a form: that address can't be opened.
-    return host === this.#ctx.host && !pathname.startsWith("/v2/") ? pathname + search : undefined;
+    return host === this.#ctx.host && !pathname.startsWith("/v2/") ? onThisHost(pathname + search) : undefined;
   }
 
   get said(): Request["said"] {
@@ -347,6 +349,11 @@ class Asked implements Request {
     const first = wordsLanguage(fallback ?? "en");
     return this.#ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
   }
+}
+
+/** An address that begins with two slashes, or a slash and its mirror image, would lead to another host. */
+function onThisHost(address: string): string {
+  return address.replace(/^[/\\]+/, "/");
 }
 
 function unmatched(routes: Routes, ctx: Context): never {

@@ -258,4 +258,13 @@ t.test("a page host answers a wrong address with a page in any case, and the sta
     t.match(missing.headers["content-type"], "text/html", path);
     t.match(missing.text, /Page not found.*href="\/"/s, path);
   }
+  const press = () =>
+    service.visitor
+      .post("/v2/public/pages/acme/%2Fevil.example/checkout")
+      .set("Host", "acme.pages.test")
+      .set("Accept", html)
+      .type(form)
+      .send("");
+  for (let at = 0; at < 25; at++) await press();
+  t.match((await press().expect(429)).text, 'href="/%2Fevil.example"', "a link never leaves the host");
 });
