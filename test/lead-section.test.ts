@@ -1,11 +1,13 @@
 import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
-import { leadPhrases } from "../core/assistant/lead-phrases.ts";
+import { wordsOf } from "../schemas/languages.ts";
 import { type LeadMaterial, leadSection } from "../core/assistant/lead-section.ts";
 import { readQuestion, type Wish } from "../core/engines/answers/answers.ts";
 import { sites } from "../fixtures/assistant/judged.ts";
 import type { LeadSection } from "../schemas/assistant.ts";
+
+const english = wordsOf("en").leadSection;
 
 const read = <T>(name: string): T =>
   JSON.parse(readFileSync(new URL(`../fixtures/assistant/${name}`, import.meta.url), "utf8")) as T;
@@ -81,7 +83,7 @@ t.test("without a model the section has all its parts, in the question's languag
   });
   const german = leadSection({ ...material, question: "Ich möchte eine Demo", wish: "demo", language: "de" });
   t.equal(german.collapsedTitle, "Demo anfragen");
-  t.equal(german.contextDisclosure, leadPhrases.de?.disclosure);
+  t.equal(german.contextDisclosure, wordsOf("de").leadSection.disclosure);
   t.match(german.html, "E-Mail");
 });
 
@@ -100,7 +102,7 @@ t.test("a good proposal is taken over", async (t) => {
     ["email", "name", "company", "message", "teamSize", "start", "goals"],
   );
   t.match(fields[4], { type: "select", options: ["1–10", "11–50", "51 and more"], required: false });
-  t.equal(section.contextDisclosure, leadPhrases.en.disclosure, "the disclosure is never a model's");
+  t.equal(section.contextDisclosure, english.disclosure, "the disclosure is never a model's");
 });
 
 t.test("each piece that can't be used falls back alone", async (t) => {
@@ -126,14 +128,14 @@ t.test("a proposal promises no number or price that the answer doesn't hold", as
     ...material,
     proposal: { dynamicView: { headline: "Now only $5", subhead: "Save 20 %" } },
   });
-  t.equal(dynamicView.headline, leadPhrases.en.headline.quote);
-  t.equal(dynamicView.subhead, leadPhrases.en.subhead);
+  t.equal(dynamicView.headline, english.headline.quote);
+  t.equal(dynamicView.subhead, english.subhead);
   const asked = leadSection({
     ...material,
     question: "Can I get a quote for $5?",
     proposal: { dynamicView: { headline: "A quote for $5" } },
   });
-  t.equal(asked.dynamicView.headline, leadPhrases.en.headline.quote);
+  t.equal(asked.dynamicView.headline, english.headline.quote);
 });
 
 t.test("nobody is asked for passwords, payment data or identity numbers", async (t) => {
@@ -156,7 +158,7 @@ t.test("nobody is asked for passwords, payment data or identity numbers", async 
       section.fields.some(({ key }) => key === "extra"),
       label,
     );
-    t.equal(section.submitLabel, leadPhrases.en.submit);
+    t.equal(section.submitLabel, english.submit);
   }
   for (const key of ["password", "creditCard", "cvv", "apiKey", "website", "leadContext", "__proto__", "a b", ""]) {
     const section = leadSection({ ...material, proposal: { fields: [{ key, label: "A question" }] } });

@@ -2,7 +2,7 @@ import { type FormField, type LeadSection, longestQuestion } from "../../schemas
 import { figuresBeyond, foldWords, type Wish } from "../engines/answers/answers.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { leadForm } from "./lead-form-html.ts";
-import { type LeadPhrases, leadPhrasesOf } from "./lead-phrases.ts";
+import { type Words, wordsOf } from "../../schemas/languages.ts";
 
 /** What a lead section is made of. */
 export interface LeadMaterial {
@@ -41,7 +41,7 @@ const STANDARD_ACCENT: Record<Wish, View["visualAccent"]> = {
   contact: "support",
   purchase: "proof",
 };
-const STANDARD_FIELDS: Record<Wish, (keyof LeadPhrases["fields"])[]> = {
+const STANDARD_FIELDS: Record<Wish, (keyof Words["leadSection"]["fields"])[]> = {
   demo: ["email", "name", "company", "phone"],
   quote: ["email", "name", "company", "message"],
   purchase: ["email", "name", "phone", "message"],
@@ -59,7 +59,7 @@ const SENSITIVE =
 /** The output of the tool `renderLeadQualificationSection`, within all limits of the specification. */
 export function leadSection(material: LeadMaterial): LeadSection {
   const { wish: intent = "contact" } = material;
-  const phrases = leadPhrasesOf(material.language);
+  const phrases = wordsOf(material.language).leadSection;
   const proposed = record(material.proposal);
   const check = new Check(material);
   const submitLabel = check.line(proposed.submitLabel, phrases.submit);
@@ -80,7 +80,7 @@ export function leadSection(material: LeadMaterial): LeadSection {
 
 function formFields(
   intent: Wish,
-  { fields }: LeadPhrases,
+  { fields }: Words["leadSection"],
   { proposed, check }: { proposed: unknown; check: Check },
 ): Partial<FormField>[] {
   const native = STANDARD_FIELDS[intent].map((key) => ({ key, label: fields[key], required: key === "email" }));
@@ -95,7 +95,7 @@ function view(
     phrases,
     proposed,
     check,
-  }: { intent: Wish; phrases: LeadPhrases; proposed: Record<string, unknown>; check: Check },
+  }: { intent: Wish; phrases: Words["leadSection"]; proposed: Record<string, unknown>; check: Check },
 ): View {
   const path = record(proposed.recommendedPath);
   const accent = ACCENTS.find((name) => name === proposed.visualAccent);
@@ -116,7 +116,7 @@ function view(
 /** What the visitor knows to be true: their question and where its answer came from. */
 function standardSignals(
   { question, evidenceTitles }: LeadMaterial,
-  { phrases, check }: { phrases: LeadPhrases; check: Check },
+  { phrases, check }: { phrases: Words["leadSection"]; check: Check },
 ): string[] {
   const asked = check.clean(question, LINE);
   const titles = check.clean(evidenceTitles.slice(0, 3).join(", "), LINE);
