@@ -4,7 +4,7 @@ import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { sameText } from "../core/platform/sealing.ts";
 import type { Access } from "./route.ts";
 
-/** Checks the row's access and returns who asks: 401, then 403, before anything else is read (docs/reference.md, "Order of checks"). */
+/** Checks the row's access and returns the caller: 401, then 403, before anything else is read (docs/reference.md, "Order of checks"). */
 export async function admit(
   runtime: Runtime,
   access: Access,

@@ -44,7 +44,7 @@ import {
 import { failureView } from "./failure-view.ts";
 import { pairedView, pairingView } from "./pairing-view.ts";
 import { signInView } from "./sign-in-view.ts";
-import { open, operator, type Request, type Row, route, user } from "./route.ts";
+import { anyone, operator, type Request, type Row, route, user } from "./route.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
@@ -95,8 +95,8 @@ export const accountRows: Row[] = [
     summary: "Update the settings of a handle",
     description: "An absent field keeps its value. `displayName` is shown wherever a person meets the handle.",
   }),
-  route(`POST ${desktop}/start`, open, pairingStart, startPairing, {
-    takes: { "user-agent": "userAgent" },
+  route(`POST ${desktop}/start`, anyone, pairingStart, startPairing, {
+    headerInputs: { "user-agent": "userAgent" },
     returns: pairingStarted,
     summary: "Start a desktop pairing",
     description:
@@ -109,7 +109,7 @@ export const accountRows: Row[] = [
     description: "Records the decision of the signed-in user.",
     failures: ["attempt_expired", "attempt_not_pending"],
   }),
-  route(`POST ${desktop}/redeem`, open, pairingRedemption, redeemPairing, {
+  route(`POST ${desktop}/redeem`, anyone, pairingRedemption, redeemPairing, {
     status: 202,
     created: 200,
     returns: pairingRedeemed,
@@ -118,8 +118,8 @@ export const accountRows: Row[] = [
       "Answers 202 until the user has decided, and the session once. A wrong verifier is refused; the fifth ends the attempt.",
     failures: ["attempt_expired", "attempt_denied", "device_proof_mismatch"],
   }),
-  route(`GET ${desktop}/authorize`, open, pairingPage, visitPairing, { ...person, view: pairingView }),
-  route(`POST ${desktop}/decide`, open, pairingForm, decideByForm, { ...person, accepts: "form", view: pairedView }),
+  route(`GET ${desktop}/authorize`, anyone, pairingPage, visitPairing, { ...person, view: pairingView }),
+  route(`POST ${desktop}/decide`, anyone, pairingForm, decideByForm, { ...person, accepts: "form", view: pairedView }),
 ];
 
 /** The built-in sign-in at the path of LOGIN_URL. */
@@ -131,11 +131,17 @@ export function signInRows(path: string): Row[] {
     hidden: true,
   };
   return [
-    route(`GET ${line}`, open, signInPage, openSignIn, { ...columns, takes: { cookie: "cookie" } }),
-    route(`POST ${line}`, open, signInForm, signIn, {
+    route(`GET ${line}`, anyone, signInPage, openSignIn, { ...columns, headerInputs: { cookie: "cookie" } }),
+    route(`POST ${line}`, anyone, signInForm, signIn, {
       ...columns,
       accepts: "form",
-      takes: { origin: "origin", host: "host", cookie: "cookie", "user-agent": "userAgent", ":language": "language" },
+      headerInputs: {
+        origin: "origin",
+        host: "host",
+        cookie: "cookie",
+        "user-agent": "userAgent",
+        ":language": "language",
+      },
     }),
   ];
 }

@@ -21,7 +21,7 @@ import { failureView } from "./failure-view.ts";
 import { asFail, problem } from "./problem.ts";
 import { type Reply, sendReply } from "./reply.ts";
 import type { Request, Row, View } from "./route.ts";
-import { type Found, Routes } from "./routes.ts";
+import { type RouteMatch, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
 import { type StreamEvent, sendStream } from "./stream.ts";
 
@@ -103,7 +103,7 @@ function report({ log }: Runtime, { state }: Context, known: Fail): void {
   const { requestId, row } = state as { requestId: string; row?: Row };
   const [level, name] =
     known.code === "internal_error" ? (["error", "failed"] as const) : (["warn", "unavailable"] as const);
-  if (row?.failsAs) return void log[level](`${row.failsAs}.request.${name}`);
+  if (row?.errorLogName) return void log[level](`${row.errorLogName}.request.${name}`);
   const cause = (known.cause ?? known) as Error;
   log[level]({ requestId, error: level === "error" ? cause?.stack : cause.message }, `http.request.${name}`);
 }
@@ -116,9 +116,9 @@ function challenged(runtime: Runtime, { state }: Context): Record<string, string
 async function viewOf(runtime: Runtime, ctx: Context, known: Fail): Promise<View | undefined> {
   const { row, pageHost } = ctx.state as { row?: Row; pageHost?: string };
   const isPage = isForPeople(ctx) || (pageHost !== undefined && known.status === 404);
-  if (!row?.failed && !isPage) return undefined;
-  const asked = new Asked(runtime, ctx, await languageOfHandle(runtime, ctx, known));
-  return row?.failed?.(known, asked) ?? (isPage ? failureView(known, asked) : undefined);
+  if (!row?.errorView && !isPage) return undefined;
+  const asked = new AppRequest(runtime, ctx, await languageOfHandle(runtime, ctx, known));
+  return row?.errorView?.(known, asked) ?? (isPage ? failureView(known, asked) : undefined);
 }
 
 /** True where a person waits for the answer: a client that likes HTML better than JSON gets a page or sends a form. */
@@ -172,7 +172,7 @@ function preflight(method: string): Record<string, string> {
 }
 
 /** A row at work: access, guard, input, function, presenter. */
-async function serve(runtime: Runtime, { row, parameters }: Found, ctx: Context): Promise<Reply | undefined> {
+async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Context): Promise<Reply | undefined> {
   ctx.state.row = row;
   ctx.state.parameters = parameters;
   const admitted = await admit(runtime, row.access, {
@@ -202,7 +202,7 @@ async function inputOf(
 
 /** What is wrong with an input, unless what the path names is not there. */
 async function outranked(runtime: Runtime, { state }: Context, error: unknown): Promise<never> {
-  const { row, parameters } = state as Found;
+  const { row, parameters } = state as RouteMatch;
   await row.subject?.(runtime, parameters);
   throw error;
 }
@@ -213,14 +213,14 @@ function addressOf({ env }: Runtime, ctx: Context): string {
 }
 
 /** What the audit stream of a handle tells of. */
-function isWrite({ access, method, reads = false }: Row): boolean {
+function isWrite({ access, method, isReadOnly: reads = false }: Row): boolean {
   return access.kind === "handle" && method !== "GET" && !reads;
 }
 
 /** What was written: the thing that the path names, else the one that the row finds in its answer. */
 function entryOf(
   row: Row,
-  { handle = "", ...named }: Found["parameters"],
+  { handle = "", ...named }: RouteMatch["parameters"],
   done: { caller: Caller; result: unknown },
 ): AuditEntry {
   const subject = Object.values(named).join("/") || (row.wrote?.(done.result as never) ?? "");
@@ -233,7 +233,7 @@ async function given(ctx: Context, row: Row): Promise<Record<string, unknown>> {
 }
 
 /** What is meant to come from header fields comes from nowhere else: without them it is absent, whatever the body says. */
-function taken(ctx: Context, { takes }: Row): Record<string, string | undefined> {
+function taken(ctx: Context, { headerInputs: takes }: Row): Record<string, string | undefined> {
   const fields: Record<string, string | undefined> = {};
   for (const field in takes) fields[takes[field] as string] = fieldOf(ctx, field) || undefined;
   return fields;
@@ -271,8 +271,8 @@ async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown
   if (kind === "replayed") ctx.set("Idempotency-Replayed", "true");
   if (result === undefined) return { status: 204, headers: row.headers ?? {} };
   const status = kind === "created" && row.created ? row.created : (row.status ?? 200);
-  if (row.page && isForPeople(ctx)) return presented(await row.page(result as never, new Asked(runtime, ctx)));
-  if (row.view) return presented(await row.view(result as never, new Asked(runtime, ctx)), status, row.headers);
+  if (row.page && isForPeople(ctx)) return presented(await row.page(result as never, new AppRequest(runtime, ctx)));
+  if (row.view) return presented(await row.view(result as never, new AppRequest(runtime, ctx)), status, row.headers);
   const headers = { "Cache-Control": "no-store", ...row.headers, "Content-Type": "application/json; charset=utf-8" };
   return { status, headers, body: jsonOf(result as object) };
 }
@@ -288,7 +288,7 @@ function presented(view: View, status = 200, headers?: Row["headers"]): Reply {
 }
 
 /** A request as presenters ask about it: most of them ask nothing. */
-class Asked implements Request {
+class AppRequest implements Request {
   readonly runtime: Runtime;
   readonly #ctx: Context;
 

@@ -3,7 +3,7 @@ import { Fail } from "../core/platform/errors.ts";
 import { fileOf } from "../core/platform/files.ts";
 import { entityTag } from "./reply.ts";
 import { object, string } from "../schemas/schema.ts";
-import { open, type Row, route, type View } from "./route.ts";
+import { anyone, type Row, route, type View } from "./route.ts";
 
 interface Asset {
   type: string;
@@ -25,7 +25,7 @@ const loaded = new Map<string, Asset>();
 export const assetRows: Row[] = [
   route(
     "GET /assets/:file",
-    open,
+    anyone,
     object({ file: string({ pattern: "^[a-z0-9-]+\\.(js|css|svg)$" }) }),
     async (_runtime, { file }) => asset(file),
     {

@@ -1,6 +1,6 @@
 import { admitVisitor, askQuestion, chat, mustBeOpen, resumeChat, stopChat } from "../core/assistant/face.ts";
 import { chatRequest, chatStream, question, questionAnswer, stoppedChat } from "../schemas/assistant.ts";
-import { open, type Row, route } from "./route.ts";
+import { anyone, type Row, route } from "./route.ts";
 
 const page = "/v2/public/pages/:handle/:pageSlug";
 const eventStream = {
@@ -19,7 +19,7 @@ const resumed = { guard: mustBeOpen, ...unseen };
 
 /** The anonymous assistant of a page. */
 export const assistantRows: Row[] = [
-  route(`POST ${page}/agentic-question`, open, question, askQuestion, {
+  route(`POST ${page}/agentic-question`, anyone, question, askQuestion, {
     ...asked,
     returns: questionAnswer,
     summary: "Ask a question",
@@ -27,7 +27,7 @@ export const assistantRows: Row[] = [
       "Answers one question as one object. A question that is declined or cannot be answered is a 200 without evidence. The chat route streams the same answer; this route stays available for clients that do not.",
     failures: ["not_found", "rate_limited", "question_too_long"],
   }),
-  route(`POST ${page}/agentic-chat`, open, chatRequest, chat, {
+  route(`POST ${page}/agentic-chat`, anyone, chatRequest, chat, {
     ...asked,
     limit: 1_048_576,
     summary: "Chat with a page",
@@ -36,9 +36,9 @@ export const assistantRows: Row[] = [
     failures: ["not_found", "rate_limited", "question_too_long"],
     produces: eventStream,
   }),
-  route(`GET ${page}/agentic-chat/:chatId/stream`, open, chatStream, resumeChat, {
+  route(`GET ${page}/agentic-chat/:chatId/stream`, anyone, chatStream, resumeChat, {
     ...resumed,
-    takes: { "last-event-id": "lastEventId" },
+    headerInputs: { "last-event-id": "lastEventId" },
     summary: "Resume the answer of a chat",
     description:
       "Replays the latest answer of the chat, from the start or after `Last-Event-ID`, and follows it to its end. Answers 204 if there is nothing to replay. Answers are kept for 10 minutes; the chat id is the capability.",
@@ -46,7 +46,7 @@ export const assistantRows: Row[] = [
     produces: eventStream,
     nothing: "Nothing to replay",
   }),
-  route(`DELETE ${page}/agentic-chat/:chatId/stream`, open, stoppedChat, stopChat, {
+  route(`DELETE ${page}/agentic-chat/:chatId/stream`, anyone, stoppedChat, stopChat, {
     ...resumed,
     summary: "Stop the answer of a chat",
     description: "Ends the generation at once. It is no error if none is running.",

@@ -16,23 +16,23 @@ import {
 import { object } from "../schemas/schema.ts";
 import { failureView } from "./failure-view.ts";
 import { authorizationView, oauthFailureView } from "./authorization-view.ts";
-import { open, type Row, route } from "./route.ts";
+import { anyone, type Row, route } from "./route.ts";
 
 const person = { takes: { cookie: "cookie" }, failed: failureView, view: authorizationView, hidden: true };
 const client = { failed: oauthFailureView, hidden: true };
 
 /** The authorization server of MCP clients, where sign-in is built in (docs/reference.md, "MCP sign-in"). */
 export const authorizationRows: Row[] = [
-  route("GET /.well-known/oauth-authorization-server", open, object({}), describeServer, {
+  route("GET /.well-known/oauth-authorization-server", anyone, object({}), describeServer, {
     headers: { "Cache-Control": "public, max-age=3600" },
     hidden: true,
   }),
-  route("POST /oauth/register", open, clientRegistration, registerClient, {
+  route("POST /oauth/register", anyone, clientRegistration, registerClient, {
     ...client,
     status: 201,
     returns: registeredClient,
   }),
-  route("GET /oauth/authorize", open, authorizationPage, askAuthorization, person),
-  route("POST /oauth/authorize", open, authorizationForm, decideAuthorization, { ...person, accepts: "form" }),
-  route("POST /oauth/token", open, codeRedemption, redeemCode, { ...client, accepts: "form", returns: issuedToken }),
+  route("GET /oauth/authorize", anyone, authorizationPage, askAuthorization, person),
+  route("POST /oauth/authorize", anyone, authorizationForm, decideAuthorization, { ...person, accepts: "form" }),
+  route("POST /oauth/token", anyone, codeRedemption, redeemCode, { ...client, accepts: "form", returns: issuedToken }),
 ];

@@ -7,7 +7,7 @@ import type { Row } from "./route.ts";
 /** Largest bodies in bytes (docs/reference.md, "Requests"), where the row names no limit. */
 const limits = { owner: 1_048_576, public: 65_536 };
 /** Ms in which a body must have arrived. */
-const patience = 10_000;
+const TIMEOUT_MS = 10_000;
 /** Levels of objects and arrays in a body, far more than any input has: what walks through a body may count on it. */
 const deepest = 64;
 
@@ -95,7 +95,7 @@ async function inTime<T>(ctx: Context, reading: Promise<T>): Promise<T> {
   const timer = setTimeout(() => {
     ctx.set("Connection", "close");
     refuse(new Fail("invalid_request", { detail: "The request body did not arrive in time." }));
-  }, patience);
+  }, TIMEOUT_MS);
   try {
     return await Promise.race([reading, late]);
   } finally {

@@ -6,7 +6,7 @@ import {
   publicCalendarFeed,
   shownCalendarFeedAnswer,
 } from "../schemas/scheduling.ts";
-import { creator, open, type Row, route, type View } from "./route.ts";
+import { creator, anyone, type Row, route, type View } from "./route.ts";
 
 const feed = "/v2/handles/:handle/scheduling/calendar-feed";
 
@@ -29,7 +29,7 @@ export const calendarFeedRows: Row[] = [
     summary: "Revoke the calendar feed",
     description: "Its address answers 404 from the next request on. It is no error if there is none.",
   }),
-  route("GET /v2/public/calendars/:handle/:file", open, publicCalendarFeed, readFeed, {
+  route("GET /v2/public/calendars/:handle/:file", anyone, publicCalendarFeed, readFeed, {
     view: feedView,
     summary: "Subscribe to the bookings of a handle",
     description:

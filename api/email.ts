@@ -61,15 +61,15 @@ import {
   unsubscribePath,
 } from "../schemas/email.ts";
 import { string } from "../schemas/schema.ts";
-import { open, operator, type Row, route, user } from "./route.ts";
+import { anyone, operator, type Row, route, user } from "./route.ts";
 import { unsubscribeView } from "./unsubscribe-view.ts";
 
 const domains = "/v2/account/domains";
 const email = "/v2/handles/:handle/email";
 
 /** Bytes of a provider's notice, and of a mail that came back with all that it had carried. */
-const largestFeedback = 1_048_576;
-const largestInbound = 26_214_400;
+const MAX_FEEDBACK_BYTES = 1_048_576;
+const MAX_INBOUND_BYTES = 26_214_400;
 
 const bounceExample = [
   "Content-Type: multipart/report; report-type=delivery-status; boundary=b",
@@ -156,7 +156,7 @@ export const emailRows: Row[] = [
     failures: ["email_template_not_found"],
   }),
   route(`POST ${email}/templates/:templateId/preview`, operator, templatePreview, previewTemplate, {
-    reads: true,
+    isReadOnly: true,
     returns: previewAnswer,
     summary: "Preview a template",
     description: "Renders the active version with these variables. Nothing is sent.",
@@ -224,9 +224,9 @@ export const emailRows: Row[] = [
     summary: "Remove a suppression",
     description: "The address can get mail of this handle again. It is no error if it was not suppressed.",
   }),
-  route("POST /v2/email/feedback", open, signedRequest, receiveDeliveryReports, {
+  route("POST /v2/email/feedback", anyone, signedRequest, receiveDeliveryReports, {
     accepts: "raw",
-    limit: largestFeedback,
+    limit: MAX_FEEDBACK_BYTES,
     returns: feedbackAnswer,
     summary: "Receive a signed delivery event",
     signed: "standardWebhooks",
@@ -234,9 +234,9 @@ export const emailRows: Row[] = [
     description: "For mail providers: reports what became of a delivery. Signed with `EMAIL_FEEDBACK_SECRET`.",
     failures: ["invalid_token"],
   }),
-  route("POST /v2/email/inbound", open, signedRequest, receiveInboundMail, {
+  route("POST /v2/email/inbound", anyone, signedRequest, receiveInboundMail, {
     accepts: "raw",
-    limit: largestInbound,
+    limit: MAX_INBOUND_BYTES,
     returns: feedbackAnswer,
     summary: "Receive a signed bounce or complaint mail",
     signed: "standardWebhooks",
@@ -245,11 +245,11 @@ export const emailRows: Row[] = [
       "For mail providers: a delivery report (RFC 3464) or a complaint in Abuse Reporting Format (RFC 5965), as it came. Signed with `EMAIL_FEEDBACK_SECRET`.",
     failures: ["invalid_token"],
   }),
-  route("GET /v2/public/email/unsubscribe/:token", open, unsubscribePath, visitUnsubscribe, {
+  route("GET /v2/public/email/unsubscribe/:token", anyone, unsubscribePath, visitUnsubscribe, {
     view: unsubscribeView,
     hidden: true,
   }),
-  route("POST /v2/public/email/unsubscribe/:token", open, unsubscribeForm, answerUnsubscribe, {
+  route("POST /v2/public/email/unsubscribe/:token", anyone, unsubscribeForm, answerUnsubscribe, {
     accepts: "form",
     view: unsubscribeView,
     hidden: true,

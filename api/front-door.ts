@@ -4,7 +4,7 @@ import { publishedPages } from "../schemas/pages.ts";
 import { object } from "../schemas/schema.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import { icon } from "./assets.ts";
-import { open, type Request, type Row, route, type View } from "./route.ts";
+import { anyone, type Request, type Row, route, type View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
 
 const nothing = object({});
@@ -13,19 +13,19 @@ const host = { takes: { ":authority": "host" } };
 
 /** What people and crawlers ask of a host itself. Those of a page's host come before the page, whose path fits them too. */
 export const frontDoorRows: Row[] = [
-  route("GET /", open, nothing, async () => ({}), { hidden: true, view: frontDoorView }),
-  route("GET /favicon.ico", open, nothing, async () => icon(), { ...quiet, view: (view) => view }),
-  route("GET /robots.txt", open, nothing, async () => ({}), { ...quiet, view: robotsView }),
+  route("GET /", anyone, nothing, async () => ({}), { hidden: true, view: frontDoorView }),
+  route("GET /favicon.ico", anyone, nothing, async () => icon(), { ...quiet, view: (view) => view }),
+  route("GET /robots.txt", anyone, nothing, async () => ({}), { ...quiet, view: robotsView }),
 ];
 
 /** What crawlers ask of a host that shows pages. */
 export const crawlerRows: Row[] = [
-  route("GET /p/:handle/robots.txt", open, publishedPages, listPublished, {
+  route("GET /p/:handle/robots.txt", anyone, publishedPages, listPublished, {
     ...quiet,
     ...host,
     view: ({ root }) => text(["User-agent: *", "Allow: /", `Sitemap: ${root}sitemap.xml`]),
   }),
-  route("GET /p/:handle/sitemap.xml", open, publishedPages, listPublished, { ...quiet, ...host, view: sitemapView }),
+  route("GET /p/:handle/sitemap.xml", anyone, publishedPages, listPublished, { ...quiet, ...host, view: sitemapView }),
 ];
 
 /** What this host is, and where to go from here. */

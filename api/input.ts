@@ -11,7 +11,7 @@ import { foldedInput, lenientInput } from "./lenient-input.ts";
 import type { Row } from "./route.ts";
 
 /** Most single faults that one answer names. */
-const mostErrors = 20;
+const MAX_ERRORS = 20;
 
 /** Checks the merged input of a row and returns it with defaults; throws the code that the shape names, or `invalid_request`. */
 export function checkInput(row: Row, input: Record<string, unknown>): unknown {
@@ -62,7 +62,7 @@ function failure(
 ): Fail {
   const named = found.map((error) => codeAt(schema, error)).find((code) => code !== undefined);
   const faults = found
-    .slice(0, mostErrors)
+    .slice(0, MAX_ERRORS)
     .map((error): InputError => ({ path: pathOf(error), message: sentenceOf(error, input) }));
   return new Fail(named ?? "invalid_request", { errors: unique(faults) });
 }

@@ -36,7 +36,7 @@ import {
 } from "../schemas/integrations.ts";
 import { failureView } from "./failure-view.ts";
 import { consentView, decidedView, returnView } from "./provider-consent-view.ts";
-import { creator, open, type Row, route, type View } from "./route.ts";
+import { creator, anyone, type Row, route, type View } from "./route.ts";
 
 const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;
@@ -77,9 +77,13 @@ export const integrationRows: Row[] = [
       "version_conflict",
     ],
   }),
-  route(`GET ${consent}/return`, open, oauthReturn, returnFromProvider, { ...person, view: returnView }),
-  route(`GET ${consent}/connect`, open, consentPage, askForConsent, { ...person, view: consentView }),
-  route(`POST ${consent}/connect`, open, consentForm, decideConsent, { ...person, accepts: "form", view: decidedView }),
+  route(`GET ${consent}/return`, anyone, oauthReturn, returnFromProvider, { ...person, view: returnView }),
+  route(`GET ${consent}/connect`, anyone, consentPage, askForConsent, { ...person, view: consentView }),
+  route(`POST ${consent}/connect`, anyone, consentForm, decideConsent, {
+    ...person,
+    accepts: "form",
+    view: decidedView,
+  }),
   route(`POST ${integrations}/caldav/credentials`, creator, newCaldavCredential, connectCaldav, {
     status: 201,
     wrote: ({ credential }) => credential.credentialId,
@@ -112,7 +116,7 @@ export const integrationRows: Row[] = [
     description: "Removes the account with its selection and gives the grant back to the provider.",
     failures: ["integration_not_found"],
   }),
-  route(`POST ${checkout}`, open, pageCheckout, startPageCheckout, {
+  route(`POST ${checkout}`, anyone, pageCheckout, startPageCheckout, {
     ...payer,
     accepts: "form",
     page: ({ nextAction }) => onward({ location: nextAction.url }),
@@ -122,13 +126,13 @@ export const integrationRows: Row[] = [
       "Send the visitor's browser to `nextAction.url`; a form post that prefers HTML is led there by 303. It returns to the page with a code that unlocks it.",
     failures: ["page_not_found", "payment_provider_not_connected", "rate_limited"],
   }),
-  route(`GET ${checkout}/return`, open, pageCheckoutReturn, returnToPage, {
+  route(`GET ${checkout}/return`, anyone, pageCheckoutReturn, returnToPage, {
     ...payer,
     view: onward,
-    failed: failureView,
+    errorView: failureView,
     hidden: true,
   }),
-  route("POST /v2/public/providers/stripe/webhook", open, signedRequest, receiveStripeEvent, {
+  route("POST /v2/public/providers/stripe/webhook", anyone, signedRequest, receiveStripeEvent, {
     accepts: "raw",
     limit: 262_144,
     returns: received,

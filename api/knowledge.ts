@@ -50,7 +50,7 @@ export const knowledgeRows: Row[] = [
     failures: ["document_not_found"],
   }),
   route("POST /v2/handles/:handle/knowledge/query", creator, knowledgeQuery, queryKnowledge, {
-    reads: true,
+    isReadOnly: true,
     returns: queryAnswer,
     summary: "Query the documents",
     description:

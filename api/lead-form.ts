@@ -2,16 +2,16 @@ import { randomBytes } from "node:crypto";
 import { formHtml, type LeadForm, mustBeOpen, readLeadForm, type StoredForm } from "../core/assistant/face.ts";
 import { leadFormPath } from "../schemas/assistant.ts";
 import { wordsOf } from "../schemas/languages.ts";
-import { open, type Request, type Row, route, type View } from "./route.ts";
+import { anyone, type Request, type Row, route, type View } from "./route.ts";
 import { documentOf, escapeHtml } from "./shell.ts";
 
 /** The form inside the widget's sandboxed frame. */
 export const leadFormRows: Row[] = [
-  route("GET /v2/public/pages/:handle/:pageSlug/lead-sections/:sectionId/form", open, leadFormPath, readLeadForm, {
+  route("GET /v2/public/pages/:handle/:pageSlug/lead-sections/:sectionId/form", anyone, leadFormPath, readLeadForm, {
     guard: mustBeOpen,
     view: (form, request) => leadFormView(form, pageOrigins(form, request)),
     logged: false,
-    failsAs: "assistant",
+    errorLogName: "assistant",
     summary: "Get the form of a lead section",
     description:
       "The document of the widget's sandboxed frame, kept for 24 h. Its content security policy lets only page origins frame it.",

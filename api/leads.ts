@@ -17,17 +17,17 @@ import {
 } from "../schemas/leads.ts";
 import { leadsCsv } from "./leads-csv.ts";
 import { leadView, verifiedView } from "./lead-view.ts";
-import { creator, open, operator, type Row, route } from "./route.ts";
+import { creator, anyone, operator, type Row, route } from "./route.ts";
 
 const leads = "/v2/handles/:handle/leads";
 
 /** Leads: what visitors submit, and what owners do with it; and the campaigns that leads belong to. */
 export const leadRows: Row[] = [
-  route("POST /v2/public/handles/:handle/leads", open, newLead, captureLead, {
+  route("POST /v2/public/handles/:handle/leads", anyone, newLead, captureLead, {
     status: 202,
     accepts: "form",
     guard: admitLead,
-    takes: { ":language": "visitorLanguage" },
+    headerInputs: { ":language": "visitorLanguage" },
     page: leadView,
     returns: leadAccepted,
     logged: false,
@@ -36,7 +36,7 @@ export const leadRows: Row[] = [
       "Takes JSON or a form; a form post that prefers HTML is answered with a page. Other scalar keys become custom fields. The same email, page and campaign within 24 h updates the lead. A lead is UNVERIFIED if a code was sent to confirm the address.",
     failures: ["not_found", "rate_limited", "campaign_not_found"],
   }),
-  route("POST /v2/public/handles/:handle/leads/:leadId/verify", open, leadCode, verifyLead, {
+  route("POST /v2/public/handles/:handle/leads/:leadId/verify", anyone, leadCode, verifyLead, {
     accepts: "form",
     guard: admitLead,
     page: verifiedView,

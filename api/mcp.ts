@@ -7,8 +7,8 @@ import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { scopes } from "../schemas/account.ts";
 import { anything, handle, map, object, optional, type Schema, string } from "../schemas/schema.ts";
-import { type Access, open, type Row, route, type View } from "./route.ts";
-import { mustMayCall, type ToolRow, toolRows } from "./tools.ts";
+import { type Access, anyone, type Row, route, type View } from "./route.ts";
+import { assertToolAllowed, type ToolRow, toolRows } from "./tools.ts";
 
 const endpoint = "/mcp/:handle/mcp";
 const metadata = `/.well-known/oauth-protected-resource${endpoint}` as const;
@@ -46,7 +46,7 @@ export function mcpRows(all: () => Row[]): Row[] {
   return [
     route(`POST ${endpoint}`, access, message, callTools, {
       accepts: "raw",
-      reads: true,
+      isReadOnly: true,
       view,
       challenge,
       summary: "Call tools over MCP",
@@ -56,7 +56,7 @@ export function mcpRows(all: () => Row[]): Row[] {
       description:
         "Streamable HTTP without sessions: one JSON-RPC 2.0 message for each request. Send `Accept: application/json, text/event-stream`. Tools: `strategy_query`, `pages_list`, `pages_read`, `knowledge_query`, `bookings_list`.",
     }),
-    route(`GET ${metadata}`, open, object({ handle }), describeResource, {
+    route(`GET ${metadata}`, anyone, object({ handle }), describeResource, {
       headers: { "Cache-Control": "public, max-age=3600" },
       hidden: true,
     }),
@@ -74,18 +74,18 @@ async function mount(tools: ToolRow[]): Promise<Mounted> {
   return { tools, handler: openMcp(tools) };
 }
 
-interface Asked {
+interface McpCall {
   runtime: Runtime;
   input: Message;
   caller: Caller;
 }
 
 /** One HTTP exchange: our checks, then the protocol's own. */
-async function exchange({ tools, handler }: Mounted, { runtime, input, caller }: Asked): Promise<Response> {
+async function exchange({ tools, handler }: Mounted, { runtime, input, caller }: McpCall): Promise<Response> {
   const headers = input.headers ?? {};
   mustBeKnown(runtime.env, headers);
   const body = input.body?.toString() ?? "";
-  for (const name of calledTools(body)) mustMayCall(tools, name, caller);
+  for (const name of calledTools(body)) assertToolAllowed(tools, name, caller);
   const request = new Request(`${runtime.env.BASE_URL}/mcp/${input.handle}/mcp`, {
     method: "POST",
     headers: passed(headers),

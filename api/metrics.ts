@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { type Figures, figures } from "../core/operations/face.ts";
+import { type Stats, stats } from "../core/operations/face.ts";
 import { fallbackReasons, type IndexStatus, type Runtime } from "../core/platform/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import type { Row } from "./route.ts";
@@ -96,12 +96,12 @@ export class Metrics {
       this.#requests.inc({ method, route, status }, count);
     }
     this.#tally.clear();
-    this.#show(await figures(this.#runtime));
+    this.#show(await stats(this.#runtime));
     this.#showIndex(await this.#runtime.index.status());
     return this.#registry.metrics();
   }
 
-  #show({ memory, served, outboxAge }: Figures): void {
+  #show({ memory, served, outboxAge }: Stats): void {
     this.#outboxAge.set(outboxAge);
     for (const { server, used, limit } of memory) {
       this.#memory.set({ server, kind: "used" }, used);

@@ -22,7 +22,7 @@ import {
 } from "../schemas/pages.ts";
 import { failureView } from "./failure-view.ts";
 import { pageView, sharedView } from "./page-view.ts";
-import { creator, open, type Row, route } from "./route.ts";
+import { creator, anyone, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
 const visitor = { takes: { cookie: "cookie", ":method": "method" } };
@@ -76,24 +76,24 @@ export const pageRows: Row[] = [
     description: "Makes the page visible at its `url`.",
     failures: ["page_not_found", "invalid_page_content", "version_conflict"],
   }),
-  route("GET /v2/public/pages/:handle/:pageSlug/access-check", open, pageVisit, checkPageAccess, {
+  route("GET /v2/public/pages/:handle/:pageSlug/access-check", anyone, pageVisit, checkPageAccess, {
     ...visitor,
     summary: "Check access to a page",
     returns: accessAnswer,
     description: "Tells whether this browser may read the page, by its cookie. Nothing is redeemed.",
     failures: ["page_not_found"],
   }),
-  route("POST /v2/public/pages/:handle/:pageSlug/access-code", open, pageSharing, shareAccess, {
-    takes: { cookie: "cookie", ":authority": "host" },
+  route("POST /v2/public/pages/:handle/:pageSlug/access-code", anyone, pageSharing, shareAccess, {
+    headerInputs: { cookie: "cookie", ":authority": "host" },
     accepts: "form",
     view: sharedView,
-    failed: failureView,
+    errorView: failureView,
     hidden: true,
   }),
-  route("GET /p/:handle/:pageSlug", open, pageVisit, visitPage, {
+  route("GET /p/:handle/:pageSlug", anyone, pageVisit, visitPage, {
     ...visitor,
     view: pageView,
-    failed: (fail, request) => (fail.status === 404 ? failureView(fail, request) : undefined),
+    errorView: (fail, request) => (fail.status === 404 ? failureView(fail, request) : undefined),
     hidden: true,
   }),
 ];

@@ -7,7 +7,7 @@ import type { Env } from "../core/platform/env.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 
-/** Who may ask. There is no default: every row names one. */
+/** Who may call. There is no default: every row names one. */
 export type Access =
   | { kind: "open" }
   | { kind: "user" }
@@ -21,7 +21,7 @@ export type Access =
   | { kind: "metrics" };
 
 /** No token is read; unknown input is dropped, any origin may call. */
-export const open: Access = { kind: "open" };
+export const anyone: Access = { kind: "open" };
 /** Any signed-in user. */
 export const user: Access = { kind: "user" };
 /** A session whose user has at least this role on the path's handle. */
@@ -89,7 +89,7 @@ export interface Tool {
 export interface Columns<R> {
   /** Status of success; 200 when left out, 204 where the result is nothing. */
   status: number;
-  /** Status where the result says that it was made anew (`outcome(result, "created")`). */
+  /** Status if the result was created (`outcome(result, "created")`). */
   created: number;
   /** Largest body in bytes; 1 MB for owners, 64 KB for the public. */
   limit: number;
@@ -104,7 +104,7 @@ export interface Columns<R> {
   /** What a browser gets for a form post that prefers HTML, where others get JSON. */
   page: (result: R, request: Request) => View | Promise<View>;
   /** What everyone gets instead of a problem document, where a route is made for people alone; nothing leaves it at that. */
-  failed: (fail: Fail, request: Request) => View | undefined;
+  errorView: (fail: Fail, request: Request) => View | undefined;
   /** Words for failures of this route, where those of the code don't fit. */
   said: Partial<Record<ErrorCode, keyof Words["failures"]>>;
   /** Parameters of `WWW-Authenticate` besides those of the failure itself. */
@@ -114,13 +114,13 @@ export interface Columns<R> {
   /** False where the function writes its own log line, with fewer fields. */
   logged: boolean;
   /** True for a POST that changes nothing of the owner's: the audit stream holds writes alone. */
-  reads: boolean;
+  isReadOnly: boolean;
   /** The id of what it wrote, for the audit stream: needed by a POST whose path names nothing below the handle. */
   wrote: (result: R) => string;
   /** The log's name for a failure of which nothing else may stand there: `assistant` makes `assistant.request.failed`. */
-  failsAs: string;
+  errorLogName: string;
   /** Header fields, `:method`, `:authority` and `:language` that become input, field to input name; body and query never give it. */
-  takes: Record<string, string>;
+  headerInputs: Record<string, string>;
   /** True where the header `Idempotency-Key` counts. */
   idempotent: boolean;
   /** How the request is signed instead of carrying a token: a security scheme of the OpenAPI document. */

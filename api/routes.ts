@@ -4,14 +4,14 @@ import { handle as handleForm } from "../schemas/schema.ts";
 import type { Row } from "./route.ts";
 
 /** The row of a request and what its path says. */
-export interface Found {
+export interface RouteMatch {
   readonly row: Row;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
 /** Addresses whose row is remembered, and the letters of the longest one. */
-const remembered = 2000;
-const longestRemembered = 200;
+const MAX_CACHED = 2000;
+const MAX_CACHED_LENGTH = 200;
 
 /**
  * Finds the row of a request. There is one router for each depth of path, since a router tries all of its routes one after
@@ -20,7 +20,7 @@ const longestRemembered = 200;
 export class Routes {
   readonly #rows: Row[];
   readonly #routers = new Map<number, Router>();
-  readonly #found = new LRUCache<string, Found>({ max: remembered });
+  readonly #found = new LRUCache<string, RouteMatch>({ max: MAX_CACHED });
 
   constructor(rows: Row[]) {
     this.#rows = rows;
@@ -28,12 +28,12 @@ export class Routes {
   }
 
   /** The row that serves this path and method, if there is one. */
-  find(path: string, method: string): Found | undefined {
+  find(path: string, method: string): RouteMatch | undefined {
     const name = `${method} ${path}`;
     const known = this.#found.get(name);
     if (known) return known;
     const found = this.#match(path, method);
-    if (found && name.length <= longestRemembered) this.#found.set(name, found);
+    if (found && name.length <= MAX_CACHED_LENGTH) this.#found.set(name, found);
     return found;
   }
 
@@ -43,7 +43,7 @@ export class Routes {
     return [...new Set(layers.flatMap((layer) => layer.methods))];
   }
 
-  #match(path: string, method: string): Found | undefined {
+  #match(path: string, method: string): RouteMatch | undefined {
     const layer = this.#routers.get(depthOf(path))?.match(path, method).pathAndMethod[0];
     const row = this.#rows.find((one) => one.path === layer?.path && layer.methods.includes(one.method));
     return layer && row && { row, parameters: harmless(layer.params(path, layer.captures(path))) };

@@ -1,10 +1,10 @@
 import { decideByLink, listPublicEventTypes, visitEvent, visitOwnerLink } from "../core/scheduling/face.ts";
 import { ownerDecision, ownerVisit, publicHandle, schedulingVisit } from "../schemas/scheduling.ts";
 import { ownerBookingView } from "./owner-booking-view.ts";
-import { open, type Row, route } from "./route.ts";
+import { anyone, type Row, route } from "./route.ts";
 import { eventListView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
 
-const shown = "/apps/public/scheduling/:handle";
+const pagePath = "/apps/public/scheduling/:handle";
 const ownerLink = "/apps/scheduling/:handle/:bookingUid/:purpose/:token";
 const owners = { takes: { ":language": "language" }, view: ownerBookingView, hidden: true };
 
@@ -15,18 +15,18 @@ const said = { not_found: "eventMissing", service_unavailable: "calendarAway" } 
  * see who open a link of their mails.
  */
 export const schedulingPageRows: Row[] = [
-  route(`GET ${shown}`, open, publicHandle, listPublicEventTypes, {
+  route(`GET ${pagePath}`, anyone, publicHandle, listPublicEventTypes, {
     view: eventListView,
-    failed: schedulingFailure,
+    errorView: schedulingFailure,
     said,
     hidden: true,
   }),
-  route(`GET ${shown}/:eventSlug`, open, schedulingVisit, visitEvent, {
+  route(`GET ${pagePath}/:eventSlug`, anyone, schedulingVisit, visitEvent, {
     view: schedulingView,
-    failed: schedulingFailure,
+    errorView: schedulingFailure,
     said,
     hidden: true,
   }),
-  route(`GET ${ownerLink}`, open, ownerVisit, visitOwnerLink, owners),
-  route(`POST ${ownerLink}`, open, ownerDecision, decideByLink, { ...owners, accepts: "form" }),
+  route(`GET ${ownerLink}`, anyone, ownerVisit, visitOwnerLink, owners),
+  route(`POST ${ownerLink}`, anyone, ownerDecision, decideByLink, { ...owners, accepts: "form" }),
 ];

@@ -24,7 +24,7 @@ import {
   rescheduleBooking,
   resynchronizeBooking,
   updateEventType,
-  type Written,
+  type SlotAnswer,
 } from "../core/scheduling/face.ts";
 import {
   bookingAnswer,
@@ -55,14 +55,14 @@ import {
   slotList,
   slotQuery,
 } from "../schemas/scheduling.ts";
-import { creator, open, type Row, route, type View } from "./route.ts";
+import { creator, anyone, type Row, route, type View } from "./route.ts";
 
 const owned = "/v2/handles/:handle/scheduling";
 const schedules = `${owned}/schedules` as const;
 const eventTypes = `${owned}/event-types` as const;
 const bookings = `${owned}/bookings` as const;
-const shown = "/v2/public/scheduling/:handle";
-const event = `${shown}/:eventSlug` as const;
+const publicPath = "/v2/public/scheduling/:handle";
+const event = `${publicPath}/:eventSlug` as const;
 const booking = `${event}/bookings/:bookingUid` as const;
 
 /** Scheduling: what owners set up and decide, and what visitors see and book. */
@@ -158,20 +158,20 @@ export const schedulingRows: Row[] = [
     failures: ["booking_not_found"],
   }),
 
-  route(`GET ${shown}`, open, publicHandle, listPublicEventTypes, {
+  route(`GET ${publicPath}`, anyone, publicHandle, listPublicEventTypes, {
     guard: admitVisitor,
     returns: publicEventList,
     summary: "List the public event types of a handle",
     description: "Event types that are ACTIVE and not hidden.",
     failures: ["not_found", "rate_limited"],
   }),
-  route(`GET ${event}`, open, publicEventPath, readPublicEventType, {
+  route(`GET ${event}`, anyone, publicEventPath, readPublicEventType, {
     guard: admitVisitor,
     returns: publicEventAnswer,
     summary: "Get a public event type",
     failures: ["event_type_not_found", "rate_limited"],
   }),
-  route(`GET ${event}/slots`, open, slotQuery, listSlots, {
+  route(`GET ${event}/slots`, anyone, slotQuery, listSlots, {
     guard: admitVisitor,
     subject: mustBePublic,
     view: slotsView,
@@ -181,14 +181,14 @@ export const schedulingRows: Row[] = [
       "Lists the slots that start from `start` to before `end`, at most 62 days. `ETag` changes with every booking.",
     failures: ["event_type_not_found", "rate_limited"],
   }),
-  route(`POST ${event}/bookings`, open, newBooking, createBooking, {
+  route(`POST ${event}/bookings`, anyone, newBooking, createBooking, {
     guard: admitVisitor,
     subject: mustBePublic,
     status: 201,
     returns: bookingAnswer,
     summary: "Book a slot",
     idempotent: true,
-    takes: { ":language": "visitorLanguage" },
+    headerInputs: { ":language": "visitorLanguage" },
     description:
       "Books a slot that the slots route lists. The booking is ACCEPTED, PENDING if the owner confirms it, or PENDING_PAYMENT with a `nextAction`. `bookingUid` is the visitor's capability to manage the booking.",
     failures: [
@@ -200,27 +200,27 @@ export const schedulingRows: Row[] = [
       "rate_limited",
     ],
   }),
-  route(`GET ${booking}`, open, publicBookingPath, readPublicBooking, {
+  route(`GET ${booking}`, anyone, publicBookingPath, readPublicBooking, {
     guard: admitVisitor,
     returns: bookingRead,
     summary: "Get a booking as a visitor",
     failures: ["booking_not_found", "rate_limited"],
   }),
-  route(`GET ${booking}/calendar.ics`, open, publicBookingPath, readCalendarFile, {
+  route(`GET ${booking}/calendar.ics`, anyone, publicBookingPath, readCalendarFile, {
     guard: admitVisitor,
     view: calendarView,
     summary: "Download a booking as a calendar file",
     failures: ["booking_not_found", "rate_limited"],
     produces: { type: "text/calendar", example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
-  route(`POST ${booking}/cancel`, open, publicCancellation, cancelPublicBooking, {
+  route(`POST ${booking}/cancel`, anyone, publicCancellation, cancelPublicBooking, {
     guard: admitVisitor,
     returns: bookingAnswer,
     summary: "Cancel a booking as a visitor",
     description: "Cancelling again is no error.",
     failures: ["booking_not_found", "booking_not_cancellable", "rate_limited"],
   }),
-  route(`POST ${event}/reschedule`, open, bookingMove, rescheduleBooking, {
+  route(`POST ${event}/reschedule`, anyone, bookingMove, rescheduleBooking, {
     guard: admitVisitor,
     subject: mustBePublic,
     returns: bookingAnswer,
@@ -239,7 +239,7 @@ export const schedulingRows: Row[] = [
 ];
 
 /** Slots change with every booking: kept by nobody, but asked again at the price of a 304. */
-function slotsView({ body, etag }: Written): View {
+function slotsView({ body, etag }: SlotAnswer): View {
   return { type: "application/json; charset=utf-8", body, headers: { ETag: etag, "Cache-Control": "no-cache" } };
 }
 

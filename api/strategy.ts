@@ -8,7 +8,7 @@ const reader = creatorOrToken("agent.strategy.read");
 /** Strategy retrieval: for agents, with a session or a token. */
 export const strategyRows: Row[] = [
   route(`POST ${strategy}/retrieve`, reader, strategyQuery, retrieveStrategy, {
-    reads: true,
+    isReadOnly: true,
     returns: strategyAnswer,
     summary: "Retrieve strategy examples",
     description:

@@ -12,7 +12,7 @@ export interface StreamEvent {
 const pulse = 10_000;
 
 /** Ms in which a reader must take what was sent; one that doesn't is left, so that no buffer grows for it. */
-const patience = 30_000;
+const TIMEOUT_MS = 30_000;
 
 const headers = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -54,7 +54,7 @@ async function forward(res: ServerResponse, events: AsyncIterable<StreamEvent>):
 
 function drained(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => res.destroy(), patience);
+    const timer = setTimeout(() => res.destroy(), TIMEOUT_MS);
     const done = (): void => {
       clearTimeout(timer);
       res.off("drain", done).off("close", done);

@@ -4,7 +4,7 @@ import { object } from "../schemas/schema.ts";
 import type { Metrics } from "./metrics.ts";
 import { docsView } from "./docs-view.ts";
 import { openApi } from "./openapi/document.ts";
-import { metrics as metricsAccess, open, type Row, route, type View } from "./route.ts";
+import { metrics as metricsAccess, anyone, type Row, route, type View } from "./route.ts";
 
 const nothing = object({});
 const quiet = { logged: false, hidden: true };
@@ -17,18 +17,18 @@ export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
     return document;
   };
   return [
-    route("GET /healthz", open, nothing, async () => ({ status: "ok" }), quiet),
-    route("GET /readyz", open, nothing, readiness, { ...quiet, view: readinessView }),
+    route("GET /healthz", anyone, nothing, async () => ({ status: "ok" }), quiet),
+    route("GET /readyz", anyone, nothing, readiness, { ...quiet, view: readinessView }),
     route("GET /metrics", metricsAccess, nothing, () => metrics.text(), {
       ...quiet,
       view: (body) => ({ type: "text/plain; version=0.0.4; charset=utf-8", body }),
     }),
-    route("GET /openapi.json", open, nothing, async (runtime) => openApiText(runtime), {
+    route("GET /openapi.json", anyone, nothing, async (runtime) => openApiText(runtime), {
       ...quiet,
       view: (body) => ({ type: "application/json; charset=utf-8", body }),
     }),
-    route("GET /docs", open, nothing, async () => all(), { ...quiet, view: docsView }),
-    route("GET /.well-known/jwks.json", open, nothing, async ({ sessions }) => sessions.jwks, {
+    route("GET /docs", anyone, nothing, async () => all(), { ...quiet, view: docsView }),
+    route("GET /.well-known/jwks.json", anyone, nothing, async ({ sessions }) => sessions.jwks, {
       ...quiet,
       headers: { "Cache-Control": "public, max-age=300" },
     }),

@@ -1,5 +1,5 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
-import { mustHaveScope, reaches } from "../core/account/face.ts";
+import { mustHaveScope, hasRole } from "../core/account/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Schema } from "../schemas/schema.ts";
@@ -23,7 +23,7 @@ export function toolsFor(rows: ToolRow[], caller: Caller): Tool[] {
 }
 
 /** Refuses, before anything is done, a tool that the caller's token has no scope for. */
-export function mustMayCall(rows: ToolRow[], name: unknown, caller: Caller): void {
+export function assertToolAllowed(rows: ToolRow[], name: unknown, caller: Caller): void {
   const row = rows.find(({ tool }) => tool.name === name);
   if (row) mustHaveScope(caller, [row.tool.scope]);
 }
@@ -50,7 +50,7 @@ export async function callTool(
 
 function mayCall({ tool, access }: ToolRow, { scopes, role }: Caller): boolean {
   const needed = access.kind === "handle" ? access.role : undefined;
-  return (scopes?.includes(tool.scope) ?? true) && (needed === undefined || reaches(role as Role, needed));
+  return (scopes?.includes(tool.scope) ?? true) && (needed === undefined || hasRole(role as Role, needed));
 }
 
 const tools = new WeakMap<ToolRow, Tool>();

@@ -53,7 +53,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     signingKey: own,
     now: await openClock(redis, env, keys.clockOrigin),
     id: newId,
-    going: new AbortController(),
+    shutdownController: new AbortController(),
     async close() {
       mailer?.close();
       await relay.close();

@@ -59,7 +59,7 @@ export function logReady(log: Log, line: string, more: object): void {
 export async function shutdown(name: "web" | "worker", runtime: Runtime, stop: () => Promise<void>): Promise<never> {
   runtime.log.info(`${name}.stopping`);
   runtime.log.flush();
-  runtime.going.abort();
+  runtime.shutdownController.abort();
   await stop();
   await runtime.close();
   runtime.log.info(`${name}.stopped`);

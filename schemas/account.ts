@@ -40,7 +40,7 @@ export const nothing = object({});
 /** `GET /v2/account/assistant/me`: query parameters, such as those that keep caches away, mean nothing. */
 export const meQuery = object({}, { additionalProperties: true });
 
-/** Who is signed in, where they may work, and what their accounts have. */
+/** The signed-in user, their handles, and their accounts' entitlements. */
 export const me = object({
   user: object({ userId: string(), email: nullable(string()) }),
   handles: array(object({ handle: string(), role })),
@@ -101,7 +101,7 @@ export const settingsAnswer = object({ settings });
 export const tokenListing = object(listing);
 /** `{tokens, nextCursor}`. */
 export const tokenList = object({ tokens: array(token), nextCursor: nullable(string()) });
-/** A session of the signed-in user: who is signed in where, and since when. */
+/** A session of the signed-in user: the device, and since when. */
 export const session = object({
   sessionId: string(),
   kind: oneOf("browser", "desktop", "command-line", "mcp"),

@@ -14,7 +14,7 @@ import {
 } from "./schema.ts";
 
 /** Most code points of a visitor's question (specification "Limits"). */
-export const longestQuestion = 500;
+export const MAX_QUESTION_LENGTH = 500;
 /** Messages of a chat that count; earlier ones are ignored (docs/reference.md, "Questions"). */
 export const lastMessages = 40;
 

@@ -28,8 +28,8 @@ export const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"]
 export type Trigger = (typeof triggers)[number];
 
 /** Bounds of a delay in minutes (specification "Limits"). */
-export const shortestDelay = 15;
-export const longestDelay = 43_200;
+export const MIN_DELAY_MINUTES = 15;
+export const MAX_DELAY_MINUTES = 43_200;
 
 /** Names of a lead's snapshot, which every campaign mail may use (docs/reference.md, "Campaigns"). */
 export const snapshotNames = [
@@ -54,7 +54,7 @@ const leadField = string({
 
 const body = {
   trigger: withCode(oneOf(...triggers), "invalid_trigger"),
-  delayMinutes: documented(optional(anything), optional(nullable(integer(shortestDelay, longestDelay)))),
+  delayMinutes: documented(optional(anything), optional(nullable(integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES)))),
   templateId: id,
   senderId: withCode(string({ pattern: "^sender_", maxLength: 128 }), "invalid_sender_id"),
   variableMappings: withDefault(map(leadField, { propertyNames: variableName, maxProperties: 64 }), {}),
@@ -84,7 +84,7 @@ export const rule = object({
   handle,
   campaignId: string(),
   trigger: oneOf(...triggers),
-  delayMinutes: nullable(integer(shortestDelay, longestDelay)),
+  delayMinutes: nullable(integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES)),
   templateId: string(),
   senderId: string(),
   variableMappings: map(string()),

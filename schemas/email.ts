@@ -54,7 +54,7 @@ export const eventTypes = [...statuses, "UNSUBSCRIBED", "RESUBSCRIBED"] as const
 export type EventType = (typeof eventTypes)[number];
 
 /** Most recipients of one message. */
-export const mostRecipients = 50;
+export const MAX_RECIPIENTS = 50;
 /** Most addresses that a request names, repeats among them; the recipients are counted once the repeats are one. */
 const mostNamed = 1000;
 
@@ -295,7 +295,7 @@ export const message = object({
   status,
   purpose,
   senderId: string(),
-  recipientCount: integer(1, mostRecipients),
+  recipientCount: integer(1, MAX_RECIPIENTS),
   fromEmail: string(),
   templateId: nullable(string()),
   templateVersion: nullable(integer(1)),

@@ -446,7 +446,7 @@ export const fields: Record<string, FieldNote> = {
   "Booking.source": ["Where the visitor came from.", "newsletter"],
   "createBooking.source": ["Where the visitor came from.", "newsletter"],
   booking: ["The booking; null if none is concerned."],
-  bookingUid: ["The booking; whoever knows it may manage the booking.", "SmK6oxXCHoJlhNyuLHOXeX"],
+  bookingUid: ["The booking; this id is all that is needed to manage it.", "SmK6oxXCHoJlhNyuLHOXeX"],
   "Booking.status": ["Where the booking stands.", "ACCEPTED"],
   "listBookings.status": ["Bookings of this status only."],
   "listBookings.from": ["Bookings that start at this instant or later."],

@@ -53,7 +53,7 @@ export const jobs = {
     8,
     2000,
   ),
-  // About nine hours in all; whoever reads the calendars tries again what is left over.
+  // About nine hours in all; the calendar pull retries what is left over.
   "scheduling.sync": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
   "scheduling.pull": row("scheduling", object({ handle: string() }), 10, 2000),
   "payments.refund": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),

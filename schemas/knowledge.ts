@@ -22,7 +22,7 @@ import {
 } from "./schema.ts";
 
 /** Most bytes of a document's content (docs/reference.md, "Knowledge"). */
-export const largestDocument = 204_800;
+export const MAX_DOCUMENT_BYTES = 204_800;
 
 /** A tag of a document. */
 export const tag = line(64);
@@ -33,7 +33,7 @@ const body = {
   source: withDefault(text(500), ""),
   contentType: withDefault(oneOf("text/plain", "text/markdown"), "text/plain"),
   containerTags: withDefault(array(tag, { maxItems: 32 }), []),
-  content: string({ minLength: 1, maxLength: largestDocument, pattern: "\\S" }),
+  content: string({ minLength: 1, maxLength: MAX_DOCUMENT_BYTES, pattern: "\\S" }),
 };
 
 const derived = { documentId: ignored, status: ignored, chunkCount: ignored, createdAt: ignored, updatedAt: ignored };

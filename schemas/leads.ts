@@ -24,11 +24,11 @@ import {
 } from "./schema.ts";
 
 /** Most custom fields of a lead (docs/reference.md, "Leads"). */
-export const mostFields = 20;
+export const MAX_FIELDS = 20;
 /** The form of a custom field's name (docs/reference.md, "Leads"). */
 export const fieldName = /^[A-Za-z0-9_.-]{1,64}$/;
 /** Longest value of a custom field in characters. */
-export const longestValue = 5000;
+export const MAX_VALUE_LENGTH = 5000;
 
 const own = {
   name: optional(asText(text(200))),
@@ -59,7 +59,7 @@ export const newLead = object(
     // Read by the function, after the honeypot: what a program fills in needn't be an address.
     email: documented(optional(anything), email),
     ...own,
-    fields: documented(optional(anything), optional(map(text(longestValue), { maxProperties: mostFields }))),
+    fields: documented(optional(anything), optional(map(text(MAX_VALUE_LENGTH), { maxProperties: MAX_FIELDS }))),
     pageSlug: optional(decoration(text(96))),
     campaignId: optional(asText(text(128))),
     leadContext: documented(optional(anything), optional(leadContext)),

@@ -24,7 +24,7 @@ import {
 } from "./schema.ts";
 
 /** Most bytes of a page's content (docs/reference.md, "Page content"). */
-export const largestContent = 262_144;
+export const MAX_CONTENT_BYTES = 262_144;
 
 /** What the assistant of a page shows first. */
 export const pageAssistant = object({
@@ -53,7 +53,7 @@ const body = {
   template: withDefault(oneOf("html_render"), "html_render"),
   accessMode: withDefault(oneOf("PUBLIC", "PAID"), "PUBLIC"),
   status: withDefault(oneOf("DRAFT", "PUBLISHED"), "DRAFT"),
-  content: withDefault(string({ maxLength: largestContent }), ""),
+  content: withDefault(string({ maxLength: MAX_CONTENT_BYTES }), ""),
   teaser: withDefault(string({ maxLength: 65_536 }), ""),
   language: optional(nullable(language)),
   campaignId: optional(nullable(id)),

@@ -31,7 +31,7 @@ const inPlace = {
 
 if (realpathSync(process.argv[1] ?? "") === fileURLToPath(import.meta.url)) await main(build);
 
-/** Builds everything anew beside the old build and puts it in its place, so that a failure leaves the old one. */
+/** Builds everything beside the old build, then replaces it, so that a failure leaves the old one. */
 export async function build() {
   await ensureDependencies();
   const made = join(root, `dist-${process.pid}`);

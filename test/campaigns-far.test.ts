@@ -1,5 +1,5 @@
 import t from "tap";
-import { promoteSends } from "../core/campaigns/delayed-sends.ts";
+import { promoteDueSends } from "../core/campaigns/delayed-sends.ts";
 import { keys } from "../core/store/keys.ts";
 import { rules, startCampaign, type StartedCampaign } from "../fixtures/campaigns.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -59,7 +59,7 @@ t.test("a promotion that died in the middle, or that several workers make, doubl
   };
   await eventually(async () => {
     await again();
-    return (await Promise.all([promoteSends(runtime), promoteSends(runtime)])).some((promoted) => promoted === 3);
+    return (await Promise.all([promoteDueSends(runtime), promoteDueSends(runtime)])).some((promoted) => promoted === 3);
   });
   t.equal(await delayed(campaign), 3);
   await again();

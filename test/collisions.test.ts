@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import t from "tap";
-import { untilWritten } from "../core/store/retry.ts";
+import { retryOnConflict } from "../core/store/retry.ts";
 
 /** What became of six changes of one thing that meet, and how often one was tried in turn. */
 async function crowd(redis: Redis, inTurn: (tries: number) => Promise<string>) {
   let tries = 0;
   const attempt = async (alone: boolean) => (alone ? undefined : inTurn(++tries));
-  const all = await Promise.allSettled(Array.from({ length: 6 }, () => untilWritten(redis, "page", attempt)));
+  const all = await Promise.allSettled(Array.from({ length: 6 }, () => retryOnConflict(redis, "page", attempt)));
   return { tries, ended: all.map((one) => (one.status === "fulfilled" ? one.value : one.reason.message)) };
 }
 
@@ -19,7 +19,7 @@ t.test("those who wait for a change that finds Redis away fail with it, and not 
   });
   t.equal(tries, 1);
   t.same(ended, Array(6).fill("Command timed out"));
-  t.equal(await untilWritten(redis, "page", async () => "written"), "written", "who comes later is tried again");
+  t.equal(await retryOnConflict(redis, "page", async () => "written"), "written", "who comes later is tried again");
 });
 
 t.test("a change that is refused keeps nobody behind it from theirs", async (t) => {

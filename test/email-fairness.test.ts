@@ -1,5 +1,5 @@
 import t from "tap";
-import { nextTurns, park, wake } from "../core/email/turns.ts";
+import { nextTurns, park, schedule } from "../core/email/turns.ts";
 import { keys } from "../core/store/keys.ts";
 import { fillQueue, makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -95,18 +95,18 @@ t.test("a handle that rests is woken by mail that comes at any moment", async (t
   const service = await startMailing(t, "smtp://127.0.0.1:9");
   const { redis } = service.runtime;
   const late = Date.now() + 900_000;
-  await wake(redis, "acme", 1);
+  await schedule(redis, "acme", 1);
   const { turns } = await nextTurns(redis, "normal", 5);
   t.match(turns, [{ lane: "acme" }]);
   // Mail arrives after the handle was found empty and before it rests.
   await redis.zadd(keys.emailQueue("acme", 1), Date.now(), "msg_x:0");
-  await wake(redis, "acme", 1);
+  await schedule(redis, "acme", 1);
   await park(redis, "normal", turns[0] as (typeof turns)[number], late);
   t.match(await nextTurns(redis, "normal", 5), { turns: [{ lane: "acme" }], due: 1 });
   await redis.del(keys.emailQueue("acme", 1));
   const [turn] = (await nextTurns(redis, "normal", 5)).turns;
   await park(redis, "normal", turn as (typeof turns)[number], late);
   t.match(await nextTurns(redis, "normal", 5), { turns: [], due: 0 }, "it rests where there is nothing");
-  await wake(redis, "acme", 1);
+  await schedule(redis, "acme", 1);
   t.match(await nextTurns(redis, "normal", 5), { turns: [{ lane: "acme" }] });
 });

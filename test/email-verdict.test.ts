@@ -1,6 +1,10 @@
 import t from "tap";
 import { SmtpFailure, type SmtpPhase } from "../core/engines/mail/smtp.ts";
-import { type Attempted, judge, type Verdict } from "../core/engines/mail/smtp-failures.ts";
+import {
+  type DeliveryProgress,
+  classifySmtpFailure,
+  type SmtpFailureClass,
+} from "../core/engines/mail/smtp-failures.ts";
 
 const minute = 60_000;
 
@@ -9,8 +13,8 @@ function failed(phase: SmtpPhase, response?: string): SmtpFailure {
   return new SmtpFailure(phase, Object.assign(new Error("It broke."), more));
 }
 
-function judged(phase: SmtpPhase, response?: string, more: Partial<Attempted> = {}): Verdict {
-  return judge(failed(phase, response), { attempt: 1, purpose: "TRANSACTIONAL_API", age: 0, ...more });
+function judged(phase: SmtpPhase, response?: string, more: Partial<DeliveryProgress> = {}): SmtpFailureClass {
+  return classifySmtpFailure(failed(phase, response), { attempt: 1, purpose: "TRANSACTIONAL_API", age: 0, ...more });
 }
 
 t.test("a failure is judged by phase and code", async (t) => {
@@ -45,7 +49,7 @@ t.test("a failure is judged by phase and code", async (t) => {
 });
 
 t.test("a mail is tried for 24 hours with growing waits, a code for ten minutes", async (t) => {
-  const sequence = (purpose: Attempted["purpose"]): { waits: number[]; life: number } => {
+  const sequence = (purpose: DeliveryProgress["purpose"]): { waits: number[]; life: number } => {
     const waits: number[] = [];
     for (let age = 0; ; ) {
       const verdict = judged("recipient", "450 4.2.0 later", { attempt: waits.length + 1, purpose, age });

@@ -1,11 +1,11 @@
 import t from "tap";
-import { Groups } from "../core/store/batcher.ts";
+import { Batcher } from "../core/store/batcher.ts";
 
 /** Groups whose work is ended by hand, in the order in which it began. */
-function held(most: number): { groups: Groups<number>; begun: string[]; end: (error?: Error) => Promise<void> } {
+function held(most: number): { groups: Batcher<number>; begun: string[]; end: (error?: Error) => Promise<void> } {
   const begun: string[] = [];
   const ends: ((error?: Error) => void)[] = [];
-  const groups = new Groups<number>(async (name, things) => {
+  const groups = new Batcher<number>(async (name, things) => {
     begun.push(`${name} ${things.join()}`);
     await new Promise<void>((resolve, reject) => ends.push((error) => (error ? reject(error) : resolve())));
   }, most);

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { Parser } from "htmlparser2";
 import t from "tap";
 import { leadFields } from "../core/assistant/lead-fields.ts";
-import { formHtml, largestForm, leadForm, safeForm } from "../core/assistant/lead-form-html.ts";
+import { formHtml, MAX_FORM_BYTES, leadForm, safeForm } from "../core/assistant/lead-form-html.ts";
 import { storeLeadSection } from "../core/assistant/lead-forms.ts";
 import { setHandleActive } from "../core/account/handles.ts";
 import { keys } from "../core/store/keys.ts";
@@ -193,14 +193,14 @@ t.test("a form is at most 12 KB, whatever is proposed", async (t) => {
     [...["name", "company", "phone", "message"].map((key) => ({ key, label: "&".repeat(80) })), ...proposed],
     "&".repeat(80),
   );
-  t.ok(Buffer.byteLength(made.html) <= largestForm);
+  t.ok(Buffer.byteLength(made.html) <= MAX_FORM_BYTES);
   t.same(
     made.fields.map(({ key }) => key),
     ["email", "name", "company", "phone", "message"],
     "the generated fields go, the form stays",
   );
-  t.equal(safeForm(`<form>${"x".repeat(largestForm)}</form>`), undefined);
-  t.equal(safeForm("&".repeat(largestForm / 4)), undefined, "also where it is only afterwards too large");
+  t.equal(safeForm(`<form>${"x".repeat(MAX_FORM_BYTES)}</form>`), undefined);
+  t.equal(safeForm("&".repeat(MAX_FORM_BYTES / 4)), undefined, "also where it is only afterwards too large");
 });
 
 t.test("hostile labels, options and keys are text in a form, and no more", async (t) => {

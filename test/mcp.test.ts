@@ -176,7 +176,7 @@ t.test("a session may use every tool, and what a tool finds is its own handle's"
 
 t.test("tools only read, so that what agents ask is no entry of the audit stream", async (t) => {
   const tools = rows(new Metrics({} as Runtime)).filter(({ tool }) => tool !== undefined);
-  for (const { method, path, reads } of tools) t.ok(method === "GET" || reads, `${method} ${path}`);
+  for (const { method, path, isReadOnly: reads } of tools) t.ok(method === "GET" || reads, `${method} ${path}`);
   const service = await startService(t);
   const owner = await service.handle("acme");
   const token = await tokenFor(service, ["agent.knowledge.read"]);

@@ -160,7 +160,7 @@ t.test("size and time have caps", async (t) => {
   const at = `http://127.0.0.1:${port}`;
   await t.rejects(guard.request(`${at}/large`, { limit: 1000 }), { message: /larger than 1000/ });
   t.equal((await guard.request(`${at}/large`, { limit: 1000, beyond: "drop" })).body.length, 1000);
-  await t.rejects(guard.request(`${at}/slow`, { patience: 100 }), { message: /in time/ });
+  await t.rejects(guard.request(`${at}/slow`, { timeoutMs: 100 }), { message: /in time/ });
 });
 
 t.test(
@@ -172,8 +172,8 @@ t.test(
     });
     const guard = outbound(t, { allow: [`127.0.0.1:${port}`], lookup: () => undefined });
     const started = Date.now();
-    await t.rejects(guard.request(`http://127.0.0.1:${port}/`, { patience: 300 }), { message: /in time/ });
-    await t.rejects(guard.request("https://never-resolved.example/", { patience: 300 }), { message: /in time/ });
+    await t.rejects(guard.request(`http://127.0.0.1:${port}/`, { timeoutMs: 300 }), { message: /in time/ });
+    await t.rejects(guard.request("https://never-resolved.example/", { timeoutMs: 300 }), { message: /in time/ });
     t.ok(Date.now() - started < 3000, "it ended in time");
   },
 );
@@ -200,7 +200,7 @@ t.test("a request whose time ended before its connection was made is never sent"
     resolved = () => done(null, [{ address: "127.0.0.1", family: 4 }]);
   };
   const guard = outbound(t, { production: false, lookup });
-  await t.rejects(guard.request(`http://localhost:${port}/late`, { patience: 100 }), { message: /in time/ });
+  await t.rejects(guard.request(`http://localhost:${port}/late`, { timeoutMs: 100 }), { message: /in time/ });
   resolved();
   t.equal((await guard.request(`http://127.0.0.1:${port}/other`)).status, 200);
   t.same(seen, ["/other"]);

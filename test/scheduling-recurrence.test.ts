@@ -1,6 +1,6 @@
 import t from "tap";
 import { expandApart } from "../core/engines/calendars/expansion.ts";
-import { type Expansion, expand } from "../core/engines/calendars/recurrence.ts";
+import { type Expansion, expandRecurrence } from "../core/engines/calendars/recurrence.ts";
 import { ofWindows, windowsNames } from "../core/platform/windows-zones.ts";
 import { isZone } from "../core/platform/zones.ts";
 
@@ -15,14 +15,14 @@ const asked = (objects: string[], more: Partial<Expansion> = {}): Expansion => (
   to: Date.parse("2026-12-01T00:00:00Z"),
   zone: "Europe/Berlin",
   owners: ["ada@example.com"],
-  mostInstances: 10_000,
+  maxInstances: 10_000,
   ...more,
 });
 
 /** Busy times as `from/to`, without seconds. */
 function busy(objects: string[], more: Partial<Expansion> = {}): string[] {
   const short = (ms: number) => new Date(ms).toISOString().slice(5, 16);
-  return expand(asked(objects, more))
+  return expandRecurrence(asked(objects, more))
     .sort((one, other) => one.from - other.from)
     .map(({ from, to }) => `${short(from)}/${short(to)}`);
 }
@@ -217,7 +217,7 @@ t.test("rules on which others spin end, and those that never do are ended with t
   t.match(many, { taken: [], fault: /too (many|long)/ });
   t.match(none, { taken: [], fault: String });
   const to = Date.parse("2030-01-01T00:00:00Z");
-  const found = await expandApart(asked([objects[0] as string, endless], { to, mostInstances: 1_000_000_000 }), "acme");
+  const found = await expandApart(asked([objects[0] as string, endless], { to, maxInstances: 1_000_000_000 }), "acme");
   t.equal(found[0]?.taken.length, 5, "those beside it are read");
   t.match(found[1], { taken: [], fault: String });
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import t from "tap";
 import { iso, naiveSlots } from "../fixtures/scheduling/naive.ts";
 import { timetableOf } from "../core/engines/slots/availability.ts";
-import { isBookable, type Offering, offeredSlots } from "../core/engines/slots/slots.ts";
+import { isBookable, type SlotRequest, availableSlots } from "../core/engines/slots/slots.ts";
 import { day, minute } from "../core/platform/zones.ts";
 import type { Override, StoredSchedule } from "../schemas/scheduling.ts";
 
@@ -36,7 +36,7 @@ function scheduleOf({ zone = "UTC", weekly = [], overrides = [] }: Case): Stored
   return { scheduleId: "sched", timeZone: zone, weeklyAvailability, overrides, createdAt: at, updatedAt: at };
 }
 
-function offeringOf(given: Case): Offering & { schedule: StoredSchedule } {
+function offeringOf(given: Case): SlotRequest & { schedule: StoredSchedule } {
   const schedule = scheduleOf(given);
   const blocks = (given.busy ?? []).map((text) => text.split("/").map(Date.parse) as [number, number]);
   const { duration = 60, interval = duration, before = 0, after = 0, notice = 0 } = given;
@@ -56,7 +56,7 @@ function offeringOf(given: Case): Offering & { schedule: StoredSchedule } {
 
 /** The slots of a case as `YYYY-MM-DDTHH:MMZ`. */
 function starts(given: Case, from: string, to: string): string[] {
-  return offeredSlots(offeringOf(given), { from: Date.parse(from), to: Date.parse(to) }).at.map(iso);
+  return availableSlots(offeringOf(given), { from: Date.parse(from), to: Date.parse(to) }).at.map(iso);
 }
 
 const times = (list: string[]): string => list.map((text) => text.slice(11, 16)).join(" ");
@@ -173,7 +173,7 @@ t.test("overrides replace the weekly hours of their dates", async (t) => {
     list.map((text) => text.slice(8, 16)),
     ["12T13:00", "12T16:00", "14T09:00", "14T10:00", "17T09:00", "17T10:00"],
   );
-  const { open, stretches } = offeredSlots(offeringOf({ ...given, overrides }), {
+  const { open, stretches } = availableSlots(offeringOf({ ...given, overrides }), {
     from: Date.parse("2026-10-12T00:00Z"),
     to: Date.parse("2026-10-15T00:00Z"),
   });
@@ -185,7 +185,7 @@ t.test("overrides replace the weekly hours of their dates", async (t) => {
 
 t.test("without a schedule, Monday to Friday from nine to five in the event's zone", async (t) => {
   const offering = { ...offeringOf({}), timetable: timetableOf(undefined, "America/New_York"), clock: "UTC" };
-  const { at, open, stretches } = offeredSlots(offering, {
+  const { at, open, stretches } = availableSlots(offering, {
     from: Date.parse("2026-10-10T00:00Z"),
     to: Date.parse("2026-10-13T00:00Z"),
   });
@@ -371,7 +371,7 @@ t.test("the engine finds what a look at every minute with Temporal finds", { tim
       const sorted = [...blocks].sort(([one], [other]) => one - other);
       const offering = { ...asked, busy: { from: sorted.map(([at]) => at), to: sorted.map(([, at]) => at) }, booked };
       const window = { from, to: from + length * minute };
-      const { at, open, stretches } = offeredSlots(offering, window);
+      const { at, open, stretches } = availableSlots(offering, window);
       const naive = naiveSlots(offering, window);
       slots += naive.length;
       const found = at.map((start, index) => `${iso(start)} ${stretches[open[index] as number]?.kind}`);

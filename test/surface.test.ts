@@ -241,7 +241,7 @@ t.test("each write of an owner leaves who, what and when, and no content", async
   ]);
   t.notMatch(JSON.stringify(entries), /private/);
   const unnamed = rows(new Metrics(service.runtime)).filter(
-    ({ method, path, access, reads, wrote }) =>
+    ({ method, path, access, isReadOnly: reads, wrote }) =>
       method === "POST" && access.kind === "handle" && !reads && !wrote && !path.replace(":handle", "").includes(":"),
   );
   t.same(

@@ -1,6 +1,6 @@
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
-import { eventLasts, webhookEvent } from "../core/webhooks/events.ts";
+import { EVENT_TTL_MS, webhookEvent } from "../core/webhooks/events.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { freePort, startRedis } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
@@ -12,7 +12,11 @@ const path = "/v2/handles/acme/scheduling/webhooks";
 /** Writes an event with its cause in one step, as those who cause events do. */
 async function cause({ runtime }: Service, type: WebhookEventType, data: unknown): Promise<string> {
   const event = webhookEvent(runtime, "acme", { type, data });
-  await runtime.queues.commit("acme", [event.job], (step) => void step.set(event.key, event.content, "PX", eventLasts));
+  await runtime.queues.commit(
+    "acme",
+    [event.job],
+    (step) => void step.set(event.key, event.content, "PX", EVENT_TTL_MS),
+  );
   return event.eventId;
 }
 

@@ -5,8 +5,8 @@ import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type Received, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 import { keys } from "../core/store/keys.ts";
 import { dispatchEvent } from "../core/webhooks/deliveries.ts";
-import { eventLasts, webhookEvent } from "../core/webhooks/events.ts";
-import { askedWait, waitAfter, waits } from "../core/webhooks/retries.ts";
+import { EVENT_TTL_MS, webhookEvent } from "../core/webhooks/events.ts";
+import { askedWait, waitAfter, RETRY_DELAYS_MS } from "../core/webhooks/retries.ts";
 import { testEventType, type WebhookEventType, webhookEventTypes } from "../schemas/webhooks.ts";
 import { startWorkers } from "../workers/run.ts";
 
@@ -15,7 +15,11 @@ const path = "/v2/handles/acme/scheduling/webhooks";
 /** Writes an event with its cause in one step, as those who cause events do. */
 async function cause({ runtime }: Service, type: WebhookEventType, data: unknown): Promise<string> {
   const event = webhookEvent(runtime, "acme", { type, data });
-  await runtime.queues.commit("acme", [event.job], (step) => void step.set(event.key, event.content, "PX", eventLasts));
+  await runtime.queues.commit(
+    "acme",
+    [event.job],
+    (step) => void step.set(event.key, event.content, "PX", EVENT_TTL_MS),
+  );
   return event.eventId;
 }
 
@@ -276,7 +280,7 @@ t.test(
     const events = types.map((type) =>
       webhookEvent(runtime, "acme", { type: type as WebhookEventType, data: { booking: { bookingUid: "b1" } } }),
     );
-    for (const { key, content } of events) await runtime.redis.set(key, content, "PX", eventLasts);
+    for (const { key, content } of events) await runtime.redis.set(key, content, "PX", EVENT_TTL_MS);
     for (const { eventId } of [...events].reverse()) await dispatchEvent(runtime, { handle: "acme", eventId });
     await service.startWorkers(["webhooks"]);
     await eventually(() => receiver.received.length === 4);
@@ -422,7 +426,7 @@ t.test("a success ends the count of failures, and what is gone meanwhile is not 
 
 t.test("waits grow as documented, with some chance, and never below what the receiver asks for", async (t) => {
   t.same(
-    waits.map((ms) => ms / 1000),
+    RETRY_DELAYS_MS.map((ms) => ms / 1000),
     [5, 300, 1800, 7200, 18_000, 36_000, 36_000],
   );
   t.equal(waitAfter(1, 0, 0), 5000);

@@ -4,7 +4,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two looks for domains whose DNS records are to be checked. */
-const looksEvery = 20_000;
+const POLL_INTERVAL_MS = 20_000;
 
 /** Jobs of the email noun. */
 export const emailJobs: WorkerRow[] = [job("email.check", checkDomain, ({ account }) => account)];
@@ -21,6 +21,6 @@ async function checkDomains(runtime: Runtime, signal: AbortSignal): Promise<void
     await startDueChecks(runtime).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "email.identity.check_failed"),
     );
-    await setTimeout(looksEvery, undefined, { signal }).catch(() => undefined);
+    await setTimeout(POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
   }
 }

@@ -1,12 +1,12 @@
 import { setTimeout } from "node:timers/promises";
 import { erasePerson } from "../core/email/face.ts";
-import { fireRules, promoteSends, sendRule } from "../core/campaigns/face.ts";
+import { fireRules, promoteDueSends, sendRule } from "../core/campaigns/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two looks for far sends whose time comes near. */
-const looksEvery = 1000;
+const POLL_INTERVAL_MS = 1000;
 
 /** Jobs that leads and conversions cause. */
 export const leadJobs: WorkerRow[] = [
@@ -23,9 +23,9 @@ export const leadLoops: WorkerLoop[] = [{ queue: "campaigns", run: promote }];
 
 async function promote(runtime: Runtime, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    await promoteSends(runtime).catch((error: Error) =>
+    await promoteDueSends(runtime).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "campaign.promotion_failed"),
     );
-    await setTimeout(looksEvery, undefined, { signal }).catch(() => undefined);
+    await setTimeout(POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Job as BullJob, DelayedError, type JobsOptions, Worker } from "bullmq";
-import { beat } from "../core/operations/face.ts";
+import { heartbeat } from "../core/operations/face.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
@@ -10,14 +10,14 @@ import { Lanes } from "./lanes.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
 /** Ms between two passes of the outbox sweeper and between two signs of life. */
-const sweepsEvery = 1000;
-const beatsEvery = 10_000;
+const SWEEP_INTERVAL_MS = 1000;
+const HEARTBEAT_INTERVAL_MS = 10_000;
 
 /** Ms for which a worker asks for no job after Redis has refused. */
 const restMs = 1000;
 
 /** For how long, in seconds, and how many of a queue's ended jobs stay: by its id a finished one is known when it is added again. */
-const kept = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFail: { age: 7 * 86_400, count: 5000 } };
+const jobRetention = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFail: { age: 7 * 86_400, count: 5000 } };
 
 /** Ms for which a job belongs to a worker that says nothing, and between two looks for such jobs: what a crash left runs again after them. */
 const held = { lockDuration: 15_000, stalledInterval: 5000, maxStalledCount: 5 };
@@ -35,11 +35,11 @@ export interface Workers {
  * Jobs that one process runs at a time, where it isn't the usual number: endpoints, name servers and calendar servers take a place for
  * as long as they are slow, and a slow one must not hold up the others (`Lanes`); a burst of rules waits for Redis more than it works.
  */
-const atOnce: Partial<Record<QueueName, number>> = { webhooks: 500, scheduling: 256, email: 64, campaigns: 32 };
+const concurrencyOf: Partial<Record<QueueName, number>> = { webhooks: 500, scheduling: 256, email: 64, campaigns: 32 };
 const usuallyAtOnce = 8;
 
 function concurrency(runtime: Runtime, queue: QueueName): number {
-  return queue === "generation" ? runtime.env.GENERATION_CONCURRENCY : (atOnce[queue] ?? usuallyAtOnce);
+  return queue === "generation" ? runtime.env.GENERATION_CONCURRENCY : (concurrencyOf[queue] ?? usuallyAtOnce);
 }
 
 /** Starts the workers of these queues, their signs of life and the outbox sweeper. */
@@ -54,13 +54,13 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
     (jobs[name].queue === "generation" || lane ? interrupting : stopping).signal;
   const workers = served.map((queue) => startWorker(runtime, queue, { shared, signalOf }));
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
-  await beat(runtime, served);
+  await heartbeat(runtime, served);
   const loops = workerLoops.filter(({ queue }) => served.includes(queue));
   const { signal } = stopping;
   const running = [
     ...loops.map(({ run }) => run(runtime, signal)),
-    every(runtime, { ms: beatsEvery, signal }, () => beat(runtime, served)),
-    every(runtime, { ms: sweepsEvery, signal }, () => runtime.queues.sweep()),
+    every(runtime, { ms: HEARTBEAT_INTERVAL_MS, signal }, () => heartbeat(runtime, served)),
+    every(runtime, { ms: SWEEP_INTERVAL_MS, signal }, () => runtime.queues.sweep()),
   ];
   return {
     async close(patience = 0) {
@@ -86,7 +86,7 @@ function startWorker(
   );
   const run = async (bull: BullJob, token?: string): Promise<void> => {
     const row = rows.get(bull.name);
-    Object.assign(bull.opts, patience(bull.name));
+    Object.assign(bull.opts, retryPolicy(bull.name));
     if (row === undefined) throw new Error(`No worker row for ${bull.name}`);
     const lane = row.lane?.(bull.data as never);
     if (lane !== undefined && !lanes.enter(lane)) return putOff(bull, token);
@@ -98,7 +98,7 @@ function startWorker(
     concurrency: concurrency(runtime, queue),
     skipVersionCheck: true,
   };
-  const worker = new Worker(queue, run, { ...options, ...kept, ...held });
+  const worker = new Worker(queue, run, { ...options, ...jobRetention, ...held });
   worker.on("error", (error) => {
     runtime.log.warn({ queue, error: error.message }, "worker.error");
     if (isRedisAway(error)) void rest(worker);
@@ -125,7 +125,7 @@ async function putOff(bull: BullJob, token: string | undefined): Promise<never> 
 }
 
 /** How often a job is tried, as this deploy says it; one that only a newer deploy knows waits until its worker is there. */
-function patience(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
+function retryPolicy(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
   const { attempts, backoff } = name in jobs ? jobs[name as JobName] : { attempts: 10, backoff: 2000 };
   return { attempts, backoff: { type: "exponential", delay: backoff, jitter: 0.3 } };
 }

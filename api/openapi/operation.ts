@@ -44,7 +44,7 @@ function pathNames({ path }: Row): string[] {
 
 /** Fields of the input that are neither in the path nor in a header, with their notes. */
 function otherFields(row: Row): [string, Published][] {
-  const elsewhere = [...pathNames(row), ...Object.values(row.takes ?? {})];
+  const elsewhere = [...pathNames(row), ...Object.values(row.headerInputs ?? {})];
   return publishedProperties(row.input, writing(row)).filter(([name]) => !elsewhere.includes(name));
 }
 
@@ -75,7 +75,7 @@ function pathAndQuery(row: Row): Parameter[] {
 }
 
 /** Header fields that the client sends on purpose: those of the row, and those of a signature. */
-function headerParameters({ takes = {}, signed }: Row): Parameter[] {
+function headerParameters({ headerInputs: takes = {}, signed }: Row): Parameter[] {
   const taken = Object.keys(takes).flatMap((field) => sentHeaders[field] ?? []);
   return [...taken, ...(signed === "standardWebhooks" ? webhookHeaders : [])];
 }

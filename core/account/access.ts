@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Role, Runtime } from "../platform/runtime.ts";
-import { type Membership, membership, reaches } from "./handles.ts";
+import { type Membership, membership, hasRole } from "./handles.ts";
 import { holderOf, type TokenHolder, tokenPrefix } from "./tokens.ts";
 
 /** What a route on a handle asks of a token. */
@@ -26,7 +26,7 @@ export async function handleSession({ redis, sessions }: Runtime, asked: HandleA
     ? await personal(redis, asked, readMembership)
     : await sessions.checkWith(asked.token, readMembership, asked.resource);
   if (role === undefined) throw new Fail("forbidden");
-  if (!reaches(role, asked.role))
+  if (!hasRole(role, asked.role))
     throw new Fail("insufficient_role", { detail: `This operation requires the role ${asked.role}.` });
   mustHaveScope(session, asked.scopes ?? []);
   return { role, handle: asked.handle, pages, ...session };

@@ -1,5 +1,5 @@
 import type { Runtime } from "../platform/runtime.ts";
-import { sharedRead } from "../store/coalesce.ts";
+import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { accountOf } from "./handles.ts";
 
@@ -10,7 +10,7 @@ import { accountOf } from "./handles.ts";
 export async function isAgentEnabled({ redis, env }: Runtime, handle: string): Promise<boolean> {
   const account = await accountOf(redis, handle);
   if (account === undefined) return false;
-  const [status, entitled] = await sharedRead(redis, `agent ${handle}`, () =>
+  const [status, entitled] = await coalesce(redis, `agent ${handle}`, () =>
     Promise.all([
       redis.hget(keys.handle(handle), "status"),
       redis.hexists(keys.account(account), "entitlement:marketing_tools"),

@@ -7,7 +7,7 @@ import type { Runtime, Session } from "../platform/runtime.ts";
 import { isSigned, sameText, sign } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { clientAt, mustBeBuiltIn } from "./clients.ts";
-import { membership, reaches } from "./handles.ts";
+import { membership, hasRole } from "./handles.ts";
 import { oauthFailure } from "./oauth-failure.ts";
 import { challengeOf } from "./pairing.ts";
 import { startSession } from "./session-store.ts";
@@ -181,7 +181,7 @@ function scopesOf({ scope = "" }: Fields): string[] {
 
 async function mustBelong({ redis }: Runtime, handle: string, { userId }: Session): Promise<void> {
   const { role } = await membership(redis, handle, userId);
-  if (role === undefined || !reaches(role, "CREATOR"))
+  if (role === undefined || !hasRole(role, "CREATOR"))
     throw new Fail("forbidden", { detail: `Your account has no access to ${handle}.` });
 }
 

@@ -20,7 +20,7 @@ export {
   ownerAddresses,
   pagesCounter,
   pagesCounterOf,
-  reaches,
+  hasRole,
   setHandleActive,
   throttleTag,
 } from "./handles.ts";

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import { sharedRead } from "../store/coalesce.ts";
+import { coalesce } from "../store/coalesce.ts";
 import { sharedTag } from "../store/throttle.ts";
 import { type Role, roles, type Runtime } from "../platform/runtime.ts";
 
@@ -24,7 +24,7 @@ export interface Membership {
 
 /** The role that a user has on a handle, and beside it what tells whether kept pages are fresh: one read for both. */
 export function membership(redis: Redis, handle: string, userId: string): Promise<Membership> {
-  return sharedRead(redis, `member ${handle} ${userId}`, async () => {
+  return coalesce(redis, `member ${handle} ${userId}`, async () => {
     const [status, role, pages] = await redis.hmget(keys.handle(handle), "status", `role:${userId}`, pagesCounter);
     return { role: status === "ACTIVE" ? roles.find((one) => one === role) : undefined, pages: pages ?? "0" };
   });
@@ -35,17 +35,17 @@ export const pagesCounter = "pages";
 
 /** That counter now; "0" where it never moved. */
 export async function pagesCounterOf(redis: Redis, handle: string): Promise<string> {
-  return (await sharedRead(redis, `pages ${handle}`, () => redis.hget(keys.handle(handle), pagesCounter))) ?? "0";
+  return (await coalesce(redis, `pages ${handle}`, () => redis.hget(keys.handle(handle), pagesCounter))) ?? "0";
 }
 
 /** True when the first role may do what needs the second. */
-export function reaches(role: Role, needed: Role): boolean {
+export function hasRole(role: Role, needed: Role): boolean {
   return roles.indexOf(role) >= roles.indexOf(needed);
 }
 
 /** When the handle was made: tells it from one of the same name that was erased, for what a process keeps of handles. */
 export async function epochOf(redis: Redis, handle: string): Promise<string> {
-  return (await sharedRead(redis, `epoch ${handle}`, () => redis.hget(keys.handle(handle), "createdAt"))) ?? "";
+  return (await coalesce(redis, `epoch ${handle}`, () => redis.hget(keys.handle(handle), "createdAt"))) ?? "";
 }
 
 /** The handle, or undefined when it was never made. */

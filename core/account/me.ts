@@ -3,7 +3,7 @@ import type { Me } from "../../schemas/account.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
-import { sharedRead } from "../store/coalesce.ts";
+import { coalesce } from "../store/coalesce.ts";
 import { handlesOf } from "./handles.ts";
 
 const prefix = "entitlement:";
@@ -14,7 +14,7 @@ const prefix = "entitlement:";
  */
 export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller): Promise<Me> {
   const userId = caller.userId as string;
-  const { email, ...more } = await sharedRead(redis, `me ${userId}`, () => belongings(redis, userId));
+  const { email, ...more } = await coalesce(redis, `me ${userId}`, () => belongings(redis, userId));
   if (!more.entitlements.includes("assistant"))
     throw new Fail("invalid_token", { detail: "None of your accounts has the assistant entitlement." });
   return { user: { userId, email: caller.email ?? email }, ...more };

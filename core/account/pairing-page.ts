@@ -6,7 +6,7 @@ import { isSigned, sign } from "../platform/sealing.ts";
 import { authorizeUrl, decidePairing, type PendingPairing, pendingPairing } from "./pairing.ts";
 import { loginUrl, sessionOfCookie } from "./sign-in.ts";
 
-/** An attempt as a browser shows it, with who is signed in there. */
+/** An attempt as a browser shows it, with the signed-in user. */
 export interface PairingVisit extends PendingPairing {
   user?: Session;
   /** Proves that the form was made for this attempt and this session. */

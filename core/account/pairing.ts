@@ -9,7 +9,7 @@ import type {
 } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import { outcome } from "../platform/outcome.ts";
+import { withOutcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
@@ -20,11 +20,11 @@ import { handlesOf } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";
 
 /** Seconds in which an attempt must be decided and redeemed (docs/reference.md, "Desktop pairing"). */
-const attemptLasts = 600;
+const ATTEMPT_TTL_SECONDS = 600;
 /** The number of the wrong proof that ends an attempt (docs/reference.md, "Desktop pairing"). */
-const mostWrong = 5;
+const MAX_WRONG_PROOFS = 5;
 /** Seconds for which a paired desktop is signed in. */
-const sessionLasts = 30 * 86_400;
+const SESSION_TTL_SECONDS = 30 * 86_400;
 /** Attempts that one network may start: at once, and a second. */
 const starts = { burst: 300, rate: 5 };
 /** Letters that can't be taken for each other. */
@@ -55,7 +55,7 @@ export async function startPairing(
   const attemptId = runtime.id(`att_${newCode()}_`);
   // What the client says that it is; else what its request said.
   const device = deviceName(input.deviceName, input.userAgent);
-  const expires = Date.now() + attemptLasts * 1000;
+  const expires = Date.now() + ATTEMPT_TTL_SECONDS * 1000;
   await transact(redis, (transaction) => {
     transaction.hset(keys.pairing(attemptId), { challenge: input.deviceProofChallenge, device, status: "pending" });
     transaction.pexpireat(keys.pairing(attemptId), expires);
@@ -73,7 +73,7 @@ export async function pendingPairing({ redis }: Pick<Runtime, "redis">, attemptI
   const [status, device] = await redis.hmget(keys.pairing(attemptId), "status", "device");
   if (!status) throw new Fail("attempt_expired");
   if (status !== "pending") throw new Fail("attempt_not_pending");
-  return { attemptId, code: codeOf(attemptId), device: device ?? "", days: sessionLasts / 86_400 };
+  return { attemptId, code: codeOf(attemptId), device: device ?? "", days: SESSION_TTL_SECONDS / 86_400 };
 }
 
 /** Allows or denies an attempt for the signed-in user, once; `attempt_expired`, `attempt_not_pending`. */
@@ -91,7 +91,7 @@ export async function decidePairing(
 }
 
 /**
- * Hands the session to whoever knows the verifier, once. `attempt_expired` for unknown, used and expired attempts,
+ * Issues the session to the client that knows the verifier, once. `attempt_expired` for unknown, used and expired attempts,
  * `device_proof_mismatch` (the fifth ends the attempt), `attempt_denied`; 202 `pending` until a person has decided.
  */
 export async function redeemPairing(
@@ -102,13 +102,13 @@ export async function redeemPairing(
   const challenge = await runtime.redis.hget(key, "challenge");
   if (challenge === null) throw new Fail("attempt_expired");
   const proof = sameText(challengeOf(input.deviceProofVerifier), challenge) ? "right" : "wrong";
-  const values = [proof, mostWrong];
+  const values = [proof, MAX_WRONG_PROOFS];
   const [status, ...who] = await script<string[]>(runtime.redis, "redeemPairing", [key], values);
   if (status === "unknown") throw new Fail("attempt_expired");
   if (status === "wrong") throw new Fail("device_proof_mismatch");
   if (status === "denied") throw new Fail("attempt_denied");
   if (status === "pending") return { status };
-  return outcome(await session(runtime, who as [string, string, string]), "created");
+  return withOutcome(await session(runtime, who as [string, string, string]), "created");
 }
 
 /** base64url(SHA-256(verifier)), as PKCE makes it (RFC 7636, S256). */
@@ -130,7 +130,7 @@ async function session(
   [userId, email, device]: [userId: string, email: string, device: string],
 ): Promise<PairingRedeemed> {
   const { env, redis } = runtime;
-  const made = await startSession(runtime, { userId, email, kind: "desktop", device, seconds: sessionLasts });
+  const made = await startSession(runtime, { userId, email, kind: "desktop", device, seconds: SESSION_TTL_SECONDS });
   const mcpUrls = (await handlesOf(redis, userId)).map(({ handle }) => `${env.BASE_URL}/mcp/${handle}/mcp`);
   return { status: "authorised", session: made, relay: { baseUrl: env.BASE_URL, mcpUrls } };
 }

@@ -2,7 +2,7 @@ import type { Session as SessionView, sessionListing, sessionPath } from "../../
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime, Session } from "../platform/runtime.ts";
-import { sharedRead } from "../store/coalesce.ts";
+import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { script } from "../store/scripts.ts";
@@ -61,7 +61,7 @@ export function useSession(
   { userId, sessionId = "" }: Session,
 ): Promise<boolean> {
   const key = keys.sessions(userId);
-  return sharedRead(redis, `session ${sessionId}`, async () => {
+  return coalesce(redis, `session ${sessionId}`, async () => {
     const used = await redis.hget(key, `used:${sessionId}`);
     const now = Date.now();
     if (used !== null && now - Number(used) >= TOUCH_INTERVAL_MS)

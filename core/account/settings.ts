@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { Settings, settingsChange, settingsPath } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { sharedRead } from "../store/coalesce.ts";
+import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { pagesCounter } from "./handles.ts";
@@ -38,7 +38,7 @@ export async function updateSettings(
 
 /** The settings of a handle; the defaults for one that has none. */
 export function settingsOf(redis: Redis, handle: string): Promise<Settings> {
-  return sharedRead(redis, `settings ${handle}`, async () => {
+  return coalesce(redis, `settings ${handle}`, async () => {
     const values = await redis.hmget(keys.handle(handle), ...names.map(field));
     const given = names.flatMap((name, at) => (values[at] == null ? [] : [[name, JSON.parse(values[at])] as const]));
     return { ...defaults, ...Object.fromEntries(given) };

@@ -15,7 +15,7 @@ const KNOWN_BROWSER_SECONDS = 400 * 86_400;
 const knownBrowserCookie = "known-browser";
 const purpose = "known browser";
 
-/** Somebody who asks for a code. */
+/** A person who requests a code. */
 export interface CodeRequest {
   email: string;
   network: string;

@@ -13,10 +13,10 @@ import { deviceName, startSession } from "./session-store.ts";
 import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.ts";
 
 /** Ms in which a code must be used, and the number of the wrong one that ends it. */
-const codeLasts = 600_000;
-const mostWrong = 5;
+const CODE_TTL_MS = 600_000;
+const MAX_WRONG_CODES = 5;
 /** Seconds for which a browser stays signed in. */
-const sessionLasts = 12 * 3600;
+const SESSION_TTL_SECONDS = 12 * 3600;
 const address = /^[^\s@]{1,64}@[^\s@.]+(?:\.[^\s@.]+)*$/;
 
 /** Where a sign-in stands, for its page. */
@@ -111,9 +111,9 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   const user = (await userOfEmail(redis, email)) ?? "";
   await queues.commit(signInId, [job("account.sign-in-code", signInId, { signInId })], (transaction) => {
     transaction.hset(keys.signIn(signInId), { email, user, language: input.language ?? "" });
-    transaction.pexpire(keys.signIn(signInId), codeLasts);
+    transaction.pexpire(keys.signIn(signInId), CODE_TTL_MS);
   });
-  const cookie = writeCookie(pendingCookie, signInId, { ...loginPage(env), seconds: codeLasts / 1000 });
+  const cookie = writeCookie(pendingCookie, signInId, { ...loginPage(env), seconds: CODE_TTL_MS / 1000 });
   return { step: "code", returnTo, signInId, email, cookies: [cookie] };
 }
 
@@ -141,7 +141,7 @@ async function tryCode(
     redis,
     "trySignIn",
     [keys.signIn(signInId)],
-    [isRight ? "right" : "wrong", mostWrong],
+    [isRight ? "right" : "wrong", MAX_WRONG_CODES],
   );
   if (result === "right") return welcome(runtime, { userId, email, returnTo, device });
   if (result !== "wrong") return { step: "email", returnTo, problem: "ended" };
@@ -159,10 +159,10 @@ async function welcome(
   { returnTo, ...who }: { userId: string; email: string; returnTo: string; device: string },
 ): Promise<SignInStep> {
   const { email } = who;
-  const { token } = await startSession(runtime, { ...who, kind: "browser", seconds: sessionLasts });
+  const { token } = await startSession(runtime, { ...who, kind: "browser", seconds: SESSION_TTL_SECONDS });
   const { secure, path } = loginPage(runtime.env);
   const [session, atSignIn] = [cookiePath, path].map((at) =>
-    writeCookie(sessionCookie, token, { seconds: sessionLasts, path: at, secure }),
+    writeCookie(sessionCookie, token, { seconds: SESSION_TTL_SECONDS, path: at, secure }),
   ) as [string, string];
   const cookies = [session, rememberBrowser(runtime, email), atSignIn];
   return { step: "done", email, location: destination(runtime.env, returnTo, token), cookies };

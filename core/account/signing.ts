@@ -21,7 +21,7 @@ export async function signingKey({ redis, env }: { redis: Redis; env: Env }): Pr
   return { kid, private: await importPKCS8(pem, "EdDSA"), publicJwk: jwk };
 }
 
-/** Seals the key anew after SECRET_KEY has changed; true where that was needed. The key itself stays. */
+/** Seals the key again after SECRET_KEY has changed; true if that was needed. The key itself stays. */
 export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env }): Promise<boolean> {
   const stored = await redis.get(keys.signingKey);
   if (stored === null) return false;

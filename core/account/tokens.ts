@@ -139,13 +139,13 @@ async function readTokens(redis: Redis, ids: string[]): Promise<(Token | undefin
     ids.map(async (id) => {
       const fields = redis.hmget(keys.token(id), "name", "scopes", "created", "used");
       const [row, expires] = await Promise.all([fields, redis.pexpiretime(keys.token(id))]);
-      return shown(id, row, expires);
+      return toToken(id, row, expires);
     }),
   );
 }
 
 /** Redis says when a token expires; a number below 0 means never. */
-function shown(tokenId: string, [name, held, created, used]: (string | null)[], expires: number): Token | undefined {
+function toToken(tokenId: string, [name, held, created, used]: (string | null)[], expires: number): Token | undefined {
   if (!name || !held || !created) return undefined;
   const expiresAt = expires > 0 ? new Date(expires).toISOString() : null;
   const times = { createdAt: instantOf(created) as string, expiresAt, lastUsedAt: instantOf(used) };

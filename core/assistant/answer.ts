@@ -147,7 +147,7 @@ function putNext(output: Output, asked: Asking, { found, draft }: { found: Publi
   return questions;
 }
 
-interface Shown {
+interface AnswerParts {
   output: Output;
   found: PublicLibrary;
   draft: Draft;
@@ -158,7 +158,7 @@ interface Shown {
 }
 
 /** Tools that a model has called; where it can't call any, the lesson cards of the evidence and the form that is wished. */
-async function putTools(runtime: Runtime, asked: Asking, shown: Shown): Promise<void> {
+async function putTools(runtime: Runtime, asked: Asking, shown: AnswerParts): Promise<void> {
   const { output, found, draft, text, next, signal } = shown;
   const used = cardsIn(found, draft.units);
   const lessons = draft.calls?.has(lessonTool.name) && used.length === 0 ? nearCards(found) : used;

@@ -16,11 +16,11 @@ import { type Asked, type Asking, checkQuestion, readMessages } from "./messages
 import { cancelRun, createRun, runEnding, RunLost, runState } from "../engines/relay/relay.ts";
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
-const shortestCapability = 16;
+const MIN_CAPABILITY_LENGTH = 16;
 /** Seconds for which an answer can be replayed. */
 const replayable = 600;
 /** Ms after which the JSON route gives up (docs/reference.md, "Answers"). */
-const patience = 20_000;
+const JSON_TIMEOUT_MS = 20_000;
 
 type Page = { handle: string; pageSlug: string };
 
@@ -28,9 +28,9 @@ type Page = { handle: string; pageSlug: string };
 export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): Promise<AsyncIterable<RunChunk>> {
   const asked = readMessages(input.messages);
   const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");
-  const resumable = input.resumable === true && chatId.length >= shortestCapability;
+  const resumable = input.resumable === true && chatId.length >= MIN_CAPABILITY_LENGTH;
   const { runId, follower } = await startRun(runtime, input, { ...asked, chatId, resumable, isWhole: false });
-  if (chatId.length >= shortestCapability) await runtime.redis.set(chatKey(input, chatId), runId, "EX", replayable);
+  if (chatId.length >= MIN_CAPABILITY_LENGTH) await runtime.redis.set(chatKey(input, chatId), runId, "EX", replayable);
   return new ChatStream(follower);
 }
 
@@ -44,7 +44,7 @@ export async function askQuestion(runtime: Runtime, input: Infer<typeof question
     resumable: false,
     isWhole: true,
   });
-  const timer = setTimeout(() => void follower.return(), patience);
+  const timer = setTimeout(() => void follower.return(), JSON_TIMEOUT_MS);
   try {
     return await fold(follower);
   } catch (error) {
@@ -100,7 +100,7 @@ async function startRun(
 }
 
 async function runOf({ redis }: Runtime, input: Infer<typeof chatStream>): Promise<string | undefined> {
-  if (input.chatId.length < shortestCapability) return undefined;
+  if (input.chatId.length < MIN_CAPABILITY_LENGTH) return undefined;
   return (await redis.get(chatKey(input, input.chatId))) ?? undefined;
 }
 

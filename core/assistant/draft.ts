@@ -38,12 +38,12 @@ const overLength = 2000;
 /** A model that loads is given so long, though nobody waits for it any more. */
 const loadTimeoutMs = 300_000;
 /** A model that hasn't sent anything for so long when its reader leaves is loading. */
-const isLoadingAfterMs = 2000;
+const LOADING_AFTER_MS = 2000;
 
-type Made = { found: PublicLibrary; tools: readonly Tool[]; signal: AbortSignal };
+type DraftContext = { found: PublicLibrary; tools: readonly Tool[]; signal: AbortSignal };
 
 /** The answer by the model, or quoted where there is none or where it fails to begin; then degraded. */
-export async function drafted(runtime: Runtime, asked: Asking, made: Made): Promise<Draft> {
+export async function drafted(runtime: Runtime, asked: Asking, made: DraftContext): Promise<Draft> {
   const { found } = made;
   const { question } = found;
   const talk = smallTalk(question);
@@ -65,7 +65,7 @@ function quoted(reply: Reply, degraded: boolean, { language }: Question): Draft 
 
 /** A model's part of one answer: it begins in time, goes on without silence, and ends. */
 class ModelPart {
-  readonly #made: Made & { runtime: Runtime; asked: Asking; reply: Reply };
+  readonly #made: DraftContext & { runtime: Runtime; asked: Asking; reply: Reply };
   readonly #deltas: AsyncIterator<Delta>;
   readonly #filter: Grounding;
   readonly #end = new AbortController();
@@ -75,7 +75,7 @@ class ModelPart {
   #length = 0;
   #pending: Promise<IteratorResult<Delta>> | undefined;
 
-  constructor(writer: Writer, made: Made & { runtime: Runtime; asked: Asking; reply: Reply }) {
+  constructor(writer: Writer, made: DraftContext & { runtime: Runtime; asked: Asking; reply: Reply }) {
     const { found, asked, tools, signal } = made;
     const { question } = found;
     const { messages, passages, marks } = chatPrompt(found, asked.history);
@@ -185,14 +185,14 @@ class ModelPart {
 
   /** The reader has left: a model that writes stops at once, one that loads goes on, or every visitor would begin its load again. */
   #leave(): void {
-    const isLoading = !this.#hasBegun && performance.now() - this.#startedAt >= isLoadingAfterMs;
+    const isLoading = !this.#hasBegun && performance.now() - this.#startedAt >= LOADING_AFTER_MS;
     if (isLoading) this.#goOnLoading();
     else this.#end.abort();
   }
 
   /** Lets the model load until its first word; what it would say is not wanted any more. */
   #goOnLoading(): void {
-    const { going } = this.#made.runtime;
+    const { shutdownController: going } = this.#made.runtime;
     const stop = () => this.#end.abort();
     const timer = setTimeout(stop, loadTimeoutMs);
     going.signal.addEventListener("abort", stop, { once: true });

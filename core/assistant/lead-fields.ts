@@ -2,11 +2,11 @@ import type { FormField } from "../../schemas/assistant.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 
 /** Most generated fields beyond the native ones (specification "Limits"). */
-const mostGenerated = 3;
+const MAX_GENERATED_FIELDS = 3;
 /** Longest label or option, in UTF-16 units. */
-const longestLabel = 80;
+const MAX_LABEL_LENGTH = 80;
 /** Most choices of a select. */
-const mostOptions = 8;
+const MAX_OPTIONS = 8;
 
 const native: Record<string, FormField> = {
   email: { key: "email", label: "Email", type: "email", required: true },
@@ -50,7 +50,7 @@ export function isNative(key: string): boolean {
 }
 
 function hasRoom(fields: Map<string, FormField>, field: FormField): boolean {
-  return isNative(field.key) || [...fields.keys()].filter((key) => !isNative(key)).length < mostGenerated;
+  return isNative(field.key) || [...fields.keys()].filter((key) => !isNative(key)).length < MAX_GENERATED_FIELDS;
 }
 
 function readField(proposed: unknown): FormField | undefined {
@@ -71,11 +71,11 @@ function readField(proposed: unknown): FormField | undefined {
 
 function readType(type: unknown, options: unknown): Pick<FormField, "type" | "options"> {
   const listed = Array.isArray(options) ? options.map(plainLine).filter((option) => option !== "") : [];
-  const choices = [...new Set(listed)].slice(0, mostOptions);
+  const choices = [...new Set(listed)].slice(0, MAX_OPTIONS);
   if (type === "select" && choices.length >= 2) return { type, options: choices };
   return { type: type === "textarea" ? type : "text" };
 }
 
 function plainLine(value: unknown): string {
-  return typeof value === "string" ? clip(oneLine(value), longestLabel) : "";
+  return typeof value === "string" ? clip(oneLine(value), MAX_LABEL_LENGTH) : "";
 }

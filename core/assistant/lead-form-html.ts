@@ -4,10 +4,10 @@ import type { FormField } from "../../schemas/assistant.ts";
 import { isNative, leadFields } from "./lead-fields.ts";
 
 /** Most bytes of a form's HTML (specification "Limits": 12 KB). */
-export const largestForm = 12_288;
+export const MAX_FORM_BYTES = 12_288;
 
 /** Longest answer by type of field, in UTF-16 units; the widget holds what a frame sends to the same figures. */
-const longest: Record<FormField["type"], number> = { text: 200, email: 254, tel: 40, textarea: 2000, select: 80 };
+const MAX_LENGTHS: Record<FormField["type"], number> = { text: 200, email: 254, tel: 40, textarea: 2000, select: 80 };
 
 const completions: Record<string, string> = { email: "email", name: "name", company: "organization", phone: "tel" };
 
@@ -50,9 +50,9 @@ export function formHtml(fields: FormField[], submitLabel: string, trap = false)
 /** HTML with nothing in it but form elements; undefined over 12 KB. */
 export function safeForm(html: string): string | undefined {
   // What is too large is refused before it costs a parse.
-  if (Buffer.byteLength(html) > largestForm) return undefined;
+  if (Buffer.byteLength(html) > MAX_FORM_BYTES) return undefined;
   const safe = sanitize(html, allowed);
-  return Buffer.byteLength(safe) > largestForm ? undefined : safe;
+  return Buffer.byteLength(safe) > MAX_FORM_BYTES ? undefined : safe;
 }
 
 function row(field: FormField): string {
@@ -64,7 +64,7 @@ const trapRow = `<div class="svc-trap" aria-hidden="true"><label for="${inputId(
 
 function control(field: FormField): string {
   const common = `id="${inputId(field.key)}" name="${escaped(field.key)}"${field.required ? " required" : ""}`;
-  const limit = `maxlength="${longest[field.type]}"`;
+  const limit = `maxlength="${MAX_LENGTHS[field.type]}"`;
   if (field.type === "textarea") return `<textarea ${common} ${limit} rows="3"></textarea>`;
   if (field.type === "select")
     return `<select ${common}>${['<option value=""></option>', ...(field.options ?? []).map(option)].join("")}</select>`;

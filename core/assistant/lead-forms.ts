@@ -6,7 +6,7 @@ import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
 /** Seconds for which a shown section has its form (docs/reference.md, "Form frame"). */
-const kept = 86_400;
+const FORM_TTL_SECONDS = 86_400;
 
 const stored = object({ fields: array(formField), submitLabel: string(), language: optional(string()) });
 
@@ -29,7 +29,12 @@ export async function storeLeadSection(
 ): Promise<void> {
   const { sectionId, fields, submitLabel } = place.section;
   const form: StoredForm = { fields, submitLabel, language: place.language };
-  await redis.set(keys.leadSection(place.handle, place.pageSlug, sectionId), JSON.stringify(form), "EX", kept);
+  await redis.set(
+    keys.leadSection(place.handle, place.pageSlug, sectionId),
+    JSON.stringify(form),
+    "EX",
+    FORM_TTL_SECONDS,
+  );
 }
 
 /** The form of a section; `not_found` when it was never shown on this page or its time is over. */

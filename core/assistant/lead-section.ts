@@ -1,4 +1,4 @@
-import { type FormField, type LeadSection, longestQuestion } from "../../schemas/assistant.ts";
+import { type FormField, type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import { figuresBeyond, foldWords, type Wish } from "../engines/answers/answers.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { leadForm } from "./lead-form-html.ts";
@@ -143,7 +143,7 @@ function leadContext({
 }: LeadMaterial): LeadSection["leadContext"] {
   return {
     pageSlug,
-    visitorQuestion: [...question].slice(0, longestQuestion).join(""),
+    visitorQuestion: [...question].slice(0, MAX_QUESTION_LENGTH).join(""),
     visibleAnswerText: clip(answer, ANSWER_LENGTH),
     evidenceTitles: evidenceTitles.slice(0, MAXIMUM_TITLES).map(oneLine),
     retrievalMode,

@@ -1,4 +1,4 @@
-import { lastMessages, longestQuestion } from "../../schemas/assistant.ts";
+import { lastMessages, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Turn } from "../engines/answers/answers.ts";
 
@@ -21,9 +21,9 @@ export interface Asking extends Asked {
 }
 
 /** Longest text of one earlier message that is kept, in characters. */
-const keptOfHistory = 2000;
+const MAX_HISTORY_LENGTH = 2000;
 /** Earlier messages that are kept. */
-const keptMessages = 12;
+const MAX_HISTORY_MESSAGES = 12;
 
 interface Message {
   role: "user" | "assistant";
@@ -40,7 +40,9 @@ export function readMessages(messages: unknown[]): Asked {
   if (text.trim() === "") throw invalid("/messages", "must contain a user message with text");
   checkQuestion(text, "/messages");
   const before = read.slice(0, latest).filter(({ text }) => text !== "");
-  const history = before.slice(-keptMessages).map(({ role, text }) => ({ role, text: text.slice(0, keptOfHistory) }));
+  const history = before
+    .slice(-MAX_HISTORY_MESSAGES)
+    .map(({ role, text }) => ({ role, text: text.slice(0, MAX_HISTORY_LENGTH) }));
   return { question: text.trim(), history, sectionShown: read.some((message) => message.sectionShown) };
 }
 
@@ -48,9 +50,9 @@ export function readMessages(messages: unknown[]): Asked {
 export function checkQuestion(question: string, path: string): void {
   if (question.trim() === "") throw invalid(path, "must contain text");
   // A string has at least half as many code points as it has units, so most lengths need no counting.
-  if (question.length > longestQuestion && [...question].length > longestQuestion)
+  if (question.length > MAX_QUESTION_LENGTH && [...question].length > MAX_QUESTION_LENGTH)
     throw new Fail("question_too_long", {
-      errors: [{ path, message: `is longer than ${longestQuestion} characters` }],
+      errors: [{ path, message: `is longer than ${MAX_QUESTION_LENGTH} characters` }],
     });
 }
 

@@ -3,7 +3,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { createRecord, listRecords, readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { sharedRead } from "../store/coalesce.ts";
+import { coalesce } from "../store/coalesce.ts";
 
 /** A campaign: what leads belong to and what email rules listen to. */
 export interface Campaign {
@@ -72,7 +72,7 @@ export async function findCampaign(
 }
 
 /** Most campaigns that are looked through for the only live one. */
-const mostLooked = 1000;
+const MAX_SCANNED = 1000;
 
 /** The campaign that a lead belongs to: the named one, else the page's, else the only live one, else none (docs/reference.md, "Leads"). */
 export async function campaignOf(
@@ -82,12 +82,12 @@ export async function campaignOf(
 ): Promise<string | null> {
   if (given.named !== null) return (await findCampaign(runtime, handle, given.named)).campaignId;
   if (given.page !== null && (await runtime.redis.exists(keys.campaign(handle, given.page)))) return given.page;
-  return sharedRead(runtime.redis, `live campaign ${handle}`, () => onlyLive(runtime.redis, handle));
+  return coalesce(runtime.redis, `live campaign ${handle}`, () => onlyLive(runtime.redis, handle));
 }
 
 /** The one live campaign of a handle; null where there are several or none. */
 async function onlyLive(redis: Redis, handle: string): Promise<string | null> {
-  const ids = await redis.zrevrange(keys.campaigns(handle), 0, mostLooked - 1);
+  const ids = await redis.zrevrange(keys.campaigns(handle), 0, MAX_SCANNED - 1);
   const found = await readRecords<Campaign>(
     redis,
     ids.map((id) => keys.campaign(handle, id)),

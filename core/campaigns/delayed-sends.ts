@@ -7,7 +7,7 @@ import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 
 /** A send that waits, and the domain instant at which it is due. */
-export interface WaitingSend {
+export interface DelayedSend {
   data: JobData<"campaigns.send">;
   due: number;
 }
@@ -15,9 +15,9 @@ export interface WaitingSend {
 export const defaultDelayedSendLimits: DelayedSendLimits = { maxDelayed: 1_000_000, aheadMs: 3_600_000 };
 
 /** Each handle is looked at this many times before anything that waits for it can be due, so that a look may fail. */
-const looksAhead = 4;
+const LOOKS_AHEAD = 4;
 /** Handles of a look and sends of a batch. */
-const mostHandles = 100;
+const MAX_HANDLES = 100;
 const batch = 1000;
 
 /**
@@ -25,13 +25,13 @@ const batch = 1000;
  * places of Redis for each of a million jobs that wait: two of them have the same one once in ten billion times. A burst of sends
  * lets what visitors wait for go first.
  */
-export function sendJob(runtime: Runtime, { data, due }: WaitingSend): Job {
+export function sendJob(runtime: Runtime, { data, due }: DelayedSend): Job {
   const id = createHash("sha256").update(`${data.ruleId} ${data.leadId}`).digest("base64url").slice(0, 12);
   return job("campaigns.send", id, data, { delay: delayUntil(runtime, due), priority: 1 });
 }
 
 /** A send's name in the set of its handle: ids hold no blank. */
-export function farName({ campaignId, ruleId, leadId }: JobData<"campaigns.send">): string {
+export function delayedSendName({ campaignId, ruleId, leadId }: JobData<"campaigns.send">): string {
   return `${campaignId} ${ruleId} ${leadId}`;
 }
 
@@ -39,7 +39,7 @@ export function farName({ campaignId, ruleId, leadId }: JobData<"campaigns.send"
  * True where a send is to wait outside the queue: it is far, and the queue is full. Its handle then is in the line of those that
  * are looked at; it never leaves it, so that nothing that is written afterwards can be forgotten.
  */
-export async function waitsOutside({ redis, queues, ...runtime }: Runtime, handle: string, due: number) {
+export async function isDeferred({ redis, queues, ...runtime }: Runtime, handle: string, due: number) {
   const { maxDelayed, aheadMs } = runtime.delayedSends;
   if (due <= instantIn(runtime, aheadMs)) return false;
   if ((await queues.queue("campaigns").getDelayedCount()) < maxDelayed) return false;
@@ -51,10 +51,10 @@ export async function waitsOutside({ redis, queues, ...runtime }: Runtime, handl
  * Makes jobs of the sends that are no longer far. A crash in the middle makes some of them again, which changes nothing: a job's id
  * is known, and a rule has a lead once. Returns how many it made.
  */
-export async function promoteSends(runtime: Runtime): Promise<number> {
+export async function promoteDueSends(runtime: Runtime): Promise<number> {
   const { redis, delayedSends } = runtime;
   const line = new FairLine(redis, keys.farTurns);
-  const { turns } = await line.claim(mostHandles, delayedSends.aheadMs / looksAhead);
+  const { turns } = await line.claim(MAX_HANDLES, delayedSends.aheadMs / LOOKS_AHEAD);
   let promoted = 0;
   for (const { lane } of turns) promoted += await promoteOf(runtime, lane);
   return promoted;
@@ -74,7 +74,7 @@ async function promoteOf(runtime: Runtime, handle: string): Promise<number> {
   }
 }
 
-function waiting(handle: string, name: string, due: number): WaitingSend {
+function waiting(handle: string, name: string, due: number): DelayedSend {
   const [campaignId = "", ruleId = "", leadId = ""] = name.split(" ");
   return { data: { handle, campaignId, ruleId, leadId }, due };
 }

@@ -6,7 +6,7 @@ import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { acceptMessage } from "../email/face.ts";
-import { farName, sendJob, waitsOutside } from "./delayed-sends.ts";
+import { delayedSendName, sendJob, isDeferred } from "./delayed-sends.ts";
 import { findRule, liveRules, type StoredRule } from "./rules.ts";
 import { leadOf, snapshot } from "./snapshot.ts";
 
@@ -42,7 +42,7 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
   const data = { handle, campaignId, ruleId, leadId };
   // What isn't delayed goes now, also where the clock that stamped the trigger is ahead of this one.
   const due = delayMinutes ? at + delayMinutes * 60_000 : Math.min(at, runtime.now());
-  const outside = await waitsOutside(runtime, handle, due);
+  const outside = await isDeferred(runtime, handle, due);
   await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outboxKey, encoded) =>
     script<string>(
       runtime.redis,
@@ -54,7 +54,7 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
         keys.farSends(handle),
         keys.rule(handle, campaignId, ruleId),
       ],
-      [leadId, encoded, outside ? farName(data) : "", due],
+      [leadId, encoded, outside ? delayedSendName(data) : "", due],
     ),
   );
 }

@@ -1,21 +1,21 @@
 import { randomUUID } from "node:crypto";
 import {
-  longestDelay,
+  MAX_DELAY_MINUTES,
   type newRule,
   type Rule,
   type ruleChange,
   type ruleListing,
   type rulePath,
   type rulePreview,
-  shortestDelay,
+  MIN_DELAY_MINUTES,
 } from "../../schemas/campaigns.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { findCampaign } from "./campaigns.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { changeRecord, createRecord, listRecords, type Place, readRecord, readRecords } from "../store/records.ts";
+import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
-import { untilWritten } from "../store/retry.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { previewTemplate, readTemplate, refusal, type Rendered, sendingRights } from "../email/face.ts";
@@ -82,7 +82,7 @@ export async function deleteRule(runtime: Runtime, input: Infer<typeof rulePath>
   const { handle, campaignId, ruleId } = input;
   await findCampaign(runtime, handle, campaignId);
   if (!ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
-  await untilWritten(runtime.redis, keys.rule(handle, campaignId, ruleId), () => tryDelete(runtime, input));
+  await retryOnConflict(runtime.redis, keys.rule(handle, campaignId, ruleId), () => tryDelete(runtime, input));
 }
 
 /** True once the rule is deleted; undefined where a change came between. */
@@ -161,8 +161,8 @@ function delayOf(trigger: Rule["trigger"], delay: unknown): number | null {
   if (trigger !== "LEAD_CAPTURED_DELAYED") return null;
   if (delay === undefined || delay === null) throw new Fail("delay_minutes_required_for_delayed_trigger");
   if (typeof delay !== "number" || !Number.isInteger(delay)) throw invalid("/delayMinutes", "must be an integer");
-  if (delay < shortestDelay) throw new Fail("delay_minutes_below_minimum");
-  if (delay > longestDelay) throw new Fail("delay_minutes_above_maximum");
+  if (delay < MIN_DELAY_MINUTES) throw new Fail("delay_minutes_below_minimum");
+  if (delay > MAX_DELAY_MINUTES) throw new Fail("delay_minutes_above_maximum");
   return delay;
 }
 
@@ -219,7 +219,7 @@ const ruleCodes = {
   sender_purpose_not_allowed: "sender_missing_product_notification_purpose",
 } as const;
 
-function placeOf(handle: string, campaignId: string, ruleId: string): Place {
+function placeOf(handle: string, campaignId: string, ruleId: string): RecordKeys {
   return {
     tag: handle,
     key: keys.rule(handle, campaignId, ruleId),

@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
-import { type Message, mostRecipients, type newMessage, type Purpose } from "../../schemas/email.ts";
+import { type Message, MAX_RECIPIENTS, type newMessage, type Purpose } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { bodyDigest, keyDigest } from "../store/idempotency.ts";
-import { outcome } from "../platform/outcome.ts";
+import { withOutcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
@@ -14,7 +14,7 @@ import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { mustFitAll, mustHaveAll, type TemplateState, templateState, templateVersion } from "./templates.ts";
-import { announce, ranks, wake } from "./turns.ts";
+import { enqueue, ranks, schedule } from "./turns.ts";
 
 /** A file that goes with a mail. A `text/calendar` one is shown as an invitation too. */
 export interface Attachment {
@@ -35,13 +35,13 @@ export interface MailRequest {
   content?: { subject: string; html?: string | undefined; text?: string | undefined; replyTo?: string | undefined };
   attachments?: readonly Attachment[];
   /**
-   * Who asks. To `api` a refusal is an error. For all others it is known only later that a mail can't be sent, so the refusal is
+   * The origin. For `api` a refusal is an error. For all others a mail turns out later to be unsendable, so the refusal is
    * recorded: a message whose deliveries are DENIED, with the code as reason.
    */
   origin: "api" | "rule" | "scheduling" | "verification" | "lead";
   /** A once-only key: a second accept with the same key changes nothing and gives the first one's message. Remembered for 400 days. */
   key?: string | undefined;
-  /** Limits against which it counts, for each recipient and UTC day: whoever has reached one is DENIED as `visitor_mail_limit`. */
+  /** Limits against which it counts, for each recipient and UTC day: mails over it are DENIED as `visitor_mail_limit`. */
   caps?: readonly MailCap[];
   /** Why the asker itself doesn't want it sent any more: recorded as a message whose deliveries are DENIED for this reason. */
   denied?: string | undefined;
@@ -58,8 +58,8 @@ const MAX_MAILS_A_DAY: Record<MailCap, number> = { visitor: 20, rule: 5 };
 /** Seconds after which a client may ask again while mail can't be taken. */
 const closedFor = 30;
 /** Longest header value (RFC 5322, 2.1.1), and bytes of all attachments of a mail. */
-const longestSubject = 998;
-const largestAttachments = 10_485_760;
+const MAX_SUBJECT_LENGTH = 998;
+const MAX_ATTACHMENT_BYTES = 10_485_760;
 /** Real seconds for which the owner of a message id is remembered, as long as the message itself. */
 const ownerKept = 7_776_000;
 
@@ -120,7 +120,7 @@ function mustBeRecipients(to: readonly string[]): void {
   const wrong = to.findIndex((address) => !isAddress(address));
   if (wrong !== -1) throw invalid(`/to/${wrong}`, "must be an email address");
   const { length } = distinct(to);
-  if (length === 0 || length > mostRecipients) throw invalid("/to", `must contain 1 to ${mostRecipients} addresses`);
+  if (length === 0 || length > MAX_RECIPIENTS) throw invalid("/to", `must contain 1 to ${MAX_RECIPIENTS} addresses`);
 }
 
 /** The answer to an earlier request with the same key, of a client or of the service itself. */
@@ -139,22 +139,22 @@ async function earlier(
 function replay(stored: string, digest: string): { message: Message } {
   const { body, answer } = JSON.parse(stored) as { body: string; answer: { message: Message } };
   if (body !== digest) throw new Fail("idempotency_conflict");
-  return outcome(answer, "replayed");
+  return withOutcome(answer, "replayed");
 }
 
 /** The message that a once-only key made; it is gone after 90 days, and the key isn't. */
 async function first(redis: Runtime["redis"], handle: string, messageId: string): Promise<{ message: Message }> {
   const message = await findMessage(redis, handle, messageId);
   if (message === undefined) throw new Fail("message_not_found");
-  return outcome({ message }, "replayed");
+  return withOutcome({ message }, "replayed");
 }
 
-interface Known {
+interface SendingState {
   rights: SendingRights;
   template: TemplateState | undefined;
 }
 
-async function prepared(runtime: Runtime, request: MailRequest, { rights, template }: Known): Promise<Prepared> {
+async function prepared(runtime: Runtime, request: MailRequest, { rights, template }: SendingState): Promise<Prepared> {
   const code = refusal(rights, request.purpose);
   if (code !== undefined) throw new Fail(code);
   const content = request.content ? ownContent(request.content) : await fromTemplate(runtime, request, template);
@@ -180,7 +180,7 @@ async function fromTemplate(
 }
 
 function ownContent({ subject, html, text, replyTo }: NonNullable<MailRequest["content"]>): object {
-  if (/\p{Cc}/u.test(subject) || subject.length > longestSubject)
+  if (/\p{Cc}/u.test(subject) || subject.length > MAX_SUBJECT_LENGTH)
     throw invalid("/content/subject", "must be one line of at most 998 characters");
   return { subject, html: html ?? null, text: text ?? null, replyTo: replyTo ?? null };
 }
@@ -188,12 +188,16 @@ function ownContent({ subject, html, text, replyTo }: NonNullable<MailRequest["c
 function withAttachments({ attachments = [] }: MailRequest): object {
   if (attachments.length === 0) return {};
   const list = attachments.map((one) => ({ ...one, content: Buffer.from(one.content as string).toString("base64") }));
-  if (list.reduce((sum, { content }) => sum + content.length, 0) > (largestAttachments * 4) / 3)
+  if (list.reduce((sum, { content }) => sum + content.length, 0) > (MAX_ATTACHMENT_BYTES * 4) / 3)
     throw invalid("/attachments", "are too large");
   return { attachments: list };
 }
 
-function messageOf(runtime: Runtime, request: MailRequest, { rights: { sender }, template }: Known): StoredMessage {
+function messageOf(
+  runtime: Runtime,
+  request: MailRequest,
+  { rights: { sender }, template }: SendingState,
+): StoredMessage {
   const { handle, purpose, senderId, to, origin } = request;
   const address = sender ? `${sender.localPart}@${sender.domain}` : "";
   return {
@@ -211,7 +215,7 @@ function messageOf(runtime: Runtime, request: MailRequest, { rights: { sender },
   };
 }
 
-type Written = [kind: string, ...rest: string[]];
+type WriteReply = [kind: string, ...rest: string[]];
 
 /**
  * Writes the message and wakes the worker. The handle's turn is announced on the same connection before it, so that a crash right
@@ -228,9 +232,9 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
     ),
   };
   const [kind, ...rest] = await queued(async () => {
-    const announced = ready.denied ? undefined : announce(redis, handle);
+    const announced = ready.denied ? undefined : enqueue(redis, handle);
     const owned = redis.set(keys.messageOwner(messageId), handle, "EX", ownerKept);
-    const written = script<Written>(
+    const written = script<WriteReply>(
       redis,
       "acceptMessage",
       namesOf(runtime, request),
@@ -240,13 +244,13 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
   });
   if (kind !== "accepted") return otherwise(runtime, request, kind, rest);
   if (!ready.denied)
-    wake(redis, handle, ranks[purpose]).catch((error: Error) =>
+    schedule(redis, handle, ranks[purpose]).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "email.dispatch.wake_failed"),
     );
   return request.origin === "api" ? answer : first(redis, handle, messageId);
 }
 
-async function queued(accept: () => Promise<Written>): Promise<Written> {
+async function queued(accept: () => Promise<WriteReply>): Promise<WriteReply> {
   try {
     return await accept();
   } catch (error) {

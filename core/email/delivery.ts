@@ -7,14 +7,14 @@ import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "../store/redis.ts";
 import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
 import {
-  type Attempted,
+  type DeliveryProgress,
   composeMime,
-  judge,
+  classifySmtpFailure,
   type Mail,
   type MimeFile,
   signMime,
   SmtpFailure,
-  type Verdict,
+  type SmtpFailureClass,
 } from "../engines/mail/mail.ts";
 import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
 import { dkimKey } from "./identity.ts";
@@ -24,10 +24,10 @@ import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { isSuppressed, suppressionOf } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
 import { unsubscribeVariable } from "./unsubscribe-line.ts";
-import { ranks, wake } from "./turns.ts";
+import { ranks, schedule } from "./turns.ts";
 
 /** A delivery that a worker has taken: it alone may settle it, by the token. */
-export interface Taken extends DeliveryName {
+export interface LeasedDelivery extends DeliveryName {
   message: StoredMessage;
   content: StoredContent;
   /** 1 for the first. */
@@ -49,13 +49,13 @@ export interface StoredContent {
 }
 
 /** How an attempt ended: settled, or given back because nobody can use the server now. */
-export type Attempt = "settled" | "provider";
+export type AttemptOutcome = "settled" | "provider";
 
 /**
  * One attempt at a delivery: asks again whether it may be sent, makes the mail, signs it, gives it to the server and records the
  * outcome with its event in one step. Errors of Redis fly on: the lease ends, and the delivery is taken again.
  */
-export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: Taken): Promise<Attempt> {
+export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: LeasedDelivery): Promise<AttemptOutcome> {
   const { handle, message } = taken;
   const rights = await sendingRights(runtime, handle, message.senderId, domainOf(message));
   const denied = await denial(runtime, taken, rights);
@@ -66,7 +66,7 @@ export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: Tak
     await pool.send(made.envelope, made.bytes);
   } catch (error) {
     if (!(error instanceof SmtpFailure)) throw error;
-    return settleFailure(runtime, taken, judge(error, attempted(runtime, taken)));
+    return settleFailure(runtime, taken, classifySmtpFailure(error, attempted(runtime, taken)));
   }
   return settle(runtime, taken, { to: "SENT" });
 }
@@ -74,7 +74,7 @@ export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: Tak
 /** Why a delivery may not be sent any more; the sender, its domain, suppression and quota are asked as they are now. */
 async function denial(
   runtime: Runtime,
-  { handle, message, n, quotaBefore }: Taken,
+  { handle, message, n, quotaBefore }: LeasedDelivery,
   rights: SendingRights,
 ): Promise<string | undefined> {
   if (!rights.active) return "handle_inactive";
@@ -91,10 +91,10 @@ function domainOf({ from }: StoredMessage): string {
 type Settlement = Pick<Move, "reason" | "smtpCode" | "due" | "attemptBack" | "suppression" | "caused"> & {
   to: MessageStatus;
 };
-type Made = { envelope: Envelope; bytes: Buffer } | { refused: Settlement };
+type ComposedMail = { envelope: Envelope; bytes: Buffer } | { refused: Settlement };
 
 /** The mail as bytes, signed. One that can't be made is denied, and one that would leave unsigned fails: the next try is the same. */
-async function makeMail(runtime: Runtime, taken: Taken, account: string): Promise<Made> {
+async function makeMail(runtime: Runtime, taken: LeasedDelivery, account: string): Promise<ComposedMail> {
   const { message, n, messageId } = taken;
   const domain = domainOf(message);
   let step: "render" | "sign" = "render";
@@ -121,12 +121,15 @@ async function makeMail(runtime: Runtime, taken: Taken, account: string): Promis
 }
 
 /** The address as mail systems know it. */
-function recipientOf({ message, n }: Taken): string {
+function recipientOf({ message, n }: LeasedDelivery): string {
   const recipient = message.recipients[n] as string;
   return asciiAddress(recipient) ?? recipient;
 }
 
-async function renderedOf(runtime: Runtime, { handle, message, content, messageId, n }: Taken): Promise<Rendered> {
+async function renderedOf(
+  runtime: Runtime,
+  { handle, message, content, messageId, n }: LeasedDelivery,
+): Promise<Rendered> {
   if (content.subject !== undefined) {
     const { subject, html = null, text } = content;
     return { subject, html, text: text ?? textOf(html ?? "") };
@@ -143,7 +146,7 @@ async function renderedOf(runtime: Runtime, { handle, message, content, messageI
   return renderTemplate(parsed, { ...content.variables, ...own });
 }
 
-function mailOf(runtime: Runtime, taken: Taken, { subject, html, text }: Rendered): Mail {
+function mailOf(runtime: Runtime, taken: LeasedDelivery, { subject, html, text }: Rendered): Mail {
   const { message, content, messageId, n } = taken;
   const { name, address } = message.from;
   const replyTo = content.replyTo ?? message.from.replyTo;
@@ -175,11 +178,15 @@ function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, 
   ];
 }
 
-function attempted(runtime: Runtime, { attempt, message }: Taken): Attempted {
+function attempted(runtime: Runtime, { attempt, message }: LeasedDelivery): DeliveryProgress {
   return { attempt, purpose: message.purpose, age: runtime.now() - Date.parse(message.createdAt) };
 }
 
-async function settleFailure(runtime: Runtime, taken: Taken, verdict: Verdict): Promise<Attempt> {
+async function settleFailure(
+  runtime: Runtime,
+  taken: LeasedDelivery,
+  verdict: SmtpFailureClass,
+): Promise<AttemptOutcome> {
   if (verdict.kind === "failed") {
     const { reason, code: smtpCode, hard } = verdict;
     return settle(runtime, taken, {
@@ -200,8 +207,8 @@ async function settleFailure(runtime: Runtime, taken: Taken, verdict: Verdict): 
 /** What follows from an address that a server refuses for good. */
 function bounced(
   runtime: Runtime,
-  { handle, message, n, messageId }: Taken,
-  { reason, code }: Extract<Verdict, { kind: "failed" }>,
+  { handle, message, n, messageId }: LeasedDelivery,
+  { reason, code }: Extract<SmtpFailureClass, { kind: "failed" }>,
 ): Pick<Move, "suppression" | "caused"> {
   const { purpose, recipients } = message;
   const recipient = recipients[n] as string;
@@ -213,14 +220,18 @@ function bounced(
 }
 
 /** Real ms between two tries to record an outcome while Redis is away, and how often that is tried. */
-const recordsEvery = 500;
-const mostTries = 60;
+const RECORD_RETRY_MS = 500;
+const MAX_ATTEMPTS = 60;
 
 /**
  * Records an outcome. What the server has taken is recorded even where the lease went to another worker meanwhile, for it is true;
  * every other outcome is that of the delivery's holder alone.
  */
-async function settle(runtime: Runtime, taken: Taken, { to, due, ...more }: Settlement): Promise<Attempt> {
+async function settle(
+  runtime: Runtime,
+  taken: LeasedDelivery,
+  { to, due, ...more }: Settlement,
+): Promise<AttemptOutcome> {
   const sent = to === "SENT";
   const move: Move = {
     from: sent ? ["SENDING", "QUEUED", "DEFERRED"] : ["SENDING"],
@@ -235,10 +246,10 @@ async function settle(runtime: Runtime, taken: Taken, { to, due, ...more }: Sett
       await moveDelivery(runtime, taken, move);
       break;
     } catch (error) {
-      if (!isRedisAway(error) || tries === mostTries) throw error;
-      await setTimeout(recordsEvery);
+      if (!isRedisAway(error) || tries === MAX_ATTEMPTS) throw error;
+      await setTimeout(RECORD_RETRY_MS);
     }
   }
-  if (due !== undefined) await wake(runtime.redis, taken.handle, ranks[taken.message.purpose], due);
+  if (due !== undefined) await schedule(runtime.redis, taken.handle, ranks[taken.message.purpose], due);
   return "settled";
 }

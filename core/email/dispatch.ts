@@ -6,10 +6,10 @@ import type { Mailer, Runtime } from "../platform/runtime.ts";
 import { takeTokens } from "../store/throttle.ts";
 import type { Turn } from "../engines/lanes/lanes.ts";
 import { Breaker, SmtpFailure } from "../engines/mail/mail.ts";
-import { attemptDelivery, type StoredContent, type Taken } from "./delivery.ts";
+import { attemptDelivery, type StoredContent, type LeasedDelivery } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
-import { lastRank, type LineName, nextTurns, PARK_MS, park } from "./turns.ts";
+import { MAX_RANKS, type LineName, nextTurns, PARK_MS, park } from "./turns.ts";
 
 /** Times of a dispatcher in real ms. Tests pass shorter ones. */
 export interface DispatchTimes {
@@ -127,7 +127,7 @@ class Dispatcher {
     const [token, real, domain] = [id(""), Date.now(), now()];
     const names = [...mailKeys(turn.lane), keys.throttle("email", turn.lane), keys.handle(turn.lane)];
     const times = [real, real + this.#times.lease, token, new Date(domain).toISOString(), domain];
-    const values = [share, lastRank[line], ...times, handleRate.rate, handleRate.burst, most];
+    const values = [share, MAX_RANKS[line], ...times, handleRate.rate, handleRate.burst, most];
     const [nextLook, ...rows] = await script<[string, ...Row[]]>(redis, "takeDeliveries", names, values);
     for (const row of rows) this.#start(takenFrom(turn.lane, token, row));
     const until = nextLook === "" ? real + PARK_MS : Math.min(Number(nextLook), real + PARK_MS);
@@ -135,7 +135,7 @@ class Dispatcher {
     return rows.length;
   }
 
-  #start(taken: Taken): void {
+  #start(taken: LeasedDelivery): void {
     const place = `${taken.messageId}:${taken.n}`;
     const ended = this.#attempt(taken).finally(() => {
       this.#running.delete(taken.token + place);
@@ -144,7 +144,7 @@ class Dispatcher {
     this.#running.set(taken.token + place, { handle: taken.handle, place, ended });
   }
 
-  async #attempt(taken: Taken): Promise<void> {
+  async #attempt(taken: LeasedDelivery): Promise<void> {
     try {
       await this.#serverToken();
       if ((await attemptDelivery(this.#runtime, this.#pool, taken)) === "provider") this.#breaker.failed();
@@ -195,7 +195,7 @@ class Dispatcher {
 
 type Row = [place: string, json: string, content: string, attempt: number, quota: string | null];
 
-function takenFrom(handle: string, token: string, [place, json, content, attempt, quota]: Row): Taken {
+function takenFrom(handle: string, token: string, [place, json, content, attempt, quota]: Row): LeasedDelivery {
   const message = JSON.parse(json) as StoredMessage;
   const n = Number(place.split(":").at(-1));
   const { messageId } = message;

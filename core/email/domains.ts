@@ -1,10 +1,10 @@
 import type { AccountDomain, domainListing, domainPath, Identity, newDomain, Sender } from "../../schemas/email.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, reaches } from "../account/face.ts";
+import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, hasRole } from "../account/face.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { outcome } from "../platform/outcome.ts";
+import { withOutcome } from "../platform/outcome.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import type { Caller, Job, Role, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
@@ -16,14 +16,14 @@ import { checkIdentity, identityOf } from "./identity.ts";
 import { sendersOfDomain } from "./senders.ts";
 
 /** Domain ms between two checks of a domain: daily, and more often while its owner is at work on the records. */
-const checksEvery = { ready: 86_400_000, pending: 600_000 };
+const CHECK_INTERVALS_MS = { ready: 86_400_000, pending: 600_000 };
 /** Domain ms after its making for which a domain is checked often. */
-const workLasts = 72 * 3_600_000;
+const SETUP_PERIOD_MS = 72 * 3_600_000;
 
 /** Real ms for which a claimed domain is left alone: a check that a crash has lost starts again after it. */
 const CLAIM_MS = 30_000;
 
-type Place = { handle: string; role: Role; account: string };
+type DomainOwner = { handle: string; role: Role; account: string };
 
 /**
  * Attaches a domain to the account of the caller's handles (docs/reference.md, "Domains"): 201 the first time. `domain_taken` once it is another
@@ -39,10 +39,10 @@ export async function addDomain(
   mustNotBeOurs(runtime, domain);
   const before = await domainClaim(runtime.redis, account, domain);
   const claim = await attachDomain(runtime, { account, domain, handle: input.handle ?? before?.handle ?? undefined });
-  const answer = { domain: await shown(runtime, claim) };
+  const answer = { domain: await toAccountDomain(runtime, claim) };
   if (before !== undefined) return answer;
   await requestCheck(runtime, claim);
-  return outcome(answer, "created");
+  return withOutcome(answer, "created");
 }
 
 /** The domains of the caller's accounts, by name. */
@@ -58,7 +58,7 @@ export async function listDomains(
   const list = `domains of ${caller.userId}`;
   const { limit, after } = pageOf(runtime.env, input, list);
   const rest = after === undefined ? claims : claims.filter((claim) => nameOf(claim) > after);
-  const domains = await Promise.all(rest.slice(0, limit).map((claim) => shown(runtime, claim)));
+  const domains = await Promise.all(rest.slice(0, limit).map((claim) => toAccountDomain(runtime, claim)));
   const last = rest.length > limit ? rest[limit - 1] : undefined;
   return { domains, nextCursor: cursorAfter(runtime.env, last && nameOf(last), list) };
 }
@@ -114,7 +114,7 @@ async function claimOf(runtime: Runtime, caller: Caller, name: string): Promise<
   return allowed.find(({ owned }) => owned) ?? (allowed[0] as DomainClaim);
 }
 
-function accountOf(places: Place[], input: Infer<typeof newDomain>): string {
+function accountOf(places: DomainOwner[], input: Infer<typeof newDomain>): string {
   const { handle, accountId } = input;
   const fitting = places.filter(
     (place) => (handle ?? place.handle) === place.handle && (accountId ?? place.account) === place.account,
@@ -127,8 +127,8 @@ function accountOf(places: Place[], input: Infer<typeof newDomain>): string {
 }
 
 /** The accounts on one of whose handles the user is OPERATOR at least. */
-function operated(places: Place[]): string[] {
-  return [...new Set(places.filter(({ role }) => reaches(role, "OPERATOR")).map(({ account }) => account))];
+function operated(places: DomainOwner[]): string[] {
+  return [...new Set(places.filter(({ role }) => hasRole(role, "OPERATOR")).map(({ account }) => account))];
 }
 
 function tooLow(): Fail {
@@ -141,7 +141,7 @@ function mustNotBeOurs({ env }: Runtime, domain: string): void {
   if (own !== undefined && (domain === own || domain.endsWith(`.${own}`))) throw new Fail("domain_taken");
 }
 
-async function shown(runtime: Runtime, claim: DomainClaim): Promise<AccountDomain> {
+async function toAccountDomain(runtime: Runtime, claim: DomainClaim): Promise<AccountDomain> {
   const { status, requiredDnsRecords } = await identityOf(runtime, claim);
   const createdAt = (await runtime.redis.hget(keys.domain(claim.domain), "createdAt")) ?? "";
   const { domain, account, handle, owned } = claim;
@@ -170,7 +170,7 @@ function checkJob(runtime: Runtime, data: JobData<"email.check">): Job {
 
 /** Puts the domain on the list of those that are checked by themselves. */
 async function watch(runtime: Runtime, claim: DomainClaim): Promise<void> {
-  const due = Date.now() + delayUntil(runtime, runtime.now() + checksEvery.pending);
+  const due = Date.now() + delayUntil(runtime, runtime.now() + CHECK_INTERVALS_MS.pending);
   await checksOf(runtime).enlist(nameOf(claim), due);
 }
 
@@ -192,6 +192,6 @@ async function interval(runtime: Runtime, domain: string, account: string): Prom
     runtime.redis.hget(keys.emailIdentity(domain, account), "status"),
     runtime.redis.hget(keys.domain(domain), "createdAt"),
   ]);
-  const isNew = runtime.now() - Date.parse(createdAt ?? "") < workLasts;
-  return status !== "READY" && isNew ? checksEvery.pending : checksEvery.ready;
+  const isNew = runtime.now() - Date.parse(createdAt ?? "") < SETUP_PERIOD_MS;
+  return status !== "READY" && isNew ? CHECK_INTERVALS_MS.pending : CHECK_INTERVALS_MS.ready;
 }

@@ -24,13 +24,13 @@ export async function erasePerson(runtime: Runtime, { handle, address }: JobData
   await eraseEventsOf(runtime, handle, address);
 }
 
-interface Place {
+interface MessageRecipient {
   handle: string;
   messageId: string;
   address: string;
 }
 
-async function eraseFrom(runtime: Runtime, { handle, messageId, address }: Place): Promise<void> {
+async function eraseFrom(runtime: Runtime, { handle, messageId, address }: MessageRecipient): Promise<void> {
   const message = await findMessage(runtime.redis, handle, messageId);
   if (message === undefined) return;
   const n = message.deliveries.findIndex(({ recipient }) => addressDigest(recipient) === address);
@@ -49,7 +49,11 @@ async function eraseFrom(runtime: Runtime, { handle, messageId, address }: Place
     );
 }
 
-async function removeMessage({ redis }: Runtime, { handle, messageId }: Place, purpose: string): Promise<void> {
+async function removeMessage(
+  { redis }: Runtime,
+  { handle, messageId }: MessageRecipient,
+  purpose: string,
+): Promise<void> {
   const events = await redis.llen(keys.messageEvents(handle, messageId));
   const names = Array.from({ length: events }, (_, place) => `${messageId}:${place}`);
   await transact(redis, (transaction) => {
@@ -63,7 +67,7 @@ async function removeMessage({ redis }: Runtime, { handle, messageId }: Place, p
 
 async function replaceRecipient(
   { redis }: Runtime,
-  { handle, messageId }: Place,
+  { handle, messageId }: MessageRecipient,
   { n, recipient }: { n: number; recipient: string },
 ): Promise<void> {
   const message = keys.message(handle, messageId);

@@ -12,9 +12,9 @@ export type Pieces = (string | { name: string; place: Place })[];
 type Field = "subject" | "html" | "text";
 
 /** Most characters that one rendered field may have. */
-const longestRendered = 1_048_576;
+const MAX_RENDERED_LENGTH = 1_048_576;
 /** Longest header value (RFC 5322, 2.1.1). */
-const longestHeader = 998;
+const MAX_HEADER_LENGTH = 998;
 const placeholder = /\{\{([A-Za-z0-9_.-]{1,64})\}\}/y;
 
 /** Parses a subject or a text body; `template_invalid` with the position of anything else that starts with `{{`. */
@@ -122,7 +122,8 @@ function malformed(field: Field, source: string, { at, why }: { at: number; why:
 }
 
 function mustFit(length: number): void {
-  if (length > longestRendered) throw invalid("/variables", `make the body longer than ${longestRendered} characters`);
+  if (length > MAX_RENDERED_LENGTH)
+    throw invalid("/variables", `make the body longer than ${MAX_RENDERED_LENGTH} characters`);
 }
 
 function write(name: string, place: Place, value: string): string {
@@ -154,8 +155,8 @@ function given(variables: Readonly<Record<string, string>>, name: string): strin
 function header(name: string, value: string): string {
   if (/[\p{Cc}\u2028\u2029]/u.test(value))
     throw invalid(`/variables/${name}`, "must not contain control characters: it is used in the subject");
-  if (value.length > longestHeader)
-    throw invalid(`/variables/${name}`, `is longer than ${longestHeader} characters, too long for the subject`);
+  if (value.length > MAX_HEADER_LENGTH)
+    throw invalid(`/variables/${name}`, `is longer than ${MAX_HEADER_LENGTH} characters, too long for the subject`);
   return value;
 }
 

@@ -12,10 +12,10 @@ import type { Runtime } from "../platform/runtime.ts";
 import { resealed, seal, unseal } from "../platform/sealing.ts";
 
 /** Ms of definite absence after which an identity counts as failed (docs/reference.md, "Email identity of a domain"). */
-const absenceLasts = 72 * 3_600_000;
+const FAILED_AFTER_MS = 72 * 3_600_000;
 
 /** What is made once for an identity: there is one for each account that claims a domain, so that nobody learns another's. */
-interface Made {
+interface IdentityKeys {
   identityKey: string;
   /** What the OWNERSHIP record holds. */
   token: string;
@@ -45,7 +45,7 @@ type At = Pick<DomainClaim, "domain" | "account">;
 /** The identity of an account's domain; its key pair and token are made when it is first asked for. */
 export async function identityOf(store: Store, at: At): Promise<Identity> {
   const [made, state] = await Promise.all([madeOnce(store, at), stateOf(store.redis, at)]);
-  return shown(store.env, at.domain, { ...made, ...state });
+  return toIdentity(store.env, at.domain, { ...made, ...state });
 }
 
 /** Statuses of identities, in one round trip; PENDING and no key where none was made yet. */
@@ -58,7 +58,7 @@ export async function identityStatuses(
   );
   return rows.map(([status, made]) => ({
     status: statusOf(status),
-    identityKey: made ? (JSON.parse(made) as Made).identityKey : "",
+    identityKey: made ? (JSON.parse(made) as IdentityKeys).identityKey : "",
   }));
 }
 
@@ -67,12 +67,12 @@ export async function identityStatus(redis: Redis, { domain, account }: At): Pro
   return statusOf(await redis.hget(keys.emailIdentity(domain, account), "status"));
 }
 
-/** Seals the private key of an identity anew after SECRET_KEY has changed; true where that was needed. */
+/** Seals the private key of an identity again after SECRET_KEY has changed; true if that was needed. */
 export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "env">, at: At): Promise<boolean> {
   const key = keys.emailIdentity(at.domain, at.account);
   const json = await redis.hget(key, "made");
   if (json === null) return false;
-  const made = JSON.parse(json) as Made;
+  const made = JSON.parse(json) as IdentityKeys;
   const sealed = resealed(env, purpose, sealedFor(at), made.sealed);
   // What is made once never changes otherwise: nothing can come between.
   if (sealed !== undefined) await redis.hset(key, "made", JSON.stringify({ ...made, sealed }));
@@ -110,19 +110,19 @@ export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClai
     lastCheckedAt: next.lastCheckedAt ?? "",
     absentSince: next.absentSince ?? "",
   });
-  return shown(store.env, claim.domain, { ...made, ...next });
+  return toIdentity(store.env, claim.domain, { ...made, ...next });
 }
 
-async function madeOnce({ redis, env, id }: Store, at: At): Promise<Made> {
+async function madeOnce({ redis, env, id }: Store, at: At): Promise<IdentityKeys> {
   const key = keys.emailIdentity(at.domain, at.account);
   const known = await redis.hget(key, "made");
-  if (known !== null) return JSON.parse(known) as Made;
+  if (known !== null) return JSON.parse(known) as IdentityKeys;
   // Two that make it at once end with the same one.
   await redis.hsetnx(key, "made", JSON.stringify(await make(env, id, at)));
-  return JSON.parse((await redis.hget(key, "made")) as string) as Made;
+  return JSON.parse((await redis.hget(key, "made")) as string) as IdentityKeys;
 }
 
-async function make(env: Env, id: Store["id"], at: At): Promise<Made> {
+async function make(env: Env, id: Store["id"], at: At): Promise<IdentityKeys> {
   const pair = await promisify(generateKeyPair)("rsa", { modulusLength: 2048 });
   const identityKey = id("ident_");
   const publicKey = pair.publicKey.export({ type: "spki", format: "der" }).toString("base64");
@@ -157,7 +157,7 @@ function statusOf(field: string | null | undefined): IdentityStatus {
   return (field as IdentityStatus | null | undefined) ?? "PENDING";
 }
 
-function shown(env: Env, domain: string, identity: Made & State): Identity {
+function toIdentity(env: Env, domain: string, identity: IdentityKeys & State): Identity {
   return {
     identityKey: identity.identityKey,
     region: env.EMAIL_REGION,
@@ -172,7 +172,7 @@ function shown(env: Env, domain: string, identity: Made & State): Identity {
 function recordsOf(
   env: Env,
   domain: string,
-  { token, selector, publicKey, records }: Made & Pick<State, "records">,
+  { token, selector, publicKey, records }: IdentityKeys & Pick<State, "records">,
 ): DnsRecord[] {
   const from = mailFromDomain(domain);
   const rows: [RecordPurpose, DnsRecord["type"], string, string][] = [
@@ -267,7 +267,7 @@ function settled(state: State, records: State["records"], now: number): State {
   const absent = required.some((status) => status === "MISSING" || status === "MISMATCH");
   const ready = required.every((status) => status === "FOUND");
   const absentSince = ready ? null : absent ? (state.absentSince ?? now) : state.absentSince;
-  const failed = absent && absentSince !== null && now - absentSince >= absenceLasts && !state.vouched;
+  const failed = absent && absentSince !== null && now - absentSince >= FAILED_AFTER_MS && !state.vouched;
   const status = ready ? "READY" : failed ? "FAILED" : state.status;
   return { ...state, status, records, absentSince, lastCheckedAt: new Date(now).toISOString() };
 }

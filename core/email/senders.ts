@@ -10,7 +10,7 @@ import type { ErrorCode } from "../../schemas/errors.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { type DomainClaim, domainClaim, findHandle } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { changeRecord, createRecord, listRecords, type Place, readRecord } from "../store/records.ts";
+import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sameDomain } from "../platform/address.ts";
@@ -27,7 +27,7 @@ export async function putSender(runtime: Runtime, input: Infer<typeof senderChan
   const place = placeOf(handle, senderId);
   const stored =
     (await changeRecord<StoredSender>(runtime, place, { change })) ?? (await createSender(runtime, account, input));
-  return { sender: (await shown(runtime, { handle, account }, [stored]))[0] as Sender };
+  return { sender: (await toSender(runtime, { handle, account }, [stored]))[0] as Sender };
 }
 
 /** The handle's senders, the newest first. */
@@ -38,7 +38,7 @@ export async function listSenders(
   const list = { key: keys.senders(input.handle), record: (senderId: string) => keys.sender(input.handle, senderId) };
   const { records, nextCursor } = await listRecords<StoredSender>(runtime, list, input);
   const account = await accountOf(runtime, input.handle);
-  return { senders: await shown(runtime, { handle: input.handle, account }, records), nextCursor };
+  return { senders: await toSender(runtime, { handle: input.handle, account }, records), nextCursor };
 }
 
 /** Senders of a domain on all handles of its account, 100 of each handle at most. */
@@ -96,7 +96,7 @@ async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Pro
   return (await findHandle(redis, handle))?.account ?? "";
 }
 
-function placeOf(handle: string, senderId: string): Place {
+function placeOf(handle: string, senderId: string): RecordKeys {
   return {
     tag: handle,
     key: keys.sender(handle, senderId),
@@ -155,7 +155,7 @@ async function checked({ redis }: Runtime, account: string, sender: StoredSender
   return sender;
 }
 
-async function shown(
+async function toSender(
   runtime: Runtime,
   owner: { handle: string; account: string },
   list: StoredSender[],

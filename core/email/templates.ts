@@ -16,7 +16,14 @@ import type { Infer } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
 import { languageOf } from "../platform/languages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { type Beside, changeRecord, createRecord, listRecords, type Place, readRecord } from "../store/records.ts";
+import {
+  type Companion,
+  changeRecord,
+  createRecord,
+  listRecords,
+  type RecordKeys,
+  readRecord,
+} from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { checkValues, hasValue, namesIn, parseHtml, parseKnown, parsePlain, type Pieces, render } from "./grammar.ts";
@@ -52,7 +59,7 @@ export async function createTemplate(
   if (!(await createRecord(runtime, placeOf(handle, templateId), { value, at, beside: beside(handle)(value) }))) {
     throw new Fail("email_template_already_exists");
   }
-  return { template: shown(handle, value) };
+  return { template: toTemplate(handle, value) };
 }
 
 /**
@@ -79,7 +86,7 @@ export async function updateTemplate(
     beside: beside(handle),
   });
   if (changed === undefined) throw new Fail("email_template_not_found");
-  return { template: shown(handle, changed) };
+  return { template: toTemplate(handle, changed) };
 }
 
 /** One template in its active version. */
@@ -89,7 +96,7 @@ export async function readTemplate(
 ): Promise<{ template: Template }> {
   const stored = await readRecord<StoredTemplate>(redis, keys.template(input.handle, input.templateId));
   if (stored === undefined) throw new Fail("email_template_not_found");
-  return { template: shown(input.handle, stored) };
+  return { template: toTemplate(input.handle, stored) };
 }
 
 /** One template with the content of an earlier version. */
@@ -116,7 +123,7 @@ export async function listTemplates(
     record: (templateId: string) => keys.template(input.handle, templateId),
   };
   const { records, nextCursor } = await listRecords<StoredTemplate>(runtime, list, input);
-  return { templates: records.map((stored) => shown(input.handle, stored)), nextCursor };
+  return { templates: records.map((stored) => toTemplate(input.handle, stored)), nextCursor };
 }
 
 /** The mail that a template makes of these variables, with a sample address to unsubscribe; `template_variables_missing`. */
@@ -241,7 +248,7 @@ function derivedText(html: string, pieces: Pieces): Pieces {
   return parseKnown(textOf(html), new Set(namesIn(pieces)));
 }
 
-function placeOf(handle: string, templateId: string): Place {
+function placeOf(handle: string, templateId: string): RecordKeys {
   return {
     tag: handle,
     key: keys.template(handle, templateId),
@@ -267,7 +274,7 @@ function sameContent(one: TemplateContent, other: TemplateContent): boolean {
 }
 
 /** The content of the active version has a key of its own, which stays when later versions come. */
-function beside(handle: string): (template: StoredTemplate) => Beside {
+function beside(handle: string): (template: StoredTemplate) => Companion {
   return ({ templateId, activeVersion, subject, html, text }) => ({
     key: keys.templateContent(handle, templateId, activeVersion),
     value: JSON.stringify({ subject, html, text }),
@@ -287,7 +294,7 @@ function stamped(template: Omit<StoredTemplate, "createdAt" | "updatedAt">, at: 
   return { ...template, createdAt: instant, updatedAt: instant };
 }
 
-function shown(handle: string, stored: StoredTemplate): Template {
+function toTemplate(handle: string, stored: StoredTemplate): Template {
   const { templateId, name, subject, html, text, activeVersion, status, createdAt, updatedAt } = stored;
   return { templateId, handle, name, subject, html, text, activeVersion, status, createdAt, updatedAt };
 }

@@ -18,7 +18,7 @@ export const ranks: Record<Purpose, number> = {
 };
 
 /** The last rank that each line serves; the normal one serves all. */
-export const lastRank: Record<LineName, number> = { urgent: 0, normal: 2 };
+export const MAX_RANKS: Record<LineName, number> = { urgent: 0, normal: 2 };
 
 /** Real ms after which an announced handle is claimed even if no mail has woken it. */
 const ANNOUNCED_MS = 2_000;
@@ -26,13 +26,13 @@ const ANNOUNCED_MS = 2_000;
 export const PARK_MS = 900_000;
 
 /** Announces that a handle is about to have mail; comes before its message is written. */
-export async function announce(redis: Redis, handle: string): Promise<void> {
+export async function enqueue(redis: Redis, handle: string): Promise<void> {
   await lineOf(redis, "normal").enqueue(handle, Date.now() + ANNOUNCED_MS);
 }
 
 /** Gives a handle with mail of a rank its turn, now or at a real ms. */
-export async function wake(redis: Redis, handle: string, rank: number, at = Date.now()): Promise<void> {
-  const names: LineName[] = rank <= lastRank.urgent ? ["urgent", "normal"] : ["normal"];
+export async function schedule(redis: Redis, handle: string, rank: number, at = Date.now()): Promise<void> {
+  const names: LineName[] = rank <= MAX_RANKS.urgent ? ["urgent", "normal"] : ["normal"];
   await Promise.all(names.map((name) => lineOf(redis, name).enqueue(handle, at)));
 }
 
@@ -47,7 +47,7 @@ export function nextTurns(redis: Redis, name: LineName, limit: number): Promise<
  */
 export async function park(redis: Redis, name: LineName, turn: Turn, until: number): Promise<void> {
   if (!(await lineOf(redis, name).park(turn, until))) return;
-  const ranksHere = Array.from({ length: lastRank[name] + 1 }, (_, rank) => rank);
+  const ranksHere = Array.from({ length: MAX_RANKS[name] + 1 }, (_, rank) => rank);
   const firsts = await Promise.all(
     ranksHere.map((rank) => redis.zrange(keys.emailQueue(turn.lane, rank), "0", "0", "WITHSCORES")),
   );

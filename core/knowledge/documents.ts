@@ -5,7 +5,7 @@ import {
   type documentChange,
   type documentListing,
   type documentPath,
-  largestDocument,
+  MAX_DOCUMENT_BYTES,
   type newDocument,
 } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
@@ -23,7 +23,7 @@ import { chunk, chunkFields, normalizeTags, type Piece, readLanguages } from "..
 import { placeTooDeep } from "./nesting.ts";
 
 /** Characters of a piece that are embedded: a lesson card stays whole and may be longer than a model reads. */
-const longestEmbedded = 6000;
+const MAX_EMBEDDED_LENGTH = 6000;
 
 /** Accepts a document: findable by words when this returns; the job adds vectors. */
 export async function createDocument(
@@ -42,7 +42,7 @@ export async function createDocument(
   return accept(runtime, handle, stored);
 }
 
-/** Changes what is sent of a document and indexes it anew; `document_not_found`. */
+/** Changes the given fields of a document and indexes it again; `document_not_found`. */
 export async function updateDocument(
   runtime: Runtime,
   input: Infer<typeof documentChange>,
@@ -66,7 +66,7 @@ export async function readDocument(
 ): Promise<{ document: Document & { content: string } }> {
   const stored = await find(runtime, input.handle, input.documentId);
   const [state] = await states(runtime.redis, input.handle, [input.documentId]);
-  return { document: { ...shown(stored, state), content: stored.content } };
+  return { document: { ...toDocument(stored, state), content: stored.content } };
 }
 
 /** The handle's documents, the newest first, without content. */
@@ -80,7 +80,7 @@ export async function listDocuments(
     Promise.all(ids.map((id) => fetch(runtime, input.handle, id))),
     states(redis, input.handle, ids),
   ]);
-  return { documents: stored.flatMap((one, at) => (one ? [shown(one, found[at])] : [])), nextCursor };
+  return { documents: stored.flatMap((one, at) => (one ? [toDocument(one, found[at])] : [])), nextCursor };
 }
 
 /** Removes a document and everything that was made of it; `document_not_found`. */
@@ -89,7 +89,7 @@ export async function deleteDocument({ redis }: Runtime, input: Infer<typeof doc
 }
 
 /**
- * Makes a document's chunks anew, with vectors where an embedding model is configured. Also heals what a crash left between the
+ * Rebuilds a document's chunks, with vectors if an embedding model is configured. Also repairs a crash between the
  * document and its chunks. On the last failed attempt the document is FAILED, and stays findable by words.
  */
 export async function indexDocument(
@@ -102,7 +102,7 @@ export async function indexDocument(
   const pieces = piecesOf(stored);
   try {
     const texts = pieces.map(({ heading, text }) =>
-      [stored.title, heading, text.slice(0, longestEmbedded)].filter(Boolean).join("\n"),
+      [stored.title, heading, text.slice(0, MAX_EMBEDDED_LENGTH)].filter(Boolean).join("\n"),
     );
     const vectors = (await runtime.model.embedder?.embed(texts, "document", attempt.signal)) ?? [];
     if (vectors[0]) await runtime.index.prepareVectors(vectors[0].length);
@@ -114,8 +114,8 @@ export async function indexDocument(
 }
 
 function checkContent({ content, contentType }: StoredDocument): void {
-  if (Buffer.byteLength(content) > largestDocument)
-    throw invalid("/content", `is longer than ${largestDocument} bytes`);
+  if (Buffer.byteLength(content) > MAX_DOCUMENT_BYTES)
+    throw invalid("/content", `is longer than ${MAX_DOCUMENT_BYTES} bytes`);
   const at = contentType === "text/markdown" ? placeTooDeep(content) : undefined;
   if (at === undefined) return;
   throw invalid("/content", faultAt(placeAt(content, at), `quotes and lists are nested more than ${maxNesting} deep`));
@@ -138,7 +138,7 @@ async function accept(runtime: Runtime, handle: string, given: StoredDocument): 
   });
   await (await runtime.documents()).save(entityId(handle, documentId), stored);
   const chunkCount = await writeChunks(runtime, handle, stored, { status: "INDEXING", vectors: [], jobs: [indexing] });
-  return { document: shown(stored, { status: "INDEXING", chunkCount }) };
+  return { document: toDocument(stored, { status: "INDEXING", chunkCount }) };
 }
 
 async function writeChunks(
@@ -217,7 +217,7 @@ async function states(redis: Redis, handle: string, ids: string[]): Promise<Stat
   }));
 }
 
-function shown(stored: StoredDocument, state: State | undefined): Document {
+function toDocument(stored: StoredDocument, state: State | undefined): Document {
   const { documentId, title, topic, source, contentType, containerTags, createdAt, updatedAt } = stored;
   const { status, chunkCount } = state ?? { status: "INDEXING" as const, chunkCount: 0 };
   return {

@@ -4,13 +4,13 @@ import { normalizeTags, snippets } from "../engines/search/search.ts";
 import type { Runtime, SearchResult } from "../platform/runtime.ts";
 
 /** Most results of one query (docs/reference.md, "Knowledge"). */
-const mostResults = 50;
+const MAX_RESULTS = 50;
 /** Ms that the embedding of a question may take before words alone answer. */
 const embedsWithin = 3000;
 
 /** The best documents for a query, each with its best passage; a failing embedder degrades to words. */
 export async function queryKnowledge(runtime: Runtime, input: Infer<typeof knowledgeQuery>): Promise<QueryAnswer> {
-  const limit = Math.min(input.limit, mostResults);
+  const limit = Math.min(input.limit, MAX_RESULTS);
   const found = await searchKnowledge(runtime, {
     handle: input.handle,
     text: input.query,

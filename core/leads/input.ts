@@ -1,4 +1,4 @@
-import { fieldName, type Lead, longestValue, mostFields, newLead } from "../../schemas/leads.ts";
+import { fieldName, type Lead, MAX_VALUE_LENGTH, MAX_FIELDS, newLead } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -6,7 +6,7 @@ import { cutText } from "../platform/words.ts";
 import type { LeadContent } from "./merging.ts";
 
 /** What a visitor sent, as it is kept. */
-export type Given = LeadContent & Pick<Lead, "pageSlug" | "campaignId"> & { language: string | undefined };
+export type LeadInput = LeadContent & Pick<Lead, "pageSlug" | "campaignId"> & { language: string | undefined };
 
 /** Longest text in `tracking`, in characters. */
 const MAX_TRACKING_LENGTH = 200;
@@ -18,7 +18,7 @@ const MAX_PART_LENGTH = 20_000;
  * scalars and lists of them (checkboxes of one name) are custom fields, and what else they hold is ignored. `invalid_request` with the
  * path of what can't be kept.
  */
-export function readGiven(sent: Infer<typeof newLead>): Given | undefined {
+export function readGiven(sent: Infer<typeof newLead>): LeadInput | undefined {
   const { email, website, ...input } = withoutBlanks(sent);
   if (
     typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
@@ -114,10 +114,10 @@ function customFields(list: { path: string; name: string; value: unknown }[]): R
     const values = [value ?? []].flat();
     if (values.length === 0) continue;
     const text = values.join(", ").trim();
-    if (text.length > longestValue) throw invalid(path, `is longer than ${longestValue} characters`);
+    if (text.length > MAX_VALUE_LENGTH) throw invalid(path, `is longer than ${MAX_VALUE_LENGTH} characters`);
     Object.defineProperty(fields, name, { value: text, enumerable: true, configurable: true, writable: true });
   }
-  if (Object.keys(fields).length > mostFields) throw invalid("/fields", `has more than ${mostFields} custom fields`);
+  if (Object.keys(fields).length > MAX_FIELDS) throw invalid("/fields", `has more than ${MAX_FIELDS} custom fields`);
   return fields;
 }
 

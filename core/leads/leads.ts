@@ -6,10 +6,10 @@ import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
 import { delayUntil } from "../platform/clock.ts";
-import { untilWritten } from "../store/retry.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
-import { type Given, readGiven } from "./input.ts";
+import { type LeadInput, readGiven } from "./input.ts";
 import { awaitsCode, confirmedOf, contentOf, overlaid, presentLead, type StoredLead } from "./merging.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { noticeJobs, withdrawNotices } from "./notices.ts";
@@ -20,19 +20,19 @@ import { readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { script } from "../store/scripts.ts";
-import { sharedRead } from "../store/coalesce.ts";
+import { coalesce } from "../store/coalesce.ts";
 import { takeToken } from "../store/throttle.ts";
 
 /** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
-const recent = 86_400_000;
+const RECENT_MS = 86_400_000;
 /** Ms by which a lead's last capture may lie after its first, by which lists are ordered: `recent`, and what clocks may differ by. */
-const capturedAgainWithin = recent + 3_600_000;
+const RECENT_TTL_MS = RECENT_MS + 3_600_000;
 /** Leads that one list request looks at before it answers with what it has and a cursor. */
-const mostLooked = 5000;
+const MAX_SCANNED = 5000;
 const batch = 200;
 
 /** What a visitor learns of a lead: accepted, or waiting for the code that was sent to its address. */
-export interface Accepted {
+export interface LeadAcceptance {
   leadId: string;
   status: "ACCEPTED" | "UNVERIFIED";
 }
@@ -52,19 +52,19 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
  * Takes a lead: it, its trigger and the jobs that follow are one step. The same email, page and campaign within 24 h updates the
  * lead and is a new trigger. A filled honeypot is answered alike and nothing is stored.
  */
-export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: Accepted }> {
+export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: LeadAcceptance }> {
   const given = readGiven(input);
   if (given === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
   const { handle } = input;
   const capture = await captureOf(runtime, handle, given);
   const { redis } = runtime;
-  // Most people come for the first time: who is known is read only when the step says that somebody is.
+  // Most people come for the first time: an earlier lead is read only if the script reports one.
   const attempt = async (alone: boolean) =>
     tryCapture(runtime, handle, {
       capture,
       known: alone ? stranger : await readKnown(redis, handle, capture.identity),
     });
-  return { lead: await untilWritten(redis, capture.identity, attempt) };
+  return { lead: await retryOnConflict(redis, capture.identity, attempt) };
 }
 
 /** One lead; `lead_not_found`. */
@@ -87,7 +87,7 @@ export async function listLeads(
   const { limit, after } = pageOf(runtime.env, input, list);
   const leads: Lead[] = [];
   let place = after;
-  for (let looked = 0; looked < mostLooked; looked += batch) {
+  for (let looked = 0; looked < MAX_SCANNED; looked += batch) {
     const some = await nextLeads(runtime, input, place);
     for (const { lead, at } of some.leads) {
       if (!fits(lead, input)) continue;
@@ -143,7 +143,7 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
 
 /** What was sent, the campaign that it belongs to, whether its address must be confirmed, and the key by which it is known for a day. */
 interface Capture {
-  given: Given;
+  given: LeadInput;
   campaignId: string | null;
   verify: boolean;
   identity: string;
@@ -153,10 +153,10 @@ interface Capture {
  * The campaign that was named, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether either asks to verify.
  * A page that is not published is no part of the identity: else one person could be many leads, and get each rule's mail many times.
  */
-async function captureOf(runtime: Runtime, handle: string, given: Given): Promise<Capture> {
+async function captureOf(runtime: Runtime, handle: string, given: LeadInput): Promise<Capture> {
   const { redis } = runtime;
   const key = keys.page(handle, given.pageSlug ?? "");
-  const read = () => sharedRead(redis, key, () => readRecord<StoredPage>(redis, key));
+  const read = () => coalesce(redis, key, () => readRecord<StoredPage>(redis, key));
   const page = given.pageSlug === null ? undefined : await read();
   const campaignId = await campaignOf(runtime, handle, { named: given.campaignId, page: page?.campaignId ?? null });
   const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
@@ -184,14 +184,14 @@ function consequences(
 }
 
 /** The recent lead of a person on a page and campaign: the id that stands there, and what it names if that is still there. */
-interface Known {
+interface RecentLead {
   leadId: string | null;
   lead: (StoredLead & { version: number }) | undefined;
 }
 
-const stranger: Known = { leadId: null, lead: undefined };
+const stranger: RecentLead = { leadId: null, lead: undefined };
 
-async function readKnown(redis: Redis, handle: string, identity: string): Promise<Known> {
+async function readKnown(redis: Redis, handle: string, identity: string): Promise<RecentLead> {
   const leadId = await redis.get(identity);
   return leadId === null ? stranger : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
 }
@@ -200,8 +200,8 @@ async function readKnown(redis: Redis, handle: string, identity: string): Promis
 async function tryCapture(
   runtime: Runtime,
   handle: string,
-  { capture, known }: { capture: Capture; known: Known },
-): Promise<Accepted | undefined> {
+  { capture, known }: { capture: Capture; known: RecentLead },
+): Promise<LeadAcceptance | undefined> {
   const at = runtime.now();
   const next = merged(known.lead?.leadId ?? runtime.id("lead_"), capture, { current: known.lead, at });
   const places = [
@@ -210,7 +210,7 @@ async function tryCapture(
     keys.leads(handle),
     keys.person(handle, digest(next.email)),
   ];
-  const lasts = Math.max(1, delayUntil(runtime, at + recent));
+  const lasts = Math.max(1, delayUntil(runtime, at + RECENT_MS));
   const values = [known.leadId ?? "", known.lead?.version ?? 0, next.leadId, JSON.stringify(next), at, lasts];
   const word = await runtime.queues.step(
     handle,
@@ -281,7 +281,7 @@ async function nextLeads(
     rows[row] ? [{ lead: presentLead(JSON.parse(rows[row] as string)), at: `${at} ${id}` }] : [],
   );
   const lastPair = pairs.at(-1);
-  const oldest = input.since === undefined ? 0 : Date.parse(input.since) - capturedAgainWithin;
+  const oldest = input.since === undefined ? 0 : Date.parse(input.since) - RECENT_TTL_MS;
   const tooOld = lastPair !== undefined && Number(lastPair.score) < oldest;
   return { leads, last: lastPair && `${lastPair.score} ${lastPair.id}`, done: pairs.length < batch || tooOld };
 }

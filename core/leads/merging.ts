@@ -1,4 +1,4 @@
-import { type Lead, mostFields } from "../../schemas/leads.ts";
+import { type Lead, MAX_FIELDS } from "../../schemas/leads.ts";
 
 const textNames = ["name", "firstName", "company", "phone", "service", "message", "source"] as const;
 
@@ -64,6 +64,6 @@ export function awaitsCode({ status, unconfirmed }: StoredLead): boolean {
 /** Custom fields of one person: what was sent later, before it as much of what was sent earlier as there is room for, the newest of it. */
 function mergedFields(earlier: Lead["fields"], later: Lead["fields"]): Lead["fields"] {
   const others = Object.entries(earlier).filter(([name]) => !Object.hasOwn(later, name));
-  const room = mostFields - Object.keys(later).length;
+  const room = MAX_FIELDS - Object.keys(later).length;
   return { ...Object.fromEntries(others.slice(Math.max(0, others.length - room))), ...later };
 }

@@ -1,7 +1,7 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Lead, leadCode } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { untilWritten } from "../store/retry.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { acceptMessage, findSender } from "../email/face.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
@@ -22,8 +22,8 @@ import { sameText, sixDigits } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 
 /** Ms in which a code must be used, and the number of the wrong one that ends it (docs/reference.md, "Lead verification"). */
-const codeLasts = 600_000;
-const mostWrong = 5;
+const CODE_TTL_MS = 600_000;
+const MAX_WRONG_CODES = 5;
 /** Codes for one address of a handle: 3 at once and 3 in 15 minutes. */
 const allowed = { burst: 3, rate: 3 / 900 };
 
@@ -46,7 +46,7 @@ export async function sendLeadCode(
   if (!(await isAllowed(runtime, handle, lead.email))) return;
   await transact(runtime.redis, (transaction) => {
     transaction.del(keys.leadCode(handle, leadId)).hset(keys.leadCode(handle, leadId), { round, wrong: 0 });
-    transaction.pexpire(keys.leadCode(handle, leadId), codeLasts);
+    transaction.pexpire(keys.leadCode(handle, leadId), CODE_TTL_MS);
   });
   const content = await letterOf(runtime, handle, {
     lead,
@@ -74,7 +74,7 @@ export async function verifyLead(
   input: Infer<typeof leadCode>,
 ): Promise<{ lead: { leadId: string; status: "VERIFIED" } }> {
   const { handle, leadId } = input;
-  const result = await untilWritten(runtime.redis, keys.lead(handle, leadId), async () => {
+  const result = await retryOnConflict(runtime.redis, keys.lead(handle, leadId), async () => {
     const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
     if (lead === undefined) throw new Fail("lead_not_found");
     const word = await tryCode(runtime, input, lead);
@@ -136,7 +136,7 @@ async function tryCode(
       redis,
       "tryLeadCode",
       [keys.leadCode(handle, leadId), keys.lead(handle, leadId), outboxKey],
-      [isRight ? "right" : "wrong", mostWrong, version, JSON.stringify(next), encoded],
+      [isRight ? "right" : "wrong", MAX_WRONG_CODES, version, JSON.stringify(next), encoded],
     ),
   );
 }

@@ -10,14 +10,17 @@ export interface AuditEntry {
 }
 
 /** Ms for which entries are kept (docs/reference.md, "Audit"). */
-const kept = 90 * 86_400_000;
+const RETENTION_MS = 90 * 86_400_000;
 
 /** Adds an entry to the handle's audit stream; a failure is logged, for the write itself has happened. */
 export async function recordWrite({ redis, log, now }: Runtime, entry: AuditEntry): Promise<void> {
   const fields = ["who", entry.userId, "route", entry.route, "id", entry.subject, "at", new Date(now()).toISOString()];
   try {
     const key = keys.audit(entry.handle);
-    await Promise.all([redis.xadd(key, "MINID", "~", Date.now() - kept, "*", ...fields), redis.pexpire(key, kept)]);
+    await Promise.all([
+      redis.xadd(key, "MINID", "~", Date.now() - RETENTION_MS, "*", ...fields),
+      redis.pexpire(key, RETENTION_MS),
+    ]);
   } catch (error) {
     log.warn({ error: (error as Error).message, route: entry.route }, "audit.write_failed");
   }

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { dirtyShards, isOfHandle, keys } from "../store/keys.ts";
+import { DIRTY_SHARDS, isOfHandle, keys } from "../store/keys.ts";
 import { mastersOf, pipelined } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { disconnectAll } from "../scheduling/face.ts";
@@ -61,7 +61,7 @@ export async function eraseHandle(
 
 /** Takes the handle out of the lines in which handles wait for their turn or for the sweeper. */
 async function leaveLines(redis: Redis, handle: string): Promise<number> {
-  const shards = Array.from({ length: dirtyShards }, (_, shard) => keys.dirty(shard));
+  const shards = Array.from({ length: DIRTY_SHARDS }, (_, shard) => keys.dirty(shard));
   const lines = [keys.emailTurns("normal"), keys.emailTurns("urgent"), keys.farTurns, ...shards];
   return sum(await Promise.all(lines.map((line) => redis.zrem(line, handle))));
 }
@@ -110,20 +110,20 @@ async function exported(redis: Redis, key: string): Promise<ExportedKey[]> {
 }
 
 const readers: Record<string, (redis: Redis, key: string) => Promise<unknown>> = {
-  string: async (redis, key) => shown(await redis.getBuffer(key)),
-  list: async (redis, key) => shown(await redis.lrangeBuffer(key, 0, -1)),
-  set: async (redis, key) => shown(await redis.smembersBuffer(key)),
-  zset: async (redis, key) => shown(await redis.zrangeBuffer(key, "0", "-1", "WITHSCORES")),
-  hash: async (redis, key) => shown(await redis.hgetallBuffer(key)),
-  stream: async (redis, key) => shown(await redis.xrangeBuffer(key, "-", "+")),
+  string: async (redis, key) => toPlainValue(await redis.getBuffer(key)),
+  list: async (redis, key) => toPlainValue(await redis.lrangeBuffer(key, 0, -1)),
+  set: async (redis, key) => toPlainValue(await redis.smembersBuffer(key)),
+  zset: async (redis, key) => toPlainValue(await redis.zrangeBuffer(key, "0", "-1", "WITHSCORES")),
+  hash: async (redis, key) => toPlainValue(await redis.hgetallBuffer(key)),
+  stream: async (redis, key) => toPlainValue(await redis.xrangeBuffer(key, "-", "+")),
 };
 
 /** Replies as JSON can hold them. */
-function shown(reply: unknown): unknown {
+function toPlainValue(reply: unknown): unknown {
   if (Buffer.isBuffer(reply)) return textOrBase64(reply);
-  if (Array.isArray(reply)) return reply.map(shown);
+  if (Array.isArray(reply)) return reply.map(toPlainValue);
   if (typeof reply !== "object" || reply === null) return reply;
-  return Object.fromEntries(Object.entries(reply).map(([name, value]) => [name, shown(value)]));
+  return Object.fromEntries(Object.entries(reply).map(([name, value]) => [name, toPlainValue(value)]));
 }
 
 function textOrBase64(bytes: Buffer): Value {

@@ -1,3 +1,3 @@
 /** What the others may use of operations. */
 export { type AuditEntry, recordWrite } from "./audit.ts";
-export { beat, type Figures, figures, type Readiness, readiness } from "./health.ts";
+export { heartbeat, type Stats, stats, type Readiness, readiness } from "./health.ts";

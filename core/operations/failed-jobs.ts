@@ -15,13 +15,13 @@ export interface FailedJob {
 }
 
 /** Most jobs of one queue that are shown; failed ones are kept for seven days. */
-const mostOfQueue = 1000;
+const MAX_JOBS_OF_QUEUE = 1000;
 
 type Store = Pick<Runtime, "queues">;
 
 /** The failed jobs of all queues, the newest first. */
 export async function failedJobs({ queues }: Store): Promise<FailedJob[]> {
-  const found = await Promise.all(queueNames.map((name) => queues.queue(name).getFailed(0, mostOfQueue - 1)));
+  const found = await Promise.all(queueNames.map((name) => queues.queue(name).getFailed(0, MAX_JOBS_OF_QUEUE - 1)));
   const shown = found.flatMap((list, at) => list.map((one) => show(queueNames[at] as string, one)));
   return shown.sort((one, other) => (one.at < other.at ? 1 : -1));
 }

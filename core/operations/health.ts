@@ -1,5 +1,5 @@
 import { queueNames } from "../../schemas/jobs.ts";
-import { dirtyShards, keys } from "../store/keys.ts";
+import { DIRTY_SHARDS, keys } from "../store/keys.ts";
 import { ifPermitted, isRedisUnwritable, mastersOf } from "../store/redis.ts";
 import type { IndexStatus, Runtime } from "../platform/runtime.ts";
 
@@ -15,7 +15,7 @@ export interface Readiness {
 }
 
 /** Seconds for which a worker's sign of life counts. */
-export const heartbeatLasts = 30;
+export const HEARTBEAT_TTL_SECONDS = 30;
 
 /** Whether Redis can be reached and written, which queues have no worker, and whether this process was told to go. */
 export async function readiness(runtime: Runtime): Promise<Readiness> {
@@ -23,7 +23,7 @@ export async function readiness(runtime: Runtime): Promise<Readiness> {
     const beats = await Promise.all(queueNames.map((queue) => runtime.redis.exists(keys.heartbeat(queue))));
     await runtime.redis.set(keys.probe, "1", "EX", 60);
     return {
-      status: runtime.going.signal.aborted ? "stopping" : "ready",
+      status: runtime.shutdownController.signal.aborted ? "stopping" : "ready",
       redis: "ok",
       queues: "ok",
       queuesWithoutWorker: queueNames.filter((_, at) => beats[at] === 0),
@@ -36,12 +36,12 @@ export async function readiness(runtime: Runtime): Promise<Readiness> {
 }
 
 /** Says that this worker serves its queues; called every 10 s. */
-export async function beat({ redis }: Runtime, queues: readonly string[]): Promise<void> {
-  await Promise.all(queues.map((queue) => redis.set(keys.heartbeat(queue), "1", "EX", heartbeatLasts)));
+export async function heartbeat({ redis }: Runtime, queues: readonly string[]): Promise<void> {
+  await Promise.all(queues.map((queue) => redis.set(keys.heartbeat(queue), "1", "EX", HEARTBEAT_TTL_SECONDS)));
 }
 
 /** What operators watch of Redis and of what is under way. */
-export interface Figures {
+export interface Stats {
   /** For each server of Redis, or the master that Sentinels name: bytes in use, and bytes allowed, 0 where there is no limit. */
   memory: { server: string; used: number; limit: number }[];
   /** Seconds since the oldest change whose jobs may still wait in an outbox; 0 where there is none. */
@@ -51,8 +51,8 @@ export interface Figures {
 }
 
 /** Reads them; rejects where Redis is away. */
-export async function figures({ redis }: Pick<Runtime, "redis">): Promise<Figures> {
-  const shards = Array.from({ length: dirtyShards }, (_, shard) =>
+export async function stats({ redis }: Pick<Runtime, "redis">): Promise<Stats> {
+  const shards = Array.from({ length: DIRTY_SHARDS }, (_, shard) =>
     redis.zrange(keys.dirty(shard), 0, "0", "WITHSCORES"),
   );
   const [memory, marks, beats] = await Promise.all([
@@ -68,7 +68,7 @@ export async function figures({ redis }: Pick<Runtime, "redis">): Promise<Figure
   };
 }
 
-async function memoryOf(server: Runtime["redis"]): Promise<Figures["memory"][number]> {
+async function memoryOf(server: Runtime["redis"]): Promise<Stats["memory"][number]> {
   const info = (await ifPermitted(server.info("memory"))) ?? "";
   const bytes = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
   const { name, host, port } = server.options;

@@ -17,7 +17,7 @@ export interface Resealed {
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
 /**
- * Seals everything that is sealed with SECRET_KEY_PREVIOUS anew with SECRET_KEY, while the service runs: afterwards nothing stored
+ * Seals again with SECRET_KEY everything sealed with SECRET_KEY_PREVIOUS, while the service runs: afterwards nothing stored
  * needs the previous key. A run that was cut short is made again; a second run finds nothing.
  */
 export async function resealAll(store: Store): Promise<Resealed> {

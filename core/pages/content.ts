@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { largestContent } from "../../schemas/pages.ts";
+import { MAX_CONTENT_BYTES } from "../../schemas/pages.ts";
 import type { InputError } from "../../schemas/errors.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
@@ -40,7 +40,7 @@ const otherwiseRead = new Set([
 /** Most elements that a fragment makes. */
 const maxElements = 200_000;
 /** Most faults that one answer names. */
-const mostFaults = 10;
+const MAX_FAULTS = 10;
 
 type Fragment = "content" | "teaser";
 
@@ -56,10 +56,11 @@ const before: Record<Fragment, string> = {
  * itself is kept as sent.
  */
 export function checkContent(name: Fragment, source: string): void {
-  if (Buffer.byteLength(source) > largestContent) throw invalid(`/${name}`, `is longer than ${largestContent} bytes`);
+  if (Buffer.byteLength(source) > MAX_CONTENT_BYTES)
+    throw invalid(`/${name}`, `is longer than ${MAX_CONTENT_BYTES} bytes`);
   const faults = faultsOf(name, source);
   if (faults.length === 0) return;
-  const places = faults.slice(0, mostFaults).map(([why, at]) => ({ why, place: placeAt(source, at) }));
+  const places = faults.slice(0, MAX_FAULTS).map(([why, at]) => ({ why, place: placeAt(source, at) }));
   const listed = places.map(({ why, place }): InputError => ({ path: `/${name}`, message: faultAt(place, why) }));
   const more = { field: name, ...places[0]?.place };
   throw new Fail("invalid_page_content", { detail: `${name}, ${listed[0]?.message}.`, errors: listed, more });

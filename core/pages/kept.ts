@@ -6,27 +6,27 @@ import type { Infer } from "../../schemas/schema.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
 /** What was made of a page at one state of its handle. */
-interface Kept {
+interface CachedPage {
   counter: string;
   made: { page: StoredPage };
 }
 
 /** Characters of pages that a process keeps; each page is there once more as the bytes that are sent. */
-const keptLetters = 16 * 2 ** 20;
-const caches = new WeakMap<Redis, LRUCache<string, Kept>>();
+const MAX_CACHED_LENGTH = 16 * 2 ** 20;
+const caches = new WeakMap<Redis, LRUCache<string, CachedPage>>();
 
 /**
  * What `make` makes of a page for one kind of reader. Kept until the handle's counter moves, which every change of its pages, of its
  * state and of its account's entitlements does: one small read tells that nothing changed. A request that has read the counter
  * already hands it on.
  */
-export async function keptPage<T extends { page: StoredPage }>(
+export async function cachedPage<T extends { page: StoredPage }>(
   { redis }: Runtime,
   asked: { reader: "owner" | "visitor"; counter?: string | undefined },
   { handle, pageSlug }: Infer<typeof pagePath>,
   make: () => Promise<T>,
 ): Promise<T> {
-  const cache = caches.get(redis) ?? new LRUCache({ maxSize: keptLetters, sizeCalculation: sizeOf });
+  const cache = caches.get(redis) ?? new LRUCache({ maxSize: MAX_CACHED_LENGTH, sizeCalculation: sizeOf });
   caches.set(redis, cache);
   const counter = asked.counter ?? (await pagesCounterOf(redis, handle));
   const name = `${asked.reader} ${handle}/${pageSlug}`;
@@ -37,6 +37,6 @@ export async function keptPage<T extends { page: StoredPage }>(
   return made;
 }
 
-function sizeOf({ made: { page } }: Kept): number {
+function sizeOf({ made: { page } }: CachedPage): number {
   return page.content.length + page.teaser.length + 2000;
 }

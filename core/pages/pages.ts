@@ -2,13 +2,20 @@ import type { newPage, pageChange, pageListing, pagePath, StoredPage } from "../
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import { canonicalLanguage } from "../platform/language-tags.ts";
-import { lasting } from "../platform/outcome.ts";
-import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../store/records.ts";
+import { cacheJson } from "../platform/outcome.ts";
+import {
+  changeRecord,
+  createRecord,
+  listRecords,
+  type RecordKeys,
+  readRecord,
+  removeRecord,
+} from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { checkContent } from "./content.ts";
 import { pagesCounter } from "../account/face.ts";
-import { keptPage } from "./kept.ts";
+import { cachedPage } from "./kept.ts";
 
 /** A page as its owner reads it: the stored fields, the derived ones and the version. */
 export type Page = StoredPage & { handle: string; url: string; version: number };
@@ -21,7 +28,7 @@ export async function createPage(runtime: Runtime, input: Infer<typeof newPage>)
   const value = stamped(fields as StoredPage, at, new Date(at).toISOString());
   if (!(await createRecord(runtime, placeOf(handle, input.pageSlug), { value, at })))
     throw new Fail("page_already_exists");
-  return { page: shown(runtime, handle, { ...value, version: 1 }) };
+  return { page: toPage(runtime, handle, { ...value, version: 1 }) };
 }
 
 /** Changes what is sent of a page; a `status` publishes or unpublishes it. `page_not_found`, `version_conflict`. */
@@ -32,7 +39,7 @@ export async function updatePage(runtime: Runtime, input: Infer<typeof pageChang
     stamped({ ...current, ...(changes as Partial<StoredPage>) }, runtime.now(), current.createdAt);
   const changed = await changeRecord<StoredPage>(runtime, placeOf(handle, pageSlug), { expectedVersion, change });
   if (changed === undefined) throw new Fail("page_not_found");
-  return { page: shown(runtime, handle, changed) };
+  return { page: toPage(runtime, handle, changed) };
 }
 
 /** Publishes a page; again is no change. */
@@ -47,10 +54,10 @@ export function readPage(
   input: Infer<typeof pagePath>,
   caller?: Pick<Caller, "pages">,
 ): Promise<{ page: Page }> {
-  return keptPage(runtime, { reader: "owner", counter: caller?.pages }, input, async () => {
+  return cachedPage(runtime, { reader: "owner", counter: caller?.pages }, input, async () => {
     const stored = await readRecord<StoredPage>(runtime.redis, keys.page(input.handle, input.pageSlug));
     if (stored === undefined) throw new Fail("page_not_found");
-    return lasting({ page: shown(runtime, input.handle, stored) });
+    return cacheJson({ page: toPage(runtime, input.handle, stored) });
   });
 }
 
@@ -61,7 +68,7 @@ export async function listPages(
 ): Promise<{ pages: Page[]; nextCursor: string | null }> {
   const list = { key: keys.pages(input.handle), record: (slug: string) => keys.page(input.handle, slug) };
   const { records, nextCursor } = await listRecords<StoredPage>(runtime, list, input);
-  return { pages: records.map((stored) => shown(runtime, input.handle, stored)), nextCursor };
+  return { pages: records.map((stored) => toPage(runtime, input.handle, stored)), nextCursor };
 }
 
 /** Removes a page; `page_not_found` when there is none. */
@@ -74,7 +81,7 @@ export function pageUrl({ env }: Runtime, handle: string, slug: string): string 
   return env.PUBLIC_DOMAIN ? `https://${handle}.${env.PUBLIC_DOMAIN}/${slug}` : `${env.BASE_URL}/p/${handle}/${slug}`;
 }
 
-function placeOf(handle: string, slug: string): Place {
+function placeOf(handle: string, slug: string): RecordKeys {
   return {
     tag: handle,
     key: keys.page(handle, slug),
@@ -97,6 +104,6 @@ function stamped(page: StoredPage, at: number, createdAt: string): StoredPage {
   return { ...page, language, createdAt, updatedAt, publishedAt };
 }
 
-function shown(runtime: Runtime, handle: string, stored: StoredPage & { version: number }): Page {
+function toPage(runtime: Runtime, handle: string, stored: StoredPage & { version: number }): Page {
   return { ...stored, language: stored.language ?? null, handle, url: pageUrl(runtime, handle, stored.pageSlug) };
 }

@@ -9,7 +9,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { visitedUrl } from "./hosts.ts";
-import { keptPage } from "./kept.ts";
+import { cachedPage } from "./kept.ts";
 import { pageLanguage } from "./language.ts";
 import { pageUrl } from "./pages.ts";
 
@@ -32,9 +32,9 @@ export interface Visit {
 }
 
 /** Seconds for which a paid page stays open to a browser (docs/reference.md, "Paid pages"). */
-const accessLasts = 365 * 86_400;
+const ACCESS_TTL_SECONDS = 365 * 86_400;
 /** Seconds in which the code of a finished checkout must be used. */
-const codeLasts = 900;
+const CODE_TTL_SECONDS = 900;
 /** Codes for other browsers that a purchase gives: 5 at once, then 5 a day. */
 const shareLimit = { burst: 5, rate: 5 / 86_400 };
 
@@ -65,11 +65,11 @@ export async function checkPageAccess(
   return { accessMode: page.accessMode, hasAccess: mayRead(runtime, page, input) };
 }
 
-type Shown = Pick<Visit, "page" | "language" | "assistant">;
+type VisitContent = Pick<Visit, "page" | "language" | "assistant">;
 
 /** A published page with its language and whether it carries the assistant. */
-async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<Shown> {
-  return keptPage(runtime, { reader: "visitor" }, path, async () => {
+async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<VisitContent> {
+  return cachedPage(runtime, { reader: "visitor" }, path, async () => {
     const [page, assistant, settings] = await Promise.all([
       publishedPage(runtime, path),
       isAgentEnabled(runtime, path.handle),
@@ -95,7 +95,7 @@ export async function publishedPage(
 /** A single-use code that opens a paid page to the browser that brings it, for the return from a checkout. */
 export async function accessCode({ redis, id }: Runtime, input: Infer<typeof pagePath>): Promise<string> {
   const code = id("pac_");
-  await redis.set(keys.pageAccess(code), `${input.handle} ${input.pageSlug}`, "EX", codeLasts);
+  await redis.set(keys.pageAccess(code), `${input.handle} ${input.pageSlug}`, "EX", CODE_TTL_SECONDS);
   return code;
 }
 
@@ -122,10 +122,10 @@ async function redeem(
 ): Promise<string | undefined> {
   const granted = await runtime.redis.getdel(keys.pageAccess(input.access));
   if (granted !== `${input.handle} ${input.pageSlug}`) return undefined;
-  const until = Math.floor(Date.now() / 1000) + accessLasts;
+  const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(runtime.env, "page access", `${input.handle} ${input.pageSlug} ${until}`);
   const secure = runtime.env.BASE_URL.startsWith("https:");
-  return writeCookie(cookieName(input), `${until}.${mac}`, { seconds: accessLasts, path: "/", secure });
+  return writeCookie(cookieName(input), `${until}.${mac}`, { seconds: ACCESS_TTL_SECONDS, path: "/", secure });
 }
 
 function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Infer<typeof pageVisit>): boolean {

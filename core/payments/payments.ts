@@ -9,7 +9,7 @@ import { keys } from "../store/keys.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { recordPurchase } from "./purchases.ts";
-import { credentialsOf, enter, noteRefund, readKept, settlePayment, stamp } from "../scheduling/face.ts";
+import { credentialsOf, commitBooking, noteRefund, findBooking, settlePayment, timestamp } from "../scheduling/face.ts";
 import {
   type CheckoutSession,
   isRefunded,
@@ -153,7 +153,7 @@ async function accountOf(tools: Pick<Runtime, "redis">, handle: string): Promise
   return all.filter(({ providerKey }) => providerKey === "stripe").at(-1)?.account;
 }
 
-/** Whoever has an account of their own could make sessions that name others' bookings. */
+/** An account of one's own could create sessions that name others' bookings. */
 async function isOfAccount(runtime: Runtime, handle: string, { account }: StripeEvent): Promise<boolean> {
   const all = await credentialsOf(runtime, handle);
   return all.some((one) => one.providerKey === "stripe" && one.account === account);
@@ -183,7 +183,7 @@ export async function refundBooking(
   runtime: Runtime,
   { handle, bookingUid }: JobData<"payments.refund">,
 ): Promise<void> {
-  const kept = await readKept(runtime.redis, handle, bookingUid);
+  const kept = await findBooking(runtime.redis, handle, bookingUid);
   if (kept?.payment?.status !== "REFUND_DUE") return;
   const { paid } = kept.payment;
   if (paid === undefined) return void runtime.log.error({ handle, bookingUid }, "payment.refund_unknown");
@@ -199,7 +199,7 @@ async function settle(
   { handle, bookingUid }: { handle: string; bookingUid: string },
   { account, session }: { account: string; session: CheckoutSession },
 ): Promise<void> {
-  const kept = await readKept(runtime.redis, handle, bookingUid);
+  const kept = await findBooking(runtime.redis, handle, bookingUid);
   const { amountMinor, currency } = kept?.payment ?? {};
   const isPrice = session.amount_total === amountMinor && session.currency === currency?.toLowerCase();
   if (!isPrice) return void runtime.log.error({ handle, bookingUid }, "payment.amount_mismatch");
@@ -217,10 +217,10 @@ async function release(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
 ): Promise<void> {
-  const kept = await readKept(runtime.redis, handle, bookingUid);
+  const kept = await findBooking(runtime.redis, handle, bookingUid);
   if (kept?.status !== "PENDING_PAYMENT") return;
-  const why = { cancelledBy: "service" as const, updatedAt: stamp(runtime) };
-  const written = await enter(runtime, {
+  const why = { cancelledBy: "service" as const, updatedAt: timestamp(runtime) };
+  const written = await commitBooking(runtime, {
     handle,
     before: kept,
     booking: { ...kept, ...why, status: "REJECTED" },

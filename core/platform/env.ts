@@ -94,10 +94,10 @@ const table = {
   TEST_CLOCK_RATE: notInProduction(real(1)),
 } satisfies Record<string, Reader<unknown>>;
 
-type Read = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
+type EnvValues = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
 
 /** The settings with their derived parts: `production`, and the addresses that default to the local server. */
-export interface Env extends Omit<Read, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
+export interface Env extends Omit<EnvValues, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
   readonly production: boolean;
   readonly REDIS_URL: string;
   readonly BASE_URL: string;
@@ -118,13 +118,13 @@ export function readEnv(record: Record<string, string | undefined>): Env {
       return [name, undefined];
     }
   });
-  const read = Object.fromEntries(entries) as Read;
+  const read = Object.fromEntries(entries) as EnvValues;
   wrong.push(...contradictions(read, production), ...redisContradictions(read, production));
   if (wrong.length > 0) throw new Error(`Invalid settings: ${wrong.join("; ")}`);
   return { ...read, ...addresses(read), production };
 }
 
-function contradictions(read: Read, production: boolean): string[] {
+function contradictions(read: EnvValues, production: boolean): string[] {
   const wrong: string[] = [];
   if (production && read.BASE_URL === undefined) wrong.push("BASE_URL is required");
   if ((read.AUTH_JWKS_URL ?? read.AUTH_JWKS_FILE) && !read.AUTH_ISSUER)
@@ -133,7 +133,7 @@ function contradictions(read: Read, production: boolean): string[] {
 }
 
 /** Redis is found by its address or by Sentinels; a cluster finds its masters itself. */
-function redisContradictions(read: Read, production: boolean): string[] {
+function redisContradictions(read: EnvValues, production: boolean): string[] {
   const wrong: string[] = [];
   const hasSentinels = (read.REDIS_SENTINELS ?? []).length > 0;
   if (production && read.REDIS_URL === undefined && !hasSentinels) wrong.push("REDIS_URL is missing");
@@ -145,7 +145,7 @@ function redisContradictions(read: Read, production: boolean): string[] {
   return wrong;
 }
 
-function addresses(read: Read): Pick<Env, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
+function addresses(read: EnvValues): Pick<Env, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
   const base = bare(read.BASE_URL ?? `http://localhost:${read.PORT}`);
   const [app, login] = [bare(read.APP_URL ?? base), bare(read.LOGIN_URL ?? `${base}/login`)];
   return { REDIS_URL: read.REDIS_URL ?? "redis://127.0.0.1:6379", BASE_URL: base, APP_URL: app, LOGIN_URL: login };

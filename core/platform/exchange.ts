@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
 
 /** What a server answered, read whole. */
-export interface Answer {
+export interface ServerAnswer {
   status: number;
   headers: Record<string, string>;
   body: Buffer;
@@ -17,7 +17,7 @@ export interface Sink {
 /** What an exchange may take. */
 export interface Limits {
   /** Ms for all of it: waiting for a connection, the request, the answer and its body. */
-  patience: number;
+  timeoutMs: number;
   /** Ms in which an answer must begin, and then bring at least `MIN_PROGRESS_BYTES` bytes each time, until it ends. */
   idleTimeoutMs?: number | undefined;
   /** Most bytes of the answer's body. */
@@ -49,7 +49,11 @@ const ALWAYS_ALLOWED_BYTES = 1_048_576;
 let held = 0;
 
 /** Sends one request and reads its answer. It ends in its time, whether no connection comes about or an answer trickles. */
-export function exchange(dispatcher: Dispatcher, request: Dispatcher.DispatchOptions, limits: Limits): Promise<Answer> {
+export function exchange(
+  dispatcher: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  limits: Limits,
+): Promise<ServerAnswer> {
   return new Promise((resolve, reject) => {
     dispatcher.dispatch(request, new Exchange(limits, resolve, reject));
   });
@@ -61,7 +65,7 @@ export function exchange(dispatcher: Dispatcher, request: Dispatcher.DispatchOpt
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: Limits;
-  readonly #resolve: (answer: Answer) => void;
+  readonly #resolve: (answer: ServerAnswer) => void;
   readonly #reject: (error: Error) => void;
   readonly #deadline: NodeJS.Timeout;
   readonly #idle: NodeJS.Timeout | undefined;
@@ -69,7 +73,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #sink: Sink | undefined;
   #size = 0;
   #count = 0;
-  /** Bytes that had come when the silence was last counted anew. */
+  /** Bytes received when the idle timer was last reset. */
   #heard = 0;
   #isOver = false;
   #status = 0;
@@ -77,12 +81,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #fault: Error | undefined;
 
-  constructor(limits: Limits, resolve: (answer: Answer) => void, reject: (error: Error) => void) {
+  constructor(limits: Limits, resolve: (answer: ServerAnswer) => void, reject: (error: Error) => void) {
     this.#limits = limits;
     this.#resolve = resolve;
     this.#reject = reject;
     const late = (): void => this.#stop(new AnswerRefused("timeout", "No answer in time."));
-    this.#deadline = setTimeout(late, limits.patience);
+    this.#deadline = setTimeout(late, limits.timeoutMs);
     this.#idle = limits.idleTimeoutMs === undefined ? undefined : setTimeout(late, limits.idleTimeoutMs);
   }
 

@@ -5,8 +5,8 @@ import type { Env } from "./env.ts";
 import type { Log } from "./runtime.ts";
 
 /** Letters that are gathered before they are written, and ms after which fewer are. */
-const gathered = 12_288;
-const flushEvery = 250;
+const MAX_BUFFERED_LENGTH = 12_288;
+const FLUSH_INTERVAL_MS = 250;
 
 /** JSON lines to stdout, written in batches; the level by its word, as operators search for it. */
 export function openLog(env: Env): Log {
@@ -34,13 +34,13 @@ class Lines implements DestinationStream {
   #held = "";
 
   constructor() {
-    setInterval(() => this.#pass(), flushEvery).unref();
+    setInterval(() => this.#pass(), FLUSH_INTERVAL_MS).unref();
     process.on("exit", () => this.flushSync());
   }
 
   write(line: string): void {
     this.#held += line;
-    if (this.#held.length >= gathered) this.#pass();
+    if (this.#held.length >= MAX_BUFFERED_LENGTH) this.#pass();
   }
 
   flush(done?: () => void): void {

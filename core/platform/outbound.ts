@@ -5,7 +5,7 @@ import { LRUCache } from "lru-cache";
 import { Agent, buildConnector } from "undici";
 import type { Env } from "./env.ts";
 import { invalid } from "./errors.ts";
-import { type Answer, exchange, type Limits } from "./exchange.ts";
+import { type ServerAnswer, exchange, type Limits } from "./exchange.ts";
 
 type Settings = Pick<Env, "production" | "OUTBOUND_ALLOW_HOSTS">;
 type Resolved = { address: string; family: number }[];
@@ -20,7 +20,7 @@ export interface OutboundCall {
   headers?: Record<string, string>;
   body?: string;
   /** Ms for the whole call, body included; 15 s when left out. */
-  patience?: number;
+  timeoutMs?: number;
   /** Ms without a sign of progress after which the call fails; none when left out. */
   idleTimeoutMs?: number;
   /** Most bytes of the answer's body; 1 MB when left out. */
@@ -36,7 +36,7 @@ export interface OutboundCall {
 }
 
 /** What came back. */
-export interface OutboundAnswer extends Answer {
+export interface OutboundAnswer extends ServerAnswer {
   /** The address that answered, after redirects. */
   url: string;
 }
@@ -65,11 +65,11 @@ interface Target {
   path: string;
 }
 
-const patience = 15_000;
-const largest = 1_048_576;
+const TIMEOUT_MS = 15_000;
+const MAX_BYTES = 1_048_576;
 /** Addresses that are kept with what was found about them, which follows from the address and the settings alone, and the longest. */
-const keptAddresses = 1000;
-const MAX_KEPT_LETTERS = 500;
+const MAX_CACHED_ADDRESSES = 1000;
+const MAX_CACHED_LENGTH = 500;
 
 /**
  * Calls to addresses outside. Those that a user may name are checked where the connection is made, literal and resolved alike,
@@ -80,7 +80,7 @@ export class Outbound {
   readonly #lookup: Lookup;
   readonly #guarded: Agent;
   readonly #trusted = new Agent({ connect: { timeout: 10_000 } });
-  readonly #known = new LRUCache<string, Target>({ max: keptAddresses });
+  readonly #known = new LRUCache<string, Target>({ max: MAX_CACHED_ADDRESSES });
 
   constructor(settings: Settings, lookup: Lookup = systemLookup as unknown as Lookup) {
     this.#settings = settings;
@@ -91,7 +91,7 @@ export class Outbound {
   /** Makes a call; `AddressRefused` for an address that is refused, a plain error where the network fails. */
   async request(address: string, call: OutboundCall = {}): Promise<OutboundAnswer> {
     const target = call.trusted ? targetOf(new URL(address)) : this.#admitted(address);
-    return this.#follow(target, call, Date.now() + (call.patience ?? patience));
+    return this.#follow(target, call, Date.now() + (call.timeoutMs ?? TIMEOUT_MS));
   }
 
   /** Refuses an address by what can be seen of it, and by what its name means now; a name that means nothing yet is let pass. */
@@ -109,12 +109,12 @@ export class Outbound {
   }
 
   async #follow({ url, origin, path }: Target, call: OutboundCall, until: number): Promise<OutboundAnswer> {
-    const { method = "GET", body = null, limit = largest, beyond = "fail", idleTimeoutMs, into } = call;
+    const { method = "GET", body = null, limit = MAX_BYTES, beyond = "fail", idleTimeoutMs, into } = call;
     const dispatcher = call.trusted ? this.#trusted : this.#guarded;
     const headers = { "accept-encoding": "identity", ...call.headers };
     const request = { origin, path, method: method as "GET", headers, body };
     const answer = await exchange(dispatcher, request, {
-      patience: until - Date.now(),
+      timeoutMs: until - Date.now(),
       idleTimeoutMs,
       limit,
       beyond,
@@ -138,7 +138,7 @@ export class Outbound {
     const known = this.#known.get(address);
     if (known) return known;
     const target = targetOf(this.#parsed(address));
-    if (address.length <= MAX_KEPT_LETTERS) this.#known.set(address, target);
+    if (address.length <= MAX_CACHED_LENGTH) this.#known.set(address, target);
     return target;
   }
 

@@ -1,12 +1,12 @@
 import { Buffer } from "node:buffer";
 
-/** What a result is besides its content: made anew, there before, or the stored answer of an earlier request. */
+/** How a result came about: created, or the stored answer of an earlier request. */
 export type Outcome = "created" | "replayed";
 
 const outcomes = new WeakMap<object, Outcome>();
 
 /** Says of a result how it came about; the surface turns that into a status or a header. */
-export function outcome<T extends object>(result: T, kind: Outcome): T {
+export function withOutcome<T extends object>(result: T, kind: Outcome): T {
   outcomes.set(result, kind);
   return result;
 }
@@ -19,7 +19,7 @@ export function outcomeOf(result: unknown): Outcome | undefined {
 const kept = new WeakMap<object, { json?: Uint8Array }>();
 
 /** Says of a result that it never changes and is given again, so that its JSON is made once. */
-export function lasting<T extends object>(result: T): T {
+export function cacheJson<T extends object>(result: T): T {
   kept.set(result, {});
   return result;
 }

@@ -50,13 +50,13 @@ export interface Runtime {
   /** Domain time in ms since 1970; moved by TEST_CLOCK. Leases, tokens and signatures use real time instead. */
   now(): number;
   /** Aborted when the process was told to go: it finishes what is under way and asks for nothing more. */
-  readonly going: AbortController;
+  readonly shutdownController: AbortController;
   /** A new random id: the prefix and 128 random bits in base 62. */
   id(prefix: string): string;
   close(): Promise<void>;
 }
 
-/** Who asks. `userId` is there exactly where the route's access asks for a token. */
+/** The caller. `userId` exists exactly if the route's access requires a token. */
 export interface Caller {
   requestId: string;
   userId?: string;

@@ -4,8 +4,8 @@ import { isAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 
 /** Most characters of an answer, in one line and in a text area. */
-const longestLine = 1000;
-const longestText = 10_000;
+const MAX_LINE_LENGTH = 1000;
+const MAX_TEXT_LENGTH = 10_000;
 
 /** What a check says is wrong, or nothing. */
 type Check = (answer: string, field: BookingField) => string | undefined;
@@ -41,9 +41,10 @@ function readAnswer(
 
 const line: Check = (text) => {
   if (/\p{Cc}/u.test(text)) return "is not one line";
-  return text.length > longestLine ? `is longer than ${longestLine} characters` : undefined;
+  return text.length > MAX_LINE_LENGTH ? `is longer than ${MAX_LINE_LENGTH} characters` : undefined;
 };
-const area: Check = (text) => (text.length > longestText ? `is longer than ${longestText} characters` : undefined);
+const area: Check = (text) =>
+  text.length > MAX_TEXT_LENGTH ? `is longer than ${MAX_TEXT_LENGTH} characters` : undefined;
 const choice: Check = (text, { options = [] }) => (options.includes(text) ? undefined : "is not one of the options");
 const decision: Check = (text) => (isTrue(text) || isFalse(text) ? undefined : "is neither true nor false");
 

@@ -3,11 +3,11 @@ import type { Booking, MailKind } from "../../schemas/scheduling.ts";
 import type { Fact, Letter } from "../engines/mail/mail.ts";
 import { formatMinutes, formatMoney, formatTime } from "../platform/formats.ts";
 import { filled } from "../platform/words.ts";
-import type { Kept } from "./ledger.ts";
+import type { BookingRecord } from "./ledger.ts";
 import { presentableName } from "./names.ts";
 
 /** Who reads a mail about a booking, and as what. */
-export interface Reader {
+export interface Recipient {
   email: string;
   as: "attendee" | "guest" | "owner";
   /** True for an owner's address, also where it is the attendee's or a guest's. */
@@ -26,15 +26,15 @@ export interface EventWords {
   labels: ReadonlyMap<string, string>;
 }
 
-interface Told {
-  kept: Kept;
+interface BookingWords {
+  kept: BookingRecord;
   kind: MailKind;
-  reader: Reader;
+  reader: Recipient;
   event: EventWords;
 }
 
 /** What a mail about a booking says to its reader. */
-export function bookingLetter(told: Told): Letter {
+export function bookingLetter(told: BookingWords): Letter {
   const { kept, kind, reader } = told;
   const { booking: words } = wordsOf(reader.language).mails;
   const side = reader.as === "owner" ? "owner" : "visitor";
@@ -60,7 +60,7 @@ export function manageLine(language: string, address: string): string {
 }
 
 /** What is known of a booking, with a name for each value; guests learn neither who comes nor what was written. */
-export function bookingFacts({ kept, kind, reader, event }: Omit<Told, "kind"> & { kind?: MailKind }): Fact[] {
+export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "kind"> & { kind?: MailKind }): Fact[] {
   const { language } = reader;
   const { facts: names } = wordsOf(language).mails.booking;
   const { title, start, durationMinutes, rescheduledFrom, location, meetingUrl } = kept;
@@ -91,7 +91,7 @@ export function peopleFacts(
   return [...facts, ...Object.entries(answers).map(([id, answer]): Fact => [labels.get(id) ?? id, answer])];
 }
 
-function zoneOf({ timeZone, attendee }: Kept, { as }: Reader): string {
+function zoneOf({ timeZone, attendee }: BookingRecord, { as }: Recipient): string {
   return as === "owner" ? timeZone : attendee.timeZone;
 }
 
@@ -101,7 +101,7 @@ function longTime(instant: string, language: string, timeZone: string): string {
 }
 
 /** What a visitor wrote reaches the owner and the attendee, never guests: a booking is no way to write to strangers. */
-function reasonOf(kept: Kept, kind: MailKind | undefined, { as }: Reader): string | null {
+function reasonOf(kept: BookingRecord, kind: MailKind | undefined, { as }: Recipient): string | null {
   const isMove = kind === "rescheduled";
   const isTold = as !== "guest" || (!isMove && kept.cancelledBy === "owner");
   const tells = isMove || kind === "cancelled" || kind === "declined";
@@ -110,7 +110,7 @@ function reasonOf(kept: Kept, kind: MailKind | undefined, { as }: Reader): strin
 }
 
 /** What becomes of the money of a booking that ends; guests have not paid. */
-function paymentOf({ kept, kind, reader }: Told, { payment: words }: Words["mails"]["booking"]): string[] {
+function paymentOf({ kept, kind, reader }: BookingWords, { payment: words }: Words["mails"]["booking"]): string[] {
   const { payment } = kept;
   if (payment === null || reader.as === "guest" || (kind !== "cancelled" && kind !== "declined")) return [];
   const side = reader.as === "owner" ? "Owner" : "Visitor";

@@ -13,16 +13,16 @@ import { minute } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord } from "../store/records.ts";
-import { bookingLetter, type EventWords, manageLine, peopleFacts, type Reader } from "./booking-letters.ts";
+import { bookingLetter, type EventWords, manageLine, peopleFacts, type Recipient } from "./booking-letters.ts";
 import { manageUrl } from "./event-types.ts";
-import { type Kept, readKept, shown, statusAt } from "./ledger.ts";
+import { type BookingRecord, findBooking, toBooking, statusAt } from "./ledger.ts";
 import { awaitsLink } from "./meetings.ts";
 import { withPresentableNames } from "./names.ts";
 import { ownerLink } from "./owner-links.ts";
 
 /** How often a mail waits for the link of its meeting, and for how many ms each time. */
-const mostWaits = 8;
-const waitsFor = 1500;
+const MAX_LINK_WAITS = 8;
+const LINK_WAIT_MS = 1500;
 
 /** The job that tells everyone what a visitor made of a booking. */
 export function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, kind: MailKind): Job {
@@ -72,7 +72,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
 }
 
 /** What is known of a booking, as lines of text for its owner's calendar. */
-export async function aboutBooking(runtime: Runtime, handle: string, kept: Kept): Promise<string> {
+export async function aboutBooking(runtime: Runtime, handle: string, kept: BookingRecord): Promise<string> {
   const { labels } = await eventWordsOf(runtime, handle, kept);
   const { language } = await settingsOf(runtime.redis, handle);
   const facts = peopleFacts(kept, { who: kept.attendee.name, labels, language: spokenLanguage(language) });
@@ -111,27 +111,27 @@ export async function eventWordsOf(
 }
 
 /** The booking that a mail tells of; undefined where it is not to be sent, or not yet. */
-async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<Kept | undefined> {
+async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<BookingRecord | undefined> {
   const { handle, bookingUid, kind, sequence } = data;
-  const read = async (): Promise<Kept | undefined> => {
-    const kept = await readKept(runtime.redis, handle, bookingUid);
+  const read = async (): Promise<BookingRecord | undefined> => {
+    const kept = await findBooking(runtime.redis, handle, bookingUid);
     return kept?.sequence === sequence && isDue(kept, kind, runtime.now()) ? kept : undefined;
   };
   const kept = await read();
   if (kept === undefined || kind !== "confirmed" || !(await awaitsLink(runtime, handle, kept))) return kept;
   const { waited = 0 } = data;
-  if (waited < mostWaits && kept.syncStatus === "OK") {
+  if (waited < MAX_LINK_WAITS && kept.syncStatus === "OK") {
     const id = `mail-${bookingUid}-${kind}-${sequence}-waited-${waited + 1}`;
-    await runtime.queues.later(job("scheduling.mail", id, { ...data, waited: waited + 1 }, { delay: waitsFor }));
+    await runtime.queues.later(job("scheduling.mail", id, { ...data, waited: waited + 1 }, { delay: LINK_WAIT_MS }));
     return undefined;
   }
-  // Marked before the last look, so that whoever brings the link after it knows.
+  // Marked before the last read, so that the job that writes the link later sees the mark.
   await runtime.redis.hset(keys.booking(handle, bookingUid), "linkless", 1);
   return read();
 }
 
 /** Mails that no longer say what is true are not sent. */
-function isDue(kept: Kept, kind: MailKind, now: number): boolean {
+function isDue(kept: BookingRecord, kind: MailKind, now: number): boolean {
   const status = statusAt(kept, now);
   if (kind === "requested") return status === "PENDING";
   if (kind === "declined") return status === "REJECTED";
@@ -143,12 +143,12 @@ function isDue(kept: Kept, kind: MailKind, now: number): boolean {
 }
 
 /** Mails of what is in nobody's calendar: a request, and the end of one that was never confirmed. */
-function isWithoutFile(kept: Kept, kind: MailKind): boolean {
+function isWithoutFile(kept: BookingRecord, kind: MailKind): boolean {
   return kind === "requested" || kind === "refunded" || (kind === "declined" && !wasConfirmed(kept));
 }
 
 /** True for a booking that was confirmed at some time, so that it stands in calendars. */
-function wasConfirmed({ confirmedAt, everConfirmed = false }: Kept): boolean {
+function wasConfirmed({ confirmedAt, everConfirmed = false }: BookingRecord): boolean {
   return confirmedAt !== null || everConfirmed;
 }
 
@@ -156,16 +156,16 @@ function wasConfirmed({ confirmedAt, everConfirmed = false }: Kept): boolean {
 async function readersOf(
   runtime: Runtime,
   handle: string,
-  { kept, kind }: { kept: Kept; kind: MailKind },
-): Promise<Reader[]> {
+  { kept, kind }: { kept: BookingRecord; kind: MailKind },
+): Promise<Recipient[]> {
   const { redis } = runtime;
   const [owners, settings] = await Promise.all([ownerAddresses(redis, handle), settingsOf(redis, handle)]);
   const tellsGuests = wasConfirmed(kept) && kind !== "refunded";
   const isOwner = (email: string) => owners.some((one) => sameAddress(one) === sameAddress(email));
   const host = settings.displayName ?? handle;
   const reader =
-    (as: Reader["as"]) =>
-    (email: string): Reader => {
+    (as: Recipient["as"]) =>
+    (email: string): Recipient => {
       const language =
         as === "owner" ? spokenLanguage(settings.language) : spokenLanguage(kept.language, settings.language);
       return {
@@ -177,12 +177,12 @@ async function readersOf(
         links: linksOf(runtime, handle, { kept, as, email }),
       };
     };
-  const list: Reader[] = [
+  const list: Recipient[] = [
     reader("attendee")(kept.attendee.email),
     ...(tellsGuests ? kept.guests.map(({ email }) => reader("guest")(email)) : []),
     ...owners.map(reader("owner")),
   ];
-  const isFirst = ({ email }: Reader, at: number) =>
+  const isFirst = ({ email }: Recipient, at: number) =>
     list.findIndex((one) => sameAddress(one.email) === sameAddress(email)) === at;
   return list.filter((one, at) => isAddress(one.email) && isFirst(one, at));
 }
@@ -191,8 +191,8 @@ async function readersOf(
 function linksOf(
   runtime: Runtime,
   handle: string,
-  { kept, as, email }: { kept: Kept; as: Reader["as"]; email: string },
-): Reader["links"] {
+  { kept, as, email }: { kept: BookingRecord; as: Recipient["as"]; email: string },
+): Recipient["links"] {
   if (as === "guest") return [];
   if (as === "attendee") return [["manage", manageUrl(runtime, handle, kept)]];
   const link = (purpose: "open" | "confirm" | "decline") =>
@@ -207,11 +207,11 @@ function linksOf(
 async function attachmentsOf(
   runtime: Runtime,
   handle: string,
-  { kept, kind, reader, event }: { kept: Kept; kind: MailKind; reader: Reader; event: EventWords },
+  { kept, kind, reader, event }: { kept: BookingRecord; kind: MailKind; reader: Recipient; event: EventWords },
 ): Promise<Attachment[]> {
   if (isWithoutFile(kept, kind)) return [];
   const { method, text } = await fileFor(runtime, handle, {
-    booking: shown(handle, kept, runtime.now()),
+    booking: toBooking(handle, kept, runtime.now()),
     reader,
     event,
   });
@@ -223,7 +223,7 @@ async function attachmentsOf(
 async function fileFor(
   runtime: Runtime,
   handle: string,
-  { booking, reader, event }: { booking: Booking; reader: Reader; event: EventWords },
+  { booking, reader, event }: { booking: Booking; reader: Recipient; event: EventWords },
 ): Promise<CalendarFile> {
   if (reader.as === "attendee") return visitorFile(runtime, handle, booking);
   const organizer = await organizerOf(runtime, handle);

@@ -16,13 +16,23 @@ import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
-import { untilWritten } from "../store/retry.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
-import { readMoment } from "./catalog.ts";
+import { readCatalogSnapshot } from "./catalog.ts";
 import type { CalendarFile } from "../engines/calendars/calendars.ts";
 import { mailJob, ownerMailJob, reminderJobs, visitorFile } from "./booking-mails.ts";
-import { answerTo, type Entry, enter, everyStatus, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
+import {
+  toBookingAnswer,
+  type Transition,
+  commitBooking,
+  ALL_STATUSES,
+  type BookingRecord,
+  findBooking,
+  toBooking,
+  timestamp,
+  statusAt,
+} from "./ledger.ts";
 import { endedPayment, presentPayment, refundJobs } from "./refunds.ts";
 import type { Visitor } from "./visitor-limits.ts";
 
@@ -31,15 +41,15 @@ export async function readPublicBooking(
   runtime: Runtime,
   input: Infer<typeof publicBookingPath>,
 ): Promise<{ booking: Booking }> {
-  return { booking: shown(input.handle, await keptUnder(runtime, input), runtime.now()) };
+  return { booking: toBooking(input.handle, await findPublicBooking(runtime, input), runtime.now()) };
 }
 
-/** A booking as a calendar file, for those who may read it. */
+/** A booking as a calendar file, for callers that may read it. */
 export async function readCalendarFile(
   runtime: Runtime,
   input: Infer<typeof publicBookingPath>,
 ): Promise<CalendarFile> {
-  const booking = shown(input.handle, await keptUnder(runtime, input), runtime.now());
+  const booking = toBooking(input.handle, await findPublicBooking(runtime, input), runtime.now());
   return visitorFile(runtime, input.handle, booking);
 }
 
@@ -49,8 +59,8 @@ export async function cancelPublicBooking(
   input: Infer<typeof publicCancellation>,
   visitor: Caller,
 ): Promise<BookingAnswer> {
-  await keptUnder(runtime, input);
-  return answerTo(await cancel(runtime, { ...input, visitor }));
+  await findPublicBooking(runtime, input);
+  return toBookingAnswer(await cancel(runtime, { ...input, visitor }));
 }
 
 /** The owner cancels, and a payment goes back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
@@ -71,9 +81,9 @@ export async function confirmBooking(
   runtime: Runtime,
   input: Infer<typeof bookingPath> & Seen,
 ): Promise<{ booking: Booking }> {
-  const confirmed = (kept: Kept): Change => {
+  const confirmed = (kept: BookingRecord): Change => {
     mustBePending(kept, input, runtime.now());
-    const at = stamp(runtime);
+    const at = timestamp(runtime);
     const booking: StoredBooking = { ...kept, status: "ACCEPTED", confirmedAt: at, updatedAt: at };
     const jobs = [ownerMailJob(input.handle, booking, "confirmed"), ...reminderJobs(runtime, input.handle, booking)];
     return { booking, time: "keep", events: ["scheduling.booking.confirmed"], jobs };
@@ -86,9 +96,13 @@ export async function declineBooking(
   runtime: Runtime,
   input: Infer<typeof declining> & Seen,
 ): Promise<{ booking: Booking }> {
-  const declined = (kept: Kept): Change => {
+  const declined = (kept: BookingRecord): Change => {
     mustBePending(kept, input, runtime.now());
-    const why = { cancellationReason: input.reason ?? null, cancelledBy: "owner" as const, updatedAt: stamp(runtime) };
+    const why = {
+      cancellationReason: input.reason ?? null,
+      cancelledBy: "owner" as const,
+      updatedAt: timestamp(runtime),
+    };
     const booking: StoredBooking = { ...kept, ...why, status: "REJECTED", payment: endedPayment(kept, true) };
     const jobs = [ownerMailJob(input.handle, booking, "declined"), ...refundJobs(input.handle, booking)];
     return { booking, ...ended, jobs };
@@ -98,9 +112,9 @@ export async function declineBooking(
 
 /** A booking as its owner reads it; `booking_not_found`. */
 export async function readBooking(runtime: Runtime, input: Infer<typeof bookingPath>): Promise<{ booking: Booking }> {
-  const kept = await readKept(runtime.redis, input.handle, input.bookingUid);
+  const kept = await findBooking(runtime.redis, input.handle, input.bookingUid);
   if (kept === undefined) throw new Fail("booking_not_found");
-  return { booking: shown(input.handle, kept, runtime.now()) };
+  return { booking: toBooking(input.handle, kept, runtime.now()) };
 }
 
 /** The handle's bookings by their start, the latest first or, with `order=asc`, the earliest. */
@@ -114,7 +128,7 @@ export async function listBookings(
     runtime.redis,
     uids.map((uid) => keys.booking(handle, uid)),
   );
-  const bookings = records.map((kept) => shown(handle, kept, runtime.now()));
+  const bookings = records.map((kept) => toBooking(handle, kept, runtime.now()));
   return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
 }
 
@@ -133,15 +147,15 @@ export async function settlePayment(
   runtime: Runtime,
   { handle, bookingUid, paid }: { handle: string; bookingUid: string; paid?: Paid },
 ): Promise<Settlement> {
-  return untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const kept = await readKept(runtime.redis, handle, bookingUid);
+  return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
+    const kept = await findBooking(runtime.redis, handle, bookingUid);
     if (kept?.payment == null) throw new Fail("booking_not_found");
     if (kept.payment.status !== "REQUIRED") return kept.payment.status === "PAID" ? "repeated" : "refund";
     const isLate = kept.status === "CANCELLED" || Date.parse(kept.start) <= runtime.now();
-    const settled = isLate ? undefined : await enter(runtime, paidEntry(runtime, handle, { kept, paid }));
+    const settled = isLate ? undefined : await commitBooking(runtime, paidEntry(runtime, handle, { kept, paid }));
     if (settled?.kind === "written") return "accepted";
     if (settled?.kind === "changed") return undefined;
-    return (await enter(runtime, refundEntry(runtime, handle, { kept, paid }))).kind === "written"
+    return (await commitBooking(runtime, refundEntry(runtime, handle, { kept, paid }))).kind === "written"
       ? "refund"
       : undefined;
   });
@@ -149,11 +163,11 @@ export async function settlePayment(
 
 /** Notes that the provider has given a payment back; nothing for a booking that is gone. Any number of calls come to one result. */
 export async function noteRefund(runtime: Runtime, booking: { handle: string; bookingUid: string }): Promise<void> {
-  if ((await readKept(runtime.redis, booking.handle, booking.bookingUid)) === undefined) return;
+  if ((await findBooking(runtime.redis, booking.handle, booking.bookingUid)) === undefined) return;
   await change(runtime, booking, (kept) => {
     if (kept.payment?.status !== "PAID" && kept.payment?.status !== "REFUND_DUE") return undefined;
     const payment = { ...kept.payment, status: "REFUNDED" as const };
-    return { booking: { ...kept, payment, updatedAt: stamp(runtime) }, time: "keep", events: [], jobs: [] };
+    return { booking: { ...kept, payment, updatedAt: timestamp(runtime) }, time: "keep", events: [], jobs: [] };
   });
 }
 
@@ -162,47 +176,50 @@ export async function expireHold(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
 ): Promise<void> {
-  await untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const kept = await readKept(runtime.redis, handle, bookingUid);
+  await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
+    const kept = await findBooking(runtime.redis, handle, bookingUid);
     if (kept?.status !== "PENDING_PAYMENT") return "over";
     if (statusAt(kept, runtime.now()) !== "REJECTED") {
       await expireLater(runtime, handle, kept);
       return "later";
     }
-    const why = { cancelledBy: "service" as const, updatedAt: stamp(runtime) };
+    const why = { cancelledBy: "service" as const, updatedAt: timestamp(runtime) };
     const booking: StoredBooking = { ...kept, ...why, status: "REJECTED" };
-    const written = await enter(runtime, { handle, before: kept, booking, ...ended, jobs: [] });
+    const written = await commitBooking(runtime, { handle, before: kept, booking, ...ended, jobs: [] });
     return written.kind === "written" ? "expired" : undefined;
   });
 }
 
 /** The booking of a public path; `booking_not_found` for all that is unknown there. */
-export async function keptUnder(
+export async function findPublicBooking(
   runtime: Runtime,
   { handle, eventSlug, bookingUid }: Infer<typeof publicBookingPath>,
-): Promise<Kept> {
-  const [moment, kept] = await Promise.all([readMoment(runtime, handle), readKept(runtime.redis, handle, bookingUid)]);
+): Promise<BookingRecord> {
+  const [moment, kept] = await Promise.all([
+    readCatalogSnapshot(runtime, handle),
+    findBooking(runtime.redis, handle, bookingUid),
+  ]);
   const slugs = [kept?.eventSlug, nameOf(moment?.catalog.offers, kept?.eventTypeId)];
   if (moment === undefined || kept === undefined || !slugs.includes(eventSlug)) throw new Fail("booking_not_found");
   return kept;
 }
 
-type Change = Pick<Entry, "booking" | "time" | "events" | "jobs" | "visitor">;
+type Change = Pick<Transition, "booking" | "time" | "events" | "jobs" | "visitor">;
 
 const ended = { time: "free" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
 
-/** Writes what `make` says of a booking, anew when another change came between. */
+/** Commits the transition that `make` returns for a booking, and retries on conflict. */
 async function change(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
-  make: (kept: Kept) => Change | undefined,
+  make: (kept: BookingRecord) => Change | undefined,
 ): Promise<Booking> {
-  return untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const kept = await readKept(runtime.redis, handle, bookingUid);
+  return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
+    const kept = await findBooking(runtime.redis, handle, bookingUid);
     if (kept === undefined) throw new Fail("booking_not_found");
     const made = make(kept);
-    if (made === undefined) return shown(handle, kept, runtime.now());
-    const written = await enter(runtime, { handle, before: kept, ...made });
+    if (made === undefined) return toBooking(handle, kept, runtime.now());
+    const written = await commitBooking(runtime, { handle, before: kept, ...made });
     return written.kind === "written" ? written.booking : undefined;
   });
 }
@@ -214,7 +231,11 @@ function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { vis
     if (kept.status === "CANCELLED") return undefined;
     const isOver = statusAt(kept, runtime.now()) === "REJECTED" || Date.parse(kept.start) <= runtime.now();
     if (isOver) throw new Fail("booking_not_cancellable");
-    const why = { cancellationReason: input.cancellationReason ?? null, cancelledBy: by, updatedAt: stamp(runtime) };
+    const why = {
+      cancellationReason: input.cancellationReason ?? null,
+      cancelledBy: by,
+      updatedAt: timestamp(runtime),
+    };
     const isDue = visitor === undefined || presentPayment(kept, runtime.now())?.refundable === true;
     const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED", payment: endedPayment(kept, isDue) };
     // Nobody was told of a booking that waits for its payment.
@@ -224,21 +245,21 @@ function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { vis
   });
 }
 
-function mustBePending(kept: Kept, { sequence = kept.sequence }: Seen, now: number): void {
+function mustBePending(kept: BookingRecord, { sequence = kept.sequence }: Seen, now: number): void {
   if (statusAt(kept, now) !== "PENDING" || sequence !== kept.sequence) throw new Fail("booking_not_pending");
 }
 
 interface PaidBooking {
-  kept: Kept;
+  kept: BookingRecord;
   paid: Paid | undefined;
 }
 
-function paymentWith({ kept, paid }: PaidBooking, status: "PAID" | "REFUND_DUE"): Kept["payment"] {
-  return { ...(kept.payment as NonNullable<Kept["payment"]>), status, ...(paid ? { paid } : {}) };
+function paymentWith({ kept, paid }: PaidBooking, status: "PAID" | "REFUND_DUE"): BookingRecord["payment"] {
+  return { ...(kept.payment as NonNullable<BookingRecord["payment"]>), status, ...(paid ? { paid } : {}) };
 }
 
-function paidEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking): Entry {
-  const at = stamp(runtime);
+function paidEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking): Transition {
+  const at = timestamp(runtime);
   const payment = paymentWith({ kept, paid }, "PAID");
   const base: StoredBooking = { ...kept, payment, status: "ACCEPTED", holdUntil: null };
   const booking: StoredBooking = { ...base, cancelledBy: null, confirmedAt: at, updatedAt: at };
@@ -253,9 +274,9 @@ function paidEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking
 }
 
 /** The money must go back, and payer and owner are told; a booking that was still waiting has lost its slot. */
-function refundEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking): Entry {
+function refundEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking): Transition {
   const payment = paymentWith({ kept, paid }, "REFUND_DUE");
-  const booking: StoredBooking = { ...kept, payment, updatedAt: stamp(runtime) };
+  const booking: StoredBooking = { ...kept, payment, updatedAt: timestamp(runtime) };
   const jobs = [mailJob(handle, booking, "refunded"), ...refundJobs(handle, booking)];
   if (kept.status !== "PENDING_PAYMENT") return { handle, before: kept, booking, time: "keep", events: [], jobs };
   return {
@@ -268,7 +289,7 @@ function refundEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooki
 }
 
 /** The job came before its time, or the hold was made longer. */
-async function expireLater(runtime: Runtime, handle: string, kept: Kept): Promise<void> {
+async function expireLater(runtime: Runtime, handle: string, kept: BookingRecord): Promise<void> {
   const { bookingUid, holdUntil } = kept;
   const delay = delayUntil(runtime, Date.parse(holdUntil as string)) + 1;
   await runtime.queues.later(
@@ -288,14 +309,14 @@ async function uidsOf(
   { env, redis }: Runtime,
   input: Infer<typeof bookingListing>,
 ): Promise<{ uids: string[]; nextCursor: string | null }> {
-  const everything = keys.bookings(input.handle, everyStatus);
+  const everything = keys.bookings(input.handle, ALL_STATUSES);
   const { limit, after } = pageOf(env, input, everything);
   const isUpwards = input.order === "asc";
   const [lastStart, lastUid = ""] = after?.split(" ") ?? [];
   const lowest =
     isUpwards && lastStart !== undefined ? lastStart : input.from ? String(Date.parse(input.from)) : "-inf";
   const highest = !isUpwards && lastStart !== undefined ? lastStart : input.to ? `(${Date.parse(input.to)}` : "+inf";
-  const list = keys.bookings(input.handle, input.status ?? everyStatus);
+  const list = keys.bookings(input.handle, input.status ?? ALL_STATUSES);
   const isPast = ([uid, start]: [string, string]) =>
     start === lastStart && (isUpwards ? uid <= lastUid : uid >= lastUid);
   const found: [string, string][] = [];

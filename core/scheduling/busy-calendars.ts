@@ -15,20 +15,20 @@ import {
   type BusyObject,
   CalendarServerError,
   ownUid,
-  type Taken,
+  type BusyInterval,
 } from "../engines/calendars/calendars.ts";
 import { type Selection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 import { day } from "../platform/zones.ts";
 
 /** Real ms between two pulls of a handle's calendars. */
-const pullsEvery = 5 * 60_000;
+const PULL_INTERVAL_MS = 5 * 60_000;
 /** How far busy time is read, in ms before and after a period of days in which the window stays the same. */
-const looksBack = 2 * day;
-const looksAhead = 400 * day;
-const period = 28 * day;
+const LOOK_BACK_MS = 2 * day;
+const LOOK_AHEAD_MS = 400 * day;
+const PERIOD_MS = 28 * day;
 /** Seconds for which what was read of a calendar is kept. */
-const objectsKept = 30 * 86_400;
+const OBJECTS_TTL_SECONDS = 30 * 86_400;
 /** Calendars of an account that are read at a time. */
 const MAX_CONCURRENT_READS = 4;
 /** Objects stored of one calendar; instances of events that one handle's busy times are made of. */
@@ -79,11 +79,11 @@ async function refreshed(runtime: Runtime, handle: string): Promise<void> {
   );
 }
 
-const turnAt = (ms: number): number => Math.floor(ms / pullsEvery);
+const turnAt = (ms: number): number => Math.floor(ms / PULL_INTERVAL_MS);
 
 function nextPull(handle: string, after: number): Job {
   const turn = turnAt(after) + 1;
-  const delay = Math.max(1, turn * pullsEvery - Date.now());
+  const delay = Math.max(1, turn * PULL_INTERVAL_MS - Date.now());
   return job("scheduling.pull", `pull-${handle}-${turn}`, { handle }, { delay });
 }
 
@@ -97,13 +97,13 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
   const kept = calendars.map((calendarId) => keys.calendarObjects(handle, digest(calendarId)));
   const source = await sourceOf(runtime, kept);
   if (await confirmBusy(runtime, handle, { source, readAt })) return;
-  const taken: Taken[] = [];
+  const taken: BusyInterval[] = [];
   for (const key of kept) await addTaken(runtime, key, taken);
   await replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, taken), source, readAt });
 }
 
 /** Adds the busy times of a calendar. One that would exceed the limit of the handle is left out and read as a whole next time. */
-async function addTaken(runtime: Runtime, key: string, taken: Taken[]): Promise<void> {
+async function addTaken(runtime: Runtime, key: string, taken: BusyInterval[]): Promise<void> {
   const before = taken.length;
   for await (const objects of keptObjects(runtime, key)) {
     for (const one of objects) taken.push(...one.taken);
@@ -125,7 +125,7 @@ async function sourceOf({ redis }: Runtime, kept: string[]): Promise<string> {
 }
 
 /** Without the echo of what this handle's bookings wrote, here or as an invitation: their time is in the ledger. */
-async function othersAmong(runtime: Runtime, handle: string, taken: Taken[]): Promise<Taken[]> {
+async function othersAmong(runtime: Runtime, handle: string, taken: BusyInterval[]): Promise<BusyInterval[]> {
   const ending = ownUid(runtime.env, "");
   const uids = [...new Set(taken.map(({ uid }) => uid).filter((uid) => uid.endsWith(ending)))];
   if (uids.length === 0) return taken;
@@ -172,7 +172,7 @@ async function readFailure(
     await readCalendar(runtime, selection, asked);
     return undefined;
   } catch (error) {
-    if (isRedisAway(error) || runtime.going.signal.aborted) throw error;
+    if (isRedisAway(error) || runtime.shutdownController.signal.aborted) throw error;
     return error as Error;
   }
 }
@@ -198,8 +198,8 @@ async function readCalendar(
   { calendarId, zone }: { calendarId: string; zone: string },
 ): Promise<void> {
   const key = keys.calendarObjects(account.handle, digest(calendarId));
-  const begins = Math.floor(runtime.now() / period) * period;
-  const window = { from: begins - looksBack, to: begins + period + looksAhead, zone };
+  const begins = Math.floor(runtime.now() / PERIOD_MS) * PERIOD_MS;
+  const window = { from: begins - LOOK_BACK_MS, to: begins + PERIOD_MS + LOOK_AHEAD_MS, zone };
   const last = JSON.parse((await runtime.redis.hget(key, readingField)) ?? "{}") as Partial<Reading>;
   const isSame = last.from === window.from && last.to === window.to && last.zone === zone;
   const known = isSame && last.mark ? { known: { mark: last.mark, tags: () => tagsIn(runtime, key) } } : {};
@@ -233,7 +233,7 @@ async function changeObjects({ redis }: Runtime, { key, answer, reading }: Chang
   if ((await redis.hlen(key)) + answer.changed.length > MAX_OBJECTS) await giveUp(redis, key);
   const write = (fields: string[]) =>
     transact(redis, (transaction) => {
-      transaction.hset(key, ...fields).expire(key, objectsKept);
+      transaction.hset(key, ...fields).expire(key, OBJECTS_TTL_SECONDS);
     });
   for (const some of parts(answer.changed)) await write(some.flatMap((one) => [one.objectId, packed(one)]));
   await write([readingField, JSON.stringify(reading)]);
@@ -246,11 +246,11 @@ async function giveUp(redis: Redis, key: string): Promise<never> {
 }
 
 /** Objects that are read or written at a time: a large calendar must not hold up everything else. */
-const partSize = 250;
+const BATCH_SIZE = 250;
 
 function parts<T>(list: T[]): T[][] {
-  return Array.from({ length: Math.ceil(list.length / partSize) }, (_, at) =>
-    list.slice(at * partSize, (at + 1) * partSize),
+  return Array.from({ length: Math.ceil(list.length / BATCH_SIZE) }, (_, at) =>
+    list.slice(at * BATCH_SIZE, (at + 1) * BATCH_SIZE),
   );
 }
 
@@ -270,7 +270,7 @@ function packed({ tag, taken }: BusyObject): string {
 function unpacked(objectId: string, json: string): BusyObject {
   const [tag, ...series] = JSON.parse(json) as Packed;
   const taken = series.flatMap(([uid, ...times]) =>
-    Array.from({ length: times.length / 2 }, (_, at): Taken => {
+    Array.from({ length: times.length / 2 }, (_, at): BusyInterval => {
       return { uid, from: times[at * 2] as number, to: times[at * 2 + 1] as number };
     }),
   );
@@ -288,7 +288,7 @@ async function tagsIn(runtime: Runtime, key: string): Promise<Map<string, string
 async function* keptObjects({ redis }: Runtime, key: string): AsyncIterable<BusyObject[]> {
   let cursor = "0";
   do {
-    const [next, flat] = await redis.hscan(key, cursor, "COUNT", partSize);
+    const [next, flat] = await redis.hscan(key, cursor, "COUNT", BATCH_SIZE);
     const names = flat.filter((_, at) => at % 2 === 0);
     yield names.flatMap((name, at) => (name === readingField ? [] : unpacked(name, flat[at * 2 + 1] as string)));
     cursor = next;

@@ -6,11 +6,11 @@ import { withLock } from "../store/lock.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import { untilWritten } from "../store/retry.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { credentialsOf, failureDetails } from "./credentials.ts";
 import { aboutBooking, organizerOf } from "./booking-mails.ts";
-import { enter, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
+import { commitBooking, type BookingRecord, findBooking, toBooking, timestamp, statusAt } from "./ledger.ts";
 import { meetingMaker } from "./meetings.ts";
 import { presentableName } from "./names.ts";
 import {
@@ -26,16 +26,16 @@ import { type Destination, destinationAmong, opened, selectionsOf } from "./sele
 import { zoneMeant } from "../platform/zones.ts";
 
 /** Bookings that one look at what is left over tries again. */
-const mostAgain = 100;
+const MAX_RETRIED_BOOKINGS = 100;
 
 /** What the providers hold of a booking. */
-interface Written {
+interface SyncedEvent {
   event?: WrittenEvent;
   meeting?: WrittenMeeting;
 }
 
 /** A provider that failed. */
-interface Trouble {
+interface SyncFailure {
   account: Account;
   error: Error;
 }
@@ -63,7 +63,7 @@ export async function syncBooking(
  */
 async function syncNow(runtime: Runtime, { handle, bookingUid }: JobData<"scheduling.sync">): Promise<void> {
   const trouble = await withLock(runtime.redis, { key: keys.syncLock(handle, bookingUid) }, async (lease) => {
-    const kept = await readKept(runtime.redis, handle, bookingUid);
+    const kept = await findBooking(runtime.redis, handle, bookingUid);
     if (kept === undefined) return undefined;
     const sync = new Sync(runtime, { handle, kept, lease });
     await sync.run();
@@ -80,15 +80,15 @@ export async function resynchronizeBooking(
   runtime: Runtime,
   { handle, bookingUid }: Infer<typeof bookingPath>,
 ): Promise<{ booking: Booking }> {
-  const kept = await readKept(runtime.redis, handle, bookingUid);
+  const kept = await findBooking(runtime.redis, handle, bookingUid);
   if (kept === undefined) throw new Fail("booking_not_found");
   await runtime.queues.later(job("scheduling.sync", `sync-${runtime.id("")}`, { handle, bookingUid }));
-  return { booking: shown(handle, kept, runtime.now()) };
+  return { booking: toBooking(handle, kept, runtime.now()) };
 }
 
 /** Tries again what could not be written, once for each `turn`. */
 export async function resyncAll(runtime: Runtime, handle: string, turn: number): Promise<void> {
-  const left = await runtime.redis.srandmember(keys.unsynced(handle), mostAgain);
+  const left = await runtime.redis.srandmember(keys.unsynced(handle), MAX_RETRIED_BOOKINGS);
   await runtime.queues.later(
     ...left.map((bookingUid) => job("scheduling.sync", `sync-${bookingUid}-turn-${turn}`, { handle, bookingUid })),
   );
@@ -98,16 +98,16 @@ export async function resyncAll(runtime: Runtime, handle: string, turn: number):
 class Sync {
   readonly #runtime: Runtime;
   readonly #handle: string;
-  readonly #kept: Kept;
+  readonly #kept: BookingRecord;
   readonly #lease: AbortSignal;
-  #written: Written = {};
+  #written: SyncedEvent = {};
   /** The first provider that failed. */
-  trouble: Trouble | undefined;
+  trouble: SyncFailure | undefined;
   /** The link that was made; undefined where none was. */
   meetingUrl: string | undefined;
 
   /** Nothing more is asked of providers, and nothing written, once the lease has ended. */
-  constructor(runtime: Runtime, { handle, kept, lease }: { handle: string; kept: Kept; lease: AbortSignal }) {
+  constructor(runtime: Runtime, { handle, kept, lease }: { handle: string; kept: BookingRecord; lease: AbortSignal }) {
     this.#runtime = runtime;
     this.#handle = handle;
     this.#kept = kept;
@@ -197,7 +197,7 @@ class Sync {
   }
 
   /** Asks a provider and keeps what it has now; its failure is noted. */
-  async #attempt(account: Account | undefined, work: () => Promise<Written>): Promise<void> {
+  async #attempt(account: Account | undefined, work: () => Promise<SyncedEvent>): Promise<void> {
     this.#lease.throwIfAborted();
     try {
       this.#written = await work();
@@ -210,7 +210,7 @@ class Sync {
     await this.#keep(this.#written);
   }
 
-  async #keep(written: Written): Promise<void> {
+  async #keep(written: SyncedEvent): Promise<void> {
     this.#lease.throwIfAborted();
     const key = keys.booking(this.#handle, this.#kept.bookingUid);
     await this.#runtime.redis.hset(key, "written", JSON.stringify(written));
@@ -221,15 +221,15 @@ function providerOf({ credential }: Account): Provider | undefined {
   return providers[credential.providerKey];
 }
 
-async function readWritten({ redis }: Runtime, handle: string, bookingUid: string): Promise<Written> {
-  return JSON.parse((await redis.hget(keys.booking(handle, bookingUid), "written")) ?? "{}") as Written;
+async function readWritten({ redis }: Runtime, handle: string, bookingUid: string): Promise<SyncedEvent> {
+  return JSON.parse((await redis.hget(keys.booking(handle, bookingUid), "written")) ?? "{}") as SyncedEvent;
 }
 
 /** A booking as it stands in a calendar. */
 export async function eventOf(
   runtime: Runtime,
   handle: string,
-  { kept, meeting }: { kept: Kept; meeting: CalendarEvent["meeting"] },
+  { kept, meeting }: { kept: BookingRecord; meeting: CalendarEvent["meeting"] },
 ): Promise<CalendarEvent> {
   const { bookingUid, sequence, title, start, end, attendee, guests, location, meetingUrl, updatedAt } = kept;
   const timeZone = zoneMeant(kept.timeZone);
@@ -248,7 +248,7 @@ export async function eventOf(
 interface Outcome {
   bookingUid: string;
   meetingUrl: string | undefined;
-  trouble: Trouble | undefined;
+  trouble: SyncFailure | undefined;
 }
 
 /** Writes down what became of an attempt, with the event where it is a turn for the worse. */
@@ -256,8 +256,8 @@ async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promi
   const { bookingUid, trouble } = outcome;
   const left = keys.unsynced(handle);
   if (trouble) await runtime.redis.sadd(left, bookingUid);
-  await untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const before = await readKept(runtime.redis, handle, bookingUid);
+  await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
+    const before = await findBooking(runtime.redis, handle, bookingUid);
     return before === undefined || (await settleOnce(runtime, handle, { before, outcome })) || undefined;
   });
   if (!trouble) await runtime.redis.srem(left, bookingUid);
@@ -267,25 +267,25 @@ async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promi
 async function settleOnce(
   runtime: Runtime,
   handle: string,
-  { before, outcome }: { before: Kept; outcome: Outcome },
+  { before, outcome }: { before: BookingRecord; outcome: Outcome },
 ): Promise<boolean> {
   const { meetingUrl = before.meetingUrl, trouble } = outcome;
   const syncStatus = trouble ? ("DEGRADED" as const) : ("OK" as const);
   const isLinked = meetingUrl !== before.meetingUrl;
   if (syncStatus === before.syncStatus && !isLinked) return true;
   const booking: StoredBooking = { ...before, meetingUrl, syncStatus };
-  if (isLinked) booking.updatedAt = stamp(runtime);
+  if (isLinked) booking.updatedAt = timestamp(runtime);
   const isWorse = trouble !== undefined && before.syncStatus === "OK";
-  // Whoever was told of no link, or of another one, must hear of it.
+  // Recipients of a mail without the link, or with another one, get the new link.
   const late = isLinked && (before.meetingUrl !== null || (await wentWithoutLink(runtime, handle, before.bookingUid)));
   const linkJob = linkMail(handle, booking, before.version + 1);
-  const written = await enter(runtime, {
+  const written = await commitBooking(runtime, {
     handle,
     before,
     booking,
     time: "keep",
     events: isWorse ? ["scheduling.sync.degraded"] : [],
-    about: trouble ? told(trouble) : {},
+    about: trouble ? describeFailure(trouble) : {},
     jobs: late ? [linkJob] : [],
   });
   if (written.kind !== "written") return false;
@@ -304,7 +304,7 @@ async function wentWithoutLink({ redis }: Runtime, handle: string, bookingUid: s
   return (await redis.hget(keys.booking(handle, bookingUid), "linkless")) !== null;
 }
 
-function told({ account, error }: Trouble): Record<string, unknown> {
+function describeFailure({ account, error }: SyncFailure): Record<string, unknown> {
   const { providerKey, credentialId } = account.credential;
   return { providerKey, credentialId, ...failureDetails(error) };
 }

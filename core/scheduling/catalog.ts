@@ -4,12 +4,12 @@ import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.t
 import { readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { sharedRead } from "../store/coalesce.ts";
+import { coalesce } from "../store/coalesce.ts";
 import { type Timetable, timetableOf } from "../engines/slots/slots.ts";
 import { zoneMeant } from "../platform/zones.ts";
 
 /** An event type with all that decides when it can be booked. */
-export interface Offer {
+export interface BookableEvent {
   handle: string;
   event: StoredEventType & { version: number };
   /** Its own zone, else its schedule's, else UTC. */
@@ -19,15 +19,15 @@ export interface Offer {
 
 /** What a handle offers at a version of its catalog: schedules and event types by slug, the oldest first. */
 export interface Catalog {
-  /** Creation of the handle: versions count anew when a handle is erased and made again. */
+  /** Creation of the handle: versions start again when a handle is erased and created again. */
   epoch: string;
   version: string;
   schedules: StoredSchedule[];
-  offers: Map<string, Offer>;
+  offers: Map<string, BookableEvent>;
 }
 
 /** What a request needs to know first: the catalog, and the version of the handle's taken and busy times. */
-export interface Moment {
+export interface CatalogSnapshot {
   catalog: Catalog;
   timesVersion: string;
   /** True where the handle never had a webhook endpoint. */
@@ -40,8 +40,11 @@ const catalogs = new WeakMap<Redis, LRUCache<string, Catalog>>();
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
 
 /** A handle's catalog as it is now; undefined for a handle that is unknown or inactive. Kept in the process by its version. */
-export async function readMoment({ redis }: Pick<Runtime, "redis">, handle: string): Promise<Moment | undefined> {
-  const [[status, epoch], versions] = await sharedRead(redis, `moment ${handle}`, () =>
+export async function readCatalogSnapshot(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+): Promise<CatalogSnapshot | undefined> {
+  const [[status, epoch], versions] = await coalesce(redis, `moment ${handle}`, () =>
     Promise.all([
       redis.hmget(keys.handle(handle), "status", "createdAt"),
       redis.mget(keys.catalogVersion(handle), keys.timesVersion(handle), keys.webhooksVersion(handle)),
@@ -54,12 +57,16 @@ export async function readMoment({ redis }: Pick<Runtime, "redis">, handle: stri
 }
 
 /** True for an event type that visitors may see and book (specification, "Event type visibility"). */
-export function isPublic({ event }: Offer): boolean {
+export function isPublic({ event }: BookableEvent): boolean {
   return event.status === "ACTIVE" && !event.hidden;
 }
 
 /** An event type with the schedule that it uses (docs/reference.md, "Event types"): its own, else the oldest one, else none. */
-export function offerOf(handle: string, event: Offer["event"], schedules: StoredSchedule[]): Offer {
+export function bookableEventOf(
+  handle: string,
+  event: BookableEvent["event"],
+  schedules: StoredSchedule[],
+): BookableEvent {
   const schedule = schedules.find(({ scheduleId }) => scheduleId === event.scheduleId) ?? schedules[0];
   const timeZone = zoneMeant(event.timeZone ?? schedule?.timeZone ?? "UTC");
   return { handle, event, timeZone, timetable: timetableOf(schedule, timeZone) };
@@ -94,5 +101,5 @@ async function readCatalog(redis: Redis, handle: string): Promise<Pick<Catalog, 
     redis,
     eventTypeIds.map((eventTypeId) => keys.eventType(handle, eventTypeId)),
   );
-  return { schedules, offers: new Map(events.map((event) => [event.slug, offerOf(handle, event, schedules)])) };
+  return { schedules, offers: new Map(events.map((event) => [event.slug, bookableEventOf(handle, event, schedules)])) };
 }

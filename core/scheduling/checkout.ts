@@ -2,15 +2,25 @@ import type { BookingAnswer } from "../../schemas/scheduling.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { manageUrl } from "./event-types.ts";
-import { answerTo, type Entry, enter, forget, type Kept, readKept, shown, stamp, statusAt } from "./ledger.ts";
-import { doneRecord, type Repeatable } from "./repeats.ts";
+import {
+  toBookingAnswer,
+  type Transition,
+  commitBooking,
+  forget,
+  type BookingRecord,
+  findBooking,
+  toBooking,
+  timestamp,
+  statusAt,
+} from "./ledger.ts";
+import { doneRecord, type IdempotencyRecord } from "./repeats.ts";
 
 /** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Payments"). */
-export const holdMinutes = 35;
-export const checkoutMinutes = 31;
+export const HOLD_MINUTES = 35;
+export const CHECKOUT_MINUTES = 31;
 
-/** How often a checkout is written down anew because the booking changed meanwhile. */
-const mostTries = 10;
+/** Attempts to record a checkout while the booking changes. */
+const MAX_ATTEMPTS = 10;
 
 /**
  * The answer to a booking that waits for its payment, with the address of its checkout. Where none can be made the slot is free
@@ -19,10 +29,10 @@ const mostTries = 10;
 export async function openCheckout(
   runtime: Runtime,
   handle: string,
-  asked: { bookingUid: string; repeatable: Repeatable | undefined },
+  asked: { bookingUid: string; repeatable: IdempotencyRecord | undefined },
 ): Promise<BookingAnswer> {
-  for (let tries = 0; tries < mostTries; tries++) {
-    const kept = await readKept(runtime.redis, handle, asked.bookingUid);
+  for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
+    const kept = await findBooking(runtime.redis, handle, asked.bookingUid);
     if (kept?.payment == null || statusAt(kept, runtime.now()) !== "PENDING_PAYMENT") break;
     const url = await checkoutOf(runtime, handle, kept).catch((cause) =>
       giveUp(runtime, handle, { kept, cause, ...asked }),
@@ -33,12 +43,12 @@ export async function openCheckout(
   throw new Fail("scheduling_slot_unavailable", { detail: "The payment hold of this slot has expired." });
 }
 
-async function checkoutOf(runtime: Runtime, handle: string, kept: Kept): Promise<string> {
+async function checkoutOf(runtime: Runtime, handle: string, kept: BookingRecord): Promise<string> {
   if (runtime.payments === undefined) throw new Error("There is no payment provider.");
-  const { amountMinor, currency } = kept.payment as NonNullable<Kept["payment"]>;
+  const { amountMinor, currency } = kept.payment as NonNullable<BookingRecord["payment"]>;
   const returnUrl = manageUrl(runtime, handle, kept);
-  const booking = shown(handle, kept, runtime.now());
-  const order = { handle, booking, amountMinor, currency, returnUrl, openMinutes: checkoutMinutes };
+  const booking = toBooking(handle, kept, runtime.now());
+  const order = { handle, booking, amountMinor, currency, returnUrl, openMinutes: CHECKOUT_MINUTES };
   return (await runtime.payments.openCheckout(order)).url;
 }
 
@@ -46,13 +56,13 @@ async function checkoutOf(runtime: Runtime, handle: string, kept: Kept): Promise
 async function giveUp(
   runtime: Runtime,
   handle: string,
-  left: { kept: Kept; cause: unknown; repeatable: Repeatable | undefined },
+  left: { kept: BookingRecord; cause: unknown; repeatable: IdempotencyRecord | undefined },
 ): Promise<never> {
   const { kept, cause, repeatable } = left;
   runtime.log.warn({ handle, error: (cause as Error)?.message }, "payment.checkout_failed");
-  await enter(runtime, {
+  await commitBooking(runtime, {
     handle,
-    booking: { ...kept, status: "REJECTED", holdUntil: null, cancelledBy: "service", updatedAt: stamp(runtime) },
+    booking: { ...kept, status: "REJECTED", holdUntil: null, cancelledBy: "service", updatedAt: timestamp(runtime) },
     before: kept,
     time: "free",
     events: ["scheduling.booking.cancelled"],
@@ -66,13 +76,13 @@ async function giveUp(
 async function noteCheckout(
   runtime: Runtime,
   handle: string,
-  made: { kept: Kept; url: string; repeatable: Repeatable | undefined },
+  made: { kept: BookingRecord; url: string; repeatable: IdempotencyRecord | undefined },
 ): Promise<BookingAnswer | undefined> {
   const { kept, url, repeatable } = made;
-  const payment = { ...(kept.payment as NonNullable<Kept["payment"]>), checkoutUrl: url };
+  const payment = { ...(kept.payment as NonNullable<BookingRecord["payment"]>), checkoutUrl: url };
   const booking = { ...kept, payment };
-  const answer = answerTo(shown(handle, { ...booking, version: kept.version + 1 }, runtime.now()));
+  const answer = toBookingAnswer(toBooking(handle, { ...booking, version: kept.version + 1 }, runtime.now()));
   const record = repeatable && doneRecord(repeatable, answer);
-  const entry: Entry = { handle, booking, before: kept, time: "keep", events: [], jobs: [], record };
-  return (await enter(runtime, entry)).kind === "written" ? answer : undefined;
+  const entry: Transition = { handle, booking, before: kept, time: "keep", events: [], jobs: [], record };
+  return (await commitBooking(runtime, entry)).kind === "written" ? answer : undefined;
 }

@@ -1,6 +1,13 @@
 import type { Credential, ProviderKey, StoredCredential } from "../../schemas/integrations.ts";
 import { Fail } from "../platform/errors.ts";
-import { changeRecord, createRecord, type Place, readRecord, readRecords, removeRecord } from "../store/records.ts";
+import {
+  changeRecord,
+  createRecord,
+  type RecordKeys,
+  readRecord,
+  readRecords,
+  removeRecord,
+} from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
@@ -45,7 +52,7 @@ export async function keepCredential(
   const bare = { credentialId: runtime.id("cred_"), providerKey, account, ...stamp };
   const value: StoredCredential = { ...bare, secret: sealed(runtime, handle, bare, secret) };
   await createRecord(runtime, placeOf(handle, value.credentialId), { value, at });
-  return shown(value);
+  return toCredential(value);
 }
 
 /** Marks an account as degraded by a failure, or as well again without one. The event of a turn for the worse is written with it. */
@@ -104,7 +111,7 @@ export function openCredentials(runtime: () => Runtime): CredentialStore {
   };
 }
 
-/** Seals the secrets of a handle's accounts anew after SECRET_KEY has changed. Returns how many needed it. */
+/** Seals the secrets of a handle's accounts again after SECRET_KEY has changed. Returns how many needed it. */
 export async function resealCredentials(
   runtime: Pick<Runtime, "redis" | "queues" | "env">,
   handle: string,
@@ -131,7 +138,14 @@ export function secretOf({ env }: Pick<Runtime, "env">, handle: string, stored: 
 }
 
 /** A credential as its owner reads it. */
-export function shown({ credentialId, providerKey, account, status, detail, createdAt }: StoredCredential): Credential {
+export function toCredential({
+  credentialId,
+  providerKey,
+  account,
+  status,
+  detail,
+  createdAt,
+}: StoredCredential): Credential {
   return { credentialId, providerKey, account, status, ...(detail ? { detail } : {}), createdAt };
 }
 
@@ -148,7 +162,7 @@ async function renewCredential(
       secret: sealed(runtime, handle, current, secret),
     }),
   });
-  return renewed && shown(renewed);
+  return renewed && toCredential(renewed);
 }
 
 /** One attempt to change the status of an account as it was read; false where a concurrent change wins. */
@@ -195,7 +209,7 @@ function contextOf(
   return `${handle}/${providerKey}/${credentialId}`;
 }
 
-function placeOf(handle: string, credentialId: string): Place {
+function placeOf(handle: string, credentialId: string): RecordKeys {
   return {
     tag: handle,
     key: keys.credential(handle, credentialId),

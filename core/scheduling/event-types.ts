@@ -8,13 +8,13 @@ import {
   usualRefundMinutes,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { untilWritten } from "../store/retry.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { conflict, listIds, readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { offerOf, readMoment } from "./catalog.ts";
+import { bookableEventOf, readCatalogSnapshot } from "./catalog.ts";
 import { paymentProblem } from "./prices.ts";
 
 /** An event type as its owner reads it, with the zone that holds for it. */
@@ -40,7 +40,7 @@ export async function createEventType(
   const stamp = new Date(runtime.now()).toISOString();
   const value = { ...fields, eventTypeId: runtime.id("etp_"), createdAt: stamp, updatedAt: stamp } as StoredEventType;
   await put(runtime, handle, { ...value, version: 0 });
-  return { eventType: await shown(runtime, handle, { ...value, version: 1 }) };
+  return { eventType: await toEventType(runtime, handle, { ...value, version: 1 }) };
 }
 
 /** Changes what is sent of an event type; `event_type_not_found`, `event_type_slug_taken`, `version_conflict`. */
@@ -49,14 +49,14 @@ export async function updateEventType(
   input: Infer<typeof eventTypeChange>,
 ): Promise<{ eventType: EventType }> {
   const { handle, eventTypeId, expectedVersion, ...changes } = input;
-  const value = await untilWritten(runtime.redis, keys.eventType(handle, eventTypeId), async () => {
+  const value = await retryOnConflict(runtime.redis, keys.eventType(handle, eventTypeId), async () => {
     const current = await readStored(runtime, handle, eventTypeId);
     if ((expectedVersion ?? current.version) !== current.version) throw conflict(current.version);
     const next = changedBy(current, changes, runtime.now());
     await checkEventType(runtime, handle, changes);
     return (await put(runtime, handle, next)) ? { ...next, version: current.version + 1 } : undefined;
   });
-  return { eventType: await shown(runtime, handle, value) };
+  return { eventType: await toEventType(runtime, handle, value) };
 }
 
 /** The handle's event types, the newest first. */
@@ -70,7 +70,7 @@ export async function listEventTypes(
     runtime.redis,
     ids.map((eventTypeId) => keys.eventType(handle, eventTypeId)),
   );
-  return { eventTypes: await Promise.all(records.map((stored) => shown(runtime, handle, stored))), nextCursor };
+  return { eventTypes: await Promise.all(records.map((stored) => toEventType(runtime, handle, stored))), nextCursor };
 }
 
 /** One event type, hidden ones too; `event_type_not_found`. */
@@ -78,7 +78,7 @@ export async function readEventType(
   runtime: Runtime,
   { handle, eventTypeId }: Infer<typeof eventTypePath>,
 ): Promise<{ eventType: EventType }> {
-  return { eventType: await shown(runtime, handle, await readStored(runtime, handle, eventTypeId)) };
+  return { eventType: await toEventType(runtime, handle, await readStored(runtime, handle, eventTypeId)) };
 }
 
 /** Removes an event type; its bookings stay. `event_type_not_found`. */
@@ -158,9 +158,9 @@ function keyNames(handle: string, eventTypeId: string): string[] {
   return [keys.eventType(handle, eventTypeId), ...lists];
 }
 
-async function shown(runtime: Runtime, handle: string, stored: Stored): Promise<EventType> {
-  const schedules = (await readMoment(runtime, handle))?.catalog.schedules ?? [];
-  const { timeZone } = offerOf(handle, stored, schedules);
+async function toEventType(runtime: Runtime, handle: string, stored: Stored): Promise<EventType> {
+  const schedules = (await readCatalogSnapshot(runtime, handle))?.catalog.schedules ?? [];
+  const { timeZone } = bookableEventOf(handle, stored, schedules);
   const reason = await paymentProblem(runtime, handle, stored);
   const url = eventUrl(runtime, handle, stored.slug);
   const payment = { refundUntilMinutes: usualRefundMinutes, ...stored.payment };

@@ -26,7 +26,7 @@ export {
   startAuthorization,
 } from "./integrations.ts";
 export { sendMails } from "./booking-mails.ts";
-export { enter, readKept, stamp } from "./ledger.ts";
+export { commitBooking, findBooking, timestamp } from "./ledger.ts";
 export { decideByLink, type OwnerState, type OwnerVisit, visitOwnerLink } from "./owner-decisions.ts";
 export {
   admitVisitor,
@@ -34,7 +34,7 @@ export {
   listSlots,
   mustBePublic,
   readPublicEventType,
-  type Written,
+  type SlotAnswer,
 } from "./offers.ts";
 export {
   askForConsent,

@@ -13,7 +13,14 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
-import { credentialsOf, dropCredential, keepCredential, readCredential, secretOf, shown } from "./credentials.ts";
+import {
+  credentialsOf,
+  dropCredential,
+  keepCredential,
+  readCredential,
+  secretOf,
+  toCredential,
+} from "./credentials.ts";
 import {
   exchangeCode,
   type OAuthSettings,
@@ -32,7 +39,7 @@ export async function listIntegrations(
   const configured = (key: ProviderKey): boolean => settingsOf(runtime.env, key) !== undefined;
   return {
     providers: providerKeys.map((key) => ({ providerKey: key, configured: isFree(key) || configured(key) })),
-    credentials: (await credentialsOf(runtime, handle)).map(shown),
+    credentials: (await credentialsOf(runtime, handle)).map(toCredential),
   };
 }
 

@@ -6,19 +6,19 @@ import type { Job, Runtime } from "../platform/runtime.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
-import { dispatchJobs, eventLasts, type WebhookEvent, webhookEvent } from "../webhooks/face.ts";
+import { dispatchJobs, EVENT_TTL_MS, type WebhookEvent, webhookEvent } from "../webhooks/face.ts";
 import { presentPayment } from "./refunds.ts";
-import { blockOf } from "./times.ts";
+import { bookedTimeOf } from "./times.ts";
 import { attendeeLimited, limitKeys, limitValues, networkLimited, type Visitor } from "./visitor-limits.ts";
 
-export type Kept = StoredBooking & { version: number };
+export type BookingRecord = StoredBooking & { version: number };
 
 /** One entry of a handle's ledger of bookings: the booking as it will be, what becomes of its time, and what all this causes. */
-export interface Entry {
+export interface Transition {
   handle: string;
   booking: StoredBooking;
   /** As it was read; absent for a new one. */
-  before?: Kept | undefined;
+  before?: BookingRecord | undefined;
   /** Version of the catalog by which the entry was judged; absent where the catalog doesn't matter. */
   catalogVersion?: string | undefined;
   /** Whether its time must be free ("take"), must be free unless it still holds it ("settle"), stays ("keep") or ends ("free"). */
@@ -39,7 +39,7 @@ export interface Entry {
 }
 
 /** What became of an entry. `repeated` carries the record that an earlier request left. */
-export type Written =
+export type CommitResult =
   | { kind: "written"; booking: Booking }
   | { kind: "changed" | "taken" | "full" }
   | { kind: "repeated"; record: string };
@@ -47,16 +47,16 @@ export type Written =
 /** Value of a record that is to be removed. */
 export const forget = "forget";
 /** Real ms for which the answers to idempotency keys are kept (docs/reference.md, "Idempotency"). */
-const recordsKept = 86_400_000;
+const RECORD_TTL_MS = 86_400_000;
 
 /**
  * Writes an entry with its events and jobs in one atomic step: the only way a booking changes, so that no two bookings of a handle
  * ever overlap, nor one made with busy time that was known. `rate_limited` where a visitor has reached a limit.
  */
-export async function enter(runtime: Runtime, entry: Entry): Promise<Written> {
+export async function commitBooking(runtime: Runtime, entry: Transition): Promise<CommitResult> {
   const { handle, booking, jobs, about } = entry;
   const version = (entry.before?.version ?? 0) + 1;
-  const next = shown(handle, { ...booking, version }, runtime.now());
+  const next = toBooking(handle, { ...booking, version }, runtime.now());
   // The events of one change happen one after another, each a ms after the one before it.
   const at = runtime.now();
   const events = (entry.isUnheard ? [] : entry.events).map((type, place) =>
@@ -76,7 +76,11 @@ export async function enter(runtime: Runtime, entry: Entry): Promise<Written> {
 }
 
 /** A booking as it is stored, or undefined. */
-export async function readKept(redis: Redis, handle: string, bookingUid: string): Promise<Kept | undefined> {
+export async function findBooking(
+  redis: Redis,
+  handle: string,
+  bookingUid: string,
+): Promise<BookingRecord | undefined> {
   return readRecord<StoredBooking>(redis, keys.booking(handle, bookingUid));
 }
 
@@ -90,28 +94,28 @@ export function statusAt(
 }
 
 /** A booking as owner and visitor read it. */
-export function shown(handle: string, kept: Kept, now: number): Booking {
+export function toBooking(handle: string, kept: BookingRecord, now: number): Booking {
   const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = kept;
   return { ...booking, handle, status: statusAt(kept, now), payment: presentPayment(kept, now) };
 }
 
-/** What a visitor is told who has booked, moved or cancelled. */
-export function answerTo(booking: Booking): BookingAnswer {
+/** The answer to a visitor who has booked, moved or cancelled. */
+export function toBookingAnswer(booking: Booking): BookingAnswer {
   const { bookingUid, status, payment } = booking;
   const url = status === "PENDING_PAYMENT" ? payment?.checkoutUrl : undefined;
   return { bookingUid, status, booking, ...(url ? { nextAction: { type: "redirect_to_checkout", url } } : {}) };
 }
 
 /** Domain time as a stored stamp. */
-export function stamp({ now }: Pick<Runtime, "now">): string {
+export function timestamp({ now }: Pick<Runtime, "now">): string {
   return new Date(now()).toISOString();
 }
 
 /** The list of all bookings, beside those by status. */
-export const everyStatus = "ALL";
+export const ALL_STATUSES = "ALL";
 
 /** What calendars and meetings must be told: that a booking began to stand, moved, or stands no longer. */
-function syncJobs({ handle, booking, before }: Entry, version: number): Job[] {
+function syncJobs({ handle, booking, before }: Transition, version: number): Job[] {
   const { bookingUid, status, sequence } = booking;
   const isSame = before?.status === status && before.sequence === sequence;
   if (isSame || (status !== "ACCEPTED" && before?.status !== "ACCEPTED")) return [];
@@ -120,14 +124,14 @@ function syncJobs({ handle, booking, before }: Entry, version: number): Job[] {
 
 function keyNames(
   runtime: Runtime,
-  { handle, booking, before, record, visitor }: Entry,
+  { handle, booking, before, record, visitor }: Transition,
   { events, outboxKey }: { events: WebhookEvent[]; outboxKey: string },
 ): string[] {
   return [
     keys.booking(handle, booking.bookingUid),
     keys.blocks(handle),
     keys.busy(handle),
-    keys.bookings(handle, everyStatus),
+    keys.bookings(handle, ALL_STATUSES),
     keys.bookings(handle, before?.status ?? booking.status),
     keys.bookings(handle, booking.status),
     keys.catalogVersion(handle),
@@ -143,17 +147,17 @@ function keyNames(
 
 function valuesOf(
   runtime: Runtime,
-  entry: Entry,
+  entry: Transition,
   { events, syncs }: { events: WebhookEvent[]; syncs: Job[] },
 ): (string | number)[] {
   const { booking, before, catalogVersion, time, dayLimit, record } = entry;
-  const block = time === "take" || time === "settle" ? blockOf(booking) : { member: "", from: 0, to: 0 };
+  const block = time === "take" || time === "settle" ? bookedTimeOf(booking) : { member: "", from: 0, to: 0 };
   return [
     ...[before?.version ?? 0, catalogVersion ?? "", JSON.stringify({ ...booking, version: undefined })],
     ...[booking.status, booking.bookingUid, Date.parse(booking.start), runtime.now()],
     ...[time, block.member, block.from, block.to, booking.eventTypeId],
     ...[dayLimit?.most ?? 0, dayLimit?.from ?? 0, dayLimit?.to ?? 0],
-    ...[record?.value ?? "", recordsKept, eventLasts, encodeJobs(entry.jobs)],
+    ...[record?.value ?? "", RECORD_TTL_MS, EVENT_TTL_MS, encodeJobs(entry.jobs)],
     entry.isUnheard ? "" : encodeJobs(dispatchJobs(entry.handle, events)),
     syncs.length === 0 ? "" : encodeJobs(syncs),
     ...limitValues(runtime, entry.visitor),

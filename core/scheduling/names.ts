@@ -17,7 +17,7 @@ export function presentableName(name: string | undefined): string | undefined {
   return MESSAGE_SIGNS.test(name) || PHONE_NUMBER.test(name) ? undefined : name;
 }
 
-/** A booking with the names of its people that others may be told; who has none is named by the address. */
+/** A booking with presentable names; a person without one is named by the email address. */
 export function withPresentableNames(booking: Booking): Booking {
   const { attendee, guests } = booking;
   const named = <T extends { email: string; name?: string | undefined }>(person: T) => ({

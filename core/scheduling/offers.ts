@@ -7,30 +7,30 @@ import { throttleTag } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { takeToken } from "../store/throttle.ts";
-import { isPublic, type Moment, type Offer, readMoment } from "./catalog.ts";
+import { isPublic, type CatalogSnapshot, type BookableEvent, readCatalogSnapshot } from "./catalog.ts";
 import {
   bookingNonces,
   type Busy,
   joinBusy,
-  type Offered,
-  offeredSlots,
-  type Offering,
+  type AvailableSlots,
+  availableSlots,
+  type SlotRequest,
   reachOf,
   slotBytes,
   windowEnd,
 } from "../engines/slots/slots.ts";
-import { heldBlocks, keptTimes, type Times } from "./times.ts";
+import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 import { day, minute } from "../platform/zones.ts";
 
 /** Longest window of one question for slots, in ms (docs/reference.md, "Slots"). */
-const longestWindow = 62 * day;
+const MAX_WINDOW_MS = 62 * day;
 /** Most slots of one answer. */
 const MAX_SLOTS = 5000;
 /** Starts beyond this are not listed: years have four digits. */
-const lastInstant = Date.UTC(9999, 11, 30);
+const LAST_INSTANT = Date.UTC(9999, 11, 30);
 /** Bytes of answers, and number of questions, that a process keeps. */
-const keptBytes = 16 * 2 ** 20;
-const keptQuestions = 5000;
+const MAX_CACHED_BYTES = 16 * 2 ** 20;
+const MAX_CACHED_QUERIES = 5000;
 
 /** Takes one token of a handle where PUBLIC_SCHEDULING_RATE is set (docs/reference.md, "Abuse limits"). */
 export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
@@ -45,7 +45,7 @@ export async function listPublicEventTypes(
   runtime: Runtime,
   { handle }: Infer<typeof publicHandle>,
 ): Promise<{ events: PublicEvent[] }> {
-  const moment = await readMoment(runtime, handle);
+  const moment = await readCatalogSnapshot(runtime, handle);
   if (moment === undefined) throw new Fail("not_found");
   return { events: [...moment.catalog.offers.values()].filter(isPublic).map(publicEvent) };
 }
@@ -55,28 +55,28 @@ export async function readPublicEventType(
   runtime: Runtime,
   { handle, eventSlug }: Infer<typeof publicEventPath>,
 ): Promise<{ event: PublicEvent }> {
-  return { event: publicEvent((await findOffer(runtime, handle, eventSlug)).offer) };
+  return { event: publicEvent((await findBookableEvent(runtime, handle, eventSlug)).offer) };
 }
 
 /** Fails with `event_type_not_found` where a path names no public event type. */
 export async function mustBePublic(runtime: Runtime, path: Record<string, string>): Promise<void> {
-  await findOffer(runtime, path.handle ?? "", path.eventSlug ?? "");
+  await findBookableEvent(runtime, path.handle ?? "", path.eventSlug ?? "");
 }
 
 /** A public event type and the moment at which it was read; `event_type_not_found`. */
-export async function findOffer(
+export async function findBookableEvent(
   runtime: Pick<Runtime, "redis">,
   handle: string,
   slug: string,
-): Promise<{ offer: Offer; moment: Moment }> {
-  const moment = await readMoment(runtime, handle);
+): Promise<{ offer: BookableEvent; moment: CatalogSnapshot }> {
+  const moment = await readCatalogSnapshot(runtime, handle);
   const offer = moment?.catalog.offers.get(slug);
   if (moment === undefined || offer === undefined || !isPublic(offer)) throw new Fail("event_type_not_found");
   return { offer, moment };
 }
 
 /** An answer that is written already: its bytes and the tag that changes when they do. */
-export interface Written {
+export interface SlotAnswer {
   body: Uint8Array;
   etag: string;
 }
@@ -86,14 +86,14 @@ export interface Written {
  * before is kept in the process until the catalog, a booking, busy time or the minute changes it. `event_type_not_found`,
  * `invalid_request` at `/end` where there are more than 5,000 slots.
  */
-export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<Written> {
+export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<SlotAnswer> {
   const window = windowOf(input);
-  const { offer, moment } = await findOffer(runtime, input.handle, input.eventSlug);
+  const { offer, moment } = await findBookableEvent(runtime, input.handle, input.eventSlug);
   const now = runtime.now();
   const { timeZone, bookingUid: except } = input;
   const question = [input.handle, input.eventSlug, window.from, window.to, timeZone ?? "", except ?? ""].join(" ");
   // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
-  const end = windowEnd({ ...termsOf(offer), timetable: offer.timetable, now });
+  const end = windowEnd({ ...slotRulesOf(offer), timetable: offer.timetable, now });
   const state = [labelOf(input.handle, moment), Math.ceil(now / minute), end].join(" ");
   const { answers, questions } = cachesOf(runtime.redis);
   const known = answers.get(question);
@@ -106,17 +106,17 @@ export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>
 }
 
 /** What decides about the slots of an event type: its hours and rules, and what is taken at this moment. */
-export function offeringOf(
-  offer: Offer,
+export function slotRequestOf(
+  offer: BookableEvent,
   times: Times,
   asked: { clock: string; now: number; except?: string | undefined },
-): Offering {
+): SlotRequest {
   const { event, timetable } = offer;
-  const held = heldBlocks(times, asked.now, asked.except);
+  const held = bookedTimes(times, asked.now, asked.except);
   const own: Busy = { from: held.map(({ from }) => from), to: held.map(({ to }) => to) };
   const same = held.filter(({ eventTypeId }) => eventTypeId === event.eventTypeId);
   return {
-    ...termsOf(offer),
+    ...slotRulesOf(offer),
     timetable,
     clock: asked.clock,
     busy: joinBusy(own, times.busy),
@@ -126,7 +126,7 @@ export function offeringOf(
 }
 
 /** What an event type itself says of its slots. */
-export function termsOf({ event }: Offer): Pick<Offering, "rules" | "notice" | "windowDays" | "perDay"> {
+export function slotRulesOf({ event }: BookableEvent): Pick<SlotRequest, "rules" | "notice" | "windowDays" | "perDay"> {
   return {
     rules: {
       duration: event.durationMinutes * minute,
@@ -141,12 +141,12 @@ export function termsOf({ event }: Offer): Pick<Offering, "rules" | "notice" | "
 }
 
 /** What names a handle's state in the caches of this process. */
-export function labelOf(handle: string, { catalog, timesVersion }: Moment): string {
+export function labelOf(handle: string, { catalog, timesVersion }: CatalogSnapshot): string {
   return [handle, catalog.epoch, catalog.version, timesVersion].join(" ");
 }
 
 /** An event type as visitors see it. */
-function publicEvent({ handle, event, timeZone }: Offer): PublicEvent {
+function publicEvent({ handle, event, timeZone }: BookableEvent): PublicEvent {
   const { enabled, amountMinor, currency } = event.payment;
   return {
     handle,
@@ -168,18 +168,18 @@ function publicEvent({ handle, event, timeZone }: Offer): PublicEvent {
 function windowOf({ start, end }: { start: string; end: string }): { from: number; to: number } {
   const window = { from: Date.parse(start), to: Date.parse(end) };
   if (window.to < window.from) throw invalid("/end", "must not be before start");
-  if (window.to - window.from > longestWindow) throw invalid("/end", "must be at most 62 days after start");
-  return { from: window.from, to: Math.min(window.to, lastInstant) };
+  if (window.to - window.from > MAX_WINDOW_MS) throw invalid("/end", "must be at most 62 days after start");
+  return { from: window.from, to: Math.min(window.to, LAST_INSTANT) };
 }
 
 /** An answer with the state of the handle that it is made of, and the ms at which a hold in it ends. */
-interface Kept extends Written {
+interface CachedSlots extends SlotAnswer {
   state: string;
   until: number;
 }
 
 interface Caches {
-  answers: LRUCache<string, Kept>;
+  answers: LRUCache<string, CachedSlots>;
   /** What was asked lately, answered from `answers` or not. */
   questions: LRUCache<string, true>;
 }
@@ -188,29 +188,32 @@ const caches = new WeakMap<Redis, Caches>();
 
 function cachesOf(redis: Redis): Caches {
   const known = caches.get(redis) ?? {
-    answers: new LRUCache<string, Kept>({ maxSize: keptBytes, sizeCalculation: ({ body }) => body.length + 500 }),
-    questions: new LRUCache<string, true>({ max: keptQuestions }),
+    answers: new LRUCache<string, CachedSlots>({
+      maxSize: MAX_CACHED_BYTES,
+      sizeCalculation: ({ body }) => body.length + 500,
+    }),
+    questions: new LRUCache<string, true>({ max: MAX_CACHED_QUERIES }),
   };
   caches.set(redis, known);
   return known;
 }
 
-interface Asked {
-  offer: Offer;
-  moment: Moment;
+interface SlotQuery {
+  offer: BookableEvent;
+  moment: CatalogSnapshot;
   window: { from: number; to: number };
   now: number;
   timeZone: string | undefined;
   except: string | undefined;
 }
 
-async function writeSlots(runtime: Runtime, asked: Asked): Promise<Written & { until: number }> {
+async function writeSlots(runtime: Runtime, asked: SlotQuery): Promise<SlotAnswer & { until: number }> {
   const { offer, moment, window, now } = asked;
   const clock = asked.timeZone ?? offer.timeZone;
   const label = labelOf(offer.handle, moment);
-  const times = await keptTimes(runtime.redis, offer.handle, { label, ...reachOf(termsOf(offer), window) });
-  const offering = offeringOf(offer, times, { clock, now, except: asked.except });
-  const offered = offeredSlots(offering, { ...window, maxStarts: MAX_SLOTS + 1 });
+  const times = await cachedTimes(runtime.redis, offer.handle, { label, ...reachOf(slotRulesOf(offer), window) });
+  const offering = slotRequestOf(offer, times, { clock, now, except: asked.except });
+  const offered = availableSlots(offering, { ...window, maxStarts: MAX_SLOTS + 1 });
   if (offered.at.length > MAX_SLOTS)
     throw invalid("/end", `is too far from start: an answer holds at most ${MAX_SLOTS} slots`);
   const { event } = offer;
@@ -223,7 +226,7 @@ async function writeSlots(runtime: Runtime, asked: Asked): Promise<Written & { u
 }
 
 /** A tag of all that the answer is made of, which is a twentieth of its bytes. */
-function tagOf({ event }: Offer, { offered, clock }: { offered: Offered; clock: string }): string {
+function tagOf({ event }: BookableEvent, { offered, clock }: { offered: AvailableSlots; clock: string }): string {
   // Kinds hold until the next one that differs.
   const changes = offered.stretches.filter(({ kind }, at) => kind !== offered.stretches[at - 1]?.kind);
   const kinds = changes.map(({ kind, from }) => `${kind} ${from}`).join(" ");

@@ -9,7 +9,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { bookingFacts } from "./booking-letters.ts";
 import { eventWordsOf } from "./booking-mails.ts";
 import { confirmBooking, declineBooking } from "./bookings.ts";
-import { type Kept, readKept, statusAt } from "./ledger.ts";
+import { type BookingRecord, findBooking, statusAt } from "./ledger.ts";
 import { type LinkPurpose, type OwnerLink, readOwnerLink } from "./owner-links.ts";
 
 /** Where a booking stands for an owner who has opened a link. `confirm` and `decline` ask; `confirmed` and `refused` were done now. */
@@ -50,25 +50,25 @@ export async function decideByLink(runtime: Runtime, input: Infer<typeof ownerDe
   return visitOf(runtime, input, { ...found, state: found.link.purpose === "confirm" ? "confirmed" : "refused" });
 }
 
-interface Found {
+interface FoundBooking {
   link: OwnerLink;
-  kept: Kept;
+  kept: BookingRecord;
 }
 
 /** The booking of a good link, while the handle is active and the owner has it. */
-async function findLinked(runtime: Runtime, input: Infer<typeof ownerVisit>): Promise<Found | undefined> {
+async function findLinked(runtime: Runtime, input: Infer<typeof ownerVisit>): Promise<FoundBooking | undefined> {
   const link = readOwnerLink(runtime.env, input);
   if (link === undefined) return undefined;
   const [handle, owners, kept] = await Promise.all([
     findHandle(runtime.redis, link.handle),
     ownerAddresses(runtime.redis, link.handle),
-    readKept(runtime.redis, link.handle, link.bookingUid),
+    findBooking(runtime.redis, link.handle, link.bookingUid),
   ]);
   const isOwners = owners.some((address) => addressDigest(address) === link.owner);
   return handle?.active && isOwners && kept ? { link, kept } : undefined;
 }
 
-function stateOf({ link, kept }: Found, now: number): OwnerState {
+function stateOf({ link, kept }: FoundBooking, now: number): OwnerState {
   if (link.purpose === "open" && Date.parse(kept.end) <= now) return "over";
   if (link.purpose !== "open" && Date.parse(kept.start) <= now) return "expired";
   const status = statusAt(kept, now);
@@ -96,7 +96,7 @@ async function act(runtime: Runtime, link: OwnerLink, reason: string | null): Pr
 async function visitOf(
   runtime: Runtime,
   { language: wanted }: Infer<typeof ownerVisit>,
-  { link, kept, state }: Found & { state: OwnerState },
+  { link, kept, state }: FoundBooking & { state: OwnerState },
 ): Promise<OwnerVisit> {
   const { handle } = link;
   const [settings, host, event] = await Promise.all([

@@ -1,12 +1,12 @@
 import type { StoredEventType } from "../../schemas/scheduling.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import type { Offer } from "./catalog.ts";
+import type { BookableEvent } from "./catalog.ts";
 
 /** What a booking of this event type costs; null where it is free. `payment_provider_not_connected` without price or provider. */
 export async function priceOf(
   runtime: Pick<Runtime, "payments">,
-  { handle, event }: Offer,
+  { handle, event }: BookableEvent,
 ): Promise<{ amountMinor: number; currency: string } | null> {
   const { enabled, amountMinor, currency } = event.payment;
   if (!enabled) return null;

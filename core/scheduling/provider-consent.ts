@@ -11,7 +11,7 @@ import { keepCredential } from "./credentials.ts";
 import { type AuthorisedAccount, authorisedAccount, revokeUnused } from "./integrations.ts";
 
 /** Seconds in which a user must confirm an account. */
-const CONSENT_LASTS = 600;
+const CONSENT_TTL_SECONDS = 600;
 const FORM = "provider consent form";
 const PURPOSE = "provider consent";
 
@@ -117,7 +117,7 @@ function address(base: string, query: Record<string, string | undefined>): strin
 async function keepPending(runtime: Runtime, pending: PendingAccount): Promise<string> {
   const consentId = runtime.id("con_");
   const sealed = seal(runtime.env, PURPOSE, consentId, JSON.stringify(pending));
-  await runtime.redis.set(keys.oauthConsent(consentId), sealed, "EX", CONSENT_LASTS);
+  await runtime.redis.set(keys.oauthConsent(consentId), sealed, "EX", CONSENT_TTL_SECONDS);
   return consentId;
 }
 

@@ -14,16 +14,34 @@ import { Fail } from "../platform/errors.ts";
 import type { Caller, Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { untilWritten } from "../store/retry.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { checkAnswers } from "./answers.ts";
-import type { Moment, Offer } from "./catalog.ts";
-import { holdMinutes, openCheckout } from "./checkout.ts";
+import type { CatalogSnapshot, BookableEvent } from "./catalog.ts";
+import { HOLD_MINUTES, openCheckout } from "./checkout.ts";
 import { mailJob, reminderJobs } from "./booking-mails.ts";
-import { answerTo, type Entry, enter, type Kept, readKept, shown, stamp, statusAt, type Written } from "./ledger.ts";
-import { checkNonce, isBookable, localDay, offeredSlots, reachOf } from "../engines/slots/slots.ts";
-import { findOffer, offeringOf, termsOf } from "./offers.ts";
+import {
+  toBookingAnswer,
+  type Transition,
+  commitBooking,
+  type BookingRecord,
+  findBooking,
+  toBooking,
+  timestamp,
+  statusAt,
+  type CommitResult,
+} from "./ledger.ts";
+import { checkNonce, isBookable, localDay, availableSlots, reachOf } from "../engines/slots/slots.ts";
+import { findBookableEvent, slotRequestOf, slotRulesOf } from "./offers.ts";
 import { priceOf } from "./prices.ts";
-import { doneRecord, halfRecord, leftBy, readLeft, type Repeatable, repeatableOf, replayed } from "./repeats.ts";
+import {
+  doneRecord,
+  inProgressRecord,
+  readStoredAnswer,
+  parseStoredAnswer,
+  type IdempotencyRecord,
+  idempotencyRecordOf,
+  replayed,
+} from "./repeats.ts";
 import { readTimes, refreshOldBusy } from "./times.ts";
 import { movesWithNext, type Visitor } from "./visitor-limits.ts";
 import { sameWord } from "../platform/words.ts";
@@ -44,7 +62,7 @@ interface Slot {
  * `idempotency_in_progress`.
  */
 export async function createBooking(runtime: Runtime, input: Request, caller: Caller): Promise<BookingAnswer> {
-  const repeatable = repeatableOf(input, caller);
+  const repeatable = idempotencyRecordOf(input, caller);
   const earlier = repeatable && (await earlierAnswer(runtime, input.handle, repeatable));
   if (earlier) return earlier;
   try {
@@ -71,8 +89,8 @@ export async function rescheduleBooking(
   const slot = slotOf(input);
   const refreshing = refreshOldBusy(runtime, handle);
   const written = await judged(runtime, { handle, bookingUid }, async () => {
-    const [{ offer, moment }] = await Promise.all([findOffer(runtime, handle, eventSlug), refreshing]);
-    const before = await readKept(runtime.redis, handle, bookingUid);
+    const [{ offer, moment }] = await Promise.all([findBookableEvent(runtime, handle, eventSlug), refreshing]);
+    const before = await findBooking(runtime.redis, handle, bookingUid);
     if (before?.eventTypeId !== offer.event.eventTypeId) throw new Fail("booking_not_found");
     mustBeMovable(before, runtime.now());
     const moves = movesWithNext(runtime, before);
@@ -80,7 +98,7 @@ export async function rescheduleBooking(
     const moved = { before, moves, reason: input.reschedulingReason ?? null };
     return movement(runtime, { offer, moment, slot, visitor, ...moved });
   });
-  if (written.kind === "written") return answerTo(written.booking);
+  if (written.kind === "written") return toBookingAnswer(written.booking);
   throw new Fail("scheduling_slot_unavailable");
 }
 
@@ -88,14 +106,14 @@ export async function rescheduleBooking(
 async function earlierAnswer(
   runtime: Runtime,
   handle: string,
-  repeatable: Repeatable,
+  repeatable: IdempotencyRecord,
 ): Promise<BookingAnswer | undefined> {
-  const left = await leftBy(runtime, repeatable);
+  const left = await readStoredAnswer(runtime, repeatable);
   if (left === undefined) return undefined;
   const answer = replayed(left);
   if (answer || !("bookingUid" in left)) return answer;
   // The first request's process ended before its checkout was made.
-  const kept = await readKept(runtime.redis, handle, left.bookingUid);
+  const kept = await findBooking(runtime.redis, handle, left.bookingUid);
   const isHeld = kept && statusAt(kept, runtime.now()) === "PENDING_PAYMENT";
   if (isHeld) return openCheckout(runtime, handle, { bookingUid: left.bookingUid, repeatable });
   await runtime.redis.del(repeatable.key);
@@ -105,14 +123,14 @@ async function earlierAnswer(
 async function book(
   runtime: Runtime,
   input: Request,
-  { repeatable, visitor }: { repeatable: Repeatable | undefined; visitor: Visitor },
+  { repeatable, visitor }: { repeatable: IdempotencyRecord | undefined; visitor: Visitor },
 ): Promise<BookingAnswer> {
   const { handle, eventSlug } = input;
   const slot = slotOf(input);
   const bookingUid = runtime.id("");
   const refreshing = refreshOldBusy(runtime, handle);
   const written = await judged(runtime, { handle, bookingUid }, async () => {
-    const [{ offer, moment }] = await Promise.all([findOffer(runtime, handle, eventSlug), refreshing]);
+    const [{ offer, moment }] = await Promise.all([findBookableEvent(runtime, handle, eventSlug), refreshing]);
     const answers = checkAnswers(offer.event.bookingFields, input.answers);
     const price = await priceOf(runtime, offer);
     const timeZone = input.attendee.timeZone ?? offer.timeZone;
@@ -130,11 +148,11 @@ async function book(
     });
   });
   if (written.kind === "repeated") {
-    const answer = repeatable && replayed(readLeft(repeatable, written.record));
+    const answer = repeatable && replayed(parseStoredAnswer(repeatable, written.record));
     if (answer) return answer;
     throw new Fail("idempotency_in_progress", { retryAfter: 1 });
   }
-  if (written.booking.status !== "PENDING_PAYMENT") return answerTo(written.booking);
+  if (written.booking.status !== "PENDING_PAYMENT") return toBookingAnswer(written.booking);
   return openCheckout(runtime, handle, { bookingUid, repeatable });
 }
 
@@ -142,19 +160,19 @@ async function book(
 async function judged(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
-  judge: () => Promise<Entry>,
-): Promise<Extract<Written, { kind: "written" | "repeated" }>> {
-  return untilWritten(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const written = await enter(runtime, await judge());
+  judge: () => Promise<Transition>,
+): Promise<Extract<CommitResult, { kind: "written" | "repeated" }>> {
+  return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
+    const written = await commitBooking(runtime, await judge());
     if (written.kind === "written" || written.kind === "repeated") return written;
     if (written.kind !== "changed") throw new Fail("scheduling_slot_unavailable");
     return undefined;
   });
 }
 
-interface Judged {
-  offer: Offer;
-  moment: Moment;
+interface CheckedRequest {
+  offer: BookableEvent;
+  moment: CatalogSnapshot;
   slot: Slot;
   visitor: Visitor;
 }
@@ -169,12 +187,13 @@ function creation(
     visitor,
     repeatable,
     booking,
-  }: Judged & { repeatable: Repeatable | undefined; booking: StoredBooking },
-): Entry {
+  }: CheckedRequest & { repeatable: IdempotencyRecord | undefined; booking: StoredBooking },
+): Transition {
   const { handle } = offer;
-  const answer = answerTo(shown(handle, { ...booking, version: 1 }, runtime.now()));
+  const answer = toBookingAnswer(toBooking(handle, { ...booking, version: 1 }, runtime.now()));
   const isPaid = booking.status === "PENDING_PAYMENT";
-  const done = repeatable && (isPaid ? halfRecord(repeatable, booking.bookingUid) : doneRecord(repeatable, answer));
+  const done =
+    repeatable && (isPaid ? inProgressRecord(repeatable, booking.bookingUid) : doneRecord(repeatable, answer));
   return {
     handle,
     booking,
@@ -190,7 +209,10 @@ function creation(
 }
 
 /** The entry of a booking that moves. */
-function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: string[]; reason: string | null }): Entry {
+function movement(
+  runtime: Runtime,
+  asked: CheckedRequest & { before: BookingRecord; moves: string[]; reason: string | null },
+): Transition {
   const { offer, moment, slot, visitor, before, moves, reason } = asked;
   const { handle, event } = offer;
   const rescheduledFrom = { start: before.start, end: before.end };
@@ -203,7 +225,7 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: strin
     reschedulingReason: reason,
     rescheduledFrom,
     moves,
-    updatedAt: stamp(runtime),
+    updatedAt: timestamp(runtime),
   });
   const isUnpaid = booking.status === "PENDING_PAYMENT";
   return {
@@ -222,14 +244,14 @@ function movement(runtime: Runtime, asked: Judged & { before: Kept; moves: strin
 }
 
 /** A booking that was confirmed for another time waits for its owner again, where the event type asks for confirmation. */
-function unconfirmed({ confirmationRequired }: Offer["event"], booking: StoredBooking): StoredBooking {
+function unconfirmed({ confirmationRequired }: BookableEvent["event"], booking: StoredBooking): StoredBooking {
   if (booking.status !== "ACCEPTED" || !confirmationRequired) return booking;
   // Its meeting is taken away until then.
   const meetingUrl = linkOf(booking.location);
   return { ...booking, status: "PENDING", confirmedAt: null, everConfirmed: true, meetingUrl };
 }
 
-function mustBeMovable(kept: Kept, now: number): void {
+function mustBeMovable(kept: BookingRecord, now: number): void {
   const status = statusAt(kept, now);
   if (status === "CANCELLED" || status === "REJECTED" || Date.parse(kept.start) <= now)
     throw new Fail("booking_not_reschedulable");
@@ -246,7 +268,7 @@ function slotOf(input: Pick<Request, "slot" | "start" | "end">): Slot {
   throw new Fail("booking_required_fields", { errors });
 }
 
-interface Wanted extends Pick<Judged, "offer" | "slot"> {
+interface SlotCheck extends Pick<CheckedRequest, "offer" | "slot"> {
   /** The visitor's zone, on whose clock the slot may lie. */
   timeZone: string;
   /** A booking that gives up its time for this one. */
@@ -254,7 +276,7 @@ interface Wanted extends Pick<Judged, "offer" | "slot"> {
 }
 
 /** `scheduling_slot_unavailable` for a slot that the slots route would not list, unless a nonce proves that it did. */
-async function mustBeOffered(runtime: Runtime, wanted: Wanted): Promise<void> {
+async function mustBeOffered(runtime: Runtime, wanted: SlotCheck): Promise<void> {
   const { offer, slot, timeZone, moving } = wanted;
   const { handle, event } = offer;
   const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
@@ -262,28 +284,28 @@ async function mustBeOffered(runtime: Runtime, wanted: Wanted): Promise<void> {
   const isWhole = slot.end - slot.start === event.durationMinutes * minute;
   if (!isWhole || proof === "foreign") throw new Fail("scheduling_slot_unavailable");
   const window = { from: slot.start, to: slot.start + 1 };
-  const times = await readTimes(runtime.redis, handle, reachOf(termsOf(offer), window));
+  const times = await readTimes(runtime.redis, handle, reachOf(slotRulesOf(offer), window));
   const now = runtime.now();
   const isListed = (clock: string, except: string | undefined) =>
-    offeredSlots(offeringOf(offer, times, { clock, now, except }), window).at.length > 0;
-  const isProven = () => isBookable(offeringOf(offer, times, { clock: timeZone, now, except: moving }), slot.start);
+    availableSlots(slotRequestOf(offer, times, { clock, now, except }), window).at.length > 0;
+  const isProven = () => isBookable(slotRequestOf(offer, times, { clock: timeZone, now, except: moving }), slot.start);
   // A visitor who moves a booking saw the slots beside it, or those that are there without it.
   const ways = [offer.timeZone, timeZone].flatMap((clock) => [[clock, moving] as const, [clock, undefined] as const]);
   if (proof === "offered" && isProven()) return;
   if (!ways.some(([clock, except]) => isListed(clock, except))) throw new Fail("scheduling_slot_unavailable");
 }
 
-function dayLimitOf({ event, timetable }: Offer, { start }: Slot): Entry["dayLimit"] {
+function dayLimitOf({ event, timetable }: BookableEvent, { start }: Slot): Transition["dayLimit"] {
   const most = event.maxBookingsPerDay;
   return most ? { most, ...localDay(timetable.timeZone, start) } : undefined;
 }
 
 function firstBooking(
   runtime: Runtime,
-  { event, timeZone: eventZone }: Offer,
+  { event, timeZone: eventZone }: BookableEvent,
   { input, slot, timeZone }: { input: Request; slot: Slot; timeZone: string },
 ): Omit<StoredBooking, "bookingUid" | "answers"> {
-  const at = stamp(runtime);
+  const at = timestamp(runtime);
   const location = locationOf(event, input.location?.type);
   const isAccepted = !event.confirmationRequired;
   return {
@@ -317,7 +339,7 @@ function firstBooking(
 }
 
 /** The location that a visitor chose, else the first. */
-function locationOf({ locations }: Offer["event"], chosen = ""): StoredBooking["location"] {
+function locationOf({ locations }: BookableEvent["event"], chosen = ""): StoredBooking["location"] {
   return locations.find(({ type }) => sameWord(type, chosen)) ?? locations[0] ?? null;
 }
 
@@ -334,7 +356,7 @@ function awaitingPayment(
   price: { amountMinor: number; currency: string; refundUntilMinutes: number } | null,
 ): StoredBooking {
   if (price === null) return booking;
-  const holdUntil = new Date(now() + holdMinutes * minute).toISOString();
+  const holdUntil = new Date(now() + HOLD_MINUTES * minute).toISOString();
   const payment = { ...price, status: "REQUIRED" as const, checkoutUrl: null };
   return { ...booking, status: "PENDING_PAYMENT", holdUntil, payment, confirmedAt: null };
 }

@@ -7,8 +7,15 @@ import type {
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { outcome } from "../platform/outcome.ts";
-import { changeRecord, createRecord, listRecords, type Place, readRecord, removeRecord } from "../store/records.ts";
+import { withOutcome } from "../platform/outcome.ts";
+import {
+  changeRecord,
+  createRecord,
+  listRecords,
+  type RecordKeys,
+  readRecord,
+  removeRecord,
+} from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
@@ -16,10 +23,10 @@ import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
 /** A schedule as its owner reads it. */
 export type Schedule = StoredSchedule & { handle: string; version: number };
 
-type Given = Infer<typeof newSchedule>;
+type ScheduleInput = Infer<typeof newSchedule>;
 
-/** Makes a schedule or puts this one in the place of the one with its id; `version_conflict`, times that end before they start. */
-export async function putSchedule(runtime: Runtime, input: Given): Promise<{ schedule: Schedule }> {
+/** Creates a schedule, or replaces the one with its id; `version_conflict`, times that end before they start. */
+export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promise<{ schedule: Schedule }> {
   const { handle, expectedVersion, scheduleId = runtime.id("sched_") } = input;
   const overrides = checkedTimes(input);
   const at = runtime.now();
@@ -33,7 +40,7 @@ export async function putSchedule(runtime: Runtime, input: Given): Promise<{ sch
   if (expectedVersion) throw new Fail("version_conflict", { detail: "The schedule does not exist." });
   // Another request may have made it in between; then this one replaces it.
   if (!(await createRecord(runtime, place, { value: made, at }))) return putSchedule(runtime, { ...input, scheduleId });
-  return outcome({ schedule: { ...made, handle, version: 1 } }, "created");
+  return withOutcome({ schedule: { ...made, handle, version: 1 } }, "created");
 }
 
 /** The handle's schedules, the newest first. */
@@ -65,13 +72,13 @@ export async function deleteSchedule(
   if (!(await removeRecord(runtime, placeOf(handle, scheduleId)))) throw new Fail("schedule_not_found");
 }
 
-function placeOf(handle: string, scheduleId: string): Place {
+function placeOf(handle: string, scheduleId: string): RecordKeys {
   const key = keys.schedule(handle, scheduleId);
   return { tag: handle, key, list: keys.schedules(handle), member: scheduleId, counter: keys.catalogVersion(handle) };
 }
 
 /** Checks what a shape can't say, and gives the overrides as one of their three kinds. */
-function checkedTimes(input: Given): Override[] {
+function checkedTimes(input: ScheduleInput): Override[] {
   for (const [at, row] of input.weeklyAvailability.entries()) checkHours(`/weeklyAvailability/${at}`, row);
   const overrides = input.overrides.map((row, at) => overrideOf(`/overrides/${at}`, row));
   const closed = overrides.filter((row) => "unavailable" in row);
@@ -90,7 +97,7 @@ function checkHours(path: string, row: { startTime: string; endTime: string }): 
     throw invalid(`${path}/endTime`, "must be after startTime");
 }
 
-function overrideOf(path: string, row: Given["overrides"][number]): Override {
+function overrideOf(path: string, row: ScheduleInput["overrides"][number]): Override {
   const { date, from, to, startTime, endTime, unavailable } = row;
   const isClosed = unavailable === true && startTime === undefined && endTime === undefined;
   if (isClosed && date === undefined && from !== undefined && to !== undefined) return stretch(path, from, to);

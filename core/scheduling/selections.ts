@@ -22,7 +22,7 @@ export interface Destination {
 /** As it is stored: `at` is the real ms at which it was made. */
 type Stored = SelectedCalendars & { at: number };
 
-/** Keeps what was selected of an account in the place of what was selected of it before. */
+/** Replaces the selection of an account. */
 export async function keepSelection({ redis }: Runtime, handle: string, selected: SelectedCalendars): Promise<void> {
   const stored: Stored = { ...selected, at: Date.now() };
   await redis.hset(keys.selectedCalendars(handle), selected.credentialId, JSON.stringify(stored));

@@ -9,7 +9,7 @@ import type { Busy } from "../engines/slots/slots.ts";
 import { day, minute } from "../platform/zones.ts";
 
 /** The time that a booking takes with its buffers, in ms. */
-export interface Block {
+export interface BookedTime {
   from: number;
   to: number;
   /** Ms at which an unpaid hold ends; 0 for a time that is held until it is given back. */
@@ -21,18 +21,18 @@ export interface Block {
 
 /** A handle's taken and busy times around a window. */
 export interface Times {
-  blocks: Block[];
+  blocks: BookedTime[];
   /** Busy time of the selected calendars. */
   busy: Busy;
 }
 
 /** Real ms after which busy times are read again before a booking (docs/reference.md, "Slots"). */
-const busyFresh = 10_000;
+const BUSY_FRESH_MS = 10_000;
 /** Ms that a booking waits for that. */
-const bookingWaits = 1_500;
+const REFRESH_TIMEOUT_MS = 1_500;
 
 /** The block of a booking with its own buffers, and the member that stands for it. */
-export function blockOf(booking: StoredBooking): Block & { member: string } {
+export function bookedTimeOf(booking: StoredBooking): BookedTime & { member: string } {
   const { buffers, eventTypeId, bookingUid } = booking;
   const start = Date.parse(booking.start);
   const from = start - buffers.beforeMinutes * minute;
@@ -49,7 +49,7 @@ const BLOCK_BYTES = 250;
 const BUSY_BYTES = 32;
 
 /** What is taken and busy in a stretch of time, kept in the process for its version. `label` names handle and version. */
-export async function keptTimes(
+export async function cachedTimes(
   redis: Redis,
   handle: string,
   asked: { label: string; from: number; to: number },
@@ -87,12 +87,12 @@ export async function readTimes(
 }
 
 /** Blocks that count at a moment: those of ended holds don't, nor does that of a booking that is being moved. */
-export function heldBlocks(times: Times, now: number, except?: string): Block[] {
+export function bookedTimes(times: Times, now: number, except?: string): BookedTime[] {
   return times.blocks.filter(({ hold, bookingUid }) => (hold === 0 || hold > now) && bookingUid !== except);
 }
 
 /**
- * Puts these busy times in the place of a handle's earlier ones, in one step; overlapping ones are merged. `readAt` is the real
+ * Replaces the busy times of a handle in one step; overlapping ones are merged. `readAt` is the real
  * ms at which they were read, `source` names what they are made of. Own bookings that a calendar echoes must be left out by the
  * caller.
  */
@@ -103,10 +103,10 @@ export async function replaceBusy(
 ): Promise<void> {
   const merged = mergedBlocks(blocks);
   const draft = keys.busyDraft(handle, id(""));
-  for (let at = 0; at < merged.length; at += partSize) {
-    const members = merged.slice(at, at + partSize).flatMap(({ from, to }) => [from, `${from}:${to}`]);
+  for (let at = 0; at < merged.length; at += BATCH_SIZE) {
+    const members = merged.slice(at, at + BATCH_SIZE).flatMap(({ from, to }) => [from, `${from}:${to}`]);
     await redis.zadd(draft, ...members);
-    await redis.expire(draft, draftLasts);
+    await redis.expire(draft, DRAFT_TTL_SECONDS);
   }
   await transact(redis, (transaction) => {
     if (merged.length === 0) transaction.del(keys.busy(handle));
@@ -117,8 +117,8 @@ export async function replaceBusy(
 }
 
 /** Busy times that are written at a time, and seconds after which those of a process that ended meanwhile are gone. */
-const partSize = 1000;
-const draftLasts = 60;
+const BATCH_SIZE = 1000;
+const DRAFT_TTL_SECONDS = 60;
 
 /** Says that the busy times that are there hold still; false where they are made of something else. */
 export async function confirmBusy(
@@ -146,9 +146,9 @@ export async function clearBusy({ redis }: Pick<Runtime, "redis">, handle: strin
  */
 export async function refreshOldBusy({ redis, busySource }: Runtime, handle: string): Promise<void> {
   const at = await redis.hget(keys.busyState(handle), "at");
-  if (at === null || Date.now() - Number(at) <= busyFresh || busySource === undefined) return;
+  if (at === null || Date.now() - Number(at) <= BUSY_FRESH_MS || busySource === undefined) return;
   const stop = new AbortController();
-  const waiting = sleep(bookingWaits, undefined, { signal: stop.signal }).catch(() => undefined);
+  const waiting = sleep(REFRESH_TIMEOUT_MS, undefined, { signal: stop.signal }).catch(() => undefined);
   await Promise.race([busySource.refresh(handle), waiting]);
   stop.abort();
 }
@@ -157,7 +157,7 @@ function bytesOf({ blocks, busy }: Times): number {
   return 500 + blocks.length * BLOCK_BYTES + busy.from.length * BUSY_BYTES;
 }
 
-function parsed(member: string): Block {
+function parsed(member: string): BookedTime {
   const [from, to, hold, start, eventTypeId, bookingUid] = member.split(":") as [
     string,
     string,

@@ -8,7 +8,7 @@ interface Group<T> {
  * Work that costs little more for many things than for one. It begins at once where none is done under the same name; what is asked
  * for meanwhile is done together afterwards, and ends or fails together.
  */
-export class Groups<T> {
+export class Batcher<T> {
   readonly #work: (name: string, things: T[]) => Promise<void>;
   readonly #most: number;
   readonly #last = new Map<string, Group<T>>();

@@ -5,9 +5,9 @@ const asked = new WeakMap<Redis, Map<string, Promise<unknown>>>();
 
 /**
  * One read for all who ask for the same thing in one tick of the event loop. The connection sends what a tick has gathered after
- * it, so whoever joins still gets what is there later than the moment of asking: nobody sees an older state than by a read alone.
+ * it, so callers that join still see a state later than their call: never an older one than by a read of their own.
  */
-export function sharedRead<T>(redis: Redis, name: string, read: () => Promise<T>): Promise<T> {
+export function coalesce<T>(redis: Redis, name: string, read: () => Promise<T>): Promise<T> {
   const reads = asked.get(redis) ?? begin(redis);
   const known = reads.get(name) as Promise<T> | undefined;
   if (known) return known;

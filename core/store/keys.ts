@@ -195,4 +195,4 @@ export function isOfHandle(key: string, handle: string): boolean {
 }
 
 /** Number of shards of the dirty set; a tag's shard never changes. */
-export const dirtyShards = 16;
+export const DIRTY_SHARDS = 16;

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers";
 import { type JobsOptions, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../../schemas/jobs.ts";
-import { dirtyShards, keys } from "./keys.ts";
+import { DIRTY_SHARDS, keys } from "./keys.ts";
 import { transact } from "./redis.ts";
 import { script } from "./scripts.ts";
 import type { EventJob, EventRecord, Job, Log, Outbox } from "../platform/runtime.ts";
@@ -19,11 +19,11 @@ export function job<N extends JobName>(
 }
 
 /** Age in ms from which the sweeper takes what a process left in an outbox. */
-const abandonedAfter = 10_000;
-/** For this long a process doesn't mark the same tag again; well under `abandonedAfter`. */
+const STALE_AFTER_MS = 10_000;
+/** For this long a process doesn't mark the same tag again; well under `STALE_AFTER_MS`. */
 const markHolds = 3_000;
 const shardOf = (tag: string): number =>
-  [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % dirtyShards;
+  [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % DIRTY_SHARDS;
 
 /** The queues of a process and the transactional outbox before them. */
 export class Queues implements Outbox {
@@ -59,7 +59,7 @@ export class Queues implements Outbox {
     return open;
   }
 
-  /** Enqueues at once, outside any atomic step: for jobs whose loss is noticed by who waits for them. */
+  /** Enqueues at once, outside any atomic step. Use only if the caller detects a lost job. */
   async later(...list: Job[]): Promise<void> {
     await Promise.all(grouped(list).map(([name, some]) => this.#add(name, some)));
   }
@@ -116,9 +116,9 @@ export class Queues implements Outbox {
   }
 
   /** Finishes what crashed processes left: one pass over the tags that were marked long enough ago. Returns jobs enqueued. */
-  async sweep(olderThan = abandonedAfter): Promise<number> {
+  async sweep(olderThan = STALE_AFTER_MS): Promise<number> {
     let published = 0;
-    for (let shard = 0; shard < dirtyShards; shard++)
+    for (let shard = 0; shard < DIRTY_SHARDS; shard++)
       published += await this.#sweepShard(shard, Date.now() - olderThan);
     return published;
   }

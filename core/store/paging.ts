@@ -4,7 +4,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 
 /** Most items of one page of a list (docs/reference.md, "Envelopes and lists"). */
-const mostItems = 100;
+const MAX_ITEMS = 100;
 /** Letters of the MAC before each place: a cursor is one that was given out, for its own list alone. */
 const macLetters = 43;
 
@@ -20,7 +20,7 @@ export function pageOf(
   after: string | undefined;
 } {
   return {
-    limit: Math.min(input.limit, mostItems),
+    limit: Math.min(input.limit, MAX_ITEMS),
     after: input.cursor === undefined ? undefined : open(env, input.cursor, list),
   };
 }

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { untilWritten } from "./retry.ts";
+import { retryOnConflict } from "./retry.ts";
 import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
 import type { EventJob, Job, Outbox, Runtime } from "../platform/runtime.ts";
@@ -7,7 +7,7 @@ import { pipelined } from "./redis.ts";
 import { script } from "./scripts.ts";
 
 /** Where a versioned record lives: its key, the list that names it, the counter that its changes move; all of one tag. */
-export interface Place {
+export interface RecordKeys {
   tag: string;
   key: string;
   list: string;
@@ -23,7 +23,7 @@ interface Store {
 }
 
 /** A further string of the same tag that is written with a record, in the same step. */
-export interface Beside {
+export interface Companion {
   key: string;
   value: string;
 }
@@ -33,7 +33,7 @@ interface Change<T> {
   expectedVersion?: number | undefined;
   change: (current: T & { version: number }) => T | Promise<T>;
   jobs?: (next: T) => (Job | EventJob)[];
-  beside?: (next: T) => Beside;
+  beside?: (next: T) => Companion;
 }
 
 /** A record and its version, or undefined. */
@@ -45,27 +45,27 @@ export async function readRecord<T>(redis: Redis, key: string): Promise<(T & { v
 /** Writes version 1 of a record with the jobs that it causes; false when there is one already. */
 export async function createRecord<T>(
   store: Store,
-  place: Place,
-  made: { value: T; at: number; jobs?: Job[]; beside?: Beside },
+  place: RecordKeys,
+  made: { value: T; at: number; jobs?: Job[]; beside?: Companion },
 ): Promise<boolean> {
   return (await put(store, place, { ...made, version: 0 })) === "written";
 }
 
 /**
- * Replaces a record by what `change` makes of it, atomically: the change is made anew when another one came between. Returns the
+ * Replaces a record by what `change` makes of it, atomically: the change is retried on conflict. Returns the
  * new record, undefined when there is none; `version_conflict` with the current version when it isn't the expected one.
  */
 export async function changeRecord<T>(
   store: Store,
-  place: Place,
+  place: RecordKeys,
   asked: Change<T>,
 ): Promise<(T & { version: number }) | undefined> {
-  const { record } = await untilWritten(store.redis, place.key, () => tryChange(store, place, asked));
+  const { record } = await retryOnConflict(store.redis, place.key, () => tryChange(store, place, asked));
   return record;
 }
 
 /** Removes a record with the jobs that this causes; false when there was none. */
-export async function removeRecord(store: Store, place: Place, jobs: Job[] = []): Promise<boolean> {
+export async function removeRecord(store: Store, place: RecordKeys, jobs: Job[] = []): Promise<boolean> {
   const removed = await store.queues.step(place.tag, jobs, (outboxKey, encoded) =>
     script<number>(
       store.redis,
@@ -121,7 +121,7 @@ export async function readRecords<T>(redis: Redis, recordKeys: string[]): Promis
 /** The changed record, or that there is none; undefined where another change came between. */
 async function tryChange<T>(
   store: Store,
-  place: Place,
+  place: RecordKeys,
   { expectedVersion, change, jobs, beside }: Change<T>,
 ): Promise<{ record: (T & { version: number }) | undefined } | undefined> {
   const current = await readRecord<T>(store.redis, place.key);
@@ -133,15 +133,15 @@ async function tryChange<T>(
   return result === "written" ? { record: { ...value, version: current.version + 1 } } : undefined;
 }
 
-interface Written<T> {
+interface RecordWrite<T> {
   value: T;
   at: number;
   version: number;
   jobs?: (Job | EventJob)[];
-  beside?: Beside;
+  beside?: Companion;
 }
 
-async function put<T>(store: Store, place: Place, written: Written<T>): Promise<string> {
+async function put<T>(store: Store, place: RecordKeys, written: RecordWrite<T>): Promise<string> {
   const { beside } = written;
   const json = JSON.stringify({ ...written.value, version: undefined });
   return store.queues.step(place.tag, written.jobs ?? [], (outboxKey, encoded) =>

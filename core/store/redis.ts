@@ -15,14 +15,14 @@ export function connect(
   { forJobs = false }: { forJobs?: boolean } = {},
 ): Redis {
   const reconnectOnError = forJobs ? resendElsewhere : leaveDemoted();
-  const options = { ...base, ...patience[purpose], enableAutoPipelining: !forJobs, reconnectOnError };
+  const options = { ...base, ...timeoutsMs[purpose], enableAutoPipelining: !forJobs, reconnectOnError };
   // The commands used here are common to both classes; Redis is the type that libraries ask for.
   if (env.REDIS_CLUSTER) return clustered(env, options) as unknown as Redis;
   return new Redis(env.REDIS_URL, { ...options, ...secure(env), ...sentinels(env) });
 }
 
 type Options = typeof base &
-  (typeof patience)[Purpose] & {
+  (typeof timeoutsMs)[Purpose] & {
     enableAutoPipelining: boolean;
     reconnectOnError: (error: Error) => boolean | 2;
   };
@@ -36,7 +36,7 @@ const base = {
  * `socketTimeout`: ms of silence, while a reply is due, after which the server counts as lost. A blocking read of BullMQ takes 10 s
  * at most and that of the relay 5 s.
  */
-const patience = {
+const timeoutsMs = {
   commands: { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout: 3000 },
   blocking: { maxRetriesPerRequest: null, socketTimeout: 15_000 },
 };
@@ -67,7 +67,7 @@ function sentinels(env: Env): object {
   return {
     sentinels: env.REDIS_SENTINELS,
     name,
-    sentinelCommandTimeout: patience.commands.commandTimeout,
+    sentinelCommandTimeout: timeoutsMs.commands.commandTimeout,
     sentinelRetryStrategy: base.retryStrategy,
     enableTLSForSentinelMode: env.REDIS_URL.startsWith("rediss:"),
     ...(REDIS_SENTINEL_USERNAME ? { sentinelUsername: REDIS_SENTINEL_USERNAME } : {}),

@@ -4,7 +4,7 @@ import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "./redis.ts";
 
 /** Ms after which a change is given up that others come before again and again. */
-const patience = 5_000;
+const TIMEOUT_MS = 5_000;
 /** Longest random pause in ms after the first lost try of a turn; it doubles with each further one, up to the last figure. */
 const pause = { first: 4, longest: 250 };
 
@@ -14,21 +14,21 @@ type Attempt<R> = (alone: boolean) => Promise<R | undefined>;
 const lines = new WeakMap<Redis, Map<string, Promise<unknown>>>();
 
 /**
- * Tries a change that is written only where nobody came between, until it is. Who meets nobody waits for nothing. Those who do go
+ * Retries a conditional write until it commits. Without contention it waits for nothing. Contending writers go
  * one after another in each process, so that a crowd costs two tries each; processes keep apart by random pauses that grow.
  * `service_unavailable` after 5 s.
  */
-export async function untilWritten<R>(redis: Redis, key: string, attempt: Attempt<R>): Promise<R> {
-  const until = Date.now() + patience;
+export async function retryOnConflict<R>(redis: Redis, key: string, attempt: Attempt<R>): Promise<R> {
+  const until = Date.now() + TIMEOUT_MS;
   const written = lines.get(redis)?.has(key) ? undefined : await attempt(true);
-  return written ?? inTurn(redis, key, () => again(attempt, until));
+  return written ?? queued(redis, key, () => retry(attempt, until));
 }
 
 /**
  * Does a piece of work after those of this process that came before it under the same key, whatever became of them; but where Redis
  * was away for one, those behind it fail with it, in the time of one.
  */
-async function inTurn<R>(redis: Redis, key: string, work: () => Promise<R>): Promise<R> {
+async function queued<R>(redis: Redis, key: string, work: () => Promise<R>): Promise<R> {
   const line = lines.get(redis) ?? new Map<string, Promise<unknown>>();
   lines.set(redis, line);
   const turn = (line.get(key) ?? Promise.resolve()).then(work, (error) => {
@@ -43,7 +43,7 @@ async function inTurn<R>(redis: Redis, key: string, work: () => Promise<R>): Pro
   }
 }
 
-async function again<R>(attempt: Attempt<R>, until: number): Promise<R> {
+async function retry<R>(attempt: Attempt<R>, until: number): Promise<R> {
   for (let most = pause.first; Date.now() < until; most = Math.min(most * 2, pause.longest)) {
     const written = await attempt(false);
     if (written !== undefined) return written;

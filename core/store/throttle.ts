@@ -27,22 +27,22 @@ export function sharedTag(name: string): string {
 }
 
 /** What a bucket gave: how many tokens, and the ms until the next one where that is fewer than were asked for. */
-type Given = [tokens: number, wait: number];
+type TokenGrant = [tokens: number, wait: number];
 
 /** Those who ask for a token of a bucket in one turn of the event loop. */
-interface Asking {
+interface TokenBatch {
   count: number;
-  given: Promise<Given>;
+  given: Promise<TokenGrant>;
 }
 
-const asking = new WeakMap<Redis, Map<string, Asking>>();
+const asking = new WeakMap<Redis, Map<string, TokenBatch>>();
 
 /**
- * Takes one token of a bucket shared by all processes; `rate_limited` with the wait when it is empty. Who asks in one turn of the
+ * Takes one token of a bucket shared by all processes; `rate_limited` with the wait when it is empty. Callers of one turn of the
  * event loop asks together, and the first ones get what is there.
  */
 export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
-  const all = asking.get(redis) ?? new Map<string, Asking>();
+  const all = asking.get(redis) ?? new Map<string, TokenBatch>();
   asking.set(redis, all);
   const key = keys.throttle(bucket.name, bucket.tag);
   const together = all.get(key) ?? { count: 0, given: setImmediate().then(() => takeTogether(redis, key, bucket)) };
@@ -52,7 +52,7 @@ export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucke
   if (place >= tokens) throw new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000) });
 }
 
-function takeTogether(redis: Redis, key: string, { rate, burst }: Bucket): Promise<Given> {
+function takeTogether(redis: Redis, key: string, { rate, burst }: Bucket): Promise<TokenGrant> {
   const { count = 0 } = asking.get(redis)?.get(key) ?? {};
   asking.get(redis)?.delete(key);
   return takeTokens(redis, key, { rate, burst, most: count });
@@ -63,6 +63,6 @@ export function takeTokens(
   redis: Redis,
   key: string,
   { rate, burst, most }: { rate: number; burst: number; most: number },
-): Promise<Given> {
-  return script<Given>(redis, "takeTokens", [key], [rate, burst, most]);
+): Promise<TokenGrant> {
+  return script<TokenGrant>(redis, "takeTokens", [key], [rate, burst, most]);
 }

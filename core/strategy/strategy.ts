@@ -14,13 +14,13 @@ import type { Passage, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 
 /** Most items of a group in one answer. */
-const mostItems = 20;
+const MAX_ITEMS = 20;
 /** Most passages that are looked at for a group: what `matchCount` can count. */
-const mostPassages = 200;
+const MAX_PASSAGES = 200;
 /** Seconds for which a retrieval can be read again (docs/reference.md, "Strategy"). */
-const contextLasts = 86_400;
+const CONTEXT_TTL_SECONDS = 86_400;
 
-interface Found {
+interface FoundPassages {
   matches: StrategyMatches;
   degraded: boolean;
 }
@@ -46,7 +46,7 @@ export async function retrieveStrategy(runtime: Runtime, input: Infer<typeof str
     keys.strategyContext(input.handle, answer.contextId),
     JSON.stringify(answer),
     "EX",
-    contextLasts,
+    CONTEXT_TTL_SECONDS,
   );
   return answer;
 }
@@ -58,14 +58,18 @@ export async function readStrategy({ redis }: Runtime, input: Infer<typeof strat
   return JSON.parse(stored) as StrategyAnswer;
 }
 
-const nothing: Found = { matches: { matchCount: 0, items: [] }, degraded: true };
+const nothing: FoundPassages = { matches: { matchCount: 0, items: [] }, degraded: true };
 
-async function searchGroup(runtime: Runtime, input: Infer<typeof strategyQuery>, group: StrategyGroup): Promise<Found> {
-  const asked = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: mostPassages };
+async function searchGroup(
+  runtime: Runtime,
+  input: Infer<typeof strategyQuery>,
+  group: StrategyGroup,
+): Promise<FoundPassages> {
+  const asked = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: MAX_PASSAGES };
   const found = await searchKnowledge(runtime, asked);
   const best = bestPassages(found);
   const snippetOf = snippets(input.query);
-  const items = best.slice(0, Math.min(input.limit, mostItems)).map(({ passage, score }) => ({
+  const items = best.slice(0, Math.min(input.limit, MAX_ITEMS)).map(({ passage, score }) => ({
     ...titled(passage),
     summary: snippetOf(passage),
     score,

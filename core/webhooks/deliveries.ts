@@ -9,22 +9,22 @@ import {
   type webhookPath,
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
-import { Groups } from "../store/batcher.ts";
+import { Batcher } from "../store/batcher.ts";
 import { encodeJobs, job } from "../store/outbox.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import { listeners, storedWebhook } from "./endpoints.ts";
-import { eventLasts, madeAt, webhookEvent } from "./events.ts";
+import { EVENT_TTL_MS, madeAt, webhookEvent } from "./events.ts";
 
 /** Ms for which a call to wake up counts; then the next delivery calls again. */
 const callCounts = 60_000;
 
 /** Most events of a handle that are given out together. */
-const mostEvents = 20;
+const MAX_EVENTS = 20;
 
-const givingOut = new WeakMap<Runtime, Groups<string>>();
+const givingOut = new WeakMap<Runtime, Batcher<string>>();
 
 /** Gives an event to every endpoint that wants its type; again does nothing new. */
 export function dispatchEvent(runtime: Runtime, { handle, eventId }: JobData<"webhooks.dispatch">): Promise<void> {
@@ -36,7 +36,7 @@ export async function dispatchEvents(
   runtime: Runtime,
   { handle, eventIds }: JobData<"webhooks.dispatch-all">,
 ): Promise<void> {
-  const groups = givingOut.get(runtime) ?? new Groups((name, group) => giveOut(runtime, name, group), mostEvents);
+  const groups = givingOut.get(runtime) ?? new Batcher((name, group) => giveOut(runtime, name, group), MAX_EVENTS);
   givingOut.set(runtime, groups);
   await Promise.all(eventIds.map((eventId) => groups.add(handle, eventId)));
 }
@@ -84,7 +84,7 @@ export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookP
   const { handle, webhookId } = input;
   await storedWebhook(runtime, input);
   const event = webhookEvent(runtime, handle, { type: testEventType, data: { handle, webhookId } });
-  await runtime.redis.set(event.key, event.content, "PX", eventLasts);
+  await runtime.redis.set(event.key, event.content, "PX", EVENT_TTL_MS);
   return ask(runtime, handle, { webhookId, eventId: event.eventId, type: testEventType });
 }
 
@@ -107,7 +107,7 @@ export async function listDeliveries(
 ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
   await storedWebhook(runtime, input);
   const { ids, nextCursor } = await listIds(runtime, keys.webhookDeliveries(input.handle, input.webhookId), input);
-  return { deliveries: (await readDeliveries(runtime, input.handle, ids)).map(shown), nextCursor };
+  return { deliveries: (await readDeliveries(runtime, input.handle, ids)).map(toDelivery), nextCursor };
 }
 
 /** Deliveries by their ids; those that are gone are left out. */
@@ -128,7 +128,7 @@ async function ask(
 ): Promise<{ delivery: Delivery }> {
   const delivery = newDelivery({ ...asked, deliveryId: runtime.id("dlv_"), asked: true });
   await queueDeliveries(runtime, handle, [delivery]);
-  return { delivery: shown(delivery) };
+  return { delivery: toDelivery(delivery) };
 }
 
 function newDelivery(
@@ -157,7 +157,7 @@ async function queueDeliveries(runtime: Runtime, handle: string, deliveries: Sto
       runtime.redis,
       "queueDeliveries",
       [outboxKey, keys.webhookDelivery(handle, ""), ...places],
-      [now, eventLasts, callCounts, ...values],
+      [now, EVENT_TTL_MS, callCounts, ...values],
     ),
   );
 }
@@ -172,6 +172,6 @@ export function wake({ id }: Pick<Runtime, "id">, handle: string, webhookId: str
   return job("webhooks.deliver", id(`deliver-${webhookId}-`), { handle, webhookId });
 }
 
-function shown({ asked: _asked, subject: _subject, ...delivery }: StoredDelivery): Delivery {
+function toDelivery({ asked: _asked, subject: _subject, ...delivery }: StoredDelivery): Delivery {
   return delivery;
 }

@@ -16,7 +16,7 @@ import {
   changeRecord,
   createRecord,
   listRecords,
-  type Place,
+  type RecordKeys,
   readRecord,
   readRecords,
   removeRecord,
@@ -24,12 +24,12 @@ import {
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { formerSecrets, newSecret, previousLasts, resealedWebhook, sealSecret } from "./signature.ts";
+import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, resealedWebhook, sealSecret } from "./signature.ts";
 
 /** Most secrets of one endpoint that sign beside the newest. */
 const MAX_FORMER_SECRETS = 20;
 /** Most endpoints of one handle. */
-const mostEndpoints = 50;
+const MAX_ENDPOINTS = 50;
 
 /** Registers an endpoint; its secret is shown here and never again. `invalid_request` for an address that the guard refuses. */
 export async function createWebhook(
@@ -38,8 +38,8 @@ export async function createWebhook(
 ): Promise<{ webhook: ShownWebhook }> {
   const { handle, url, events, description } = input;
   await atInput("/url", runtime.outbound.check(url));
-  if ((await runtime.redis.zcard(keys.webhooks(handle))) >= mostEndpoints)
-    throw new Fail("invalid_request", { detail: `A handle has at most ${mostEndpoints} webhooks.` });
+  if ((await runtime.redis.zcard(keys.webhooks(handle))) >= MAX_ENDPOINTS)
+    throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_ENDPOINTS} webhooks.` });
   const [webhookId, secret, at] = [runtime.id("wh_"), newSecret(), runtime.now()];
   const value: StoredWebhook = {
     webhookId,
@@ -52,7 +52,7 @@ export async function createWebhook(
     previous: [],
   };
   await createRecord(runtime, placeOf(handle, webhookId), { value, at });
-  return { webhook: { ...shown(value), secret } };
+  return { webhook: { ...toWebhook(value), secret } };
 }
 
 /** The same at the older path, where an endpoint without `events` gets those of scheduling. */
@@ -65,7 +65,7 @@ export function createSchedulingWebhook(
 
 /** One endpoint; `webhook_not_found`. */
 export async function readWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<{ webhook: Webhook }> {
-  return { webhook: shown(await storedWebhook(runtime, input)) };
+  return { webhook: toWebhook(await storedWebhook(runtime, input)) };
 }
 
 /** The handle's endpoints, the newest first. */
@@ -75,7 +75,7 @@ export async function listWebhooks(
 ): Promise<{ webhooks: Webhook[]; nextCursor: string | null }> {
   const list = { key: keys.webhooks(input.handle), record: (id: string) => keys.webhook(input.handle, id) };
   const { records, nextCursor } = await listRecords<StoredWebhook>(runtime, list, input);
-  return { webhooks: records.map(shown), nextCursor };
+  return { webhooks: records.map(toWebhook), nextCursor };
 }
 
 /** Removes an endpoint with what waits for it; `webhook_not_found`. */
@@ -100,7 +100,7 @@ export async function rotateSecret(
     }),
   });
   if (changed === undefined) throw new Fail("webhook_not_found");
-  return { webhook: { ...shown(changed), secret } };
+  return { webhook: { ...toWebhook(changed), secret } };
 }
 
 /** The secret that is replaced, before those that still sign: none is dropped, so their number is limited. */
@@ -108,7 +108,7 @@ function withFormer(webhook: StoredWebhook): FormerSecret[] {
   const former = formerSecrets(webhook);
   const oldest = former.at(-1);
   if (oldest === undefined || former.length < MAX_FORMER_SECRETS)
-    return [{ secret: webhook.secret, until: Date.now() + previousLasts }, ...former];
+    return [{ secret: webhook.secret, until: Date.now() + PREVIOUS_SECRET_TTL_MS }, ...former];
   const detail = `An endpoint has at most ${MAX_FORMER_SECRETS + 1} secrets at a time, and each signs for 24 hours after its rotation.`;
   throw new Fail("rate_limited", { retryAfter: Math.ceil((oldest.until - Date.now()) / 1000), detail });
 }
@@ -144,7 +144,7 @@ export async function listeners({ redis }: Pick<Runtime, "redis">, handle: strin
   return all.filter(({ status }) => status === "ACTIVE");
 }
 
-/** Seals the secrets of a handle's endpoints anew after SECRET_KEY has changed. Returns how many needed it. */
+/** Seals the secrets of a handle's endpoints again after SECRET_KEY has changed. Returns how many needed it. */
 export async function resealWebhooks(
   runtime: Pick<Runtime, "redis" | "queues" | "env">,
   handle: string,
@@ -178,12 +178,12 @@ export function sealPlace(handle: string, webhookId: string): string {
   return `${handle}/${webhookId}`;
 }
 
-function shown(stored: StoredWebhook): Webhook {
+function toWebhook(stored: StoredWebhook): Webhook {
   const { webhookId, url, events, description, status, createdAt } = stored;
   return { webhookId, url, events, description, status, createdAt };
 }
 
-function placeOf(handle: string, webhookId: string): Place {
+function placeOf(handle: string, webhookId: string): RecordKeys {
   return {
     tag: handle,
     key: keys.webhook(handle, webhookId),

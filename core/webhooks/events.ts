@@ -4,9 +4,9 @@ import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 
 /** Ms for which events and deliveries are kept (docs/reference.md, "Webhooks"). */
-export const eventLasts = 30 * 86_400_000;
+export const EVENT_TTL_MS = 30 * 86_400_000;
 
-/** An event that is about to be written: its content goes under its key for `eventLasts`, its job into the outbox, in one step. */
+/** An event that is about to be written: its content goes under its key for `EVENT_TTL_MS`, its job into the outbox, in one step. */
 export interface WebhookEvent {
   eventId: string;
   key: string;
@@ -21,7 +21,7 @@ interface Said {
   at?: number;
 }
 
-/** Makes an event of a handle. The one who has the cause writes it. */
+/** Creates an event of a handle. The caller writes it together with its cause. */
 export function webhookEvent(
   { id, now }: Pick<Runtime, "id" | "now">,
   handle: string,
@@ -47,7 +47,7 @@ export function eventJob(
 ): EventJob {
   const { key, content, job: dispatch } = webhookEvent(runtime, handle, said);
   const people = person === undefined ? {} : { person: keys.personEvents(handle, person) };
-  const event = { key, content, retentionMs: eventLasts, endpoints: keys.webhooks(handle), ...people };
+  const event = { key, content, retentionMs: EVENT_TTL_MS, endpoints: keys.webhooks(handle), ...people };
   return { ...dispatch, event };
 }
 

@@ -9,5 +9,5 @@ export {
   resealWebhooks,
   rotateSecret,
 } from "./endpoints.ts";
-export { dispatchJobs, eraseEventsOf, eventJob, eventLasts, webhookEvent, type WebhookEvent } from "./events.ts";
+export { dispatchJobs, eraseEventsOf, eventJob, EVENT_TTL_MS, webhookEvent, type WebhookEvent } from "./events.ts";
 export { sendDeliveries } from "./sending.ts";

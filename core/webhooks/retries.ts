@@ -3,17 +3,17 @@ const minute = 60 * second;
 const hour = 60 * minute;
 
 /** Ms between an attempt and the next, the first one first (docs/reference.md, "Webhook delivery"); after the last wait the delivery has failed. */
-export const waits = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];
+export const RETRY_DELAYS_MS = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];
 
 /** Longest wait that a receiver may ask for, in ms. */
-const longestAsked = 24 * hour;
+const MAX_REQUESTED_DELAY_MS = 24 * hour;
 
 /** Ms of failures only after which an endpoint is disabled (docs/reference.md, "Webhook delivery"). */
-export const failuresEndAfter = 5 * 24 * hour;
+export const DISABLE_AFTER_MS = 5 * 24 * hour;
 
 /** Ms until the next attempt, after `made` failed ones; undefined when that was the last. Up to a fifth is added by chance. */
 export function waitAfter(made: number, retryAfter: number, chance = Math.random()): number | undefined {
-  const wait = waits[made - 1];
+  const wait = RETRY_DELAYS_MS[made - 1];
   return wait === undefined ? undefined : Math.max(Math.round(wait * (1 + chance / 5)), retryAfter);
 }
 
@@ -21,5 +21,5 @@ export function waitAfter(made: number, retryAfter: number, chance = Math.random
 export function askedWait(value: string | undefined, now: number): number {
   if (value === undefined || value === "") return 0;
   const wait = /^\d+$/.test(value) ? Number(value) * second : Date.parse(value) - now;
-  return Number.isNaN(wait) ? 0 : Math.min(Math.max(wait, 0), longestAsked);
+  return Number.isNaN(wait) ? 0 : Math.min(Math.max(wait, 0), MAX_REQUESTED_DELAY_MS);
 }

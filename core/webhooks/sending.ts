@@ -8,32 +8,32 @@ import { script } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { wake } from "./deliveries.ts";
 import { forgetQueue, sealPlace, setWebhookStatus } from "./endpoints.ts";
-import { askedWait, failuresEndAfter, waitAfter } from "./retries.ts";
+import { askedWait, DISABLE_AFTER_MS, waitAfter } from "./retries.ts";
 import { type Signer, signedHeaders, signersOf } from "./signature.ts";
 
 /** Deliveries to one endpoint that are under way at a time, in all processes: only one sends to an endpoint. */
-const atOnce = 20;
+const MAX_CONCURRENT_DELIVERIES = 20;
 /** Ms in which an endpoint must have answered (docs/reference.md, "Webhook delivery"). */
-const patience = 15_000;
+const TIMEOUT_MS = 15_000;
 /** Ms after which a delivery whose process died is taken again, and in which a sender must give a sign of life. */
-const leaseLasts = 20_000;
-/** Ms between two looks for more while something is under way, and between two signs of life of who can take no more. */
-const looksEvery = 100;
-const breathesEvery = 2000;
+const LEASE_MS = 20_000;
+/** Ms between two polls while deliveries are under way, and between two heartbeats of a sender at its limit. */
+const POLL_INTERVAL_MS = 100;
+const HEARTBEAT_INTERVAL_MS = 2000;
 /** Bytes of an answer that the log keeps. */
-const longestSnippet = 1024;
+const MAX_SNIPPET_BYTES = 1024;
 /** Ms in which a quick endpoint's answers gather, so that the next deliveries are taken together. */
 const gathers = 4;
 /** Ms that an endpoint may be quiet before its sender goes to sleep until the next delivery is due. */
 const staysFor = 1000;
 /** Ms for which the first failure of an endpoint is known. */
-const failureLasts = 30 * 86_400_000;
+const FIRST_FAILURE_TTL_MS = 30 * 86_400_000;
 /** Ms that a delivery waits for an earlier one of its subject: with its own patience less than its lease. */
-const waitsForEarlier = 4000;
+const EARLIER_WAIT_MS = 4000;
 /** Ms between two tries of a turn while Redis is away. */
-const triesEvery = 500;
+const RETRY_INTERVAL_MS = 500;
 
-type Place = JobData<"webhooks.deliver">;
+type DeliveryRef = JobData<"webhooks.deliver">;
 
 /** An endpoint in the version that its sender knows. */
 interface Endpoint {
@@ -54,7 +54,7 @@ interface Ended {
 /** Who sends an endpoint's deliveries, and what it has in hand. */
 interface Sender {
   id: string;
-  place: Place;
+  place: DeliveryRef;
   endpoint?: Endpoint;
   /** Deliveries that are under way. */
   busy: number;
@@ -67,13 +67,13 @@ interface Sender {
 }
 
 /**
- * Sends an endpoint what is due until nothing is: one sender an endpoint, so that a slow one delays no other. Whoever finds
+ * Sends an endpoint what is due until nothing is: one sender an endpoint, so that a slow one delays no other. A process that finds
  * another sender at work looks again when its lease must have ended, for that one may have died. At the signal it waits for what is
  * under way and leaves the rest to another process.
  */
 export async function sendDeliveries(
   runtime: Runtime,
-  place: Place,
+  place: DeliveryRef,
   { signal }: { signal: AbortSignal },
 ): Promise<void> {
   const sender: Sender = { id: runtime.id(""), place, busy: 0, ended: [], newest: new Map(), ring: () => undefined };
@@ -92,7 +92,7 @@ async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): 
   if (word === "gone") await forgetQueue(runtime, place);
   if (word === "asleep") return staysUp(runtime, place, { next: more[0] ?? "", signal });
   if (word === "taken" || (word === "busy" && sender.busy + sender.ended.length > 0)) return true;
-  if (word === "busy") await look(runtime, place, Date.now() + leaseLasts, "lease");
+  if (word === "busy") await look(runtime, place, Date.now() + LEASE_MS, "lease");
   return false;
 }
 
@@ -110,18 +110,18 @@ async function turn(
     ended.push(...sender.ended.splice(0));
     try {
       return await script<string[]>(redis, "turnWebhookSender", turnKeys(sender.place), [
-        ...[sender.id, Date.now(), leaseLasts, signal.aborted ? 0 : atOnce - sender.busy, sender.busy],
-        ...[sender.endpoint?.version ?? "", failureLasts, ...ended.flatMap(written)],
+        ...[sender.id, Date.now(), LEASE_MS, signal.aborted ? 0 : MAX_CONCURRENT_DELIVERIES - sender.busy, sender.busy],
+        ...[sender.endpoint?.version ?? "", FIRST_FAILURE_TTL_MS, ...ended.flatMap(written)],
       ]);
     } catch (error) {
-      if (!isRedisAway(error) || signal.aborted || Date.now() > since + leaseLasts) throw error;
+      if (!isRedisAway(error) || signal.aborted || Date.now() > since + LEASE_MS) throw error;
       if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
-      await sleep(triesEvery);
+      await sleep(RETRY_INTERVAL_MS);
     }
   }
 }
 
-function turnKeys({ handle, webhookId }: Place): string[] {
+function turnKeys({ handle, webhookId }: DeliveryRef): string[] {
   return [
     keys.webhookQueue(handle, webhookId),
     keys.webhookAwake(handle, webhookId),
@@ -159,7 +159,7 @@ function sendInOrder(runtime: Runtime, sender: Sender, sending: Sending): void {
 
 function endpointOf(
   runtime: Runtime,
-  { handle, webhookId }: Place,
+  { handle, webhookId }: DeliveryRef,
   { version, json }: { version: string; json: string },
 ): Endpoint {
   const webhook = JSON.parse(json) as StoredWebhook;
@@ -179,7 +179,7 @@ interface Sending {
 async function sendOne(runtime: Runtime, sender: Sender, sending: Sending): Promise<void> {
   sender.busy += 1;
   try {
-    if (sending.earlier) await atMost(sending.earlier, waitsForEarlier);
+    if (sending.earlier) await atMost(sending.earlier, EARLIER_WAIT_MS);
     sender.ended.push(await attempted(runtime, sending));
   } catch (error) {
     runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
@@ -208,7 +208,14 @@ async function makeAttempt(
 ): Promise<{ attempt: DeliveryAttempt; wait: number }> {
   const started = Date.now();
   const headers = signedHeaders(signers, { eventId: delivery.eventId, body });
-  const call = { method: "POST", headers, body, patience, limit: longestSnippet, beyond: "drop" } as const;
+  const call = {
+    method: "POST",
+    headers,
+    body,
+    patience: TIMEOUT_MS,
+    limit: MAX_SNIPPET_BYTES,
+    beyond: "drop",
+  } as const;
   const answer = await outbound.request(webhook.url, call).catch((error: Error) => error);
   const attempt = { at: new Date(started).toISOString(), durationMs: Date.now() - started, ...seen(answer) };
   return { attempt, wait: answer instanceof Error ? 0 : askedWait(answer.headers["retry-after"], Date.now()) };
@@ -233,10 +240,10 @@ function faultOf(error: Error): string {
 /** Disables an endpoint that is gone or has failed for days; a success enables it again. `since`: its first failure after a success, or 0. */
 async function judge(
   runtime: Runtime,
-  place: Place,
+  place: DeliveryRef,
   { ended, since }: { ended: Ended[]; since: number },
 ): Promise<void> {
-  const isOver = since > 0 && Date.now() - since >= failuresEndAfter;
+  const isOver = since > 0 && Date.now() - since >= DISABLE_AFTER_MS;
   const disables = ({ outcome }: Ended) => outcome === "gone" || (outcome === "failed" && isOver);
   if (ended.some(({ webhook, outcome }) => webhook.status === "DISABLED" && outcome === "succeeded"))
     await setWebhookStatus(runtime, place, "ACTIVE");
@@ -247,7 +254,7 @@ async function judge(
 /** True when it is worth to wait for the next delivery here; else its time is noted as a job, and left to another process at the signal. */
 async function staysUp(
   runtime: Runtime,
-  place: Place,
+  place: DeliveryRef,
   { next, signal }: { next: string; signal: AbortSignal },
 ): Promise<boolean> {
   if (next === "") return false;
@@ -260,8 +267,8 @@ async function staysUp(
 }
 
 /** Looks at the endpoint again at an instant (real ms), once for each second, or each lease of another sender. */
-async function look({ queues }: Runtime, { handle, webhookId }: Place, at: number, why: string): Promise<void> {
-  const step = why === "lease" ? leaseLasts : 1000;
+async function look({ queues }: Runtime, { handle, webhookId }: DeliveryRef, at: number, why: string): Promise<void> {
+  const step = why === "lease" ? LEASE_MS : 1000;
   const second = (Math.ceil(at / step) * step) / 1000;
   const delay = Math.max(1, second * 1000 - Date.now());
   await queues.later(
@@ -271,8 +278,9 @@ async function look({ queues }: Runtime, { handle, webhookId }: Place, at: numbe
 
 /** Until something has ended, or it is time to look for more. */
 async function oneOf(sender: Sender): Promise<void> {
-  if (sender.ended.length === 0) await rung(sender, sender.busy < atOnce ? looksEvery : breathesEvery);
-  if (sender.busy + sender.ended.length > atOnce / 4) await sleep(gathers);
+  if (sender.ended.length === 0)
+    await rung(sender, sender.busy < MAX_CONCURRENT_DELIVERIES ? POLL_INTERVAL_MS : HEARTBEAT_INTERVAL_MS);
+  if (sender.busy + sender.ended.length > MAX_CONCURRENT_DELIVERIES / 4) await sleep(gathers);
 }
 
 function rung(sender: Sender, patience: number): Promise<void> {

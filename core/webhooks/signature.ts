@@ -7,7 +7,7 @@ import { resealed, seal, unseal } from "../platform/sealing.ts";
 const purpose = "webhook secret";
 
 /** Ms for which a secret before a rotation signs too (docs/reference.md, "Webhook delivery"). */
-export const previousLasts = 86_400_000;
+export const PREVIOUS_SECRET_TTL_MS = 86_400_000;
 
 /** A new secret in the form of Standard Webhooks: 32 random bytes. */
 export function newSecret(): string {

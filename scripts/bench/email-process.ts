@@ -11,7 +11,7 @@ import Koa from "koa";
 import { koaBody } from "koa-body";
 import nodemailer from "nodemailer";
 
-/** What the sink has taken since it was last asked to begin anew: real ms, recipient and Message-ID of each mail. */
+/** What the sink has taken since it was last reset: real ms, recipient and Message-ID of each mail. */
 export type Taken = [at: number, to: string, messageId: string][];
 
 const [role] = process.argv.slice(2);

@@ -8,7 +8,7 @@ import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { createWebhook, deleteWebhook } from "../../core/webhooks/endpoints.ts";
-import { eventLasts, webhookEvent } from "../../core/webhooks/events.ts";
+import { EVENT_TTL_MS, webhookEvent } from "../../core/webhooks/events.ts";
 import { signedHeaders, signerOf } from "../../core/webhooks/signature.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";
@@ -195,7 +195,7 @@ async function cause(from: Runtime, handle: string, what: object): Promise<void>
     type: "scheduling.booking.created",
     data: { ...what, sentAt: performance.timeOrigin + performance.now() },
   });
-  await from.queues.commit(handle, [event.job], (step) => void step.set(event.key, event.content, "PX", eventLasts));
+  await from.queues.commit(handle, [event.job], (step) => void step.set(event.key, event.content, "PX", EVENT_TTL_MS));
 }
 
 function spread(all: number[]): { p50: number; p99: number } {

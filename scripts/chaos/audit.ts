@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { dirtyShards, keys } from "../../core/store/keys.ts";
+import { DIRTY_SHARDS, keys } from "../../core/store/keys.ts";
 import { asker } from "../../fixtures/settled-handle.ts";
 import { queueNames } from "../../schemas/jobs.ts";
 import { floodMark } from "./flood.ts";
@@ -204,11 +204,11 @@ async function nothingStuck({ town, redis }: Evidence): Promise<Finding> {
   for (const queue of queueNames) broken.push(...(await leftIn(redis, queue)));
   const later = await redis.zcard(`${keys.queuePrefix("campaigns")}:campaigns:delayed`);
   if (later) broken.push(`${later} sends of rules wait for their time`);
-  for (let shard = 0; shard < dirtyShards; shard++)
+  for (let shard = 0; shard < DIRTY_SHARDS; shard++)
     if (await redis.zcard(keys.dirty(shard))) broken.push(`${keys.dirty(shard)} is dirty`);
   return {
     promise: "no lease, outbox entry or job is stuck",
-    checked: queueNames.length + town.handles.length * 5 + dirtyShards,
+    checked: queueNames.length + town.handles.length * 5 + DIRTY_SHARDS,
     broken,
   };
 }

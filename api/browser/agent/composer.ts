@@ -2,7 +2,7 @@ import { element, icon } from "./element.ts";
 import { words } from "./words.ts";
 
 /** Most characters of a question, as Unicode code points (specification "Limits"). */
-const longestQuestion = 500;
+const MAX_QUESTION_LENGTH = 500;
 /** From here on the visitor sees how many there are. */
 const counted = 400;
 
@@ -33,14 +33,14 @@ export function drawComposer(actions: {
   const button = element("button", { class: "send", part: "send", "aria-label": words.send }, icon("send"));
   const length = (): number => [...input.value.trim()].length;
   const count = (): void => {
-    counter.textContent = length() < counted ? "" : `${length()} / ${longestQuestion}`;
-    counter.classList.toggle("over", length() > longestQuestion);
+    counter.textContent = length() < counted ? "" : `${length()} / ${MAX_QUESTION_LENGTH}`;
+    counter.classList.toggle("over", length() > MAX_QUESTION_LENGTH);
   };
   const submit = (event: Event): void => {
     event.preventDefault();
     const question = input.value.trim();
     if (isBusy) return void actions.stop();
-    if (length() > longestQuestion) return void actions.say(words.tooLong);
+    if (length() > MAX_QUESTION_LENGTH) return void actions.say(words.tooLong);
     if (question === "") return void input.focus();
     input.value = "";
     count();

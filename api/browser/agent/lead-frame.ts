@@ -7,7 +7,7 @@ import { words } from "./words.ts";
 const tallest = 2000;
 const lowest = 80;
 /** Ms after which a frame that has said nothing counts as missing. */
-const patience = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /** The frame with the form. It has an origin of its own: nothing goes in but an address, nothing comes out but messages. */
 export interface LeadFrame {
@@ -30,7 +30,7 @@ export function drawLeadFrame(
     sandbox: "allow-forms allow-scripts",
     height: "320",
   });
-  const timer = setTimeout(heard.missing, patience);
+  const timer = setTimeout(heard.missing, TIMEOUT_MS);
   addEventListener("message", function listen({ source, data }: MessageEvent) {
     if (!source || source !== node.contentWindow || data?.nonce !== nonce) return;
     if (data.type === "svc-lead-form") heard.submitted(data.payload);

@@ -6,7 +6,7 @@ import { send } from "./reading.ts";
 export type Entries = Record<string, string>;
 
 /** Longest text by type of field, as the form itself limits it. */
-const longest = { text: 200, email: 254, tel: 40, textarea: 2000, select: 80 };
+const MAX_LENGTHS = { text: 200, email: 254, tel: 40, textarea: 2000, select: 80 };
 /** The field that people don't see. */
 const trap = "website";
 const native = ["email", "name", "company", "phone", "message", trap];
@@ -33,7 +33,7 @@ export function readEntries(fields: FormField[], payload: unknown): Entries | un
 }
 
 function isAnswer(field: FormField | undefined, value: string): boolean {
-  if (!field || value.length > longest[field.type]) return false;
+  if (!field || value.length > MAX_LENGTHS[field.type]) return false;
   return field.type !== "select" || value === "" || field.options?.includes(value) === true;
 }
 

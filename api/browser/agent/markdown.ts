@@ -14,7 +14,7 @@ const lists = ["-", "1"];
 const quote = /^ {0,3}>\s?/;
 
 /**
- * Draws Markdown that grows: each call takes the whole text so far and makes anew only the blocks that have changed. Blocks are
+ * Draws Markdown that grows: each call takes the whole text so far and redraws only the blocks that have changed. Blocks are
  * paragraphs, headings, lists, quotes and code; everything is made by createElement and text nodes.
  */
 export function drawMarkdown(parent: HTMLElement): (text: string) => void {

@@ -13,7 +13,7 @@ export interface Reading {
 /** Ms before each attempt to go on with an answer; the service keeps writing for 10 s without a reader. */
 const pauses = [200, 800, 2000, 4000];
 /** Ms for which events are read without a break. */
-const longestTurn = 8;
+const MAX_TURN_MS = 8;
 
 /** Reads an answer to its end, over as many connections as that takes. */
 export async function follow(reading: Reading, first: Response): Promise<void> {
@@ -46,7 +46,7 @@ async function read({ answer, changed }: Reading, response: Response): Promise<v
     addChunk(answer, JSON.parse(data));
     if (id) answer.last = id;
     changed();
-    if (performance.now() - since < longestTurn) continue;
+    if (performance.now() - since < MAX_TURN_MS) continue;
     // Much may arrive at once, and the page has other things to do.
     await new Promise((resolve) => setTimeout(resolve));
     since = performance.now();

@@ -33,14 +33,14 @@ export function bookedStep(host: Host, booking: Booking, title?: string): Step {
   return { view, heading };
 }
 
-interface Told {
+interface OutcomeView {
   title: string;
   text: string;
   icon: Icon;
   look: "good" | "waiting" | "ended";
 }
 
-function tell(host: Host, booking: Booking): Told {
+function tell(host: Host, booking: Booking): OutcomeView {
   const { words, clock, visit } = host;
   const { email } = booking.attendee;
   const good = { icon: "tick", look: "good" } as const;

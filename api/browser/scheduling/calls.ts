@@ -24,11 +24,11 @@ export class Problem extends Error {
 }
 
 /** Ms after which a call counts as lost. */
-const patience = 20_000;
+const TIMEOUT_MS = 20_000;
 /** How often a call is repeated that the service only put off. */
-const mostTries = 4;
+const MAX_ATTEMPTS = 4;
 /** Ms of the shortest window that is asked for in halves. */
-const shortest = 3_600_000;
+const MIN_WINDOW_MS = 3_600_000;
 
 /** What is asked of the slots route: `start` and `end` are instants. */
 export type SlotQuestion = { start: string; end: string } & Record<string, string>;
@@ -63,7 +63,7 @@ async function slotsOf(root: string, asked: SlotQuestion): Promise<Slot[]> {
   } catch (error) {
     const [start, end] = [Date.parse(asked.start), Date.parse(asked.end)];
     const isTooLong = error instanceof Problem && error.faults.some(({ path }) => path === "/end");
-    if (!isTooLong || end - start < shortest) throw error;
+    if (!isTooLong || end - start < MIN_WINDOW_MS) throw error;
     const middle = new Date((start + end) / 2).toISOString();
     const first = await slotsOf(root, { ...asked, end: middle });
     return [...first, ...(await slotsOf(root, { ...asked, start: middle }))];
@@ -82,14 +82,14 @@ async function call<T>(url: string, init: RequestInit = {}): Promise<T> {
     } catch (error) {
       const problem = error instanceof Problem ? error : new Problem("offline");
       const isPutOff = ["rate_limited", "service_unavailable", "idempotency_in_progress"].includes(problem.code);
-      if (!isPutOff || problem.wait > 5 || tries === mostTries) throw problem;
+      if (!isPutOff || problem.wait > 5 || tries === MAX_ATTEMPTS) throw problem;
       await new Promise((resolve) => setTimeout(resolve, problem.wait * 1000 + Math.random() * 500));
     }
   }
 }
 
 async function once<T>(url: string, init: RequestInit): Promise<T> {
-  const guard: RequestInit = { credentials: "omit", signal: AbortSignal.timeout(patience) };
+  const guard: RequestInit = { credentials: "omit", signal: AbortSignal.timeout(TIMEOUT_MS) };
   const answer = await fetch(url, { ...init, ...guard });
   if (answer.ok) return answer.json();
   const told = await answer.json().catch(() => ({}));

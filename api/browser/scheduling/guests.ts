@@ -5,7 +5,7 @@ import { icon } from "./icons.ts";
 import { filled } from "./words.ts";
 
 /** Most guests of a booking (docs/reference.md, "Bookings"). */
-const mostGuests = 20;
+const MAX_GUESTS = 20;
 
 /** Addresses of guests, one a row. */
 export interface Guests {
@@ -27,7 +27,7 @@ export function guestList({ words, say }: Host, entered: string[]): Guests {
     rows.replaceChildren(
       ...fields.map((field, at) => guestRow(field, filled(words.removeGuest, { count: at + 1 }), () => remove(at))),
     );
-    add.hidden = values.length >= mostGuests;
+    add.hidden = values.length >= MAX_GUESTS;
   };
   const remove = (at: number): void => {
     draw(fields.map((field) => field.read()).filter((_, index) => index !== at));

@@ -100,7 +100,7 @@ export function webAddress(href: string, base?: string): string | undefined {
   return publicAddress(href, base);
 }
 
-/** What is said without public text: to a greeting, to thanks, to who asks what this is, to who asks for secrets. */
+/** Replies without public text: to a greeting, to thanks, to questions about the assistant, to requests for secrets. */
 export function smallTalk({ intent, language }: Question): Reply | undefined {
   const { phrases } = wordsOf(language).answers;
   const words = {

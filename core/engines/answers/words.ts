@@ -132,7 +132,7 @@ export function plainNumber(digits: string): string {
     : [plain, ...rest].join(ascii.includes(":") ? ":" : ".");
 }
 
-/** Puts digits in the place of numbers that are written out, the longest first: `five hundred and twenty` is 520. */
+/** Replaces numbers that are written out by digits, the longest first: `five hundred and twenty` is 520. */
 function numbered(tokens: readonly string[], language: string): string[] {
   const written = numberWords(language);
   if (written.size === 0) return [...tokens];

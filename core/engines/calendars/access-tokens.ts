@@ -20,7 +20,7 @@ export interface Tokens {
 /** Ms that the answer of a refresh is tried to be written for, should Redis be away just then. */
 const persistFor = 30_000;
 /** Ms that a caller waits for the refresh of another. */
-const waitsFor = 15_000;
+const REFRESH_WAIT_MS = 15_000;
 
 /** The secret to keep for a grant; `oauth_exchange_failed` for one that would end with its first token. */
 export function secretFor(grant: Grant): string {
@@ -47,7 +47,7 @@ export function tokensIn(secret: string | null): Tokens {
 }
 
 /**
- * An access token of an account, fetched anew where the one that is kept has ended or is `refused`. One fetch at a time for an
+ * An access token of an account, fetched again if the cached one has expired or was `refused`. One fetch at a time for an
  * account over all processes; what it brings is written before anyone uses it, because refresh tokens may work once only.
  * `integration_revoked` where the grant is over, which degrades the account; `integration_not_found`.
  */
@@ -56,7 +56,7 @@ export async function accessToken(
   holder: CredentialRef,
   { settings, refused }: { settings: OAuthSettings; refused?: string },
 ): Promise<string> {
-  const until = Date.now() + waitsFor;
+  const until = Date.now() + REFRESH_WAIT_MS;
   const lock = keys.refreshLock(holder.handle, holder.credentialId);
   for (;;) {
     const usable = await keptToken(runtime, holder, refused);
@@ -109,7 +109,7 @@ async function fetchTokens(
   }
 }
 
-/** Writes tokens in the place of those that they were fetched with. Where others are there by now, these stay. */
+/** Replaces the tokens that a refresh started from. Tokens that another process has written meanwhile stay. */
 async function persist(
   runtime: Runtime,
   holder: CredentialRef,

@@ -34,11 +34,11 @@ const MAX_ANSWER_BYTES = 8 * 1_048_576;
 /** Ms that a provider's request to slow down is waited for here; what it wants beyond that is left to the caller's next try. */
 const shortPause = 3_000;
 /** Longest pause that a provider's word is taken for, in ms. */
-const longestPause = 86_400_000;
-const mostTries = 3;
+const MAX_PAUSE_MS = 86_400_000;
+const MAX_ATTEMPTS = 3;
 
 /**
- * Calls a provider's API with an access token. One that is refused (401) is fetched anew and the call repeated, once. A request to
+ * Calls a provider's API with an access token. A refused token (401) is fetched again and the call repeated, once. A request to
  * slow down (429, or what Google and Microsoft say instead) holds for all processes: short ones are waited for, longer ones end in
  * `service_unavailable` with the seconds. Other answers are the caller's matter. `integration_revoked`, `integration_not_found`.
  */
@@ -52,7 +52,7 @@ export async function callProvider(
     const answer = await inLane(runtime.redis, party.holder, () => callOnce(runtime, party, call));
     if (!isLimited(answer)) return answer;
     await pause(runtime, party.holder, pauseOf(answer, tries));
-    if (tries === mostTries) throw limited(pauseOf(answer, tries));
+    if (tries === MAX_ATTEMPTS) throw limited(pauseOf(answer, tries));
   }
 }
 
@@ -73,7 +73,7 @@ export function under(base: string, path: string): string {
 }
 
 /** Calls of an account at the same time in one process: Microsoft takes four of a mailbox. */
-const mostAtOnce = 4;
+const MAX_CONCURRENT_CALLS = 4;
 
 interface Lane {
   running: number;
@@ -88,7 +88,7 @@ async function inLane<T>(redis: Redis, { handle, credentialId }: CredentialRef, 
   lanes.set(redis, all);
   const lane = all.get(name) ?? { running: 0, waiting: [] };
   all.set(name, lane);
-  if (lane.running >= mostAtOnce) await new Promise<void>((resolve) => lane.waiting.push(resolve));
+  if (lane.running >= MAX_CONCURRENT_CALLS) await new Promise<void>((resolve) => lane.waiting.push(resolve));
   else lane.running += 1;
   try {
     return await work();
@@ -131,7 +131,7 @@ function pauseOf({ headers }: OutboundAnswer, tries: number): number {
   const said = headers["retry-after"] ?? "";
   const seconds = /^\d+$/.test(said) ? Number(said) * 1000 : Date.parse(said) - Date.now();
   const asked = Number.isNaN(seconds) ? 2 ** tries * 250 * (1 + Math.random()) : seconds;
-  return Math.ceil(Math.min(longestPause, Math.max(1, asked)));
+  return Math.ceil(Math.min(MAX_PAUSE_MS, Math.max(1, asked)));
 }
 
 async function pause({ redis }: Runtime, { handle, credentialId }: CredentialRef, ms: number): Promise<void> {

@@ -1,16 +1,16 @@
 import type { BusyObject } from "./providers/provider.ts";
-import type { Taken } from "./recurrence.ts";
+import type { BusyInterval } from "./recurrence.ts";
 import { day, zoneOver } from "../../platform/zones.ts";
 
 /** Instances of one calendar after which its reading is given up. */
-export const mostInstances = 50_000;
+export const MAX_INSTANCES = 50_000;
 /** Pages of one listing. A provider that repeats empty pages never comes to the end of its instances. */
 export const MAX_PAGES = 500;
 
 /** An instance of an event as a provider lists it: the object that it belongs to, and the time that it takes, if any. */
 export interface BusyInstance {
   objectId: string;
-  taken: Taken | undefined;
+  taken: BusyInterval | undefined;
 }
 
 /** Instances put together by the object that they belong to. */
@@ -32,6 +32,6 @@ export function wholeDays(from: string, to: string, zone: string): { from: numbe
 }
 
 /** A stretch that takes time in a window; undefined for another. */
-export function takenWithin(taken: Taken, { from, to }: { from: number; to: number }): Taken | undefined {
+export function takenWithin(taken: BusyInterval, { from, to }: { from: number; to: number }): BusyInterval | undefined {
   return taken.to > Math.max(taken.from, from) && taken.from < to ? taken : undefined;
 }

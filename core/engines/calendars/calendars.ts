@@ -25,5 +25,5 @@ export {
   type StripeEvent,
 } from "./providers/stripe.ts";
 export { providers } from "./providers/table.ts";
-export type { Taken } from "./recurrence.ts";
+export type { BusyInterval } from "./recurrence.ts";
 export { CalendarServerError } from "./server-error.ts";

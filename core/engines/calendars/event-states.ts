@@ -1,5 +1,5 @@
-/** How often an event is written anew because somebody else changed it meanwhile. */
-const mostTries = 5;
+/** Attempts to write an event that others change meanwhile. */
+const MAX_ATTEMPTS = 5;
 
 /** How a provider keeps an event, for `bringTo`. */
 export interface EventKeeper<S> {
@@ -12,12 +12,12 @@ export interface EventKeeper<S> {
 }
 
 /**
- * Brings an event to its booking's state, whoever else writes: first on top of what is assumed, then on top of what is there. A state
+ * Brings an event to its booking's state, with concurrent writers: first on top of what is assumed, then on top of what is there. A state
  * with a higher sequence stays.
  */
 export async function bringTo<S>(sequence: number, assumed: S | undefined, keeper: EventKeeper<S>): Promise<S> {
   let state = assumed;
-  for (let tries = 0; tries < mostTries; tries++) {
+  for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
     const written = await keeper.write(state);
     if (written !== undefined) return written;
     state = await keeper.read();

@@ -1,13 +1,13 @@
 import { parentPort } from "node:worker_threads";
 import type { Batch, Expanded } from "./expansion.ts";
-import { expand } from "./recurrence.ts";
+import { expandRecurrence } from "./recurrence.ts";
 
 /** Runs in a thread: expands the objects of each batch that it is given, and says of each one what came of it. */
 parentPort?.on("message", ({ objects, ...asked }: Batch) => {
   let instances = 0;
   for (const object of objects) {
     // The calendar is given up for that many: more of them would only fill the memory.
-    const expanded = instances > asked.mostInstances ? { taken: [] } : expandedOne(object, asked);
+    const expanded = instances > asked.maxInstances ? { taken: [] } : expandedOne(object, asked);
     instances += expanded.taken.length;
     parentPort?.postMessage(expanded);
   }
@@ -15,7 +15,7 @@ parentPort?.on("message", ({ objects, ...asked }: Batch) => {
 
 function expandedOne(object: string, asked: Omit<Batch, "objects">): Expanded {
   try {
-    return { taken: expand({ ...asked, objects: [object] }) };
+    return { taken: expandRecurrence({ ...asked, objects: [object] }) };
   } catch (error) {
     return { taken: [], fault: (error as Error).message.slice(0, 200) };
   }

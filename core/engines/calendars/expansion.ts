@@ -1,6 +1,6 @@
 import { fileOf } from "../../platform/files.ts";
 import { Threads } from "../../platform/threads.ts";
-import type { Expansion, Taken } from "./recurrence.ts";
+import type { Expansion, BusyInterval } from "./recurrence.ts";
 import { CalendarServerError } from "./server-error.ts";
 
 /** Calendar objects that are expanded in one go; each one counts for itself. */
@@ -8,7 +8,7 @@ export type Batch = Expansion;
 
 /** What came of one object: the time that it takes, or why it can't be read. */
 export interface Expanded {
-  taken: Taken[];
+  taken: BusyInterval[];
   fault?: string;
 }
 

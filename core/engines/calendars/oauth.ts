@@ -8,7 +8,7 @@ import type { ProviderKey } from "../../../schemas/integrations.ts";
 import type { Grant, OAuthSettings } from "./providers/provider.ts";
 
 /** Seconds in which an authorisation must come back. */
-const stateLasts = 600;
+const STATE_TTL_SECONDS = 600;
 
 /**
  * What the answer of a token endpoint may take: ms and bytes. A silent one has the whole time: a refresh token may work once, and a
@@ -33,7 +33,7 @@ export async function startAuthorisation(
 ): Promise<{ authorizeUrl: string; state: string }> {
   const [state, verifier] = [oauth.generateRandomState(), oauth.generateRandomCodeVerifier()];
   const started: Started = { handle, providerKey, userId, verifier };
-  await redis.set(keys.oauthState(state), JSON.stringify(started), "EX", stateLasts);
+  await redis.set(keys.oauthState(state), JSON.stringify(started), "EX", STATE_TTL_SECONDS);
   const url = new URL(settings.authorize);
   const query = {
     response_type: "code",

@@ -16,11 +16,11 @@ export interface Expansion {
   /** Addresses of the owner, in lower case without `mailto:`: what each of those that are invited declined takes no time. */
   owners: string[];
   /** Instances after which the expansion is given up. */
-  mostInstances: number;
+  maxInstances: number;
 }
 
 /** Time that is taken, in ms, and the event that takes it. */
-export interface Taken {
+export interface BusyInterval {
   from: number;
   to: number;
   uid: string;
@@ -28,11 +28,11 @@ export interface Taken {
 
 /**
  * The busy time of calendar objects (docs/reference.md, "Slots"). Rules are expanded on the wall clock of their zone and only the
- * instances converted. Whoever gives it others' calendars runs it where it can be ended: some rules never end.
+ * instances converted. Calendars of others are expanded in a thread that can be ended: some rules never end.
  */
-export function expand(asked: Expansion): Taken[] {
-  const taken: Taken[] = [];
-  for (const object of asked.objects) taken.push(...takenBy(object, asked, asked.mostInstances - taken.length));
+export function expandRecurrence(asked: Expansion): BusyInterval[] {
+  const taken: BusyInterval[] = [];
+  for (const object of asked.objects) taken.push(...takenBy(object, asked, asked.maxInstances - taken.length));
   return taken;
 }
 
@@ -56,7 +56,7 @@ interface Clock {
   toWall(instant: number): number;
 }
 
-function takenBy(object: string, asked: Expansion, most: number): Taken[] {
+function takenBy(object: string, asked: Expansion, most: number): BusyInterval[] {
   const root = new ICAL.Component(ICAL.parse(object) as never);
   const clocks = new Clocks(ownClock(asked), root);
   const events = root
@@ -69,7 +69,7 @@ function takenBy(object: string, asked: Expansion, most: number): Taken[] {
   return found;
 }
 
-function takenBySeries(events: Event[], asked: Expansion, most: number): Taken[] {
+function takenBySeries(events: Event[], asked: Expansion, most: number): BusyInterval[] {
   const changed = events.filter((event) => point(event, "recurrence-id"));
   const masters = events.filter((event) => !point(event, "recurrence-id"));
   const exceptions = new Map(changed.map((event) => [instantOf(point(event, "recurrence-id") as Point), event]));
@@ -78,7 +78,7 @@ function takenBySeries(events: Event[], asked: Expansion, most: number): Taken[]
   return [...own, ...repeated].filter(({ from, to }) => to > asked.from && from < asked.to && to > from);
 
   /** Makes instances of an event that has the times of another. */
-  function instances(event: Event, times: Event): (wall?: number) => Taken[] {
+  function instances(event: Event, times: Event): (wall?: number) => BusyInterval[] {
     const begins = point(times, "dtstart");
     if (begins === undefined || !isBusy(event, asked.owners)) return () => [];
     const [uid, ends] = [uidOf(event), endOf(times, begins)];
@@ -88,7 +88,7 @@ function takenBySeries(events: Event[], asked: Expansion, most: number): Taken[]
   function instancesOf(
     master: Event,
     more: { exceptions: Map<number, Event>; asked: Expansion; most: number },
-  ): Taken[] {
+  ): BusyInterval[] {
     const begins = point(master, "dtstart");
     if (begins === undefined) return [];
     const left = new Set(points(master, "exdate").map(instantOf));

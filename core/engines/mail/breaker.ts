@@ -1,6 +1,6 @@
 /** Real ms for which a server is left alone after its first failure, and at most; doubled by each failure. */
-const shortest = 500;
-const longest = 60_000;
+const MIN_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 60_000;
 
 /**
  * Keeps a process from a mail server that can't be used: after a failure nothing is sent until a wait is over and one probe has
@@ -23,7 +23,7 @@ export class Breaker {
   failed(): void {
     // What was under way when the server failed says the same again.
     if (this.wait > 0) return;
-    const wait = Math.min(longest, shortest * 2 ** this.#failures);
+    const wait = Math.min(MAX_PAUSE_MS, MIN_PAUSE_MS * 2 ** this.#failures);
     this.#failures++;
     this.#until = Date.now() + wait * (0.8 + 0.4 * Math.random());
   }

@@ -19,10 +19,10 @@ interface Server {
 }
 
 /** Ms for which a server is waited for, and how often all servers are asked in turn. */
-const patience = 2500;
-const rounds = 2;
+const TIMEOUT_MS = 2500;
+const MAX_ROUNDS = 2;
 /** Bytes of an answer over UDP (RFC 6891); larger ones come over TCP. */
-const payload = 1232;
+const MAX_UDP_BYTES = 1232;
 
 /**
  * A resolver of the configured servers, or of the system's. It asks by itself: whether a name is definitely absent hangs on the
@@ -32,7 +32,7 @@ export async function openDns({ DNS_SERVERS }: Pick<Env, "DNS_SERVERS">): Promis
   const servers = await Promise.all((DNS_SERVERS.length > 0 ? DNS_SERVERS : getServers()).map(serverOf));
   return async (type, name) => {
     let error = "no server";
-    for (const server of Array(rounds).fill(servers).flat() as Server[]) {
+    for (const server of Array(MAX_ROUNDS).fill(servers).flat() as Server[]) {
       const answer = await askServer(server, type, name);
       if (answer.kind !== "unknown") return answer;
       error = answer.error;
@@ -47,7 +47,7 @@ async function askServer(server: Server, type: "TXT" | "MX", name: string): Prom
     id: randomInt(65_536),
     flags: packet.RECURSION_DESIRED,
     questions: [{ type, name }],
-    additionals: [{ type: "OPT", name: ".", udpPayloadSize: payload, flags: 0, options: [] } as never],
+    additionals: [{ type: "OPT", name: ".", udpPayloadSize: MAX_UDP_BYTES, flags: 0, options: [] } as never],
   });
   try {
     const answer = await overUdp(server, query);
@@ -144,7 +144,7 @@ async function inTime<T>(start: (resolve: (value: T) => void, reject: (error: Er
   let timer: NodeJS.Timeout | undefined;
   try {
     return await new Promise((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error("ETIMEOUT")), patience);
+      timer = setTimeout(() => reject(new Error("ETIMEOUT")), TIMEOUT_MS);
       start(resolve, reject);
     });
   } finally {

@@ -5,5 +5,5 @@ export { type AskDns, type DnsAnswer, openDns } from "./dns.ts";
 export { type Fact, layOut, type Letter } from "./letter.ts";
 export { composeMime, type Mail, type MimeFile } from "./mime.ts";
 export { type Notice, readReport } from "./reports.ts";
-export { type Attempted, isHardBounce, judge, type Verdict } from "./smtp-failures.ts";
+export { type DeliveryProgress, isHardBounce, classifySmtpFailure, type SmtpFailureClass } from "./smtp-failures.ts";
 export { SmtpFailure, SmtpPool } from "./smtp.ts";

@@ -2,9 +2,9 @@ import { ImapFlow } from "imapflow";
 import type { Mailbox } from "../../platform/runtime.ts";
 
 /** Bytes of a mail that are read: reports are small, and what they say stands at the beginning. */
-const mostRead = 262_144;
+const MAX_MAIL_BYTES = 262_144;
 /** Real ms in which a server must greet and answer. */
-const patience = 30_000;
+const TIMEOUT_MS = 30_000;
 
 /**
  * Opens the mailbox that an address names, `imap(s)://user:password@host:port/mailbox`; INBOX where it names none. Without TLS from
@@ -25,7 +25,7 @@ export async function openMailbox(address: string): Promise<Mailbox> {
   return {
     unseen: async () => ((await client.search({ seen: false }, { uid: true })) || []).sort((one, other) => one - other),
     async read(uid) {
-      const found = await client.fetchOne(String(uid), { source: { maxLength: mostRead } }, { uid: true });
+      const found = await client.fetchOne(String(uid), { source: { maxLength: MAX_MAIL_BYTES } }, { uid: true });
       return found ? found.source : undefined;
     },
     async markSeen(uid) {
@@ -43,8 +43,8 @@ function clientOf(url: URL): ImapFlow {
     secure,
     auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) },
     logger: false,
-    connectionTimeout: patience,
-    greetingTimeout: patience,
-    socketTimeout: patience,
+    connectionTimeout: TIMEOUT_MS,
+    greetingTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
   });
 }

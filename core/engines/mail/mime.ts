@@ -39,7 +39,7 @@ export interface Mime {
 }
 
 /** Longest line of a body part that goes as it is, and of a folded header (RFC 5322, 2.1.1). */
-const longestLine = 76;
+const MAX_LINE_LENGTH = 76;
 
 /**
  * Writes a mail as MIME (RFC 2045–2047): nothing but ASCII, no line over 76 characters, no header that a value could add. nodemailer's
@@ -105,7 +105,7 @@ function textPart(type: string, text: string): Part {
   if (isShortAscii(body)) return { type, encoding: "7bit", body };
   return mostlyForeign(body)
     ? { type, encoding: "base64", body: base64Lines(Buffer.from(body).toString("base64")) }
-    : { type, encoding: "quoted-printable", body: wrap(encode(body), longestLine) };
+    : { type, encoding: "quoted-printable", body: wrap(encode(body), MAX_LINE_LENGTH) };
 }
 
 function isShortAscii(text: string): boolean {
@@ -114,7 +114,7 @@ function isShortAscii(text: string): boolean {
     const code = text.charCodeAt(at);
     if (code > 126 || (code < 32 && code !== 9 && code !== 10 && code !== 13)) return false;
     if (code === 10) start = at + 1;
-    else if (at - start > longestLine) return false;
+    else if (at - start > MAX_LINE_LENGTH) return false;
   }
   return true;
 }
@@ -164,7 +164,7 @@ function words(text: string): string {
 function folded(name: string, value: string): string {
   const line = `${name}: ${value.replace(/[\r\n]+/g, " ")}`;
   // A long first word stays beside the name: a line of white space alone is not for every reader.
-  return foldLines(line, longestLine)
+  return foldLines(line, MAX_LINE_LENGTH)
     .slice(name.length + 1)
     .replace(/^ *\r\n/, "")
     .slice(1);

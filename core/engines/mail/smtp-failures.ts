@@ -10,7 +10,7 @@ export function isHardBounce(enhancedStatus: string | undefined): boolean {
 }
 
 /** What follows from a failed attempt. */
-export type Verdict =
+export type SmtpFailureClass =
   /** The server can't be used by anyone: the attempt doesn't count, and no other is made until it answers again. */
   | { kind: "provider"; reason: string }
   /** Tried again after `wait` domain ms. */
@@ -19,7 +19,7 @@ export type Verdict =
   | { kind: "failed"; reason: string; code: number | undefined; hard: boolean };
 
 /** An attempt: its number from 1, what the mail is for, and domain ms since it was accepted. */
-export interface Attempted {
+export interface DeliveryProgress {
   attempt: number;
   purpose: Purpose;
   age: number;
@@ -51,7 +51,7 @@ const refusals: Record<SmtpPhase, string> = {
  * What to do about a failure, by phase and code. A refusal (5xx) is final, everything else is tried again, for 24 hours at most.
  * A connection that broke after the mail had left is tried again too: it may arrive twice, with the same Message-ID, but is never lost.
  */
-export function judge(failure: SmtpFailure, attempted: Attempted): Verdict {
+export function classifySmtpFailure(failure: SmtpFailure, attempted: DeliveryProgress): SmtpFailureClass {
   const { phase, code, enhanced } = failure;
   if (phase === "connect" || (code !== undefined && loginCodes.includes(code)))
     return { kind: "provider", reason: reasonOf(failure, refusals.connect) };
@@ -63,7 +63,11 @@ export function judge(failure: SmtpFailure, attempted: Attempted): Verdict {
 }
 
 /** Tried again after the wait of this attempt, or given up where the mail would be too old then. */
-function later(reason: string, code: number | undefined, { attempt, purpose, age }: Attempted): Verdict {
+function later(
+  reason: string,
+  code: number | undefined,
+  { attempt, purpose, age }: DeliveryProgress,
+): SmtpFailureClass {
   const { steps, life } = waits[purpose === "LEAD_VERIFICATION" ? "code" : "mail"];
   const step = steps[Math.min(attempt, steps.length) - 1] ?? minute;
   const wait = Math.round(step * (1 - jitter + 2 * jitter * Math.random()));

@@ -1,18 +1,18 @@
 import { keys } from "../../store/keys.ts";
-import { Follower, pageSize, type Source } from "./follower.ts";
-import { endGeneration, endRun, type RelayTools, readEntryId, RunLost, type RunRecord, runScript } from "./runs.ts";
+import { Follower, PAGE_SIZE, type ChunkSource } from "./follower.ts";
+import { END_GENERATION, endRun, type RelayTools, readEntryId, RunLost, type RunRecord, runScript } from "./runs.ts";
 
 /** Which run, for which inbox. */
-export interface Place {
+export interface StreamPosition {
   runId: string;
   inbox: string;
   forget: () => void;
 }
 
 /** One run and its followers in this process. */
-export class Feed implements Source {
+export class Feed implements ChunkSource {
   readonly #tools: RelayTools;
-  readonly #place: Place;
+  readonly #place: StreamPosition;
   readonly #followers = new Set<Follower>();
   head = 0;
   /** When the lease must be renewed, on the clock of `performance.now`. */
@@ -25,7 +25,7 @@ export class Feed implements Source {
   #resumable = false;
   #ended = false;
 
-  constructor(tools: RelayTools, place: Place) {
+  constructor(tools: RelayTools, place: StreamPosition) {
     this.#tools = tools;
     this.#place = place;
     this.#lostAt = performance.now() + tools.times.lost;
@@ -40,7 +40,7 @@ export class Feed implements Source {
   }
 
   fetch(from: string): Promise<[string, string[]][]> {
-    return this.#tools.redis.xrange(keys.runChunks(this.#place.runId), from, "+", "COUNT", pageSize);
+    return this.#tools.redis.xrange(keys.runChunks(this.#place.runId), from, "+", "COUNT", PAGE_SIZE);
   }
 
   /** The last one out gives the lease back, and stops the run if nobody else reads it and nobody may come back. */
@@ -77,7 +77,7 @@ export class Feed implements Source {
   }
 
   #hear(generation: number, newest: number): void {
-    this.#ended ||= generation === endGeneration;
+    this.#ended ||= generation === END_GENERATION;
     this.head = Math.max(this.head, newest);
   }
 
@@ -112,7 +112,7 @@ export class Feed implements Source {
   #compare(newest: string, alive: number): void {
     const { generation, last } = readEntryId(newest);
     this.#lostAt = performance.now() + alive;
-    const news = generation === endGeneration || last > this.head;
+    const news = generation === END_GENERATION || last > this.head;
     this.#hear(generation, last);
     if (news) for (const follower of this.#followers) void follower.look();
   }

@@ -1,5 +1,5 @@
 import type { RunChunk, RunEnd, RunSubscription } from "../../platform/runtime.ts";
-import { endGeneration, readEntry, RunLost, type RunRecord } from "./runs.ts";
+import { END_GENERATION, readEntry, RunLost, type RunRecord } from "./runs.ts";
 
 /** A reader that took nothing for too long while chunks waited for it. */
 export class ReaderStalled extends Error {
@@ -7,7 +7,7 @@ export class ReaderStalled extends Error {
 }
 
 /** What a follower asks of the run that it follows. */
-export interface Source {
+export interface ChunkSource {
   /** Number of the newest chunk that the process has heard of. */
   readonly head: number;
   /** Entries of the run's stream from an id on, "-" or "(id" (exclusive); fewer than `pageSize` at the stream's end. */
@@ -17,16 +17,16 @@ export interface Source {
 }
 
 /** Entries fetched at once. */
-export const pageSize = 200;
+export const PAGE_SIZE = 200;
 /** Chunks that wait for a reader before it no longer gets new ones and has to fetch them when it has caught up. */
-const roomSize = 256;
+const MAX_BUFFERED_CHUNKS = 256;
 
 /**
  * One reader of a run. It is live while each record that arrives is the next, and behind otherwise: at the start, after a gap, and
  * when its reader is slow. Behind, it reads the run's stream page by page until it has what the process has heard of.
  */
 export class Follower implements RunSubscription {
-  readonly #source: Source;
+  readonly #source: ChunkSource;
   readonly #room: RunChunk[] = [];
   #cursor: number;
   #generation = 0;
@@ -38,7 +38,7 @@ export class Follower implements RunSubscription {
   #pulledAt = performance.now();
   #troubleSince: number | undefined;
 
-  constructor(source: Source, after: number) {
+  constructor(source: ChunkSource, after: number) {
     this.#source = source;
     this.#cursor = after;
   }
@@ -75,7 +75,7 @@ export class Follower implements RunSubscription {
   /** Takes a record that has just arrived. */
   receive(record: RunRecord): void {
     if (this.#behind || this.#outcome) return;
-    this.#behind = this.#misses(record) || this.#room.length >= roomSize;
+    this.#behind = this.#misses(record) || this.#room.length >= MAX_BUFFERED_CHUNKS;
     if (this.#behind) this.catchUp();
     else this.#take(record);
   }
@@ -88,7 +88,7 @@ export class Follower implements RunSubscription {
 
   /** Reads on where the follower is behind and its reader has room. */
   catchUp(): Promise<void> {
-    if (!this.#behind || this.#outcome || this.#room.length >= roomSize) return Promise.resolve();
+    if (!this.#behind || this.#outcome || this.#room.length >= MAX_BUFFERED_CHUNKS) return Promise.resolve();
     this.#fetching ??= this.#readPages().finally(() => {
       this.#fetching = undefined;
     });
@@ -117,7 +117,8 @@ export class Follower implements RunSubscription {
 
   async #readPages(): Promise<void> {
     try {
-      while (this.#behind && !this.#outcome && this.#room.length < roomSize) if (!(await this.#readPage())) return;
+      while (this.#behind && !this.#outcome && this.#room.length < MAX_BUFFERED_CHUNKS)
+        if (!(await this.#readPage())) return;
       this.#troubleSince = undefined;
     } catch {
       // Redis is away; tried again with each look of the process, until `closeIfTroubled`.
@@ -130,7 +131,7 @@ export class Follower implements RunSubscription {
     const { head } = this.#source;
     const entries = await this.#source.fetch(this.#generation === 0 ? "-" : `(${this.#generation}-${this.#cursor}`);
     for (const entry of entries) this.#accept(readEntry(entry));
-    if (entries.length === pageSize || this.#outcome) return true;
+    if (entries.length === PAGE_SIZE || this.#outcome) return true;
     this.#behind = this.#cursor < this.#source.head;
     if (this.#cursor < head) this.#troubleSince ??= performance.now();
     return this.#cursor >= head;
@@ -144,11 +145,11 @@ export class Follower implements RunSubscription {
 
   /** True where chunks are missing between what has been read and this record. */
   #misses({ generation, last, chunks }: RunRecord): boolean {
-    return (generation === endGeneration ? last : last - chunks.length) > this.#cursor;
+    return (generation === END_GENERATION ? last : last - chunks.length) > this.#cursor;
   }
 
   #take(record: RunRecord): void {
-    if (record.generation === endGeneration) this.#settle(record.chunks[0] as RunEnd);
+    if (record.generation === END_GENERATION) this.#settle(record.chunks[0] as RunEnd);
     else this.#takeChunks(record);
   }
 

@@ -7,11 +7,11 @@ import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
 import { Feed } from "./feed.ts";
 import type { Follower } from "./follower.ts";
-import { type RelayTools, readRecord, RunLost, send } from "./runs.ts";
+import { type RelayTools, parseRecord, RunLost, callScript } from "./runs.ts";
 
 /** One blocking read takes this long at most, in ms, and returns this many entries at most. */
-const blockFor = 5_000;
-const entriesAtOnce = 1_000;
+const BLOCK_MS = 5_000;
+const MAX_ENTRIES = 1_000;
 
 /**
  * All runs that a web process reads. Workers put what it follows into its inbox, a stream of its own which it reads with one
@@ -110,13 +110,14 @@ export class RunReaders {
   }
 
   async #ask(): Promise<[string, string[]][]> {
-    const values = ["COUNT", entriesAtOnce, "BLOCK", blockFor, "STREAMS", keys.inbox(this.#inbox), this.#last];
-    const reply = (await send(this.#blocking!, "xread", values)) as [string, [string, string[]][]][] | null;
+    const values = ["COUNT", MAX_ENTRIES, "BLOCK", BLOCK_MS, "STREAMS", keys.inbox(this.#inbox), this.#last];
+    const reply = (await callScript(this.#blocking!, "xread", values)) as [string, [string, string[]][]][] | null;
     return reply?.[0]?.[1] ?? [];
   }
 
   #sort(records: string[]): void {
-    for (let at = 0; at < records.length; at += 2) this.#feeds.get(records[at]!)?.receive(readRecord(records[at + 1]!));
+    for (let at = 0; at < records.length; at += 2)
+      this.#feeds.get(records[at]!)?.receive(parseRecord(records[at + 1]!));
   }
 
   /** After a break anything may have been missed: every run is joined again and compared with its stream. */
@@ -128,7 +129,7 @@ export class RunReaders {
     const now = performance.now();
     if (now > this.#inboxDue) void this.#keepInbox(now).catch(this.#tools.report);
     for (const feed of this.#feeds.values()) feed.sweep(now);
-    const silent = this.#repliedAt > 0 && now - this.#repliedAt > 2 * blockFor;
+    const silent = this.#repliedAt > 0 && now - this.#repliedAt > 2 * BLOCK_MS;
     if (silent && this.#blocking?.status === "ready") this.#reconnect(now);
   }
 

@@ -10,7 +10,7 @@ import { script } from "../../store/scripts.ts";
  * refuses an id below the newest, so a later generation shuts out an earlier one, the end shuts out all, and nothing is stored
  * twice when a connection breaks and commands are sent again.
  */
-export const endGeneration = 4294967295;
+export const END_GENERATION = 4294967295;
 
 /** Times of a run in ms. Tests pass shorter ones. */
 export interface RunTimes {
@@ -84,7 +84,7 @@ export async function readRun(redis: Redis, runId: string): Promise<Record<strin
 /** How a run has ended and the number of its last chunk; undefined while it goes on, and when it is unknown. */
 export async function runEnding(redis: Redis, runId: string): Promise<{ end: RunEnd; last: number } | undefined> {
   const newest = await newestRecord(redis, runId);
-  return newest?.generation === endGeneration ? { end: newest.chunks[0] as RunEnd, last: newest.last } : undefined;
+  return newest?.generation === END_GENERATION ? { end: newest.chunks[0] as RunEnd, last: newest.last } : undefined;
 }
 
 /** Where a run stands now. A run whose worker is silent for too long counts as failed. */
@@ -92,7 +92,7 @@ export async function runState(redis: Redis, runId: string): Promise<RunState> {
   const [newest, alive] = await Promise.all([newestRecord(redis, runId), redis.exists(keys.runAlive(runId))]);
   if (!newest) return "unknown";
   const { generation, chunks } = newest;
-  if (generation === endGeneration) return chunks[0] === "lost" ? "failed" : (chunks[0] as RunState);
+  if (generation === END_GENERATION) return chunks[0] === "lost" ? "failed" : (chunks[0] as RunState);
   if (!alive) return "failed";
   return generation === 0 ? "waiting" : "running";
 }
@@ -121,9 +121,9 @@ export async function endRun(
   ending: Ending,
 ): Promise<"ended" | "already" | "refused" | "unknown"> {
   const [word, number, ...inboxes] = await runScript(redis, "endRun", runId, [ending.end, ending.keep, ...ending.only]);
-  const record = formatRecord({ generation: endGeneration, last: Number(number), chunks: [ending.end] });
+  const record = formatRecord({ generation: END_GENERATION, last: Number(number), chunks: [ending.end] });
   if (word === "ended")
-    await Promise.all(inboxes.map((inbox) => send(redis, "xadd", toInbox(String(inbox), [runId, record]))));
+    await Promise.all(inboxes.map((inbox) => callScript(redis, "xadd", toInbox(String(inbox), [runId, record]))));
   return word as "ended";
 }
 
@@ -142,7 +142,7 @@ export function runScript(
  * Sends a command now. The connection's own batching waits for the next tick and for the replies to the batch before, which here
  * would be felt in every chunk.
  */
-export function send(redis: Redis, name: string, values: (string | number)[]): Promise<unknown> {
+export function callScript(redis: Redis, name: string, values: (string | number)[]): Promise<unknown> {
   return redis.sendCommand(new Command(name, values, { replyEncoding: "utf8" })) as Promise<unknown>;
 }
 
@@ -159,7 +159,7 @@ export function formatRecord({ generation, last, chunks }: RunRecord): string {
 }
 
 /** The reverse of `formatRecord`. */
-export function readRecord(value: string): RunRecord {
+export function parseRecord(value: string): RunRecord {
   const [id = "", ...chunks] = value.split("\n");
   return { chunks, ...readEntryId(id) };
 }
@@ -167,7 +167,7 @@ export function readRecord(value: string): RunRecord {
 /** An entry of a run's stream as a record. That of a creation or a claim holds no chunk. */
 export function readEntry([id, [, text = ""]]: [string, string[]]): RunRecord {
   const { generation, last } = readEntryId(id);
-  return { generation, last, chunks: last > 0 || generation === endGeneration ? text.split("\n") : [] };
+  return { generation, last, chunks: last > 0 || generation === END_GENERATION ? text.split("\n") : [] };
 }
 
 /** Arguments of the XADD that hands records to a web process: only while its inbox is there, and only so many as it may lag behind. */

@@ -8,11 +8,11 @@ import {
   RunLost,
   type RunRecord,
   runScript,
-  send,
+  callScript,
 } from "./runs.ts";
 
 /** What leaves a worker process, packed once in a tick of the event loop for all of its runs. */
-export interface Outlet {
+export interface Publisher {
   /** `flush` of the writer is called in this tick. */
   schedule(writer: RunWriter): void;
   /** Puts a record into the next packet for each inbox. */
@@ -33,7 +33,7 @@ export interface Claim {
  * that from then on chunks go to the stream and to the readers at the same time, without waiting for replies.
  */
 export class RunWriter implements RunPublisher {
-  readonly #outlet: Outlet;
+  readonly #outlet: Publisher;
   readonly #tools: RelayTools;
   readonly #claim: Claim;
   readonly #abort = new AbortController();
@@ -52,7 +52,7 @@ export class RunWriter implements RunPublisher {
   /** When the next check is due, on the clock of `performance.now`. */
   due = 0;
 
-  constructor(outlet: Outlet, tools: RelayTools, claim: Claim) {
+  constructor(outlet: Publisher, tools: RelayTools, claim: Claim) {
     this.#outlet = outlet;
     this.#tools = tools;
     this.#claim = claim;
@@ -124,7 +124,7 @@ export class RunWriter implements RunPublisher {
 
   #store({ generation, last, chunks }: RunRecord): void {
     const entry = [keys.runChunks(this.#claim.runId), "NOMKSTREAM", `${generation}-${last}`, "c", chunks.join("\n")];
-    send(this.#tools.redis, "xadd", entry).then(
+    callScript(this.#tools.redis, "xadd", entry).then(
       (id) => (id === null ? this.#stop(new RunLost("The run is gone.")) : this.#confirm(last)),
       (error) => this.#repair(error),
     );

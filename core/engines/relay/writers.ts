@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { clearInterval, setImmediate, setInterval } from "node:timers";
 import type { ClaimRefusal } from "../../platform/runtime.ts";
-import { type Outlet, RunWriter } from "./writer.ts";
-import { endRun, type RelayTools, runScript, send, toInbox } from "./runs.ts";
+import { type Publisher, RunWriter } from "./writer.ts";
+import { endRun, type RelayTools, runScript, callScript, toInbox } from "./runs.ts";
 
 /**
  * All runs that a worker process writes, over its one command connection. What they write in one tick of the event loop leaves
  * as one packet: an entry for each run's stream, and one entry for the inbox of each web process with what all runs have for it.
  */
-export class RunWriters implements Outlet {
+export class RunWriters implements Publisher {
   readonly #tools: RelayTools;
   readonly #open = new Set<RunWriter>();
   readonly #parcels = new Map<string, string[]>();
@@ -87,6 +87,6 @@ export class RunWriters implements Outlet {
 
   /** A parcel that doesn't arrive is no loss: its readers notice the gap and read the run's stream. */
   #deliver(inbox: string, records: string[]): void {
-    send(this.#tools.redis, "xadd", toInbox(inbox, records)).catch(this.#tools.report);
+    callScript(this.#tools.redis, "xadd", toInbox(inbox, records)).catch(this.#tools.report);
   }
 }

@@ -43,7 +43,7 @@ export class Collection {
     return bytes;
   }
 
-  /** Puts a document's passages in the place of those that it had. */
+  /** Replaces the passages of a document. */
   put(documentId: string, entries: readonly Entry[]): void {
     this.drop(documentId);
     this.documents.set(

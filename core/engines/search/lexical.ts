@@ -20,7 +20,7 @@ const TERM_BYTES = 220;
 const SEQUENCE_BYTES = 120;
 
 /** A word of a question: what it may stand under, and how often the question says it. */
-interface Wanted {
+interface QueryTerm {
   ids: readonly number[];
   count: number;
 }
@@ -203,8 +203,8 @@ function damping(length: number, averageLength: number): number {
 }
 
 /** The words that any document holds, each once with its count. */
-function distinct(query: readonly (readonly number[])[]): Wanted[] {
-  const wanted = new Map<string, Wanted>();
+function distinct(query: readonly (readonly number[])[]): QueryTerm[] {
+  const wanted = new Map<string, QueryTerm>();
   for (const ids of query) {
     if (ids.length === 0) continue;
     const key = ids.join();

@@ -13,7 +13,7 @@ const CHUNKS_A_READ = 128;
 /** Ms of work before other work gets its turn. */
 const SLICE = 4;
 
-interface Held {
+interface HandleIndex {
   collection: Collection;
   /** The handle's version in Redis that the collection has, `null` where the handle has none; undefined before the first load. */
   version?: string | null;
@@ -35,7 +35,7 @@ export class MemoryIndex implements SearchIndex {
   private readonly redis: Redis;
   private readonly limit: number;
   /** The least recently asked first. */
-  private readonly handles = new Map<string, Held>();
+  private readonly handles = new Map<string, HandleIndex>();
 
   /** `limit` bounds the memory of all handles, in bytes. */
   constructor(redis: Redis, limit: number = maximumBytes) {
@@ -69,7 +69,7 @@ export class MemoryIndex implements SearchIndex {
     this.handles.clear();
   }
 
-  private async current(handle: string): Promise<Held> {
+  private async current(handle: string): Promise<HandleIndex> {
     const held = this.touch(handle);
     const version = await this.redis.hget(keys.knowledge(handle), "version");
     // A load that is under way may have begun before this question's moment.
@@ -78,22 +78,22 @@ export class MemoryIndex implements SearchIndex {
     return held;
   }
 
-  private touch(handle: string): Held {
+  private touch(handle: string): HandleIndex {
     const held = this.handles.get(handle) ?? { collection: new Collection(), marks: new Map(), partial: false };
     this.handles.delete(handle);
     this.handles.set(handle, held);
     return held;
   }
 
-  /** One load of a handle at a time; who comes while it runs waits for it. */
-  private load(handle: string, held: Held): Promise<void> {
+  /** One load of a handle at a time; later callers wait for it. */
+  private load(handle: string, held: HandleIndex): Promise<void> {
     held.loading ??= this.update(handle, held).finally(() => {
       held.loading = undefined;
     });
     return held.loading;
   }
 
-  private async update(handle: string, held: Held): Promise<void> {
+  private async update(handle: string, held: HandleIndex): Promise<void> {
     const fields = await this.redis.hgetall(keys.knowledge(handle));
     const documents = documentMarks(fields);
     const isDue = clock();
@@ -107,7 +107,7 @@ export class MemoryIndex implements SearchIndex {
     held.version = fields.version ?? null;
   }
 
-  private async put(handle: string, held: Held, group: Change[]): Promise<void> {
+  private async put(handle: string, held: HandleIndex, group: Change[]): Promise<void> {
     this.makeRoom(held);
     held.partial ||= held.collection.bytes > this.limit;
     // What a document said before its change must not be found, even where there is no room for what it says now.
@@ -126,7 +126,7 @@ export class MemoryIndex implements SearchIndex {
   }
 
   /** Forgets the handles that were asked longest ago. */
-  private makeRoom(held: Held): void {
+  private makeRoom(held: HandleIndex): void {
     let bytes = this.bytes;
     for (const [handle, other] of this.handles) {
       if (bytes <= this.limit) return;
@@ -144,7 +144,7 @@ interface Change {
   count: number;
 }
 
-function forget(held: Held, documentId: string): void {
+function forget(held: HandleIndex, documentId: string): void {
   held.collection.drop(documentId);
   held.marks.delete(documentId);
 }

@@ -18,7 +18,7 @@ const MARKS = /^[ \t]*(?:(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
 const PARAGRAPH_END = /\n[ \t]*\n/;
 
 /** A question as texts of one language are searched for it. */
-interface Asked {
+interface SnippetRequest {
   language: string;
   /** The place of a word in the question by each of its terms. */
   words: ReadonlyMap<string, number>;
@@ -39,7 +39,7 @@ interface Mention {
  * that speaks most of the question to the end of its paragraph, cut between sentences or words. Linear in the length of the text.
  */
 export function snippets(question: string): (passage: { text: string; language: string }) => string {
-  const readings = new Map<string, Asked>();
+  const readings = new Map<string, SnippetRequest>();
   return ({ text, language }) => {
     const asked = readings.get(language) ?? readQuestion(question, language);
     readings.set(language, asked);
@@ -47,7 +47,7 @@ export function snippets(question: string): (passage: { text: string; language: 
   };
 }
 
-function readQuestion(question: string, language: string): Asked {
+function readQuestion(question: string, language: string): SnippetRequest {
   const words = new Map<string, number>();
   for (const [at, own] of queryTerms(question, [language]).entries()) for (const term of own) words.set(term, at);
   const prefixes = [...words.keys()].map((term) => (isUnspaced(term) ? term : prefixOf(term)));
@@ -58,7 +58,7 @@ function prefixOf(term: string): string {
   return term.slice(0, Math.max(1, Math.min(PREFIX_LENGTH, term.length - 1)));
 }
 
-function snippetOf(text: string, asked: Asked): string {
+function snippetOf(text: string, asked: SnippetRequest): string {
   const start = bestStart(text, mentions(text, asked)) ?? text.length - text.trimStart().length;
   const rest = text.slice(start);
   const end = rest.search(PARAGRAPH_END);
@@ -66,7 +66,7 @@ function snippetOf(text: string, asked: Asked): string {
 }
 
 /** Looks only at words that begin like one of the question: reading all of them would cost more than the search. */
-function mentions(text: string, asked: Asked): Mention[] {
+function mentions(text: string, asked: SnippetRequest): Mention[] {
   const plain = withoutAccents(text);
   const found: Mention[] = [];
   for (const prefix of asked.prefixes)
@@ -83,7 +83,7 @@ function withoutAccents(text: string): string {
   return [plain, lower].find(({ length }) => length === text.length) ?? text;
 }
 
-function wordsAt(text: string, at: number, { language, words, known }: Asked): readonly number[] {
+function wordsAt(text: string, at: number, { language, words, known }: SnippetRequest): readonly number[] {
   if (isUnspaced(text[at]!)) return [...words].filter(([term]) => text.startsWith(term, at)).map(([, word]) => word);
   if (at > 0 && isLetter(text, at - 1)) return [];
   WORD.lastIndex = at;

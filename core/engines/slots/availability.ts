@@ -24,7 +24,7 @@ export interface Timetable {
  * A stretch of open time within one local date: slots start in [from, to) and may run until `fits`, which lies later where the
  * next date's hours continue at midnight. All in ms since 1970; `date` in days.
  */
-export interface Open {
+export interface OpenInterval {
   from: number;
   to: number;
   fits: number;
@@ -75,13 +75,13 @@ function hoursOf(row: { startTime: string; endTime: string }): Hours {
 }
 
 /** The open stretches of the local dates from `first` to `last`, in order, each within one date (docs/reference.md, "Slots"). */
-export function openTimes(timetable: Timetable, zone: Zone, dates: { first: number; last: number }): Open[] {
-  const found: Open[] = [];
+export function openTimes(timetable: Timetable, zone: Zone, dates: { first: number; last: number }): OpenInterval[] {
+  const found: OpenInterval[] = [];
   for (let date = dates.first; date <= dates.last; date++) addDate(found, timetable, zone, date);
-  return fitted(united(found, zone));
+  return extendAcrossMidnight(mergeIntervals(found, zone));
 }
 
-function addDate(found: Open[], timetable: Timetable, zone: Zone, date: number): void {
+function addDate(found: OpenInterval[], timetable: Timetable, zone: Zone, date: number): void {
   const replaced =
     timetable.dates.get(date) ?? (timetable.closed.some(([from, to]) => from <= date && date <= to) ? [] : undefined);
   const kind = replaced === undefined ? timetable.kind : "override";
@@ -97,10 +97,10 @@ function weekdayOf(date: number): number {
   return (((date + 4) % 7) + 7) % 7;
 }
 
-/** Joins what overlaps or touches, and cuts at each local midnight, where the grid of starts begins anew. */
-function united(found: Open[], zone: Zone): Open[] {
+/** Joins what overlaps or touches, and cuts at each local midnight, where the grid of starts begins again. */
+function mergeIntervals(found: OpenInterval[], zone: Zone): OpenInterval[] {
   found.sort((one, other) => one.from - other.from);
-  const all: Open[] = [];
+  const all: OpenInterval[] = [];
   for (const open of found) {
     let from = Math.max(open.from, all.at(-1)?.to ?? open.from);
     while (from < open.to) from = addPiece(all, zone, { ...open, from });
@@ -109,7 +109,7 @@ function united(found: Open[], zone: Zone): Open[] {
 }
 
 /** Adds what lies before the next midnight, to the last piece where it goes on within its date. Returns how far it came. */
-function addPiece(all: Open[], zone: Zone, open: Open): number {
+function addPiece(all: OpenInterval[], zone: Zone, open: OpenInterval): number {
   const date = zone.dateAt(open.from);
   const midnight = zone.startOfDate(date + 1);
   const to = midnight > open.from ? Math.min(open.to, midnight) : open.to;
@@ -120,9 +120,9 @@ function addPiece(all: Open[], zone: Zone, open: Open): number {
 }
 
 /** Lets slots run on where the next stretch begins as this one ends. */
-function fitted(all: Open[]): Open[] {
+function extendAcrossMidnight(all: OpenInterval[]): OpenInterval[] {
   for (let at = all.length - 2; at >= 0; at--) {
-    const [one, next] = [all[at] as Open, all[at + 1] as Open];
+    const [one, next] = [all[at] as OpenInterval, all[at + 1] as OpenInterval];
     one.fits = next.from === one.to ? next.fits : one.to;
   }
   const last = all.at(-1);

@@ -1,4 +1,4 @@
-import { type Open, openTimes, type Timetable } from "./availability.ts";
+import { type OpenInterval, openTimes, type Timetable } from "./availability.ts";
 import { day, hour, minute, type Zone, zoneOver } from "../../platform/zones.ts";
 
 /** Busy time: the start and end of each block in ms since 1970, sorted by start. */
@@ -17,7 +17,7 @@ export interface SlotRules {
 }
 
 /** All that decides which slots an event type offers. */
-export interface Offering {
+export interface SlotRequest {
   timetable: Timetable;
   rules: SlotRules;
   /** Zone on whose clock the grid lies. */
@@ -37,20 +37,20 @@ export interface Offering {
 }
 
 /** Slots by their starts in ms, and for each the stretch in which it starts. */
-export interface Offered extends Starts {
-  stretches: Open[];
+export interface AvailableSlots extends Starts {
+  stretches: OpenInterval[];
 }
 
 /** Longest local date, with two hours given back. */
-const longestDate = day + 2 * hour;
+const MAX_DATE_MS = day + 2 * hour;
 
 /** The time whose blocks decide about slots that start in a window: from the date's midnight on, where the grid begins. */
 export function reachOf(
-  { rules, perDay }: Pick<Offering, "rules" | "perDay">,
+  { rules, perDay }: Pick<SlotRequest, "rules" | "perDay">,
   window: { from: number; to: number },
 ): { from: number; to: number } {
-  const ahead = Math.max(rules.duration + rules.after, perDay === null ? 0 : longestDate);
-  return { from: window.from - longestDate - rules.before, to: window.to + ahead };
+  const ahead = Math.max(rules.duration + rules.after, perDay === null ? 0 : MAX_DATE_MS);
+  return { from: window.from - MAX_DATE_MS - rules.before, to: window.to + ahead };
 }
 
 /** The time in which slots are looked for, `to` exclusive, and how many starts may be found; then the search ends. */
@@ -61,7 +61,7 @@ export interface SearchWindow {
 }
 
 /** Every slot that starts in [from, to) (docs/reference.md, "Slots"), or the first `maxStarts` of them. */
-export function offeredSlots(offering: Offering, window: SearchWindow): Offered {
+export function availableSlots(offering: SlotRequest, window: SearchWindow): AvailableSlots {
   const bounds = boundsOf(offering, window);
   if (bounds.from >= bounds.to) return { at: [], open: [], stretches: [] };
   const stretches = bookableTimes(offering, bounds);
@@ -71,9 +71,9 @@ export function offeredSlots(offering: Offering, window: SearchWindow): Offered 
 }
 
 /** True where a slot that starts here could be booked if the grid allowed it. */
-export function isBookable(offering: Offering, start: number): boolean {
+export function isBookable(offering: SlotRequest, start: number): boolean {
   const bounds = boundsOf(offering, { from: start, to: start + 1 });
-  return bounds.from < bounds.to && fits(bookableTimes(offering, bounds), offering.busy, offering.rules, start);
+  return bounds.from < bounds.to && isFree(bookableTimes(offering, bounds), offering.busy, offering.rules, start);
 }
 
 /** First and last instant of a local date of the schedule's zone, `to` exclusive, for the day limit. */
@@ -84,18 +84,22 @@ export function localDay(timeZone: string, instant: number): { from: number; to:
 }
 
 /** The first instant after the booking window, in the schedule's zone. */
-export function windowEnd({ timetable, windowDays, now }: Pick<Offering, "timetable" | "windowDays" | "now">): number {
+export function windowEnd({
+  timetable,
+  windowDays,
+  now,
+}: Pick<SlotRequest, "timetable" | "windowDays" | "now">): number {
   if (windowDays === null) return Number.POSITIVE_INFINITY;
   const last = zoneOver(timetable.timeZone, now, now).dateAt(now) + windowDays;
   return zoneOver(timetable.timeZone, last * day, (last + 1) * day).startOfDate(last + 1);
 }
 
-function boundsOf(offering: Offering, window: { from: number; to: number }): { from: number; to: number } {
+function boundsOf(offering: SlotRequest, window: { from: number; to: number }): { from: number; to: number } {
   return { from: Math.max(window.from, offering.now + offering.notice), to: Math.min(window.to, windowEnd(offering)) };
 }
 
 /** The open stretches around these bounds, without the dates that are fully booked. */
-function bookableTimes(offering: Offering, bounds: { from: number; to: number }): Open[] {
+function bookableTimes(offering: SlotRequest, bounds: { from: number; to: number }): OpenInterval[] {
   const zone = zoneOver(offering.timetable.timeZone, bounds.from - 2 * day, bounds.to + 3 * day);
   const dates = { first: zone.dateAt(bounds.from) - 1, last: zone.dateAt(bounds.to) + 2 };
   const stretches = openTimes(offering.timetable, zone, dates);
@@ -103,7 +107,7 @@ function bookableTimes(offering: Offering, bounds: { from: number; to: number })
   return full.size === 0 ? stretches : stretches.filter(({ date }) => !full.has(date));
 }
 
-function fullDates({ perDay, booked }: Offering, zone: Zone): Set<number> {
+function fullDates({ perDay, booked }: SlotRequest, zone: Zone): Set<number> {
   if (perDay === null) return new Set();
   const counts = new Map<number, number>();
   for (const start of booked) counts.set(zone.dateAt(start), (counts.get(zone.dateAt(start)) ?? 0) + 1);
@@ -118,10 +122,10 @@ export interface Starts {
 
 /**
  * Every start of a slot in [within.from, within.to), in one pass over open stretches and busy blocks (docs/reference.md, "Slots").
- * The grid begins anew with each stretch and after each block, on the clock of `clock`; `within` filters and moves nothing.
+ * The grid begins again with each interval and after each block, on the clock of `clock`; `within` filters and moves nothing.
  */
 export function findStarts(
-  open: Open[],
+  open: OpenInterval[],
   busy: Busy,
   rules: SlotRules & { clock: Zone },
   within: { from: number; to: number; maxStarts?: number | undefined },
@@ -131,7 +135,7 @@ export function findStarts(
   const anchor = anchorOf(rules.interval);
   let block = 0;
   for (let index = 0; index < open.length; index++) {
-    const stretch = open[index] as Open;
+    const stretch = open[index] as OpenInterval;
     if (stretch.from >= within.to || found.at.length >= maxStarts) break;
     if (stretch.to <= within.from) continue;
     let free = stretch.from;
@@ -157,7 +161,7 @@ export function findStarts(
 }
 
 /** True where a slot that starts here lies in open time and keeps clear of the busy blocks, whatever the grid. */
-export function fits(open: Open[], busy: Busy, rules: SlotRules, start: number): boolean {
+export function isFree(open: OpenInterval[], busy: Busy, rules: SlotRules, start: number): boolean {
   const stretch = open.find(({ from, to }) => from <= start && start < to);
   if (stretch === undefined || start + rules.duration > stretch.fits) return false;
   const [from, to] = [start - rules.before, start + rules.duration + rules.after];

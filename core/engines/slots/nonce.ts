@@ -14,7 +14,7 @@ export interface Issuer {
 type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
 
 /** Bytes of a tag: 120 bits, so that tags are whole groups of base64; and the letters of one. */
-const tagLength = 15;
+const TAG_BYTES = 15;
 export const nonceLetters = 20;
 
 /** Nonces of many slots: each is the prefix with the next `nonceLetters` of the tags, which are ASCII. */
@@ -67,9 +67,9 @@ function tagsOf(root: string, issuer: Issuer, starts: readonly number[], duratio
 /** The tags of blocks that are 16 bytes each, in their place: every tag moves up to the one before, by words. */
 function cut(outputs: Buffer): Buffer {
   const words = viewOf(outputs);
-  for (let from = 0, to = 0; from < outputs.length; from += 16, to += tagLength)
+  for (let from = 0, to = 0; from < outputs.length; from += 16, to += TAG_BYTES)
     for (let at = 0; at < 16; at += 4) words.setUint32(to + at, words.getUint32(from + at));
-  return outputs.subarray(0, (outputs.length / 16) * tagLength);
+  return outputs.subarray(0, (outputs.length / 16) * TAG_BYTES);
 }
 
 function viewOf({ buffer, byteOffset, length }: Buffer): DataView {

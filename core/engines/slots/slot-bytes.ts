@@ -1,12 +1,12 @@
 import { Buffer } from "node:buffer";
 import type { Kind } from "./availability.ts";
 import { type Nonces, nonceLetters } from "./nonce.ts";
-import type { Offered } from "./free-slots.ts";
+import type { AvailableSlots } from "./free-slots.ts";
 import { day } from "../../platform/zones.ts";
 
 /** What a list of slots shows besides their times. */
-export interface Shown {
-  offered: Offered;
+export interface SlotList {
+  offered: AvailableSlots;
   /** Ms of a slot. */
   duration: number;
   timeZone: string;
@@ -30,7 +30,7 @@ const labels: Record<Kind, string> = {
  * record with other digits. `JSON.stringify` of a month's slots takes longer than all the rest of an answer, and would cost visitors
  * half of the slot questions a second (`npm run bench -- scheduling`). All letters are ASCII.
  */
-export function slotBytes(shown: Shown): Uint8Array {
+export function slotBytes(shown: SlotList): Uint8Array {
   const { offered, duration, nonces } = shown;
   const records = recordsOf(shown);
   const longest = Math.max(0, ...records.map(({ bytes }) => bytes.length));
@@ -66,7 +66,7 @@ interface SlotRecord {
 }
 
 /** A record for each stretch of open time; those of one kind share it. */
-function recordsOf(shown: Shown): SlotRecord[] {
+function recordsOf(shown: SlotList): SlotRecord[] {
   const made: Partial<Record<Kind, SlotRecord>> = {};
   return shown.offered.stretches.map(({ kind }) => {
     made[kind] ??= recordOf(kind, shown);
@@ -74,7 +74,7 @@ function recordsOf(shown: Shown): SlotRecord[] {
   });
 }
 
-function recordOf(kind: Kind, { timeZone, nonces }: Shown): SlotRecord {
+function recordOf(kind: Kind, { timeZone, nonces }: SlotList): SlotRecord {
   const times = `{"start":"0000-00-00T00:00:00.000Z","end":"0000-00-00T00:00:00.000Z"`;
   const source = `,"timeZone":${JSON.stringify(timeZone)},"sourceAvailability":{"kind":"${kind}","label":"${labels[kind]}"}`;
   const text = `${times}${source},"bookingNonce":"${nonces.prefix}`;

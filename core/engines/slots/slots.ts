@@ -5,9 +5,9 @@ export {
   isBookable,
   joinBusy,
   localDay,
-  type Offered,
-  offeredSlots,
-  type Offering,
+  type AvailableSlots,
+  availableSlots,
+  type SlotRequest,
   reachOf,
   windowEnd,
 } from "./free-slots.ts";

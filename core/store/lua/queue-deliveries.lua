@@ -1,6 +1,6 @@
 -- Puts deliveries into their endpoints' queues once, and wakes who sends them, unless somebody is awake.
 -- KEYS 1 outbox, 2 what the keys of deliveries begin with, then for each endpoint: its deliveries (zset by ms), queue (zset by real ms
---   when due), who is awake (string)
+--   when due), the active sender (string)
 -- ARGV 1 real ms now, 2 ms to keep a delivery, 3 ms for which a call to wake up counts, then for each endpoint: jobs that wake it, how many
 --   deliveries, and for each of them: id, json, real ms when due, which puts them in their order
 -- Returns how many were queued; those that were queued before are not.

@@ -1,8 +1,8 @@
--- One turn of who sends an endpoint's deliveries: writes what became of some, and leases others that are due, for the one who is awake for
+-- One turn of an endpoint's sender: records the outcome of some deliveries, and leases others that are due, for the active sender of
 -- it; who holds nothing and finds nothing goes to sleep. What is no longer kept goes out of the queue.
--- KEYS 1 queue (zset by real ms when due), 2 who is awake (string), 3 first failure since the last success (string, real ms),
+-- KEYS 1 queue (zset by real ms when due), 2 the active sender (string), 3 first failure since the last success (string, real ms),
 --   4 endpoint (hash version, json), 5 and 6 what the keys of deliveries and of events begin with
--- ARGV 1 who asks, 2 real ms now, 3 ms for which a lease and a sign of life count, 4 most deliveries, 5 deliveries that the asker still
+-- ARGV 1 the sender, 2 real ms now, 3 ms for which a lease and a heartbeat count, 4 most deliveries, 5 deliveries that the asker still
 --   sends, 6 version of the endpoint that the asker knows, 7 ms to keep a first failure, then for each delivery that became something:
 --   id, json, real ms when it is due again ("" for never), what the endpoint did ("succeeded", another word, or "" where it wasn't asked)
 -- Returns {first failure ("" for none), word, …}: "busy" when another is awake, "asleep" with the real ms of the next one ("" for none),

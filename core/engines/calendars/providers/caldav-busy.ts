@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { mostInstances } from "../busy-objects.ts";
+import { MAX_INSTANCES } from "../busy-objects.ts";
 import { expandApart } from "../expansion.ts";
 import { addressIn } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
@@ -10,8 +10,8 @@ import type { Account, BusyAnswer, BusyObject, BusyQuestion } from "./provider.t
 import { askProperties, type CaldavLogin, loginOf, mustSucceed, propfind, report, spaces } from "./webdav.ts";
 
 /** Objects that are fetched in one request, and requests that are under way at a time. */
-const batchSize = 250;
-const atOnce = 2;
+const BATCH_SIZE = 250;
+const MAX_CONCURRENT_BATCHES = 2;
 /** Bytes of one answer: of a calendar that is asked for whole or listed, and of one batch of its objects. */
 const MAX_LISTING_BYTES = 8 * 1_048_576;
 const MAX_BATCH_BYTES = 4 * 1_048_576;
@@ -20,7 +20,7 @@ const MAX_READING_BYTES = 64 * 1_048_576;
 const READING_TIMEOUT_MS = 120_000;
 const ANSWER_TIMEOUT_MS = 60_000;
 /** Parts of one answer about changes after which the server counts as one that never ends. */
-const mostParts = 100;
+const MAX_PARTS = 100;
 /** Addresses of a principal that are taken for the owner's. */
 const MAX_ADDRESSES = 50;
 
@@ -38,7 +38,7 @@ interface Mark {
 /** An object by its address, with its etag; `data` is the object itself, or empty where it is still to be fetched. */
 type Listed = Pick<Resource, "href" | "etag" | "data">;
 
-/** One reading: who asks, and what. */
+/** One reading: the account and the question. */
 interface Reading {
   runtime: Runtime;
   handle: string;
@@ -75,7 +75,7 @@ async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | 
   const { question } = reading;
   const listed = new Map<string, Listed | undefined>();
   let { token } = mark;
-  for (let part = 0; part < mostParts; part++) {
+  for (let part = 0; part < MAX_PARTS; part++) {
     const body = `<d:sync-collection ${spaces}><d:sync-token>${escaped(token)}</d:sync-token><d:sync-level>1</d:sync-level><d:prop><d:getetag/></d:prop></d:sync-collection>`;
     const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
     if (isLost(answer)) return undefined;
@@ -178,32 +178,32 @@ async function listObjects(reading: Reading, properties: string): Promise<Listed
   return apart(answer.resources, calendarId)[1];
 }
 
-interface Read {
+interface ReadObjects {
   found: BusyObject[];
   /** Names of objects that were not there any more. */
   gone: string[];
 }
 
 /** Fetches and expands objects, some batches at a time, so that what is held of a calendar at once stays small. */
-async function readObjects(reading: Reading, { listed, mark }: { listed: Listed[]; mark: Mark }): Promise<Read> {
+async function readObjects(reading: Reading, { listed, mark }: { listed: Listed[]; mark: Mark }): Promise<ReadObjects> {
   const left = [...listed];
-  const all: Read = { found: [], gone: [] };
+  const all: ReadObjects = { found: [], gone: [] };
   let instances = 0;
   const readSome = async (): Promise<void> => {
     while (left.length > 0) {
-      const { found, gone } = await readBatch(reading, { listed: left.splice(-batchSize), mark });
+      const { found, gone } = await readBatch(reading, { listed: left.splice(-BATCH_SIZE), mark });
       for (const { taken } of found) instances += taken.length;
-      if (instances > mostInstances)
-        throw new CalendarServerError("limit", `More than ${mostInstances} instances of events.`);
+      if (instances > MAX_INSTANCES)
+        throw new CalendarServerError("limit", `More than ${MAX_INSTANCES} instances of events.`);
       all.found.push(...found);
       all.gone.push(...gone);
     }
   };
-  await Promise.all(Array.from({ length: atOnce }, readSome));
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_BATCHES }, readSome));
   return all;
 }
 
-async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark }): Promise<Read> {
+async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark }): Promise<ReadObjects> {
   const { runtime, question } = reading;
   const { calendarZone, owners, addresses } = batch.mark;
   const here = batch.listed.filter(({ data }) => data !== "");
@@ -215,7 +215,7 @@ async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark
   const expansion = {
     objects: there.map(({ data }) => data),
     ...{ from: question.from, to: question.to, zone: question.zone, calendarZone },
-    ...{ owners: [...owners, ...addresses], mostInstances },
+    ...{ owners: [...owners, ...addresses], maxInstances: MAX_INSTANCES },
   };
   const expanded = await expandApart(expansion, reading.handle);
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
@@ -263,7 +263,7 @@ async function ask(
   if (patience <= 0) throw new CalendarServerError("timeout");
   const reader = new MultistatusReader();
   try {
-    return await report(runtime, login, question.calendarId, { body, limit, patience, reader });
+    return await report(runtime, login, question.calendarId, { body, limit, timeoutMs: patience, reader });
   } finally {
     left.bytes -= reader.bytes;
   }

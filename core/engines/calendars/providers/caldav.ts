@@ -30,8 +30,8 @@ interface CaldavCalendar {
 /** Most characters of a calendar's address and name. */
 const MAX_CALENDAR_ID = 2048;
 const MAX_NAME = 200;
-/** How often an event is written anew because somebody else changed it meanwhile. */
-const mostTries = 5;
+/** Attempts to write an event that others change meanwhile. */
+const MAX_ATTEMPTS = 5;
 
 /** Calendar servers (RFC 4791): any that the owner names. */
 export const caldav: Provider = {
@@ -93,7 +93,7 @@ async function putEvent(
   const { credentialId } = account.credential;
   let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
   let etag = earlier?.etag ?? null;
-  for (let tries = 0; tries < mostTries; tries++) {
+  for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
     const answer = await putObject(runtime, open, eventId, { text: calendarObject(event), etag });
     const written = { credentialId, calendarId, eventId, meetingUrl: null };
     if (!isConflict(answer)) {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
 import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
-import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, mostInstances, wholeDays } from "../busy-objects.ts";
+import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, MAX_INSTANCES, wholeDays } from "../busy-objects.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
@@ -23,7 +23,7 @@ const scopes = ["calendar.events", "calendar.calendarlist.readonly"];
 /** The scope that holds all others. */
 const everything = "auth/calendar";
 /** Looks at an event whose meeting is still being made. */
-const mostLooks = 4;
+const MAX_POLLS = 4;
 
 /** Google Calendar (API v3) with Meet. */
 export const google: Provider = {
@@ -220,7 +220,7 @@ function assumedOf({ eventId: id, etag, meetingUrl }: WrittenEvent): GoogleEvent
   return etag === null ? undefined : { id, etag, ...(meetingUrl ? { hangoutLink: meetingUrl } : {}) };
 }
 
-interface Place {
+interface EventAddress {
   path: string;
   id: string;
   event: CalendarEvent;
@@ -229,7 +229,7 @@ interface Place {
 async function writeEvent(
   runtime: Runtime,
   account: Account,
-  { path, id, event, current }: Place & { current: GoogleEvent | undefined },
+  { path, id, event, current }: EventAddress & { current: GoogleEvent | undefined },
 ): Promise<GoogleEvent | undefined> {
   const [etag, body] = [current?.etag, bodyOf(event, id, current)];
   const call: AuthorisedCall = etag
@@ -241,7 +241,11 @@ async function writeEvent(
   return isElsewhere ? undefined : jsonOf(answer);
 }
 
-async function readEvent(runtime: Runtime, account: Account, { path, id }: Place): Promise<GoogleEvent | undefined> {
+async function readEvent(
+  runtime: Runtime,
+  account: Account,
+  { path, id }: EventAddress,
+): Promise<GoogleEvent | undefined> {
   const url = address(runtime.env, `${path}/${id}`);
   const answer = await callProvider(runtime, partyOf(account, settingsFrom(runtime.env)), { url });
   return isGone(answer) ? undefined : jsonOf(answer);
@@ -288,11 +292,11 @@ function meetingFor(id: string, current: GoogleEvent | undefined): object {
 async function withMeeting(
   runtime: Runtime,
   account: Account,
-  { made, ...place }: Place & { made: GoogleEvent },
+  { made, ...place }: EventAddress & { made: GoogleEvent },
 ): Promise<GoogleEvent> {
   let current = made;
   for (let looks = 1; wantsMeeting(place.event, current); looks++) {
-    if (looks > mostLooks || meetingState(current) === "failure") throw new Error("Google made no meeting.");
+    if (looks > MAX_POLLS || meetingState(current) === "failure") throw new Error("Google made no meeting.");
     await sleep(looks * 200);
     current = (await readEvent(runtime, account, place)) ?? made;
   }
@@ -331,7 +335,7 @@ async function everyPage<T extends { items?: unknown[] }>(
   const party = partyOf(account, settingsFrom(runtime.env));
   const pages: T[] = [];
   let read = 0;
-  for (let pageToken = ""; read <= mostInstances && pages.length < MAX_PAGES; ) {
+  for (let pageToken = ""; read <= MAX_INSTANCES && pages.length < MAX_PAGES; ) {
     const parameters = new URLSearchParams({ ...query, ...(pageToken ? { pageToken } : {}) });
     const answer = await callProvider(runtime, party, { url: `${address(runtime.env, path)}?${parameters}` });
     if (gone.includes(answer.status)) return [];

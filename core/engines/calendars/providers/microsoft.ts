@@ -6,7 +6,7 @@ import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
 import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
-import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, mostInstances, wholeDays } from "../busy-objects.ts";
+import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, MAX_INSTANCES, wholeDays } from "../busy-objects.ts";
 import { bringTo } from "../event-states.ts";
 import {
   type Account,
@@ -21,7 +21,7 @@ import {
 } from "./provider.ts";
 
 /** Looks at an event whose meeting is still being made. */
-const mostLooks = 4;
+const MAX_POLLS = 4;
 
 /** Microsoft 365 and Outlook (Graph v1.0) with Teams. There is no endpoint that takes a grant back: its owner does that. */
 export const microsoft: Provider = {
@@ -216,7 +216,7 @@ async function putEvent(
   };
 }
 
-interface Place {
+interface EventAddress {
   calendarId: string;
   event: CalendarEvent;
   earlier?: WrittenEvent;
@@ -235,7 +235,7 @@ function bareEvent({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
 }
 
 /** Makes the event; undefined where its transaction was used before, with this content or another. */
-async function makeEvent(runtime: Runtime, account: Account, place: Place): Promise<GraphEvent | undefined> {
+async function makeEvent(runtime: Runtime, account: Account, place: EventAddress): Promise<GraphEvent | undefined> {
   const { calendarId, event } = place;
   const json = {
     ...timesOf(event),
@@ -270,7 +270,7 @@ async function changeEvent(
 async function findEvent(
   runtime: Runtime,
   account: Account,
-  { calendarId, event, earlier }: Place,
+  { calendarId, event, earlier }: EventAddress,
 ): Promise<GraphEvent | undefined> {
   const wanted = `$expand=${encodeURIComponent(`singleValueExtendedProperties($filter=id eq '${properties.sequence}')`)}`;
   if (earlier) {
@@ -313,7 +313,7 @@ function contentOf({ description, location }: CalendarEvent): object {
 }
 
 /** A transaction of a booking in a calendar; another one for an event that is made again because its owner deleted it. */
-function transactionOf({ calendarId, event, earlier }: Place): string {
+function transactionOf({ calendarId, event, earlier }: EventAddress): string {
   const turn = createHash("sha256")
     .update(`${calendarId} ${earlier?.eventId ?? ""}`)
     .digest("hex")
@@ -335,7 +335,7 @@ async function withMeeting(
 ): Promise<GraphEvent> {
   let current = made;
   for (let looks = 1; event.meeting === "teams" && !current.onlineMeeting?.joinUrl; looks++) {
-    if (looks > mostLooks) throw new Error("Microsoft made no meeting.");
+    if (looks > MAX_POLLS) throw new Error("Microsoft made no meeting.");
     await sleep(looks * 200);
     current = jsonOf(await ask(runtime, account, { path: eventAt(made.id) }));
   }
@@ -366,7 +366,7 @@ async function everyPage<T>(
 ): Promise<Listing<T>> {
   const items: T[] = [];
   let path = first;
-  for (let pages = 0; items.length <= mostInstances && pages < MAX_PAGES; pages++) {
+  for (let pages = 0; items.length <= MAX_INSTANCES && pages < MAX_PAGES; pages++) {
     const answer = await ask(runtime, account, { path });
     if (refuses(answer)) return { items: [], deltaLink: null, isRefused: true };
     const page = jsonOf<{ value: T[]; "@odata.nextLink"?: string; "@odata.deltaLink"?: string }>(answer);

@@ -1,7 +1,7 @@
 import type { ProviderKey, StoredCredential } from "../../../../schemas/integrations.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import type { Taken } from "../recurrence.ts";
+import type { BusyInterval } from "../recurrence.ts";
 
 /** What a provider's authorisation needs, from the settings. */
 export interface OAuthSettings {
@@ -61,7 +61,7 @@ export interface BusyQuestion {
 }
 
 /**
- * What is busy in a calendar, or what changed there since `known`. Whoever has no way to tell changes answers with everything, as
+ * What is busy in a calendar, or what changed there since `known`. A provider that can't list changes answers with everything, as
  * whole, each time.
  */
 export interface BusyAnswer {
@@ -79,7 +79,7 @@ export interface BusyObject {
   /** Its etag; may be empty where the provider doesn't ask for `tags`. */
   tag: string;
   /** `uid` of an event that this service wrote is `ownUid` of its booking, however the provider keeps it; others may have any. */
-  taken: Taken[];
+  taken: BusyInterval[];
 }
 
 /** A booking as it shall stand in a calendar. */
@@ -90,7 +90,7 @@ export interface CalendarEvent {
   /** Grows by one with each move: of two states the one with the higher sequence counts. */
   sequence: number;
   title: string;
-  /** Plain text: who has booked and what they answered. The visitor's capability is not in it: calendars are shared. */
+  /** Plain text: the attendee and the answers. The visitor's capability is not in it: calendars are shared. */
   description: string;
   /** Instants (ISO 8601, UTC). */
   start: string;

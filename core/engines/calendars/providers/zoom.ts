@@ -8,10 +8,10 @@ import { refreshGrant, revokeToken } from "../oauth.ts";
 import type { Account, CalendarEvent, OAuthSettings, Provider, WrittenMeeting } from "./provider.ts";
 
 /** Pages of planned meetings that are looked through for one that was made before. */
-const mostPages = 20;
+const MAX_PAGES = 20;
 /** Most characters of an agenda and of a topic. */
-const longestAgenda = 2000;
-const longestTopic = 200;
+const MAX_AGENDA_LENGTH = 2000;
+const MAX_TOPIC_LENGTH = 200;
 
 /** Zoom (API v2): meetings of the connected user. Its refresh tokens work once. */
 export const zoom: Provider = {
@@ -99,7 +99,7 @@ async function findMeeting(
   event: CalendarEvent,
 ): Promise<WrittenMeeting | undefined> {
   let next = "";
-  for (let pages = 0; pages < mostPages; pages++) {
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
     const query = new URLSearchParams({
       type: "scheduled",
       page_size: "300",
@@ -118,12 +118,12 @@ async function findMeeting(
 function bodyOf(event: CalendarEvent): object {
   const { title, start, end, timeZone, description, sequence } = event;
   return {
-    topic: title.slice(0, longestTopic),
+    topic: title.slice(0, MAX_TOPIC_LENGTH),
     type: 2,
     start_time: `${start.slice(0, 19)}Z`,
     duration: Math.ceil((Date.parse(end) - Date.parse(start)) / 60_000),
     timezone: timeZone,
-    agenda: `${referenceOf(event)}${sequence}\n\n${description}`.slice(0, longestAgenda),
+    agenda: `${referenceOf(event)}${sequence}\n\n${description}`.slice(0, MAX_AGENDA_LENGTH),
   };
 }
 
