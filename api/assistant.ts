@@ -4,7 +4,7 @@ import { anyone, type Row, route } from "./route.ts";
 
 const page = "/v2/public/pages/:handle/:pageSlug";
 const eventStream = {
-  type: "text/event-stream",
+  types: ["text/event-stream"],
   schema: {
     type: "string",
     description: "Each `data:` line is a chunk, the last one `[DONE]`.",

@@ -35,7 +35,7 @@ export const calendarFeedRows: Row[] = [
     description:
       "An iCalendar file of the accepted and pending bookings from 90 days ago on, at most 1,000. The address is the capability.",
     failures: ["not_found", "rate_limited"],
-    produces: { type: "text/calendar", example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
+    produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
 ];
 

@@ -16,7 +16,7 @@ export const leadFormRows: Row[] = [
     description:
       "The document of the widget's sandboxed frame, kept for 24 h. Its content security policy lets only page origins frame it.",
     failures: ["not_found"],
-    produces: { type: "text/html", example: "<!doctype html>…" },
+    produces: { types: ["text/html"], example: "<!doctype html>…" },
   }),
 ];
 

@@ -56,7 +56,7 @@ export const leadRows: Row[] = [
     summary: "Export leads as CSV",
     description:
       "One row for each lead, streamed (RFC 4180). Cells that a spreadsheet would run as a formula are escaped.",
-    produces: { type: "text/csv", example: "leadId,createdAt,updatedAt,email,name\r\n…" },
+    produces: { types: ["text/csv"], example: "leadId,createdAt,updatedAt,email,name\r\n…" },
   }),
   route(`GET ${leads}/:leadId`, creator, leadPath, readLead, {
     returns: leadAnswer,

@@ -45,7 +45,7 @@ export interface View {
 
 /** A success that is no JSON, for the OpenAPI document. */
 export interface Produced {
-  type: string;
+  types: readonly string[];
   schema?: Record<string, unknown>;
   example: unknown;
 }

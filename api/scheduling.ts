@@ -211,7 +211,7 @@ export const schedulingRows: Row[] = [
     view: calendarView,
     summary: "Download a booking as a calendar file",
     failures: ["booking_not_found", "rate_limited"],
-    produces: { type: "text/calendar", example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
+    produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
   route(`POST ${booking}/cancel`, anyone, publicCancellation, cancelPublicBooking, {
     guard: admitVisitor,

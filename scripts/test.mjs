@@ -23,12 +23,12 @@ import {
 
 /** A server with the search module that all tests use instead of servers of their own. It is emptied again and again. */
 const shared = process.env.TEST_REDISEARCH_URL;
+/** Test files that run at the same time: more than the cores of a small machine, since many of them wait for clocks and processes. */
+const jobs = shared ? 1 : 4;
 /**
- * Test files that run at the same time: more than the cores of a small machine, since a file waits for clocks and other processes
- * for three fifths of its time.
+ * Test files that take over 40 s, the longest first. Half of the jobs begin with them, so that none is still running when all others
+ * have ended, and so that not all browsers run at once.
  */
-const jobs = shared ? 1 : 5;
-/** Test files that take over 40 s, the longest first: they start first, so that none of them is still running when all others have ended. */
 const long = [
   ...["hostile-servers", "admin", "widget-comfort", "assistant-processes", "processes", "scheduling-page", "widget"],
   ...["widget-lead", "widget-words", "integrations-writing", "webhooks-crash", "full-redis", "shutdown", "widget-chat"],
@@ -84,18 +84,23 @@ function onDeno() {
 
 /** Each file in a process of its own. */
 async function runAll(files, commandOf, env) {
-  const first = long.filter((file) => files.includes(file));
-  const together = [...first, ...files.filter((file) => ![...alone, ...long].includes(file))];
+  const slow = long.filter((file) => files.includes(file));
+  const quick = files.filter((file) => ![...alone, ...long].includes(file));
   const total = { passed: 0, failed: 0 };
-  const through = async (waiting) => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+  const through = async (first, then) => {
+    for (let file = first.shift() ?? then.shift(); file !== undefined; file = first.shift() ?? then.shift()) {
       const count = await runOne(file, commandOf(file), env);
       total.passed += count.passed;
       total.failed += count.failed;
     }
   };
-  await Promise.all(Array.from({ length: jobs }, () => through(together)));
-  await through(alone.filter((file) => files.includes(file)));
+  await Promise.all(
+    Array.from({ length: jobs }, (_, at) => (at % 2 === 0 ? through(slow, quick) : through(quick, slow))),
+  );
+  await through(
+    alone.filter((file) => files.includes(file)),
+    [],
+  );
   return total;
 }
 

@@ -176,7 +176,9 @@ const replayedHeader = { "Idempotency-Replayed": { $ref: "#/components/headers/I
 
 function answerOf(row: Row, around: Surroundings): object | undefined {
   const { produces, returns } = row;
-  if (produces)
-    return { [produces.type]: { schema: produces.schema ?? { type: "string" }, example: produces.example } };
+  if (produces) {
+    const { types, schema = { type: "string" }, example } = produces;
+    return Object.fromEntries(types.map((type) => [type, { schema, example }]));
+  }
   return returns && contentOf({ "application/json": returns }, `${operationId(row)}.answer`, around);
 }

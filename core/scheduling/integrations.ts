@@ -85,6 +85,7 @@ export async function authorisedAccount(
     throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
   });
   if (found === undefined) throw new Fail("provider_not_configured");
+  if (!found.account) throw new Fail("oauth_exchange_failed", { detail: "The provider did not name the account." });
   return { providerKey, ...found };
 }
 
