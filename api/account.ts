@@ -50,7 +50,7 @@ const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
 
 /** Pages for a person in a browser, which may be signed in there. */
-const person = { takes: { cookie: "cookie" }, failed: failureView, hidden: true };
+const person = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
 
 /** The session check, personal access tokens, and what a desktop client asks while it is paired. */
 export const accountRows: Row[] = [
@@ -127,7 +127,7 @@ export function signInRows(path: string): Row[] {
   const line = path as `/${string}`;
   const columns = {
     view: signInView,
-    failed: (fail: Fail, request: Request) => (fail.code === "not_found" ? undefined : failureView(fail, request)),
+    errorView: (fail: Fail, request: Request) => (fail.code === "not_found" ? undefined : failureView(fail, request)),
     hidden: true,
   };
   return [

@@ -213,8 +213,8 @@ function addressOf({ env }: Runtime, ctx: Context): string {
 }
 
 /** What the audit stream of a handle tells of. */
-function isWrite({ access, method, isReadOnly: reads = false }: Row): boolean {
-  return access.kind === "handle" && method !== "GET" && !reads;
+function isWrite({ access, method, isReadOnly = false }: Row): boolean {
+  return access.kind === "handle" && method !== "GET" && !isReadOnly;
 }
 
 /** What was written: the thing that the path names, else the one that the row finds in its answer. */
@@ -233,9 +233,9 @@ async function given(ctx: Context, row: Row): Promise<Record<string, unknown>> {
 }
 
 /** What is meant to come from header fields comes from nowhere else: without them it is absent, whatever the body says. */
-function taken(ctx: Context, { headerInputs: takes }: Row): Record<string, string | undefined> {
+function taken(ctx: Context, { headerInputs }: Row): Record<string, string | undefined> {
   const fields: Record<string, string | undefined> = {};
-  for (const field in takes) fields[takes[field] as string] = fieldOf(ctx, field) || undefined;
+  for (const field in headerInputs) fields[headerInputs?.[field] as string] = fieldOf(ctx, field) || undefined;
   return fields;
 }
 

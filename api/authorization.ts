@@ -18,8 +18,8 @@ import { failureView } from "./failure-view.ts";
 import { authorizationView, oauthFailureView } from "./authorization-view.ts";
 import { anyone, type Row, route } from "./route.ts";
 
-const person = { takes: { cookie: "cookie" }, failed: failureView, view: authorizationView, hidden: true };
-const client = { failed: oauthFailureView, hidden: true };
+const person = { headerInputs: { cookie: "cookie" }, errorView: failureView, view: authorizationView, hidden: true };
+const client = { errorView: oauthFailureView, hidden: true };
 
 /** The authorization server of MCP clients, where sign-in is built in (docs/reference.md, "MCP sign-in"). */
 export const authorizationRows: Row[] = [

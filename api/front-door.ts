@@ -9,7 +9,7 @@ import { escapeHtml } from "./shell.ts";
 
 const nothing = object({});
 const quiet = { logged: false, hidden: true };
-const host = { takes: { ":authority": "host" } };
+const host = { headerInputs: { ":authority": "host" } };
 
 /** What people and crawlers ask of a host itself. Those of a page's host come before the page, whose path fits them too. */
 export const frontDoorRows: Row[] = [

@@ -44,12 +44,12 @@ const consent = "/oauth/scheduling/:providerKey";
 const checkout = "/v2/public/pages/:handle/:pageSlug/checkout";
 const payer = {
   guard: admitPayer,
-  takes: { ":authority": "host" },
+  headerInputs: { ":authority": "host" },
   said: { service_unavailable: "paymentAway" },
 } as const;
 
 /** Pages for a person in a browser, which may be signed in there. */
-const person = { takes: { cookie: "cookie" }, failed: failureView, hidden: true };
+const person = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
 
 /** Providers: connecting accounts, and what providers and payers come back with. */
 export const integrationRows: Row[] = [

@@ -25,7 +25,7 @@ import { pageView, sharedView } from "./page-view.ts";
 import { creator, anyone, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
-const visitor = { takes: { cookie: "cookie", ":method": "method" } };
+const visitor = { headerInputs: { cookie: "cookie", ":method": "method" } };
 
 /** Pages: the owner's routes, and what a visitor opens. */
 export const pageRows: Row[] = [

@@ -18,12 +18,12 @@ if (runtime.env.production && !runtime.env.TRUST_PROXY)
 const server = listen(runtime);
 void stopSignal.then((signal) => shutdown("web", runtime, () => stop(signal)));
 
-function listen({ env, shutdownController: going, log }: Runtime): Server {
+function listen({ env, shutdownController, log }: Runtime): Server {
   const handler = buildApp(runtime).callback();
   const server = createServer(
     { requestTimeout: 30_000, headersTimeout: 15_000, keepAliveTimeout: 72_000 },
     (req, res) => {
-      if (going.signal.aborted) res.setHeader("Connection", "close");
+      if (shutdownController.signal.aborted) res.setHeader("Connection", "close");
       void handler(req, res);
     },
   );

@@ -68,7 +68,7 @@ t.test("an answer is given up for its size, parts, encoding and silence while it
   const call = outbound(t);
   const refused = async (answer: RequestListener, reason: string) => {
     const url = await listening(t, answer);
-    const limits = { limit: 65_536, idleTimeoutMs: 500, patience: 5000 };
+    const limits = { limit: 65_536, idleTimeoutMs: 500, timeoutMs: 5000 };
     await t.rejects(call.request(url, limits), { name: "AnswerRefused", reason }, reason);
   };
   await refused(endless("a"), "limit");

@@ -184,7 +184,7 @@ t.test("a redirect takes no more time than the call has", async (t) => {
   });
   const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
   const started = Date.now();
-  const call = { redirects: 1, patience: 500 };
+  const call = { redirects: 1, timeoutMs: 500 };
   await t.rejects(guard.request(`http://127.0.0.1:${port}/`, call), { message: /in time/ });
   t.ok(Date.now() - started < 1000, "both parts together");
 });

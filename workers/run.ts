@@ -27,8 +27,8 @@ const LANE_RETRY_MS = 1000;
 
 /** Workers of a process: stop them by `close`, which lets running jobs finish or gives them back. */
 export interface Workers {
-  /** `patience`: ms in which answers that are being made may end by themselves; all other jobs are given back at once. */
-  close(patience?: number): Promise<void>;
+  /** `drainMs`: ms in which answers that are being made may end by themselves; all other jobs are given back at once. */
+  close(drainMs?: number): Promise<void>;
 }
 
 /**
@@ -63,11 +63,11 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
     every(runtime, { ms: SWEEP_INTERVAL_MS, signal }, () => runtime.queues.sweep()),
   ];
   return {
-    async close(patience = 0) {
+    async close(drainMs = 0) {
       const reason = new Error("The process stops.");
       stopping.abort(reason);
       const ended = Promise.allSettled([...running, ...workers.map((worker) => worker.close())]);
-      if (patience > 0) await Promise.race([ended, sleep(patience, undefined, { ref: false })]);
+      if (drainMs > 0) await Promise.race([ended, sleep(drainMs, undefined, { ref: false })]);
       interrupting.abort(reason);
       await ended;
       shared.disconnect();

@@ -75,8 +75,8 @@ function pathAndQuery(row: Row): Parameter[] {
 }
 
 /** Header fields that the client sends on purpose: those of the row, and those of a signature. */
-function headerParameters({ headerInputs: takes = {}, signed }: Row): Parameter[] {
-  const taken = Object.keys(takes).flatMap((field) => sentHeaders[field] ?? []);
+function headerParameters({ headerInputs = {}, signed }: Row): Parameter[] {
+  const taken = Object.keys(headerInputs).flatMap((field) => sentHeaders[field] ?? []);
   return [...taken, ...(signed === "standardWebhooks" ? webhookHeaders : [])];
 }
 

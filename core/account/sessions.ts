@@ -227,7 +227,7 @@ class KeySet {
 }
 
 /** A key set may have 256 KB and 100 keys: signers publish a few keys, some of them with their certificates. */
-const KEY_SET_LIMITS = { patience: 3000, limit: 262_144, trusted: true };
+const KEY_SET_LIMITS = { timeoutMs: 3000, limit: 262_144, trusted: true };
 const MAX_KEYS = 100;
 
 async function fetched(outbound: Pick<Outbound, "request">, url: string): Promise<JSONWebKeySet> {

@@ -168,13 +168,13 @@ class ModelPart {
   async #next(withinMs: number): Promise<IteratorResult<Delta> | undefined> {
     this.#made.signal.throwIfAborted();
     const elapsed = performance.now() - this.#startedAt;
-    const patience = this.#made.asked.isWhole ? Math.min(withinMs, wholeMs - elapsed) : withinMs;
+    const timeoutMs = this.#made.asked.isWhole ? Math.min(withinMs, wholeMs - elapsed) : withinMs;
     this.#pending ??= this.#deltas.next();
     // What fails after its time is nobody's concern any more.
     this.#pending.catch(() => undefined);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), Math.max(0, patience));
+      timer = setTimeout(() => resolve(undefined), Math.max(0, timeoutMs));
     });
     const step = await Promise.race([this.#pending, late]).finally(() => clearTimeout(timer));
     if (step === undefined) return undefined;
@@ -192,15 +192,15 @@ class ModelPart {
 
   /** Lets the model load until its first word; what it would say is not wanted any more. */
   #goOnLoading(): void {
-    const { shutdownController: going } = this.#made.runtime;
+    const { shutdownController } = this.#made.runtime;
     const stop = () => this.#end.abort();
     const timer = setTimeout(stop, loadTimeoutMs);
-    going.signal.addEventListener("abort", stop, { once: true });
+    shutdownController.signal.addEventListener("abort", stop, { once: true });
     void (this.#pending ?? Promise.resolve())
       .catch(() => undefined)
       .finally(() => {
         clearTimeout(timer);
-        going.signal.removeEventListener("abort", stop);
+        shutdownController.signal.removeEventListener("abort", stop);
         stop();
       });
   }

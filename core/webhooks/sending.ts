@@ -28,7 +28,7 @@ const gathers = 4;
 const staysFor = 1000;
 /** Ms for which the first failure of an endpoint is known. */
 const FIRST_FAILURE_TTL_MS = 30 * 86_400_000;
-/** Ms that a delivery waits for an earlier one of its subject: with its own patience less than its lease. */
+/** Ms that a delivery waits for an earlier one of its subject: with its own timeout less than its lease. */
 const EARLIER_WAIT_MS = 4000;
 /** Ms between two tries of a turn while Redis is away. */
 const RETRY_INTERVAL_MS = 500;
@@ -212,7 +212,7 @@ async function makeAttempt(
     method: "POST",
     headers,
     body,
-    patience: TIMEOUT_MS,
+    timeoutMs: TIMEOUT_MS,
     limit: MAX_SNIPPET_BYTES,
     beyond: "drop",
   } as const;
@@ -283,9 +283,9 @@ async function oneOf(sender: Sender): Promise<void> {
   if (sender.busy + sender.ended.length > MAX_CONCURRENT_DELIVERIES / 4) await sleep(gathers);
 }
 
-function rung(sender: Sender, patience: number): Promise<void> {
+function rung(sender: Sender, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, patience);
+    const timer = setTimeout(resolve, timeoutMs);
     sender.ring = () => {
       clearTimeout(timer);
       resolve();

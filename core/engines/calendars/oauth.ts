@@ -14,7 +14,7 @@ const STATE_TTL_SECONDS = 600;
  * What the answer of a token endpoint may take: ms and bytes. A silent one has the whole time: a refresh token may work once, and a
  * request that is given up after the provider took it ends the connection.
  */
-const TOKEN_LIMITS = { patience: 10_000, limit: 65_536 };
+const TOKEN_LIMITS = { timeoutMs: 10_000, limit: 65_536 };
 
 /** An authorisation that was started here. */
 export interface Started {

@@ -259,11 +259,11 @@ async function ask(
   { body, limit }: { body: string; limit: number },
 ): Promise<{ status: number } & Multistatus> {
   if (left.bytes <= 0) throw new CalendarServerError("limit", `The calendar has more than ${MAX_READING_BYTES} bytes.`);
-  const patience = Math.min(ANSWER_TIMEOUT_MS, left.until - Date.now());
-  if (patience <= 0) throw new CalendarServerError("timeout");
+  const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, left.until - Date.now());
+  if (timeoutMs <= 0) throw new CalendarServerError("timeout");
   const reader = new MultistatusReader();
   try {
-    return await report(runtime, login, question.calendarId, { body, limit, timeoutMs: patience, reader });
+    return await report(runtime, login, question.calendarId, { body, limit, timeoutMs, reader });
   } finally {
     left.bytes -= reader.bytes;
   }

@@ -27,8 +27,8 @@ export interface AnswerLimits {
 /** Ms in which a server must begin to answer, and go on where it has begun: its account is degraded soon after its last word. */
 const IDLE_TIMEOUT_MS = 4_000;
 /** The properties of one resource; those of all calendars of a person; any other answer. */
-const ONE_RESOURCE = { limit: 65_536, patience: 10_000, maxElements: 2_000 };
-const MANY_RESOURCES = { limit: 1_048_576, patience: 20_000, maxElements: 20_000 };
+const ONE_RESOURCE = { limit: 65_536, timeoutMs: 10_000, maxElements: 2_000 };
+const MANY_RESOURCES = { limit: 1_048_576, timeoutMs: 20_000, maxElements: 20_000 };
 const DEFAULT_LIMITS: AnswerLimits = { limit: 4 * 1_048_576, timeoutMs: 20_000 };
 
 /** Namespaces of the requests. */
