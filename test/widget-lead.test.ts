@@ -278,6 +278,7 @@ async function run(t: Test): Promise<void> {
   await t.test("a chip of the card asks its question", async (t) => {
     const { visitor, server } = await visit(t);
     await visitor.page.getByRole("button", { name: section.dynamicView.questionChips[0]! }).click();
+    await eventually(() => server.of("POST", "/agentic-chat").length === 2);
     await visitor.answered();
     t.match(server.of("POST", "/agentic-chat")[1]?.body, {
       messages: [{}, {}, { parts: [{ text: section.dynamicView.questionChips[0] }] }],
