@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { Sessions, signingKey, useSession } from "./account/face.ts";
 import { openModel } from "./assistant/face.ts";
+import { settleRefreshes } from "./engines/calendars/calendars.ts";
 import { Relay } from "./engines/relay/relay.ts";
 import { openClock } from "./platform/clock.ts";
 import { defaultDelayedSendLimits } from "./campaigns/face.ts";
@@ -58,6 +59,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
       mailer?.close();
       await relay.close();
       await index.close();
+      await settleRefreshes(redis);
       await outbound.close();
       await queues.close();
       redis.disconnect();

@@ -100,3 +100,22 @@ t.test("a booking's sync that has lost its lock notes nothing, and the next one 
   t.equal(zoom.meetings.size, 1);
   t.ok((await desk.booking(bookingUid)).meetingUrl);
 });
+
+t.test("a slow refresh fails its caller within 5 s, and its tokens are kept when they come", async (t) => {
+  const zoom = await startZoom();
+  t.teardown(() => zoom.close());
+  const desk = await openDesk(t, { providerKey: "zoom", env: zoom.env, location: "zoom", workers: [] });
+  const { runtime } = desk.service;
+  const bookingUid = await desk.booked("2026-10-06T10:00:00Z");
+  zoom.oauth.expire();
+  zoom.oauth.slowness = 7000;
+  const began = Date.now();
+  await t.rejects(syncBooking(runtime, { handle: "acme", bookingUid }));
+  t.ok(Date.now() - began < 5500, `${Date.now() - began} ms`);
+  t.match(await desk.booking(bookingUid), { meetingUrl: null, syncStatus: "DEGRADED" });
+  await sleep(3500);
+  zoom.oauth.slowness = 0;
+  await syncBooking(runtime, { handle: "acme", bookingUid });
+  t.equal(zoom.meetings.size, 1, "the refresh token was not spent for nothing");
+  t.match(await desk.booking(bookingUid), { syncStatus: "OK" });
+});

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
 import { Fail } from "../../platform/errors.ts";
 import { tryLock } from "../../store/lock.ts";
 import { keys } from "../../store/keys.ts";
@@ -19,8 +20,11 @@ export interface Tokens {
 
 /** Ms that the answer of a refresh is tried to be written for, should Redis be away just then. */
 const persistFor = 30_000;
-/** Ms that a caller waits for the refresh of another. */
-const REFRESH_WAIT_MS = 15_000;
+/** Ms that a caller waits for a refresh, its own or another's (docs/reference.md, "Connected accounts"). */
+const REFRESH_WAIT_MS = 4_500;
+
+/** Refreshes that no caller waits for any more, by the connection to which their tokens are written. */
+const unattended = new WeakMap<Redis, Set<Promise<unknown>>>();
 
 /** The secret to keep for a grant; `oauth_exchange_failed` for one that would end with its first token. */
 export function secretFor(grant: Grant): string {
@@ -48,8 +52,9 @@ export function tokensIn(secret: string | null): Tokens {
 
 /**
  * An access token of an account, fetched again if the cached one has expired or was `refused`. One fetch at a time for an
- * account over all processes; what it brings is written before anyone uses it, because refresh tokens may work once only.
- * `integration_revoked` where the grant is over, which degrades the account; `integration_not_found`.
+ * account over all processes; its tokens are written before anyone uses them, because refresh tokens may work once only. For the
+ * same reason a slow fetch goes on after its caller has left. `integration_revoked` if the grant is over, which degrades the account;
+ * `service_unavailable` after 4.5 s; `integration_not_found`.
  */
 export async function accessToken(
   runtime: Runtime,
@@ -57,21 +62,47 @@ export async function accessToken(
   { settings, refused }: { settings: OAuthSettings; refused?: string },
 ): Promise<string> {
   const until = Date.now() + REFRESH_WAIT_MS;
-  const lock = keys.refreshLock(holder.handle, holder.credentialId);
   for (;;) {
     const usable = await keptToken(runtime, holder, refused);
     if (usable !== undefined) return usable;
-    const fetched = await tryLock(
-      runtime.redis,
-      lock,
-      // The one before may have ended between our look and our lock.
-      async () => (await keptToken(runtime, holder, refused)) ?? (await fetchTokens(runtime, holder, settings)),
-    );
+    const fetched = await attended(runtime, refresh(runtime, holder, { settings, refused }), until);
     if (fetched?.result !== undefined) return fetched.result;
-    if (Date.now() > until)
+    if (Date.now() >= until)
       throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is responding too slowly." });
     await sleep(50);
   }
+}
+
+/** Waits until the refreshes that go on without a caller have written their tokens: a process ends after them. */
+export async function settleRefreshes(redis: Redis): Promise<void> {
+  await Promise.allSettled(unattended.get(redis) ?? []);
+}
+
+function refresh(
+  runtime: Runtime,
+  holder: CredentialRef,
+  { settings, refused }: { settings: OAuthSettings; refused: string | undefined },
+): Promise<{ result: string | undefined } | undefined> {
+  // The one before may have ended between our look and our lock.
+  return tryLock(
+    runtime.redis,
+    keys.refreshLock(holder.handle, holder.credentialId),
+    async () => (await keptToken(runtime, holder, refused)) ?? (await fetchTokens(runtime, holder, settings)),
+  );
+}
+
+/** The outcome of a refresh, or undefined at the deadline: the refresh goes on then. */
+async function attended<T>({ redis, log }: Runtime, work: Promise<T>, until: number): Promise<T | undefined> {
+  const deadline = new AbortController();
+  const late = sleep(Math.max(0, until - Date.now()), "late" as const, { signal: deadline.signal }).catch(() => "late");
+  const first = await Promise.race([work, late]).finally(() => deadline.abort());
+  if (first !== "late") return first as T;
+  const running = unattended.get(redis) ?? new Set();
+  unattended.set(redis, running.add(work));
+  work
+    .catch((error: Error) => log.warn({ error: error.message }, "integration.refresh_failed"))
+    .finally(() => running.delete(work));
+  return undefined;
 }
 
 /** The access token that is kept, or undefined where it can't be used. */

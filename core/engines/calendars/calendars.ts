@@ -1,4 +1,5 @@
 /** What the others may use of calendars. */
+export { settleRefreshes } from "./access-tokens.ts";
 export { type CalendarFile, calendarFile, calendarOf, type Organizer } from "./calendar-file.ts";
 export { exchangeCode, type Started, startAuthorisation, takeState } from "./oauth.ts";
 export { login } from "./providers/caldav.ts";

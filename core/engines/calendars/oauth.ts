@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import * as oauth from "oauth4webapi";
 import { Fail } from "../../platform/errors.ts";
-import type { Outbound } from "../../platform/outbound.ts";
+import type { Outbound, OutboundCall } from "../../platform/outbound.ts";
 import { keys } from "../../store/keys.ts";
 import type { Runtime } from "../../platform/runtime.ts";
 import type { ProviderKey } from "../../../schemas/integrations.ts";
@@ -10,11 +10,10 @@ import type { Grant, OAuthSettings } from "./providers/provider.ts";
 /** Seconds in which an authorisation must come back. */
 const STATE_TTL_SECONDS = 600;
 
-/**
- * What the answer of a token endpoint may take: ms and bytes. A silent one has the whole time: a refresh token may work once, and a
- * request that is given up after the provider took it ends the connection.
- */
-const TOKEN_LIMITS = { timeoutMs: 10_000, limit: 65_536 };
+/** What the answer of a token endpoint may take: ms in all and without progress, and bytes. */
+const EXCHANGE_LIMITS = { timeoutMs: 10_000, idleTimeoutMs: 4_000, limit: 65_536 };
+/** A silent refresh has the whole time: the provider may have replaced a refresh token that works once. */
+const REFRESH_LIMITS = { timeoutMs: 10_000, limit: 65_536 };
 
 /** An authorisation that was started here. */
 export interface Started {
@@ -75,7 +74,7 @@ export async function exchangeCode(
   const redirect = redirectUri(env.BASE_URL, providerKey);
   const login = loginOf(settings);
   try {
-    const options = optionsOf(outbound, settings);
+    const options = optionsOf(outbound, settings, EXCHANGE_LIMITS);
     const answer = await oauth.authorizationCodeGrantRequest(
       server,
       client,
@@ -105,7 +104,7 @@ export async function refreshGrant(
   refreshToken: string,
 ): Promise<Grant> {
   const [server, client] = partiesOf(settings);
-  const options = optionsOf(outbound, settings);
+  const options = optionsOf(outbound, settings, REFRESH_LIMITS);
   const answer = await oauth.refreshTokenGrantRequest(server, client, loginOf(settings), refreshToken, options);
   try {
     return grantOf(await oauth.processRefreshTokenResponse(server, client, answer));
@@ -151,10 +150,14 @@ function basicOf({ clientId, clientSecret }: OAuthSettings): string {
 }
 
 /** The addresses are settings: http is allowed where the operator says so. */
-function optionsOf(outbound: Outbound, { token }: OAuthSettings): oauth.TokenEndpointRequestOptions {
+function optionsOf(
+  outbound: Outbound,
+  { token }: OAuthSettings,
+  limits: Partial<OutboundCall>,
+): oauth.TokenEndpointRequestOptions {
   return {
     [oauth.customFetch]: (url: string, options: oauth.CustomFetchOptions<"POST", URLSearchParams>) =>
-      post(outbound, url, options),
+      post(outbound, url, { ...options, limits }),
     ...(token.startsWith("http:") ? { [oauth.allowInsecureRequests]: true } : {}),
   } as oauth.TokenEndpointRequestOptions;
 }
@@ -162,10 +165,10 @@ function optionsOf(outbound: Outbound, { token }: OAuthSettings): oauth.TokenEnd
 async function post(
   outbound: Outbound,
   url: string,
-  { headers, body }: oauth.CustomFetchOptions<"POST", URLSearchParams>,
+  { headers, body, limits }: oauth.CustomFetchOptions<"POST", URLSearchParams> & { limits: Partial<OutboundCall> },
 ): Promise<Response> {
   const sent = Object.fromEntries(new Headers(headers));
-  const asked = { method: "POST", headers: sent, body: String(body), trusted: true, ...TOKEN_LIMITS };
+  const asked = { method: "POST", headers: sent, body: String(body), trusted: true, ...limits };
   const answer = await outbound.request(url, asked);
   return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
 }
