@@ -23,6 +23,8 @@ const MAX_NOTICES_AN_HOUR = 20;
 /** Leads that a digest names, and characters of what each of them wrote. */
 const MAX_DIGEST_LEADS = 50;
 const MAX_DIGEST_TEXT = 300;
+/** Real ms after the hour at which its digest is sent: process clocks differ, and a late lead belongs to it too. */
+const DIGEST_GRACE_MS = 5_000;
 /** Real ms for which a digest's leads are kept beyond the hour, and seconds for which a mail that was sent is remembered. */
 const DIGEST_RETENTION_MS = 86_400_000;
 const SENT_RETENTION_SECONDS = 400 * 86_400;
@@ -104,7 +106,7 @@ function realHour(runtime: Runtime): number {
 
 /** A job of the same id is the same one: each lead of an hour may ask for its digest. */
 async function digestLater(runtime: Runtime, handle: string, round: string): Promise<void> {
-  const delay = Math.max(0, Number(round) + realHour(runtime) - Date.now()) + 1;
+  const delay = Math.max(0, Number(round) + realHour(runtime) + DIGEST_GRACE_MS - Date.now());
   await runtime.queues.later(job("leads.digest", `lead-digest-${handle}-${round}`, { handle, round }, { delay }));
 }
 
