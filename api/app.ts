@@ -112,7 +112,7 @@ function challenged(runtime: Runtime, { state }: Context): Record<string, string
   return (state.row as Row | undefined)?.challenge?.(runtime, state.parameters);
 }
 
-/** What a person sees of a failure, where the row is made for people, where a page is missing, and where the client prefers a page. */
+/** The page of a failure, if the row is for people, a page is missing or the client prefers a page. */
 async function viewOf(runtime: Runtime, ctx: Context, known: Fail): Promise<View | undefined> {
   const { row, pageHost } = ctx.state as { row?: Row; pageHost?: string };
   const isPage = isForPeople(ctx) || (pageHost !== undefined && known.status === 404);

@@ -16,6 +16,14 @@ import { creator, operator, type Row, route } from "./route.ts";
 
 const rules = "/v2/handles/:handle/campaigns/:campaignId/email-rules";
 
+/** How the body of a rule can be refused. */
+const ruleFailures = [
+  ...(["sender_profile_not_found", "sender_profile_not_ready", "sender_missing_product_notification_purpose"] as const),
+  ...(["email_template_not_found", "email_template_not_active"] as const),
+  ...(["delay_minutes_required_for_delayed_trigger", "delay_minutes_below_minimum"] as const),
+  "delay_minutes_above_maximum",
+] as const;
+
 /** Campaign email rules and the conversions that trigger some of them. */
 export const campaignRows: Row[] = [
   route(`GET ${rules}`, creator, ruleListing, listRules, {
@@ -30,34 +38,13 @@ export const campaignRows: Row[] = [
     summary: "Create an email rule",
     description:
       "The rule applies to triggers after its creation and sends at most once for a lead. A disabled rule is not checked for a ready sender and an active template.",
-    failures: [
-      "campaign_not_found",
-      "sender_profile_not_found",
-      "sender_profile_not_ready",
-      "sender_missing_product_notification_purpose",
-      "email_template_not_found",
-      "email_template_not_active",
-      "delay_minutes_required_for_delayed_trigger",
-      "delay_minutes_below_minimum",
-      "delay_minutes_above_maximum",
-    ],
+    failures: ["campaign_not_found", ...ruleFailures],
   }),
   route(`PUT ${rules}/:ruleId`, operator, ruleChange, updateRule, {
     returns: ruleAnswer,
     summary: "Update an email rule",
     description: "Sends that already wait follow the rule as it is when they are due.",
-    failures: [
-      "campaign_not_found",
-      "email_rule_not_found",
-      "sender_profile_not_found",
-      "sender_profile_not_ready",
-      "sender_missing_product_notification_purpose",
-      "email_template_not_found",
-      "email_template_not_active",
-      "delay_minutes_required_for_delayed_trigger",
-      "delay_minutes_below_minimum",
-      "delay_minutes_above_maximum",
-    ],
+    failures: ["campaign_not_found", "email_rule_not_found", ...ruleFailures],
   }),
   route(`DELETE ${rules}/:ruleId`, operator, rulePath, deleteRule, {
     summary: "Delete an email rule",

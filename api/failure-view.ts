@@ -32,7 +32,7 @@ const byStatus: Record<number, FailureName> = {
   503: "away",
 };
 
-/** What a person sees of a failure, in the visitor's language: what it is, a sentence, and a way on. Its headers are added by the app. */
+/** The page of a failure in the visitor's language: a title, one sentence and a way on. The app adds its headers. */
 export function failureView(fail: Fail, request: Request): View {
   const language = request.language();
   const words = wordsOf(language);

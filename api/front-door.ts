@@ -28,7 +28,7 @@ export const crawlerRows: Row[] = [
   route("GET /p/:handle/sitemap.xml", anyone, publishedPages, listPublished, { ...quiet, ...host, view: sitemapView }),
 ];
 
-/** What this host is, and where to go from here. */
+/** The small page at the root of the service: what it is, its docs and its sign-in. */
 function frontDoorView(_nothing: object, request: Request): View {
   const { BASE_URL, LOGIN_BUILTIN, LOGIN_URL } = request.runtime.env;
   const language = request.language();

@@ -73,7 +73,7 @@ const EXPECTED: Record<string, string> = {
   "instant-or-date": "must be a date, such as 2026-11-01, or an instant with its offset, such as 2026-11-01T09:30:00Z",
 };
 
-/** What is wrong with one input, and how it would be right where that is known. */
+/** The fault of one input, with the right form if it is known. */
 function sentenceOf({ keyword, params, message, instancePath }: ErrorObject, input: Record<string, unknown>): string {
   const expected = keyword === "format" ? EXPECTED[params.format as string] : undefined;
   if (expected === undefined) return message ?? "is not valid";

@@ -23,7 +23,7 @@ export async function leadView(
   return cardView({ language, title: thanks.codeTitle, body });
 }
 
-/** What a browser shows once the address is confirmed. */
+/** The page after an address is confirmed. */
 export async function verifiedView(_verified: object, request: Request): Promise<View> {
   const language = await languageOf(request);
   const { thanks } = wordsOf(language);

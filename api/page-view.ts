@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Visit } from "../core/pages/face.ts";
+import { formatMoney } from "../core/platform/formats.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
@@ -103,7 +104,7 @@ function sale({ handle, page, language, isForSale }: Visit): string {
   if (!isForSale || !page.price) return "";
   const { buy, note, bought, how, code, open } = wordsOf(language).sale;
   const said = (html: string): string => spoken(language, html);
-  const price = `<bdi lang="${escapeHtml(language)}">${escapeHtml(priceText(page.price, language))}</bdi>`;
+  const price = `<bdi lang="${escapeHtml(language)}">${escapeHtml(formatMoney(page.price, language))}</bdi>`;
   const label = escapeHtml(buy).replace("{price}", () => price);
   return `<form class="svc-sale" method="post" action="${actionOf(handle, page.pageSlug, "checkout")}">
 <p><button type="submit">${said(label)}</button></p>
@@ -131,12 +132,6 @@ function actionOf(handle: string, slug: string, route: string): string {
 /** Words that are English where the page's language has none: then they say so. */
 function spoken(language: string, html: string): string {
   return hasWords(language) ? html : `<span lang="en" dir="ltr">${html}</span>`;
-}
-
-/** An amount in its smallest unit as the language writes it, with as many decimals as its currency has. */
-function priceText({ amountMinor, currency }: NonNullable<Visit["page"]["price"]>, language: string): string {
-  const format = new Intl.NumberFormat(language, { style: "currency", currency });
-  return format.format(amountMinor / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2));
 }
 
 /** The assistant's config and script: before the content, which can't take them in. */

@@ -2,7 +2,7 @@ import type { Row } from "../route.ts";
 import { exampleOf } from "./examples.ts";
 import type { Content, Parameter, Surroundings } from "./published.ts";
 
-/** What a request is made of. */
+/** The parts of a request. */
 interface Parts {
   parameters: Parameter[];
   content: Content | undefined;

@@ -5,7 +5,7 @@ import { isOptional, publishedOf, type Schema, sourceOf } from "../../schemas/sc
 /** JSON Schema as the OpenAPI document and the tools show it. */
 export type Published = Record<string, unknown>;
 
-/** What operations refer to: the named shapes, and where the service is. */
+/** The named shapes that operations refer to, and the address of the service. */
 export interface Surroundings {
   components: Record<string, Published>;
   baseUrl: string;

@@ -9,7 +9,7 @@ import { readPublicEventType } from "./offers.ts";
 /** What the visitor's page shows first. */
 export interface Visit {
   handle: string;
-  /** Who one meets: the handle's display name and logo. */
+  /** The host: the handle's display name and logo. */
   host: { name: string; logoUrl: string | null };
   eventSlug: string;
   /** Null where the event type is hidden or gone: then only the booking can be looked at. */

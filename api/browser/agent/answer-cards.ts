@@ -5,7 +5,7 @@ import { link } from "./markdown.ts";
 import { isHere, showPassage } from "./sources.ts";
 import { words } from "./words.ts";
 
-/** Where an answer comes from: a card each, a link where it can be opened. `leave` makes room for the page behind the widget. */
+/** The sources of an answer, a card each, with a link if the source can be opened. `leave` makes room for the page behind the widget. */
 export function evidenceCards(cards: EvidenceCard[], leave: () => void): HTMLElement {
   const items = cards.map((card, at) =>
     element("li", { part: "evidence-card", class: "source" }, evidenceCard(card, at + 1, leave)),

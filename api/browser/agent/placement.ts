@@ -3,7 +3,7 @@ import { element, icon } from "./element.ts";
 import { drawPanel, type Panel } from "./panel.ts";
 import { words } from "./words.ts";
 
-/** Where a page has a mount, the widget renders in the first (docs/widget.md, "Where it appears"). */
+/** If a page has mounts, the widget renders in the first (docs/widget.md, "Where it appears"). */
 const mount = "#svc-public-page-agent-inline,[data-svc-public-page-agent-inline]";
 /** On such screens the panel takes all of it and the page behind rests. */
 const small = "(max-width: 30rem), (max-height: 30rem)";

@@ -31,7 +31,7 @@ export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: strin
   );
 }
 
-/** Who one meets: the name, and the logo where there is one. */
+/** The host: name, and logo if there is one. */
 function hostName({ host: { name, logoUrl } }: Host["visit"]): HTMLElement {
   const logo = logoUrl !== null && element("img", { class: "logo", src: logoUrl, alt: "", decoding: "async" });
   return element("p", { class: "handle" }, logo, element("span", { dir: "auto" }, name));

@@ -3,7 +3,7 @@ import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
 /** What the service wrote into the page. */
 export interface Visit {
   handle: string;
-  /** Who one meets. */
+  /** The host of the booking. */
   host: { name: string; logoUrl: string | null };
   eventSlug: string;
   /** Null where the event type is hidden or gone: then only the booking can be looked at. */
