@@ -1,6 +1,6 @@
 /**
  * Runs the tests: `npm test`, `npm test -- test/pages.test.ts`, `npm test -- --deno` for the same files on Deno, and
- * `npm test -- --deno --brief` for those that depend most on the runtime, `npm test -- --cluster` for all on a Redis Cluster of three nodes. With TEST_REDISEARCH_URL they run one after another on that
+ * `npm test -- --deno --brief` for those that a runtime can change, `npm test -- --cluster` for all on a Redis Cluster of three nodes. With TEST_REDISEARCH_URL they run one after another on that
  * server, which has the search module and is emptied by each of them. Shows one line for each promise and all of what failed;
  * the last line counts the assertions of the whole run.
  */
@@ -36,15 +36,15 @@ const long = [
 /** Test files that run by themselves, after the others: what a deploy does to requests is no question of who else needs the cores. */
 const alone = ["rolling"].map(fileOf);
 /**
- * Test files of `--brief`: those that depend most on the runtime, with its sockets, processes, threads, streams and cryptography, at least
- * one of each noun.
+ * Test files that `--brief` leaves out, because no runtime changes what they show: the code of browsers, the form of the sources, answers on
+ * sets of questions, and what Redis keeps when other programs are killed.
  */
-const brief = [
-  ...["surface", "processes", "outbound", "hostile-answers", "queues", "relay", "rotation", "settings", "logs"],
-  ...["account-sign-in", "account-pairing", "mcp", "mcp-sign-in", "webhooks", "email-conversation", "email-delivery"],
-  ...["email-bounces", "letters", "leads", "leads-csv", "knowledge", "knowledge-index", "pages", "visitor-pages"],
-  ...["assistant", "answers", "scheduling-booking", "scheduling-zones", "integrations-caldav", "integrations-oauth"],
-  ...["integrations-stripe", "strategy"],
+const alikeEverywhere = [
+  ...["account-browser", "scheduling-look", "scheduling-page", "visitor-browser"],
+  ...["widget", "widget-chat", "widget-comfort", "widget-lead", "widget-words"],
+  ...["alerts", "client", "house", "openapi", "answers-sets", "hostile-servers", "throttle"],
+  ...["admin", "campaigns-far", "campaigns-restart", "drill", "email-crash", "full-redis"],
+  ...["integrations-writing", "sentinel", "webhooks-crash"],
 ].map(fileOf);
 /** Seconds that a file may take. */
 const longest = 300;
@@ -69,7 +69,7 @@ await main(async () => {
     ...(cluster ? { TEST_REDIS_CLUSTER: "1" } : shared ? { TEST_REDIS_SHARED: shared } : {}),
   };
   const all = (named.length > 0 ? named : testFiles()).map((file) => relative(root, resolve(file)));
-  const files = process.argv.includes("--brief") ? all.filter((file) => brief.includes(file)) : all;
+  const files = process.argv.includes("--brief") ? all.filter((file) => !alikeEverywhere.includes(file)) : all;
   const count = await runAll(files, process.argv.includes("--deno") ? onDeno() : await onNode(files), env);
   const indexes = shared ? "in-process + RediSearch" : "in-process";
   if (cluster) process.stdout.write("\nRedis: a cluster of three nodes, one server where a test restarts it\n");
