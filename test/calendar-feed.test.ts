@@ -51,8 +51,9 @@ t.test("a handle's bookings are one calendar under a secret address that can be 
   );
 
   const { feed: rotated } = (await owner.post(route).expect(201)).body;
-  await service.visitor.get(pathname).expect(404);
-  await service.visitor.get(pathname.replace("/acme/", "/nobody/")).expect(404);
+  const wrong = (await service.visitor.get(pathname).expect(404)).body;
+  const unknown = (await service.visitor.get(pathname.replace("/acme/", "/nobody/")).expect(404)).body;
+  t.same({ ...unknown, requestId: "" }, { ...wrong, requestId: "" }, "nobody learns who has a feed");
   await service.visitor.get(new URL(rotated.url).pathname).expect(200);
   await owner.delete(route).expect(204);
   await service.visitor.get(new URL(rotated.url).pathname).expect(404);

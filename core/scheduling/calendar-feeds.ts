@@ -20,7 +20,7 @@ import { displayNameOf } from "../account/face.ts";
 import { eventOf } from "./calendar-events.ts";
 import { statusAt } from "./ledger.ts";
 
-/** How far a feed looks back, in ms, and most bookings that it holds, the earliest first. */
+/** How far a feed looks back, in ms, and its most bookings, the earliest first. */
 const LOOKS_BACK_MS = 90 * day;
 const MAX_BOOKINGS = 1000;
 /** Readings of one feed: 30 at once, then one in 10 s. */
@@ -44,16 +44,17 @@ export async function createCalendarFeed(
   return { feed: { createdAt, url: `${runtime.env.BASE_URL}/v2/public/calendars/${handle}/${secret}.ics` } };
 }
 
-/** When the handle's feed was made; `not_found` where there is none. */
+/** The handle's feed without its address; `not_found` if there is none. */
 export async function readCalendarFeed(
   { redis }: Runtime,
   { handle }: Infer<typeof calendarFeedPath>,
 ): Promise<{ feed: CalendarFeed }> {
-  const { createdAt } = await storedFeed(redis, handle);
-  return { feed: { createdAt } };
+  const feed = await findFeed(redis, handle);
+  if (feed === undefined) throw new Fail("not_found", { detail: "The handle has no calendar feed." });
+  return { feed: { createdAt: feed.createdAt } };
 }
 
-/** Ends the feed: its address answers 404 from the next request on. None is no error. */
+/** Revokes the feed: its address is 404 from the next request on. Without a feed nothing changes. */
 export async function deleteCalendarFeed(
   { redis }: Runtime,
   { handle }: Infer<typeof calendarFeedPath>,
@@ -62,7 +63,7 @@ export async function deleteCalendarFeed(
 }
 
 /**
- * The accepted and pending bookings of a handle as one calendar, from 90 days ago on, 1,000 at most, for who knows the address.
+ * The accepted and pending bookings of a handle as one calendar, from 90 days ago on, at most 1,000, for clients that know the address.
  * `not_found`, `rate_limited`.
  */
 export async function readFeed(
@@ -70,8 +71,9 @@ export async function readFeed(
   { handle, file }: Infer<typeof publicCalendarFeed>,
 ): Promise<{ text: string; etag: string }> {
   const { redis } = runtime;
-  const { digest } = await storedFeed(redis, handle);
-  if (!sameText(digestOf(file.replace(/\.ics$/, "")), digest)) throw new Fail("not_found");
+  const feed = await findFeed(redis, handle);
+  // One answer for both: strangers don't learn which handles have a feed.
+  if (!feed || !sameText(digestOf(file.replace(/\.ics$/, "")), feed.digest)) throw new Fail("not_found");
   await takeToken(runtime, { name: "calendar-feed", tag: handle, ...limit });
   const bookings = await upcoming(runtime, handle);
   const entries = await Promise.all(
@@ -84,10 +86,9 @@ export async function readFeed(
   return { text, etag: `"${digestOf(text)}"` };
 }
 
-async function storedFeed(redis: Runtime["redis"], handle: string): Promise<StoredFeed> {
+async function findFeed(redis: Runtime["redis"], handle: string): Promise<StoredFeed | undefined> {
   const json = await redis.get(keys.calendarFeed(handle));
-  if (json === null) throw new Fail("not_found", { detail: "The handle has no calendar feed." });
-  return JSON.parse(json) as StoredFeed;
+  return json === null ? undefined : (JSON.parse(json) as StoredFeed);
 }
 
 async function upcoming({ redis, now }: Runtime, handle: string): Promise<(StoredBooking & { version: number })[]> {
