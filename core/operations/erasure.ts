@@ -8,36 +8,36 @@ import { disconnectAll } from "../scheduling/face.ts";
 import { domainsOf, mustExist, setHandleActive } from "../account/face.ts";
 import { removeJobs } from "./handle-jobs.ts";
 
-/** Text where the bytes are UTF-8, else the bytes in base64. */
+/** Text for valid UTF-8, else the bytes in base64. */
 export type Value = string | { base64: string };
 
-/** One key of a handle, complete: `value` has the form of its type, members and scores of a zset in turn. */
+/** One key of a handle. `value` follows the key's type; a zset alternates members and scores. */
 export interface ExportedKey {
   key: string;
   type: string;
-  /** Milliseconds until the key goes by itself, or null. */
+  /** Milliseconds until the key expires, or null. */
   expiresInMs: number | null;
   value: unknown;
 }
 
 type Store = Pick<Runtime, "redis">;
 
-/** Keys that are read or removed in one round trip. */
+/** Keys per round trip. */
 const batch = 200;
-/** Ms in which a step that was under way has written what it writes. */
+/** Ms after which a running step has finished its writes. */
 const settles = 500;
 
-/** Every key of a handle with its value; `not_found` for an unknown handle. Reads the whole key space: not for requests. */
+/** Every key of a handle with its value; `not_found` for an unknown handle. Scans the whole key space, so no request may call it. */
 export async function* exportHandle({ redis }: Store, handle: string): AsyncGenerator<ExportedKey> {
   await mustExist(redis, handle);
   for await (const found of keysOf(redis, handle)) for (const key of found) yield* await exported(redis, key);
 }
 
 /**
- * Removes everything that belongs to a handle, its jobs, its memberships and what its account says of it; grants of other services
- * are given back where those answer. The handle is switched off first and its record goes last, so that a run that was cut short can
- * be made again. Runs of answers have a tag of their own and go by themselves within ten minutes. Returns the number of keys removed,
- * and the services that didn't take their grants back.
+ * Removes everything that belongs to a handle: its keys, its jobs, its memberships and its account's references to it. Revokes its grants
+ * at providers that answer. The handle is deactivated first and its record is removed last, so that an interrupted run can be repeated.
+ * Runs of answers have their own tag and expire within ten minutes. Returns the number of removed keys, and the providers that did not
+ * revoke their grants.
  */
 export async function eraseHandle(
   runtime: Runtime,
@@ -48,7 +48,7 @@ export async function eraseHandle(
   await setHandleActive(redis, handle, false);
   const grantsLeft = await disconnectAll(runtime, handle);
   let removed = 0;
-  // What was under way when the handle was switched off may write once more: until two passes find nothing.
+  // Steps that were running at the deactivation may still write: repeat until two passes find nothing.
   for (let quiet = 0; quiet < 2; await sleep(settles)) {
     const names = await removeKeys(redis, handle);
     const others = (await removeJobs(runtime, handle)) + (await leaveLines(redis, handle));
@@ -59,7 +59,7 @@ export async function eraseHandle(
   return { handle, keys: removed + (await redis.del(keys.handle(handle))), grantsLeft };
 }
 
-/** Takes the handle out of the lines in which handles wait for their turn or for the sweeper. */
+/** Removes the handle from the fair queues and from the sweeper's list. */
 async function leaveLines(redis: Redis, handle: string): Promise<number> {
   const shards = Array.from({ length: DIRTY_SHARDS }, (_, shard) => keys.dirty(shard));
   const lines = [keys.emailTurns("normal"), keys.emailTurns("urgent"), keys.farTurns, ...shards];
@@ -71,7 +71,7 @@ async function removeKeys(redis: Redis, handle: string): Promise<number> {
   let removed = 0;
   for await (const found of keysOf(redis, handle)) {
     const names = found.filter((key) => key !== keys.handle(handle));
-    // Whom a message belongs to stands under the message's own tag.
+    // A message's own tag holds the handle that owns it.
     const messages = names.filter((key) => key.startsWith(message)).map((key) => key.slice(message.length));
     await Promise.all(messages.map((id) => redis.unlink(keys.messageOwner(id))));
     removed += sum(await pipelined(redis, (pipeline) => names.forEach((key) => void pipeline.unlink(key))));
@@ -79,7 +79,7 @@ async function removeKeys(redis: Redis, handle: string): Promise<number> {
   return removed;
 }
 
-/** Takes the handle out of what is kept elsewhere: its users' lists, its account's list and domains, the list of all handles. */
+/** Removes references to the handle elsewhere: users' lists, the account's list and domains, the list of all handles. */
 async function unlink(redis: Redis, handle: string): Promise<void> {
   const { account = "", ...fields } = await redis.hgetall(keys.handle(handle));
   const users = Object.keys(fields).flatMap((field) => (field.startsWith("role:") ? [field.slice(5)] : []));
@@ -90,7 +90,7 @@ async function unlink(redis: Redis, handle: string): Promise<void> {
   await redis.srem(keys.handles, handle);
 }
 
-/** The keys of a handle, some at a time. Names of other kinds may hold the same word as their tag and are left alone. */
+/** The keys of a handle in batches. Keys of other kinds may use the same word as their tag; they are skipped. */
 async function* keysOf(redis: Redis, handle: string): AsyncGenerator<string[]> {
   for (const server of mastersOf(redis)) {
     const seen = server.scanStream({ match: `*:{${handle}}*`, count: 1000 });
@@ -118,7 +118,7 @@ const readers: Record<string, (redis: Redis, key: string) => Promise<unknown>> =
   stream: async (redis, key) => toPlainValue(await redis.xrangeBuffer(key, "-", "+")),
 };
 
-/** Replies as JSON can hold them. */
+/** Redis replies as JSON values. */
 function toPlainValue(reply: unknown): unknown {
   if (Buffer.isBuffer(reply)) return textOrBase64(reply);
   if (Array.isArray(reply)) return reply.map(toPlainValue);
