@@ -2,7 +2,7 @@ import { keys } from "../../store/keys.ts";
 import { Follower, PAGE_SIZE, type ChunkSource } from "./follower.ts";
 import { END_GENERATION, endRun, type RelayTools, readEntryId, RunLost, type RunRecord, runScript } from "./runs.ts";
 
-/** Which run, for which inbox. */
+/** A run and the inbox that its chunks go to. */
 export interface StreamPosition {
   runId: string;
   inbox: string;
@@ -15,7 +15,7 @@ export class Feed implements ChunkSource {
   readonly #place: StreamPosition;
   readonly #followers = new Set<Follower>();
   head = 0;
-  /** When the lease must be renewed, on the clock of `performance.now`. */
+  /** When to renew the lease, on the clock of `performance.now`. */
   due = 0;
   #lostAt: number;
   /** True once the worker has sent something here: until then it may not know this process. */
@@ -43,7 +43,7 @@ export class Feed implements ChunkSource {
     return this.#tools.redis.xrange(keys.runChunks(this.#place.runId), from, "+", "COUNT", PAGE_SIZE);
   }
 
-  /** The last one out gives the lease back, and stops the run if nobody else reads it and nobody may come back. */
+  /** The last follower releases the lease, and stops the run if nobody else reads it and nobody may return. */
   leave(follower: Follower): void {
     this.#ended ||= follower.outcome !== undefined;
     if (!this.#followers.delete(follower) || this.#followers.size > 0) return;
@@ -69,7 +69,7 @@ export class Feed implements ChunkSource {
     else if (now > this.due && !this.#ended) void this.#renew();
   }
 
-  /** Fails all followers and gives the lease back. */
+  /** Fails all followers and releases the lease. */
   async close(reason: Error): Promise<void> {
     const depart = this.#ended ? undefined : this.#depart();
     this.#fail(reason);
@@ -81,7 +81,7 @@ export class Feed implements ChunkSource {
     this.head = Math.max(this.head, newest);
   }
 
-  /** Tells the worker that this process reads, and learns what the inbox may not have told. */
+  /** Tells the worker that this process reads, and detects what the inbox may have missed. */
   async #renew(): Promise<void> {
     if (this.#leasing) return;
     this.#leasing = true;
@@ -117,7 +117,7 @@ export class Feed implements ChunkSource {
     if (news) for (const follower of this.#followers) void follower.look();
   }
 
-  /** The silence has been too long: unless Redis knows better, the run is over. */
+  /** No heartbeat for too long: the run is over unless Redis shows otherwise. */
   async #confirmLoss(): Promise<void> {
     if (this.#confirming) return;
     this.#confirming = true;
