@@ -26,8 +26,8 @@ const remembered = 60_000;
 /** Characters of all cached tokens: some ten thousand of our own. */
 const rememberedLetters = 4 * 2 ** 20;
 /**
- * Ms after which a key set is refreshed, and after which one that can't be refreshed is no longer trusted (docs/reference.md, "Session
- * tokens").
+ * Ms after which a key set is refreshed, and after which one that can't be refreshed is no longer trusted
+ * (docs/reference.md, "Session tokens").
  */
 const fresh = 600_000;
 const trusted = 3_600_000;
