@@ -10,10 +10,10 @@ import { isZone } from "../core/platform/zones.ts";
 import { foldedInput, lenientInput } from "./lenient-input.ts";
 import type { Row } from "./route.ts";
 
-/** Most errors that one response lists. */
+/** Most single faults that one answer names. */
 const MAX_ERRORS = 20;
 
-/** Validates the merged input of a row and returns it with defaults. Throws the code that the schema names, or `invalid_request`. */
+/** Checks the merged input of a row and returns it with defaults; throws the code that the shape names, or `invalid_request`. */
 export function checkInput(row: Row, input: Record<string, unknown>): unknown {
   row.check ??= compile(row);
   for (const name of readOnly(row.input)) delete input[name];
@@ -67,13 +67,13 @@ function failure(
   return new Fail(named ?? "invalid_request", { errors: unique(faults) });
 }
 
-/** Examples of the formats, for the error messages. */
+/** What an instant looks like, for those who sent another text. */
 const EXPECTED: Record<string, string> = {
   instant: "must be an instant with its offset, such as 2026-11-01T09:30:00Z",
   "instant-or-date": "must be a date, such as 2026-11-01, or an instant with its offset, such as 2026-11-01T09:30:00Z",
 };
 
-/** The message for one error, with an example of the format if there is one. */
+/** The fault of one input, with the right form if it is known. */
 function sentenceOf({ keyword, params, message, instancePath }: ErrorObject, input: Record<string, unknown>): string {
   const expected = keyword === "format" ? EXPECTED[params.format as string] : undefined;
   if (expected === undefined) return message ?? "is not valid";
@@ -81,7 +81,7 @@ function sentenceOf({ keyword, params, message, instancePath }: ErrorObject, inp
   return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : expected;
 }
 
-/** JSON pointer to the fault: to the missing or unknown property itself, not to its object. */
+/** JSON pointer of what is wrong: of the missing or unknown property itself, not of the object that lacks or has it. */
 function pathOf(error: ErrorObject): string {
   const name = error.params.missingProperty ?? error.params.additionalProperty;
   return name === undefined
@@ -89,10 +89,10 @@ function pathOf(error: ErrorObject): string {
     : `${error.instancePath}/${String(name).replace(/~/g, "~0").replace(/\//g, "~1")}`;
 }
 
-/** The ajv keywords that fail for an absent, mistyped or blank value. */
+/** What ajv finds where a value is absent, of a wrong type or blank. */
 const absences = new Set(["required", "type", "minLength", "pattern"]);
 
-/** The error code of the nearest schema above the fault, if any. */
+/** The code named nearest above the fault, if any. */
 function codeAt(schema: Schema<unknown>, error: ErrorObject): ErrorCode | undefined {
   let at: Schema<unknown> | undefined = schema;
   let code: ErrorCode | undefined;
