@@ -101,11 +101,12 @@ async function fail(runtime: Runtime, ctx: Context, error: unknown): Promise<voi
 /** Logs an internal failure; rows with an `errorLogName` log that name only. */
 function report({ log }: Runtime, { state }: Context, known: Fail): void {
   const { requestId, row } = state as { requestId: string; row?: Row };
-  const [level, name] =
-    known.code === "internal_error" ? (["error", "failed"] as const) : (["warn", "unavailable"] as const);
-  if (row?.errorLogName) return void log[level](`${row.errorLogName}.request.${name}`);
+  const isDefect = known.code === "internal_error";
+  if (row?.errorLogName && isDefect) return log.error({}, `${row.errorLogName}.request.failed`);
+  if (row?.errorLogName) return log.warn({}, `${row.errorLogName}.request.unavailable`);
   const cause = (known.cause ?? known) as Error;
-  log[level]({ requestId, error: level === "error" ? cause?.stack : cause.message }, `http.request.${name}`);
+  if (isDefect) return log.error({ requestId, error: cause?.stack }, "http.request.failed");
+  log.warn({ requestId, error: cause.message }, "http.request.unavailable");
 }
 
 function challenged(runtime: Runtime, { state }: Context): Record<string, string> | undefined {

@@ -13,9 +13,9 @@ const eventStream = {
   example: ': open\n\nid: 1\ndata: {"type":"start","messageId":"run_5j8lt5AI3B9LojA2iSehjO"}\n\n…\n\ndata: [DONE]\n\n',
 };
 /** The assistant writes its own log line, so that no visitor's question is logged. */
-const unseen = { logged: false, errorLogName: "assistant" };
-const asked = { guard: admitVisitor, ...unseen };
-const resumed = { guard: mustBeOpen, ...unseen };
+const unlogged = { logged: false, errorLogName: "assistant" as const };
+const asked = { guard: admitVisitor, ...unlogged };
+const resumed = { guard: mustBeOpen, ...unlogged };
 
 /** The anonymous assistant of a page. */
 export const assistantRows: Row[] = [

@@ -118,7 +118,7 @@ export interface Columns<R> {
   /** The audited id of the result, for a POST whose path has no id below the handle. */
   wrote: (result: R) => string;
   /** The only thing logged about a failure: `assistant` makes `assistant.request.failed`. */
-  errorLogName: string;
+  errorLogName: "assistant";
   /** Header fields, `:method`, `:authority` and `:language` that become input: field to input name. Body and query can't set them. */
   headerInputs: Record<string, string>;
   /** True if the route honours `Idempotency-Key`. */

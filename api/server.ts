@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import process from "node:process";
 import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { drainMs, failStartup, logReady, shutdown, startProcess, type StopSignal } from "../core/process.ts";
+import { drainMs, failStartup, shutdown, startProcess, type StopSignal } from "../core/process.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { buildApp } from "./app.ts";
 
@@ -15,7 +15,7 @@ const { runtime, stopSignal } = await startProcess("web", process.env);
 if (runtime.env.production && !runtime.env.TRUST_PROXY)
   runtime.log.warn(
     { advice: "Set TRUST_PROXY=1 behind a proxy: without it, all visitors share the proxy's address and its limits." },
-    "web.proxy_not_trusted",
+    "web.proxy_untrusted",
   );
 const server = listen(runtime);
 void stopSignal.then((signal) => shutdown("web", runtime, () => stop(signal)));
@@ -30,7 +30,10 @@ function listen({ env, shutdownController, log }: Runtime): Server {
     },
   );
   server.once("error", (error) => failStartup("web", log, error));
-  return server.listen(env.PORT, () => logReady(log, "web.ready", { port: env.PORT }));
+  return server.listen(env.PORT, () => {
+    log.info({ port: env.PORT }, "web.ready");
+    log.flush();
+  });
 }
 
 /**

@@ -16,13 +16,14 @@ import { keys } from "./store/keys.ts";
 import { connect, ifPermitted } from "./store/redis.ts";
 import { openBusySource, openCredentials } from "./scheduling/face.ts";
 import { openPayments } from "./payments/face.ts";
-import type { Log, Runtime } from "./platform/runtime.ts";
+import type { Log } from "./platform/log-events.ts";
+import type { Runtime } from "./platform/runtime.ts";
 
 /** Creates the process's Runtime from its settings. It is the only file that knows every implementation. Throws if Redis is unreachable. */
 export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Runtime> {
   const connected = (forJobs: boolean): Redis =>
     connect(env, "commands", { forJobs }).on("error", (error: Error) =>
-      log.warn({ error: error.message }, "redis.error"),
+      log.warn({ error: error.message }, "redis.connection_failed"),
     );
   const redis = connected(false);
   const queues = new Queues({ redis, bull: connected(true), log });

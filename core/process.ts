@@ -3,7 +3,8 @@ import { setTimeout } from "node:timers";
 import { type Env, readEnv } from "./platform/env.ts";
 import { flushLog, openLog } from "./platform/log.ts";
 import { openRuntime } from "./open.ts";
-import type { Log, Runtime } from "./platform/runtime.ts";
+import type { Log } from "./platform/log-events.ts";
+import type { Runtime } from "./platform/runtime.ts";
 
 /** Ms after the first signal at which an unfinished process exits anyway: most platforms send SIGKILL after 30 s. */
 const shutdownTimeoutMs = 24_000;
@@ -49,20 +50,14 @@ function read(settings: Record<string, string | undefined>): Env {
   }
 }
 
-/** Logs at once that the process is ready: operators and scripts wait for this line. */
-export function logReady(log: Log, line: string, more: object): void {
-  log.info(more, line);
-  log.flush();
-}
-
 /** Shuts a process down: logs, calls `stop`, closes the runtime, and exits with status 0. */
 export async function shutdown(name: "web" | "worker", runtime: Runtime, stop: () => Promise<void>): Promise<never> {
-  runtime.log.info(`${name}.stopping`);
+  runtime.log.info({}, `${name}.stopping`);
   runtime.log.flush();
   runtime.shutdownController.abort();
   await stop();
   await runtime.close();
-  runtime.log.info(`${name}.stopped`);
+  runtime.log.info({}, `${name}.stopped`);
   await flushLog(runtime.log);
   return process.exit(0);
 }

@@ -1,8 +1,10 @@
 import { readdirSync } from "node:fs";
 import t from "tap";
 import ts from "typescript";
+import { logPage } from "../fixtures/log-table.ts";
 import { routeTable } from "../fixtures/routes.ts";
 import { files, type Import, nodes, place, root, type Source, sources, text } from "../fixtures/sources.ts";
+import { logEvents } from "../core/platform/log-events.ts";
 import { isOfHandle, keys } from "../core/store/keys.ts";
 import { errors } from "../schemas/errors.ts";
 import { jobs } from "../schemas/jobs.ts";
@@ -338,6 +340,17 @@ t.test("comments cite headings that docs/reference.md has", async (t) => {
     cited.filter(({ heading }) => !headings.has(heading)),
     [],
   );
+});
+
+t.test("docs/log.md is the table of log events, and the sources log each of them", async (t) => {
+  t.equal(text("docs/log.md"), logPage(), "`npm run -s docs` rewrites it");
+  const sources = ["core", "api", "workers"].flatMap(files).filter((path) => path !== "core/platform/log-events.ts");
+  const code = sources.map(text).join("\n");
+  for (const name of Object.keys(logEvents)) {
+    t.match(name, /^[a-z]+(\.[a-z]+)?\.[a-z_]+$/, "area.object.event");
+    const named = new RegExp(`"${name}"|\\$\\{[\\w.]+\\}${name.slice(name.indexOf("."))}\``);
+    t.match(code, named, `${name} is logged`);
+  }
 });
 
 t.test("the repository speaks of the product alone", async (t) => {

@@ -86,8 +86,8 @@ t.test("in production a web process warns when it would count all visitors behin
     await web.end("SIGINT");
     return web.stdout;
   };
-  t.match(await said({}), /"level":"warn".*Set TRUST_PROXY=1.*web\.proxy_not_trusted/);
-  t.notMatch(await said({ TRUST_PROXY: "1" }), /proxy_not_trusted/);
+  t.match(await said({}), /"level":"warn".*Set TRUST_PROXY=1.*web\.proxy_untrusted/);
+  t.notMatch(await said({ TRUST_PROXY: "1" }), /proxy_untrusted/);
 });
 
 t.test("a start without Redis ends with a line that says so", async (t) => {

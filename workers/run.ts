@@ -46,7 +46,7 @@ function concurrency(runtime: Runtime, queue: QueueName): number {
 export async function startWorkers(runtime: Runtime, wanted: readonly string[] = []): Promise<Workers> {
   const served = queueNames.filter((queue) => wanted.length === 0 || wanted.includes(queue));
   const shared = connect(runtime.env, "blocking", { forJobs: true });
-  shared.on("error", (error: Error) => runtime.log.warn({ error: error.message }, "redis.error"));
+  shared.on("error", (error: Error) => runtime.log.warn({ error: error.message }, "redis.connection_failed"));
   const [stopping, interrupting] = [new AbortController(), new AbortController()];
   // An answer that a visitor reads can't be given back once it has begun, and calls to other servers may finish in time. All other jobs
   // continue in another process.
@@ -100,11 +100,11 @@ function startWorker(
   };
   const worker = new Worker(queue, run, { ...options, ...jobRetention, ...held });
   worker.on("error", (error) => {
-    runtime.log.warn({ queue, error: error.message }, "worker.error");
+    runtime.log.warn({ queue, error: error.message }, "worker.fetch_failed");
     if (isRedisAway(error)) void rest(worker);
   });
   worker.on("failed", (bull, error) => {
-    if (queue === "generation") return runtime.log.warn("assistant.attempt.failed");
+    if (queue === "generation") return runtime.log.warn({}, "assistant.attempt.failed");
     runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "queue.job.failed");
   });
   return worker;
@@ -138,5 +138,5 @@ async function every(
 ): Promise<void> {
   const pause = (): Promise<unknown> => sleep(ms, undefined, { signal }).catch(() => undefined);
   for (await pause(); !signal.aborted; await pause())
-    await work().catch((error: Error) => runtime.log.warn({ error: error.message }, "worker.timer.failed"));
+    await work().catch((error: Error) => runtime.log.warn({ error: error.message }, "worker.task_failed"));
 }

@@ -98,7 +98,7 @@ class Dispatcher {
       return false;
     }
     this.#breaker.succeeded();
-    this.#runtime.log.info("email.server.available");
+    this.#runtime.log.info({}, "email.server.available");
     return true;
   }
 

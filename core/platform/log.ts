@@ -2,7 +2,7 @@ import process from "node:process";
 import { setInterval } from "node:timers";
 import { type DestinationStream, pino } from "pino";
 import type { Env } from "./env.ts";
-import type { Log } from "./runtime.ts";
+import type { Log } from "./log-events.ts";
 
 /** Characters to buffer before a write, and ms after which fewer are written. */
 const MAX_BUFFERED_LENGTH = 12_288;

@@ -2,14 +2,11 @@ import type { Buffer } from "node:buffer";
 import type { Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import type { JSONWebKeySet, JWK } from "jose";
-import type { Logger } from "pino";
 import type { JobData, JobName, QueueName } from "../../schemas/jobs.ts";
 import type { Booking } from "../../schemas/scheduling.ts";
 import type { Env } from "./env.ts";
+import type { Log } from "./log-events.ts";
 import type { Outbound } from "./outbound.ts";
-
-/** JSON lines to stdout. */
-export type Log = Logger;
 
 /**
  * What core functions may use; `openRuntime` creates one per process. A function takes it as its first parameter and destructures what it

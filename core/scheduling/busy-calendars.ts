@@ -110,7 +110,7 @@ async function addTaken(runtime: Runtime, key: string, taken: BusyInterval[]): P
     if (taken.length <= MAX_INSTANCES) continue;
     taken.length = before;
     await runtime.redis.del(key);
-    runtime.log.warn({ instances: MAX_INSTANCES }, "calendar.left_out");
+    runtime.log.warn({ instances: MAX_INSTANCES }, "calendar.instances_exceeded");
     return;
   }
 }

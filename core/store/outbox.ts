@@ -6,7 +6,8 @@ import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } f
 import { DIRTY_SHARDS, keys } from "./keys.ts";
 import { transact } from "./redis.ts";
 import { script } from "./scripts.ts";
-import type { EventJob, EventRecord, Job, Log, Outbox } from "../platform/runtime.ts";
+import type { Log } from "../platform/log-events.ts";
+import type { EventJob, EventRecord, Job, Outbox } from "../platform/runtime.ts";
 
 /** Makes a job, with its data checked against its row by the compiler. */
 export function job<N extends JobName>(
@@ -132,7 +133,7 @@ export class Queues implements Outbox {
 
   #create(name: QueueName): Queue {
     const queue = new Queue(name, { connection: this.#bull, prefix: keys.queuePrefix(name), skipVersionCheck: true });
-    queue.on("error", (error) => this.#log.error({ queue: name, error: error.message }, "queue.error"));
+    queue.on("error", (error) => this.#log.error({ queue: name, error: error.message }, "queue.connection_failed"));
     return queue;
   }
 

@@ -1,12 +1,12 @@
 import type { Redis } from "ioredis";
 import type {
   ClaimRefusal,
-  Log,
   RunPublisher,
   RunRelay,
   RunSubscription,
   SubscribeOptions,
 } from "../../platform/runtime.ts";
+import type { Log } from "../../platform/log-events.ts";
 import { RunReaders } from "./reader.ts";
 import { RunWriters } from "./writers.ts";
 import { type RelayTools, type RunTimes, runTimes } from "./runs.ts";
@@ -30,7 +30,7 @@ export class Relay implements RunRelay {
 
   constructor({ redis, connect, log, times = runTimes }: RelayParts) {
     const report = (error: unknown): void =>
-      log.warn({ error: error instanceof Error ? error.message : String(error) }, "relay.error");
+      log.warn({ error: error instanceof Error ? error.message : String(error) }, "relay.command_failed");
     const tools: RelayTools = { redis, report, times };
     this.#writers = new RunWriters(tools);
     this.#readers = new RunReaders(tools, connect);

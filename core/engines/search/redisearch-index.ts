@@ -1,6 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { type Redis, ReplyError } from "ioredis";
 import { LRUCache } from "lru-cache";
+import type { Log } from "../../platform/log-events.ts";
 import type { FallbackReason, IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { isRedisAway } from "../../store/redis.ts";
 import { fuse } from "./fusion.ts";
@@ -32,10 +33,7 @@ const LOG_INTERVAL_MS = 30_000;
 const PROBE = { handle: "-", text: "probe", tags: ["-"], limit: 1 };
 
 /** Messages for operators, without any text of a question or a passage. */
-export interface IndexLog {
-  info(details: object, event: string): void;
-  warn(details: object, event: string): void;
-}
+export type IndexLog = Pick<Log, "info" | "warn">;
 
 /** A log that drops everything. */
 export const silent: IndexLog = { info: () => undefined, warn: () => undefined };
