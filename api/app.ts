@@ -102,11 +102,11 @@ async function fail(runtime: Runtime, ctx: Context, error: unknown): Promise<voi
 function report({ log }: Runtime, { state }: Context, known: Fail): void {
   const { requestId, row } = state as { requestId: string; row?: Row };
   const isDefect = known.code === "internal_error";
-  if (row?.errorLogName && isDefect) return log.error({}, `${row.errorLogName}.request.failed`);
-  if (row?.errorLogName) return log.warn({}, `${row.errorLogName}.request.unavailable`);
   const cause = (known.cause ?? known) as Error;
-  if (isDefect) return log.error({ requestId, error: cause?.stack }, "http.request.failed");
-  log.warn({ requestId, error: cause.message }, "http.request.unavailable");
+  if (row?.errorLogName && isDefect) log.error({}, `${row.errorLogName}.request.failed`);
+  else if (row?.errorLogName) log.warn({}, `${row.errorLogName}.request.unavailable`);
+  else if (isDefect) log.error({ requestId, error: cause?.stack }, "http.request.failed");
+  else log.warn({ requestId, error: cause.message }, "http.request.unavailable");
 }
 
 function challenged(runtime: Runtime, { state }: Context): Record<string, string> | undefined {

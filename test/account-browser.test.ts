@@ -28,7 +28,7 @@ async function run(t: Test): Promise<void> {
       t.ok(await page.getByText(device).isVisible());
       await picture(page, "pairing-signed-out");
       t.same(await problems(page), []);
-      await page.getByRole("link", { name: "Sign in to go on" }).click();
+      await page.getByRole("link", { name: "Sign in to continue" }).click();
       await page.getByRole("button", { name: "Allow" }).waitFor();
       t.match(login.asked, [`?returnTo=${encodeURIComponent(page.url())}`]);
       t.equal(new URL(page.url()).hash, "");
@@ -50,7 +50,7 @@ async function run(t: Test): Promise<void> {
         .expect(200);
       await picture(page, "pairing-done");
       await page.reload();
-      t.ok(await page.getByRole("heading", { name: "This pairing is over" }).isVisible());
+      t.ok(await page.getByRole("heading", { name: "This pairing has expired" }).isVisible());
       t.same(await problems(page), []);
       await picture(page, "pairing-over");
     },
@@ -61,7 +61,7 @@ async function run(t: Test): Promise<void> {
     const { client, page } = await startPairing(t, browser, service, { colorScheme: "dark", ...phone });
     await picture(page, "pairing-signed-out-dark");
     t.same(await problems(page), []);
-    await page.getByRole("link", { name: "Sign in to go on" }).click();
+    await page.getByRole("link", { name: "Sign in to continue" }).click();
     await page.getByRole("button", { name: "Deny" }).waitFor();
     await picture(page, "pairing-decision-dark");
     await page.getByRole("button", { name: "Deny" }).click();
@@ -78,7 +78,7 @@ async function run(t: Test): Promise<void> {
         await picture(page, name);
         t.same(await problems(page), []);
       };
-      await page.getByRole("link", { name: "Sign in to go on" }).click();
+      await page.getByRole("link", { name: "Sign in to continue" }).click();
       await look("sign-in-email");
       await page.getByLabel("Email address").fill("user_acme@example.com");
       await page.getByRole("button", { name: "Send the code" }).click();
@@ -120,10 +120,10 @@ async function run(t: Test): Promise<void> {
     const { service, login } = await startWithLogin(t);
     login.token = "not.a.token";
     const { client, page } = await startPairing(t, browser, service);
-    await page.getByRole("link", { name: "Sign in to go on" }).click();
+    await page.getByRole("link", { name: "Sign in to continue" }).click();
     await page.getByRole("button", { name: "Allow" }).click();
     await page.getByText("Your session is over.").waitFor();
-    t.ok(await page.getByRole("link", { name: "Sign in to go on" }).isVisible());
+    t.ok(await page.getByRole("link", { name: "Sign in to continue" }).isVisible());
     t.match(await client.redeem(), { status: 202 });
   });
 }

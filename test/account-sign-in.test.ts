@@ -191,7 +191,7 @@ t.test("codes can't be asked for without end", async (t) => {
   const { service } = await startSignIn(t);
   for (let one = 0; one < 3; one++) await post(service, { email: address }).expect(200);
   const refused = await post(service, { email: address }).expect(429).expect("content-type", /html/);
-  t.match(refused.text, /Too many tries/);
+  t.match(refused.text, /Too many attempts/);
   t.ok(Number(refused.headers["retry-after"]) > 0);
   await post(service, { email: "other@example.com" }).expect(200);
   const unknown = [0, 1, 2, 3].map(() => post(service, { email: "nobody@example.com" }));
@@ -269,7 +269,7 @@ t.test("without LOGIN_BUILTIN there is no sign-in page, and without a mail serve
   await silent.visitor.get("/account/enter").expect(200);
   await silent.visitor.get("/login").expect(404);
   const answer = await silent.visitor.post("/account/enter").type("form").send({ email: address }).expect(503);
-  t.match(answer.text, /No mail right now/);
+  t.match(answer.text, /Mail is not available right now/);
 });
 
 t.test("the browser's session decides a pairing by the page's own form alone", async (t) => {
@@ -302,7 +302,7 @@ t.test("the browser's session decides a pairing by the page's own form alone", a
   t.match((await decide(good).expect(200)).text, /Desktop paired/);
   t.match((await decide(good).expect(409)).text, /Already decided/);
   t.match((await visit(attemptId).expect(409)).text, /Already decided/);
-  t.match((await visit("att_unknown").expect(410)).text, /This pairing is over/);
+  t.match((await visit("att_unknown").expect(410)).text, /This pairing has expired/);
   const signedOut = await visit(other, "session=garbage").expect(200);
   t.match(
     signedOut.text,

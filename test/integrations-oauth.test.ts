@@ -140,7 +140,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
       service.visitor.post(path).set("Cookie", `session=${token}`).type("form").send(form);
     const back = await agree((await begin(owner, kind)).authorizeUrl);
     const address = back.pathname + back.search;
-    t.match((await get(address).expect(200)).text, /Sign in to go on/, "without a session nothing happens");
+    t.match((await get(address).expect(200)).text, /Sign in to continue/, "without a session nothing happens");
     const lured = await agree((await begin(owner, kind)).authorizeUrl);
     const refused = await get(lured.pathname + lured.search, theirs).expect(400);
     t.match(refused.text, /not started here/, "in a victim's browser neither");

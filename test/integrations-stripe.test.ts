@@ -314,7 +314,7 @@ t.test("payer and owner are told of a payment that goes back, once", async (t) =
   await tell(service, notice);
   await eventually(() => mail.mails.length === 2);
   for (const { to, headers, raw } of mail.mails) {
-    t.match(headers.subject, /^Payment returned: Talk/, String(to));
+    t.match(headers.subject, /^Payment refunded: Talk/, String(to));
     t.match(raw, /the money goes back/);
     t.notMatch(raw, /text\/calendar|Change or cancel/);
   }

@@ -128,7 +128,7 @@ for (const [name, make] of Object.entries(clients)) {
     const browser = new Browser(await service.token("user_acme", { email: "ada@example.com" }));
     t.equal((await browser.open(provider.asked as URL)).status, 200);
     const said = unescaped(browser.text.replace(/<[^>]+>/g, "\n")).split("\n");
-    for (const fact of ["Agent <b>One</b> (the app says so itself)", "127.0.0.1:33418", "acme", "ada@example.com"])
+    for (const fact of ["Agent <b>One</b> (name given by the app)", "127.0.0.1:33418", "acme", "ada@example.com"])
       t.ok(said.includes(fact), fact);
     const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
     t.equal(back.origin + back.pathname, callback);

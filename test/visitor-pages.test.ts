@@ -178,12 +178,12 @@ t.test("the button's form leads to the provider by 303; programs get JSON as bef
   t.match((await service.visitor.post(checkout).expect(200)).body.nextAction.url, stripe.url);
   stripe.isDown = true;
   const down = await press().set("Accept-Language", "de").expect(503).expect("content-type", /html/);
-  t.match(down.text, /Die Zahlung geht gerade nicht weiter.*href="\/p\/acme\/course"/s);
+  t.match(down.text, /Die Zahlung ist gerade nicht möglich.*href="\/p\/acme\/course"/s);
   t.ok(down.headers["retry-after"]);
   stripe.isDown = false;
   for (let at = 0; at < 30; at++) await service.visitor.post(checkout);
   const many = await press().expect(429).expect("content-type", /html/);
-  t.match(many.text, /Too many tries/);
+  t.match(many.text, /Too many attempts/);
 });
 
 t.test(
