@@ -122,7 +122,7 @@ async function run(t: Test): Promise<void> {
     const { client, page } = await startPairing(t, browser, service);
     await page.getByRole("link", { name: "Sign in to continue" }).click();
     await page.getByRole("button", { name: "Allow" }).click();
-    await page.getByText("Your session is over.").waitFor();
+    await page.getByText("Your session has ended.").waitFor();
     t.ok(await page.getByRole("link", { name: "Sign in to continue" }).isVisible());
     t.match(await client.redeem(), { status: 202 });
   });

@@ -54,7 +54,7 @@ t.test("a person signs in with the code that was mailed, once", async (t) => {
   const me = await service.visitor.get("/v2/account/assistant/me").set("Authorization", `Bearer ${token}`).expect(200);
   t.match(me.body.user, { userId: "user_ada", email: "ada@example.com" });
   t.match(done.headers["set-cookie"]?.[0], /^session=[^;]+; Max-Age=43200; Path=\/oauth; HttpOnly; SameSite=Lax$/);
-  t.match((await post(service, { signInId, code }).expect(400)).text, /That code is over/);
+  t.match((await post(service, { signInId, code }).expect(400)).text, /That code is no longer valid/);
 });
 
 t.test("the sign-in names its service, speaks the visitor's language and sends a new code when asked", async (t) => {
@@ -122,10 +122,10 @@ t.test("the fifth wrong code ends the sign-in, also when they come at once", asy
   const wrong = code === "000000" ? "111111" : "000000";
   const tries = await Promise.all(Array.from({ length: 8 }, () => post(service, { signInId, code: wrong })));
   const said = tries
-    .map(({ text }) => (/not right/.test(text) ? "wrong" : /code is over/.test(text) ? "over" : "else"))
+    .map(({ text }) => (/not right/.test(text) ? "wrong" : /no longer valid/.test(text) ? "over" : "else"))
     .sort();
   t.same(said, ["over", "over", "over", "over", "wrong", "wrong", "wrong", "wrong"]);
-  t.match((await post(service, { signInId, code }).expect(400)).text, /That code is over/);
+  t.match((await post(service, { signInId, code }).expect(400)).text, /That code is no longer valid/);
 });
 
 /** The cookies that an answer sets, as the browser sends them back. */

@@ -58,7 +58,7 @@ t.test("an owner confirms from the mail without signing in; looking changes noth
   await visitor.post(links.open).type("form").send({}).expect(200);
   t.equal((await booking(stage, uid)).status, "PENDING", "a link has one purpose");
   const done = await visitor.post(links.confirm).type("form").send({}).expect(200);
-  t.match(done.text, /Confirmed\. Your visitor gets a mail\./);
+  t.match(done.text, /Confirmed\. Your visitor will get a mail\./);
   t.equal((await booking(stage, uid)).status, "ACCEPTED");
   for (const path of [links.confirm, links.decline]) {
     t.match((await visitor.get(path).expect(200)).text, /This booking is confirmed\./);
@@ -73,7 +73,7 @@ t.test("an owner declines from the mail with a reason that the visitor reads", a
   const uid = await request(stage);
   const { confirm, decline } = await linksOf(inbox);
   const done = await stage.service.visitor.post(decline).type("form").send({ reason: " Full <today> " }).expect(200);
-  t.match(done.text, /Declined\. Your visitor gets a mail\./);
+  t.match(done.text, /Declined\. Your visitor will get a mail\./);
   t.match(await booking(stage, uid), { status: "REJECTED", cancelledBy: "owner", cancellationReason: "Full <today>" });
   await eventually(() =>
     inbox.mails.some(({ to, source }) => to === "ada@example.com" && /Reason: Full <today>/.test(source)),
