@@ -9,7 +9,7 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { resealed, seal, unseal } from "../platform/sealing.ts";
+import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
 
 /** Ms of definite absence after which an identity counts as failed (docs/reference.md, "Email identity of a domain"). */
 const FAILED_AFTER_MS = 72 * 3_600_000;
@@ -77,6 +77,24 @@ export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "en
   // What is made once never changes otherwise: nothing can come between.
   if (sealed !== undefined) await redis.hset(key, "made", JSON.stringify({ ...made, sealed }));
   return sealed !== undefined;
+}
+
+/** What was made once for an identity, as JSON with the signing key sealed; null where nothing was. */
+export function exportedIdentity(redis: Redis, { domain, account }: At): Promise<string | null> {
+  return redis.hget(keys.emailIdentity(domain, account), "made");
+}
+
+/** Takes over what another installation or account made for an identity; nothing where its key can't be opened here, or one was made. */
+export async function importIdentity(
+  { redis, env }: Pick<Runtime, "redis" | "env">,
+  { from, ...at }: At & { from: string },
+  json: string,
+): Promise<void> {
+  const made = JSON.parse(json) as IdentityKeys;
+  const places = { from: sealedFor({ ...at, account: from }), to: sealedFor(at) };
+  const sealed = rebound(env, purpose, places, made.sealed);
+  if (sealed === undefined) return;
+  await redis.hsetnx(keys.emailIdentity(at.domain, at.account), "made", JSON.stringify({ ...made, sealed }));
 }
 
 /** The name that bounces return to, for which SPF is checked. */
