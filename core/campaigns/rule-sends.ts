@@ -31,6 +31,21 @@ export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">
   await settle(runtime, data, message.status === "DENIED" ? "denied" : "sent");
 }
 
+/** Settles every send of a handle that waits as denied, after an import has left its job behind. Returns how many there were. */
+export async function abandonSends(store: Pick<Runtime, "redis">, handle: string): Promise<number> {
+  const { redis } = store;
+  let count = 0;
+  for (const campaignId of await redis.zrange(keys.campaigns(handle), 0, "-1"))
+    for (const ruleId of await redis.zrange(keys.rules(handle, campaignId), 0, "-1"))
+      for await (const found of redis.hscanStream(keys.ruleSends(handle, ruleId)) as AsyncIterable<string[]>)
+        for (let at = 0; at < found.length; at += 2) {
+          if (found[at + 1] !== "waiting") continue;
+          await settle(store, { handle, campaignId, ruleId, leadId: found[at] as string }, "denied");
+          count++;
+        }
+  return count;
+}
+
 function answers(rule: StoredRule, { trigger, at }: JobData<"campaigns.trigger">): boolean {
   const meant = trigger === "CONVERSION" ? rule.trigger === "CONVERSION" : rule.trigger !== "CONVERSION";
   return meant && rule.enabled && Date.parse(rule.createdAt) <= at;
@@ -86,7 +101,7 @@ function mail(
 }
 
 async function settle(
-  { redis }: Runtime,
+  { redis }: Pick<Runtime, "redis">,
   { handle, ruleId, leadId }: JobData<"campaigns.send">,
   state: "sent" | "denied",
 ): Promise<void> {
