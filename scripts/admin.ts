@@ -5,7 +5,9 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { pino } from "pino";
 import { attachDomain } from "../core/account/domains.ts";
-import { eraseHandle, exportHandle } from "../core/operations/erasure.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
+import { exportHandle } from "../core/operations/handle-export.ts";
+import { importHandle } from "../core/operations/handle-import.ts";
 import {
   createHandle,
   findHandle,
@@ -94,7 +96,10 @@ const commands: Record<string, Command> = {
   "failed-jobs": command({}, async (admin) => ({ jobs: await failedJobs(admin) })),
   "retry-job": command({ needed: ["id"] }, async (admin, { id }) => ({ job: await retryJob(admin, id) })),
   "export-handle": command({ needed: ["handle"], optional: ["file"] }, writeExport),
-  "erase-handle": command({ needed: ["handle"] }, erase),
+  "import-handle": command({ needed: ["file"], optional: ["handle", "account"] }, (admin, given) =>
+    importHandle(admin, given),
+  ),
+  "erase-handle": command({ needed: ["handle"], flags: ["keep-grants"] }, erase),
 };
 
 await main(process.argv.slice(2));
@@ -212,13 +217,16 @@ async function token(
   return { token: (await startSession(tools, session)).token };
 }
 
-/** Revokes grants at other services too, which needs a full runtime. */
-async function erase({ env }: Admin, { handle }: Options<"handle">): Promise<unknown> {
+/** Other services are told too, which takes all that a process has. */
+async function erase(
+  { env }: Admin,
+  { handle, "keep-grants": keep }: Options<"handle", "keep-grants">,
+): Promise<unknown> {
   const runtime = await openRuntime(env, pino({ level: "silent" }));
-  return eraseHandle(runtime, handle).finally(() => runtime.close());
+  return eraseHandle(runtime, handle, { keepGrants: keep !== undefined }).finally(() => runtime.close());
 }
 
-/** Writes JSON lines, one per key, to a file that only its owner can read. */
+/** Writes JSON lines, one a key between header and end, into a file that its owner alone may read. */
 async function writeExport(admin: Admin, { handle, file }: Options<"handle", "file">): Promise<unknown> {
   const path =
     file ?? join(admin.env.DATA_DIR, "exports", `${handle}-${new Date().toISOString().replaceAll(":", "-")}.jsonl`);
@@ -228,7 +236,7 @@ async function writeExport(admin: Admin, { handle, file }: Options<"handle", "fi
   try {
     for await (const one of exportHandle(admin, handle)) {
       await lines.write(`${JSON.stringify(one)}\n`);
-      count++;
+      if ("end" in one) count = one.keys;
     }
   } finally {
     await lines.close();

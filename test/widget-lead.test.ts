@@ -38,6 +38,8 @@ async function run(t: Test): Promise<void> {
     await visitor.page.getByRole("button", { name: section.collapsedTitle }).click();
     const frame = await frameOf(visitor.page);
     await frame.getByLabel("Email").waitFor();
+    // Until the frame has its height, what stands below it moves, and a click can miss it.
+    await visitor.page.locator(".lead iframe:not(.loading)").waitFor();
     return { visitor, server, frame };
   }
 

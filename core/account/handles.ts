@@ -118,12 +118,9 @@ export async function userOfEmail(redis: Redis, email: string): Promise<string |
 
 /** The known addresses of a handle's owners. */
 export async function ownerAddresses(redis: Redis, handle: string): Promise<string[]> {
-  const fields = Object.entries(await redis.hgetall(keys.handle(handle)));
-  const owners = fields.flatMap(([name, role]) =>
-    name.startsWith("role:") && role === "OWNER" ? [name.slice(5)] : [],
-  );
-  const addresses = await Promise.all(owners.sort().map((userId) => redis.hget(keys.user(userId), "email")));
-  return [...new Set(addresses.flatMap((address) => address ?? []))];
+  const owners = (await membersOf(redis, handle)).filter(({ role }) => role === "OWNER");
+  const sorted = owners.sort((one, other) => (one.userId < other.userId ? -1 : 1));
+  return [...new Set(sorted.flatMap(({ email }) => email ?? []))];
 }
 
 /** Revokes a user's access to a handle at once. */
@@ -133,9 +130,17 @@ export async function revokeRole(redis: Redis, input: { handle: string; userId: 
   await redis.srem(keys.userHandles(input.userId), input.handle);
 }
 
-/** Activates or deactivates a handle; an inactive handle behaves like an unknown one. */
+/** Status of a handle whose import is unfinished. */
+export const IMPORTING = "IMPORTING";
+
+/**
+ * Switches a handle off or on; an inactive handle answers like an unknown one. `not_found` for one that is to be switched on while
+ * its import is unfinished.
+ */
 export async function setHandleActive(redis: Redis, handle: string, active: boolean): Promise<void> {
   await mustExist(redis, handle);
+  if (active && (await redis.hget(keys.handle(handle), "status")) === IMPORTING)
+    throw new Fail("not_found", { detail: `The import of ${handle} is unfinished; repeat it.` });
   await transact(redis, (transaction) =>
     transaction
       .hset(keys.handle(handle), "status", active ? "ACTIVE" : "INACTIVE")
@@ -143,7 +148,27 @@ export async function setHandleActive(redis: Redis, handle: string, active: bool
   );
 }
 
-/** Adds an entitlement to an account or removes it. */
+/** The members of a handle with their roles and addresses, as far as they are known. */
+export async function membersOf(
+  redis: Redis,
+  handle: string,
+): Promise<{ userId: string; role: Role; email: string | null }[]> {
+  const fields = Object.entries(await redis.hgetall(keys.handle(handle)));
+  const members = fields.flatMap(([name, value]) => {
+    const role = roles.find((one) => one === value);
+    return name.startsWith("role:") && role ? [{ userId: name.slice(5), role }] : [];
+  });
+  const addresses = await Promise.all(members.map(({ userId }) => redis.hget(keys.user(userId), "email")));
+  return members.map((member, at) => ({ ...member, email: addresses[at] ?? null }));
+}
+
+/** The entitlements of an account. */
+export async function entitlementsOf(redis: Redis, account: string): Promise<string[]> {
+  const fields = await redis.hkeys(keys.account(account));
+  return fields.flatMap((field) => (field.startsWith("entitlement:") ? [field.slice("entitlement:".length)] : []));
+}
+
+/** Adds an entitlement to an account or takes it away. */
 export async function setEntitlement(redis: Redis, account: string, entitlement: string, has: boolean): Promise<void> {
   if (!(await redis.exists(keys.account(account))))
     throw new Fail("not_found", { detail: `There is no account ${account}.` });

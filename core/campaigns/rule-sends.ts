@@ -3,7 +3,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { findCampaign } from "./campaigns.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { acceptMessage } from "../email/face.ts";
 import { delayedSendName, sendJob, isDeferred } from "./delayed-sends.ts";
@@ -31,6 +31,21 @@ export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">
   await settle(runtime, data, message.status === "DENIED" ? "denied" : "sent");
 }
 
+/** Settles every send of a handle that waits as denied, after an import has left its job behind. Returns how many there were. */
+export async function abandonSends(store: Pick<Runtime, "redis">, handle: string): Promise<number> {
+  const { redis } = store;
+  let count = 0;
+  for (const campaignId of await redis.zrange(keys.campaigns(handle), 0, "-1"))
+    for (const ruleId of await redis.zrange(keys.rules(handle, campaignId), 0, "-1"))
+      for await (const found of redis.hscanStream(keys.ruleSends(handle, ruleId)) as AsyncIterable<string[]>)
+        for (let at = 0; at < found.length; at += 2) {
+          if (found[at + 1] !== "waiting") continue;
+          await settle(store, { handle, campaignId, ruleId, leadId: found[at] as string }, "denied");
+          count++;
+        }
+  return count;
+}
+
 function answers(rule: StoredRule, { trigger, at }: JobData<"campaigns.trigger">): boolean {
   const meant = trigger === "CONVERSION" ? rule.trigger === "CONVERSION" : rule.trigger !== "CONVERSION";
   return meant && rule.enabled && Date.parse(rule.createdAt) <= at;
@@ -43,18 +58,12 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
   // Undelayed sends go now, even if the clock that stamped the trigger is ahead of this one.
   const due = delayMinutes ? at + delayMinutes * 60_000 : Math.min(at, runtime.now());
   const outside = await isDeferred(runtime, handle, due);
-  await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outboxKey, encoded) =>
-    script<string>(
+  const places = { delayed: keys.farSends(handle), rule: keys.rule(handle, campaignId, ruleId) };
+  await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outbox, jobs) =>
+    scripts.scheduleSend(
       runtime.redis,
-      "scheduleSend",
-      [
-        keys.ruleSends(handle, ruleId),
-        keys.ruleCounts(handle, ruleId),
-        outboxKey,
-        keys.farSends(handle),
-        keys.rule(handle, campaignId, ruleId),
-      ],
-      [leadId, encoded, outside ? delayedSendName(data) : "", due],
+      { ...places, ...noteKeys(handle, ruleId), outbox },
+      { leadId, jobs, delayedName: outside ? delayedSendName(data) : undefined, due },
     ),
   );
 }
@@ -92,11 +101,16 @@ function mail(
 }
 
 async function settle(
-  { redis }: Runtime,
+  { redis }: Pick<Runtime, "redis">,
   { handle, ruleId, leadId }: JobData<"campaigns.send">,
   state: "sent" | "denied",
 ): Promise<void> {
-  await script(redis, "settleSend", [keys.ruleSends(handle, ruleId), keys.ruleCounts(handle, ruleId)], [leadId, state]);
+  await scripts.settleSend(redis, noteKeys(handle, ruleId), { leadId, state });
+}
+
+/** What is noted of a rule's sends. */
+function noteKeys(handle: string, ruleId: string): { sends: string; counts: string } {
+  return { sends: keys.ruleSends(handle, ruleId), counts: keys.ruleCounts(handle, ruleId) };
 }
 
 function gone(error: unknown): undefined {

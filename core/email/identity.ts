@@ -9,7 +9,7 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { resealed, seal, unseal } from "../platform/sealing.ts";
+import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
 
 /** Ms for which a required record must be definitely absent before the identity fails (docs/reference.md, "Email identity of a domain"). */
 const FAILED_AFTER_MS = 72 * 3_600_000;
@@ -79,7 +79,25 @@ export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "en
   return sealed !== undefined;
 }
 
-/** The domain that bounces return to; SPF is checked for it. */
+/** What was made once for an identity, as JSON with the signing key sealed; null where nothing was. */
+export function exportedIdentity(redis: Redis, { domain, account }: At): Promise<string | null> {
+  return redis.hget(keys.emailIdentity(domain, account), "made");
+}
+
+/** Takes over what another installation or account made for an identity; nothing where its key can't be opened here, or one was made. */
+export async function importIdentity(
+  { redis, env }: Pick<Runtime, "redis" | "env">,
+  { from, ...at }: At & { from: string },
+  json: string,
+): Promise<void> {
+  const made = JSON.parse(json) as IdentityKeys;
+  const places = { from: sealedFor({ ...at, account: from }), to: sealedFor(at) };
+  const sealed = rebound(env, purpose, places, made.sealed);
+  if (sealed === undefined) return;
+  await redis.hsetnx(keys.emailIdentity(at.domain, at.account), "made", JSON.stringify({ ...made, sealed }));
+}
+
+/** The name that bounces return to, for which SPF is checked. */
 export function mailFromDomain(domain: string): string {
   return `mail.${domain}`;
 }

@@ -108,6 +108,13 @@ export interface EventRecord {
   person?: string | undefined;
 }
 
+/** A job with its event, as the prelude's `outbox` writes it. */
+export interface OutboxEntry {
+  id: string;
+  json: string;
+  event?: EventRecord | undefined;
+}
+
 /** The queues of a process and their transactional outbox. */
 export interface Outbox {
   /** The BullMQ queue of a name, opened at first use. */
@@ -116,11 +123,11 @@ export interface Outbox {
   later(...list: Job[]): Promise<void>;
   /** Writes a change and its jobs in one transaction on the keys of `tag`. Returns the replies of the change. */
   commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]>;
-  /** The same for a script. It receives the outbox key and the encoded jobs and events, and writes them only if it changes something. */
+  /** The same for a script. It receives the outbox key and the jobs with their events, and writes them only if it changes something. */
   step<R>(
     tag: string,
     list: (Job | EventJob)[],
-    change: (outboxKey: string, encoded: string) => Promise<R>,
+    change: (outbox: string, jobs: OutboxEntry[]) => Promise<R>,
   ): Promise<R>;
   /** Registers a tag with the sweeper; call it before a step writes to the tag's outbox. */
   mark(tag: string): Promise<void>;

@@ -43,7 +43,18 @@ export function resealed(env: Keys, purpose: string, context: string, sealed: st
   return seal(env, purpose, context, unseal(env, purpose, context, sealed));
 }
 
-/** A MAC (HMAC-SHA-256, base64url) of `text` under the current key, for values that visitors hold. */
+/** A sealed secret bound to another record and sealed with the current key; undefined where its key is not known here. Throws where it is damaged. */
+export function rebound(
+  env: Keys,
+  purpose: string,
+  { from, to }: { from: string; to: string },
+  sealed: string,
+): string | undefined {
+  const known = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].some((key) => key && keyId(key) === sealed.split(".")[1]);
+  return known ? seal(env, purpose, to, unseal(env, purpose, from, sealed)) : undefined;
+}
+
+/** A MAC (HMAC-SHA-256, base64url) over `text` under the current key, for values that visitors carry. */
 export function sign(env: Keys, purpose: string, text: string): string {
   return createHmac("sha256", derive(env.SECRET_KEY, purpose)).update(text).digest("base64url");
 }

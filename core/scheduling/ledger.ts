@@ -1,15 +1,15 @@
 import type { Redis } from "ioredis";
 import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { encodeJobs, job } from "../store/outbox.ts";
+import { job, outboxEntries } from "../store/outbox.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import { dispatchJobs, EVENT_TTL_MS, type WebhookEvent, webhookEvent } from "../webhooks/face.ts";
 import { presentPayment } from "./refunds.ts";
 import { bookedTimeOf } from "./times.ts";
-import { attendeeLimited, limitKeys, limitValues, networkLimited, type Visitor } from "./visitor-limits.ts";
+import { attendeeLimited, limitKeys, networkLimited, type Visitor, visitorLimits } from "./visitor-limits.ts";
 
 export type BookingRecord = StoredBooking & { version: number };
 
@@ -23,8 +23,8 @@ export interface Transition {
   catalogVersion?: string | undefined;
   /** Whether its time must be free ("take"), must be free unless it still holds it ("settle"), stays ("keep") or ends ("free"). */
   time: "take" | "settle" | "keep" | "free";
-  /** Most bookings of its event type that start in [from, to). */
-  dayLimit?: { most: number; from: number; to: number } | undefined;
+  /** The most bookings of its event type that may start in [from, to). */
+  dayLimit?: { max: number; from: number; to: number } | undefined;
   /** Written where the handle has an endpoint that could be told. */
   events: WebhookEventType[];
   /** What the events tell beside the handle and the booking. */
@@ -64,10 +64,9 @@ export async function commitBooking(runtime: Runtime, entry: Transition): Promis
   );
   const syncs = syncJobs(entry, version);
   const caused = [...jobs, ...syncs, ...dispatchJobs(handle, events)];
-  const [kind, more = ""] = await runtime.queues.step(handle, caused, (outboxKey) => {
-    const names = keyNames(runtime, entry, { events, outboxKey });
-    const values = valuesOf(runtime, entry, { events, syncs });
-    return script<[string, string?]>(runtime.redis, "writeBooking", names, values);
+  const [kind, more = ""] = await runtime.queues.step(handle, caused, (outbox) => {
+    const places = { ...keysOf(runtime, entry), outbox, events: events.map(({ key }) => key) };
+    return scripts.writeBooking(runtime.redis, places, inputOf(runtime, entry, { events, syncs }));
   });
   if (kind === "written") return { kind, booking: next };
   if (kind === "limited") throw networkLimited(Number(more));
@@ -122,45 +121,47 @@ function syncJobs({ handle, booking, before }: Transition, version: number): Job
   return [job("scheduling.sync", `sync-${bookingUid}-${version}`, { handle, bookingUid })];
 }
 
-function keyNames(
+type WriteKeys = Parameters<typeof scripts.writeBooking>[1];
+type WriteInput = Parameters<typeof scripts.writeBooking>[2];
+
+function keysOf(
   runtime: Runtime,
   { handle, booking, before, record, visitor }: Transition,
-  { events, outboxKey }: { events: WebhookEvent[]; outboxKey: string },
-): string[] {
-  return [
-    keys.booking(handle, booking.bookingUid),
-    keys.blocks(handle),
-    keys.busy(handle),
-    keys.bookings(handle, ALL_STATUSES),
-    keys.bookings(handle, before?.status ?? booking.status),
-    keys.bookings(handle, booking.status),
-    keys.catalogVersion(handle),
-    keys.timesVersion(handle),
-    outboxKey,
-    record?.key ?? keys.idempotent(handle, "bookings", ""),
-    keys.webhooks(handle),
-    keys.credentials(handle),
+): Omit<WriteKeys, "outbox" | "events"> {
+  return {
+    booking: keys.booking(handle, booking.bookingUid),
+    blocks: keys.blocks(handle),
+    busy: keys.busy(handle),
+    all: keys.bookings(handle, ALL_STATUSES),
+    before: keys.bookings(handle, before?.status ?? booking.status),
+    after: keys.bookings(handle, booking.status),
+    catalog: keys.catalogVersion(handle),
+    times: keys.timesVersion(handle),
+    record: record?.key ?? keys.idempotent(handle, "bookings", ""),
+    webhooks: keys.webhooks(handle),
+    credentials: keys.credentials(handle),
     ...limitKeys(runtime, handle, { visitor, booking }),
-    ...events.map(({ key }) => key),
-  ];
+  };
 }
 
-function valuesOf(
+function inputOf(
   runtime: Runtime,
   entry: Transition,
   { events, syncs }: { events: WebhookEvent[]; syncs: Job[] },
-): (string | number)[] {
+): WriteInput {
   const { booking, before, catalogVersion, time, dayLimit, record } = entry;
-  const block = time === "take" || time === "settle" ? bookedTimeOf(booking) : { member: "", from: 0, to: 0 };
-  return [
-    ...[before?.version ?? 0, catalogVersion ?? "", JSON.stringify({ ...booking, version: undefined })],
-    ...[booking.status, booking.bookingUid, Date.parse(booking.start), runtime.now()],
-    ...[time, block.member, block.from, block.to, booking.eventTypeId],
-    ...[dayLimit?.most ?? 0, dayLimit?.from ?? 0, dayLimit?.to ?? 0],
-    ...[record?.value ?? "", RECORD_TTL_MS, EVENT_TTL_MS, encodeJobs(entry.jobs)],
-    entry.isUnheard ? "" : encodeJobs(dispatchJobs(entry.handle, events)),
-    syncs.length === 0 ? "" : encodeJobs(syncs),
-    ...limitValues(runtime, entry.visitor),
-    ...events.map(({ content }) => content),
-  ];
+  const { bookingUid: uid, eventTypeId, status } = booking;
+  return {
+    version: before?.version ?? 0,
+    json: JSON.stringify({ ...booking, version: undefined }),
+    ...{ uid, eventTypeId, status, start: Date.parse(booking.start), now: runtime.now() },
+    ...{ catalogVersion, time, dayLimit },
+    block: time === "take" || time === "settle" ? bookedTimeOf(booking) : undefined,
+    ...{ record: record?.value, recordMs: RECORD_TTL_MS, eventMs: EVENT_TTL_MS },
+    jobs: outboxEntries(entry.jobs),
+    eventJobs: entry.isUnheard ? undefined : outboxEntries(dispatchJobs(entry.handle, events)),
+    syncJobs: syncs.length === 0 ? undefined : outboxEntries(syncs),
+    ...visitorLimits(runtime, entry.visitor),
+    contents: events.map(({ content }) => content),
+  };
 }

@@ -296,8 +296,8 @@ async function mustBeOffered(runtime: Runtime, wanted: SlotCheck): Promise<void>
 }
 
 function dayLimitOf({ event, timetable }: BookableEvent, { start }: Slot): Transition["dayLimit"] {
-  const most = event.maxBookingsPerDay;
-  return most ? { most, ...localDay(timetable.timeZone, start) } : undefined;
+  const max = event.maxBookingsPerDay;
+  return max ? { max, ...localDay(timetable.timeZone, start) } : undefined;
 }
 
 function firstBooking(

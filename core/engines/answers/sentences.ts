@@ -1,4 +1,5 @@
 import { languages } from "../../../schemas/languages.ts";
+import { lazy } from "../../platform/lazy.ts";
 
 /** An exact piece of a text. */
 export interface Piece {
@@ -26,12 +27,15 @@ const MAY_END = /^(?:etc|usw|ecc|enz|inc|ltd|co|corp|a\.m|p\.m|uhr)$/;
 /** A figure that stands after one of these and before a full stop is an ordinal number, as in "am 3. Tag". */
 const BEFORE_ORDINAL = /(?:^|\s)(?:am|der|die|das|dem|den|des|im|vom|zum|zur|bis|ab|jede[rnsm]?|erste[rn]?)\s+$/i;
 
-const months = new Set(
-  Object.keys(languages).flatMap((language) =>
-    Array.from({ length: 12 }, (_, month) => new Date(Date.UTC(2027, month, 15))).flatMap((day) =>
-      (["long", "short"] as const).map((style) => monthName(day, language, style)),
+const months = lazy(
+  () =>
+    new Set(
+      Object.keys(languages).flatMap((language) =>
+        Array.from({ length: 12 }, (_, month) => new Date(Date.UTC(2027, month, 15))).flatMap((day) =>
+          (["long", "short"] as const).map((style) => monthName(day, language, style)),
+        ),
+      ),
     ),
-  ),
 );
 
 function monthName(day: Date, language: string, month: "long" | "short"): string {
@@ -41,7 +45,7 @@ function monthName(day: Date, language: string, month: "long" | "short"): string
 
 /** True for the name of a month, long or short, in a language that has a file. */
 export function isMonth(word: string): boolean {
-  return months.has(word.toLowerCase().replace(/[.,;:]+$/, ""));
+  return months().has(word.toLowerCase().replace(/[.,;:]+$/, ""));
 }
 
 /** The sentences of a paragraph, exact pieces of it without the white space around them. Linear in its length. */

@@ -1,59 +1,68 @@
 import { languages } from "../../../schemas/languages.ts";
+import { lazy } from "../../platform/lazy.ts";
 import { fold } from "./words.ts";
 
 /** What a question asks for, told by how it is asked and by how an answer looks. */
 export type Shape = "amount" | "time" | "duration" | "count" | "place" | "person" | "phone" | "mail";
 
 const codes = Object.keys(languages);
-const days = Array.from({ length: 7 }, (_, day) => new Date(Date.UTC(2027, 0, 3 + day)));
-const monthDays = Array.from({ length: 12 }, (_, month) => new Date(Date.UTC(2027, month, 15)));
-const weekdays = alternatives(
-  codes.flatMap((code) => days.map((day) => part(day, code, { weekday: "long" }, "weekday"))),
-);
-const months = alternatives(
-  codes.flatMap((code) => monthDays.map((day) => part(day, code, { day: "numeric", month: "long" }, "month"))),
-);
-const spans = alternatives(
-  codes.flatMap((code) =>
-    ["second", "minute", "hour", "day", "week", "month", "year"].flatMap((unit) =>
-      [1, 3].map((count) => unitName(count, code, unit)),
-    ),
-  ),
-);
 
-const SHAPES: Record<Exclude<Shape, "count">, RegExp> = {
-  amount:
-    /[€$£¥₹%]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|franken|francs?|pence|free|kostenlos|kostenfrei|gratis|gratuit\w*|gratuito)\b/,
-  time: new RegExp(
-    `\\d{1,2}[:.]\\d{2}(?!\\d)|\\d\\s?(?:[ap]\\.?m\\b|uhr|h\\b|heures?|uur)|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${weekdays}|${months})(?:s|en)?\\b|\\b(?:before|after|until|vor|nach|bis|avant|apres|hasta|dopo|prima|daily|taglich)\\b`,
-  ),
-  duration: new RegExp(`(?:${spans})`),
-  place:
-    /\d{4,5}\s+\p{L}|\b[a-z]{1,2}\d{1,2}[a-z]? \d[a-z]{2}\b|\p{L}(?:strasse|str\.|gasse|weg|platz)\b|\b(?:street|road|lane|square|avenue|rue|place|calle|avenida|plaza|via|piazza|straat|plein|rua|quay|floor)\b/u,
-  person: /\p{Lu}\p{Ll}+\s\p{Lu}\p{Ll}+/u,
-  phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
-  mail: /[\w.+-]+@[\w-]+\.[\w.-]+/,
-};
+const forms = lazy(
+  (): Record<Exclude<Shape, "count">, RegExp> => ({
+    amount:
+      /[€$£¥₹%]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|franken|francs?|pence|free|kostenlos|kostenfrei|gratis|gratuit\w*|gratuito)\b/,
+    time: new RegExp(
+      `\\d{1,2}[:.]\\d{2}(?!\\d)|\\d\\s?(?:[ap]\\.?m\\b|uhr|h\\b|heures?|uur)|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${weekdays()}|${months()})(?:s|en)?\\b|\\b(?:before|after|until|vor|nach|bis|avant|apres|hasta|dopo|prima|daily|taglich)\\b`,
+    ),
+    duration: new RegExp(`(?:${spans()})`),
+    place:
+      /\d{4,5}\s+\p{L}|\b[a-z]{1,2}\d{1,2}[a-z]? \d[a-z]{2}\b|\p{L}(?:strasse|str\.|gasse|weg|platz)\b|\b(?:street|road|lane|square|avenue|rue|place|calle|avenida|plaza|via|piazza|straat|plein|rua|quay|floor)\b/u,
+    person: /\p{Lu}\p{Ll}+\s\p{Lu}\p{Ll}+/u,
+    phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
+    mail: /[\w.+-]+@[\w-]+\.[\w.-]+/,
+  }),
+);
 
 /** A year or a time of day. */
 const INSTANT = /\b(?:1[5-9]\d{2}|20\d{2})\b|\b\d{1,2}[.:]\d{2}(?!\d)/g;
-const span = new RegExp(`^(?:${spans})$`);
+const span = lazy(() => new RegExp(`^(?:${spans()})$`));
 
 /** True for the name of a span of time, from the second to the year. */
 export function isSpan(word: string): boolean {
-  return span.test(word);
+  return span().test(word);
 }
 
 /** True where a text holds what is asked for, as far as its form tells. */
 export function holdsShape(text: string, shape: Shape, terms: Iterable<string>): boolean {
   if (shape === "count") return holdsCount(fold(text), terms);
-  return SHAPES[shape].test(shape === "person" ? text : fold(text));
+  return forms()[shape].test(shape === "person" ? text : fold(text));
 }
 
 /** A number that counts something: no year, time of day or telephone number. */
 function holdsCount(text: string, terms: Iterable<string>): boolean {
   const isWritten = !/\p{N}/u.test(text) && [...terms].some((term) => /^\d/.test(term));
-  return isWritten || /\p{N}/u.test(text.replace(SHAPES.phone, " ").replace(INSTANT, " "));
+  return isWritten || /\p{N}/u.test(text.replace(forms().phone, " ").replace(INSTANT, " "));
+}
+
+/** The names of the days of the week, as one alternative of a pattern. */
+function weekdays(): string {
+  const days = Array.from({ length: 7 }, (_, day) => new Date(Date.UTC(2027, 0, 3 + day)));
+  return alternatives(codes.flatMap((code) => days.map((day) => part(day, code, { weekday: "long" }, "weekday"))));
+}
+
+function months(): string {
+  const days = Array.from({ length: 12 }, (_, month) => new Date(Date.UTC(2027, month, 15)));
+  return alternatives(
+    codes.flatMap((code) => days.map((day) => part(day, code, { day: "numeric", month: "long" }, "month"))),
+  );
+}
+
+/** The names of units of time, one and several. */
+function spans(): string {
+  const units = ["second", "minute", "hour", "day", "week", "month", "year"];
+  return alternatives(
+    codes.flatMap((code) => units.flatMap((unit) => [1, 3].map((count) => unitName(count, code, unit)))),
+  );
 }
 
 function part(day: Date, code: string, options: Intl.DateTimeFormatOptions, type: string): string {
