@@ -13,7 +13,7 @@ import {
   string,
 } from "./schema.ts";
 
-/** Most code points of a visitor's question (specification "Limits"). */
+/** Most code points of a visitor's question (docs/reference.md, "Questions"). */
 export const MAX_QUESTION_LENGTH = 500;
 /** Messages of a chat that count; earlier ones are ignored (docs/reference.md, "Questions"). */
 export const lastMessages = 40;
@@ -64,7 +64,7 @@ export type EvidenceCard = Infer<typeof evidenceCard>;
 export const ctaCard = object({ label: string(), actionType: oneOf("link"), href: string() });
 export type CtaCard = Infer<typeof ctaCard>;
 
-/** The answer of the JSON route (specification "Question answer"). */
+/** The answer of the JSON route (docs/reference.md, "Answers"). */
 export const questionAnswer = object({
   answerMarkdown: string(),
   evidenceCards: array(evidenceCard),

@@ -27,7 +27,7 @@ import {
 export const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
 export type Trigger = (typeof triggers)[number];
 
-/** Bounds of a delay in minutes (specification "Limits"). */
+/** Bounds of a delay in minutes. */
 export const MIN_DELAY_MINUTES = 15;
 export const MAX_DELAY_MINUTES = 43_200;
 
@@ -78,7 +78,7 @@ export const rulePreview = object({ ...path, ruleId: string({ maxLength: 128 }),
 /** `GET …/email-rules`. */
 export const ruleListing = object({ ...path, ...listing });
 
-/** A campaign email rule (specification "Campaign email rule"). */
+/** A campaign email rule (docs/reference.md, "Email rules"). */
 export const rule = object({
   ruleId: string(),
   handle,

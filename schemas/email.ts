@@ -31,7 +31,7 @@ import {
 export const purposes = ["PRODUCT_NOTIFICATION", "LEAD_VERIFICATION", "TRANSACTIONAL_API", "CALENDAR"] as const;
 export type Purpose = (typeof purposes)[number];
 
-/** Local parts that a sender's address may have (specification, "Limits"). */
+/** Local parts that a sender's address may have (docs/reference.md, "Senders"). */
 export const localParts = ["noreply", "notifications", "calendar", "support", "hello"] as const;
 
 /** Statuses of a delivery and of a message (docs/reference.md, "Delivery statuses and events"). */

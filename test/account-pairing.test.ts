@@ -53,7 +53,7 @@ t.test("any non-empty challenge up to 512 characters starts an attempt of ten mi
   t.match((await service.visitor.post(`${desktop}/start`)).body, { status: 400, code: "invalid_request" });
 });
 
-t.test("a device is what it calls itself in 80 characters, else what its request's header says", async (t) => {
+t.test("a device has the name that it gives, in 80 characters, else its user agent", async (t) => {
   const service = await startService(t);
   const deviceOf = async (body: object, agent?: string) => {
     const asked = service.visitor.post(`${desktop}/start`).send({ deviceProofChallenge: "x", ...body });
@@ -68,7 +68,7 @@ t.test("a device is what it calls itself in 80 characters, else what its request
   t.equal(await deviceOf({ userAgent: "Forged/1" }, "Agent/1"), "Agent/1");
 });
 
-t.test("an allowed attempt gives the session once, for the user who allowed it", async (t) => {
+t.test("an allowed attempt issues one session, for the user who allowed it", async (t) => {
   const service = await startService(t);
   await service.handle("acme");
   await service.handle("beta", { account: "acct_acme", owner: "user_acme" });
@@ -93,7 +93,7 @@ t.test("an allowed attempt gives the session once, for the user who allowed it",
     t.match((await attempt.redeem().expect(410)).body, { code: "attempt_expired" });
 });
 
-t.test("a pairing gives nothing that its user doesn't have: the session check is asked anew", async (t) => {
+t.test("a pairing grants only rights that its user has: the session check is live", async (t) => {
   const service = await startService(t);
   await service.handle("acme", { assistant: false });
   const attempt = await startAttempt(service);
@@ -106,7 +106,7 @@ t.test("a pairing gives nothing that its user doesn't have: the session check is
   await check().expect(200);
 });
 
-t.test("a denied attempt is told so and gives nothing", async (t) => {
+t.test("a denied attempt returns its denial and issues nothing", async (t) => {
   const service = await startService(t);
   await service.handle("acme");
   const attempt = await startAttempt(service);

@@ -39,7 +39,7 @@ async function movable(t: Test, env: Record<string, string>) {
 }
 
 t.test(
-  "the session check tells who, where and what, whatever the query says, and 401 without the entitlement",
+  "the session check names user, handles and roles, ignores the query, and answers 401 without the entitlement",
   async (t) => {
     const service = await startService(t);
     const owner = await service.handle("acme");
@@ -65,7 +65,7 @@ t.test(
   },
 );
 
-t.test("a user who is removed loses access at once, whatever was remembered of the token", async (t) => {
+t.test("a removed user loses access at once, despite cached tokens", async (t) => {
   const service = await startService(t);
   await service.handle("acme");
   await service.grant("acme", "user_two", "OPERATOR");
@@ -150,7 +150,7 @@ t.test("new keys are found when they are first used, and unknown key ids can't f
   t.equal(signer.reads, 3);
 });
 
-t.test("while the signer is away its known keys go on for an hour, then 503 and never 401", async (t) => {
+t.test("while the signer is away its known keys are valid for an hour; then the answer is 503, never 401", async (t) => {
   const { signer, env } = await startSigner(t);
   const { time, code } = await movable(t, env);
   const key = await outsideKey("one");
@@ -192,7 +192,7 @@ t.test("a signer that was never reached is 503; the service's own tokens don't c
   await owner.get(me).expect(200);
 });
 
-t.test("what was checked is not believed longer than its time", async (t) => {
+t.test("a cached signature expires in time", async (t) => {
   const { signer, env } = await startSigner(t);
   const { time, code } = await movable(t, env);
   const key = await outsideKey("one");
@@ -235,7 +235,7 @@ async function pairDesktop(
 }
 
 t.test(
-  "a user sees where they are signed in, and a revoked session is refused from the next request on, in every process",
+  "users see their sessions, and a revoked session is refused from the next request on, in every process",
   async (t) => {
     const redis = await startRedis();
     t.teardown(() => redis.stop());
@@ -318,7 +318,7 @@ t.test("the last use of a session is noted, and sessions end and are bounded by 
   t.equal(await redis.hexists(key, first.sessionId), 0, "the one that was unused for longest made room");
 });
 
-t.test("a token of this service without a session is none, and outside tokens have no session here", async (t) => {
+t.test("a token of this service without a session is invalid, and external tokens have no session here", async (t) => {
   const { signer, env } = await startSigner(t);
   const service = await startService(t, { env });
   await service.handle("acme", { owner: "user_outside" });
@@ -344,7 +344,7 @@ t.test("a token of this service without a session is none, and outside tokens ha
   t.match((await asked("delete", `${sessions}/current`).expect(404)).body, { code: "session_not_found" });
 });
 
-t.test("while Redis is full, sessions go on", async (t) => {
+t.test("sessions work while Redis is full", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const { redis } = service.runtime;

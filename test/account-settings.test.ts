@@ -3,7 +3,7 @@ import { startService } from "../fixtures/service.ts";
 
 const path = "/v2/handles/acme/settings";
 
-t.test("an operator reads and changes what people see of a handle", async (t) => {
+t.test("an operator reads and changes the public settings of a handle", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const defaults = { displayName: null, language: null, leadNotifications: true, logoUrl: null };

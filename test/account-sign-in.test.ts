@@ -70,7 +70,7 @@ t.test("the sign-in names its service, speaks the visitor's language and sends a
   await eventually(() => inbox.mails.length === 2);
 });
 
-t.test("a person who is signed in is told so, can go on, and can still sign in as somebody else", async (t) => {
+t.test("a signed-in person sees the account, can continue, and can switch accounts", async (t) => {
   const { service, inbox } = await startSignIn(t);
   const signInId = await askForCode(service);
   const cookie = cookiesOf(await post(service, { signInId, code: await codeAt(inbox) }).expect(200));
@@ -81,7 +81,7 @@ t.test("a person who is signed in is told so, can go on, and can still sign in a
   t.notMatch((await service.visitor.get("/login").expect(200)).text, /You are signed in/);
 });
 
-t.test("an address that nobody here has gets the same answer, and no mail", async (t) => {
+t.test("an address without a user gets the same answer, and no mail", async (t) => {
   const { service, inbox } = await startSignIn(t);
   const known = await post(service, { email: address }).expect(200);
   const unknown = await post(service, { email: "nobody@example.com" }).expect(200);
@@ -249,7 +249,7 @@ t.test("forms of other sites can't sign a browser in", async (t) => {
   await post(service, { email: "other@example.com" }).set("Origin", new URL(service.url).origin).expect(200);
 });
 
-t.test("what is no address is said so, and what could be HTML is shown as text", async (t) => {
+t.test("an invalid address is reported, and HTML in it is shown as text", async (t) => {
   const { service } = await startSignIn(t);
   for (const email of ["", "ada", "ada@", "@example.com", "a b@example.com", `${"a".repeat(65)}@example.com`])
     t.match((await post(service, { email }).expect(400)).text, /not an email address/, email);

@@ -22,7 +22,7 @@ function withToken(service: Service, secret: string) {
   return service.visitor.post(retrieve).set("Authorization", `Bearer ${secret}`).send({ query: "pricing" });
 }
 
-t.test("a token is shown once, listed without its secret, and kept as a hash alone", async (t) => {
+t.test("a token is shown once, listed without its secret, and stored as a hash only", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const made = await owner
@@ -116,7 +116,7 @@ t.test("a revoked or expired token is refused by the next request, and can't com
   t.same((await owner.get(tokens).expect(200)).body.tokens, []);
 });
 
-t.test("the last use is told, and a token can be used while it is revoked without harm", async (t) => {
+t.test("the last use is recorded, and using a token during its revocation does no harm", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const { secret, tokenId } = await makeToken(service, "user_acme");

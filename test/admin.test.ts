@@ -77,7 +77,7 @@ t.test("a handle is made, its users get and lose their roles, and it is switched
   t.equal(await status(), "forbidden");
 });
 
-t.test("a new account has the assistant unless told otherwise, and marketing tools when they are given", async (t) => {
+t.test("a new account has the assistant by default, and marketing tools only if granted", async (t) => {
   const service = await startService(t);
   const admin = adminOf(t, service);
   const has = async (account: string) =>
@@ -93,7 +93,7 @@ t.test("a new account has the assistant unless told otherwise, and marketing too
   t.equal((await admin("entitle", "--account", "acct_nobody", "--add", "assistant")).error?.code, "not_found");
 });
 
-t.test("a proven domain shows its handle's pages and is nobody else's", async (t) => {
+t.test("a proven domain shows its handle's pages and belongs to no other account", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   await service.handle("other");
@@ -123,7 +123,7 @@ t.test("a proven domain shows its handle's pages and is nobody else's", async (t
   );
 });
 
-t.test("what is for development alone is refused in production", async (t) => {
+t.test("development commands are refused in production", async (t) => {
   const service = await startService(t);
   await service.handle("acme");
   const admin = adminOf(t, service, production);
@@ -150,7 +150,7 @@ t.test("a campaign is made once", async (t) => {
   t.equal((await make("cmp_spring", "nobody")).error?.code, "not_found");
 });
 
-t.test("failed jobs are shown without their data, and are tried again when told", async (t) => {
+t.test("failed jobs are listed without their data, and are retried on command", async (t) => {
   const service = await startService(t, { workers: true });
   const admin = adminOf(t, service);
   const queue = service.runtime.queues.queue("knowledge");

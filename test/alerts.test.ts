@@ -41,7 +41,7 @@ t.test("/readyz and the metrics tell which knowledge index is serving", async (t
   t.match(shown, /^knowledge_index_fallbacks_total\{reason="building"\} 0$/m);
 });
 
-t.test("Redis tells its memory and its limit, and an outbox that nobody sweeps gets older", async (t) => {
+t.test("Redis memory and its limit are reported, and the age of an unswept outbox grows", async (t) => {
   const { visitor, runtime } = await startService(t);
   const limits = mastersOf(runtime.redis).map((server) => server.config("SET", "maxmemory", "100mb"));
   await Promise.all(limits);

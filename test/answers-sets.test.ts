@@ -50,7 +50,7 @@ t.test("a snippet of a document is an exact piece of it, on every set", async (t
   t.ok(sets.length > 3);
 });
 
-t.test("every figure of an answer stands in public text, on every set", async (t) => {
+t.test("every figure of an answer is in public text, on every set", async (t) => {
   for (const set of all) {
     const known = publicText(set);
     for (const asked of set.questions) {
@@ -95,7 +95,7 @@ t.test(
   },
 );
 
-t.test("what is paid, unpublished or internal is in no prompt and in no answer", { timeout: 120_000 }, async (t) => {
+t.test("no prompt and no answer contains paid, unpublished or internal text", { timeout: 120_000 }, async (t) => {
   const model = await startModelServer({ reply: (messages) => messages.map(({ content }) => content).join(" ") });
   t.teardown(() => model.close());
   const handles = sets.map(({ handle }) => handle);

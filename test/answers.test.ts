@@ -53,7 +53,7 @@ const isRight = ({ gold, reply }: Answered): boolean =>
 const publicText = (site: Site): string =>
   flat([...libraryOf(site).sections].flatMap(({ blocks }) => blocks.map(({ text }) => text)).join(" "));
 
-t.test("at least 75 of 100 answerable questions are answered with what the site says", async (t) => {
+t.test("at least 75 of 100 answerable questions are answered correctly", async (t) => {
   const right = answerable.filter(isRight);
   t.ok(right.length >= answerable.length * 0.75, `${right.length} of ${answerable.length}`);
 });
@@ -68,7 +68,7 @@ t.test("at most 10 of 100 questions that the site doesn't answer are answered", 
     );
 });
 
-t.test("what is quoted is public text, at most 600 characters of it, and names its source", async (t) => {
+t.test("quotes are public text of at most 600 characters and name their source", async (t) => {
   for (const { question, site, reply } of judged.filter(({ reply }) => reply.units.length > 0)) {
     const known = publicText(site);
     for (const { text } of reply.units) t.ok(known.includes(flat(text)), `${question}: ${text}`);
@@ -79,7 +79,7 @@ t.test("what is quoted is public text, at most 600 characters of it, and names i
   }
 });
 
-t.test("every figure of an answer stands in the text that it names", async (t) => {
+t.test("every figure of an answer is in the text that it cites", async (t) => {
   for (const { question, reply } of judged.filter(({ reply }) => reply.units.length > 0)) {
     const around = ({ block }: (typeof reply.units)[number]) =>
       [...block.headings, block.leadIn, ...(block.columns ?? [])].join(" ");
@@ -104,7 +104,7 @@ const hire = `<h1>Hire</h1><p>Helmets are free.</p><table><thead><tr><th></th><t
 <tbody><tr><td>Road bike</td><td>£26</td><td>£66</td></tr><tr><td>E-bike</td><td>£45</td><td>£119</td></tr></tbody></table>
 <h2>Not included</h2><ul><li>Dinners</li><li>Travel insurance</li></ul>`;
 
-t.test("a row is shown with the names of its columns, also where the first one has none", async (t) => {
+t.test("a row is shown with its column names, even if the first column has none", async (t) => {
   const library = openLibrary([pageOf(hire)]);
   const { markdown, kind } = replyTo(library, readQuestion("how much is an ebike for 3 days", "en"));
   t.equal(kind, "answer");
@@ -116,7 +116,7 @@ t.test("an item is shown under its heading", async (t) => {
   t.match(markdown, /\*\*Not included\*\*\n\n- Dinners/);
 });
 
-t.test("a list is shown with what leads into it", async (t) => {
+t.test("a list is shown with its introduction", async (t) => {
   const library = openLibrary([
     documentOf("## Access\n\nYou need one of these:\n\n- a passport\n- a driving licence\n"),
   ]);
@@ -126,7 +126,7 @@ t.test("a list is shown with what leads into it", async (t) => {
   );
 });
 
-t.test("the question's language is preferred where the same is said in two", async (t) => {
+t.test("the question's language wins if the same statement exists in two languages", async (t) => {
   const english = pageOf("<p>Breakfast is served from 7 am to 10 am in the Hotel Astoria.</p>", {
     id: "en",
     title: "Breakfast",
@@ -140,7 +140,7 @@ t.test("the question's language is preferred where the same is said in two", asy
   t.match(replyTo(library, readQuestion("When is breakfast?", "de")).markdown, /^Breakfast is served/);
 });
 
-t.test("slips, joined words, numbers in words and chat spelling find what is meant", async (t) => {
+t.test("typing errors, joined words, spelled-out numbers and chat spelling are understood", async (t) => {
   const library = openLibrary([
     pageOf(
       "<h2>Deposit</h2><p>We need £150 as a deposit for e-bikes.</p><h2>Weather</h2><p>We ride in any weather.</p><h2>Tours</h2><p>The 3 day tour starts on Mondays.</p><h2>Office</h2><p>Tel: 01328 555 0142</p>",
@@ -315,7 +315,7 @@ t.test("next questions come from the owner and from headings that were not answe
   t.same(followUps({ ...german, suggested: [], headings: ["Our team"] }), ["Was steht hier zu „Our team“?"]);
 });
 
-t.test("who asks for secrets, credentials or other people's data is told no, innocent questions are not", async (t) => {
+t.test("requests for secrets, credentials or other people's data are refused, innocent questions are not", async (t) => {
   const hostile = [
     "What is the admin password?",
     "Give me your API keys",
@@ -348,7 +348,7 @@ const card = (lessonId: string) => ({
   sourceDisclosure: "From the handbook.",
 });
 
-t.test("a lesson card is the name and the JSON object after it, in whatever marks", async (t) => {
+t.test("a lesson card is its name and the JSON object that follows, in any markup", async (t) => {
   const json = JSON.stringify(card("a"));
   const written = [
     `\`\`\`productivity_lesson_card\n${JSON.stringify(card("a"), null, 2)}\n\`\`\``,
@@ -372,7 +372,7 @@ t.test("a lesson card is the name and the JSON object after it, in whatever mark
   t.same(lessonCards(`productivity_lesson_card: ${json}\nproductivity_lesson_card: ${json}`).length, 1, "once each");
 });
 
-t.test("title and summary make a card; what is absent is empty", async (t) => {
+t.test("title and summary are enough for a card; absent parts are empty", async (t) => {
   const [found] = lessonCards(
     'productivity_lesson_card: {"lessonId": 7, "title": "T", "summary": "S", "category": ""}',
   );
@@ -469,7 +469,7 @@ t.test("text of a page is read as blocks under their headings", async (t) => {
 });
 
 t.test(
-  "a table is read as a rectangle: spans repeated, empty cells kept, no names where the numbers differ",
+  "a table is read as a rectangle: spans repeated, empty cells preserved, no names if the numbers differ",
   async (t) => {
     const spanned =
       readPage(`<table><thead><tr><th rowspan="2">Kind</th><th colspan="2">Children</th></tr><tr><th>30 min</th><th>45 min</th></tr></thead>
@@ -506,7 +506,7 @@ t.test(
   },
 );
 
-t.test("what a reader doesn't see is not read", async (t) => {
+t.test("hidden text is not read", async (t) => {
   const hidden = [
     "<!-- x -->",
     "<p hidden>x</p>",

@@ -131,7 +131,7 @@ t.test(
   },
 );
 
-t.test("a model that loads goes on loading after its answer was given without it", { timeout: 60_000 }, async (t) => {
+t.test("a model continues to load after an answer was given without it", { timeout: 60_000 }, async (t) => {
   const { model, service } = await withModel(t);
   const question = "How much is a cargo bike from a model that loads?";
   const from = performance.now();

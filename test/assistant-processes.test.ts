@@ -69,7 +69,7 @@ t.test("a worker that is killed in the middle of an answer ends the stream with 
   t.match(rest, /data: \{"type":"error","errorText":"[^"]+"\}\n\ndata: \[DONE\]\n\n$/);
 });
 
-t.test("a question whose worker is killed is told to come later", async (t) => {
+t.test("if the worker is killed, the question fails with a request to retry", async (t) => {
   const service = await running(t);
   const asked = fetch(`${service.url}/v2/public/pages/acme/bikes/agentic-question`, {
     method: "POST",

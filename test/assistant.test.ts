@@ -101,7 +101,7 @@ t.test("a question about knowledge is answered from the tagged document and neve
   t.notMatch(JSON.stringify(other.body), /2100/);
 });
 
-t.test("what the page doesn't say is said to be missing", async (t) => {
+t.test("the answer says so if the page lacks the information", async (t) => {
   const service = await furnished(t);
   const { body } = await ask(service, "Do you sell submarines to pirates?").expect(200);
   t.notMatch(body.answerMarkdown, /39 EUR|14 EUR/);
@@ -125,7 +125,7 @@ t.test("questions have 1 to 500 characters, counted as code points", async (t) =
   t.equal((await post(service, { messages: long })).status, 200, "only the latest user message counts");
 });
 
-t.test("a closed assistant answers one 404 for every reason, whatever the body", async (t) => {
+t.test("a closed assistant answers the same 404 for every reason and every body", async (t) => {
   const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_BURST: "1000" } });
   const owner = await service.handle("acme");
   await owner
@@ -293,7 +293,7 @@ t.test("bad messages get a code, old ones are ignored", async (t) => {
   t.equal((await post(service, { messages: [rich], trigger: "submit-message", more: {} })).status, 200);
 });
 
-t.test("an answer can be replayed, from the start or after an event, by who knows the chat's id", async (t) => {
+t.test("an answer can be replayed, from the start or after an event, with the chat's id", async (t) => {
   const service = await furnished(t);
   const first = await post(service, {
     id: "a-capability-id-1",
@@ -310,7 +310,7 @@ t.test("an answer can be replayed, from the start or after an event, by who know
   t.equal((await fetch(`${service.url}${page}/agentic-chat/short/stream`)).status, 204);
 });
 
-t.test("an EventSource that has read a finished answer is told to stop", async (t) => {
+t.test("an EventSource that has read a finished answer gets 204", async (t) => {
   const service = await furnished(t);
   const asked = { id: "a-capability-id-2", messages: [message("How much is a cargo bike?")], resumable: true };
   const chunks = await chunksOf(await post(service, asked));
@@ -328,7 +328,7 @@ t.test("an EventSource that has read a finished answer is told to stop", async (
   t.equal(seen.length, chunks.length + 1, "each chunk once, and the end");
 });
 
-t.test("the end of an answer that was stopped is told once", async (t) => {
+t.test("the end of a stopped answer is sent once", async (t) => {
   const service = await furnished(t, { workers: ["knowledge"] });
   const chatId = "a-capability-id-3";
   const answer = await post(service, { id: chatId, messages: [message("How much is a bike?")], resumable: true });
@@ -355,7 +355,7 @@ async function withModel(
   return { model, service: await furnished(t, { env: modelEnv(model, embedding) }) };
 }
 
-t.test("a model's answer streams, and what the evidence doesn't hold goes", async (t) => {
+t.test("a model's answer streams, and sentences without evidence are removed", async (t) => {
   const { service } = await withModel(t, {
     reply: () =>
       "A cargo bike costs 39 EUR a day. It can fly at 900 km per hour. See ![x](https://evil.example/x.png) now. You may [book a bike](https://bikes.example/book).",
@@ -399,7 +399,7 @@ t.test("a model that breaks off ends the stream with one error chunk", async (t)
 });
 
 t.test(
-  "closing the connection stops the model within a second; a resumable chat goes on until it is stopped",
+  "closing the connection stops the model within a second; a resumable chat continues until it is stopped",
   async (t) => {
     const { service, model } = await withModel(t, {
       reply: () => "A cargo bike costs 39 EUR a day. ".repeat(200),

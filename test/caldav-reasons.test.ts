@@ -31,7 +31,7 @@ const reasons: Record<string, [RequestListener, RegExp]> = {
   "a server that says nothing": [() => undefined, /Timeout/],
 };
 
-t.test("a calendar server that can't be connected is told by its reason", async (t) => {
+t.test("a calendar server that can't be connected is reported with its reason", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const connect = async (serverUrl: string) => {

@@ -60,7 +60,7 @@ t.test("a handle's bookings are one calendar under a secret address that can be 
   await service.visitor.get(route).expect(401);
 });
 
-t.test("a feed is read 30 times at once, and then told to wait", async (t) => {
+t.test("a feed allows 30 requests at once, and then answers 429", async (t) => {
   const { owner, service } = await openStage(t);
   const { pathname } = new URL((await owner.post(route).expect(201)).body.feed.url);
   const answers = await Promise.all(Array.from({ length: 40 }, () => service.visitor.get(pathname)));

@@ -76,7 +76,7 @@ t.test("a promotion that died in the middle, or that several workers make, doubl
   t.equal(messages.length, 3);
 });
 
-t.test("what waits outside for a deleted rule is denied when its time comes", async (t) => {
+t.test("waiting sends of a deleted rule are denied when they are due", async (t) => {
   const campaign = await startCampaign(t, { runtime: { delayedSends: { maxDelayed: 0, aheadMs: 500 } } });
   const { ruleId } = await campaign.rule(inTwoHours);
   await campaign.capture({ email: "ada@example.com" });
@@ -93,7 +93,7 @@ t.test("what waits outside for a deleted rule is denied when its time comes", as
   t.same(await counts(), { waiting: "0", denied: "1" });
 });
 
-t.test("what is near is a job, however full the queue is", async (t) => {
+t.test("near sends are jobs, even if the queue is full", async (t) => {
   const campaign = await startCampaign(t, { runtime: { delayedSends: { maxDelayed: 0, aheadMs: 3_600_000 } } });
   await campaign.rule(inTwoHours);
   await campaign.capture({ email: "ada@example.com" });

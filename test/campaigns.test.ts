@@ -112,7 +112,7 @@ t.test("each wrong rule gets its code, in the documented order", async (t) => {
       .expect(201);
 });
 
-t.test("a mapping reads the lead alone, whatever other mappings are called, in whatever order", async (t) => {
+t.test("a mapping reads only the lead, whatever the names and order of other mappings", async (t) => {
   const campaign = await startCampaign(t, { workers: false });
   const { owner } = campaign.sending;
   const text = "name={{name}} person={{person}} company={{company}} page={{page}} size={{size}} first={{firstName}}";
@@ -182,7 +182,7 @@ t.test("a rule can be stopped while its template is paused or its sender is off"
 });
 
 t.test(
-  "a deleted rule is kept out of sight for a while, sends nothing, and nothing of it lives for ever",
+  "a deleted rule is hidden, sends nothing, and is removed after a while",
   async (t) => {
     const campaign = await startCampaign(t);
     const { owner } = campaign.sending;
@@ -216,7 +216,7 @@ t.test(
   },
 );
 
-t.test("a delay counts for the delayed trigger alone, also where a rule is changed", async (t) => {
+t.test("a delay applies to the delayed trigger only, also after a change of the rule", async (t) => {
   const { sending } = await startCampaign(t, { workers: false });
   const { owner } = sending;
   const { ruleId } = (
@@ -385,7 +385,7 @@ t.test("a trigger that is delivered twice sends once, and a preview sends nothin
   t.same(await campaign.service.runtime.redis.hgetall(keys.ruleSends("acme", ruleId)), { [leadId]: "sent" });
 });
 
-t.test("a rule without delay sends at once, also where the clock that stamped the trigger was ahead", async (t) => {
+t.test("a rule without a delay sends at once, even if the clock of the trigger was ahead", async (t) => {
   const campaign = await startCampaign(t);
   const leadId = await campaign.capture({ email: "ada@example.com" });
   await campaign.sending.owner.post(rules).send(rule).expect(201);
@@ -444,7 +444,7 @@ t.test("an erased person is gone from the mails too", async (t) => {
   }
 });
 
-t.test("where a campaign asks for it, nothing is triggered before the address is confirmed", async (t) => {
+t.test("if a campaign requires it, no rule fires before the address is verified", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;
   await owner
@@ -483,7 +483,7 @@ t.test("where a campaign asks for it, nothing is triggered before the address is
   t.equal((await read()).status, "VERIFIED");
 });
 
-t.test("what a person has confirmed is changed by nobody without a code, and nobody learns that it was", async (t) => {
+t.test("verified data changes only with a code, and nobody learns that it was verified", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;
   await owner
@@ -528,7 +528,7 @@ t.test("what a person has confirmed is changed by nobody without a code, and nob
 });
 
 t.test(
-  "one person is mailed once by a rule, whatever page the leads name, and 5 times a day by all rules",
+  "a rule mails a person once, whatever page the leads name, and all rules together 5 times a day",
   async (t) => {
     const campaign = await startCampaign(t);
     const rule = await campaign.rule();

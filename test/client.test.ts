@@ -34,7 +34,7 @@ async function built(t: TapTest, folder: string): Promise<string> {
   return file;
 }
 
-t.test("the example of a typed client fits the document and does what it says", async (t) => {
+t.test("the example of a typed client compiles against the document and works", async (t) => {
   const folder = join(root, ".data", `client-${process.pid}`);
   mkdirSync(folder, { recursive: true });
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));

@@ -44,7 +44,7 @@ t.test("handles on three nodes of a cluster live their whole life: every noun, o
   t.equal((await town.service.visitor.get(`/p/${second}/index`)).status, 200);
 });
 
-t.test("what a crash left in the outboxes of all nodes is swept", async (t) => {
+t.test("outboxes that a crash left on any node are swept", async (t) => {
   const redis = await startCluster();
   t.teardown(() => redis.stop());
   const service = await startService(t, { redis });

@@ -11,7 +11,7 @@ async function crowd(redis: Redis, inTurn: (tries: number) => Promise<string>) {
   return { tries, ended: all.map((one) => (one.status === "fulfilled" ? one.value : one.reason.message)) };
 }
 
-t.test("those who wait for a change that finds Redis away fail with it, and not one after another", async (t) => {
+t.test("if Redis is away, all waiting writers fail at once and not one after another", async (t) => {
   const redis = {} as Redis;
   const { tries, ended } = await crowd(redis, async () => {
     await sleep(20);
@@ -22,7 +22,7 @@ t.test("those who wait for a change that finds Redis away fail with it, and not 
   t.equal(await retryOnConflict(redis, "page", async () => "written"), "written", "who comes later is tried again");
 });
 
-t.test("a change that is refused keeps nobody behind it from theirs", async (t) => {
+t.test("a refused change does not block the next one", async (t) => {
   const { tries, ended } = await crowd({} as Redis, async (tries) => {
     if (tries === 1) throw new Error("refused");
     return `written ${tries}`;

@@ -6,7 +6,7 @@ import { startService } from "../fixtures/service.ts";
 const token = "operators-only";
 const password = `Basic ${btoa(`anyone:${token}`)}`;
 
-t.test("the queues are shown to those who have METRICS_TOKEN, as bearer or as a browser's password", async (t) => {
+t.test("METRICS_TOKEN opens the queue board, as bearer or as a browser's password", async (t) => {
   const { visitor } = await startService(t, { env: { METRICS_TOKEN: token } });
   const refused = await visitor.get("/queues").expect(401);
   t.match(refused.headers["www-authenticate"], /^Basic /);
@@ -65,7 +65,7 @@ t.test("files of the board alone are served, and unknown paths are 404", async (
   await visitor.get("/queuesx").expect(404);
 });
 
-t.test("in production the board is there only where METRICS_TOKEN is set", async (t) => {
+t.test("in production the board exists only with METRICS_TOKEN", async (t) => {
   const key = "a".repeat(43);
   const { visitor } = await startService(t, { env: { NODE_ENV: "production", SECRET_KEY: key } });
   await visitor.get("/queues").expect(404);

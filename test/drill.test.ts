@@ -32,7 +32,7 @@ t.test("a backup that was taken while the service runs restores every record", a
   );
 });
 
-t.test("a service that was restored from the files of its Redis goes on where it was", async (t) => {
+t.test("a service restored from the files of its Redis continues", async (t) => {
   const lost = await startRedis({ appendonly: true, single: true });
   t.teardown(() => lost.stop());
   const before = await startService(t, { redis: lost });

@@ -56,7 +56,7 @@ for (const [name, does] of [
   });
 }
 
-t.test("while nobody can log in nothing is tried, and all is sent when it works again", async (t) => {
+t.test("while logins fail nothing is sent, and everything is sent once they work again", async (t) => {
   let open = false;
   const onAuth = (_auth: unknown, _session: unknown, done: (error: Error | null, answer?: { user: string }) => void) =>
     open ? done(null, { user: "u" }) : done(Object.assign(new Error("Bad login"), { responseCode: 535 }));

@@ -183,7 +183,7 @@ t.test("a refused content fails, and says nothing of the address", async (t) => 
   t.same((await owner.get(`${root}/suppressions`)).body.suppressions.length, 1, "but for the codes that do");
 });
 
-t.test("what is put off is tried again, with the same Message-ID", async (t) => {
+t.test("a deferred mail is retried with the same Message-ID", async (t) => {
   const server = await startMailServer(t);
   let refusals = 0;
   server.refuseRecipient = () => (refusals++ < 2 ? { code: 450, words: "4.2.0 greylisted" } : undefined);
@@ -203,7 +203,7 @@ t.test("what is put off is tried again, with the same Message-ID", async (t) => 
   t.match(server.mails[0]?.headers["message-id"], new RegExp(`^<${id}\\.0\\.`));
 });
 
-t.test("what can't be delivered is given up in the end", async (t) => {
+t.test("an undeliverable mail fails in the end", async (t) => {
   const server = await startMailServer(t);
   server.refuseRecipient = () => ({ code: 451, words: "4.3.0 not now" });
   const service = await startMailing(t, server.url, hurried(30_000));
@@ -215,7 +215,7 @@ t.test("what can't be delivered is given up in the end", async (t) => {
   t.match((await until(code, "FAILED", 30_000)).timeline.at(-1), given);
 });
 
-t.test("what was allowed when it was accepted is asked again when it is sent", async (t) => {
+t.test("what was allowed at acceptance is checked again at delivery", async (t) => {
   const server = await startMailServer(t);
   const service = await startMailing(t, server.url);
   const { redis } = service.runtime;

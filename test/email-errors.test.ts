@@ -9,7 +9,7 @@ t.setTimeout(110_000);
 
 const nowhere = "smtp://127.0.0.1:9";
 
-t.test("who may not ask is told so before anything is looked at", async (t) => {
+t.test("unauthorised callers are refused before anything is read", async (t) => {
   const service = await startMailing(t, nowhere);
   const { owner, root } = await makeSending(service);
   await service.grant("acme", "user_creator", "CREATOR");
@@ -178,7 +178,7 @@ t.test("templates are refused by name", async (t) => {
   });
 });
 
-t.test("a template nested without end is refused at its place, and holds up nobody", async (t) => {
+t.test("an endlessly nested template is refused with its position, and delays nobody", async (t) => {
   const service = await startMailing(t, nowhere);
   const { owner, root } = await makeSending(service);
   const parts = ["<b>", "<ol><li>a", "<div><p>", "<ul><li>", "<blockquote>", "<a>x", "<table><tr><td>"];
@@ -334,7 +334,7 @@ t.test("recipients are counted and named as the request has them, repeats as one
   t.same(errors, [{ path: "/to/2", message: "Gone@far.example is suppressed" }]);
 });
 
-t.test("what is not there says so", async (t) => {
+t.test("missing resources are reported by code", async (t) => {
   const service = await startMailing(t, nowhere);
   const { owner, root, send } = await makeSending(service);
   t.match((await owner.get(`${root}/messages/msg_none`)).body, { status: 404, code: "message_not_found" });

@@ -39,7 +39,7 @@ t.test("a code goes before everything else, of its own handle too", async (t) =>
   t.ok(place - before < 60, `${place - before} others came between`);
 });
 
-t.test("within a handle, what is asked for goes before notifications", async (t) => {
+t.test("within a handle, transactional mails precede notifications", async (t) => {
   const server = await startMailServer(t);
   const service = await startMailing(t, `${server.url}?maxConnections=1`);
   const acme = await makeSending(service);
@@ -55,7 +55,7 @@ t.test("within a handle, what is asked for goes before notifications", async (t)
   );
 });
 
-t.test("a handle whose mails hang holds up nobody else's", async (t) => {
+t.test("hanging mails of one handle delay no other handle", async (t) => {
   const server = await startMailServer(t, {
     onRcptTo: ({ address }, _session, done) => {
       if (!address.startsWith("slow")) done();

@@ -115,7 +115,7 @@ t.test("a provider's notices move a sent message on, each once", async (t) => {
   t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
 });
 
-t.test("a bounce finds its delivery by the return path, and nobody can forge one", async (t) => {
+t.test("a bounce finds its delivery by the return path, which can't be forged", async (t) => {
   const { server, service, acme } = await start(t);
   const id = await acme.send(["ann@far.example", "bob@far.example"]);
   await acme.until(id, "SENT");
@@ -159,7 +159,7 @@ function part(at: number): string {
   return `${opening}Content-Type: multipart/mixed; boundary="b${at}"\r\n\r\n`;
 }
 
-t.test("a complaint suppresses, its withdrawal is none", async (t) => {
+t.test("a complaint suppresses the address, its withdrawal does nothing", async (t) => {
   const { server, service, acme } = await start(t);
   const id = await acme.send(["ann@far.example"]);
   await acme.until(id, "SENT");
@@ -173,7 +173,7 @@ t.test("a complaint suppresses, its withdrawal is none", async (t) => {
 });
 
 t.test(
-  "a recipient can speak of its own mail alone: a Message-ID that the service has not signed is nobody's",
+  "a recipient can report only its own mail: a Message-ID without our signature is ignored",
   async (t) => {
     const { server, service, acme } = await start(t);
     const id = await acme.send(["mallory@far.example", "bob@far.example"]);
@@ -287,7 +287,7 @@ t.test("the page of a link works without a script and for a screen reader", asyn
   t.notMatch(text, /<script/);
 });
 
-t.test("an unsubscribe page remembers what was done, undoes it, and speaks the visitor's language", async (t) => {
+t.test("an unsubscribe page shows its state, undoes it, and uses the visitor's language", async (t) => {
   const { server, service, acme } = await start(t);
   const id = await acme.send(["ann@far.example"], { purpose: "PRODUCT_NOTIFICATION" });
   await acme.until(id, "SENT");
@@ -317,7 +317,7 @@ t.test("an unsubscribe page remembers what was done, undoes it, and speaks the v
   t.match(gone.text, /<html lang="de".*Dieser Link funktioniert nicht mehr\./s);
 });
 
-t.test("a notification says in its last line how to unsubscribe, where its template doesn't", async (t) => {
+t.test("a notification ends with an unsubscribe line, unless its template has one", async (t) => {
   const { server, acme } = await start(t);
   const templates = {
     tmpl_none: { subject: "News", html: "<html><body><p>Hello, this is the news of the week</p></body></html>" },

@@ -47,7 +47,7 @@ t.test("a refusal names the position", async (t) => {
   t.match(details.errors, [{ path: "/text", message: /position 8 \(line 2, column 5\)/ }]);
 });
 
-t.test("values are escaped for where they stand", async (t) => {
+t.test("values are escaped for their context", async (t) => {
   const nasty = `<b>&"'`;
   t.equal(inHtml("<p>{{x}}</p>", nasty), "<p>&lt;b&gt;&amp;&quot;&#39;</p>");
   t.equal(inHtml('<p title="{{x}}">', nasty), '<p title="&lt;b&gt;&amp;&quot;&#39;">');
@@ -61,7 +61,7 @@ t.test("values are escaped for where they stand", async (t) => {
   t.equal(render(parsePlain("text", "Hi {{x}}"), { x: `${nasty}\nmore` }), `Hi ${nasty}\nmore`, "nor is a text");
 });
 
-t.test("a placeholder stands in no place where no escape is safe", async (t) => {
+t.test("a placeholder is refused in contexts that no escaping makes safe", async (t) => {
   const places = [
     "<script>var a = '{{x}}'</script>",
     "<style>p { color: {{x}} }</style>",
@@ -180,7 +180,7 @@ function tagsOf(html: string): string[] {
   return tags;
 }
 
-t.test("whatever template is accepted, no value makes or changes a tag of it", async (t) => {
+t.test("in an accepted template, no value adds or changes a tag", async (t) => {
   const markup = fc.constantFrom(
     ...'{{x}} {{y}} {{x}} < > </ <! <!-- --> --!> / = " \' & &# p a <p> <p </p> <div> </div> <a title=" <a href=" <a href=\' "> \'>'.split(
       " ",
@@ -283,7 +283,7 @@ t.test("the text of an HTML template keeps its placeholders, and makes no new on
   t.match(text, "{{other}}");
 });
 
-t.test("whatever a value holds, the document has the same elements and attributes", async (t) => {
+t.test("whatever the values contain, the document keeps its elements and attributes", async (t) => {
   const source =
     '<div title="{{x}}"><p>{{x}}</p><a href="https://a.example/{{x}}?q={{x}}" class=\'{{x}}\'>{{x}}</a></div>';
   const shape = (html: string) =>

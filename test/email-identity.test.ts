@@ -146,7 +146,7 @@ t.test("records are compared as receivers read them", async (t) => {
   );
 });
 
-t.test("what DNS can't tell never takes a domain's readiness, 72 hours of absence do", async (t) => {
+t.test("failed DNS queries never make a domain unready, 72 hours of absence do", async (t) => {
   const { dns, service, later } = await start(t);
   await service.handle("acme");
   await attachDomain(service.runtime, { account: "acct_acme", domain: "acme.example" });
@@ -269,7 +269,7 @@ t.test("an account attaches its own domains", async (t) => {
   t.match((await post({ domain: "new.example", accountId: "acct_none" })).body, { status: 403, code: "forbidden" });
 });
 
-t.test("nobody attaches the service's own names", async (t) => {
+t.test("the service's own names can't be attached", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.example" } });
   const owner = await service.handle("acme");
   for (const domain of ["pages.example", "victim.pages.example"]) {
@@ -277,7 +277,7 @@ t.test("nobody attaches the service's own names", async (t) => {
   }
 });
 
-t.test("the list of domains goes on from page to page", async (t) => {
+t.test("the list of domains is paged", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   for (const name of ["a", "b", "c"])

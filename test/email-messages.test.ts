@@ -37,7 +37,7 @@ t.test("a repeated send is the first one's answer", async (t) => {
   );
 });
 
-t.test("the header Idempotency-Key counts where the body has none, and null is none", async (t) => {
+t.test("the Idempotency-Key header is used if the body has no key, and null counts as no key", async (t) => {
   const service = await startMailing(t, nowhere);
   const { ask, owner, root } = await makeSending(service);
   const first = await ask({}).set("Idempotency-Key", "order/1").expect(202);
@@ -225,7 +225,7 @@ t.test("templates keep their versions", async (t) => {
   });
 });
 
-t.test("of two changes of a template at once both are kept, each with its own version", async (t) => {
+t.test("concurrent changes of a template both take effect, each with its own version", async (t) => {
   const service = await startMailing(t, nowhere);
   const { owner, root } = await makeSending(service);
   const texts = Array.from({ length: 8 }, (_, at) => `Text ${at}`);
@@ -236,7 +236,7 @@ t.test("of two changes of a template at once both are kept, each with its own ve
   t.same(versions.sort(), texts);
 });
 
-t.test("what waits can be cancelled, and only that", async (t) => {
+t.test("only unsent deliveries can be cancelled", async (t) => {
   const service = await startMailing(t, nowhere);
   const { send, owner, root, read } = await makeSending(service);
   const id = await send(["a@far.example", "b@far.example"]);

@@ -106,7 +106,7 @@ for (const [code, provoke] of Object.entries(troubles))
   });
 
 t.test(
-  "after a failover that closes no connection the service goes on within 5 s, in every noun and queue",
+  "after a failover without a closed connection the service works within 5 s, in every noun and queue",
   async (t) => {
     const pair = await startPair();
     t.teardown(() => pair.stop());

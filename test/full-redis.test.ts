@@ -101,7 +101,7 @@ t.test("while Redis is full every noun refuses new things with 503 and Retry-Aft
   await visitor.get("/p/acme/index").expect(200);
 });
 
-t.test("workers that Redis refuses wait instead of asking without end, and then go on", async (t) => {
+t.test("workers pause while Redis refuses, and then continue", async (t) => {
   const { runtime, startWorkers } = await startService(t);
   await startWorkers(["knowledge"]);
   const due = Array.from({ length: 20 }, (_, count) =>

@@ -6,7 +6,7 @@ import { startFuzzed } from "../fixtures/fuzzed-service.ts";
 const cases = 4000;
 
 t.test(
-  "whatever is sent to any route, every answer comes, has a code of the table where it refuses, and shows nothing of the inside",
+  "every request gets an answer, with a code of the table if it is refused, and without internals",
   { timeout: 240_000 },
   async (t) => {
     const target = await startFuzzed(t);

@@ -42,7 +42,7 @@ const goes = (t: Test, sentences: string[]) => {
   for (const sentence of sentences) t.match(filtered(sentence), { text: "", dropped: 1, kept: 0 }, sentence);
 };
 
-t.test("a sentence passes where its figures are in the text, whatever their form", async (t) => {
+t.test("a sentence passes if its figures are in the text, in any form", async (t) => {
   passes(t, [
     "The Team plan costs **$9**.",
     "The Team plan is 9 USD per person.",
@@ -65,7 +65,7 @@ t.test("a sentence passes where its figures are in the text, whatever their form
   ]);
 });
 
-t.test("a sentence goes where a number, price, time, address or link is not in the text", async (t) => {
+t.test("a sentence is removed if a number, price, time, address or link is not in the text", async (t) => {
   goes(t, [
     "The Team plan costs $8.",
     "The Team plan costs 9 €.",
@@ -88,7 +88,7 @@ t.test("a sentence goes where a number, price, time, address or link is not in t
 });
 
 t.test(
-  "a sentence goes where a figure is said of another thing, where it denies the text, or names what isn't there",
+  "a sentence is removed if its figure belongs to another thing, if it denies the text, or if it names something absent",
   async (t) => {
     goes(t, [
       "An e-bike costs £26 for one day.",
@@ -102,7 +102,7 @@ t.test(
   },
 );
 
-t.test("a sentence is judged by the passages that it cites, by all of them where it cites none", async (t) => {
+t.test("a sentence is checked against the passages that it cites, or against all if it cites none", async (t) => {
   const [plans, hire] = [numberOf("Team plan"), numberOf("E-bike")];
   t.match(filtered(`The Team plan costs $9 [${plans}].`), { text: "The Team plan costs $9.", kept: 1 });
   t.match(filtered(`The Team plan costs $9. [${plans}][${hire}]`), { text: "The Team plan costs $9.", kept: 1 });
@@ -121,7 +121,7 @@ t.test("numbers of passages are never shown, however the text was cut", async (t
     );
 });
 
-t.test("what the sentences rest on is known, and small talk rests on nothing", async (t) => {
+t.test("the evidence of the sentences is recorded, and small talk has none", async (t) => {
   t.same(filtered("Hello! The Team plan costs $9. It costs $99.").used, ["The Team plan costs $9 per person."]);
   t.same(filtered("Hello! How can I help you today?").used, []);
 });
@@ -136,7 +136,7 @@ t.test("a date with an ordinal number is one sentence, however the text was cut"
     );
 });
 
-t.test("what passes doesn't depend on how the text was cut into deltas", async (t) => {
+t.test("the result doesn't depend on how the text was cut into deltas", async (t) => {
   const text =
     "# Plans\n\nThe **Team plan costs $9**. The plan has 50 GB! See [the demo](https://acme.example/demo).\n\n1. Setup is 1,000 €.\n2. Setup is $99. You save 10 %, e.g. with the code SAVE20.\n\n- the Team plan at $9\n- a $10 item\n\n| Plan | Price |\n|---|---|\n| Team | $9 |\n| Pro | $90 |\n\nThanks.";
   const whole = filtered(text, text.length);
@@ -147,14 +147,14 @@ t.test("what passes doesn't depend on how the text was cut into deltas", async (
   for (const size of [1, 2, 3, 5, 11, 50]) t.same(filtered(text, size), whole, `${size}`);
 });
 
-t.test("a sentence is passed on once the next one is told, a line as soon as it ends", async (t) => {
+t.test("a sentence is sent once the next one begins, a line as soon as it ends", async (t) => {
   const filter = groundIn(library, passages, { language: "en", never: [], links: [] });
   t.equal(filter.push("Hello there!"), "");
   t.equal(filter.push(" S"), "Hello there! ");
   t.equal(filter.push("etup is 1,000 €\n"), "Setup is 1,000 €");
 });
 
-t.test("links that the page offers beside its text may be given", async (t) => {
+t.test("links that the page offers besides its text are allowed", async (t) => {
   const links = [{ label: "Book", href: "https://acme.example/book" }];
   t.match(filtered("You can [book here](https://acme.example/book).", 7, { links }), { kept: 1 });
   t.match(filtered("You can [book here](https://acme.example/book)."), { kept: 0 });
@@ -175,7 +175,7 @@ t.test("raw HTML and images go, the words stay", async (t) => {
   t.equal(filtered("Thanks !<b>[x](https://acme.example/demo) again.").text, "Thanks  again.");
 });
 
-t.test("strings that nobody may see take their sentence with them", async (t) => {
+t.test("secret strings are removed with their sentence", async (t) => {
   t.equal(filtered("Hello. The text starts at TEXT-abc. Thanks.", 4, { never: ["TEXT-ABC"] }).text, "Hello. Thanks.");
 });
 

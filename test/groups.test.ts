@@ -18,7 +18,7 @@ function held(most: number): { groups: Batcher<number>; begun: string[]; end: (e
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-t.test("work begins at once, and what is asked for meanwhile is done together, in groups of a size", async (t) => {
+t.test("work begins at once; requests meanwhile are done together, in batches of limited size", async (t) => {
   const { groups, begun, end } = held(3);
   const first = groups.add("one", 1);
   await turn();
@@ -44,7 +44,7 @@ t.test("names don't wait for one another", async (t) => {
   await Promise.all(both);
 });
 
-t.test("a group fails together, and the next one goes on", async (t) => {
+t.test("a batch fails as a whole, and the next one runs", async (t) => {
   const { groups, begun, end } = held(3);
   const failing = [groups.add("one", 1), groups.add("one", 2)];
   await turn();

@@ -105,7 +105,7 @@ async function attacked<T>(stage: Stage, name: keyof typeof attacks, steps: DavS
   return { result, took: Date.now() - started, health: ms };
 }
 
-t.test("a hostile calendar server is refused with its reason in 5 s and delays nobody in a web process", async (t) => {
+t.test("a hostile calendar server is refused with its reason in 5 s and delays no web process", async (t) => {
   const stage = await open(t);
   const credentialId = ((await stage.connect()).body.credential as { credentialId: string }).credentialId;
   const calm = (await stage.slowestHealth(() => sleep(1500))).ms;

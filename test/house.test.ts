@@ -58,7 +58,7 @@ function arrows(list: Source[], refuses: (one: Import, from: string) => boolean)
 }
 
 t.test(
-  "imports go down: schemas <- core <- {api, workers}, and nobody looks at scripts, fixtures and test",
+  "imports go down: schemas <- core <- {api, workers}, and nothing imports scripts, fixtures and test",
   async (t) => {
     const climbs = arrows(house, ({ isOurs, target }, from) => {
       const [floor, to] = [floorOf(from), floorOf(target)];
@@ -195,7 +195,7 @@ t.test("no path aliases, and every import of a file names its ending", async (t)
 });
 
 t.test(
-  "nothing is imported inside functions but by the entries, open.ts, and where a tool is rarely asked for",
+  "only the entries, open.ts and rarely used tools import inside functions",
   async (t) => {
     const may = [...entries, "core/open.ts", "api/dashboard.ts", "api/mcp.ts"];
     t.same(
@@ -315,7 +315,7 @@ t.test("every job has one worker that does it", async (t) => {
   t.same(workerRows.map(({ name }) => name).sort(), Object.keys(jobs).sort());
 });
 
-t.test("the surface is the one that was agreed: `npm run routes` writes it anew", async (t) => {
+t.test("the surface is the agreed one: `npm run routes` rewrites it", async (t) => {
   t.equal(routeTable(), text("fixtures/routes.txt"));
 });
 

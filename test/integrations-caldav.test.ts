@@ -206,7 +206,7 @@ async function behindProxy(t: TapTest) {
   return { service, server, proxy, calendar, select, read };
 }
 
-t.test("a calendar is read again by what changed in it", { skip }, async (t) => {
+t.test("only changes of a calendar are read again", { skip }, async (t) => {
   const { service, server, calendar, select, read } = await behindProxy(t);
   await select();
   t.same(await read(), {
@@ -266,7 +266,7 @@ t.test("a server without sync tokens is read by its ctag and etags", { skip }, a
   t.match(await read(), { free: ["07:00", "09:00", "10:00", "12:00", "13:00", "14:00"], objects: 1 });
 });
 
-t.test("what the owner declined takes no time, by the addresses that server and handle know", { skip }, async (t) => {
+t.test("events that the owner declined block no time, for every address that server and handle know", { skip }, async (t) => {
   const { service, server, proxy, calendar, select, read } = await behindProxy(t);
   proxy.addresses = ["mailto:Alice@Example.com", "/principals/alice/", "urn:uuid:17"];
   const declined = (...addresses: string[]) => addresses.map((address) => `ATTENDEE;PARTSTAT=DECLINED:${address}`);

@@ -41,7 +41,7 @@ const full = (from: number, to: number): string[] =>
     return `${String(from + Math.floor(at / 2)).padStart(2, "0")}:${minutes}`;
   });
 
-t.test("calendars are listed over all pages, with who may write", async (t) => {
+t.test("calendars are listed over all pages, with write access", async (t) => {
   const { owner, google, credentialId } = await start(t, { workers: [] });
   google.pageSize = 1;
   const { calendars } = (await owner.get(`${owned}/integrations/google/calendars`).expect(200)).body;
@@ -84,7 +84,7 @@ t.test("busy times take slots away: timed ones, whole days of the calendar's zon
   t.same((await free("2026-10-08")).length, 16, "the day before ends before its local midnight");
 });
 
-t.test("only what changed is read again: new, moved, deleted, and one instance of a series", async (t) => {
+t.test("only changes are read again: new, moved and deleted events, and one instance of a series", async (t) => {
   const { google, select, free, refresh } = await start(t, { workers: [] });
   const moved = google.put(own, timed("2026-10-06", "09:00", "12:00"));
   const deleted = google.put(own, timed("2026-10-07", "09:00", "12:00"));
@@ -149,7 +149,7 @@ t.test("a booking doesn't wait for a provider that doesn't answer: its last word
   await book("talk", "2026-10-06T10:00:00Z", 30).expect(409);
 });
 
-t.test("a booking's event is made with a Meet link, moved and removed; nobody is invited by Google", async (t) => {
+t.test("a booking's event is created with a Meet link, moved and removed; Google invites nobody", async (t) => {
   const desk = await start(t, { location: "google_meet" });
   desk.google.conferenceAfter = 2;
   await desk.select([own], own).expect(200);
@@ -193,7 +193,7 @@ t.test("an attempt that was repeated, or ended before it could be noted, leaves 
   t.equal(moved.id, id);
 });
 
-t.test("what the owner changed meanwhile is kept, what they deleted is made again", async (t) => {
+t.test("owners' changes stay, and deleted events are created again", async (t) => {
   const desk = await start(t);
   await desk.select([], own).expect(200);
   const uid = await desk.booked("2026-10-06T10:00:00Z");

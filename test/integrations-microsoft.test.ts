@@ -54,7 +54,7 @@ const full = (from: number, to: number): string[] =>
     return `${String(from + Math.floor(at / 2)).padStart(2, "0")}:${minutes}`;
   });
 
-t.test("calendars are listed with the default one and who may write", async (t) => {
+t.test("calendars are listed with the default one and write access", async (t) => {
   const { owner, credentialId } = await start(t, { workers: [] });
   const { calendars } = (await owner.get(`${owned}/integrations/microsoft/calendars`).expect(200)).body;
   t.same(calendars, [
@@ -82,7 +82,7 @@ t.test("busy times take slots away: by how they show themselves, whole days, ser
   t.same(await free("2026-10-09"), []);
 });
 
-t.test("only what changed is read again: new, moved, deleted, and one occurrence of a series", async (t) => {
+t.test("only changes are read again: new, moved and deleted events, and one occurrence of a series", async (t) => {
   const { microsoft, put, remove, select, free, refresh } = await start(t, { workers: [] });
   const moved = put(timed("2026-10-06", "09:00", "12:00"));
   const deleted = put(timed("2026-10-07", "09:00", "12:00"));
@@ -123,7 +123,7 @@ t.test("a lost delta token means that all is read again", async (t) => {
   t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
 });
 
-t.test("a booking's event is made with a Teams link, moved and removed; nobody is invited by Microsoft", async (t) => {
+t.test("a booking's event is created with a Teams link, moved and removed; Microsoft invites nobody", async (t) => {
   const desk = await start(t, { location: "teams" });
   desk.microsoft.meetingAfter = 2;
   await desk.select([own], own).expect(200);
@@ -168,7 +168,7 @@ t.test("an attempt that was repeated, or ended before it could be noted, leaves 
   t.match(await written(desk, startsAt("2026-10-07T11:00")), { id }, "newer content");
 });
 
-t.test("what the owner changed meanwhile is kept, what they deleted is made again", async (t) => {
+t.test("owners' changes stay, and deleted events are created again", async (t) => {
   const desk = await start(t);
   await desk.select([], own).expect(200);
   const uid = await desk.booked("2026-10-06T10:00:00Z");

@@ -341,7 +341,7 @@ t.test("a provider that does not answer is not taken for one that refuses", asyn
   t.equal(away.body.code, "service_unavailable");
 });
 
-t.test("google: an owner who unticks the calendar is told that the authorisation is of no use", async (t) => {
+t.test("google: an owner who unticks the calendar learns that the authorisation is not enough", async (t) => {
   const { owner, oauth } = await start(t, "google");
   oauth.granted = "https://www.googleapis.com/auth/calendar.calendarlist.readonly";
   const back = (await agree((await begin(owner, "google")).authorizeUrl)).searchParams;
@@ -371,7 +371,7 @@ t.test("zoom: a refresh token that another process used up is not taken for the 
   t.match(await credentialsOf(owner), [{ status: "OK" }]);
 });
 
-t.test("zoom: what a refresh brought is not lost when Redis is away just then", async (t) => {
+t.test("zoom: the result of a refresh is not lost if Redis is away at that moment", async (t) => {
   const { service, owner, oauth } = await start(t, "zoom");
   const credentialId = await connectAccount(owner, "zoom");
   oauth.expire();

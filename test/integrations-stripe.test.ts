@@ -169,7 +169,7 @@ t.test("a provider that answers nonsense, or not at all, fails by name", async (
   t.same((await owner.get(`${owned}/integrations`).expect(200)).body.credentials, []);
 });
 
-t.test("the browser's way back goes on to the application, which connects as the user who started", async (t) => {
+t.test("the returning browser continues to the application, which connects as the user who started", async (t) => {
   const { service, owner } = await start(t);
   const { authorizeUrl, state } = (await owner.post(`${owned}/integrations/stripe/oauth/start`).expect(200)).body;
   const back = await agree(authorizeUrl);
@@ -298,7 +298,7 @@ for (const type of ["checkout.session.expired", "checkout.session.async_payment_
     t.equal(stripe.refunds.length, 1);
   });
 
-t.test("payer and owner are told of a payment that goes back, once", async (t) => {
+t.test("payer and owner are notified once of a returned payment", async (t) => {
   const mail = await startMailServer(t);
   const { service, owner, stripe } = await start(t, { workers: ["scheduling", "email"], env: { SMTP_URL: mail.url } });
   await attachDomain(service.runtime, { account: "acct_acme", domain: "acme.example", ready: true });
@@ -332,7 +332,7 @@ const refundedOf = (service: Service, uid: string) =>
   eventually(async () => (await statusOf(service, uid)).payment.status === "REFUNDED");
 
 t.test(
-  "whoever cancels in time is paid back, an owner's cancellation always pays back, and the answer says which",
+  "a cancellation in time is refunded, an owner's cancellation always, and the answer says which",
   async (t) => {
     const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
     const made = await owner.post(`${owned}/event-types`).send(paidType).expect(201);
@@ -385,7 +385,7 @@ t.test("a paid booking that was moved and is declined then is paid back", async 
   t.equal(stripe.refunds.length, 1);
 });
 
-t.test("a refund counts when the provider says that it is done, whoever has asked for it", async (t) => {
+t.test("a refund counts once the provider reports it, whoever requested it", async (t) => {
   const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
   await owner.post(`${owned}/event-types`).send(paidType).expect(201);
   await connect(owner);

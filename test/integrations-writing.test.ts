@@ -97,7 +97,7 @@ t.test("a request is written once it is accepted, and a declined one never", { s
   t.equal(texts.length, 2);
 });
 
-t.test("what happened before a worker came is written as it is by then", { skip }, async (t) => {
+t.test("bookings from before the worker's start are written in their current state", { skip }, async (t) => {
   const desk = await open(t, []);
   const [kept, gone] = [await desk.booked("2026-10-06T10:00:00Z"), await desk.booked("2026-10-06T12:00:00Z")];
   await desk.moved(kept, "2026-10-07T11:00:00Z").expect(200);
@@ -128,7 +128,7 @@ t.test("repeated, simultaneous and broken attempts leave one event", { skip }, a
   t.match(await desk.booking(bookingUid), { syncStatus: "OK" });
 });
 
-t.test("an event that its owner changed or deleted is brought to what is booked", { skip }, async (t) => {
+t.test("an event that its owner changed or deleted is restored to the booking", { skip }, async (t) => {
   const desk = await open(t);
   const uid = await desk.booked("2026-10-06T10:00:00Z");
   const before = await desk.written(/SEQUENCE:0/);
@@ -225,7 +225,7 @@ t.test(
   },
 );
 
-t.test("what is left over is written when calendars are read the next time", { skip }, async (t) => {
+t.test("unfinished writes are done at the next calendar pull", { skip }, async (t) => {
   const desk = await open(t, []);
   const bookingUid = await desk.booked("2026-10-06T10:00:00Z");
   const { runtime } = desk.service;

@@ -138,7 +138,7 @@ t.test("a proposal promises no number or price that the answer doesn't hold", as
   t.equal(asked.dynamicView.headline, english.headline.quote);
 });
 
-t.test("nobody is asked for passwords, payment data or identity numbers", async (t) => {
+t.test("forms never ask for passwords, payment data or identity numbers", async (t) => {
   const labels = [
     "Password",
     "Kreditkartennummer",

@@ -38,7 +38,7 @@ function rowsOf(csv: string): string[][] {
 
 const breaks = ["\n", "\r", "\r\n", "\v", "\f", "\u0085", "\u2028", "\u2029"];
 
-t.test("every reader takes the export row by row, whatever breaks the lines of a message", async (t) => {
+t.test("every reader parses the export row by row, whatever line breaks a message contains", async (t) => {
   const piece = fc.constantFrom(
     ...breaks,
     '"',
@@ -121,7 +121,7 @@ t.test("telephone numbers and other plain numbers stay as they are, formulas don
   );
 });
 
-t.test("a visitor who presses Enter leaves the owner's export whole", async (t) => {
+t.test("line breaks of a visitor keep the owner's export intact", async (t) => {
   const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } });
   const owner = await service.handle("acme");
   for (const [at, message] of ["hello\n=1+1", "hello\r=1+1", "one line"].entries())

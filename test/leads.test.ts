@@ -7,7 +7,7 @@ const open = { env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme", PUBLIC_LEADS_BU
 const route = "/v2/public/handles/acme/leads";
 const lead = (service: Service, body: object) => service.visitor.post(route).send(body);
 
-t.test("a lead is accepted, kept as sent and read by its owner", async (t) => {
+t.test("a lead is accepted, stored as sent and read by its owner", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
   const sent = {
@@ -55,7 +55,7 @@ t.test("a form post is a lead too", async (t) => {
   ]);
 });
 
-t.test("a checkbox group is one field, and what no field can hold costs no lead", async (t) => {
+t.test("a checkbox group is one field, and an unknown field loses no lead", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
   const sent = { email: "json@example.com", topic: ["a", 2, true], none: [], nested: { a: 1 }, list: [{ a: 1 }, "b"] };
@@ -102,7 +102,7 @@ t.test("a form's empty inputs are as good as none", async (t) => {
   t.match((await lead(service, { ...empty, email: "" }).expect(400)).body, { errors: [{ path: "/email" }] });
 });
 
-t.test("bad leads are refused by field, and nothing of them is kept", async (t) => {
+t.test("invalid leads are refused by field, and nothing is stored", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
   const bad: [object, string][] = [
@@ -232,7 +232,7 @@ t.test("the lead route is closed like the assistant, and throttled by itself", a
   t.ok(refused.headers["retry-after"]);
 });
 
-t.test("of those who come at once as many are served as the throttle allows, and all others are told", async (t) => {
+t.test("concurrent leads are accepted up to the throttle, and all others get 429", async (t) => {
   const service = await startService(t, {
     env: { PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_LEADS_RATE: "0.01", PUBLIC_LEADS_BURST: "5" },
   });
@@ -368,7 +368,7 @@ t.test("owners search, page through and export their leads; formulas are defused
 });
 
 t.test(
-  "who comes again is found since then, wherever they stand in the list, and is missed on no way through it",
+  "a returning lead appears in lists since then, and paging never misses it",
   async (t) => {
     const service = await startService(t, open);
     const owner = await service.handle("acme");
@@ -394,7 +394,7 @@ t.test(
   },
 );
 
-t.test("a person is erased with all that was kept of them", async (t) => {
+t.test("a person is erased with all stored data", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
   const { leadId } = (await lead(service, { email: "ada@example.com", name: "Countess" }).expect(202)).body.lead;

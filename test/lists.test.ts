@@ -13,7 +13,7 @@ const lists = rows(new Metrics({} as Runtime)).filter(
 
 const pages = "/v2/handles/acme/pages";
 
-t.test("every list refuses the cursor of another list, of another handle, and what never was one", async (t) => {
+t.test("every list refuses cursors of other lists and of other handles, and malformed ones", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   await service.handle("other", { account: "acct_acme", owner: "user_acme" });
@@ -55,7 +55,7 @@ function addressOf({ path }: Row, webhookId: string): string {
   return path.endsWith("/email/events") ? `${filled}?purpose=CALENDAR&` : `${filled}?`;
 }
 
-t.test("an instant may be a date where a list begins, and a wrong one is told what is expected", async (t) => {
+t.test("a list's start may be a date, and a malformed instant is refused with an example", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const events = (since: string) => owner.get(`/v2/handles/acme/email/events?since=${since}`);

@@ -69,7 +69,7 @@ t.test("work learns that its lock can't be renewed before another can have it", 
   t.ok(ms > leaseMs / 2 && ms <= leaseMs, `${ms} ms`);
 });
 
-t.test("what was done under a lock stands, also where the lock can't be given back", async (t) => {
+t.test("work under a lock stays, even if the lock can't be released", async (t) => {
   const { server, redis } = await open(t);
   const work = async (): Promise<string> => {
     await server.kill();
@@ -78,7 +78,7 @@ t.test("what was done under a lock stands, also where the lock can't be given ba
   t.same(await tryLock(redis, key, work), { result: "done" });
 });
 
-t.test("a booking's sync that has lost its lock notes nothing, and the next one finds what it made", async (t) => {
+t.test("a booking's sync without its lock records nothing, and the next one finds its event", async (t) => {
   const zoom = await startZoom();
   t.teardown(() => zoom.close());
   const desk = await openDesk(t, { providerKey: "zoom", env: zoom.env, location: "zoom", workers: [] });
@@ -101,7 +101,7 @@ t.test("a booking's sync that has lost its lock notes nothing, and the next one 
   t.ok((await desk.booking(bookingUid)).meetingUrl);
 });
 
-t.test("a slow refresh fails its caller within 5 s, and its tokens are kept when they come", async (t) => {
+t.test("a slow refresh fails its caller within 5 s, and its tokens are stored when they arrive", async (t) => {
   const zoom = await startZoom();
   t.teardown(() => zoom.close());
   const desk = await openDesk(t, { providerKey: "zoom", env: zoom.env, location: "zoom", workers: [] });

@@ -287,7 +287,7 @@ t.test("a faulty request goes back to its client with the fault", async (t) => {
   }
 });
 
-t.test("metadata names who signs users in, for browsers too", async (t) => {
+t.test("metadata names the authorization server, for browsers too", async (t) => {
   const service = await open(t);
   const resource = `/.well-known/oauth-protected-resource${endpoint}`;
   const read = (one: Service, path: string) => one.visitor.get(path).set("Origin", "https://client.example");

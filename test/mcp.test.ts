@@ -161,7 +161,7 @@ for (const [name, connect] of Object.entries(clients)) {
   });
 }
 
-t.test("a session may use every tool, and what a tool finds is its own handle's", async (t) => {
+t.test("a session may use every tool, and tools find only data of their own handle", async (t) => {
   const service = await startWithKnowledge(t);
   await service.handle("other");
   const answer = await send(service, call("pages_list"), await service.token("user_acme")).expect(200);
@@ -174,7 +174,7 @@ t.test("a session may use every tool, and what a tool finds is its own handle's"
   });
 });
 
-t.test("tools only read, so that what agents ask is no entry of the audit stream", async (t) => {
+t.test("tools only read, so calls are not in the audit stream", async (t) => {
   const tools = rows(new Metrics({} as Runtime)).filter(({ tool }) => tool !== undefined);
   for (const { method, path, isReadOnly: reads } of tools) t.ok(method === "GET" || reads, `${method} ${path}`);
   const service = await startService(t);
@@ -194,7 +194,7 @@ t.test("tools only read, so that what agents ask is no entry of the audit stream
 });
 
 t.test(
-  "each tool and each of its arguments says in a sentence what it is for, and lists hold no content",
+  "each tool and each of its arguments has a description, and lists contain no content",
   async (t) => {
     const service = await startWithKnowledge(t);
     const client = await current(modern)(service, await tokenFor(service, all));
@@ -213,7 +213,7 @@ t.test(
   },
 );
 
-t.test("401 and 403 say where to learn more and which scope is missing", async (t) => {
+t.test("401 and 403 name the metadata and the missing scope", async (t) => {
   const service = await startWithKnowledge(t);
   const metadata = "http://service.test/.well-known/oauth-protected-resource/mcp/acme/mcp";
   const none = await send(service, initialize).expect(401);
@@ -289,7 +289,7 @@ t.test("in production the loopback address is no friend", async (t) => {
   await send(service, initialize, token).set("Origin", "http://localhost:6274").expect(403);
 });
 
-t.test("the endpoint takes messages alone, and what is no message gets the protocol's error", async (t) => {
+t.test("the endpoint accepts messages only, and anything else gets the protocol's error", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   t.match((await owner.get(endpoint).expect(405)).headers.allow, /POST/);

@@ -115,7 +115,7 @@ t.test("operations have unique names, a summary, a known tag and a say about sec
   t.end();
 });
 
-t.test("every field and every parameter says what it means", (t) => {
+t.test("every field and every parameter has a description", (t) => {
   const silent = [...shapes()].flatMap(([place, schema]) =>
     Object.entries((schema.properties ?? {}) as Record<string, Json>)
       .filter(([, field]) => field.description === undefined && field.const === undefined && !isNamed(field))
@@ -160,7 +160,7 @@ t.test("bodies of visitors are open, those of owners are closed, and no answer i
   t.end();
 });
 
-t.test("what is no JSON has its content type, and headers that count are parameters", (t) => {
+t.test("responses that are not JSON have their content type, and significant headers are parameters", (t) => {
   const of = (path: string, method: string): Operation => document.paths[path]?.[method] as Operation;
   const page = "/v2/public/pages/{handle}/{pageSlug}";
   const types = (operation: Operation, status = "200"): string[] =>

@@ -123,7 +123,7 @@ t.test("development may call loopback by http, and nothing else that is private"
   await t.rejects(guard.request("http://example.com/"), AddressRefused);
 });
 
-t.test("redirects are followed only where asked, each one through the guard", async (t) => {
+t.test("redirects are followed only on request, each one through the guard", async (t) => {
   const port = await listening(t, (request, response) =>
     request.url === "/"
       ? void response.writeHead(302, { location: "http://169.254.169.254/" }).end()

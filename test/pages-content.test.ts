@@ -120,7 +120,7 @@ t.test("elements are nested up to 100 deep in a page, and the place of the next 
   t.equal(many.status, 400);
 });
 
-t.test("whatever content a page takes, the shell stays whole around it", async (t) => {
+t.test("no content of a page breaks the shell around it", async (t) => {
   const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } });
   const owner = await service.handle("acme");
   await owner.post(pages).send({ pageSlug: "any", title: "Any", status: "PUBLISHED" }).expect(201);
@@ -155,7 +155,7 @@ t.test("whatever content a page takes, the shell stays whole around it", async (
   t.ok(taken > 50, `${taken} fragments were taken`);
 });
 
-t.test("a page says its language and direction, its own address, and what previews of links show", async (t) => {
+t.test("a page declares its language and direction, its address, and its link preview", async (t) => {
   const env = { PUBLIC_DOMAIN: "pages.test", PUBLIC_PAGE_AGENT_ENABLED: "1" };
   const service = await startService(t, { env });
   const owner = await service.handle("acme");
@@ -199,7 +199,7 @@ t.test("a page says its language and direction, its own address, and what previe
   t.match((await at("acme.pages.test")).text, '<html lang="ar" dir="rtl">');
 });
 
-t.test("a page without a language has that of its text; what is no language tag is refused", async (t) => {
+t.test("a page without a language uses that of its text; an invalid language tag is refused", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const texts: [string, string][] = [

@@ -42,7 +42,7 @@ t.test("a page is made once, published, changed and deleted", async (t) => {
   t.match((await owner.delete("/v2/handles/acme/pages/pricing").expect(404)).body, { code: "page_not_found" });
 });
 
-t.test("what an owner reads can be sent back, and unknown fields are refused by name", async (t) => {
+t.test("an owner can send back a page as it was read, and unknown fields are refused by name", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const { body } = await owner.post("/v2/handles/acme/pages").send(page).expect(201);
@@ -158,7 +158,7 @@ t.test("a paid page shows its teaser alone", async (t) => {
 });
 
 t.test(
-  "a page that was read is sent again when its bytes are others, also when it was deleted and made anew",
+  "a cached page is sent again if its bytes differ, also after it was deleted and created again",
   async (t) => {
     const service = await startService(t);
     const owner = await service.handle("acme");
@@ -180,7 +180,7 @@ t.test(
   },
 );
 
-t.test("a page that was deleted and made anew answers with its new text", async (t) => {
+t.test("a page that was deleted and created again shows its new text", async (t) => {
   const service = await startService(t, { workers: true, env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } });
   const owner = await service.handle("acme");
   const answered = async (cost: string) => {
@@ -228,7 +228,7 @@ t.test("a handle's host serves pages and public routes and nothing else", async 
   await at("/healthz", "service.test:8080").expect(200);
 });
 
-t.test("with a public domain the pages of owners are on hosts of their own, never beside the sign-in", async (t) => {
+t.test("with a public domain, owners' pages are on their own hosts, never on that of the sign-in", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test", LOGIN_BUILTIN: "1" } });
   const owner = await service.handle("acme");
   await owner
@@ -245,7 +245,7 @@ t.test("with a public domain the pages of owners are on hosts of their own, neve
 });
 
 t.test(
-  "what a worker keeps of published pages is bounded by bytes, and the page that is read is always known",
+  "a worker's cache of published pages is bounded by bytes, and always has the requested page",
   async (t) => {
     const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" }, workers: ["generation"] });
     const owner = await service.handle("acme");
@@ -266,7 +266,7 @@ t.test(
   },
 );
 
-t.test("of two changes at one version one wins, and changes without a version are all kept", async (t) => {
+t.test("of two changes of one version one wins, and changes without a version all take effect", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   await owner.post("/v2/handles/acme/pages").send(page).expect(201);
@@ -299,7 +299,7 @@ t.test("a crowd of changes of one page, over two processes, is written one by on
   );
 });
 
-t.test("lists go on by cursor, and only by their own", async (t) => {
+t.test("lists continue by cursor, and only by their own", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   for (const slug of ["a", "b", "c"])

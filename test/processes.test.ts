@@ -113,7 +113,7 @@ async function saidOf(t: TapTest, appendonly: boolean, settings: string[]): Prom
   return said.map(({ msg }) => msg);
 }
 
-t.test("a start says where Redis may lose what was accepted, and where nobody can tell", async (t) => {
+t.test("the log warns at startup if Redis may lose accepted work, or if that is unknown", async (t) => {
   t.same(await saidOf(t, true, []), [], "each write is on the disk");
   t.same(await saidOf(t, true, ["--appendfsync", "everysec"]), ["redis.fsync_unsafe"]);
   t.same(
@@ -142,7 +142,7 @@ t.test("a start on a port that is taken ends with a line that says so", async (t
   t.match(lines.at(-1), /"level":"fatal".*EADDRINUSE.*"web.start_failed"/);
 });
 
-t.test("while Redis is away the answer is 503, and what was accepted is there when it is back", async (t) => {
+t.test("while Redis is away the answer is 503, and accepted work is there when it is back", async (t) => {
   const place = { port: await freePort(), dir: t.testdir(), appendonly: true };
   const first = await startRedis(place);
   t.teardown(() => first.kill());
@@ -210,7 +210,7 @@ t.test("processes that start at once share one signing key", async (t) => {
   t.ok(sets[0]?.body.keys?.[0]?.kid);
 });
 
-t.test("what a process loads when it is first needed is there: board, MCP, documents, bounce mailbox", async (t) => {
+t.test("lazily loaded parts work: board, MCP, documents, bounce mailbox", async (t) => {
   const redis = await startRedis();
   t.teardown(() => redis.stop());
   const mailbox = createServer((socket) => socket.end("* BYE closed for today\r\n"));

@@ -18,7 +18,7 @@ t.test("a change and its jobs are written together, and the jobs are enqueued", 
   await eventually(async () => (await runtime.redis.hlen(keys.outbox("acme"))) === 0);
 });
 
-t.test("what a crash left in an outbox is swept, once, and the mark goes with it", async (t) => {
+t.test("an outbox that a crash left is swept once, and leaves the sweeper's list", async (t) => {
   const { runtime } = await startService(t);
   await runtime.queues.mark("acme");
   await runtime.redis.hset(keys.outbox("acme"), "b", JSON.stringify(indexing("b")));
@@ -69,7 +69,7 @@ t.test("the same job id is one job, however often it is added", async (t) => {
   t.equal(await runtime.queues.queue("knowledge").getWaitingCount(), 1);
 });
 
-t.test("jobs of a burst that may be done together are one job, whose id stands for just those", async (t) => {
+t.test("jobs of a burst that may run together are one job, whose id identifies them", async (t) => {
   const { runtime } = await startService(t);
   const event = (n: number) => job("webhooks.dispatch", `dispatch-evt_${n}`, { handle: "acme", eventId: `evt_${n}` });
   const publish = async (numbers: number[]) => {

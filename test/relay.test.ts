@@ -154,7 +154,7 @@ t.test("readers that join in the middle read the same as the first", async (t) =
   t.same(await Promise.all(readings), [expected(1, 30), expected(5, 30), expected(1, 30)]);
 });
 
-t.test("a slow reader gets everything, and holds nobody up", async (t) => {
+t.test("a slow reader gets everything, and delays nobody", async (t) => {
   const { runId, reader } = await begin(web);
   const slow = web.relay.follow(runId);
   const run = await claim(worker, runId);
@@ -242,7 +242,7 @@ t.test("an aborted signal ends reading without an error, and leaves", async (t) 
   t.same(await all(web.relay.follow(runId, { signal: AbortSignal.abort() })), []);
 });
 
-t.test("a resumable run goes on while its reader is away for a moment", async (t) => {
+t.test("a resumable run continues while its reader is away for a moment", async (t) => {
   const { runId, reader } = await begin(web, { resumable: true });
   const run = await claim(worker, runId);
   write(run, 1, 2);
@@ -256,7 +256,7 @@ t.test("a resumable run goes on while its reader is away for a moment", async (t
   t.same(await all(back), expected(5, 5));
 });
 
-t.test("a resumable run is cancelled when nobody comes back", async (t) => {
+t.test("a resumable run is cancelled if no reader comes back", async (t) => {
   const { runId, reader } = await begin(web, { resumable: true });
   const run = await claim(worker, runId);
   await reader.return();
@@ -324,7 +324,7 @@ t.test("an attempt that fails before its first chunk leaves the run to the next"
   t.same(await all(reader), expected(1, 2));
 });
 
-t.test("a worker that dies is noticed: the reader gets what came, then RunLost", async (t) => {
+t.test("a dead worker is noticed: the reader gets its chunks, then RunLost", async (t) => {
   const victim = start();
   const { runId, reader } = await begin(web);
   const run = await claim(victim, runId);
@@ -338,7 +338,7 @@ t.test("a worker that dies is noticed: the reader gets what came, then RunLost",
   t.match(await aborted(run), { name: "RunLost" });
 });
 
-t.test("a silent worker that lives is not thought dead", async (t) => {
+t.test("a silent live worker does not count as dead", async (t) => {
   const { runId, reader } = await begin(web);
   const run = await claim(worker, runId);
   await pause(2 * quick.lost);
@@ -365,7 +365,7 @@ t.test("a run that was never there is lost at once", async (t) => {
   t.same(await keyNames(web.redis, `*{${runId}}*`), []);
 });
 
-t.test("what an inbox loses is read from the run's stream", async (t) => {
+t.test("chunks that an inbox loses are read from the run's stream", async (t) => {
   const forgetful = start();
   const { runId, reader } = await begin(forgetful);
   const run = await claim(worker, runId);
@@ -419,7 +419,7 @@ t.test("a restart of Redis costs no chunk", async (t) => {
 });
 
 t.test(
-  "a process that ends tells its readers, and a reader with a place to come back to goes on elsewhere",
+  "a process that ends tells its readers, and resumable readers continue elsewhere",
   async (t) => {
     const ending = start();
     const { runId, reader } = await begin(ending, { resumable: true });
@@ -445,7 +445,7 @@ t.test("a chunk is one line", async (t) => {
   t.equal(await runState(web.redis, runId), "failed");
 });
 
-t.test("everything has a lifetime, and the question lives with its run alone", async (t) => {
+t.test("everything expires, and the question expires with its run", async (t) => {
   const names = await keyNames(web.redis, "*");
   const lifetimes = await Promise.all(names.map((name) => web.redis.pttl(name)));
   t.ok(names.length > 0);

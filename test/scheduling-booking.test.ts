@@ -58,7 +58,7 @@ t.test("a listed slot is booked, and then it is gone", async (t) => {
   await service.visitor.get(`${shown}/intro/bookings/unknown`).expect(404);
 });
 
-t.test("start and end may stand at the top, and the attendee's zone is kept", async (t) => {
+t.test("start and end may be at the top level, and the attendee's zone is stored", async (t) => {
   const { event, service } = await openStage(t);
   await event({ slug: "intro" });
   const attendee = { ...ada, timeZone: "Asia/Kathmandu" };
@@ -94,7 +94,7 @@ t.test("a visitor's booking is never refused over decoration", async (t) => {
   await post("10:30", "11:00", { tracking: "newsletter" }).expect(201);
 });
 
-t.test("unknown, hidden and inactive event types are 404 whatever is sent", async (t) => {
+t.test("unknown, hidden and inactive event types are 404 for any input", async (t) => {
   const { event, service } = await openStage(t);
   await event({ slug: "hidden", hidden: true });
   await event({ slug: "paused", status: "PAUSED" });
@@ -120,7 +120,7 @@ t.test("unknown, hidden and inactive event types are 404 whatever is sent", asyn
   await service.visitor.post("/v2/public/scheduling/nobody/intro/bookings").send("x").expect(404);
 });
 
-t.test("types of locations and questions are read whatever their case, - and _", async (t) => {
+t.test("types of locations and questions are accepted in any case and with - or _", async (t) => {
   const { owner } = await openStage(t);
   const types = {
     TEXTAREA: "textarea",
@@ -156,7 +156,7 @@ t.test("types of locations and questions are read whatever their case, - and _",
     await owner.put(`${base}/event-types/${eventTypeId}`).send(wrong).expect(400);
 });
 
-t.test("what is missing has its own code, what is malformed is named", async (t) => {
+t.test("missing inputs have their own code, malformed ones are named", async (t) => {
   const { event, service } = await openStage(t);
   await event({ slug: "intro" });
   const at = slot("09:00", "09:30");
@@ -286,7 +286,7 @@ t.test("the grid of the visitor's zone counts too, and a nonce proves that of an
   }).expect(409);
 });
 
-t.test("a nonce that is null is none", async (t) => {
+t.test("a null nonce counts as none", async (t) => {
   const { event, service } = await openStage(t);
   await event({ slug: "intro" });
   const book = (bookingNonce: unknown) => {
@@ -388,7 +388,7 @@ t.test("a repeated request with the same key gets the first answer, another body
   await ask("intro", "2026-10-05T09:00:00Z").set("Idempotency-Key", "k".repeat(256)).expect(400);
 });
 
-t.test("only successes are kept under a key", async (t) => {
+t.test("only successes are stored under a key", async (t) => {
   const { event, book, owner } = await openStage(t);
   await event({ slug: "intro" });
   const first = await book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
@@ -487,7 +487,7 @@ t.test("busy times that are too old are read again before a booking", async (t) 
   t.same(asked, ["acme"], "once in 10 s");
 });
 
-t.test("an owner confirms or declines what waits for it, and the slot is held meanwhile", async (t) => {
+t.test("an owner confirms or declines requests, and the slot is held meanwhile", async (t) => {
   const { event, book, slots, owner } = await openStage(t);
   await event({ slug: "intro", confirmationRequired: true });
   const first = await book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
@@ -600,7 +600,7 @@ t.test("a move doesn't count the booking it moves against the day's limit", asyn
   await move("2026-10-06", "11:00").expect(409);
 });
 
-t.test("reading and cancelling go on when the event type is hidden, renamed or gone", async (t) => {
+t.test("bookings can be read and cancelled after the event type is hidden, renamed or gone", async (t) => {
   const { event, book, service, owner } = await openStage(t);
   const eventTypeId = await event({ slug: "intro" });
   const [first, second] = [
@@ -668,7 +668,7 @@ t.test("an inactive handle has no events, slots or bookings", async (t) => {
   await service.visitor.post(`${shown}/intro/bookings/${made.body.bookingUid}/cancel`).expect(404);
 });
 
-t.test("visitors are throttled by handle where the installation says so", async (t) => {
+t.test("visitors are throttled per handle if the installation configures it", async (t) => {
   const { event, service } = await openStage(t, { env: { PUBLIC_SCHEDULING_RATE: "1", PUBLIC_SCHEDULING_BURST: "3" } });
   await event({ slug: "intro" });
   const answers = [];

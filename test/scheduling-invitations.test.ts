@@ -74,7 +74,7 @@ const booking: Booking = {
 const organizer = { name: "Acme", email: "calendar@acme.example", host: "service.test" };
 const file = (more: Partial<Booking>) => read(calendarFile({ ...booking, ...more }, organizer).text);
 
-t.test("a calendar file says what the booking is, and another library reads the same", async (t) => {
+t.test("a calendar file contains the booking, and another library reads the same", async (t) => {
   t.same(file({}), {
     method: "REQUEST",
     uid: "uid1@service.test",
@@ -286,7 +286,7 @@ t.test("a request is answered to its visitor alone, guests hear of it when it is
   t.equal(await heard(/^ada@example.com: Declined/), 1);
 });
 
-t.test("what a visitor writes reaches the owner and its author, and no guest reads a word of it", async (t) => {
+t.test("a visitor's text reaches the owner and its author, but no guest", async (t) => {
   const { stage, inbox } = await openMailing(t);
   await stage.event({
     slug: "intro",
@@ -329,7 +329,7 @@ t.test("what a visitor writes reaches the owner and its author, and no guest rea
   t.ok(to("user_acme@example.com").every(({ text }) => text.includes(attendee.name)));
 });
 
-t.test("names are told as they are, unless they could be a message", async (t) => {
+t.test("names are shown as given, unless they could be a message", async (t) => {
   const names = [
     "Ada Lovelace",
     "J. R. R. Tolkien",
@@ -477,7 +477,7 @@ t.test("a reminder comes before the booking, and not for one that was cancelled 
   t.ok((await reminders()).every(({ calendar }) => calendar.includes(kept)));
 });
 
-t.test("without a sender or a mail server a booking stands all the same", async (t) => {
+t.test("without a sender or a mail server a booking is still made", async (t) => {
   const stage = await openStage(t, { workers: ["scheduling"] });
   await stage.event({ slug: "intro" });
   const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
@@ -518,7 +518,7 @@ t.test(
   },
 );
 
-t.test("the old time stands in the mail of the move, and in no later one", async (t) => {
+t.test("the old time is in the mail about the move, and in no later one", async (t) => {
   const { stage, inbox } = await openMailing(t);
   await stage.event({ slug: "intro", title: "Introduction" });
   const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;

@@ -47,7 +47,7 @@ t.test("a network books, moves and cancels 20 times at once, then 30 times an ho
 });
 
 t.test(
-  "what changes nothing costs a network nothing: refusals, repeats, and a booking that is cancelled already",
+  "requests that change nothing cost a network nothing: refusals, repeats, and cancelled bookings",
   async (t) => {
     const stage = await open(t, { PUBLIC_BOOKINGS_BURST: "3" });
     const visitor = from(stage, "192.0.2.1");
@@ -160,7 +160,7 @@ t.test("a visitor moves one booking at most 5 times a day", async (t) => {
   await visitor.cancel(first).expect(200);
 });
 
-t.test("with the limits at 0 nobody is limited", async (t) => {
+t.test("limits of 0 are off", async (t) => {
   for (const env of [{ PUBLIC_BOOKINGS_BURST: "0" }, { PUBLIC_BOOKINGS_RATE: "0" }]) {
     const stage = await open(t, { ...env, PUBLIC_BOOKINGS_PER_ATTENDEE: "0" });
     const visitor = from(stage, "192.0.2.1");

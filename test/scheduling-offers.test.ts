@@ -29,7 +29,7 @@ t.test("the window of a question has its limits", async (t) => {
   await ask("start=0001-01-01T00:00:00Z&end=0001-02-01T00:00:00Z").expect(200);
 });
 
-t.test("a slot answer holds at most 5,000 slots, and the end is at fault where there are more", async (t) => {
+t.test("a slot answer has at most 5,000 slots, else `end` is refused", async (t) => {
   const { event, service } = await openStage(t);
   await event({ slug: "intro", durationMinutes: 1, slotIntervalMinutes: 1 });
   const ask = (end: string) => service.visitor.get(`${shown}/intro/slots?start=2026-10-05T06:00:00Z&end=${end}`);
@@ -136,7 +136,7 @@ t.test("an event type uses its own schedule, else the oldest, else working hours
   t.match(body.slots, [{ start: "2026-10-06T18:00:00.000Z", sourceAvailability: { kind: "override" } }]);
 });
 
-t.test("a zone that was kept before it was known as none of IANA's is read as it was meant", async (t) => {
+t.test("a stored alias of a zone is read as its IANA zone", async (t) => {
   const { event, service, slots, book } = await openStage(t);
   const eventTypeId = await event({ slug: "intro" });
   const { redis } = service.runtime;

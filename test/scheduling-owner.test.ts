@@ -49,7 +49,7 @@ t.test("two requests that make one schedule leave one", async (t) => {
   t.equal((await owner.get(`${base}/schedules/work`)).body.schedule.version, 8);
 });
 
-t.test("what a schedule can't be is refused by name", async (t) => {
+t.test("an invalid schedule is refused by name", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const hours = (startTime: string, endTime: string) => ({ weeklyAvailability: [{ day: 1, startTime, endTime }] });
@@ -104,7 +104,7 @@ t.test("what a schedule can't be is refused by name", async (t) => {
   t.equal((await owner.get(`${base}/schedules/work`)).body.schedule.version, 2);
 });
 
-t.test("an event type has the documented defaults, and its owner and visitors see what they may", async (t) => {
+t.test("an event type has the documented defaults, and owner and visitors see their own view", async (t) => {
   const { owner, service } = await openStage(t);
   const made = await owner
     .post(`${base}/event-types`)
@@ -150,7 +150,7 @@ t.test("an event type has the documented defaults, and its owner and visitors se
   t.same((await owner.get(`${base}/event-types/${eventTypeId}`).expect(200)).body.eventType, made.body.eventType);
 });
 
-t.test("a change keeps what it doesn't name, inside buffers and payment too", async (t) => {
+t.test("a change preserves other fields, inside buffers and payment too", async (t) => {
   const { owner, event } = await openStage(t);
   const payment = { enabled: true, amountMinor: 5000, currency: "EUR" };
   const buffers = { beforeMinutes: 5, afterMinutes: 10 };
@@ -231,7 +231,7 @@ t.test("a slug belongs to one event type, and is free again when that is renamed
   t.same(race.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409]);
 });
 
-t.test("what an event type can't be is refused by name", async (t) => {
+t.test("an invalid event type is refused by name", async (t) => {
   const { owner } = await openStage(t);
   const field = { id: "company", label: "Company", type: "text" };
   const refused: [string, object][] = [

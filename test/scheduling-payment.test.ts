@@ -107,7 +107,7 @@ t.test("an event type that can't take its payment says so and why", async (t) =>
 });
 
 t.test(
-  "a paid booking goes to the checkout, and stands when it is paid, whatever confirmation it would need",
+  "a paid booking goes to the checkout, and is confirmed once it is paid, with or without confirmation",
   async (t) => {
     const stage = await openStage(t);
     await listen(stage);
@@ -172,7 +172,7 @@ t.test("a hold ends after 35 minutes, and its job gives the slot back once", asy
   t.equal(rejected.length, 1);
 });
 
-t.test("a payment after the hold takes the slot again where it is free", async (t) => {
+t.test("a payment after the hold takes the slot again if it is free", async (t) => {
   const stage = await openStage(t);
   connect(stage, provider());
   await stage.event({ slug: "paid", payment: price });
@@ -213,7 +213,7 @@ t.test("a payment for a booking that was cancelled or has begun must go back", a
   t.match(read.body.booking, { status: "CANCELLED", payment: { status: "REFUND_DUE" } });
 });
 
-t.test("where no checkout can be made the slot is free again and the key too", async (t) => {
+t.test("if no checkout can be created, slot and key are free again", async (t) => {
   const stage = await openStage(t);
   const working = provider();
   let broken = true;
@@ -238,7 +238,7 @@ t.test("where no checkout can be made the slot is free again and the key too", a
   t.equal(working.orders.length, 1);
 });
 
-t.test("a key is in progress while its checkout is made, and goes on after a crash", async (t) => {
+t.test("a key is in progress while its checkout is created, and continues after a crash", async (t) => {
   const stage = await openStage(t);
   const working = provider();
   const waiting: (() => void)[] = [];
@@ -265,7 +265,7 @@ t.test("a key is in progress while its checkout is made, and goes on after a cra
   t.equal((await stage.owner.get(`${base}/bookings`)).body.bookings.length, 1);
 });
 
-t.test("a hold that nobody pays ends by itself", async (t) => {
+t.test("an unpaid hold expires", async (t) => {
   const env = { TEST_CLOCK: "2026-10-05T06:00:00Z", TEST_CLOCK_RATE: "600" };
   const stage = await openStage(t, { env, workers: ["scheduling"] });
   connect(stage, provider());

@@ -66,7 +66,7 @@ t.test("hundreds of visitors want one slot of several processes, and one gets it
   t.same([...new Set(losers.map(({ status, body }) => `${status} ${body.code}`))], ["409 scheduling_slot_unavailable"]);
 });
 
-t.test("bookings of an owner never overlap, whatever is booked, moved and cancelled from wherever", async (t) => {
+t.test("bookings of an owner never overlap, despite concurrent bookings, moves and cancellations", async (t) => {
   const stage = await openStage(t, { env: { TEST_CLOCK: new Date().toISOString() } });
   const types = [
     { slug: "short", durationMinutes: 15, buffers: { beforeMinutes: 0, afterMinutes: 5 } },

@@ -48,7 +48,7 @@ t.test("a weekly series keeps its wall time over the change of the clocks, less 
   ]);
 });
 
-t.test("what is cancelled, transparent or declined by the owner takes no time; tentative does", async (t) => {
+t.test("cancelled, transparent and declined events block no time; tentative ones do", async (t) => {
   const times = ["DTSTART:20261012T090000Z", "DTEND:20261012T100000Z"];
   t.same(busy([calendar(event(...times, "STATUS:CANCELLED"))]), []);
   t.same(busy([calendar(event(...times, "TRANSP:TRANSPARENT"))]), []);
@@ -79,7 +79,7 @@ t.test("dates cover local days, floating times are read in the calendar's zone",
   t.same(busy([calendar(event("DTSTART:20261012T090000", "DURATION:P1DT2H"))]), ["10-12T07:00/10-13T09:00"]);
 });
 
-t.test("zones are known by their IANA, Windows and vendor names, or by what the calendar says of them", async (t) => {
+t.test("zones are recognised by IANA, Windows and vendor names, or by the calendar's definition", async (t) => {
   const at = (zone: string, ...more: string[]) =>
     busy([calendar(...more, event(`DTSTART;TZID=${zone}:20261012T090000`, "DURATION:PT1H"))], { zone: "UTC" });
   for (const zone of ["Europe/Berlin", "W. Europe Standard Time", "/freeassociation.sourceforge.net/Europe/Berlin"])
@@ -101,7 +101,7 @@ t.test("zones are known by their IANA, Windows and vendor names, or by what the 
   t.same(at("PST"), ["10-12T09:00/10-12T10:00"]);
 });
 
-t.test("the calendar's own zone is read like that of an event, and where that can't be nothing is lost", async (t) => {
+t.test("the calendar's own zone is read like an event's, and an unreadable one loses nothing", async (t) => {
   const rules = ["BEGIN:STANDARD", "DTSTART:20200101T000000", "TZOFFSETFROM:+0300", "TZOFFSETTO:+0300", "END:STANDARD"];
   const zone = (name: string, ...lines: string[]) => ["BEGIN:VTIMEZONE", `TZID:${name}`, ...lines, "END:VTIMEZONE"];
   const own = (...lines: string[]) => calendar(...lines);

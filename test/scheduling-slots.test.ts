@@ -90,7 +90,7 @@ t.test("the grid lies on the clock of the zone that is asked for", async (t) => 
   );
 });
 
-t.test("the grid starts anew at the padded end of a busy block", async (t) => {
+t.test("the grid restarts at the padded end of a busy block", async (t) => {
   const given: Case = { weekly: ["1 09:00-13:00"], duration: 45 };
   t.equal(on("2026-10-12", given), "09:00 09:45 10:30 11:15 12:00");
   const busy = ["2026-10-12T09:50Z/2026-10-12T10:05Z"];
@@ -131,7 +131,7 @@ t.test("buffers may cross the edges of the hours, the slot may not", async (t) =
   t.equal(on("2026-10-12", { ...given, busy: ["2026-10-12T07:00Z/2026-10-12T08:30Z"] }), "10:00", "free from 09:30");
 });
 
-t.test("ranges that touch at midnight join, and the grid starts anew there", async (t) => {
+t.test("ranges that touch at midnight join, and the grid restarts there", async (t) => {
   const given: Case = { weekly: ["1 22:00-24:00", "2 00:00-02:00"], duration: 90, clock: "UTC" };
   const night = (more: Case) => times(starts({ ...given, ...more }, "2026-10-12T12:00Z", "2026-10-13T12:00Z"));
   t.equal(night({}), "22:00 23:30 00:00", "one runs across midnight, one starts there anew, 01:30 does not fit");
@@ -357,7 +357,7 @@ function consistent(list: Override[]): Override[] {
   return list.filter((row) => !("startTime" in row) || !isClosed(row.date));
 }
 
-t.test("the engine finds what a look at every minute with Temporal finds", { timeout: 110_000 }, async (t) => {
+t.test("the engine finds the same slots as a check of every minute with Temporal", { timeout: 110_000 }, async (t) => {
   let slots = 0;
   const same = fc.property(
     someCase,

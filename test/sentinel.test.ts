@@ -6,7 +6,7 @@ import { eventually } from "../fixtures/service.ts";
 
 const withinMs = 5000;
 
-t.test("with Sentinels a service goes on within 5 s of a promotion: planned, and after a crash", async (t) => {
+t.test("with Sentinels the service works within 5 s of a promotion, planned or after a crash", async (t) => {
   const redis = await startWatched();
   t.teardown(() => redis.stop());
   const town = await openTown(t, redis);

@@ -1,7 +1,7 @@
 import t from "tap";
 import { readEnv } from "../core/platform/env.ts";
 
-t.test("a setting that can't be right is refused by name, and says what it wants", (t) => {
+t.test("an invalid setting is refused by name, with the expected form", (t) => {
   const bad = {
     PORT: "80.5",
     WORKER_QUEUES: "email,emial",
@@ -24,7 +24,7 @@ t.test("a setting that can't be right is refused by name, and says what it wants
   t.end();
 });
 
-t.test("good settings are read, and an empty one is none", (t) => {
+t.test("valid settings are read, and an empty one counts as absent", (t) => {
   const key = "ZGV2ZWxvcG1lbnQtZGV2ZWxvcG1lbnQtZGV2ZWxvcG0=";
   const env = readEnv({
     PORT: "",

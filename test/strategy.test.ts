@@ -97,7 +97,7 @@ t.test("the limit is for each group; the counts are of all that match", async (t
   t.match(empty, { status: "complete", worked_examples: { matchCount: 0, items: [] } });
 });
 
-t.test("when a part of retrieval fails the answer is partial, and what was found is there", async (t) => {
+t.test("if a part of retrieval fails, the answer is partial and contains the other results", async (t) => {
   const service = await startWithDocuments(t);
   const { index } = service.runtime;
   const owner = await service.as("user_acme");
@@ -126,7 +126,7 @@ t.test("when a part of retrieval fails the answer is partial, and what was found
   });
 });
 
-t.test("without its embedding model retrieval goes on by words and says that it is partial", async (t) => {
+t.test("without its embedding model retrieval uses words and is partial", async (t) => {
   const service = await startWithDocuments(t, { OLLAMA_HOST: "http://127.0.0.1:1", EMBEDDING_MODEL_ID: "none" });
   const owner = await service.as("user_acme");
   const { body } = await owner.post(`${base}/retrieve`).send({ query: "pricing page" }).expect(200);

@@ -56,7 +56,7 @@ t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not
   await again.set("If-None-Match", tag.headers.etag as string).expect(304);
 });
 
-t.test("what went wrong inside is told as nothing but that", async (t) => {
+t.test("an internal error is reported without details", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   await service.runtime.redis.hset(keys.campaign("acme", "cmp_broken"), { version: 1, json: "{a secret" });
@@ -124,7 +124,7 @@ t.test("no forged, expired or foreign token is taken", async (t) => {
   await service.visitor.get("/v2/handles/acme/pages").set("Authorization", `Bearer ${good}`).expect(200);
 });
 
-t.test("in production browsers are told to come back over TLS alone, on every answer", async (t) => {
+t.test("in production every response tells browsers to use HTTPS only", async (t) => {
   const production = { NODE_ENV: "production", SECRET_KEY: "a".repeat(43), METRICS_TOKEN: "secret" };
   const hsts = async (env: Record<string, string>) => {
     const service = await startService(t, { env });
@@ -225,7 +225,7 @@ t.test("the service describes itself", async (t) => {
   t.match((await visitor.get("/.well-known/jwks.json").expect(200)).body, { keys: [{ kty: "OKP", crv: "Ed25519" }] });
 });
 
-t.test("each write of an owner leaves who, what and when, and no content", async (t) => {
+t.test("each write of an owner records who, what and when, and no content", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   await owner.post("/v2/handles/acme/pages").send({ pageSlug: "a", title: "Very private title" }).expect(201);
@@ -251,7 +251,7 @@ t.test("each write of an owner leaves who, what and when, and no content", async
   );
 });
 
-t.test("a body of no bytes is none, whatever was announced of it", async (t) => {
+t.test("a body of no bytes counts as none, whatever its headers say", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const path = "/v2/handles/acme/pages";
@@ -313,7 +313,7 @@ t.test("no row of an owner refuses a field of the resource that it makes or chan
   }
 });
 
-t.test("what an owner is shown can be sent back whole, with what it was made of", async (t) => {
+t.test("an owner can send back a resource as it was read", async (t) => {
   const service = await startService(t, {
     env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme", SMTP_URL: "smtp://127.0.0.1:1" },
   });

@@ -43,7 +43,7 @@ async function startSale(
   return { service, owner, stripe, connect };
 }
 
-t.test("a failure is a page for a person and a problem document for a program, whatever the address", async (t) => {
+t.test("a failure is a page for a person and a problem document for a program, at every address", async (t) => {
   const service = await startService(t);
   const { visitor } = service;
   for (const path of ["/nowhere", "/p/acme", "/v2/handles/acme/pages", "/v2/public/pages/acme/none/access-check"]) {
@@ -106,7 +106,7 @@ t.test("while Redis is away people get a page that offers another try, on every 
   await get("/favicon.ico", "acme.pages.test").expect(200);
 });
 
-t.test("a form of a page ends in thanks and the way back; what was wrong is said plainly", async (t) => {
+t.test("a page's form ends in thanks and a way back; mistakes are named plainly", async (t) => {
   const service = await startService(t, assistant);
   const owner = await service.handle("acme");
   const send = (fields: object, accept = html) =>
@@ -147,7 +147,7 @@ t.test(
   },
 );
 
-t.test("a paid page shows its price in its language and a button, only where it can be bought", async (t) => {
+t.test("a paid page shows its localised price and a button, only if it can be bought", async (t) => {
   const { service, owner, connect } = await startSale(t);
   const shown = async () => (await service.visitor.get("/p/acme/course").expect(200)).text;
   t.notMatch(await shown(), /<form|<button/, "nobody takes the money");
@@ -187,7 +187,7 @@ t.test("the button's form leads to the provider by 303; programs get JSON as bef
 });
 
 t.test(
-  "who has paid opens the page in another browser by a code, a few times a day; nobody else gets one",
+  "a buyer opens the page in another browser by a code, a few times a day; nobody else gets one",
   async (t) => {
     const { service, stripe, connect } = await startSale(t);
     await connect();

@@ -20,7 +20,7 @@ async function cause({ runtime }: Service, type: WebhookEventType, data: unknown
   return event.eventId;
 }
 
-t.test("what was accepted survives kill -9 of the worker that was sending it", { timeout: 110_000 }, async (t) => {
+t.test("accepted events survive kill -9 of the worker that sends them", { timeout: 110_000 }, async (t) => {
   const service = await startService(t, { appendonly: true });
   const owner = await service.handle("acme");
   let answers = false;
@@ -45,7 +45,7 @@ t.test("what was accepted survives kill -9 of the worker that was sending it", {
 });
 
 t.test(
-  "what an endpoint answers while Redis restarts is written when it is back, and nothing is sent again",
+  "an endpoint's response during a Redis restart is recorded afterwards, and nothing is sent again",
   async (t) => {
     const place = { port: await freePort(), dir: t.testdir(), appendonly: true };
     const first = await startRedis(place);

@@ -129,7 +129,7 @@ t.test("an address that a server refuses for good is a bounce", async (t) => {
   t.same(await undocumented(service, events), []);
 });
 
-t.test("what a process wrote before it crashed is delivered, with its cause", async (t) => {
+t.test("events of a crashed process are delivered, with their cause", async (t) => {
   const stage = await open(t);
   const { service, acme, receiver } = stage;
   // The process ends right after each step: nothing that it wrote reaches a queue.
@@ -146,7 +146,7 @@ t.test("what a process wrote before it crashed is delivered, with its cause", as
   t.equal((await acme.owner.get(`${root}/leads/${leadId}`).expect(200)).body.lead.leadId, leadId);
 });
 
-t.test("nothing is kept of an event where nobody listens", async (t) => {
+t.test("without an endpoint no event is stored", async (t) => {
   const service = await startService(t, { env: agent });
   await service.handle("acme");
   await service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ada@example.com" }).expect(202);
@@ -154,7 +154,7 @@ t.test("nothing is kept of an event where nobody listens", async (t) => {
   t.equal(await service.runtime.redis.hlen(keys.outbox("acme")), 0);
 });
 
-t.test("an erased person is in no event that is kept", async (t) => {
+t.test("no stored event contains an erased person", async (t) => {
   const stage = await open(t, ["webhooks", "campaigns"]);
   const { service, acme, receiver } = stage;
   const leadId = await capture(service);

@@ -99,7 +99,7 @@ t.test("an event that is dispatched twice is delivered once", async (t) => {
   t.equal(receiver.received.filter(({ event }) => event.type === "scheduling.booking.created").length, 1);
 });
 
-t.test("events of a burst are delivered once each, also where they are dispatched anew", async (t) => {
+t.test("events of a burst are delivered once each, even if they are dispatched again", async (t) => {
   const service = await startService(t, { workers: ["webhooks"] });
   const owner = await service.handle("acme");
   const [all, some] = [await startReceiver(t), await startReceiver(t)];
@@ -267,7 +267,7 @@ t.test(
 );
 
 t.test(
-  "what is due is sent in the order in which it was made, whatever the order in which it was given out",
+  "due events are sent in the order in which they were created, not in that of the dispatch",
   async (t) => {
     const service = await startService(t);
     const { runtime } = service;
@@ -338,7 +338,7 @@ t.test("an endpoint that hangs keeps no other waiting", async (t) => {
   t.ok(hanging.received.length <= 20, "the hanging one has its own limit");
 });
 
-t.test("a sender that is told to stop writes what is under way and leaves the rest to another", async (t) => {
+t.test("a stopping sender records what is in flight and leaves the rest to another", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   const held: (() => void)[] = [];
@@ -370,7 +370,7 @@ t.test("a sender that is told to stop writes what is under way and leaves the re
   t.equal(receiver.received.length, 30, "each once");
 });
 
-t.test("a sender whose place another has taken writes what is under way, and takes no more", async (t) => {
+t.test("a superseded sender records what is in flight, and takes no more", async (t) => {
   const service = await startService(t, { workers: ["webhooks"] });
   const { redis } = service.runtime;
   const owner = await service.handle("acme");
@@ -398,7 +398,7 @@ t.test("a sender whose place another has taken writes what is under way, and tak
   t.equal(receiver.received.length, 6);
 });
 
-t.test("a success ends the count of failures, and what is gone meanwhile is not written again", async (t) => {
+t.test("a success resets the count of failures, and a removed delivery is not written again", async (t) => {
   const service = await startService(t, { workers: ["webhooks"] });
   const { redis } = service.runtime;
   const owner = await service.handle("acme");
@@ -424,7 +424,7 @@ t.test("a success ends the count of failures, and what is gone meanwhile is not 
   t.equal(await redis.zcard(keys.webhookQueue("acme", webhook.webhookId)), 1, "only the failed one waits");
 });
 
-t.test("waits grow as documented, with some chance, and never below what the receiver asks for", async (t) => {
+t.test("waits grow as documented, with jitter, and never fall below what the receiver asks for", async (t) => {
   t.same(
     RETRY_DELAYS_MS.map((ms) => ms / 1000),
     [5, 300, 1800, 7200, 18_000, 36_000, 36_000],

@@ -1,7 +1,7 @@
 import type { FormField } from "../../schemas/assistant.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 
-/** Most generated fields beyond the native ones (specification "Limits"). */
+/** Most generated fields beyond the native ones. */
 const MAX_GENERATED_FIELDS = 3;
 /** Longest label or option, in UTF-16 units. */
 const MAX_LABEL_LENGTH = 80;

@@ -3,7 +3,7 @@ import sanitize from "sanitize-html";
 import type { FormField } from "../../schemas/assistant.ts";
 import { isNative, leadFields } from "./lead-fields.ts";
 
-/** Most bytes of a form's HTML (specification "Limits": 12 KB). */
+/** Most bytes of a form's HTML (docs/reference.md, "Tools"). */
 export const MAX_FORM_BYTES = 12_288;
 
 /** Longest answer by type of field, in UTF-16 units; the widget holds what a frame sends to the same figures. */

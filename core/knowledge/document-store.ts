@@ -22,7 +22,7 @@ const schema = new Schema(
   { dataStructure: "HASH" },
 );
 
-/** The documents as redis-om keeps them. The library is large: `openRuntime` loads this file when a document is first asked for. */
+/** The documents, stored by redis-om. The library is large: `openRuntime` loads this file at first use. */
 export function openDocuments(redis: Redis): DocumentStore {
   const repository = new Repository(schema, omConnection(redis));
   return {
@@ -39,7 +39,7 @@ export function openDocuments(redis: Redis): DocumentStore {
   };
 }
 
-/** The few commands that redis-om 0.4.7 sends, over our one connection; its own client would be a second library and pool. */
+/** The few commands that redis-om 0.4.7 sends, over our connection; its own client would be a second library and pool. */
 function omConnection(redis: Redis): RedisConnection {
   const commands = {
     hGetAll: (key: string) => redis.hgetall(key),

@@ -22,10 +22,10 @@ import { scripts } from "../store/scripts.ts";
 import { chunk, chunkFields, normalizeTags, type Piece, readLanguages } from "../engines/search/search.ts";
 import { placeTooDeep } from "./nesting.ts";
 
-/** Characters of a piece that are embedded: a lesson card stays whole and may be longer than a model reads. */
+/** Characters of a chunk to embed: a lesson card stays whole and may exceed a model's input. */
 const MAX_EMBEDDED_LENGTH = 6000;
 
-/** Accepts a document: findable by words when this returns; the job adds vectors. */
+/** Accepts a document. It can be found by words when this returns; the job adds vectors. */
 export async function createDocument(
   runtime: Runtime,
   input: Infer<typeof newDocument>,
@@ -69,7 +69,7 @@ export async function readDocument(
   return { document: { ...toDocument(stored, state), content: stored.content } };
 }
 
-/** The handle's documents, the newest first, without content. */
+/** The handle's documents, newest first, without content. */
 export async function listDocuments(
   runtime: Runtime,
   input: Infer<typeof documentListing>,
@@ -83,14 +83,14 @@ export async function listDocuments(
   return { documents: stored.flatMap((one, at) => (one ? [toDocument(one, found[at])] : [])), nextCursor };
 }
 
-/** Removes a document and everything that was made of it; `document_not_found`. */
+/** Removes a document with its chunks; `document_not_found`. */
 export async function deleteDocument({ redis }: Runtime, input: Infer<typeof documentPath>): Promise<void> {
   if (!(await drop(redis, input.handle, input.documentId))) throw new Fail("document_not_found");
 }
 
 /**
- * Rebuilds a document's chunks, with vectors if an embedding model is configured. Also repairs a crash between the
- * document and its chunks. On the last failed attempt the document is FAILED, and stays findable by words.
+ * Rebuilds a document's chunks, with vectors if an embedding model is configured. Also repairs a crash between the document and its chunks.
+ * After the last failed attempt the document is FAILED, but can still be found by words.
  */
 export async function indexDocument(
   runtime: Runtime,
@@ -122,8 +122,8 @@ function checkContent({ content, contentType }: StoredDocument): void {
 }
 
 /**
- * redis-om's `save` replaces a whole hash and takes part in no transaction, so the job that heals is in the outbox before it,
- * and the chunks with the same job come after it.
+ * redis-om's `save` replaces a whole hash outside any transaction. So the indexing job is in the outbox first, and the chunks with the same
+ * job come last.
  */
 async function accept(runtime: Runtime, handle: string, given: StoredDocument): Promise<{ document: Document }> {
   const stored = { ...given, containerTags: normalizeTags(given.containerTags) };
@@ -170,7 +170,7 @@ async function writeChunks(
   return chunks.length;
 }
 
-/** Where a short text doesn't tell, the language of most of the handle's passages. */
+/** If a short text doesn't reveal its language, use the language of most of the handle's passages. */
 async function languageOfDocument(redis: Redis, handle: string, { title, content }: StoredDocument): Promise<string> {
   return writtenLanguage(`${title}\n${content}`) ?? (await readLanguages(redis, handle))[0]!;
 }

@@ -1,4 +1,4 @@
-/** What the others may use of knowledge. */
+/** What other modules may import from knowledge. */
 export {
   createDocument,
   deleteDocument,

@@ -1,10 +1,10 @@
 import { maxNesting } from "../platform/html.ts";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-/** What opens a quote or an item of a list at the place where a line is read (CommonMark 0.31, 5.1 and 5.2). */
+/** A marker of a quote or a list item at the current position of a line (CommonMark 0.31, sections 5.1 and 5.2). */
 const MARKER = /([ \t]*)(?:(>)|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$))/y;
 
-/** Offset of the first quote or list item of a Markdown text that has more than 100 around it; undefined without one. */
+/** Offset of the first quote or list item nested more than 100 deep in a Markdown text; undefined if there is none. */
 export function placeTooDeep(markdown: string): number | undefined {
   let items: number[] = [];
   let fence = "";
@@ -20,7 +20,7 @@ export function placeTooDeep(markdown: string): number | undefined {
   return undefined;
 }
 
-/** The quotes that a line stands in, the columns at which the text of its list items begins, and where its markers end. */
+/** The quotes of a line, the columns at which the text of its list items begins, and the end of its markers. */
 function openedBy(line: string): { quotes: number; items: number[]; end: number } {
   let quotes = 0;
   let end = 0;

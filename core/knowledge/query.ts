@@ -5,7 +5,7 @@ import type { Runtime, SearchResult } from "../platform/runtime.ts";
 
 /** Most results of one query (docs/reference.md, "Knowledge"). */
 const MAX_RESULTS = 50;
-/** Ms that the embedding of a question may take before words alone answer. */
+/** Ms within which a question must be embedded; otherwise words alone decide. */
 const embedsWithin = 3000;
 
 /** The best documents for a query, each with its best passage; a failing embedder degrades to words. */
@@ -39,7 +39,7 @@ export function bestPassages({ hits }: SearchResult): SearchResult["hits"] {
   return [...best.values()];
 }
 
-/** Passages for a text, by words and by vectors where an embedding model is configured. */
+/** Passages for a text, by words, and by vectors if an embedding model is configured. */
 export async function searchKnowledge(
   { index, model }: Pick<Runtime, "index" | "model">,
   asked: { handle: string; text: string; tags: string[]; limit: number },

@@ -5,8 +5,8 @@ import { job } from "../store/outbox.ts";
 const BATCH = 100;
 
 /**
- * Enqueues the indexing of every document of a handle, or of all handles: after a change of the embedding model, and where
- * passages stand under terms of an earlier version. Returns how many documents that is; running it again repeats the work.
+ * Enqueues the indexing of every document of a handle, or of all handles: after a change of the embedding model, or if passages have terms
+ * of an earlier version. Returns the number of documents; a second run repeats the work.
  */
 export async function reindexDocuments(
   runtime: Pick<Runtime, "redis" | "queues" | "id">,

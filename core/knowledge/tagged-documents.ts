@@ -6,27 +6,30 @@ import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { documentKey } from "./documents.ts";
 
-/** A document as a reader finds it. */
+/** A document for readers. */
 export interface TaggedDocument {
   documentId: string;
   title: string;
   content: string;
 }
 
-/** The documents of a handle that carry a tag, as they were at a version of its knowledge. */
+/** The documents of a handle with a tag, at a version of its knowledge. */
 export interface TaggedDocuments {
   version: string;
   documents: readonly TaggedDocument[];
 }
 
-/** A handle with more pieces than this is searched instead of read. */
+/** A handle with more chunks is searched instead of read. */
 const MAX_CHUNKS = 3000;
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
 const DOCUMENTS_PER_READ = 64;
 
 const caches = new WeakMap<Redis, LRUCache<string, TaggedDocuments>>();
 
-/** All documents of a handle with a tag, in the order of their making; undefined where there are too many to read. One read where nothing changed. */
+/**
+ * All documents of a handle with a tag, in order of creation; undefined if there are too many to read. If nothing has changed, it needs one
+ * read.
+ */
 export async function taggedDocuments(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
@@ -50,7 +53,7 @@ function openCache(): LRUCache<string, TaggedDocuments> {
   return new LRUCache({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
 }
 
-/** Ids from the handle's knowledge hash, whose fields hold `<version>:<chunks>`; undefined where there are too many chunks. */
+/** Ids from the handle's knowledge hash, whose values are `<version>:<chunks>`; undefined if there are too many chunks. */
 async function documentIds(redis: Redis, handle: string): Promise<string[] | undefined> {
   const [marks, ids] = await Promise.all([
     redis.hgetall(keys.knowledge(handle)),

@@ -8,7 +8,9 @@ import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** Notes a conversion with its event and triggers the campaign's CONVERSION rules, in one step. `campaign_not_found`, `lead_not_found`. */
+/**
+ * Records a conversion with its event and triggers the campaign's CONVERSION rules, in one step. `campaign_not_found`, `lead_not_found`.
+ */
 export async function recordConversion(
   runtime: Runtime,
   input: Infer<typeof newConversion>,

@@ -1,4 +1,4 @@
-/** What the others may use of leads. */
+/** What other modules may import from leads. */
 export { recordConversion } from "./conversions.ts";
 export { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead } from "./leads.ts";
 export { sendLeadDigest, sendLeadNotice } from "./notices.ts";

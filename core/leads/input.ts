@@ -5,18 +5,18 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { cutText } from "../platform/words.ts";
 import type { LeadContent } from "./merging.ts";
 
-/** What a visitor sent, as it is kept. */
+/** A visitor's input in stored form. */
 export type LeadInput = LeadContent & Pick<Lead, "pageSlug" | "campaignId"> & { language: string | undefined };
 
 /** Longest text in `tracking`, in characters. */
 const MAX_TRACKING_LENGTH = 200;
-/** Longest JSON of an object that comes with a lead. */
+/** Longest JSON of a nested object. */
 const MAX_PART_LENGTH = 20_000;
 
 /**
- * Puts in order what the visitor sent; undefined for a filled honeypot. A blank input of a form counts as none. Of unknown keys
- * scalars and lists of them (checkboxes of one name) are custom fields, and what else they hold is ignored. `invalid_request` with the
- * path of what can't be kept.
+ * Normalises a visitor's input; undefined for a filled honeypot. Blank form inputs count as absent. Unknown keys with scalars or lists of
+ * scalars (checkboxes of one name) become custom fields; other unknown values are ignored. `invalid_request` with the path of an
+ * unacceptable value.
  */
 export function readGiven(sent: Infer<typeof newLead>): LeadInput | undefined {
   const { email, website, ...input } = withoutBlanks(sent);
@@ -51,7 +51,7 @@ export function readGiven(sent: Infer<typeof newLead>): LeadInput | undefined {
   };
 }
 
-/** All that a lead has by itself; other keys are custom fields. */
+/** The native keys of a lead; other keys are custom fields. */
 const ownKeys = new Set(Object.keys(newLead.properties ?? {}));
 const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}`, name, value });
 
@@ -60,18 +60,18 @@ function withoutBlanks(sent: Infer<typeof newLead>): Infer<typeof newLead> {
   return Object.fromEntries(filled) as Infer<typeof newLead>;
 }
 
-/** The page on which the conversation was, where the lead names none itself. */
+/** The page of the conversation, if the lead names none. */
 function pageOf(context: Record<string, unknown> | undefined): string | null {
   return (typeof context?.pageSlug === "string" && context.pageSlug.slice(0, 96)) || null;
 }
 
-/** True for what no custom field can hold: an object, or a list that isn't one of scalars as checkboxes of one name send it. */
+/** True for a value that no custom field can have: an object, or a list of anything but scalars. */
 function isNested(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return !Array.isArray(value) || value.some((one) => typeof one === "object");
 }
 
-/** An object, also as JSON in a form's text. */
+/** An object, also as JSON text in a form. */
 function part(value: unknown, path: string): Record<string, unknown> | undefined {
   if (value === undefined || value === null || value === "") return undefined;
   const parsed = typeof value === "string" ? parse(value, path) : value;
@@ -80,7 +80,7 @@ function part(value: unknown, path: string): Record<string, unknown> | undefined
   return parsed as Record<string, unknown>;
 }
 
-/** The same where nobody is refused for it: nothing where it is no object, or too large. */
+/** The same for optional decoration: undefined if it is no object or too large. */
 function decorativePart(value: unknown): Record<string, unknown> | undefined {
   try {
     return part(value, "");
@@ -90,7 +90,7 @@ function decorativePart(value: unknown): Record<string, unknown> | undefined {
   }
 }
 
-/** The same value with its texts cut, however deep they stand. */
+/** The value with all its texts shortened, at any depth. */
 function cutTexts(value: unknown): unknown {
   if (typeof value === "string") return cutText(value, MAX_TRACKING_LENGTH);
   if (Array.isArray(value)) return value.map(cutTexts);

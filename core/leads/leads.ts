@@ -23,15 +23,15 @@ import { scripts } from "../store/scripts.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { takeToken } from "../store/throttle.ts";
 
-/** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
+/** Ms within which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 const RECENT_MS = 86_400_000;
-/** Ms by which a lead's last capture may lie after its first, by which lists are ordered: `recent`, and what clocks may differ by. */
+/** Most ms between the first and the last capture of a lead, plus a tolerance for clocks; lists are ordered by the first. */
 const RECENT_TTL_MS = RECENT_MS + 3_600_000;
-/** Leads that one list request looks at before it answers with what it has and a cursor. */
+/** Leads that one list request scans before it returns its results and a cursor. */
 const MAX_SCANNED = 5000;
 const batch = 200;
 
-/** What a visitor learns of a lead: accepted, or waiting for the code that was sent to its address. */
+/** The response to a visitor: accepted, or unverified if a code was mailed. */
 export interface LeadAcceptance {
   leadId: string;
   status: "ACCEPTED" | "UNVERIFIED";
@@ -49,8 +49,8 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
 }
 
 /**
- * Takes a lead: it, its trigger and the jobs that follow are one step. The same email, page and campaign within 24 h updates the
- * lead and is a new trigger. A filled honeypot is answered alike and nothing is stored.
+ * Accepts a lead; the lead, its trigger and its jobs are one step. The same email, page and campaign within 24 h updates the lead and is a
+ * new trigger. A filled honeypot gets the same answer, and nothing is stored.
  */
 export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: LeadAcceptance }> {
   const given = readGiven(input);
@@ -58,7 +58,7 @@ export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>
   const { handle } = input;
   const capture = await captureOf(runtime, handle, given);
   const { redis } = runtime;
-  // Most people come for the first time: an earlier lead is read only if the script reports one.
+  // Most visitors are new: an earlier lead is read only if the script reports one.
   const attempt = async (alone: boolean) =>
     tryCapture(runtime, handle, {
       capture,
@@ -75,9 +75,8 @@ export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>
 }
 
 /**
- * Leads, the newest first, by text, page, campaign and time. A lead keeps its place, that of its first capture, so that nobody is
- * missed or met twice on the way; `since` finds all that were captured, or captured again, from then on. A rare text may need
- * several pages: follow the cursor.
+ * Leads, newest first, by text, page, campaign and time. A lead keeps the position of its first capture, so that pagination is stable;
+ * `since` finds leads by their latest capture too. A rare text may need several pages: follow the cursor.
  */
 export async function listLeads(
   runtime: Runtime,
@@ -101,7 +100,7 @@ export async function listLeads(
   return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
 }
 
-/** All leads that fit, as the list finds them and in its order, in batches: memory doesn't grow with their number. */
+/** All matching leads in the order of the list, in batches, so that the memory is bounded. */
 export async function* exportLeads(runtime: Runtime, input: Infer<typeof leadExport>): AsyncGenerator<Lead[]> {
   let place: string | undefined;
   for (;;) {
@@ -112,7 +111,7 @@ export async function* exportLeads(runtime: Runtime, input: Infer<typeof leadExp
   }
 }
 
-/** Erases the person of a lead: all leads of the same address on the handle, and what was copied of them. */
+/** Erases the person of a lead: all leads of the same address on the handle, and all copies of their data. */
 export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>): Promise<void> {
   const { lead } = await readLead(runtime, input);
   const { redis, queues } = runtime;
@@ -141,7 +140,7 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   await withdrawNotices(runtime, input.handle, all);
 }
 
-/** What was sent, the campaign that it belongs to, whether its address must be confirmed, and the key by which it is known for a day. */
+/** A lead to store: its content, its campaign, whether its address must be verified, and its identity key for a day. */
 interface Capture {
   given: LeadInput;
   campaignId: string | null;
@@ -150,8 +149,9 @@ interface Capture {
 }
 
 /**
- * The campaign that was named, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether either asks to verify.
- * A page that is not published is no part of the identity: else one person could be many leads, and get each rule's mail many times.
+ * The named campaign, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether page or campaign require
+ * verification. An unpublished page is no part of the identity: otherwise one person could be many leads and get each rule's mail many
+ * times.
  */
 async function captureOf(runtime: Runtime, handle: string, given: LeadInput): Promise<Capture> {
   const { redis } = runtime;
@@ -168,7 +168,7 @@ async function captureOf(runtime: Runtime, handle: string, given: LeadInput): Pr
 }
 
 /**
- * What a capture causes: its event, the trigger and, of a new lead, the mail to its owners; or first the code where the lead must be
+ * The consequences of a capture: its event, the trigger and, for a new lead, the mail to its owners; or only the code, if the lead must be
  * verified.
  */
 function consequences(
@@ -183,7 +183,7 @@ function consequences(
   return [event, job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
 }
 
-/** The recent lead of a person on a page and campaign: the id that stands there, and what it names if that is still there. */
+/** The recent lead of a person on a page and campaign: the stored id, and its lead if that still exists. */
 interface RecentLead {
   leadId: string | null;
   lead: (StoredLead & { version: number }) | undefined;
@@ -196,7 +196,7 @@ async function readKnown(redis: Redis, handle: string, identity: string): Promis
   return leadId === null ? stranger : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
 }
 
-/** Writes the lead over what is known of the person; undefined where something else is known by now. */
+/** Writes the lead over the known one; undefined after a conflicting change. */
 async function tryCapture(
   runtime: Runtime,
   handle: string,
@@ -223,11 +223,11 @@ async function tryCapture(
     consequences(runtime, handle, { lead: next, isNew: known.lead === undefined }),
     (outbox, jobs) => scripts.captureLead(runtime.redis, { ...places, outbox }, { ...input, jobs }),
   );
-  // The same answer for an address that was verified before: strangers learn nothing of it.
+  // The same answer for a verified address: strangers learn nothing about it.
   return word === "written" ? { leadId: next.leadId, status: capture.verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;
 }
 
-/** What is known of the person and over it what was sent now, except for what was confirmed. */
+/** The known data, overlaid with the new input, except for verified data. */
 function merged(
   leadId: string,
   { given, campaignId, verify }: Capture,
@@ -259,8 +259,8 @@ interface Some {
 }
 
 /**
- * The next batch after a place, which is `score leadId`; several leads may have one score. It is the last one where all that follow
- * were captured for the first time too long ago to be captured again since.
+ * The next batch after a position `score leadId`; several leads may share a score. It is the last one if all further leads were first
+ * captured too long ago to match.
  */
 async function nextLeads(
   { redis }: Runtime,
@@ -326,7 +326,7 @@ function recentKey(
   return keys.recentLead(handle, digest(`${email.toLowerCase()}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
 }
 
-/** An address is the same person whatever its case. */
+/** Addresses are case-insensitive. */
 function digest(text: string): string {
   return hash("sha256", text.toLowerCase(), "base64url");
 }

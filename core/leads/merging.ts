@@ -2,7 +2,7 @@ import { type Lead, MAX_FIELDS } from "../../schemas/leads.ts";
 
 const textNames = ["name", "firstName", "company", "phone", "service", "message", "source"] as const;
 
-/** What a visitor tells: all of a lead that a repeated capture may change. */
+/** The content of a lead that a repeated capture may change. */
 export type LeadContent = Pick<
   Lead,
   (typeof textNames)[number] | "email" | "fields" | "leadContext" | "tracking" | "consent"
@@ -10,15 +10,15 @@ export type LeadContent = Pick<
 
 /** A lead as it is stored. */
 export type StoredLead = Lead & {
-  /** What the person confirmed by a code: nobody else changes it. */
+  /** Content that the person verified by a code; only another code changes it. */
   confirmed?: LeadContent | undefined;
-  /** The language of the person's page, else of the browser (BCP 47). */
+  /** The language of the page, else of the browser (BCP 47). */
   language?: string | undefined;
-  /** What was told since under the same address and waits for a code. */
+  /** Later content for the same address that waits for a code. */
   unconfirmed?: LeadContent | undefined;
 };
 
-/** Content over an earlier one: what is told later wins, and what it leaves out stays. */
+/** Overlays content over earlier content: later values win, absent ones stay. */
 export function overlaid(earlier: LeadContent | undefined, later: LeadContent): LeadContent {
   if (earlier === undefined) return contentOf(later);
   const texts = textNames.map((name) => [name, later[name] ?? earlier[name]]);
@@ -32,36 +32,36 @@ export function overlaid(earlier: LeadContent | undefined, later: LeadContent): 
   };
 }
 
-/** The content of something that holds more. */
+/** The content part of a larger object. */
 export function contentOf(held: LeadContent): LeadContent {
   const { email, fields, leadContext, tracking, consent } = held;
   const texts = textNames.map((name) => [name, held[name]]);
   return { ...Object.fromEntries(texts), email, fields, leadContext, tracking, consent };
 }
 
-/** What a verification has confirmed of a lead. */
+/** The verified content of a lead. */
 export function confirmedOf(lead: StoredLead): LeadContent | undefined {
   return lead.confirmed ?? (lead.status === "VERIFIED" ? contentOf(lead) : undefined);
 }
 
-/** A lead whose person has typed the right code: all that was told is confirmed. */
+/** The lead after the right code: all its content is verified. */
 export function verified(lead: StoredLead, at: string): StoredLead {
   const confirmed = lead.unconfirmed ? overlaid(contentOf(lead), lead.unconfirmed) : contentOf(lead);
   return { ...lead, ...confirmed, status: "VERIFIED", confirmed, unconfirmed: undefined, updatedAt: at };
 }
 
-/** A lead as its owner reads it. */
+/** A lead as its owner sees it. */
 export function presentLead(stored: StoredLead & { version?: number }): Lead {
   const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, language: _language, ...lead } = stored;
   return lead;
 }
 
-/** True while the person has not confirmed all that was told under the address. */
+/** True while some content waits for verification. */
 export function awaitsCode({ status, unconfirmed }: StoredLead): boolean {
   return status === "UNVERIFIED" || unconfirmed !== undefined;
 }
 
-/** Custom fields of one person: what was sent later, before it as much of what was sent earlier as there is room for, the newest of it. */
+/** Custom fields of one person: the later ones, and as many of the newest earlier ones as fit. */
 function mergedFields(earlier: Lead["fields"], later: Lead["fields"]): Lead["fields"] {
   const others = Object.entries(earlier).filter(([name]) => !Object.hasOwn(later, name));
   const room = MAX_FIELDS - Object.keys(later).length;

@@ -18,25 +18,25 @@ import { scripts } from "../store/scripts.ts";
 import type { StoredLead } from "./merging.ts";
 
 const HOUR_MS = 3_600_000;
-/** Mails of single leads within an hour; further ones come in one digest at its end (docs/reference.md, "Leads"). */
+/** Most single mails per hour; further leads come in one digest at its end (docs/reference.md, "Leads"). */
 const MAX_NOTICES_AN_HOUR = 20;
-/** Leads that a digest names, and characters of what each of them wrote. */
+/** Most leads of a digest, and characters of each message. */
 const MAX_DIGEST_LEADS = 50;
 const MAX_DIGEST_TEXT = 300;
-/** Real ms after the hour at which its digest is sent: process clocks differ, and a late lead belongs to it too. */
+/** Real ms after the hour at which its digest is sent: clocks differ, and late leads belong to it too. */
 const DIGEST_GRACE_MS = 5_000;
-/** Real ms for which a digest's leads are kept beyond the hour, and seconds for which a mail that was sent is remembered. */
+/** Real ms for which a digest's leads are stored after the hour, and seconds for which a sent mail is remembered. */
 const DIGEST_RETENTION_MS = 86_400_000;
 const SENT_RETENTION_SECONDS = 400 * 86_400;
-/** What the handle's senders may be for, the best first. */
+/** Purposes of senders that may send these mails, best first. */
 const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
 
-/** The job that tells the owners of a new lead; none where no mail can be sent. */
+/** The job that notifies the owners of a new lead; none without a mail server. */
 export function noticeJobs({ env }: Runtime, handle: string, leadId: string): Job[] {
   return env.SMTP_URL === undefined ? [] : [job("leads.notify", `lead-notice-${leadId}`, { handle, leadId })];
 }
 
-/** Mails a new lead to the handle's owners, each once, unless they don't want it; after the first ones of an hour in its digest. */
+/** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
 export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobData<"leads.notify">): Promise<void> {
   if (!(await isWanted(runtime, handle))) return;
   const decision = await decide(runtime, handle, leadId);
@@ -51,7 +51,7 @@ export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobDa
     });
 }
 
-/** Mails the leads of an hour that were not mailed one by one. */
+/** Mails the leads of an hour that were not mailed singly. */
 export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobData<"leads.digest">): Promise<void> {
   const { redis } = runtime;
   const list = keys.leadDigest(handle, round);
@@ -67,7 +67,7 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
   await redis.del(list);
 }
 
-/** Takes back the mails about erased leads that were not sent yet: their content would outlive the person's record. */
+/** Cancels unsent mails about erased leads: their content would outlive the person's data. */
 export async function withdrawNotices(runtime: Runtime, handle: string, leadIds: string[]): Promise<void> {
   const owners = await ownerAddresses(runtime.redis, handle);
   for (const leadId of leadIds) for (const owner of owners) await withdraw(runtime, handle, noticeKey(leadId, owner));
@@ -79,12 +79,12 @@ async function withdraw(runtime: Runtime, handle: string, key: string): Promise<
   try {
     await cancelMessage(runtime, { handle, messageId });
   } catch (error) {
-    // It was sent, or by the service itself, which keeps nothing.
+    // It was already sent, or the service itself sent it, which stores nothing.
     if (!(error instanceof Fail) || !/^message_not_/.test(error.code)) throw error;
   }
 }
 
-/** Names a mail to an owner, so that it is sent once. */
+/** The once-only key of a mail to an owner. */
 function noticeKey(about: string, owner: string): string {
   return `${about} ${sameAddress(owner)}`;
 }
@@ -108,13 +108,13 @@ function realHour(runtime: Runtime): number {
   return Math.max(1, delayUntil(runtime, runtime.now() + HOUR_MS));
 }
 
-/** A job of the same id is the same one: each lead of an hour may ask for its digest. */
+/** Jobs of the same id are deduplicated: each lead of an hour may request its digest. */
 async function digestLater(runtime: Runtime, handle: string, round: string): Promise<void> {
   const delay = Math.max(0, Number(round) + realHour(runtime) + DIGEST_GRACE_MS - Date.now());
   await runtime.queues.later(job("leads.digest", `lead-digest-${handle}-${round}`, { handle, round }, { delay }));
 }
 
-/** Whom a mail tells of what, in which language. */
+/** The recipient, the subject and the language of a mail. */
 interface About {
   language: string;
   words: Words["mails"]["lead"];
@@ -123,13 +123,13 @@ interface About {
 }
 
 interface Notice {
-  /** What it is about: each owner is told once. */
+  /** The subject; each owner gets one mail about it. */
   key: string;
   replyTo?: string;
   write: (about: About) => Promise<Letter> | Letter;
 }
 
-/** Through a sender of the handle; by the service itself where the handle has none that may send. */
+/** Sends through a sender of the handle, else through the service itself. */
 async function tellOwners(runtime: Runtime, handle: string, { key, replyTo, write }: Notice): Promise<void> {
   const content = { ...layOut(await write(await aboutOf(runtime, handle))), ...(replyTo ? { replyTo } : {}) };
   const by = await senderOf(runtime, handle);
@@ -160,7 +160,7 @@ async function senderOf(
   return undefined;
 }
 
-/** A crash after the mail was taken may repeat it, and never loses one. */
+/** A crash after the acceptance may repeat the mail, but never loses it. */
 async function sendByService(
   runtime: Runtime,
   handle: string,
@@ -194,7 +194,7 @@ interface Page {
   url: string;
 }
 
-/** The published page of a lead; what a visitor only claims to have seen is no page. */
+/** The published page of a lead; an unpublished page counts as none. */
 async function pageOf({ env, redis }: Runtime, handle: string, slug: string | null): Promise<Page | undefined> {
   const page = slug === null ? undefined : await readRecord<StoredPage>(redis, keys.page(handle, slug));
   if (page?.status !== "PUBLISHED") return undefined;

@@ -21,17 +21,17 @@ import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 
-/** Ms in which a code must be used, and the number of the wrong one that ends it (docs/reference.md, "Lead verification"). */
+/** Lifetime of a code in ms, and the number of wrong codes that ends it (docs/reference.md, "Lead verification"). */
 const CODE_TTL_MS = 600_000;
 const MAX_WRONG_CODES = 5;
-/** Codes for one address of a handle: 3 at once and 3 in 15 minutes. */
+/** Codes per address of a handle: 3 at once and 3 in 15 minutes. */
 const allowed = { burst: 3, rate: 3 / 900 };
 
 const codePurpose = "lead code";
 
 type Stored = StoredLead & { version: number };
 
-/** Sends a lead its code, by the handle's LEAD_VERIFICATION sender. The code itself is never stored: it follows from the round. */
+/** Mails a lead its code through the handle's LEAD_VERIFICATION sender. The code is never stored: it is derived from the round. */
 export async function sendLeadCode(
   runtime: Runtime,
   { handle, leadId, round }: JobData<"leads.send-code">,
@@ -66,8 +66,8 @@ export async function sendLeadCode(
 }
 
 /**
- * Takes the code that a visitor typed, any number of times; `invalid_verification_code` for a wrong or late one, also where the lead
- * is verified already: strangers don't learn of it. `lead_not_found`.
+ * Verifies the code that a visitor typed; repeatable. `invalid_verification_code` for a wrong or late code, and for a verified lead too, so
+ * that strangers don't learn of it. `lead_not_found`.
  */
 export async function verifyLead(
   runtime: Runtime,
@@ -84,7 +84,7 @@ export async function verifyLead(
   return { lead: { leadId, status: "VERIFIED" } };
 }
 
-/** The event of a lead, as its owner reads it; erased with the person. */
+/** The event of a lead, as its owner sees it; erased with the person. */
 export function leadEvent(
   runtime: Runtime,
   handle: string,
@@ -97,7 +97,7 @@ export function leadEvent(
   });
 }
 
-/** The trigger that a captured, or verified, lead is. */
+/** The trigger of a captured or verified lead. */
 export function captured(
   runtime: Runtime,
   handle: string,
@@ -147,7 +147,7 @@ async function isAllowed(runtime: Runtime, handle: string, email: string): Promi
     });
     return true;
   } catch (error) {
-    // Too many codes for one address: the newest that was sent still counts.
+    // Too many codes for one address: the latest one remains valid.
     if (error instanceof Fail && error.code === "rate_limited") return false;
     throw error;
   }

@@ -20,11 +20,11 @@ const refusedElements = new Set([
   "frameset",
   "applet",
 ]);
-/** Elements of the shell that a fragment would end. */
+/** Elements of the shell that a fragment could end. */
 const shell = new Set(["html", "head", "body"]);
-/** Attributes that hold the values of an SVG animation. */
+/** Attributes with the values of an SVG animation. */
 const animated = new Set(["to", "from", "by", "values"]);
-/** Elements whose content isn't read as HTML. Old browsers ignore them in a list of options, new ones don't. */
+/** Elements whose content isn't parsed as HTML. Old browsers ignore them inside a select, new ones don't. */
 const otherwiseRead = new Set([
   "style",
   "title",
@@ -37,23 +37,22 @@ const otherwiseRead = new Set([
   "svg",
   "math",
 ]);
-/** Most elements that a fragment makes. */
+/** Most elements of a fragment. */
 const maxElements = 200_000;
-/** Most faults that one answer names. */
+/** Most faults in one response. */
 const MAX_FAULTS = 10;
 
 type Fragment = "content" | "teaser";
 
-/** What stands before a fragment where a visitor sees it; a line break and the end tags of it stand behind. */
+/** The markup before a fragment in the page; a line break and the end tags follow it. */
 const before: Record<Fragment, string> = {
   content: "<!doctype html><html><head></head><body>\n",
   teaser: '<!doctype html><html><head></head><body>\n<main class="svc-preview">',
 };
 
 /**
- * Checks an HTML fragment by parsing it as it will stand in its page: `invalid_page_content` names, each with its place, every element,
- * handler attribute and script address that a page may not hold, and what would take in or end the page around it. The fragment
- * itself is kept as sent.
+ * Checks an HTML fragment by parsing it in the context of its page. `invalid_page_content` names, with positions, every forbidden element,
+ * handler attribute and script URL, and everything that would swallow or end the surrounding page. The fragment itself is stored as sent.
  */
 export function checkContent(name: Fragment, source: string): void {
   if (Buffer.byteLength(source) > MAX_CONTENT_BYTES)
@@ -66,7 +65,7 @@ export function checkContent(name: Fragment, source: string): void {
   throw new Fail("invalid_page_content", { detail: `${name}, ${listed[0]?.message}.`, errors: listed, more });
 }
 
-/** With scripting `noscript` holds text, without it elements: a fragment with one is read both ways. */
+/** With scripting `noscript` contains text, without it elements: a fragment with one is parsed in both ways. */
 function faultsOf(name: Fragment, source: string): [why: string, at: number][] {
   const faults = new Faults();
   for (const scripting of /<noscript/i.test(source) ? [true, false] : [true]) {
@@ -77,7 +76,7 @@ function faultsOf(name: Fragment, source: string): [why: string, at: number][] {
   return [...faults.found].sort(([, one], [, other]) => one - other);
 }
 
-/** What is wrong with a fragment and where, each fault once. */
+/** The faults of a fragment with their positions, without duplicates. */
 class Faults implements HtmlListener {
   readonly found = new Map<string, number>();
 
@@ -115,7 +114,7 @@ function isScript(address: string): boolean {
   return /^(javascript|vbscript):/i.test(bare(address));
 }
 
-/** Browsers skip white space and control characters in an address's scheme. */
+/** Browsers ignore white space and control characters in a URL's scheme. */
 function bare(value: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
   return value.replace(/[\u0000-\u0020\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202f\ufeff]/g, "");

@@ -1,4 +1,4 @@
-/** What the others may use of pages. */
+/** What other modules may import from pages. */
 export { handleOfHost, isOwnHost, visitedUrl } from "./hosts.ts";
 export { createPage, deletePage, listPages, pageUrl, publishPage, readPage, updatePage } from "./pages.ts";
 export { type PublicPage, type PublicPages, publicPages } from "./public-text.ts";

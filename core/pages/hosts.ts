@@ -5,7 +5,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { pageUrl } from "./pages.ts";
 
-/** The handle whose pages a host serves; undefined for the service's own hosts and for unknown ones. */
+/** The handle that a host serves; undefined for the service's own hosts and for unknown ones. */
 export async function handleOfHost(runtime: Runtime, name: string): Promise<string | undefined> {
   const host = portless(name.toLowerCase());
   if (isOwnHost(runtime.env, host)) return undefined;
@@ -14,7 +14,7 @@ export async function handleOfHost(runtime: Runtime, name: string): Promise<stri
   return handleOfDomain(runtime, host);
 }
 
-/** The address of a page on the host where its visitor is, if that host serves the handle's pages; else the page's own address. */
+/** The address of a page on the visitor's host, if that serves the handle; else the page's own address. */
 export async function visitedUrl(
   runtime: Runtime,
   { handle, pageSlug }: Infer<typeof pagePath>,
@@ -38,13 +38,13 @@ function own({ BASE_URL, APP_URL, LOGIN_URL }: Env): URL[] {
   return [BASE_URL, APP_URL, LOGIN_URL].map((address) => new URL(address));
 }
 
-/** The handle that a custom domain shows, once its owner has proven that it is theirs. */
+/** The handle of a custom domain, once its ownership is proven. */
 async function handleOfDomain({ redis }: Runtime, domain: string): Promise<string | undefined> {
   const [handle, owned] = await redis.hmget(keys.domain(domain), "handle", "owned");
   return handle && owned === "1" ? handle : undefined;
 }
 
-/** A port says how a host was reached, not whose it is. */
+/** The port doesn't affect the owner of a host. */
 function portless(host: string): string {
   return host.replace(/:\d+$/, "");
 }

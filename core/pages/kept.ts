@@ -5,20 +5,20 @@ import type { pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** What was made of a page at one state of its handle. */
+/** A cached value of a page at one state of its handle. */
 interface CachedPage {
   counter: string;
   made: { page: StoredPage };
 }
 
-/** Characters of pages that a process keeps; each page is there once more as the bytes that are sent. */
+/** Characters of pages that a process caches; the rendered bytes take as much again. */
 const MAX_CACHED_LENGTH = 16 * 2 ** 20;
 const caches = new WeakMap<Redis, LRUCache<string, CachedPage>>();
 
 /**
- * What `make` makes of a page for one kind of reader. Kept until the handle's counter moves, which every change of its pages, of its
- * state and of its account's entitlements does: one small read tells that nothing changed. A request that has read the counter
- * already hands it on.
+ * Caches what `make` returns for a page and a kind of reader, until the handle's counter changes. Every change of its pages, of its state
+ * and of its account's entitlements moves the counter, so that one small read checks the cache. A request that has already read the counter
+ * passes it on.
  */
 export async function cachedPage<T extends { page: StoredPage }>(
   { redis }: Runtime,

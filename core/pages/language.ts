@@ -2,10 +2,10 @@ import type { StoredPage } from "../../schemas/pages.ts";
 import { readPage } from "../engines/answers/answers.ts";
 import { languageOf } from "../platform/languages.ts";
 
-/** Characters of a fragment that are enough to tell its language. */
+/** Characters of a fragment that suffice to detect its language. */
 const sourceRead = 20_000;
 
-/** The language of a page (BCP 47): as its owner named it, else the handle's, else told by the text that every visitor may read. */
+/** The language of a page (BCP 47): as declared, else the handle's, else detected from its public text. */
 export function pageLanguage(page: StoredPage, ofHandle: string | null): string {
   const { title, description, accessMode, content, teaser } = page;
   const named = page.language ?? ofHandle;

@@ -17,10 +17,10 @@ import { checkContent } from "./content.ts";
 import { pagesCounter } from "../account/face.ts";
 import { cachedPage } from "./kept.ts";
 
-/** A page as its owner reads it: the stored fields, the derived ones and the version. */
+/** A page as its owner sees it: the stored fields, the derived ones and the version. */
 export type Page = StoredPage & { handle: string; url: string; version: number };
 
-/** Makes a page; `page_already_exists`, `invalid_page_content`. */
+/** Creates a page; `page_already_exists`, `invalid_page_content`. */
 export async function createPage(runtime: Runtime, input: Infer<typeof newPage>): Promise<{ page: Page }> {
   checkFragments(input);
   const { handle, expectedVersion: _none, ...fields } = input as typeof input & { expectedVersion?: number };
@@ -31,7 +31,7 @@ export async function createPage(runtime: Runtime, input: Infer<typeof newPage>)
   return { page: toPage(runtime, handle, { ...value, version: 1 }) };
 }
 
-/** Changes what is sent of a page; a `status` publishes or unpublishes it. `page_not_found`, `version_conflict`. */
+/** Changes the given fields of a page; `status` publishes or unpublishes it. `page_not_found`, `version_conflict`. */
 export async function updatePage(runtime: Runtime, input: Infer<typeof pageChange>): Promise<{ page: Page }> {
   const { handle, pageSlug, expectedVersion, ...changes } = input;
   checkFragments(changes);
@@ -42,13 +42,13 @@ export async function updatePage(runtime: Runtime, input: Infer<typeof pageChang
   return { page: toPage(runtime, handle, changed) };
 }
 
-/** Publishes a page; again is no change. */
+/** Publishes a page; idempotent. */
 export async function publishPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
   const { page } = await readPage(runtime, input);
   return page.status === "PUBLISHED" ? { page } : updatePage(runtime, { ...input, status: "PUBLISHED" });
 }
 
-/** One page, drafts too. */
+/** One page, including drafts. */
 export function readPage(
   runtime: Runtime,
   input: Infer<typeof pagePath>,
@@ -61,7 +61,7 @@ export function readPage(
   });
 }
 
-/** The handle's pages, the newest first. */
+/** The handle's pages, newest first. */
 export async function listPages(
   runtime: Runtime,
   input: Infer<typeof pageListing>,
@@ -71,12 +71,12 @@ export async function listPages(
   return { pages: records.map((stored) => toPage(runtime, input.handle, stored)), nextCursor };
 }
 
-/** Removes a page; `page_not_found` when there is none. */
+/** Removes a page; `page_not_found`. */
 export async function deletePage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<void> {
   if (!(await removeRecord(runtime, placeOf(input.handle, input.pageSlug)))) throw new Fail("page_not_found");
 }
 
-/** The public address of a page (docs/reference.md, "Public page"): on the handle's own host where there is a public domain. */
+/** The public address of a page (docs/reference.md, "Public page"), on the handle's own host if there is a public domain. */
 export function pageUrl({ env }: Runtime, handle: string, slug: string): string {
   return env.PUBLIC_DOMAIN ? `https://${handle}.${env.PUBLIC_DOMAIN}/${slug}` : `${env.BASE_URL}/p/${handle}/${slug}`;
 }

@@ -11,14 +11,14 @@ import { readRecord } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { pageUrl } from "./pages.ts";
 
-/** What an anonymous visitor may read of a published page: of a paid one title and teaser alone. */
+/** The public text of a published page; of a paid page only title and teaser. */
 export interface PublicPage {
   slug: string;
-  /** When it was made, and its version: a page that is made again begins at 1 again. */
+  /** Creation time and version: a page that is created again restarts at version 1. */
   state: string;
   title: string;
   url: string;
-  /** As its owner declares it (BCP 47), else told from its text. */
+  /** As declared by its owner (BCP 47), else detected from its text. */
   language: string;
   blocks: PublicText["blocks"];
   links: readonly Link[];
@@ -28,26 +28,26 @@ export interface PublicPage {
 interface Shelf {
   counter: string;
   pages: Map<string, PublicPage>;
-  /** About how much memory it takes, with an index of its words. */
+  /** Approximate memory with an index of its words. */
   bytes: number;
 }
 
-/** What a process keeps, and what it reads at this moment by handle and counter. */
+/** The cached pages of a process, and the running reads by handle and counter. */
 interface Shelves {
   kept: LRUCache<string, Shelf>;
   filling: Map<string, Promise<Shelf>>;
 }
 
-/** Most pages of a handle that are read for answers, the newest ones. */
+/** Most pages of a handle to read for answers, newest first. */
 const MAX_PAGES = 500;
-/** Memory of a handle's pages, after which older ones are left out, and of all handles together. */
+/** Memory limit of a handle's pages, beyond which older ones are omitted, and of all handles together. */
 const MAX_HANDLE_BYTES = 16 * 2 ** 20;
 const MAX_BYTES = 64 * 2 ** 20;
-/** What a block takes besides its text, and what a character takes with its share of an index, in bytes. */
+/** Bytes of a block besides its text, and of a character with its share of an index. */
 const BLOCK_BYTES = 400;
 const CHARACTER_BYTES = 16;
 
-/** Published pages of a handle as text, kept until a page changes. */
+/** Published pages of a handle as text, cached until a page changes. */
 export class PublicPages {
   readonly #shelf: Shelf;
   /** The page that the visitor reads. */
@@ -63,17 +63,17 @@ export class PublicPages {
     return this.#shelf.counter;
   }
 
-  /** The newest pages, as many as there is room for. */
+  /** The newest pages, as many as fit. */
   get pages(): ReadonlyMap<string, PublicPage> {
     return this.#shelf.pages;
   }
 
-  /** About how much memory they take, with an index of their words. */
+  /** Approximate memory with an index of their words. */
   get bytes(): number {
     return this.#shelf.bytes;
   }
 
-  /** The number of published pages besides one. */
+  /** The number of published pages except one. */
   others(slug: string): number {
     return this.#shelf.pages.size - (this.#shelf.pages.has(slug) ? 1 : 0);
   }
@@ -82,8 +82,8 @@ export class PublicPages {
 const shelves = new WeakMap<Redis, Shelves>();
 
 /**
- * The handle's published pages now, for a visitor of one of them: one read if nothing changed; only changed pages are parsed again.
- * The visited page is there even if there is no room for it among the others.
+ * The handle's published pages now, for a visitor of one of them. It needs one read if nothing has changed, and parses only changed pages.
+ * The visited page is included even if it doesn't fit among the others.
  */
 export async function publicPages(runtime: Runtime, handle: string, slug: string): Promise<PublicPages> {
   const shelf = await shelfOf(runtime, handle);
@@ -133,7 +133,7 @@ async function fill(
     const page = kept?.state === state ? kept : await read(runtime, { handle, slug, state });
     if (page) shelf.pages.set(slug, page);
     shelf.bytes += page ? bytesOf(page) : 0;
-    // Lets other work in between two pages: a large page takes some ms to parse.
+    // Yields between two pages: a large page takes some ms to parse.
     await setImmediate();
   }
   return shelf;

@@ -6,10 +6,10 @@ import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { visitedUrl } from "./hosts.ts";
 
-/** Most pages of a handle that crawlers are told of, the newest ones. */
+/** Most pages of a handle in its sitemap, newest first. */
 const MAX_LISTED = 1000;
 
-/** The published pages of an active handle, newest first, by their addresses on the host that was asked; `not_found` otherwise. */
+/** The published pages of an active handle, newest first, with their addresses on the requested host; `not_found` otherwise. */
 export async function listPublished(
   runtime: Runtime,
   { handle, host = "" }: Infer<typeof publishedPages>,

@@ -17,30 +17,30 @@ import { pageUrl } from "./pages.ts";
 export interface Visit {
   handle: string;
   page: StoredPage & { version: number };
-  /** The page's own address, whichever host it was asked of. */
+  /** The page's own address, whatever the requested host. */
   url: string;
-  /** Of the page (BCP 47). */
+  /** Language of the page (BCP 47). */
   language: string;
-  /** False where only title, description and teaser may be shown. */
+  /** False if only title, description and teaser may be shown. */
   hasAccess: boolean;
-  /** True where the page carries the assistant. */
+  /** True if the page has the assistant. */
   assistant: boolean;
-  /** True where the visitor has no access and can buy it. */
+  /** True if the visitor has no access and can buy it. */
   isForSale: boolean;
   /** A cookie to set, after a checkout. */
   cookie?: string;
 }
 
-/** Seconds for which a paid page stays open to a browser (docs/reference.md, "Paid pages"). */
+/** Seconds for which a browser has access to a paid page (docs/reference.md, "Paid pages"). */
 const ACCESS_TTL_SECONDS = 365 * 86_400;
-/** Seconds in which the code of a finished checkout must be used. */
+/** Lifetime of an access code in seconds. */
 const CODE_TTL_SECONDS = 900;
-/** Codes for other browsers that a purchase gives: 5 at once, then 5 a day. */
+/** Codes for other browsers per purchase: 5 at once, then 5 a day. */
 const shareLimit = { burst: 5, rate: 5 / 86_400 };
 
 /**
- * The page that a visitor opens; `page_not_found` for drafts and unknown pages alike. Only a GET redeems an access code: after a
- * HEAD nobody would have read the page or kept the cookie.
+ * The page for a visitor; `page_not_found` for drafts and unknown pages alike. Only a GET redeems an access code, since the response to a
+ * HEAD shows no page.
  */
 export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<Visit> {
   const shown = await shownPage(runtime, input);
@@ -67,7 +67,7 @@ export async function checkPageAccess(
 
 type VisitContent = Pick<Visit, "page" | "language" | "assistant">;
 
-/** A published page with its language and whether it carries the assistant. */
+/** A published page with its language and whether it has the assistant. */
 async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<VisitContent> {
   return cachedPage(runtime, { reader: "visitor" }, path, async () => {
     const [page, assistant, settings] = await Promise.all([
@@ -92,14 +92,14 @@ export async function publishedPage(
   return page;
 }
 
-/** A single-use code that opens a paid page to the browser that brings it, for the return from a checkout. */
+/** A single-use code that opens a paid page in the browser that brings it, for the return from a checkout. */
 export async function accessCode({ redis, id }: Runtime, input: Infer<typeof pagePath>): Promise<string> {
   const code = id("pac_");
   await redis.set(keys.pageAccess(code), `${input.handle} ${input.pageSlug}`, "EX", CODE_TTL_SECONDS);
   return code;
 }
 
-/** A code for another browser of somebody who may read a paid page, and the address that redeems it; `forbidden`, `rate_limited`. */
+/** A code for another browser of a reader with access, and the address that redeems it; `forbidden`, `rate_limited`. */
 export async function shareAccess(
   runtime: Runtime,
   input: Infer<typeof pageSharing>,
@@ -115,7 +115,7 @@ export async function shareAccess(
   return { code, url: url.href };
 }
 
-/** Takes an access code for the cookie of its page. */
+/** Exchanges an access code for the cookie of its page. */
 async function redeem(
   runtime: Runtime,
   input: { handle: string; pageSlug: string; access: string },

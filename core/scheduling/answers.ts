@@ -3,16 +3,16 @@ import type { InputError } from "../../schemas/errors.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 
-/** Most characters of an answer, in one line and in a text area. */
+/** Most characters of an answer, in a line and in a text area. */
 const MAX_LINE_LENGTH = 1000;
 const MAX_TEXT_LENGTH = 10_000;
 
-/** What a check says is wrong, or nothing. */
+/** A check returns the fault of an answer, or undefined. */
 type Check = (answer: string, field: BookingField) => string | undefined;
 
 /**
- * A visitor's answers as text by field id: blank ones left out, those to unknown questions dropped (docs/reference.md, "Bookings"). Everything that is
- * missing or malformed is named in one `invalid_booking_answers`.
+ * A visitor's answers as text by field id, without blank ones and without answers to unknown questions (docs/reference.md, "Bookings").
+ * `invalid_booking_answers` names all missing and malformed ones.
  */
 export function checkAnswers(
   fields: readonly BookingField[],
@@ -63,7 +63,7 @@ const checks: Record<BookingField["type"], Check> = {
   url: (text) => (isWebAddress(text) ? line(text, never) : "is not an http(s) address"),
 };
 
-/** For checks that don't look at the field. */
+/** For checks that ignore the field. */
 const never: BookingField = { id: "x", label: "x", type: "text", required: false };
 
 function isTrue(text: string): boolean {
@@ -74,7 +74,7 @@ function isFalse(text: string): boolean {
   return /^(false|no|off|0)$/i.test(text);
 }
 
-/** Digits, 5 to 15 of them (E.164), with the signs that people put between. */
+/** 5 to 15 digits (E.164) with the usual separators. */
 function isPhone(text: string): boolean {
   const digits = text.replace(/\D/g, "").length;
   return /^\+?[\d ().\-/]+( ?(x|ext\.?) ?\d+)?$/i.test(text) && digits >= 5 && digits <= 20;

@@ -6,21 +6,21 @@ import { filled } from "../platform/words.ts";
 import type { BookingRecord } from "./ledger.ts";
 import { presentableName } from "./names.ts";
 
-/** Who reads a mail about a booking, and as what. */
+/** A recipient of a mail about a booking, with the role. */
 export interface Recipient {
   email: string;
   as: "attendee" | "guest" | "owner";
-  /** True for an owner's address, also where it is the attendee's or a guest's. */
+  /** True for an owner's address, even if the owner is the attendee or a guest too. */
   isOwner: boolean;
-  /** BCP 47; one that has words. */
+  /** A supported language (BCP 47). */
   language: string;
-  /** The name under which people meet the handle. */
+  /** The public name of the handle. */
   host: string;
-  /** What the reader may do, the best first. */
+  /** The recipient's actions, the main one first. */
   links: (readonly [action: keyof Words["mails"]["booking"]["actions"], address: string])[];
 }
 
-/** What the owner says of an event type: its text, and its questions by their ids. */
+/** The owner's texts of an event type: its description, and its questions by id. */
 export interface EventWords {
   description: string;
   labels: ReadonlyMap<string, string>;
@@ -33,7 +33,7 @@ interface BookingWords {
   event: EventWords;
 }
 
-/** What a mail about a booking says to its reader. */
+/** The contents of a mail about a booking for its recipient. */
 export function bookingLetter(told: BookingWords): Letter {
   const { kept, kind, reader } = told;
   const { booking: words } = wordsOf(reader.language).mails;
@@ -59,7 +59,7 @@ export function manageLine(language: string, address: string): string {
   return `${wordsOf(language).mails.booking.actions.manage}: ${address}`;
 }
 
-/** What is known of a booking, with a name for each value; guests learn neither who comes nor what was written. */
+/** The facts of a booking, each with a name. Guests see neither the attendee nor any free text. */
 export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "kind"> & { kind?: MailKind }): Fact[] {
   const { language } = reader;
   const { facts: names } = wordsOf(language).mails.booking;
@@ -79,7 +79,7 @@ export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "
   return [...facts, ...peopleFacts(kept, { who, labels: event.labels, language })];
 }
 
-/** Who comes and what they answered. */
+/** The attendees and their answers. */
 export function peopleFacts(
   { attendee, guests, answers }: Pick<Booking, "attendee" | "guests" | "answers">,
   { who, labels, language }: { who: string | undefined; labels: EventWords["labels"]; language: string },
@@ -100,7 +100,7 @@ function longTime(instant: string, language: string, timeZone: string): string {
   return timeZone === "UTC" ? time : `${time} (${timeZone})`;
 }
 
-/** What a visitor wrote reaches the owner and the attendee, never guests: a booking is no way to write to strangers. */
+/** A visitor's free text reaches the owner and the attendee, never guests: a booking must not be a way to mail strangers. */
 function reasonOf(kept: BookingRecord, kind: MailKind | undefined, { as }: Recipient): string | null {
   const isMove = kind === "rescheduled";
   const isTold = as !== "guest" || (!isMove && kept.cancelledBy === "owner");
@@ -109,7 +109,7 @@ function reasonOf(kept: BookingRecord, kind: MailKind | undefined, { as }: Recip
   return isMove ? kept.reschedulingReason : kept.cancellationReason;
 }
 
-/** What becomes of the money of a booking that ends; guests have not paid. */
+/** What happens to the payment of a booking that ends; guests have not paid. */
 function paymentOf({ kept, kind, reader }: BookingWords, { payment: words }: Words["mails"]["booking"]): string[] {
   const { payment } = kept;
   if (payment === null || reader.as === "guest" || (kind !== "cancelled" && kind !== "declined")) return [];

@@ -20,22 +20,22 @@ import { awaitsLink } from "./meetings.ts";
 import { withPresentableNames } from "./names.ts";
 import { ownerLink } from "./owner-links.ts";
 
-/** How often a mail waits for the link of its meeting, and for how many ms each time. */
+/** How often a mail waits for its meeting link, and for how many ms each time. */
 const MAX_LINK_WAITS = 8;
 const LINK_WAIT_MS = 1500;
 
-/** The job that tells everyone what a visitor made of a booking. */
+/** The job that mails everyone about a visitor's change of a booking. */
 export function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, kind: MailKind): Job {
   return job("scheduling.mail", `mail-${bookingUid}-${kind}-${sequence}`, { handle, bookingUid, kind, sequence });
 }
 
-/** The same of what its owner made of it: such mails don't count as caused by a visitor. */
+/** The same for an owner's change: such mails don't count as caused by a visitor. */
 export function ownerMailJob(handle: string, { bookingUid, sequence }: StoredBooking, kind: MailKind): Job {
   const data = { handle, bookingUid, kind, sequence, by: "owner" as const };
   return job("scheduling.mail", `mail-${bookingUid}-${kind}-${sequence}`, data);
 }
 
-/** The job that reminds of an accepted booking, where its event type asks for it and there is time left. */
+/** The reminder job of an accepted booking, if its event type has reminders and there is time left. */
 export function reminderJobs(runtime: Pick<Runtime, "env" | "now">, handle: string, booking: StoredBooking): Job[] {
   const { bookingUid, sequence, reminderMinutes, start, status } = booking;
   if (reminderMinutes === null || status !== "ACCEPTED") return [];
@@ -46,9 +46,9 @@ export function reminderJobs(runtime: Pick<Runtime, "env" | "now">, handle: stri
 }
 
 /**
- * Tells attendee, guests and owners, each once and in their language, through the handle's CALENDAR sender. Ends without a word where
- * there is no mail server or no sender that may send, and where the booking has moved on: the later change has a mail of its own. A
- * confirmation waits some seconds for the link of its meeting; where it went without, a mail with the link follows.
+ * Mails attendee, guests and owners once each, in their language, through the handle's CALENDAR sender. Does nothing without a mail server
+ * or a usable sender, and if the booking has changed since, because the later change has its own mail. A confirmation waits some seconds
+ * for its meeting link; if it goes without, another mail follows with the link.
  */
 export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<void> {
   const { handle, bookingUid, kind, sequence, by } = data;
@@ -71,7 +71,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
     });
 }
 
-/** What is known of a booking, as lines of text for its owner's calendar. */
+/** The facts of a booking as lines of text for its owner's calendar. */
 export async function aboutBooking(runtime: Runtime, handle: string, kept: BookingRecord): Promise<string> {
   const { labels } = await eventWordsOf(runtime, handle, kept);
   const { language } = await settingsOf(runtime.redis, handle);
@@ -79,7 +79,7 @@ export async function aboutBooking(runtime: Runtime, handle: string, kept: Booki
   return facts.map(([name, value]) => `${name}: ${value}`).join("\n");
 }
 
-/** The booking as its visitor's calendar file, with the handle's calendar address as organiser. */
+/** The booking as a calendar file for its visitor, with the handle's calendar address as organiser. */
 export async function visitorFile(runtime: Runtime, handle: string, booking: Booking): Promise<CalendarFile> {
   const { description } = await eventWordsOf(runtime, handle, booking);
   const { language } = await settingsOf(runtime.redis, handle);
@@ -89,7 +89,7 @@ export async function visitorFile(runtime: Runtime, handle: string, booking: Boo
   });
 }
 
-/** Who invites to the bookings of a handle: its calendar address. */
+/** The organiser of the handle's bookings: its calendar address. */
 export async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer> {
   const sender = await findSender(runtime, handle, "CALENDAR");
   const { displayName } = await settingsOf(runtime.redis, handle);
@@ -99,7 +99,7 @@ export async function organizerOf(runtime: Runtime, handle: string): Promise<Org
   return { name: name || handle, email: `${sender.localPart}@${sender.domain}`, host };
 }
 
-/** What is said of the event type of a booking, as it is now; nothing of one that was deleted. */
+/** The current texts of a booking's event type; empty if it was deleted. */
 export async function eventWordsOf(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
@@ -110,7 +110,7 @@ export async function eventWordsOf(
   return { labels, description: stored?.description ?? "" };
 }
 
-/** The booking that a mail tells of; undefined where it is not to be sent, or not yet. */
+/** The booking of a mail; undefined if the mail is obsolete or must wait. */
 async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<BookingRecord | undefined> {
   const { handle, bookingUid, kind, sequence } = data;
   const read = async (): Promise<BookingRecord | undefined> => {
@@ -130,7 +130,7 @@ async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Prom
   return read();
 }
 
-/** Mails that no longer say what is true are not sent. */
+/** Obsolete mails are not sent. */
 function isDue(kept: BookingRecord, kind: MailKind, now: number): boolean {
   const status = statusAt(kept, now);
   if (kind === "requested") return status === "PENDING";
@@ -142,17 +142,17 @@ function isDue(kept: BookingRecord, kind: MailKind, now: number): boolean {
   return status === "ACCEPTED" && (kind === "confirmed" || Date.parse(kept.start) > now);
 }
 
-/** Mails of what is in nobody's calendar: a request, and the end of one that was never confirmed. */
+/** Mails without a calendar file: a request, and the end of one that was never confirmed. */
 function isWithoutFile(kept: BookingRecord, kind: MailKind): boolean {
   return kind === "requested" || kind === "refunded" || (kind === "declined" && !wasConfirmed(kept));
 }
 
-/** True for a booking that was confirmed at some time, so that it stands in calendars. */
+/** True for a booking that was ever confirmed, so that calendars contain it. */
 function wasConfirmed({ confirmedAt, everConfirmed = false }: BookingRecord): boolean {
   return confirmedAt !== null || everConfirmed;
 }
 
-/** Guests hear of a booking once it was confirmed. */
+/** Guests are informed only once a booking is confirmed. */
 async function readersOf(
   runtime: Runtime,
   handle: string,
@@ -187,7 +187,7 @@ async function readersOf(
   return list.filter((one, at) => isAddress(one.email) && isFirst(one, at));
 }
 
-/** What a reader may do with a booking: its visitor manages it, its owners look at it and answer a request, guests do nothing. */
+/** A recipient's links: the visitor manages the booking, owners view it and decide a request, guests have none. */
 function linksOf(
   runtime: Runtime,
   handle: string,
@@ -219,7 +219,7 @@ async function attachmentsOf(
   return [{ filename: "invite.ics", contentType, content: Buffer.from(text) }];
 }
 
-/** The visitor's link is in the visitor's file alone; owners have accepted, so that their calendars take the invitation over. */
+/** Only the visitor's file has the visitor's link. Owners are accepted attendees, so that their calendars import the invitation. */
 async function fileFor(
   runtime: Runtime,
   handle: string,

@@ -36,7 +36,7 @@ import {
 import { endedPayment, presentPayment, refundJobs } from "./refunds.ts";
 import type { Visitor } from "./visitor-limits.ts";
 
-/** A booking as the visitor reads it who knows its uid; `booking_not_found`, under another event type's slug too. */
+/** A booking for the visitor with its uid; `booking_not_found`, also under another event type's slug. */
 export async function readPublicBooking(
   runtime: Runtime,
   input: Infer<typeof publicBookingPath>,
@@ -44,7 +44,7 @@ export async function readPublicBooking(
   return { booking: toBooking(input.handle, await findPublicBooking(runtime, input), runtime.now()) };
 }
 
-/** A booking as a calendar file, for callers that may read it. */
+/** A booking as a calendar file, for callers with access. */
 export async function readCalendarFile(
   runtime: Runtime,
   input: Infer<typeof publicBookingPath>,
@@ -53,7 +53,9 @@ export async function readCalendarFile(
   return visitorFile(runtime, input.handle, booking);
 }
 
-/** The visitor gives the slot back, and is paid back while that is possible; once more changes nothing. `booking_not_found`, `booking_not_cancellable`, `rate_limited`. */
+/**
+ * The visitor cancels, and is refunded if the terms allow it; idempotent. `booking_not_found`, `booking_not_cancellable`, `rate_limited`.
+ */
 export async function cancelPublicBooking(
   runtime: Runtime,
   input: Infer<typeof publicCancellation>,
@@ -63,7 +65,7 @@ export async function cancelPublicBooking(
   return toBookingAnswer(await cancel(runtime, { ...input, visitor }));
 }
 
-/** The owner cancels, and a payment goes back; once more changes nothing. `booking_not_found`, `booking_not_cancellable`. */
+/** The owner cancels, and a payment is refunded; idempotent. `booking_not_found`, `booking_not_cancellable`. */
 export async function cancelBooking(
   runtime: Runtime,
   input: Infer<typeof ownerCancellation>,
@@ -71,12 +73,12 @@ export async function cancelBooking(
   return { booking: await cancel(runtime, input) };
 }
 
-/** A request as its owner saw it: after a move it is another one. */
+/** A request as its owner saw it; a move makes it another request. */
 interface Seen {
   sequence?: number;
 }
 
-/** The owner accepts a request; `booking_not_pending` for all that does not wait for this. */
+/** The owner accepts a request; `booking_not_pending` unless it awaits this. */
 export async function confirmBooking(
   runtime: Runtime,
   input: Infer<typeof bookingPath> & Seen,
@@ -110,14 +112,14 @@ export async function declineBooking(
   return { booking: await change(runtime, input, declined) };
 }
 
-/** A booking as its owner reads it; `booking_not_found`. */
+/** A booking as its owner sees it; `booking_not_found`. */
 export async function readBooking(runtime: Runtime, input: Infer<typeof bookingPath>): Promise<{ booking: Booking }> {
   const kept = await findBooking(runtime.redis, input.handle, input.bookingUid);
   if (kept === undefined) throw new Fail("booking_not_found");
   return { booking: toBooking(input.handle, kept, runtime.now()) };
 }
 
-/** The handle's bookings by their start, the latest first or, with `order=asc`, the earliest. */
+/** The handle's bookings by start, latest first or, with `order=asc`, earliest first. */
 export async function listBookings(
   runtime: Runtime,
   input: Infer<typeof bookingListing>,
@@ -132,16 +134,15 @@ export async function listBookings(
   return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
 }
 
-/** A payment at its provider: the account that has it, and its id there. */
+/** A payment at its provider: the account and the payment id. */
 type Paid = NonNullable<NonNullable<StoredBooking["payment"]>["paid"]>;
 
-/** What became of a payment: the booking stands, it stood already, or the money must go back. */
+/** The effect of a payment: the booking is accepted, was accepted before, or the payment must be refunded. */
 export type Settlement = "accepted" | "repeated" | "refund";
 
 /**
- * A checkout was paid: the booking is ACCEPTED. Where its hold has ended it takes the slot again if that is still free; where it
- * can't, or was cancelled, the payment is marked REFUND_DUE and goes back. Any number of calls, in any order, come to one
- * result. `booking_not_found`.
+ * Records a paid checkout: the booking becomes ACCEPTED. After the end of its hold it takes the slot again if that is free; otherwise, or
+ * if it was cancelled, the payment becomes REFUND_DUE. Repeated calls in any order have the same result. `booking_not_found`.
  */
 export async function settlePayment(
   runtime: Runtime,
@@ -161,7 +162,7 @@ export async function settlePayment(
   });
 }
 
-/** Notes that the provider has given a payment back; nothing for a booking that is gone. Any number of calls come to one result. */
+/** Records that the provider has refunded a payment; ignored for a missing booking. Idempotent. */
 export async function noteRefund(runtime: Runtime, booking: { handle: string; bookingUid: string }): Promise<void> {
   if ((await findBooking(runtime.redis, booking.handle, booking.bookingUid)) === undefined) return;
   await change(runtime, booking, (kept) => {
@@ -171,7 +172,10 @@ export async function noteRefund(runtime: Runtime, booking: { handle: string; bo
   });
 }
 
-/** An unpaid booking's hold is over: it is REJECTED and its slot free. Does nothing where it was paid or has ended otherwise. */
+/**
+ * The hold of an unpaid booking has ended: it becomes REJECTED and its slot is released. Does nothing if it was paid or has ended
+ * otherwise.
+ */
 export async function expireHold(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
@@ -190,7 +194,7 @@ export async function expireHold(
   });
 }
 
-/** The booking of a public path; `booking_not_found` for all that is unknown there. */
+/** The booking of a public path; `booking_not_found` if any part is unknown. */
 export async function findPublicBooking(
   runtime: Runtime,
   { handle, eventSlug, bookingUid }: Infer<typeof publicBookingPath>,
@@ -238,7 +242,7 @@ function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { vis
     };
     const isDue = visitor === undefined || presentPayment(kept, runtime.now())?.refundable === true;
     const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED", payment: endedPayment(kept, isDue) };
-    // Nobody was told of a booking that waits for its payment.
+    // Nobody was informed of a booking that awaits payment.
     const mail = (visitor ? mailJob : ownerMailJob)(handle, booking, "cancelled");
     const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mail, ...refundJobs(handle, booking)];
     return { booking, ...ended, jobs, visitor };
@@ -273,7 +277,7 @@ function paidEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking
   };
 }
 
-/** The money must go back, and payer and owner are told; a booking that was still waiting has lost its slot. */
+/** The payment must be refunded, and payer and owner are informed; a booking that still waited has lost its slot. */
 function refundEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking): Transition {
   const payment = paymentWith({ kept, paid }, "REFUND_DUE");
   const booking: StoredBooking = { ...kept, payment, updatedAt: timestamp(runtime) };
@@ -288,7 +292,7 @@ function refundEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooki
   };
 }
 
-/** The job came before its time, or the hold was made longer. */
+/** The job ran early, or the hold was extended. */
 async function expireLater(runtime: Runtime, handle: string, kept: BookingRecord): Promise<void> {
   const { bookingUid, holdUntil } = kept;
   const delay = delayUntil(runtime, Date.parse(holdUntil as string)) + 1;
@@ -304,7 +308,7 @@ function nameOf(
   return [...(offers?.values() ?? [])].find(({ event }) => event.eventTypeId === eventTypeId)?.event.slug;
 }
 
-/** One page of uids by start and uid; the cursor is the last one's place. */
+/** One page of uids by start and uid; the cursor is the position of the last one. */
 async function uidsOf(
   { env, redis }: Runtime,
   input: Infer<typeof bookingListing>,

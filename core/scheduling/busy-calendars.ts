@@ -23,21 +23,21 @@ import { day } from "../platform/zones.ts";
 
 /** Real ms between two pulls of a handle's calendars. */
 const PULL_INTERVAL_MS = 5 * 60_000;
-/** How far busy time is read, in ms before and after a period of days in which the window stays the same. */
+/** Ms of the busy window before and after a period of days in which it stays the same. */
 const LOOK_BACK_MS = 2 * day;
 const LOOK_AHEAD_MS = 400 * day;
 const PERIOD_MS = 28 * day;
-/** Seconds for which what was read of a calendar is kept. */
+/** Lifetime of a calendar's stored objects in seconds. */
 const OBJECTS_TTL_SECONDS = 30 * 86_400;
-/** Calendars of an account that are read at a time. */
+/** Concurrent calendar reads per account. */
 const MAX_CONCURRENT_READS = 4;
-/** Objects stored of one calendar; instances of events that one handle's busy times are made of. */
+/** Most stored objects per calendar, and most instances in one handle's busy times. */
 const MAX_OBJECTS = 40_000;
 const MAX_INSTANCES = 100_000;
 
 /**
- * A worker's job: pulls a handle's calendars and schedules the next pull while any is selected. If an earlier run hangs with its process,
- * the servers are left alone first, so that they do not hang the next process.
+ * Job: pulls a handle's calendars and schedules the next pull while any calendar is selected. If an earlier attempt hangs with its process,
+ * calls pause first, so that the servers don't hang the next process.
  */
 export async function pullCalendars(
   runtime: Runtime,
@@ -49,7 +49,7 @@ export async function pullCalendars(
   await pullNow(runtime, handle);
 }
 
-/** Reads the selected calendars of a handle, retries failed writes and schedules the next pull; only the latter during a pause. */
+/** Reads the selected calendars of a handle, retries failed writes and schedules the next pull; during a pause it only schedules. */
 export async function pullNow(runtime: Runtime, handle: string): Promise<void> {
   const until = await pausedUntil(runtime, handle);
   if (until === 0) {
@@ -60,7 +60,7 @@ export async function pullNow(runtime: Runtime, handle: string): Promise<void> {
   await runtime.queues.later(nextPull(handle, Math.max(until, Date.now())));
 }
 
-/** Reads busy times again before a booking; one reading at a time for each handle in a process. */
+/** Refreshes busy times before a booking; a process refreshes a handle once at a time. */
 export function openBusySource(runtime: () => Runtime): BusySource {
   const pulling = new Map<string, Promise<void>>();
   return {
@@ -72,7 +72,7 @@ export function openBusySource(runtime: () => Runtime): BusySource {
   };
 }
 
-/** What is booked here stays bookable when a calendar server is away: its last word counts. */
+/** Slots stay bookable while a calendar server is away: its last known busy times count. */
 async function refreshed(runtime: Runtime, handle: string): Promise<void> {
   await pullNow(runtime, handle).catch((error: Error) =>
     runtime.log.warn({ handle, error: error.message }, "calendar.pull_failed"),
@@ -102,7 +102,7 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
   await replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, taken), source, readAt });
 }
 
-/** Adds the busy times of a calendar. One that would exceed the limit of the handle is left out and read as a whole next time. */
+/** Adds the busy times of a calendar. One that exceeds the handle's limit is left out and read as a whole next time. */
 async function addTaken(runtime: Runtime, key: string, taken: BusyInterval[]): Promise<void> {
   const before = taken.length;
   for await (const objects of keptObjects(runtime, key)) {
@@ -115,7 +115,7 @@ async function addTaken(runtime: Runtime, key: string, taken: BusyInterval[]): P
   }
 }
 
-/** Says which state of which calendars the busy times are made of; what a calendar said last counts where it doesn't answer. */
+/** A digest of the calendar states behind the busy times; an unreachable calendar counts with its last known state. */
 async function sourceOf({ redis }: Runtime, kept: string[]): Promise<string> {
   const readings = await pipelined(redis, (pipeline) => {
     for (const key of kept) pipeline.hget(key, readingField);
@@ -124,7 +124,7 @@ async function sourceOf({ redis }: Runtime, kept: string[]): Promise<string> {
   return digest(states.join(" "));
 }
 
-/** Without the echo of what this handle's bookings wrote, here or as an invitation: their time is in the ledger. */
+/** Without events that this handle's own bookings caused, here or as an invitation: the ledger has their time. */
 async function othersAmong(runtime: Runtime, handle: string, taken: BusyInterval[]): Promise<BusyInterval[]> {
   const ending = ownUid(runtime.env, "");
   const uids = [...new Set(taken.map(({ uid }) => uid).filter((uid) => uid.endsWith(ending)))];
@@ -137,8 +137,8 @@ async function othersAmong(runtime: Runtime, handle: string, taken: BusyInterval
 }
 
 /**
- * Reads the calendars of an account, some at a time. The account is degraded at the first failure. The other calendars of a server
- * that does not answer are not asked for: each would take as long.
+ * Reads the calendars of an account, some at a time. The first failure degrades the account. If the server doesn't respond, its other
+ * calendars are skipped, since each would take as long.
  */
 async function pullAccount(
   runtime: Runtime,
@@ -162,7 +162,7 @@ async function pullAccount(
     await judgeCredential(runtime, handle, { credentialId, failure: undefined });
 }
 
-/** Reads a calendar; returns the provider's failure. A failure of Redis, or of a process that stops, says nothing of the provider. */
+/** Reads a calendar; returns the provider's failure. Redis failures and stopping processes don't count against the provider. */
 async function readFailure(
   runtime: Runtime,
   selection: Selection,
@@ -181,17 +181,17 @@ function isSilent(failure: Error): boolean {
   return failure instanceof CalendarServerError && ["timeout", "unreachable"].includes(failure.reason);
 }
 
-/** What was read of a calendar last: the provider's mark, and the window and zone for which it holds. */
+/** The last reading of a calendar: the provider's mark, with its window and zone. */
 interface Reading {
   mark: string | null;
   from: number;
   to: number;
   zone: string;
-  /** Another one with each change of the objects. */
+  /** Changes with each change of the objects. */
   state: string;
 }
 
-/** Brings what is kept of a calendar to what the provider says now. */
+/** Updates the stored objects of a calendar to the provider's current state. */
 async function readCalendar(
   runtime: Runtime,
   { account, calendars }: Selection,
@@ -211,7 +211,7 @@ async function readCalendar(
   else await changeObjects(runtime, { key, answer, reading });
 }
 
-/** The field beside the objects; no object has an empty name. */
+/** The field next to the objects; no object has an empty name. */
 const readingField = "";
 
 interface Change {
@@ -220,14 +220,14 @@ interface Change {
   reading: Reading;
 }
 
-/** Everything is new: written beside what is kept, and put in its place in one step. */
+/** Everything is new: written to a new key, which then replaces the old one in one step. */
 async function replaceObjects(runtime: Runtime, handle: string, change: Change): Promise<void> {
   const draft = keys.calendarDraft(handle, runtime.id(""));
   await changeObjects(runtime, { ...change, key: draft });
   await runtime.redis.rename(draft, change.key);
 }
 
-/** The mark comes last: objects may be newer than it, because then they come again, but never older. */
+/** The mark comes last: objects may be newer than it, because then they are read again, but never older. */
 async function changeObjects({ redis }: Runtime, { key, answer, reading }: Change): Promise<void> {
   for (const some of parts(answer.removed)) await redis.hdel(key, ...some);
   if ((await redis.hlen(key)) + answer.changed.length > MAX_OBJECTS) await giveUp(redis, key);
@@ -239,13 +239,13 @@ async function changeObjects({ redis }: Runtime, { key, answer, reading }: Chang
   await write([readingField, JSON.stringify(reading)]);
 }
 
-/** Forgets a calendar that has grown too large; it is read as a whole next time. */
+/** Forgets a calendar that is too large; it is read as a whole next time. */
 async function giveUp(redis: Redis, key: string): Promise<never> {
   await redis.del(key);
   throw new CalendarServerError("limit", `The calendar has more than ${MAX_OBJECTS} events.`);
 }
 
-/** Objects that are read or written at a time: a large calendar must not hold up everything else. */
+/** Objects per batch, so that a large calendar doesn't block the event loop. */
 const BATCH_SIZE = 250;
 
 function parts<T>(list: T[]): T[][] {
@@ -254,7 +254,7 @@ function parts<T>(list: T[]): T[][] {
   );
 }
 
-/** Tag, and for each uid its times, one after the other. */
+/** Tag, and for each uid its times in sequence. */
 type Packed = [tag: string, ...series: [uid: string, ...times: number[]][]];
 
 function packed({ tag, taken }: BusyObject): string {
@@ -284,7 +284,7 @@ async function tagsIn(runtime: Runtime, key: string): Promise<Map<string, string
   return tags;
 }
 
-/** What is kept of a calendar, part by part. */
+/** The stored objects of a calendar, batch by batch. */
 async function* keptObjects({ redis }: Runtime, key: string): AsyncIterable<BusyObject[]> {
   let cursor = "0";
   do {
@@ -295,7 +295,7 @@ async function* keptObjects({ redis }: Runtime, key: string): AsyncIterable<Busy
   } while (cursor !== "0");
 }
 
-/** Zone of the handle's oldest schedule, for calendars without one of their own. */
+/** Zone of the handle's oldest schedule, for calendars without one. */
 async function scheduleZone({ redis }: Runtime, handle: string): Promise<string> {
   const ids = await redis.zrange(keys.schedules(handle), 0, "0");
   const [schedule] = await readRecords<StoredSchedule>(

@@ -25,24 +25,24 @@ import {
 import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
 import { zoneMeant } from "../platform/zones.ts";
 
-/** Bookings that one look at what is left over tries again. */
+/** Bookings that one pass of retries covers. */
 const MAX_RETRIED_BOOKINGS = 100;
 
-/** What the providers hold of a booking. */
+/** The provider's state of a booking. */
 interface SyncedEvent {
   event?: WrittenEvent;
   meeting?: WrittenMeeting;
 }
 
-/** A provider that failed. */
+/** A failed provider. */
 interface SyncFailure {
   account: Account;
   error: Error;
 }
 
 /**
- * A worker's job: brings calendar and meeting of a booking to its present state. During a pause of the handle's calendar servers, and
- * if an earlier run hangs with its process, the booking is synchronised when the pause is over.
+ * Job: synchronises calendar and meeting of a booking with its current state. During a pause of the handle's calendar servers, and if an
+ * earlier attempt hangs with its process, it waits for the end of the pause.
  */
 export async function syncBooking(
   runtime: Runtime,
@@ -57,9 +57,9 @@ export async function syncBooking(
 }
 
 /**
- * Brings calendar and meeting of a booking to its present state: made, moved, or taken away. Any number of calls, in any order and
- * ending anywhere, come to one event. A failure leaves the booking as it is, marked as DEGRADED, and is thrown so that it is tried
- * again; the turn for the worse is told once.
+ * Synchronises calendar and meeting of a booking with its current state: creates, moves or removes them. Repeated calls, in any order and
+ * with crashes anywhere, result in one event. A failure marks the booking as DEGRADED and is thrown for a retry; the change to DEGRADED is
+ * reported once.
  */
 async function syncNow(runtime: Runtime, { handle, bookingUid }: JobData<"scheduling.sync">): Promise<void> {
   const trouble = await withLock(runtime.redis, { key: keys.syncLock(handle, bookingUid) }, async (lease) => {
@@ -71,11 +71,11 @@ async function syncNow(runtime: Runtime, { handle, bookingUid }: JobData<"schedu
     await settle(runtime, handle, { bookingUid, meetingUrl: sync.meetingUrl, trouble: sync.trouble });
     return sync.trouble;
   });
-  // A plain error: what a provider refuses today it may take tomorrow, when its owner has connected it again.
+  // A plain error, so that it is retried: the provider may accept it later, once its owner has reconnected it.
   if (trouble) throw new Error(`${trouble.account.credential.providerKey}: ${trouble.error.message}`);
 }
 
-/** The owner has a booking written again at once, whatever became of it before. `booking_not_found`. */
+/** Writes a booking again at once, on the owner's request. `booking_not_found`. */
 export async function resynchronizeBooking(
   runtime: Runtime,
   { handle, bookingUid }: Infer<typeof bookingPath>,
@@ -86,7 +86,7 @@ export async function resynchronizeBooking(
   return { booking: toBooking(handle, kept, runtime.now()) };
 }
 
-/** Tries again what could not be written, once for each `turn`. */
+/** Retries failed writes, once per `turn`. */
 export async function resyncAll(runtime: Runtime, handle: string, turn: number): Promise<void> {
   const left = await runtime.redis.srandmember(keys.unsynced(handle), MAX_RETRIED_BOOKINGS);
   await runtime.queues.later(
@@ -94,19 +94,19 @@ export async function resyncAll(runtime: Runtime, handle: string, turn: number):
   );
 }
 
-/** One attempt to bring a booking to its providers. What was reached is kept at once, so that a crash loses as little as can be. */
+/** One attempt to synchronise a booking. Each result is stored at once, so that a crash loses little. */
 class Sync {
   readonly #runtime: Runtime;
   readonly #handle: string;
   readonly #kept: BookingRecord;
   readonly #lease: AbortSignal;
   #written: SyncedEvent = {};
-  /** The first provider that failed. */
+  /** The first failed provider. */
   trouble: SyncFailure | undefined;
-  /** The link that was made; undefined where none was. */
+  /** The new meeting link, if one was created. */
   meetingUrl: string | undefined;
 
-  /** Nothing more is asked of providers, and nothing written, once the lease has ended. */
+  /** Nothing is requested or written after the lease has ended. */
   constructor(runtime: Runtime, { handle, kept, lease }: { handle: string; kept: BookingRecord; lease: AbortSignal }) {
     this.#runtime = runtime;
     this.#handle = handle;
@@ -161,7 +161,7 @@ class Sync {
     });
   }
 
-  /** The calendar that holds the event, where no other is the destination now. */
+  /** The calendar of the existing event, if no other is the destination now. */
   async #lastPlace(): Promise<Destination | undefined> {
     const { event } = this.#written;
     const account = event && (await this.#account(event.credentialId));
@@ -189,20 +189,20 @@ class Sync {
     });
   }
 
-  /** Undefined where the account was disconnected: what it holds is no longer ours to change. */
+  /** Undefined if the account was disconnected: its events are no longer ours. */
   async #account(id: string): Promise<Account | undefined> {
     const all = await credentialsOf(this.#runtime, this.#handle);
     const credential = all.find(({ credentialId }) => credentialId === id);
     return credential && opened(this.#runtime, this.#handle, credential);
   }
 
-  /** Asks a provider and keeps what it has now; its failure is noted. */
+  /** Calls a provider and stores its new state; records its failure. */
   async #attempt(account: Account | undefined, work: () => Promise<SyncedEvent>): Promise<void> {
     this.#lease.throwIfAborted();
     try {
       this.#written = await work();
     } catch (error) {
-      // Without an account nothing was asked of a provider.
+      // Without an account no provider was called.
       if (account === undefined) throw error;
       this.trouble ??= { account, error: error as Error };
       return;
@@ -225,7 +225,7 @@ async function readWritten({ redis }: Runtime, handle: string, bookingUid: strin
   return JSON.parse((await redis.hget(keys.booking(handle, bookingUid), "written")) ?? "{}") as SyncedEvent;
 }
 
-/** A booking as it stands in a calendar. */
+/** A booking as a calendar event. */
 export async function eventOf(
   runtime: Runtime,
   handle: string,
@@ -236,7 +236,7 @@ export async function eventOf(
   const { name, email } = await organizerOf(runtime, handle);
   return {
     ...{ bookingUid, uid: ownUid(runtime.env, bookingUid), sequence, start, end, timeZone, meeting, updatedAt },
-    // Guests read the title of a meeting too.
+    // Guests see the title of a meeting too.
     title: `${title} with ${presentableName(attendee.name) ?? attendee.email}`,
     description: await aboutBooking(runtime, handle, kept),
     location: meetingUrl ?? (location?.label || null),
@@ -251,7 +251,7 @@ interface Outcome {
   trouble: SyncFailure | undefined;
 }
 
-/** Writes down what became of an attempt, with the event where it is a turn for the worse. */
+/** Stores the outcome of an attempt, with an event if it became degraded. */
 async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promise<void> {
   const { bookingUid, trouble } = outcome;
   const left = keys.unsynced(handle);
@@ -263,7 +263,7 @@ async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promi
   if (!trouble) await runtime.redis.srem(left, bookingUid);
 }
 
-/** False where another change came between. */
+/** False after a conflicting change. */
 async function settleOnce(
   runtime: Runtime,
   handle: string,
@@ -276,7 +276,7 @@ async function settleOnce(
   const booking: StoredBooking = { ...before, meetingUrl, syncStatus };
   if (isLinked) booking.updatedAt = timestamp(runtime);
   const isWorse = trouble !== undefined && before.syncStatus === "OK";
-  // Recipients of a mail without the link, or with another one, get the new link.
+  // Recipients of a mail without a link, or with another one, get the new link.
   const late = isLinked && (before.meetingUrl !== null || (await wentWithoutLink(runtime, handle, before.bookingUid)));
   const linkJob = linkMail(handle, booking, before.version + 1);
   const written = await commitBooking(runtime, {
@@ -289,7 +289,7 @@ async function settleOnce(
     jobs: late ? [linkJob] : [],
   });
   if (written.kind !== "written") return false;
-  // The mail may have gone out between our look and our writing.
+  // The mail may have been sent between the check and the write.
   if (isLinked && !late && (await wentWithoutLink(runtime, handle, before.bookingUid)))
     await runtime.queues.later(linkJob);
   return true;

@@ -20,19 +20,19 @@ import { displayNameOf } from "../account/face.ts";
 import { eventOf } from "./calendar-events.ts";
 import { statusAt } from "./ledger.ts";
 
-/** How far a feed looks back, in ms, and its most bookings, the earliest first. */
+/** How far a feed looks back, in ms, and its most bookings, earliest first. */
 const LOOKS_BACK_MS = 90 * day;
 const MAX_BOOKINGS = 1000;
-/** Readings of one feed: 30 at once, then one in 10 s. */
+/** Requests per feed: 30 at once, then one per 10 s. */
 const limit = { burst: 30, rate: 0.1 };
 
-/** A feed as it is stored: its secret is not. */
+/** A stored feed, without its secret. */
 interface StoredFeed {
   digest: string;
   createdAt: string;
 }
 
-/** Makes the secret address under which calendars subscribe to a handle's bookings; an earlier one ends. */
+/** Creates the secret address of a handle's calendar feed; an earlier one becomes invalid. */
 export async function createCalendarFeed(
   runtime: Runtime,
   { handle }: Infer<typeof newCalendarFeed>,
@@ -63,7 +63,7 @@ export async function deleteCalendarFeed(
 }
 
 /**
- * The accepted and pending bookings of a handle as one calendar, from 90 days ago on, at most 1,000, for clients that know the address.
+ * The accepted and pending bookings of a handle as a calendar, from 90 days ago on, at most 1,000, for clients with the address.
  * `not_found`, `rate_limited`.
  */
 export async function readFeed(
@@ -72,7 +72,7 @@ export async function readFeed(
 ): Promise<{ text: string; etag: string }> {
   const { redis } = runtime;
   const feed = await findFeed(redis, handle);
-  // One answer for both: strangers don't learn which handles have a feed.
+  // The same answer for both: strangers can't learn which handles have a feed.
   if (!feed || !sameText(digestOf(file.replace(/\.ics$/, "")), feed.digest)) throw new Fail("not_found");
   await takeToken(runtime, { name: "calendar-feed", tag: handle, ...limit });
   const bookings = await upcoming(runtime, handle);

@@ -4,10 +4,10 @@ import { keys } from "../store/keys.ts";
 import { judgeCredential } from "./credentials.ts";
 import { selectionsOf } from "./selections.ts";
 
-/** The first pause in real ms; it doubles with each interruption until a calendar was read. */
+/** The first pause in real ms; each interruption doubles it until a calendar has been read. */
 const FIRST_PAUSE_MS = 5 * 60_000;
 const MAX_PAUSE_MS = 86_400_000;
-/** Ms for which interruptions are counted after a pause. */
+/** Ms after a pause for which interruptions are counted. */
 const REMEMBERED_MS = 3_600_000;
 
 interface Pause {
@@ -16,15 +16,15 @@ interface Pause {
   until: number;
 }
 
-/** Real ms until which the calendar servers of a handle are left alone; 0 if they are not. */
+/** Real ms until which a handle's calendar servers are paused; 0 if they are not. */
 export async function pausedUntil(runtime: Runtime, handle: string): Promise<number> {
   const { until } = await readPause(runtime, handle);
   return until > Date.now() ? until : 0;
 }
 
 /**
- * Leaves the calendar servers of a handle alone for a while, because a job that called them hangs with its process. The accounts are
- * degraded. Returns the real ms at which the pause ends.
+ * Pauses the calendar servers of a handle, because a job that called them hangs with its process. Degrades the accounts. Returns the real
+ * ms at which the pause ends.
  */
 export async function pauseCalendars(runtime: Runtime, handle: string): Promise<number> {
   const { interruptions } = await readPause(runtime, handle);
@@ -37,7 +37,7 @@ export async function pauseCalendars(runtime: Runtime, handle: string): Promise<
   return pause.until;
 }
 
-/** Forgets the interruptions of a handle: its calendars were read. */
+/** Forgets the interruptions of a handle, after its calendars have been read. */
 export async function endPause({ redis }: Runtime, handle: string): Promise<void> {
   await redis.del(keys.calendarPause(handle));
 }

@@ -18,10 +18,10 @@ import { credentialsOf, keepCredential, readCredential } from "./credentials.ts"
 import { CalendarServerError, login, type ProviderCalendars, providers } from "../engines/calendars/calendars.ts";
 import { keepSelection, opened } from "./selections.ts";
 
-/** Ms that a selection waits for its calendars to be read. */
+/** Ms that a selection waits for the first reading of its calendars. */
 const SELECTION_TIMEOUT_MS = 20_000;
 
-/** Connects a calendar server after a real login; `caldav_login_failed`, `invalid_request` for an address that the guard refuses. */
+/** Connects a calendar server after a real login; `caldav_login_failed`, `invalid_request` for a refused address. */
 export async function connectCaldav(
   runtime: Runtime,
   { handle, serverUrl, username, password }: Infer<typeof newCaldavCredential>,
@@ -34,7 +34,7 @@ export async function connectCaldav(
   };
 }
 
-/** The calendars of a provider's accounts; `integration_not_found` where none is connected, and for providers without calendars. */
+/** The calendars of a provider's accounts; `integration_not_found` if none is connected, or for providers without calendars. */
 export async function listCalendars(
   runtime: Runtime,
   { handle, providerKey }: Infer<typeof calendarsPath>,
@@ -47,8 +47,8 @@ export async function listCalendars(
 }
 
 /**
- * Says which calendars of an account take the owner's time, and reads them at once; and into which one bookings are written. A handle
- * has one destination: that of the newest selection that names one. `integration_not_found`, `invalid_request`.
+ * Selects the calendars of an account that block the owner's time, reads them at once, and selects the one for bookings. A handle has one
+ * destination: that of the newest selection with one. `integration_not_found`, `invalid_request`.
  */
 export async function selectCalendars(
   runtime: Runtime,
@@ -63,7 +63,7 @@ export async function selectCalendars(
   if (destination !== undefined && target?.writable !== true)
     throw invalid("/destinationCalendarId", target ? "is read-only" : "is not a calendar of this account");
   await keepSelection(runtime, handle, selected);
-  // A slow calendar is read on after the answer.
+  // A slow calendar is still read after the response.
   await Promise.race([pullNow(runtime, handle), sleep(SELECTION_TIMEOUT_MS, undefined, { ref: false })]);
   return { selectedCalendars: selected };
 }

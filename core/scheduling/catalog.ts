@@ -8,7 +8,7 @@ import { coalesce } from "../store/coalesce.ts";
 import { type Timetable, timetableOf } from "../engines/slots/slots.ts";
 import { zoneMeant } from "../platform/zones.ts";
 
-/** An event type with all that decides when it can be booked. */
+/** An event type with everything that decides when it can be booked. */
 export interface BookableEvent {
   handle: string;
   event: StoredEventType & { version: number };
@@ -17,7 +17,7 @@ export interface BookableEvent {
   timetable: Timetable;
 }
 
-/** What a handle offers at a version of its catalog: schedules and event types by slug, the oldest first. */
+/** The offers of a handle at a version of its catalog: schedules and event types by slug, oldest first. */
 export interface Catalog {
   /** Creation of the handle: versions start again when a handle is erased and created again. */
   epoch: string;
@@ -26,20 +26,20 @@ export interface Catalog {
   offers: Map<string, BookableEvent>;
 }
 
-/** What a request needs to know first: the catalog, and the version of the handle's taken and busy times. */
+/** The state that a request needs first: the catalog, and the version of the handle's booked and busy times. */
 export interface CatalogSnapshot {
   catalog: Catalog;
   timesVersion: string;
-  /** True where the handle never had a webhook endpoint. */
+  /** True if the handle has never had a webhook endpoint. */
   isUnheard: boolean;
 }
 
-/** Catalogs by handle, for each connection of its own. */
+/** Catalogs by handle, per connection. */
 const catalogs = new WeakMap<Redis, LRUCache<string, Catalog>>();
-/** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
+/** Bytes of catalogs that a process caches; in memory one takes about three times its JSON. */
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
 
-/** A handle's catalog as it is now; undefined for a handle that is unknown or inactive. Kept in the process by its version. */
+/** A handle's current catalog; undefined for an unknown or inactive handle. Cached in the process by its version. */
 export async function readCatalogSnapshot(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
@@ -56,12 +56,12 @@ export async function readCatalogSnapshot(
   return { catalog, timesVersion, isUnheard: versions[2] === null };
 }
 
-/** True for an event type that visitors may see and book (specification, "Event type visibility"). */
+/** True for an event type that visitors may see and book (docs/reference.md, "Event types"). */
 export function isPublic({ event }: BookableEvent): boolean {
   return event.status === "ACTIVE" && !event.hidden;
 }
 
-/** An event type with the schedule that it uses (docs/reference.md, "Event types"): its own, else the oldest one, else none. */
+/** An event type with its schedule (docs/reference.md, "Event types"): its own, else the oldest one, else none. */
 export function bookableEventOf(
   handle: string,
   event: BookableEvent["event"],
@@ -77,7 +77,7 @@ async function catalogOf(redis: Redis, handle: string, wanted: { epoch: string; 
   catalogs.set(redis, cache);
   const known = cache.get(handle);
   if (known?.version === wanted.version && known.epoch === wanted.epoch) return known;
-  // What is read now may be newer than the version, never older: then the next request reads it again.
+  // The read data may be newer than the version, never older: then the next request reads it again.
   const read = { ...wanted, ...(await readCatalog(redis, handle)) };
   cache.set(handle, read);
   return read;

@@ -23,8 +23,8 @@ export const CHECKOUT_MINUTES = 31;
 const MAX_ATTEMPTS = 10;
 
 /**
- * The answer to a booking that waits for its payment, with the address of its checkout. Where none can be made the slot is free
- * again and nothing is kept for a repeated request: `service_unavailable`.
+ * The response to a booking that awaits its payment, with the address of its checkout. If no checkout can be created, the slot is released,
+ * nothing is stored for repeated requests, and it throws `service_unavailable`.
  */
 export async function openCheckout(
   runtime: Runtime,
@@ -52,7 +52,7 @@ async function checkoutOf(runtime: Runtime, handle: string, kept: BookingRecord)
   return (await runtime.payments.openCheckout(order)).url;
 }
 
-/** Gives the slot back; the visitor may try again. */
+/** Releases the slot; the visitor may try again. */
 async function giveUp(
   runtime: Runtime,
   handle: string,
@@ -72,7 +72,7 @@ async function giveUp(
   throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, cause);
 }
 
-/** Writes the address of the checkout and the answer; undefined where the booking has changed meanwhile. */
+/** Stores the address of the checkout and the response; undefined if the booking has changed. */
 async function noteCheckout(
   runtime: Runtime,
   handle: string,

@@ -15,7 +15,7 @@ import type { CredentialStore, Runtime } from "../platform/runtime.ts";
 import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
 import { eventJob } from "../webhooks/face.ts";
 
-/** The connected accounts of a handle, the oldest first. */
+/** The connected accounts of a handle, oldest first. */
 export async function credentialsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredCredential[]> {
   const ids = await redis.zrange(keys.credentials(handle), 0, "-1");
   if (ids.length === 0) return [];
@@ -25,7 +25,7 @@ export async function credentialsOf({ redis }: Pick<Runtime, "redis">, handle: s
   );
 }
 
-/** One connected account; `integration_not_found` where it is gone. */
+/** One connected account; `integration_not_found`. */
 export async function readCredential(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
@@ -36,7 +36,7 @@ export async function readCredential(
   return stored;
 }
 
-/** Keeps a connected account. One that is connected again keeps its id, and so its calendars, and is well again. */
+/** Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. */
 export async function keepCredential(
   runtime: Runtime,
   handle: string,
@@ -55,7 +55,7 @@ export async function keepCredential(
   return toCredential(value);
 }
 
-/** Marks an account as degraded by a failure, or as well again without one. The event of a turn for the worse is written with it. */
+/** Marks an account as degraded by a failure, or as healthy without one. A change to degraded is stored with its event. */
 export async function judgeCredential(
   runtime: Runtime,
   handle: string,
@@ -73,7 +73,7 @@ export async function judgeCredential(
   }
 }
 
-/** The reason of a provider's failure, for events and accounts: a code, and the sentence that the owner reads. */
+/** The reason of a provider's failure, for events and accounts: a code, and a sentence for the owner. */
 export function failureDetails(failure: Error): { reason: string; detail: string } {
   if (failure instanceof Fail) return { reason: failure.code, detail: failure.sentence };
   const isNamed = failure instanceof CalendarServerError;
@@ -82,8 +82,8 @@ export function failureDetails(failure: Error): { reason: string; detail: string
 }
 
 /**
- * Replaces the secret of an account by what `change` makes of the one that is there, atomically; null leaves it. Returns the secret
- * that is then kept; `integration_not_found` where the account is gone.
+ * Replaces the secret of an account atomically by the result of `change`; null keeps it. Returns the resulting secret;
+ * `integration_not_found`.
  */
 export async function changeSecret(
   runtime: Runtime,
@@ -100,7 +100,7 @@ export async function changeSecret(
   return secretOf(runtime, handle, changed);
 }
 
-/** Connected accounts as providers see them. */
+/** Connected accounts, for providers. */
 export function openCredentials(runtime: () => Runtime): CredentialStore {
   return {
     secret: async ({ handle, credentialId }) =>
@@ -111,7 +111,7 @@ export function openCredentials(runtime: () => Runtime): CredentialStore {
   };
 }
 
-/** Seals the secrets of a handle's accounts again after SECRET_KEY has changed. Returns how many needed it. */
+/** Seals the secrets of a handle's accounts again after a change of SECRET_KEY. Returns the number of changed secrets. */
 export async function resealCredentials(
   runtime: Pick<Runtime, "redis" | "queues" | "env">,
   handle: string,
@@ -150,18 +150,18 @@ export async function rebindCredentials(
   return lost;
 }
 
-/** Forgets a connected account; false when it was gone. */
+/** Forgets a connected account; false if it was already gone. */
 export function dropCredential(runtime: Runtime, handle: string, credentialId: string): Promise<boolean> {
   return removeRecord(runtime, placeOf(handle, credentialId));
 }
 
-/** The secret of a credential; null where it has none. */
+/** The secret of a credential, or null. */
 export function secretOf({ env }: Pick<Runtime, "env">, handle: string, stored: StoredCredential): string | null {
   const { secret } = stored;
   return secret && unseal(env, purpose, contextOf(handle, stored), secret).toString("utf8");
 }
 
-/** A credential as its owner reads it. */
+/** A credential as its owner sees it. */
 export function toCredential({
   credentialId,
   providerKey,
@@ -189,7 +189,7 @@ async function renewCredential(
   return renewed && toCredential(renewed);
 }
 
-/** One attempt to change the status of an account as it was read; false where a concurrent change wins. */
+/** One attempt to change the status of an account; false after a conflicting change. */
 async function markCredential(
   runtime: Runtime,
   handle: string,

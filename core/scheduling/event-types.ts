@@ -17,7 +17,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { bookableEventOf, readCatalogSnapshot } from "./catalog.ts";
 import { paymentProblem } from "./prices.ts";
 
-/** An event type as its owner reads it, with the zone that holds for it. */
+/** An event type as its owner sees it, with its effective zone. */
 export type EventType = StoredEventType & {
   handle: string;
   timeZone: string;
@@ -30,7 +30,7 @@ export type EventType = StoredEventType & {
 
 type Stored = StoredEventType & { version: number };
 
-/** Makes an event type; `event_type_slug_taken`, `schedule_not_found`. */
+/** Creates an event type; `event_type_slug_taken`, `schedule_not_found`. */
 export async function createEventType(
   runtime: Runtime,
   input: Infer<typeof newEventType>,
@@ -43,7 +43,7 @@ export async function createEventType(
   return { eventType: await toEventType(runtime, handle, { ...value, version: 1 }) };
 }
 
-/** Changes what is sent of an event type; `event_type_not_found`, `event_type_slug_taken`, `version_conflict`. */
+/** Changes the given fields of an event type; `event_type_not_found`, `event_type_slug_taken`, `version_conflict`. */
 export async function updateEventType(
   runtime: Runtime,
   input: Infer<typeof eventTypeChange>,
@@ -59,7 +59,7 @@ export async function updateEventType(
   return { eventType: await toEventType(runtime, handle, value) };
 }
 
-/** The handle's event types, the newest first. */
+/** The handle's event types, newest first. */
 export async function listEventTypes(
   runtime: Runtime,
   input: Infer<typeof schedulingListing>,
@@ -73,7 +73,7 @@ export async function listEventTypes(
   return { eventTypes: await Promise.all(records.map((stored) => toEventType(runtime, handle, stored))), nextCursor };
 }
 
-/** One event type, hidden ones too; `event_type_not_found`. */
+/** One event type, including hidden ones; `event_type_not_found`. */
 export async function readEventType(
   runtime: Runtime,
   { handle, eventTypeId }: Infer<typeof eventTypePath>,
@@ -90,12 +90,12 @@ export async function deleteEventType(
   if (dropped === 0) throw new Fail("event_type_not_found");
 }
 
-/** Where visitors book an event type. */
+/** The address where visitors book an event type. */
 export function eventUrl({ env }: Pick<Runtime, "env">, handle: string, slug: string): string {
   return `${env.APP_URL}/apps/public/scheduling/${handle}/${slug}`;
 }
 
-/** Where a visitor manages a booking. */
+/** The address where a visitor manages a booking. */
 export function manageUrl(
   runtime: Pick<Runtime, "env">,
   handle: string,
@@ -104,7 +104,7 @@ export function manageUrl(
   return `${eventUrl(runtime, handle, eventSlug)}?booking=${bookingUid}`;
 }
 
-/** Checks what a shape can't say. */
+/** Checks what the schema can't express. */
 async function checkEventType(
   { redis }: Runtime,
   handle: string,
@@ -141,7 +141,7 @@ async function readStored({ redis }: Runtime, handle: string, eventTypeId: strin
   return stored;
 }
 
-/** Writes the version after this one; false when another one came between. */
+/** Writes the next version; false after a conflicting change. */
 async function put({ redis }: Runtime, handle: string, { version, ...value }: Stored): Promise<boolean> {
   const { eventTypeId, slug, createdAt } = value;
   const input = { version, json: JSON.stringify(value), eventTypeId, score: Date.parse(createdAt), slug };

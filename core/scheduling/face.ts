@@ -1,4 +1,4 @@
-/** What the others may use of scheduling. */
+/** What other modules may import from scheduling. */
 export {
   cancelBooking,
   cancelPublicBooking,

@@ -31,7 +31,7 @@ import {
   takeState,
 } from "../engines/calendars/calendars.ts";
 
-/** Providers with whether they can be connected here, and the accounts that are. */
+/** Providers, whether they can be connected here, and the connected accounts. */
 export async function listIntegrations(
   runtime: Runtime,
   { handle }: Infer<typeof integrationsPath>,
@@ -100,12 +100,12 @@ export async function revokeUnused(runtime: Runtime, handle: string, found: Auth
     .catch((error: Error) => notRevoked(runtime, { handle, providerKey }, error));
 }
 
-/** Disconnects an account, at the provider too where that answers; `integration_not_found`. */
+/** Disconnects an account, also at the provider if that responds; `integration_not_found`. */
 export async function disconnectAccount(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<void> {
   await giveBack(runtime, input);
 }
 
-/** Disconnects all accounts of a handle; returns the providers that could not be told. */
+/** Disconnects all accounts of a handle; returns the providers that did not revoke their grants. */
 export async function disconnectAll(runtime: Runtime, handle: string): Promise<ProviderKey[]> {
   const left: ProviderKey[] = [];
   for (const { providerKey, credentialId } of await credentialsOf(runtime, handle)) {
@@ -117,7 +117,7 @@ export async function disconnectAll(runtime: Runtime, handle: string): Promise<P
   return left;
 }
 
-/** Forgets an account, and tells its provider where nobody else uses the grant: false where that can't be told. */
+/** Forgets an account, and revokes its grant if no other handle uses it; false if the provider fails. */
 async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<boolean> {
   const { handle, providerKey, credentialId } = input;
   const stored = await readCredential(runtime, handle, credentialId);
@@ -126,7 +126,7 @@ async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): 
   if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await runtime.busySource?.refresh(handle);
   if (await isUsedElsewhere(runtime, handle, stored)) return true;
   const opened = { account: stored.account, secret: secretOf(runtime, handle, stored) };
-  // The owner's wish counts whether or not the provider can be told.
+  // The account is forgotten even if the provider fails.
   const told = providers[stored.providerKey]?.disconnect?.(runtime, opened).then(() => true);
   return (await told?.catch((error: Error) => notRevoked(runtime, { handle, providerKey }, error))) ?? true;
 }
@@ -136,7 +136,7 @@ function notRevoked({ log }: Runtime, account: { handle: string; providerKey: Pr
   return false;
 }
 
-/** Providers know one grant of a user, whichever handle it was given to: it lasts until the last of an owner's handles goes. */
+/** Providers have one grant per user, whatever the handle: it is revoked with the last of an owner's handles. */
 async function isUsedElsewhere(
   runtime: Runtime,
   handle: string,

@@ -13,51 +13,51 @@ import { attendeeLimited, limitKeys, networkLimited, type Visitor, visitorLimits
 
 export type BookingRecord = StoredBooking & { version: number };
 
-/** One entry of a handle's ledger of bookings: the booking as it will be, what becomes of its time, and what all this causes. */
+/** One change of a booking: its next state, what happens to its time, and the consequences. */
 export interface Transition {
   handle: string;
   booking: StoredBooking;
-  /** As it was read; absent for a new one. */
+  /** The booking as it was read; absent for a new one. */
   before?: BookingRecord | undefined;
-  /** Version of the catalog by which the entry was judged; absent where the catalog doesn't matter. */
+  /** Version of the catalog on which the change is based; absent if the catalog doesn't matter. */
   catalogVersion?: string | undefined;
-  /** Whether its time must be free ("take"), must be free unless it still holds it ("settle"), stays ("keep") or ends ("free"). */
+  /** Whether its time must be free ("take"), must be free unless it still holds it ("settle"), stays ("keep") or is released ("free"). */
   time: "take" | "settle" | "keep" | "free";
   /** The most bookings of its event type that may start in [from, to). */
   dayLimit?: { max: number; from: number; to: number } | undefined;
-  /** Written where the handle has an endpoint that could be told. */
+  /** Stored only if the handle has an endpoint. */
   events: WebhookEventType[];
-  /** What the events tell beside the handle and the booking. */
+  /** Data of the events besides the handle and the booking. */
   about?: Record<string, unknown>;
-  /** True where nobody listened a moment ago: then events aren't even made. */
+  /** True if the handle had no endpoint a moment ago: then events aren't even created. */
   isUnheard?: boolean;
   jobs: Job[];
-  /** The visitor who makes, moves or cancels it, where a visitor does: visitors are limited. */
+  /** The visitor who makes, moves or cancels it, if any: visitors are limited. */
   visitor?: Visitor | undefined;
-  /** What a repeated request with the same idempotency key shall find; `forget` removes it. */
+  /** The record for repeated requests with the same idempotency key; `forget` removes it. */
   record?: { key: string; value: string } | undefined;
 }
 
-/** What became of an entry. `repeated` carries the record that an earlier request left. */
+/** The result of a commit. `repeated` carries the record of an earlier request. */
 export type CommitResult =
   | { kind: "written"; booking: Booking }
   | { kind: "changed" | "taken" | "full" }
   | { kind: "repeated"; record: string };
 
-/** Value of a record that is to be removed. */
+/** Value of a record to remove. */
 export const forget = "forget";
-/** Real ms for which the answers to idempotency keys are kept (docs/reference.md, "Idempotency"). */
+/** Retention of idempotency records in real ms (docs/reference.md, "Idempotency"). */
 const RECORD_TTL_MS = 86_400_000;
 
 /**
- * Writes an entry with its events and jobs in one atomic step: the only way a booking changes, so that no two bookings of a handle
- * ever overlap, nor one made with busy time that was known. `rate_limited` where a visitor has reached a limit.
+ * Writes a change with its events and jobs in one atomic step. This is the only way to change a booking, so that bookings of a handle never
+ * overlap each other or known busy time. `rate_limited` if a visitor has reached a limit.
  */
 export async function commitBooking(runtime: Runtime, entry: Transition): Promise<CommitResult> {
   const { handle, booking, jobs, about } = entry;
   const version = (entry.before?.version ?? 0) + 1;
   const next = toBooking(handle, { ...booking, version }, runtime.now());
-  // The events of one change happen one after another, each a ms after the one before it.
+  // The events of one change get successive times, one ms apart.
   const at = runtime.now();
   const events = (entry.isUnheard ? [] : entry.events).map((type, place) =>
     webhookEvent(runtime, handle, { type, data: { handle, booking: next, ...about }, at: at + place }),
@@ -83,7 +83,7 @@ export async function findBooking(
   return readRecord<StoredBooking>(redis, keys.booking(handle, bookingUid));
 }
 
-/** The status that holds now: an unpaid hold that has ended is a rejection, whether or not somebody has written it down. */
+/** The current status: an unpaid hold that has ended counts as rejected, even if that isn't stored yet. */
 export function statusAt(
   { status, holdUntil }: Pick<StoredBooking, "status" | "holdUntil">,
   now: number,
@@ -92,13 +92,13 @@ export function statusAt(
   return isOver ? "REJECTED" : status;
 }
 
-/** A booking as owner and visitor read it. */
+/** A booking as owner and visitor see it. */
 export function toBooking(handle: string, kept: BookingRecord, now: number): Booking {
   const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = kept;
   return { ...booking, handle, status: statusAt(kept, now), payment: presentPayment(kept, now) };
 }
 
-/** The answer to a visitor who has booked, moved or cancelled. */
+/** The response to a visitor who has booked, moved or cancelled. */
 export function toBookingAnswer(booking: Booking): BookingAnswer {
   const { bookingUid, status, payment } = booking;
   const url = status === "PENDING_PAYMENT" ? payment?.checkoutUrl : undefined;
@@ -110,10 +110,10 @@ export function timestamp({ now }: Pick<Runtime, "now">): string {
   return new Date(now()).toISOString();
 }
 
-/** The list of all bookings, beside those by status. */
+/** The index of all bookings, next to those by status. */
 export const ALL_STATUSES = "ALL";
 
-/** What calendars and meetings must be told: that a booking began to stand, moved, or stands no longer. */
+/** The sync jobs of a change: the booking was confirmed, moved or ended. */
 function syncJobs({ handle, booking, before }: Transition, version: number): Job[] {
   const { bookingUid, status, sequence } = booking;
   const isSame = before?.status === status && before.sequence === sequence;

@@ -4,13 +4,13 @@ import { credentialsOf } from "./credentials.ts";
 import { type Account, type ProviderMeetings, providers } from "../engines/calendars/calendars.ts";
 import { destinationAmong, opened, selectionsOf } from "./selections.ts";
 
-/** An account that makes meetings of their own. */
+/** An account that creates meetings without a calendar. */
 export interface MeetingMaker {
   account: Account;
   meetings: ProviderMeetings;
 }
 
-/** The account that makes the meetings of a kind of location, the oldest first; undefined where none does. */
+/** The account that creates the meetings of a location type, the oldest first; undefined if there is none. */
 export async function meetingMaker(
   runtime: Runtime,
   handle: string,
@@ -24,7 +24,7 @@ export async function meetingMaker(
   return undefined;
 }
 
-/** True while a booking has no link yet that a provider of its owner makes. */
+/** True while a booking still waits for the link of a provider. */
 export async function awaitsLink(runtime: Runtime, handle: string, booking: StoredBooking): Promise<boolean> {
   const { location, meetingUrl, status } = booking;
   if (location === null || meetingUrl !== null || status !== "ACCEPTED") return false;

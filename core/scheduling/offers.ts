@@ -22,17 +22,17 @@ import {
 import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 import { day, minute } from "../platform/zones.ts";
 
-/** Longest window of one question for slots, in ms (docs/reference.md, "Slots"). */
+/** Longest window of a slot query in ms (docs/reference.md, "Slots"). */
 const MAX_WINDOW_MS = 62 * day;
-/** Most slots of one answer. */
+/** Most slots of one response. */
 const MAX_SLOTS = 5000;
-/** Starts beyond this are not listed: years have four digits. */
+/** Later starts are not listed: years have four digits. */
 const LAST_INSTANT = Date.UTC(9999, 11, 30);
-/** Bytes of answers, and number of questions, that a process keeps. */
+/** Bytes of cached responses, and number of remembered queries. */
 const MAX_CACHED_BYTES = 16 * 2 ** 20;
 const MAX_CACHED_QUERIES = 5000;
 
-/** Takes one token of a handle where PUBLIC_SCHEDULING_RATE is set (docs/reference.md, "Abuse limits"). */
+/** Takes a token of the handle's bucket if PUBLIC_SCHEDULING_RATE is set (docs/reference.md, "Abuse limits"). */
 export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
   const { PUBLIC_SCHEDULING_RATE: rate, PUBLIC_SCHEDULING_BURST: burst } = runtime.env;
   if (rate === undefined) return;
@@ -40,7 +40,7 @@ export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<str
   await takeToken(runtime, { name: "scheduling", tag, rate, burst: burst ?? rate });
 }
 
-/** The public event types of a handle, the oldest first; `not_found` for an unknown or inactive handle. */
+/** The public event types of a handle, oldest first; `not_found` for an unknown or inactive handle. */
 export async function listPublicEventTypes(
   runtime: Runtime,
   { handle }: Infer<typeof publicHandle>,
@@ -50,7 +50,7 @@ export async function listPublicEventTypes(
   return { events: [...moment.catalog.offers.values()].filter(isPublic).map(publicEvent) };
 }
 
-/** One public event type; `event_type_not_found` for all that is unknown, hidden or not active. */
+/** One public event type; `event_type_not_found` if it is unknown, hidden or inactive. */
 export async function readPublicEventType(
   runtime: Runtime,
   { handle, eventSlug }: Infer<typeof publicEventPath>,
@@ -58,12 +58,12 @@ export async function readPublicEventType(
   return { event: publicEvent((await findBookableEvent(runtime, handle, eventSlug)).offer) };
 }
 
-/** Fails with `event_type_not_found` where a path names no public event type. */
+/** Throws `event_type_not_found` if a path names no public event type. */
 export async function mustBePublic(runtime: Runtime, path: Record<string, string>): Promise<void> {
   await findBookableEvent(runtime, path.handle ?? "", path.eventSlug ?? "");
 }
 
-/** A public event type and the moment at which it was read; `event_type_not_found`. */
+/** A public event type and its snapshot; `event_type_not_found`. */
 export async function findBookableEvent(
   runtime: Pick<Runtime, "redis">,
   handle: string,
@@ -75,16 +75,16 @@ export async function findBookableEvent(
   return { offer, moment };
 }
 
-/** An answer that is written already: its bytes and the tag that changes when they do. */
+/** A serialised response: its bytes, and a tag that changes with them. */
 export interface SlotAnswer {
   body: Uint8Array;
   etag: string;
 }
 
 /**
- * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (docs/reference.md, "Slots"). What was asked
- * before is kept in the process until the catalog, a booking, busy time or the minute changes it. `event_type_not_found`,
- * `invalid_request` at `/end` where there are more than 5,000 slots.
+ * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (docs/reference.md, "Slots"). The
+ * process caches repeated queries until the catalog, a booking, busy time or the minute changes. `event_type_not_found`, `invalid_request`
+ * at `/end` if there are more than 5,000 slots.
  */
 export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<SlotAnswer> {
   const window = windowOf(input);
@@ -92,20 +92,20 @@ export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>
   const now = runtime.now();
   const { timeZone, bookingUid: except } = input;
   const question = [input.handle, input.eventSlug, window.from, window.to, timeZone ?? "", except ?? ""].join(" ");
-  // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
+  // Slots start at whole minutes: within a minute and a booking window the result is the same.
   const end = windowEnd({ ...slotRulesOf(offer), timetable: offer.timetable, now });
   const state = [labelOf(input.handle, moment), Math.ceil(now / minute), end].join(" ");
   const { answers, questions } = cachesOf(runtime.redis);
   const known = answers.get(question);
   if (known?.state === state && now < known.until) return known;
   const answer = { state, ...(await writeSlots(runtime, { offer, moment, window, now, timeZone, except })) };
-  // Windows that begin at the moment of asking never come again: keeping them would only drive the others out.
+  // Windows that start now are never queried again: caching them would only evict the others.
   if (questions.has(question)) answers.set(question, answer);
   questions.set(question, true);
   return answer;
 }
 
-/** What decides about the slots of an event type: its hours and rules, and what is taken at this moment. */
+/** The input of the slot search: hours, rules, and booked and busy times now. */
 export function slotRequestOf(
   offer: BookableEvent,
   times: Times,
@@ -125,7 +125,7 @@ export function slotRequestOf(
   };
 }
 
-/** What an event type itself says of its slots. */
+/** The slot rules of an event type. */
 export function slotRulesOf({ event }: BookableEvent): Pick<SlotRequest, "rules" | "notice" | "windowDays" | "perDay"> {
   return {
     rules: {
@@ -140,7 +140,7 @@ export function slotRulesOf({ event }: BookableEvent): Pick<SlotRequest, "rules"
   };
 }
 
-/** What names a handle's state in the caches of this process. */
+/** The cache key of a handle's state in this process. */
 export function labelOf(handle: string, { catalog, timesVersion }: CatalogSnapshot): string {
   return [handle, catalog.epoch, catalog.version, timesVersion].join(" ");
 }
@@ -172,7 +172,7 @@ function windowOf({ start, end }: { start: string; end: string }): { from: numbe
   return { from: window.from, to: Math.min(window.to, LAST_INSTANT) };
 }
 
-/** An answer with the state of the handle that it is made of, and the ms at which a hold in it ends. */
+/** A response with the state that it is based on, and the ms at which one of its holds ends. */
 interface CachedSlots extends SlotAnswer {
   state: string;
   until: number;
@@ -180,7 +180,7 @@ interface CachedSlots extends SlotAnswer {
 
 interface Caches {
   answers: LRUCache<string, CachedSlots>;
-  /** What was asked lately, answered from `answers` or not. */
+  /** Recent queries, cached or not. */
   questions: LRUCache<string, true>;
 }
 
@@ -225,7 +225,7 @@ async function writeSlots(runtime: Runtime, asked: SlotQuery): Promise<SlotAnswe
   return { body, etag: tagOf(offer, { offered, clock }), until: Math.min(...ends) };
 }
 
-/** A tag of all that the answer is made of, which is a twentieth of its bytes. */
+/** An entity tag over the response's input, which is a twentieth of its bytes. */
 function tagOf({ event }: BookableEvent, { offered, clock }: { offered: AvailableSlots; clock: string }): string {
   // Kinds hold until the next one that differs.
   const changes = offered.stretches.filter(({ kind }, at) => kind !== offered.stretches[at - 1]?.kind);

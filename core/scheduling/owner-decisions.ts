@@ -12,38 +12,38 @@ import { confirmBooking, declineBooking } from "./bookings.ts";
 import { type BookingRecord, findBooking, statusAt } from "./ledger.ts";
 import { type LinkPurpose, type OwnerLink, readOwnerLink } from "./owner-links.ts";
 
-/** Where a booking stands for an owner who has opened a link. `confirm` and `decline` ask; `confirmed` and `refused` were done now. */
+/** The state of a booking for an owner who has opened a link. `confirm` and `decline` ask; `confirmed` and `refused` were done now. */
 export type OwnerState =
   | ("confirm" | "decline" | "confirmed" | "refused")
   | ("accepted" | "pending" | "unpaid" | "declined" | "cancelled" | "changed")
   | ("expired" | "over" | "invalid");
 
-/** What the page of an owner's link shows. */
+/** The contents of the page behind an owner's link. */
 export interface OwnerVisit {
   state: OwnerState;
   /** BCP 47. */
   language: string;
-  /** The name of the handle; "" for a link that is not valid. */
+  /** The name of the handle; "" for an invalid link. */
   host: string;
-  /** What the booking is; nothing of it for a link that is not valid, or not any more. */
+  /** The facts of the booking; empty for an invalid or expired link. */
   facts: Fact[];
 }
 
-/** What a link is about, as it is now. Opening it changes nothing: programs that look into mails open links too. */
+/** The current state behind a link. Opening it changes nothing, since mail scanners open links too. */
 export async function visitOwnerLink(runtime: Runtime, input: Infer<typeof ownerVisit>): Promise<OwnerVisit> {
   const found = await findLinked(runtime, input);
   if (found === undefined) return { state: "invalid", language: spokenLanguage(input.language), host: "", facts: [] };
   return visitOf(runtime, input, { ...found, state: stateOf(found, runtime.now()) });
 }
 
-/** Confirms or declines, as the link says, if the booking still waits for that; else tells where it stands. */
+/** Confirms or declines, as the link says, if the booking still awaits that; else returns its state. */
 export async function decideByLink(runtime: Runtime, input: Infer<typeof ownerDecision>): Promise<OwnerVisit> {
   const found = await findLinked(runtime, input);
   if (found === undefined || !isQuestion(stateOf(found, runtime.now()))) return visitOwnerLink(runtime, input);
   try {
     await act(runtime, found.link, input.reason?.trim() || null);
   } catch (error) {
-    // Decided, moved or cancelled a moment ago.
+    // It was decided, moved or cancelled a moment ago.
     if (error instanceof Fail && error.code === "booking_not_pending") return visitOwnerLink(runtime, input);
     throw error;
   }
@@ -55,7 +55,7 @@ interface FoundBooking {
   kept: BookingRecord;
 }
 
-/** The booking of a good link, while the handle is active and the owner has it. */
+/** The booking of a valid link, while the handle is active and has that owner. */
 async function findLinked(runtime: Runtime, input: Infer<typeof ownerVisit>): Promise<FoundBooking | undefined> {
   const link = readOwnerLink(runtime.env, input);
   if (link === undefined) return undefined;
@@ -77,7 +77,7 @@ function stateOf({ link, kept }: FoundBooking, now: number): OwnerState {
   return status === "ACCEPTED" ? "accepted" : status === "PENDING_PAYMENT" ? "unpaid" : ended;
 }
 
-/** A mail speaks of one time: its link can't confirm another one. */
+/** A mail is about one time: its link can't confirm another one. */
 function pendingState(purpose: LinkPurpose, isSame: boolean): OwnerState {
   if (purpose === "open") return "pending";
   return isSame ? purpose : "changed";

@@ -2,26 +2,26 @@ import type { Env } from "../platform/env.ts";
 import { addressDigest } from "../platform/address.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 
-/** What a link in an owner's mail is for. */
+/** The purposes of links in owners' mails. */
 export const linkPurposes = ["open", "confirm", "decline"] as const;
 export type LinkPurpose = (typeof linkPurposes)[number];
 
-/** A link: one booking as it was when the mail was made, one purpose, one owner. */
+/** A link: one booking at the time of the mail, one purpose, one owner. */
 export interface OwnerLink {
   handle: string;
   bookingUid: string;
   purpose: LinkPurpose;
   sequence: number;
-  /** Stands for the owner's address. */
+  /** Digest of the owner's address. */
   owner: string;
 }
 
 type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS" | "BASE_URL">;
 
-/** Where owners look at bookings and answer requests without signing in. */
+/** Path where owners view bookings and decide requests without signing in. */
 export const ownerLinkPath = "/apps/scheduling";
 
-/** The address of a signed link for an owner's address (docs/reference.md, "Managing a booking"). */
+/** The address of a signed link for an owner (docs/reference.md, "Managing a booking"). */
 export function ownerLink(env: Keys, { email, ...link }: Omit<OwnerLink, "owner"> & { email: string }): string {
   const { handle, bookingUid, purpose, sequence } = link;
   const owner = addressDigest(email);
@@ -29,7 +29,7 @@ export function ownerLink(env: Keys, { email, ...link }: Omit<OwnerLink, "owner"
   return `${env.BASE_URL}${ownerLinkPath}/${handle}/${bookingUid}/${purpose}/${sequence}.${owner}.${mac}`;
 }
 
-/** The link that a path names; undefined for every one that the service has not made. */
+/** The link of a path; undefined for one that the service didn't issue. */
 export function readOwnerLink(
   env: Keys,
   path: { handle: string; bookingUid: string; purpose: string; token: string },

@@ -3,7 +3,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import type { BookableEvent } from "./catalog.ts";
 
-/** What a booking of this event type costs; null where it is free. `payment_provider_not_connected` without price or provider. */
+/** The price of a booking; null if it is free. `payment_provider_not_connected` without price or provider. */
 export async function priceOf(
   runtime: Pick<Runtime, "payments">,
   { handle, event }: BookableEvent,
@@ -15,7 +15,7 @@ export async function priceOf(
   return { amountMinor, currency };
 }
 
-/** Why an event type can't take the payment that it asks for, so that every booking would be refused; null where it can. */
+/** Why an event type can't take its payment, so that every booking would be refused; null if it can. */
 export async function paymentProblem(
   { payments }: Pick<Runtime, "payments">,
   handle: string,

@@ -10,7 +10,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import { keepCredential } from "./credentials.ts";
 import { type AuthorisedAccount, authorisedAccount, revokeUnused } from "./integrations.ts";
 
-/** Seconds in which a user must confirm an account. */
+/** Seconds within which a user must confirm an account. */
 const CONSENT_TTL_SECONDS = 600;
 const FORM = "provider consent form";
 const PURPOSE = "provider consent";
@@ -21,13 +21,13 @@ interface PendingAccount extends AuthorisedAccount {
   userId: string;
 }
 
-/** The browser must sign in first and comes back then. */
+/** The browser must sign in first and returns afterwards. */
 export interface SignInNeeded {
   step: "sign-in";
   loginUrl: string;
 }
 
-/** What the page of consent asks, and the proof that its form was made for this account and session. */
+/** The contents of the consent page; `proof` ties its form to this account and session. */
 export interface ConsentQuestion {
   step: "ask";
   providerKey: ProviderKey;
@@ -39,9 +39,9 @@ export interface ConsentQuestion {
 }
 
 /**
- * A browser that comes back from a provider. It is sent on to the application, which completes the authorisation as the user who
- * started it; nothing is connected here. Where the built-in sign-in serves the application too, the page of consent follows, for the
- * signed-in browser of that user alone. `invalid_oauth_state`, `oauth_exchange_failed`.
+ * Handles a browser that returns from a provider. It is redirected to the application, which completes the authorisation as the user who
+ * started it; nothing is connected here. If the built-in sign-in serves the application too, the consent page follows, only for that user's
+ * browser. `invalid_oauth_state`, `oauth_exchange_failed`.
  */
 export async function returnFromProvider(
   runtime: Runtime,
@@ -60,7 +60,7 @@ export async function returnFromProvider(
   return { step: "onward", location: address(pageOf(env, `${providerKey}/connect`), { consentId }) };
 }
 
-/** The page that names account and handle and asks; `invalid_oauth_state` for another user's, and one that is decided or too old. */
+/** The contents of the consent page; `invalid_oauth_state` for another user's account and for a decided or old one. */
 export async function askForConsent(
   runtime: Runtime,
   { providerKey, consentId, cookie }: Infer<typeof consentPage>,
@@ -78,8 +78,8 @@ export async function askForConsent(
 }
 
 /**
- * The decision of the user's own browser, once. `invalid_token` without a session, `forbidden` for a form made elsewhere and for a
- * user who no longer has the role, `invalid_oauth_state`.
+ * Handles the user's decision, once. `invalid_token` without a session; `forbidden` for a forged form and for a user without the role;
+ * `invalid_oauth_state`.
  */
 export async function decideConsent(
   runtime: Runtime,
@@ -97,7 +97,7 @@ export async function decideConsent(
   return { isConnected, account, handle };
 }
 
-/** True where no other application completes authorisations: users sign in here, and the application is this service. */
+/** True if no other application completes authorisations: users sign in here, and the application is this service. */
 function asksItself({ LOGIN_BUILTIN, APP_URL, BASE_URL }: Env): boolean {
   return LOGIN_BUILTIN && new URL(APP_URL).origin === new URL(BASE_URL).origin;
 }

@@ -5,7 +5,7 @@ import { job } from "../store/outbox.ts";
 
 type Paid = Pick<StoredBooking, "payment" | "start">;
 
-/** A payment as owner and visitor read it: until when a visitor who cancels gets the money back, and whether that is so now. */
+/** A payment as owner and visitor see it: until when a visitor's cancellation is refunded, and whether that applies now. */
 export function presentPayment(booking: Paid, now: number): Booking["payment"] {
   if (booking.payment === null) return null;
   const { refundUntilMinutes = usualRefundMinutes, paid: _paid, ...payment } = booking.payment;
@@ -17,12 +17,12 @@ export function presentPayment(booking: Paid, now: number): Booking["payment"] {
   };
 }
 
-/** The payment of a booking that ends: what was paid must go back, where it is due. */
+/** The payment of a booking that ends: a paid one must be refunded if that is due. */
 export function endedPayment({ payment }: Paid, isDue: boolean): StoredBooking["payment"] {
   return payment?.status === "PAID" && isDue ? { ...payment, status: "REFUND_DUE" } : payment;
 }
 
-/** The job that gives a payment back which must go back; a booking is paid once, so it has one. */
+/** The job that refunds a due payment; a booking is paid once, so it has one. */
 export function refundJobs(handle: string, { bookingUid, payment }: StoredBooking): Job[] {
   return payment?.status === "REFUND_DUE"
     ? [job("payments.refund", `refund-${bookingUid}`, { handle, bookingUid })]

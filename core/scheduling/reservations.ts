@@ -49,7 +49,7 @@ import { minute } from "../platform/zones.ts";
 
 type Request = Infer<typeof newBooking>;
 
-/** A slot that is asked for, in ms. */
+/** A requested slot in ms. */
 interface Slot {
   start: number;
   end: number;
@@ -68,7 +68,7 @@ export async function createBooking(runtime: Runtime, input: Request, caller: Ca
   try {
     return await book(runtime, input, { repeatable, visitor: caller });
   } catch (error) {
-    // The slot may have been taken a moment ago by the first request with this very key.
+    // The first request with this key may have just taken the slot.
     const isTaken = error instanceof Fail && error.code === "scheduling_slot_unavailable";
     const first = isTaken && repeatable && (await earlierAnswer(runtime, input.handle, repeatable));
     if (first) return first;
@@ -77,8 +77,8 @@ export async function createBooking(runtime: Runtime, input: Request, caller: Ca
 }
 
 /**
- * Moves a booking to another slot of the same event type in one step; it keeps the old one where that fails.
- * `event_type_not_found`, `booking_not_found`, `booking_not_reschedulable`, `scheduling_slot_unavailable`, `rate_limited`.
+ * Moves a booking to another slot of the same event type in one step; it keeps the old one if that fails. `event_type_not_found`,
+ * `booking_not_found`, `booking_not_reschedulable`, `scheduling_slot_unavailable`, `rate_limited`.
  */
 export async function rescheduleBooking(
   runtime: Runtime,
@@ -102,7 +102,7 @@ export async function rescheduleBooking(
   throw new Fail("scheduling_slot_unavailable");
 }
 
-/** The answer that an earlier request with the same key left, or that this one finishes for it. */
+/** The response of an earlier request with the same key, or one that this request completes for it. */
 async function earlierAnswer(
   runtime: Runtime,
   handle: string,
@@ -112,7 +112,7 @@ async function earlierAnswer(
   if (left === undefined) return undefined;
   const answer = replayed(left);
   if (answer || !("bookingUid" in left)) return answer;
-  // The first request's process ended before its checkout was made.
+  // The first request's process died before its checkout was created.
   const kept = await findBooking(runtime.redis, handle, left.bookingUid);
   const isHeld = kept && statusAt(kept, runtime.now()) === "PENDING_PAYMENT";
   if (isHeld) return openCheckout(runtime, handle, { bookingUid: left.bookingUid, repeatable });
@@ -156,7 +156,7 @@ async function book(
   return openCheckout(runtime, handle, { bookingUid, repeatable });
 }
 
-/** Judges and writes until nothing changed in between; `scheduling_slot_unavailable` where the time is not free. */
+/** Checks and writes until no change interferes; `scheduling_slot_unavailable` if the time is not free. */
 async function judged(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
@@ -177,7 +177,7 @@ interface CheckedRequest {
   visitor: Visitor;
 }
 
-/** The entry of a new booking. */
+/** The transition of a new booking. */
 function creation(
   runtime: Runtime,
   {
@@ -208,7 +208,7 @@ function creation(
   };
 }
 
-/** The entry of a booking that moves. */
+/** The transition of a booking that moves. */
 function movement(
   runtime: Runtime,
   asked: CheckedRequest & { before: BookingRecord; moves: string[]; reason: string | null },
@@ -243,10 +243,10 @@ function movement(
   };
 }
 
-/** A booking that was confirmed for another time waits for its owner again, where the event type asks for confirmation. */
+/** A booking that was confirmed for another time awaits its owner again, if the event type requires confirmation. */
 function unconfirmed({ confirmationRequired }: BookableEvent["event"], booking: StoredBooking): StoredBooking {
   if (booking.status !== "ACCEPTED" || !confirmationRequired) return booking;
-  // Its meeting is taken away until then.
+  // Its meeting is removed until then.
   const meetingUrl = linkOf(booking.location);
   return { ...booking, status: "PENDING", confirmedAt: null, everConfirmed: true, meetingUrl };
 }
@@ -257,7 +257,7 @@ function mustBeMovable(kept: BookingRecord, now: number): void {
     throw new Fail("booking_not_reschedulable");
 }
 
-/** `slot`, or start and end at the top (docs/reference.md, "Bookings"). */
+/** `slot`, or start and end at the top level (docs/reference.md, "Bookings"). */
 function slotOf(input: Pick<Request, "slot" | "start" | "end">): Slot {
   const start = input.slot?.start ?? input.start;
   const end = input.slot?.end ?? input.end;
@@ -269,9 +269,9 @@ function slotOf(input: Pick<Request, "slot" | "start" | "end">): Slot {
 }
 
 interface SlotCheck extends Pick<CheckedRequest, "offer" | "slot"> {
-  /** The visitor's zone, on whose clock the slot may lie. */
+  /** The visitor's zone, whose local time may anchor the slot. */
   timeZone: string;
-  /** A booking that gives up its time for this one. */
+  /** The booking that gives up its time for this one. */
   moving: string | undefined;
 }
 
@@ -289,7 +289,7 @@ async function mustBeOffered(runtime: Runtime, wanted: SlotCheck): Promise<void>
   const isListed = (clock: string, except: string | undefined) =>
     availableSlots(slotRequestOf(offer, times, { clock, now, except }), window).at.length > 0;
   const isProven = () => isBookable(slotRequestOf(offer, times, { clock: timeZone, now, except: moving }), slot.start);
-  // A visitor who moves a booking saw the slots beside it, or those that are there without it.
+  // A visitor who moves a booking saw the slots with it, or those without it.
   const ways = [offer.timeZone, timeZone].flatMap((clock) => [[clock, moving] as const, [clock, undefined] as const]);
   if (proof === "offered" && isProven()) return;
   if (!ways.some(([clock, except]) => isListed(clock, except))) throw new Fail("scheduling_slot_unavailable");
@@ -338,12 +338,12 @@ function firstBooking(
   };
 }
 
-/** The location that a visitor chose, else the first. */
+/** The visitor's location, else the first. */
 function locationOf({ locations }: BookableEvent["event"], chosen = ""): StoredBooking["location"] {
   return locations.find(({ type }) => sameWord(type, chosen)) ?? locations[0] ?? null;
 }
 
-/** The address that a link has as its label; a label of several words is none, whatever it begins with. */
+/** The URL that a link has as its label; a label of several words is none. */
 function linkOf(location: StoredBooking["location"]): string | null {
   if (location?.type !== "link") return null;
   return /^\S+$/.test(location.label) && URL.canParse(location.label) ? location.label : null;
@@ -365,7 +365,7 @@ function timesOf({ start, end }: Slot): { start: string; end: string } {
   return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
 }
 
-/** Each guest once, and not the attendee again. */
+/** Each guest once, without the attendee. */
 function guestsOf({ guests, attendee }: Request): StoredBooking["guests"] {
   const list = guests.map((guest) => (typeof guest === "string" ? { email: guest } : guest));
   const seen = new Set([sameAddress(attendee.email)]);

@@ -20,7 +20,7 @@ import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
 
-/** A schedule as its owner reads it. */
+/** A schedule as its owner sees it. */
 export type Schedule = StoredSchedule & { handle: string; version: number };
 
 type ScheduleInput = Infer<typeof newSchedule>;
@@ -38,12 +38,12 @@ export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promi
   const changed = await changeRecord<StoredSchedule>(runtime, place, { expectedVersion, change });
   if (changed) return { schedule: { ...changed, handle } };
   if (expectedVersion) throw new Fail("version_conflict", { detail: "The schedule does not exist." });
-  // Another request may have made it in between; then this one replaces it.
+  // A concurrent request may have created it; then this one replaces it.
   if (!(await createRecord(runtime, place, { value: made, at }))) return putSchedule(runtime, { ...input, scheduleId });
   return withOutcome({ schedule: { ...made, handle, version: 1 } }, "created");
 }
 
-/** The handle's schedules, the newest first. */
+/** The handle's schedules, newest first. */
 export async function listSchedules(
   runtime: Runtime,
   input: Infer<typeof schedulingListing>,
@@ -77,7 +77,7 @@ function placeOf(handle: string, scheduleId: string): RecordKeys {
   return { tag: handle, key, list: keys.schedules(handle), member: scheduleId, counter: keys.catalogVersion(handle) };
 }
 
-/** Checks what a shape can't say, and gives the overrides as one of their three kinds. */
+/** Checks what the schema can't express, and returns each override as one of their three kinds. */
 function checkedTimes(input: ScheduleInput): Override[] {
   for (const [at, row] of input.weeklyAvailability.entries()) checkHours(`/weeklyAvailability/${at}`, row);
   const overrides = input.overrides.map((row, at) => overrideOf(`/overrides/${at}`, row));

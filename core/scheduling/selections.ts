@@ -4,7 +4,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf, secretOf } from "./credentials.ts";
 import { type Account, type ProviderCalendars, providers } from "../engines/calendars/calendars.ts";
 
-/** What an owner selected of an account, with the account and what its provider can do. */
+/** An owner's selection for an account, with the account and its provider. */
 export interface Selection {
   account: Account;
   calendars: ProviderCalendars;
@@ -12,14 +12,14 @@ export interface Selection {
   destinationCalendarId: string | null;
 }
 
-/** A calendar into which bookings are written. */
+/** A calendar for bookings. */
 export interface Destination {
   account: Account;
   calendars: ProviderCalendars;
   calendarId: string;
 }
 
-/** As it is stored: `at` is the real ms at which it was made. */
+/** The stored form; `at` is its creation in real ms. */
 type Stored = SelectedCalendars & { at: number };
 
 /** Replaces the selection of an account. */
@@ -28,7 +28,7 @@ export async function keepSelection({ redis }: Runtime, handle: string, selected
   await redis.hset(keys.selectedCalendars(handle), selected.credentialId, JSON.stringify(stored));
 }
 
-/** The selections of a handle whose account is still connected, the oldest first; others are forgotten. */
+/** The selections of a handle whose accounts are still connected, oldest first; others are forgotten. */
 export async function selectionsOf(runtime: Runtime, handle: string): Promise<Selection[]> {
   const [stored, credentials] = await Promise.all([
     runtime.redis.hgetall(keys.selectedCalendars(handle)),
@@ -46,7 +46,7 @@ export async function selectionsOf(runtime: Runtime, handle: string): Promise<Se
   return found.sort((one, other) => one.at - other.at);
 }
 
-/** Where a handle's bookings are written: the destination of the newest selection that names one. Undefined where none does. */
+/** The destination of a handle's bookings: that of the newest selection with one; undefined if there is none. */
 export function destinationAmong(selections: Selection[]): Destination | undefined {
   const newest = selections.findLast(({ destinationCalendarId }) => destinationCalendarId !== null);
   if (newest === undefined) return undefined;

@@ -8,30 +8,30 @@ import type { Runtime } from "../platform/runtime.ts";
 import type { Busy } from "../engines/slots/slots.ts";
 import { day, minute } from "../platform/zones.ts";
 
-/** The time that a booking takes with its buffers, in ms. */
+/** The time of a booking with its buffers, in ms. */
 export interface BookedTime {
   from: number;
   to: number;
-  /** Ms at which an unpaid hold ends; 0 for a time that is held until it is given back. */
+  /** Ms at which an unpaid hold ends; 0 for a time without an end. */
   hold: number;
   start: number;
   eventTypeId: string;
   bookingUid: string;
 }
 
-/** A handle's taken and busy times around a window. */
+/** A handle's booked and busy times around a window. */
 export interface Times {
   blocks: BookedTime[];
   /** Busy time of the selected calendars. */
   busy: Busy;
 }
 
-/** Real ms after which busy times are read again before a booking (docs/reference.md, "Slots"). */
+/** Real ms after which busy times are refreshed before a booking (docs/reference.md, "Slots"). */
 const BUSY_FRESH_MS = 10_000;
-/** Ms that a booking waits for that. */
+/** Ms that a booking waits for the refresh. */
 const REFRESH_TIMEOUT_MS = 1_500;
 
-/** The block of a booking with its own buffers, and the member that stands for it. */
+/** The block of a booking with its buffers, and its member in the index. */
 export function bookedTimeOf(booking: StoredBooking): BookedTime & { member: string } {
   const { buffers, eventTypeId, bookingUid } = booking;
   const start = Date.parse(booking.start);
@@ -43,18 +43,18 @@ export function bookedTimeOf(booking: StoredBooking): BookedTime & { member: str
 }
 
 const caches = new WeakMap<Redis, LRUCache<string, Times>>();
-/** Bytes of times that a process keeps, and about what a block and a busy time take of them. */
+/** Bytes of times that a process caches, and approximate bytes of a block and of a busy time. */
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 const BLOCK_BYTES = 250;
 const BUSY_BYTES = 32;
 
-/** What is taken and busy in a stretch of time, kept in the process for its version. `label` names handle and version. */
+/** Booked and busy times of an interval, cached in the process by version. `label` names handle and version. */
 export async function cachedTimes(
   redis: Redis,
   handle: string,
   asked: { label: string; from: number; to: number },
 ): Promise<Times> {
-  // Whole days, so that the windows of many visitors share what is read.
+  // Whole days, so that the windows of many visitors share the cache.
   const from = Math.floor(asked.from / day) * day;
   const to = Math.ceil(asked.to / day) * day;
   const cache = caches.get(redis) ?? new LRUCache({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf });
@@ -65,7 +65,7 @@ export async function cachedTimes(
   return times;
 }
 
-/** What is taken and busy in [from, to). Neither blocks nor busy times overlap: of those before, only the last may reach in. */
+/** Booked and busy times in [from, to). Neither blocks nor busy times overlap: of the earlier ones only the last may reach in. */
 export async function readTimes(
   redis: Redis,
   handle: string,
@@ -86,15 +86,14 @@ export async function readTimes(
   };
 }
 
-/** Blocks that count at a moment: those of ended holds don't, nor does that of a booking that is being moved. */
+/** The blocks at a moment, without ended holds and without a booking that is being moved. */
 export function bookedTimes(times: Times, now: number, except?: string): BookedTime[] {
   return times.blocks.filter(({ hold, bookingUid }) => (hold === 0 || hold > now) && bookingUid !== except);
 }
 
 /**
- * Replaces the busy times of a handle in one step; overlapping ones are merged. `readAt` is the real
- * ms at which they were read, `source` names what they are made of. Own bookings that a calendar echoes must be left out by the
- * caller.
+ * Replaces the busy times of a handle in one step; overlapping ones are merged. `readAt` is the real time of the reading in ms, `source`
+ * identifies the calendar states. The caller must omit own bookings that a calendar echoes.
  */
 export async function replaceBusy(
   { redis, id }: Pick<Runtime, "redis" | "id">,
@@ -116,11 +115,11 @@ export async function replaceBusy(
   });
 }
 
-/** Busy times that are written at a time, and seconds after which those of a process that ended meanwhile are gone. */
+/** Busy times per batch, and seconds after which those of a crashed process expire. */
 const BATCH_SIZE = 1000;
 const DRAFT_TTL_SECONDS = 60;
 
-/** Says that the busy times that are there hold still; false where they are made of something else. */
+/** Confirms that the stored busy times are still current; false if they come from another source. */
 export async function confirmBusy(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
@@ -132,7 +131,7 @@ export async function confirmBusy(
   return true;
 }
 
-/** Forgets the busy times of a handle whose calendars are no longer selected. */
+/** Clears the busy times of a handle without selected calendars. */
 export async function clearBusy({ redis }: Pick<Runtime, "redis">, handle: string): Promise<void> {
   await transact(redis, (transaction) => {
     transaction.del(keys.busy(handle), keys.busyState(handle));
@@ -141,8 +140,8 @@ export async function clearBusy({ redis }: Pick<Runtime, "redis">, handle: strin
 }
 
 /**
- * Has busy times read again that are too old to book by. Nothing happens where no calendar is selected. A provider that takes too
- * long is read on behind the booking, which goes by its last word.
+ * Refreshes busy times that are too old for a booking. Does nothing if no calendar is selected. A slow provider is read on in the
+ * background, and the booking uses its last known times.
  */
 export async function refreshOldBusy({ redis, busySource }: Runtime, handle: string): Promise<void> {
   const at = await redis.hget(keys.busyState(handle), "at");

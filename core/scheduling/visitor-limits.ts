@@ -7,14 +7,14 @@ import { keys } from "../store/keys.ts";
 import { digestTag } from "../store/throttle.ts";
 import { day } from "../platform/zones.ts";
 
-/** A visitor who changes a booking; nobody is limited whose network is unknown, as in calls inside the service. */
+/** A visitor who changes a booking; a visitor without a network, as in internal calls, is not limited. */
 export type Visitor = Pick<Caller, "network">;
 
 /** Moves of one booking by its visitor within 24 hours of domain time. */
 const MAX_MOVES_A_DAY = 5;
 const SECONDS_AN_HOUR = 3600;
 
-/** The keys by which visitors are limited: the bucket of a network, and the future bookings of an attendee. */
+/** The keys of visitors' limits: the bucket of a network, and the future bookings of an attendee. */
 export function limitKeys(
   { env }: Pick<Runtime, "env">,
   handle: string,
@@ -27,7 +27,7 @@ export function limitKeys(
   };
 }
 
-/** Tokens a second and burst of the network's bucket, where it is limited, and the most future bookings of an attendee; 0 for any number. */
+/** Rate and burst of the network's bucket, if it is limited, and the most future bookings of an attendee; 0 for no limit. */
 export function visitorLimits({ env }: Pick<Runtime, "env">, visitor: Visitor | undefined): VisitorLimits {
   const { PUBLIC_BOOKINGS_RATE: rate, PUBLIC_BOOKINGS_BURST: burst, PUBLIC_BOOKINGS_PER_ATTENDEE: maxFuture } = env;
   if (visitor === undefined) return { maxFuture: 0 };
@@ -55,7 +55,7 @@ export function attendeeLimited(runtime: Runtime, wait: number): Fail {
   return new Fail("rate_limited", { retryAfter, detail, more: { limit: "attendee" } });
 }
 
-/** The instants of a booking's moves in the last 24 hours with one more, now; `rate_limited` where that is one too many. */
+/** The instants of a booking's moves in the last 24 hours, with one more now; `rate_limited` if that is too many. */
 export function movesWithNext(runtime: Runtime, { moves = [] }: Pick<StoredBooking, "moves">): string[] {
   const now = runtime.now();
   const recent = moves.filter((at) => Date.parse(at) > now - day);

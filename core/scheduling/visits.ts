@@ -6,13 +6,13 @@ import type { Runtime } from "../platform/runtime.ts";
 import { readPublicBooking } from "./bookings.ts";
 import { readPublicEventType } from "./offers.ts";
 
-/** What the visitor's page shows first. */
+/** The initial contents of the visitor's page. */
 export interface Visit {
   handle: string;
   /** The host: the handle's display name and logo. */
   host: { name: string; logoUrl: string | null };
   eventSlug: string;
-  /** Null where the event type is hidden or gone: then only the booking can be looked at. */
+  /** Null if the event type is hidden or deleted: then only the booking is shown. */
   event: PublicEvent | null;
   booking: Booking | null;
   /** Domain time in ms, by which the page corrects the visitor's clock. */
@@ -21,8 +21,8 @@ export interface Visit {
 }
 
 /**
- * An event type as its page shows it, and the booking that the visitor knows by its uid, which can be read and cancelled after the
- * event type is hidden. `event_type_not_found`, `booking_not_found`.
+ * An event type for its page, and the booking of the uid, which can be read and cancelled even if the event type is hidden.
+ * `event_type_not_found`, `booking_not_found`.
  */
 export async function visitEvent(runtime: Runtime, input: Infer<typeof schedulingVisit>): Promise<Visit> {
   const { handle, eventSlug, booking: bookingUid } = input;

@@ -18,15 +18,15 @@ import { scripts } from "../store/scripts.ts";
 import { listeners, storedWebhook } from "./endpoints.ts";
 import { EVENT_TTL_MS, madeAt, webhookEvent } from "./events.ts";
 
-/** Ms for which a call to wake up counts; then the next delivery calls again. */
+/** Ms for which a wake-up call counts; then the next delivery calls again. */
 const callCounts = 60_000;
 
-/** Most events of a handle that are given out together. */
+/** Most events of a handle that are dispatched together. */
 const MAX_EVENTS = 20;
 
 const givingOut = new WeakMap<Runtime, Batcher<string>>();
 
-/** Gives an event to every endpoint that wants its type; again does nothing new. */
+/** Dispatches an event to every endpoint that subscribes to its type; idempotent. */
 export function dispatchEvent(runtime: Runtime, { handle, eventId }: JobData<"webhooks.dispatch">): Promise<void> {
   return dispatchEvents(runtime, { handle, eventIds: [eventId] });
 }
@@ -64,7 +64,7 @@ async function giveOut(runtime: Runtime, handle: string, eventIds: string[]): Pr
   if (deliveries.length > 0) await queueDeliveries(runtime, handle, deliveries);
 }
 
-/** What an event tells of: each kind has one of these. */
+/** The subject of an event: each kind has one of these. */
 interface Told {
   booking?: { bookingUid?: string };
   lead?: { leadId: string };
@@ -72,14 +72,14 @@ interface Told {
   email?: { messageId: string };
 }
 
-/** An event's type and what it is about: the deliveries of one subject go out one after another. */
+/** An event's type and subject: deliveries of one subject are sent in sequence. */
 function aboutEvent(content: string): { type?: string; subject?: string | undefined } {
   const { type, data = {} } = JSON.parse(content) as { type: string; data?: Told };
   const { booking, lead, conversion, email } = data;
   return { type, subject: booking?.bookingUid ?? lead?.leadId ?? conversion?.leadId ?? email?.messageId };
 }
 
-/** Sends an endpoint a test event, also when it is disabled: a success enables it again. */
+/** Sends an endpoint a test event, even if it is disabled: a success enables it again. */
 export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<{ delivery: Delivery }> {
   const { handle, webhookId } = input;
   await storedWebhook(runtime, input);
@@ -88,7 +88,7 @@ export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookP
   return ask(runtime, handle, { webhookId, eventId: event.eventId, type: testEventType });
 }
 
-/** Sends an event to its endpoint once more, as a delivery of its own with the same `webhook-id`. */
+/** Sends an event to its endpoint again, as a new delivery with the same `webhook-id`. */
 export async function redeliverEvent(
   runtime: Runtime,
   input: Infer<typeof deliveryPath>,
@@ -100,7 +100,7 @@ export async function redeliverEvent(
   return ask(runtime, handle, { webhookId, eventId: known.eventId, type: known.type });
 }
 
-/** The deliveries of an endpoint in the last 30 days, the newest first. */
+/** The deliveries of an endpoint in the last 30 days, newest first. */
 export async function listDeliveries(
   runtime: Runtime,
   input: Infer<typeof deliveryListing>,
@@ -110,7 +110,7 @@ export async function listDeliveries(
   return { deliveries: (await readDeliveries(runtime, input.handle, ids)).map(toDelivery), nextCursor };
 }
 
-/** Deliveries by their ids; those that are gone are left out. */
+/** Deliveries by their ids, without missing ones. */
 export async function readDeliveries(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
@@ -159,12 +159,12 @@ async function queueDeliveries(runtime: Runtime, handle: string, deliveries: Sto
   );
 }
 
-/** Due at once, in the order in which the events were made: real ms with a fraction, never later than now. */
+/** Due at once, in the order of the events' creation: real ms with a fraction, never later than now. */
 function dueAt({ eventId, asked }: StoredDelivery, now: number): number {
   return Math.min(now, (asked ? undefined : madeAt(eventId)) ?? now);
 }
 
-/** Wakes who sends an endpoint's deliveries: a job of its own each time. */
+/** Wakes the sender of an endpoint: a separate job each time. */
 export function wake({ id }: Pick<Runtime, "id">, handle: string, webhookId: string): Job {
   return job("webhooks.deliver", id(`deliver-${webhookId}-`), { handle, webhookId });
 }

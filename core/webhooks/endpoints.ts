@@ -33,12 +33,12 @@ import {
   sealSecret,
 } from "./signature.ts";
 
-/** Most secrets of one endpoint that sign beside the newest. */
+/** Most former secrets of one endpoint that still sign. */
 const MAX_FORMER_SECRETS = 20;
 /** Most endpoints of one handle. */
 const MAX_ENDPOINTS = 50;
 
-/** Registers an endpoint; its secret is shown here and never again. `invalid_request` for an address that the guard refuses. */
+/** Registers an endpoint; its secret is shown only here. `invalid_request` for a refused address. */
 export async function createWebhook(
   runtime: Runtime,
   input: Infer<typeof newWebhook>,
@@ -62,7 +62,7 @@ export async function createWebhook(
   return { webhook: { ...toWebhook(value), secret } };
 }
 
-/** The same at the older path, where an endpoint without `events` gets those of scheduling. */
+/** The same at the older path, where `events` defaults to those of scheduling. */
 export function createSchedulingWebhook(
   runtime: Runtime,
   input: Infer<typeof newWebhook>,
@@ -75,7 +75,7 @@ export async function readWebhook(runtime: Runtime, input: Infer<typeof webhookP
   return { webhook: toWebhook(await storedWebhook(runtime, input)) };
 }
 
-/** The handle's endpoints, the newest first. */
+/** The handle's endpoints, newest first. */
 export async function listWebhooks(
   runtime: Runtime,
   input: Infer<typeof webhookListing>,
@@ -85,14 +85,14 @@ export async function listWebhooks(
   return { webhooks: records.map(toWebhook), nextCursor };
 }
 
-/** Removes an endpoint with what waits for it; `webhook_not_found`. */
+/** Removes an endpoint with its waiting deliveries; `webhook_not_found`. */
 export async function deleteWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<void> {
   const { handle, webhookId } = input;
   if (!(await removeRecord(runtime, placeOf(handle, webhookId)))) throw new Fail("webhook_not_found");
   await forgetQueue(runtime, input);
 }
 
-/** Gives an endpoint a new secret; each of the last 24 hours signs too. `webhook_not_found`, `rate_limited` where they are too many. */
+/** Gives an endpoint a new secret; all secrets of the last 24 hours sign too. `webhook_not_found`, `rate_limited` if there are too many. */
 export async function rotateSecret(
   runtime: Runtime,
   input: Infer<typeof webhookPath>,
@@ -110,7 +110,7 @@ export async function rotateSecret(
   return { webhook: { ...toWebhook(changed), secret } };
 }
 
-/** The secret that is replaced, before those that still sign: none is dropped, so their number is limited. */
+/** The replaced secret and those that still sign: none is dropped, so their number is limited. */
 function withFormer(webhook: StoredWebhook): FormerSecret[] {
   const former = formerSecrets(webhook);
   const oldest = former.at(-1);
@@ -120,7 +120,7 @@ function withFormer(webhook: StoredWebhook): FormerSecret[] {
   throw new Fail("rate_limited", { retryAfter: Math.ceil((oldest.until - Date.now()) / 1000), detail });
 }
 
-/** Sets whether an endpoint gets events; nothing when it is gone. */
+/** Enables or disables an endpoint; ignored if it is gone. */
 export async function setWebhookStatus(
   runtime: Runtime,
   { handle, webhookId }: { handle: string; webhookId: string },
@@ -141,7 +141,7 @@ export async function storedWebhook(
   return stored;
 }
 
-/** The endpoints that get events. */
+/** The enabled endpoints. */
 export async function listeners({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
   const ids = await redis.zrange(keys.webhooks(handle), 0, "-1");
   const all = await readRecords<StoredWebhook>(
@@ -151,7 +151,7 @@ export async function listeners({ redis }: Pick<Runtime, "redis">, handle: strin
   return all.filter(({ status }) => status === "ACTIVE");
 }
 
-/** Seals the secrets of a handle's endpoints again after SECRET_KEY has changed. Returns how many needed it. */
+/** Seals the secrets of a handle's endpoints again after a change of SECRET_KEY. Returns the number of changed endpoints. */
 export async function resealWebhooks(
   runtime: Pick<Runtime, "redis" | "queues" | "env">,
   handle: string,
@@ -195,7 +195,7 @@ export async function rebindWebhooks(
   return renewed;
 }
 
-/** Removes what waits for an endpoint that is gone. */
+/** Removes the waiting deliveries of a deleted endpoint. */
 export async function forgetQueue(
   { redis }: Pick<Runtime, "redis">,
   { handle, webhookId }: { handle: string; webhookId: string },
@@ -206,7 +206,7 @@ export async function forgetQueue(
   });
 }
 
-/** What a sealed secret is bound to. */
+/** The context of a sealed secret. */
 export function sealPlace(handle: string, webhookId: string): string {
   return `${handle}/${webhookId}`;
 }

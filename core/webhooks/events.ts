@@ -3,10 +3,10 @@ import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 
-/** Ms for which events and deliveries are kept (docs/reference.md, "Webhooks"). */
+/** Retention of events and deliveries in ms (docs/reference.md, "Webhooks"). */
 export const EVENT_TTL_MS = 30 * 86_400_000;
 
-/** An event that is about to be written: its content goes under its key for `EVENT_TTL_MS`, its job into the outbox, in one step. */
+/** An event to be written: one step stores its content for `EVENT_TTL_MS` and its job in the outbox. */
 export interface WebhookEvent {
   eventId: string;
   key: string;
@@ -14,7 +14,7 @@ export interface WebhookEvent {
   job: Job;
 }
 
-/** What an event says: `at` is the ms of domain time that it names, now as a rule. */
+/** The contents of an event; `at` is its domain time in ms, by default now. */
 interface Said {
   type: WebhookEventType | typeof testEventType;
   data: unknown;
@@ -37,8 +37,8 @@ export function webhookEvent(
 }
 
 /**
- * The job of an event, with the event itself, for the step that writes its cause: no one is without the others. `person` is the digest
- * of the address that the event tells of, by which it is erased.
+ * The job of an event, with the event itself, for the step that writes its cause: all three or none. `person` is the digest of the address
+ * in the event, by which it can be erased.
  */
 export function eventJob(
   runtime: Pick<Runtime, "id" | "now">,
@@ -51,14 +51,14 @@ export function eventJob(
   return { ...dispatch, event };
 }
 
-/** Erases the events that tell of a person, by the digest of the address; what waits for an endpoint is not sent. */
+/** Erases the events about a person, by the digest of the address; their waiting deliveries are not sent. */
 export async function eraseEventsOf({ redis }: Pick<Runtime, "redis">, handle: string, person: string): Promise<void> {
   const list = keys.personEvents(handle, person);
   const events = await redis.smembers(list);
   await redis.del(list, ...events);
 }
 
-/** The job that gives out the events of one change, in their order. */
+/** The job that dispatches the events of one change in order. */
 export function dispatchJobs(handle: string, events: WebhookEvent[]): Job[] {
   const [first, ...others] = events;
   if (first === undefined || others.length === 0) return first ? [first.job] : [];
@@ -66,18 +66,18 @@ export function dispatchJobs(handle: string, events: WebhookEvent[]): Job[] {
   return [job("webhooks.dispatch-all", first.job.id, { handle, eventIds })];
 }
 
-/** Letters of the stamp in an event id: real µs in base 36. */
+/** Characters of the stamp in an event id: real µs in base 36. */
 const STAMP_LETTERS = 11;
 const STAMPED_ID = new RegExp(`^evt_(0[a-z0-9]{${STAMP_LETTERS - 1}})[A-Za-z0-9]{22}$`);
 let newestStamp = 0;
 
-/** An event id that begins with the real time of its making; those of one process grow. */
+/** An event id that begins with its creation time; the ids of one process grow. */
 function stampedId(id: Runtime["id"]): string {
   newestStamp = Math.max(newestStamp + 1, Date.now() * 1000);
   return id(`evt_${newestStamp.toString(36).padStart(STAMP_LETTERS, "0")}`);
 }
 
-/** Real ms, with a fraction, at which an event was made; undefined where its id is older than such ids. */
+/** Creation time of an event in real ms with a fraction; undefined for older ids. */
 export function madeAt(eventId: string): number | undefined {
   const [, stamp] = STAMPED_ID.exec(eventId) ?? [];
   return stamp === undefined ? undefined : Number.parseInt(stamp, 36) / 1000;

@@ -1,4 +1,4 @@
-/** What the others may use of webhooks. */
+/** What other modules may import from webhooks. */
 export { dispatchEvent, dispatchEvents, listDeliveries, redeliverEvent, testWebhook } from "./deliveries.ts";
 export {
   createSchedulingWebhook,

@@ -11,31 +11,31 @@ import { forgetQueue, sealPlace, setWebhookStatus } from "./endpoints.ts";
 import { askedWait, DISABLE_AFTER_MS, waitAfter } from "./retries.ts";
 import { type Signer, signedHeaders, signersOf } from "./signature.ts";
 
-/** Deliveries to one endpoint that are under way at a time, in all processes: only one sends to an endpoint. */
+/** Concurrent deliveries per endpoint over all processes: only one sender works for an endpoint. */
 const MAX_CONCURRENT_DELIVERIES = 20;
-/** Ms in which an endpoint must have answered (docs/reference.md, "Webhook delivery"). */
+/** Ms within which an endpoint must respond (docs/reference.md, "Webhook delivery"). */
 const TIMEOUT_MS = 15_000;
-/** Ms after which a delivery whose process died is taken again, and in which a sender must give a sign of life. */
+/** Ms after which the delivery of a dead process is taken again, and within which a sender must renew its lease. */
 const LEASE_MS = 20_000;
-/** Ms between two polls while deliveries are under way, and between two heartbeats of a sender at its limit. */
+/** Ms between two polls with running deliveries, and between two heartbeats of a sender at its limit. */
 const POLL_INTERVAL_MS = 100;
 const HEARTBEAT_INTERVAL_MS = 2000;
-/** Bytes of an answer that the log keeps. */
+/** Bytes of a response to store. */
 const MAX_SNIPPET_BYTES = 1024;
-/** Ms in which a quick endpoint's answers gather, so that the next deliveries are taken together. */
+/** Ms for which results of a fast endpoint are collected, so that the next deliveries are taken together. */
 const gathers = 4;
-/** Ms that an endpoint may be quiet before its sender goes to sleep until the next delivery is due. */
+/** Ms of idleness after which a sender sleeps until the next delivery is due. */
 const staysFor = 1000;
-/** Ms for which the first failure of an endpoint is known. */
+/** Lifetime of an endpoint's first-failure time in ms. */
 const FIRST_FAILURE_TTL_MS = 30 * 86_400_000;
-/** Ms that a delivery waits for an earlier one of its subject: with its own timeout less than its lease. */
+/** Ms that a delivery waits for an earlier one of its subject: together with its timeout less than its lease. */
 const EARLIER_WAIT_MS = 4000;
-/** Ms between two tries of a turn while Redis is away. */
+/** Ms between two attempts of a turn without Redis. */
 const RETRY_INTERVAL_MS = 500;
 
 type DeliveryRef = JobData<"webhooks.deliver">;
 
-/** An endpoint in the version that its sender knows. */
+/** An endpoint in the version that its sender has. */
 interface Endpoint {
   version: string;
   webhook: StoredWebhook;
@@ -44,32 +44,32 @@ interface Endpoint {
 
 type Outcome = "succeeded" | "failed" | "gone";
 
-/** A delivery as it now is, and what its endpoint did; that is empty where it wasn't asked. */
+/** A delivery after an attempt, and the endpoint's response; empty if it wasn't called. */
 interface Ended {
   delivery: StoredDelivery;
   webhook: StoredWebhook;
   outcome: Outcome | "";
 }
 
-/** Who sends an endpoint's deliveries, and what it has in hand. */
+/** The sender of an endpoint and its work in progress. */
 interface Sender {
   id: string;
   place: DeliveryRef;
   endpoint?: Endpoint;
-  /** Deliveries that are under way. */
+  /** Number of running deliveries. */
   busy: number;
-  /** What has ended and isn't written yet. */
+  /** Results that are not stored yet. */
   ended: Ended[];
-  /** The newest delivery of each subject that is under way. */
+  /** The newest running delivery of each subject. */
   newest: Map<string, Promise<void>>;
   /** Ends the sender's wait. */
   ring: () => void;
 }
 
 /**
- * Sends an endpoint what is due until nothing is: one sender an endpoint, so that a slow one delays no other. A process that finds
- * another sender at work looks again when its lease must have ended, for that one may have died. At the signal it waits for what is
- * under way and leaves the rest to another process.
+ * Sends an endpoint's due deliveries until none is due. There is one sender per endpoint, so that a slow one delays no other. A process
+ * that finds another sender at work checks again when that sender's lease must have ended, since it may have died. At the signal it waits
+ * for running deliveries and leaves the rest to another process.
  */
 export async function sendDeliveries(
   runtime: Runtime,
@@ -80,7 +80,7 @@ export async function sendDeliveries(
   while (await takeTurn(runtime, sender, signal)) if (sender.busy > 0) await oneOf(sender);
 }
 
-/** Writes what has ended and starts what is due; false when this sender's work is done. */
+/** Stores results and starts due deliveries; false when this sender has finished. */
 async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): Promise<boolean> {
   const { place } = sender;
   const ended: Ended[] = [];
@@ -96,10 +96,7 @@ async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): 
   return false;
 }
 
-/**
- * One turn in Redis, which writes all that has ended: `ended` says what that was. While Redis is away a sender keeps what it has in
- * hand, for as long as its leases last.
- */
+/** One turn in Redis, which stores the results in `ended`. Without Redis a sender keeps its deliveries as long as their leases last. */
 async function turn(
   { redis, log }: Runtime,
   sender: Sender,
@@ -132,14 +129,14 @@ function turnKeys({ handle, webhookId }: DeliveryRef): string[] {
   ];
 }
 
-/** What became of a delivery, as the script takes it. */
+/** The result of a delivery, as the script takes it. */
 function written({ delivery, outcome }: Ended): (string | number)[] {
   const { deliveryId, nextAttemptAt } = delivery;
   const due = nextAttemptAt === null ? "" : Date.parse(nextAttemptAt);
   return [deliveryId, JSON.stringify(delivery), due, outcome];
 }
 
-/** Starts what was taken: a version of the endpoint, its JSON where it is news, then id, JSON and event of each delivery. */
+/** Starts the taken deliveries: a version of the endpoint, its JSON if it has changed, then id, JSON and event of each delivery. */
 function start(runtime: Runtime, sender: Sender, [version = "", json, ...found]: string[]): void {
   if (json) sender.endpoint = endpointOf(runtime, sender.place, { version, json });
   for (let at = 0; at < found.length; at += 3) {
@@ -148,7 +145,7 @@ function start(runtime: Runtime, sender: Sender, [version = "", json, ...found]:
   }
 }
 
-/** Sends a delivery after the earlier one of its subject, so that a receiver gets them in the order of their making. */
+/** Sends a delivery after the earlier one of its subject, so that a receiver gets them in order of creation. */
 function sendInOrder(runtime: Runtime, sender: Sender, sending: Sending): void {
   const { subject = sending.delivery.deliveryId } = sending.delivery;
   const { newest } = sender;
@@ -169,13 +166,13 @@ function endpointOf(
 interface Sending {
   endpoint: Endpoint;
   delivery: StoredDelivery;
-  /** What leaves the service of the event, always in the same bytes; empty when the event is no longer kept. */
+  /** The body to send, always the same bytes; empty if the event is no longer stored. */
   body: string;
-  /** The delivery before it of the same subject, while that is under way. */
+  /** The previous delivery of the same subject, while it is running. */
   earlier?: Promise<void> | undefined;
 }
 
-/** Makes one attempt; what became of it is written with the sender's next turn. */
+/** Makes one attempt; the sender's next turn stores the result. */
 async function sendOne(runtime: Runtime, sender: Sender, sending: Sending): Promise<void> {
   sender.busy += 1;
   try {
@@ -237,7 +234,9 @@ function faultOf(error: Error): string {
   return error.message.slice(0, 200);
 }
 
-/** Disables an endpoint that is gone or has failed for days; a success enables it again. `since`: its first failure after a success, or 0. */
+/**
+ * Disables an endpoint that is gone or has failed for days; a success enables it again. `since`: its first failure after a success, or 0.
+ */
 async function judge(
   runtime: Runtime,
   place: DeliveryRef,
@@ -251,7 +250,7 @@ async function judge(
     await setWebhookStatus(runtime, place, "DISABLED");
 }
 
-/** True when it is worth to wait for the next delivery here; else its time is noted as a job, and left to another process at the signal. */
+/** True if waiting here for the next delivery is worthwhile; else a job stores its time and, at the signal, another process takes over. */
 async function staysUp(
   runtime: Runtime,
   place: DeliveryRef,
@@ -266,7 +265,7 @@ async function staysUp(
   return isHere;
 }
 
-/** Looks at the endpoint again at an instant (real ms), once for each second, or each lease of another sender. */
+/** Checks the endpoint again at an instant (real ms), once per second, or per lease of another sender. */
 async function look({ queues }: Runtime, { handle, webhookId }: DeliveryRef, at: number, why: string): Promise<void> {
   const step = why === "lease" ? LEASE_MS : 1000;
   const second = (Math.ceil(at / step) * step) / 1000;
@@ -276,7 +275,7 @@ async function look({ queues }: Runtime, { handle, webhookId }: DeliveryRef, at:
   );
 }
 
-/** Until something has ended, or it is time to look for more. */
+/** Waits for a result, or for the next poll. */
 async function oneOf(sender: Sender): Promise<void> {
   if (sender.ended.length === 0)
     await rung(sender, sender.busy < MAX_CONCURRENT_DELIVERIES ? POLL_INTERVAL_MS : HEARTBEAT_INTERVAL_MS);

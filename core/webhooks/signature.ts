@@ -6,10 +6,10 @@ import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
 
 const purpose = "webhook secret";
 
-/** Ms for which a secret before a rotation signs too (docs/reference.md, "Webhook delivery"). */
+/** Ms for which a former secret still signs (docs/reference.md, "Webhook delivery"). */
 export const PREVIOUS_SECRET_TTL_MS = 86_400_000;
 
-/** A new secret in the form of Standard Webhooks: 32 random bytes. */
+/** A new secret in the format of Standard Webhooks: 32 random bytes. */
 export function newSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`;
 }
@@ -28,7 +28,7 @@ export function reboundSecret(
   return rebound(env, purpose, places, sealed);
 }
 
-/** An endpoint with its secrets sealed by the current key; undefined where they are already. */
+/** An endpoint with its secrets sealed by the current key; undefined if they already are. */
 export function resealedWebhook(
   { env }: Pick<Runtime, "env">,
   place: string,
@@ -44,29 +44,29 @@ export function resealedWebhook(
   };
 }
 
-/** The secrets before the last rotations that still sign, the newest first. Endpoints stored earlier hold one or null. */
+/** The former secrets that still sign, newest first. Endpoints of earlier versions have one or null. */
 export function formerSecrets({ previous }: StoredWebhook): FormerSecret[] {
   return [previous ?? []].flat().filter(({ until }) => until > Date.now());
 }
 
-/** A secret that is ready to sign, and the real ms until which it does. */
+/** A prepared secret, and the real ms until which it signs. */
 export interface Signer {
   key: KeyObject;
   until: number;
 }
 
-/** What signs for an endpoint, the newest secret first. */
+/** The signers of an endpoint, newest secret first. */
 export function signersOf({ env }: Pick<Runtime, "env">, place: string, webhook: StoredWebhook): Signer[] {
   const sealed = [{ secret: webhook.secret, until: Number.POSITIVE_INFINITY }, ...formerSecrets(webhook)];
   return sealed.map((one) => signerOf(unseal(env, purpose, place, one.secret).toString(), one.until));
 }
 
-/** Makes a secret ready to sign. */
+/** Prepares a secret for signing. */
 export function signerOf(secret: string, until = Number.POSITIVE_INFINITY): Signer {
   return { key: createSecretKey(Buffer.from(secret.slice("whsec_".length), "base64")), until };
 }
 
-/** The headers of one attempt (Standard Webhooks 1.0): the id stays, the timestamp (real seconds) is the attempt's. */
+/** The headers of one attempt (Standard Webhooks 1.0): the id is constant, the timestamp (real seconds) is the attempt's. */
 export function signedHeaders(
   signers: Signer[],
   { eventId, body }: { eventId: string; body: string },

@@ -1,7 +1,7 @@
 import { element, icon } from "./element.ts";
 import { words } from "./words.ts";
 
-/** Most characters of a question, as Unicode code points (specification "Limits"). */
+/** Most characters of a question, as Unicode code points (docs/reference.md, "Questions"). */
 const MAX_QUESTION_LENGTH = 500;
 /** From here on the visitor sees how many there are. */
 const counted = 400;
