@@ -150,33 +150,36 @@ t.test("new keys are found when they are first used, and unknown key ids can't f
   t.equal(signer.reads, 3);
 });
 
-t.test("while the signer is away its known keys are valid for an hour; then the answer is 503, never 401", async (t) => {
-  const { signer, env } = await startSigner(t);
-  const { time, code } = await movable(t, env);
-  const key = await outsideKey("one");
-  const fresh = (jti: string) =>
-    outsideToken(key, { jti, exp: Math.floor(time.at / 1000) + 600, iat: Math.floor(time.at / 1000) });
-  signer.published = [key.jwk];
-  t.equal(await code(await fresh("a")), "accepted");
-  signer.away = true;
-  for (const [name, passed] of Object.entries({ b: 5, c: 20, d: 34 })) {
-    time.at += passed * minute;
-    t.equal(await code(await fresh(name)), "accepted", `${name}: known keys go on`);
-  }
-  t.equal(
-    await code(await outsideToken(await outsideKey("new"), { exp: Math.floor(time.at / 1000) + 600 })),
-    "service_unavailable",
-  );
-  t.equal(
-    await code(await outsideToken(await outsideKey("new"), { exp: Math.floor(time.at / 1000) + 600 })),
-    "service_unavailable",
-  );
-  time.at += 2 * minute;
-  t.equal(await code(await fresh("e")), "service_unavailable");
-  signer.away = false;
-  time.at += 2000;
-  t.equal(await code(await fresh("f")), "accepted", "and it recovers by itself");
-});
+t.test(
+  "while the signer is away its known keys are valid for an hour; then the answer is 503, never 401",
+  async (t) => {
+    const { signer, env } = await startSigner(t);
+    const { time, code } = await movable(t, env);
+    const key = await outsideKey("one");
+    const fresh = (jti: string) =>
+      outsideToken(key, { jti, exp: Math.floor(time.at / 1000) + 600, iat: Math.floor(time.at / 1000) });
+    signer.published = [key.jwk];
+    t.equal(await code(await fresh("a")), "accepted");
+    signer.away = true;
+    for (const [name, passed] of Object.entries({ b: 5, c: 20, d: 34 })) {
+      time.at += passed * minute;
+      t.equal(await code(await fresh(name)), "accepted", `${name}: known keys go on`);
+    }
+    t.equal(
+      await code(await outsideToken(await outsideKey("new"), { exp: Math.floor(time.at / 1000) + 600 })),
+      "service_unavailable",
+    );
+    t.equal(
+      await code(await outsideToken(await outsideKey("new"), { exp: Math.floor(time.at / 1000) + 600 })),
+      "service_unavailable",
+    );
+    time.at += 2 * minute;
+    t.equal(await code(await fresh("e")), "service_unavailable");
+    signer.away = false;
+    time.at += 2000;
+    t.equal(await code(await fresh("f")), "accepted", "and it recovers by itself");
+  },
+);
 
 t.test("a signer that was never reached is 503; the service's own tokens don't care", async (t) => {
   const { signer, env } = await startSigner(t);

@@ -266,25 +266,29 @@ t.test("a server without sync tokens is read by its ctag and etags", { skip }, a
   t.match(await read(), { free: ["07:00", "09:00", "10:00", "12:00", "13:00", "14:00"], objects: 1 });
 });
 
-t.test("events that the owner declined block no time, for every address that server and handle know", { skip }, async (t) => {
-  const { service, server, proxy, calendar, select, read } = await behindProxy(t);
-  proxy.addresses = ["mailto:Alice@Example.com", "/principals/alice/", "urn:uuid:17"];
-  const declined = (...addresses: string[]) => addresses.map((address) => `ATTENDEE;PARTSTAT=DECLINED:${address}`);
-  const times = (hour: string) => [`DTSTART:20261012T${hour}0000Z`, `DTEND:20261012T${hour}3000Z`];
-  await server.put(calendar, "own", ...times("07"), ...declined("mailto:alice@example.com"));
-  await server.put(calendar, "uuid", ...times("09"), ...declined("urn:uuid:17", "mailto:bob@example.com"));
-  await server.put(calendar, "owner", ...times("11"), ...declined("mailto:acme@example.com"));
-  await server.put(calendar, "other", ...times("12"), ...declined("mailto:bob@example.com"));
-  const joins = "ATTENDEE;PARTSTAT=ACCEPTED:mailto:alice@example.com";
-  await server.put(calendar, "joined", ...times("13"), ...declined("mailto:acme@example.com"), joins);
-  await select();
-  t.same((await read()).free, ["07:00", "09:00"], "the handle doesn't know its owner's address yet");
-  await grantRole(service.runtime.redis, {
-    ...{ handle: "acme", userId: "user_acme", role: "OWNER", email: "acme@example.com" },
-  });
-  t.same((await read()).free, ["07:00", "09:00", "11:00"], "the calendar is read anew for it");
-  t.same((await read()).asked, ["sync-collection"]);
-});
+t.test(
+  "events that the owner declined block no time, for every address that server and handle know",
+  { skip },
+  async (t) => {
+    const { service, server, proxy, calendar, select, read } = await behindProxy(t);
+    proxy.addresses = ["mailto:Alice@Example.com", "/principals/alice/", "urn:uuid:17"];
+    const declined = (...addresses: string[]) => addresses.map((address) => `ATTENDEE;PARTSTAT=DECLINED:${address}`);
+    const times = (hour: string) => [`DTSTART:20261012T${hour}0000Z`, `DTEND:20261012T${hour}3000Z`];
+    await server.put(calendar, "own", ...times("07"), ...declined("mailto:alice@example.com"));
+    await server.put(calendar, "uuid", ...times("09"), ...declined("urn:uuid:17", "mailto:bob@example.com"));
+    await server.put(calendar, "owner", ...times("11"), ...declined("mailto:acme@example.com"));
+    await server.put(calendar, "other", ...times("12"), ...declined("mailto:bob@example.com"));
+    const joins = "ATTENDEE;PARTSTAT=ACCEPTED:mailto:alice@example.com";
+    await server.put(calendar, "joined", ...times("13"), ...declined("mailto:acme@example.com"), joins);
+    await select();
+    t.same((await read()).free, ["07:00", "09:00"], "the handle doesn't know its owner's address yet");
+    await grantRole(service.runtime.redis, {
+      ...{ handle: "acme", userId: "user_acme", role: "OWNER", email: "acme@example.com" },
+    });
+    t.same((await read()).free, ["07:00", "09:00", "11:00"], "the calendar is read anew for it");
+    t.same((await read()).asked, ["sync-collection"]);
+  },
+);
 
 t.test(
   "a calendar's own zone may have any name, and one that can't be read takes no event away",

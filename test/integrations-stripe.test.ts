@@ -331,39 +331,36 @@ async function bookPaid(service: Service, stripe: StripeServer, at = 0): Promise
 const refundedOf = (service: Service, uid: string) =>
   eventually(async () => (await statusOf(service, uid)).payment.status === "REFUNDED");
 
-t.test(
-  "a cancellation in time is refunded, an owner's cancellation always, and the answer says which",
-  async (t) => {
-    const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
-    const made = await owner.post(`${owned}/event-types`).send(paidType).expect(201);
-    t.equal(made.body.eventType.payment.refundUntilMinutes, 1440);
-    await connect(owner);
-    const early = await bookPaid(service, stripe, 0);
-    t.match(await statusOf(service, early), { payment: { status: "PAID", refundable: true } });
-    const one = `${owned}/event-types/${made.body.eventType.eventTypeId}`;
-    await owner
-      .put(one)
-      .send({ payment: { refundUntilMinutes: 525_600 } })
-      .expect(200);
-    const [late, ownersOwn] = [await bookPaid(service, stripe, 1), await bookPaid(service, stripe, 2)];
-    const { start: begins, payment } = await statusOf(service, late);
-    t.match(payment, { status: "PAID", refundable: false });
-    t.equal(Date.parse(begins) - Date.parse(payment.refundUntil), 525_600 * 60_000);
-    t.notOk("paid" in payment || "refundUntilMinutes" in payment, "what the provider knows stays inside");
-    const cancel = async (uid: string) =>
-      (await service.visitor.post(`${shown}/bookings/${uid}/cancel`).expect(200)).body.booking;
-    t.equal((await cancel(late)).payment.status, "PAID");
-    t.equal((await cancel(early)).payment.status, "REFUND_DUE", "the terms are those of the booking");
-    const cancelled = await owner.post(`${owned}/bookings/${ownersOwn}/cancel`).send({}).expect(200);
-    t.equal(cancelled.body.booking.payment.status, "REFUND_DUE");
-    await refundedOf(service, early);
-    await refundedOf(service, ownersOwn);
-    t.equal((await cancel(early)).payment.status, "REFUNDED", "again changes nothing");
-    t.equal((await statusOf(service, late)).payment.status, "PAID");
-    const intents = stripe.refunds.map(({ payment_intent }) => payment_intent).sort();
-    t.same(intents, [early, ownersOwn].map((uid) => `pi_${sessionOf(stripe, uid).id}`).sort());
-  },
-);
+t.test("a cancellation in time is refunded, an owner's cancellation always, and the answer says which", async (t) => {
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
+  const made = await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  t.equal(made.body.eventType.payment.refundUntilMinutes, 1440);
+  await connect(owner);
+  const early = await bookPaid(service, stripe, 0);
+  t.match(await statusOf(service, early), { payment: { status: "PAID", refundable: true } });
+  const one = `${owned}/event-types/${made.body.eventType.eventTypeId}`;
+  await owner
+    .put(one)
+    .send({ payment: { refundUntilMinutes: 525_600 } })
+    .expect(200);
+  const [late, ownersOwn] = [await bookPaid(service, stripe, 1), await bookPaid(service, stripe, 2)];
+  const { start: begins, payment } = await statusOf(service, late);
+  t.match(payment, { status: "PAID", refundable: false });
+  t.equal(Date.parse(begins) - Date.parse(payment.refundUntil), 525_600 * 60_000);
+  t.notOk("paid" in payment || "refundUntilMinutes" in payment, "what the provider knows stays inside");
+  const cancel = async (uid: string) =>
+    (await service.visitor.post(`${shown}/bookings/${uid}/cancel`).expect(200)).body.booking;
+  t.equal((await cancel(late)).payment.status, "PAID");
+  t.equal((await cancel(early)).payment.status, "REFUND_DUE", "the terms are those of the booking");
+  const cancelled = await owner.post(`${owned}/bookings/${ownersOwn}/cancel`).send({}).expect(200);
+  t.equal(cancelled.body.booking.payment.status, "REFUND_DUE");
+  await refundedOf(service, early);
+  await refundedOf(service, ownersOwn);
+  t.equal((await cancel(early)).payment.status, "REFUNDED", "again changes nothing");
+  t.equal((await statusOf(service, late)).payment.status, "PAID");
+  const intents = stripe.refunds.map(({ payment_intent }) => payment_intent).sort();
+  t.same(intents, [early, ownersOwn].map((uid) => `pi_${sessionOf(stripe, uid).id}`).sort());
+});
 
 t.test("a paid booking that was moved and is declined then is paid back", async (t) => {
   const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });

@@ -193,25 +193,22 @@ t.test("tools only read, so calls are not in the audit stream", async (t) => {
   t.equal(entries.length, 1);
 });
 
-t.test(
-  "each tool and each of its arguments has a description, and lists contain no content",
-  async (t) => {
-    const service = await startWithKnowledge(t);
-    const client = await current(modern)(service, await tokenFor(service, all));
-    type Described = { description?: string; inputSchema: { properties?: Record<string, { description?: string }> } };
-    for (const { name, description, inputSchema } of (await client.listTools()).tools as (Described & {
-      name: string;
-    })[]) {
-      t.match(description, /^[A-Z].{30,}\.$/s, name);
-      for (const [argument, { description }] of Object.entries(inputSchema.properties ?? {}))
-        t.match(description, /^[A-Z].{10,}\.$/s, `${name} ${argument}`);
-    }
-    const { structuredContent, content } = await client.callTool({ name: "pages_list", arguments: {} });
-    t.match(structuredContent, { pages: [{ pageSlug: "pricing", title: "Pricing" }] });
-    t.notMatch(JSON.stringify([structuredContent, content]), /Three plans/);
-    await client.close();
-  },
-);
+t.test("each tool and each of its arguments has a description, and lists contain no content", async (t) => {
+  const service = await startWithKnowledge(t);
+  const client = await current(modern)(service, await tokenFor(service, all));
+  type Described = { description?: string; inputSchema: { properties?: Record<string, { description?: string }> } };
+  for (const { name, description, inputSchema } of (await client.listTools()).tools as (Described & {
+    name: string;
+  })[]) {
+    t.match(description, /^[A-Z].{30,}\.$/s, name);
+    for (const [argument, { description }] of Object.entries(inputSchema.properties ?? {}))
+      t.match(description, /^[A-Z].{10,}\.$/s, `${name} ${argument}`);
+  }
+  const { structuredContent, content } = await client.callTool({ name: "pages_list", arguments: {} });
+  t.match(structuredContent, { pages: [{ pageSlug: "pricing", title: "Pricing" }] });
+  t.notMatch(JSON.stringify([structuredContent, content]), /Three plans/);
+  await client.close();
+});
 
 t.test("401 and 403 name the metadata and the missing scope", async (t) => {
   const service = await startWithKnowledge(t);

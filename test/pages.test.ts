@@ -157,28 +157,25 @@ t.test("a paid page shows its teaser alone", async (t) => {
   });
 });
 
-t.test(
-  "a cached page is sent again if its bytes differ, also after it was deleted and created again",
-  async (t) => {
-    const service = await startService(t);
-    const owner = await service.handle("acme");
-    const make = (text: string) =>
-      owner
-        .post("/v2/handles/acme/pages")
-        .send({ ...page, content: `<p>${text}</p>`, status: "PUBLISHED" })
-        .expect(201);
-    const again = (tag: string) => service.visitor.get("/p/acme/pricing").set("If-None-Match", tag);
-    await make("The first");
-    const { etag = "" } = (await service.visitor.get("/p/acme/pricing").expect(200)).headers;
-    t.equal((await again(etag).expect(304)).text, "");
-    await owner.delete("/v2/handles/acme/pages/pricing").expect(204);
-    await make("The second");
-    t.match((await again(etag).expect(200)).text, /The second/);
-    await owner.delete("/v2/handles/acme/pages/pricing").expect(204);
-    await make("The first");
-    await again(etag).expect(304);
-  },
-);
+t.test("a cached page is sent again if its bytes differ, also after it was deleted and created again", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const make = (text: string) =>
+    owner
+      .post("/v2/handles/acme/pages")
+      .send({ ...page, content: `<p>${text}</p>`, status: "PUBLISHED" })
+      .expect(201);
+  const again = (tag: string) => service.visitor.get("/p/acme/pricing").set("If-None-Match", tag);
+  await make("The first");
+  const { etag = "" } = (await service.visitor.get("/p/acme/pricing").expect(200)).headers;
+  t.equal((await again(etag).expect(304)).text, "");
+  await owner.delete("/v2/handles/acme/pages/pricing").expect(204);
+  await make("The second");
+  t.match((await again(etag).expect(200)).text, /The second/);
+  await owner.delete("/v2/handles/acme/pages/pricing").expect(204);
+  await make("The first");
+  await again(etag).expect(304);
+});
 
 t.test("a page that was deleted and created again shows its new text", async (t) => {
   const service = await startService(t, { workers: true, env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } });
@@ -244,27 +241,24 @@ t.test("with a public domain, owners' pages are on their own hosts, never on tha
   await service.visitor.get("/p/Acme/index").expect(404);
 });
 
-t.test(
-  "a worker's cache of published pages is bounded by bytes, and always has the requested page",
-  async (t) => {
-    const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" }, workers: ["generation"] });
-    const owner = await service.handle("acme");
-    const words = (page: number) => Array.from({ length: 30_000 }, (_, at) => `w${(page * 30_000 + at).toString(36)}`);
-    const publish = (pageSlug: string, content: string) =>
-      owner
-        .post("/v2/handles/acme/pages")
-        .send({ ...page, pageSlug, content, status: "PUBLISHED" })
-        .expect(201);
-    await publish("oldest", `<h1>Opening hours</h1><p>The shop opens at 9.30 on Sundays.</p>`);
-    for (let at = 0; at < 12; at++) await publish(`page-${at}`, `<p>${words(at).join(" ")}</p>`);
-    const pages = await publicPages(service.runtime, "acme", "oldest");
-    t.ok(pages.others("oldest") > 0 && pages.others("oldest") < 12, `${pages.others("oldest")} of 12 pages`);
-    t.ok(pages.bytes < 24 * 2 ** 20, `${pages.bytes} bytes`);
-    const asked = { question: "When does the shop open on Sundays?" };
-    const answer = await service.visitor.post("/v2/public/pages/acme/oldest/agentic-question").send(asked).expect(200);
-    t.match(answer.body.answerMarkdown, /9\.30/);
-  },
-);
+t.test("a worker's cache of published pages is bounded by bytes, and always has the requested page", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" }, workers: ["generation"] });
+  const owner = await service.handle("acme");
+  const words = (page: number) => Array.from({ length: 30_000 }, (_, at) => `w${(page * 30_000 + at).toString(36)}`);
+  const publish = (pageSlug: string, content: string) =>
+    owner
+      .post("/v2/handles/acme/pages")
+      .send({ ...page, pageSlug, content, status: "PUBLISHED" })
+      .expect(201);
+  await publish("oldest", `<h1>Opening hours</h1><p>The shop opens at 9.30 on Sundays.</p>`);
+  for (let at = 0; at < 12; at++) await publish(`page-${at}`, `<p>${words(at).join(" ")}</p>`);
+  const pages = await publicPages(service.runtime, "acme", "oldest");
+  t.ok(pages.others("oldest") > 0 && pages.others("oldest") < 12, `${pages.others("oldest")} of 12 pages`);
+  t.ok(pages.bytes < 24 * 2 ** 20, `${pages.bytes} bytes`);
+  const asked = { question: "When does the shop open on Sundays?" };
+  const answer = await service.visitor.post("/v2/public/pages/acme/oldest/agentic-question").send(asked).expect(200);
+  t.match(answer.body.answerMarkdown, /9\.30/);
+});
 
 t.test("of two changes of one version one wins, and changes without a version all take effect", async (t) => {
   const service = await startService(t);

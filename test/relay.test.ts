@@ -418,23 +418,20 @@ t.test("a restart of Redis costs no chunk", async (t) => {
   await durable.stop();
 });
 
-t.test(
-  "a process that ends tells its readers, and resumable readers continue elsewhere",
-  async (t) => {
-    const ending = start();
-    const { runId, reader } = await begin(ending, { resumable: true });
-    const run = await claim(worker, runId);
-    write(run, 1, 2);
-    t.same(await take(reader, 2), expected(1, 2));
-    await ending.relay.close();
-    await t.rejects(reader.next(), { name: "RunLost" });
-    t.throws(() => ending.relay.follow(runId), { name: "RunLost" });
-    const elsewhere = web.relay.follow(runId, { after: 2 });
-    write(run, 3, 3);
-    await run.end();
-    t.same(await all(elsewhere), expected(3, 3));
-  },
-);
+t.test("a process that ends tells its readers, and resumable readers continue elsewhere", async (t) => {
+  const ending = start();
+  const { runId, reader } = await begin(ending, { resumable: true });
+  const run = await claim(worker, runId);
+  write(run, 1, 2);
+  t.same(await take(reader, 2), expected(1, 2));
+  await ending.relay.close();
+  await t.rejects(reader.next(), { name: "RunLost" });
+  t.throws(() => ending.relay.follow(runId), { name: "RunLost" });
+  const elsewhere = web.relay.follow(runId, { after: 2 });
+  write(run, 3, 3);
+  await run.end();
+  t.same(await all(elsewhere), expected(3, 3));
+});
 
 t.test("a chunk is one line", async (t) => {
   const { runId } = await begin(web);

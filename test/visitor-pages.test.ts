@@ -186,33 +186,30 @@ t.test("the button's form leads to the provider by 303; programs get JSON as bef
   t.match(many.text, /Too many attempts/);
 });
 
-t.test(
-  "a buyer opens the page in another browser by a code, a few times a day; nobody else gets one",
-  async (t) => {
-    const { service, stripe, connect } = await startSale(t);
-    await connect();
-    const ask = (cookie: string) =>
-      service.visitor.post("/v2/public/pages/acme/course/access-code").type(form).set("Cookie", cookie).send("");
-    t.match((await ask("").expect(403)).headers["content-type"], "text/html");
-    await service.visitor.post(checkout).expect(200);
-    const [session] = [...stripe.sessions.values()];
-    stripe.pay(session?.id ?? "");
-    const back = new URL((session?.form.success_url ?? "").replace("{CHECKOUT_SESSION_ID}", session?.id ?? ""));
-    const paid = new URL((await service.visitor.get(back.pathname + back.search).expect(303)).headers.location ?? "");
-    const opened = await service.visitor.get(paid.pathname + paid.search).expect(200);
-    t.match(opened.text, /secret.*action="\/v2\/public\/pages\/acme\/course\/access-code"/s);
-    const [cookie = ""] = String(opened.headers["set-cookie"]).split(";");
-    const { text } = await ask(cookie).set("Accept-Language", "de").expect(200);
-    t.match(text, "Auf einem anderen Gerät lesen");
-    const [, code = ""] = /<code>(\w+)</.exec(text) ?? [];
-    t.match(text, `href="http://service.test/p/acme/course?access=${code}"`);
-    const elsewhere = await service.visitor.get(`/p/acme/course?access=${code}`).expect(200);
-    t.match(elsewhere.text, "secret");
-    t.match((await service.visitor.get(`/p/acme/course?access=${code}`).expect(200)).text, "Schon gekauft?");
-    for (let at = 0; at < 4; at++) await ask(cookie).expect(200);
-    await ask(cookie).expect(429);
-  },
-);
+t.test("a buyer opens the page in another browser by a code, a few times a day; nobody else gets one", async (t) => {
+  const { service, stripe, connect } = await startSale(t);
+  await connect();
+  const ask = (cookie: string) =>
+    service.visitor.post("/v2/public/pages/acme/course/access-code").type(form).set("Cookie", cookie).send("");
+  t.match((await ask("").expect(403)).headers["content-type"], "text/html");
+  await service.visitor.post(checkout).expect(200);
+  const [session] = [...stripe.sessions.values()];
+  stripe.pay(session?.id ?? "");
+  const back = new URL((session?.form.success_url ?? "").replace("{CHECKOUT_SESSION_ID}", session?.id ?? ""));
+  const paid = new URL((await service.visitor.get(back.pathname + back.search).expect(303)).headers.location ?? "");
+  const opened = await service.visitor.get(paid.pathname + paid.search).expect(200);
+  t.match(opened.text, /secret.*action="\/v2\/public\/pages\/acme\/course\/access-code"/s);
+  const [cookie = ""] = String(opened.headers["set-cookie"]).split(";");
+  const { text } = await ask(cookie).set("Accept-Language", "de").expect(200);
+  t.match(text, "Auf einem anderen Gerät lesen");
+  const [, code = ""] = /<code>(\w+)</.exec(text) ?? [];
+  t.match(text, `href="http://service.test/p/acme/course?access=${code}"`);
+  const elsewhere = await service.visitor.get(`/p/acme/course?access=${code}`).expect(200);
+  t.match(elsewhere.text, "secret");
+  t.match((await service.visitor.get(`/p/acme/course?access=${code}`).expect(200)).text, "Schon gekauft?");
+  for (let at = 0; at < 4; at++) await ask(cookie).expect(200);
+  await ask(cookie).expect(429);
+});
 
 t.test("the service's own host has a front door, and every host an icon and words for crawlers", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test", LOGIN_BUILTIN: "1" } });

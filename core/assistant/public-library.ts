@@ -17,7 +17,7 @@ import type { Runtime, SearchResult } from "../platform/runtime.ts";
 import { lessonCards, withoutLessonCards } from "./lesson-cards.ts";
 import type { Asking } from "./messages.ts";
 
-/** The tag of the documents that the assistant may use (docs/reference.md, "Models"). */
+/** The tag of the documents that the assistant may use (docs/reference.md, "Knowledge"). */
 export const publicTag = "public-page-agent";
 
 /** All public text of a handle, as far as answers may rest on it. */
