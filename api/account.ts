@@ -50,7 +50,7 @@ const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
 
 /** Pages for a browser, which may carry a session cookie. */
-const person = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
+const browserPage = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
 
 /** The session check, personal access tokens, and the pairing of desktop clients. */
 export const accountRows: Row[] = [
@@ -118,8 +118,12 @@ export const accountRows: Row[] = [
       "Answers 202 until the user has decided, and the session once. A wrong verifier is refused; the fifth ends the attempt.",
     failures: ["attempt_expired", "attempt_denied", "device_proof_mismatch"],
   }),
-  route(`GET ${desktop}/authorize`, anyone, pairingPage, visitPairing, { ...person, view: pairingView }),
-  route(`POST ${desktop}/decide`, anyone, pairingForm, decideByForm, { ...person, accepts: "form", view: pairedView }),
+  route(`GET ${desktop}/authorize`, anyone, pairingPage, visitPairing, { ...browserPage, view: pairingView }),
+  route(`POST ${desktop}/decide`, anyone, pairingForm, decideByForm, {
+    ...browserPage,
+    accepts: "form",
+    view: pairedView,
+  }),
 ];
 
 /** The built-in sign-in at the path of LOGIN_URL. */

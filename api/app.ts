@@ -91,15 +91,15 @@ function requestId(given: string | string[] | undefined): string {
 
 async function fail(runtime: Runtime, ctx: Context, error: unknown): Promise<void> {
   const known = asFail(error);
-  if (known.status >= 500) report(runtime, ctx, known);
+  if (known.status >= 500) logFailure(runtime, ctx, known);
   if (ctx.headerSent) return void ctx.res.destroy();
-  const reply = problem(known, ctx.state.requestId, challenged(runtime, ctx));
-  const shown = await viewOf(runtime, ctx, known);
-  sendReply(ctx, shown ? presented({ ...shown, headers: { ...reply.headers, ...shown.headers } }) : reply);
+  const reply = problem(known, ctx.state.requestId, challengeOf(runtime, ctx));
+  const page = await failurePage(runtime, ctx, known);
+  sendReply(ctx, page ? replyOfView({ ...page, headers: { ...reply.headers, ...page.headers } }) : reply);
 }
 
 /** Logs an internal failure; rows with an `errorLogName` log that name only. */
-function report({ log }: Runtime, { state }: Context, known: Fail): void {
+function logFailure({ log }: Runtime, { state }: Context, known: Fail): void {
   const { requestId, row } = state as { requestId: string; row?: Row };
   const isDefect = known.code === "internal_error";
   const cause = (known.cause ?? known) as Error;
@@ -109,21 +109,21 @@ function report({ log }: Runtime, { state }: Context, known: Fail): void {
   else log.warn({ requestId, error: cause.message }, "http.request.unavailable");
 }
 
-function challenged(runtime: Runtime, { state }: Context): Record<string, string> | undefined {
+function challengeOf(runtime: Runtime, { state }: Context): Record<string, string> | undefined {
   return (state.row as Row | undefined)?.challenge?.(runtime, state.parameters);
 }
 
 /** An HTML page for a failure, if the row serves people, a page is missing or the client prefers HTML. */
-async function viewOf(runtime: Runtime, ctx: Context, known: Fail): Promise<View | undefined> {
+async function failurePage(runtime: Runtime, ctx: Context, known: Fail): Promise<View | undefined> {
   const { row, pageHost } = ctx.state as { row?: Row; pageHost?: string };
-  const isPage = isForPeople(ctx) || (pageHost !== undefined && known.status === 404);
+  const isPage = prefersHtml(ctx) || (pageHost !== undefined && known.status === 404);
   if (!row?.errorView && !isPage) return undefined;
   const asked = new AppRequest(runtime, ctx, await languageOfHandle(runtime, ctx, known));
   return row?.errorView?.(known, asked) ?? (isPage ? failureView(known, asked) : undefined);
 }
 
 /** True if a browser is waiting: the client prefers HTML to JSON, or submits a form. */
-function isForPeople(ctx: Context): boolean {
+function prefersHtml(ctx: Context): boolean {
   ctx.vary("Accept");
   const sends = /^(application\/x-www-form-urlencoded|multipart\/form-data)\b/i.test(ctx.get("content-type"));
   if (ctx.method !== "GET" && ctx.method !== "HEAD" && !(ctx.method === "POST" && sends)) return false;
@@ -180,12 +180,12 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
     authorization: ctx.req.headers.authorization ?? "",
     handle: parameters.handle,
   });
-  const network = networkOf(addressOf(runtime, ctx));
+  const network = networkOf(clientAddress(runtime, ctx));
   const caller: Caller = { requestId: ctx.state.requestId, network, ...admitted };
   if (row.guard) await row.guard(runtime, parameters, caller);
-  const input = await inputOf(ctx, row, { parameters, caller }).catch((error) => outranked(runtime, ctx, error));
+  const input = await inputOf(ctx, row, { parameters, caller }).catch((error) => throwInputError(runtime, ctx, error));
   const result = await row.run(runtime, input as never, caller);
-  if (isWrite(row)) void recordWrite(runtime, entryOf(row, parameters, { caller, result }));
+  if (isWrite(row)) void recordWrite(runtime, auditEntryOf(row, parameters, { caller, result }));
   return replyOf(runtime, row, ctx, result);
 }
 
@@ -198,18 +198,18 @@ async function inputOf(
   Object.assign(caller, idempotency(ctx));
   const body = await given(ctx, row);
   if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);
-  return checkInput(row, { ...body, ...taken(ctx, row), ...parameters });
+  return checkInput(row, { ...body, ...headerValues(ctx, row), ...parameters });
 }
 
 /** Throws the failure of the path's subject if there is one, else the error of the input. */
-async function outranked(runtime: Runtime, { state }: Context, error: unknown): Promise<never> {
+async function throwInputError(runtime: Runtime, { state }: Context, error: unknown): Promise<never> {
   const { row, parameters } = state as RouteMatch;
   await row.subject?.(runtime, parameters);
   throw error;
 }
 
 /** Koa reads forwarded addresses even without a trusted proxy. */
-function addressOf({ env }: Runtime, ctx: Context): string {
+function clientAddress({ env }: Runtime, ctx: Context): string {
   return env.TRUST_PROXY ? ctx.ip : (ctx.req.socket.remoteAddress ?? "");
 }
 
@@ -219,7 +219,7 @@ function isWrite({ access, method, isReadOnly = false }: Row): boolean {
 }
 
 /** The audited id: the one in the path, else the one that the row reads from its result. */
-function entryOf(
+function auditEntryOf(
   row: Row,
   { handle = "", ...named }: RouteMatch["parameters"],
   done: { caller: Caller; result: unknown },
@@ -234,14 +234,14 @@ async function given(ctx: Context, row: Row): Promise<Record<string, unknown>> {
 }
 
 /** Inputs that come from header fields alone. They are undefined without the field, whatever the body contains. */
-function taken(ctx: Context, { headerInputs }: Row): Record<string, string | undefined> {
+function headerValues(ctx: Context, { headerInputs }: Row): Record<string, string | undefined> {
   const fields: Record<string, string | undefined> = {};
-  for (const field in headerInputs) fields[headerInputs?.[field] as string] = fieldOf(ctx, field) || undefined;
+  for (const field in headerInputs) fields[headerInputs?.[field] as string] = headerOf(ctx, field) || undefined;
   return fields;
 }
 
 /** A header field, or the value of an HTTP/2 pseudo-header field (RFC 9113, section 8.3.1). */
-function fieldOf(ctx: Context, field: string): string {
+function headerOf(ctx: Context, field: string): string {
   if (field === ":method") return ctx.method;
   if (field === ":language") return languageOf(ctx);
   return field === ":authority" ? ctx.host : ctx.get(field);
@@ -272,8 +272,8 @@ async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown
   if (kind === "replayed") ctx.set("Idempotency-Replayed", "true");
   if (result === undefined) return { status: 204, headers: row.headers ?? {} };
   const status = kind === "created" && row.created ? row.created : (row.status ?? 200);
-  if (row.page && isForPeople(ctx)) return presented(await row.page(result as never, new AppRequest(runtime, ctx)));
-  if (row.view) return presented(await row.view(result as never, new AppRequest(runtime, ctx)), status, row.headers);
+  if (row.page && prefersHtml(ctx)) return replyOfView(await row.page(result as never, new AppRequest(runtime, ctx)));
+  if (row.view) return replyOfView(await row.view(result as never, new AppRequest(runtime, ctx)), status, row.headers);
   const headers = { "Cache-Control": "no-store", ...row.headers, "Content-Type": "application/json; charset=utf-8" };
   return { status, headers, body: jsonOf(result as object) };
 }
@@ -283,7 +283,7 @@ function isStream(result: unknown): result is AsyncIterable<StreamEvent> {
 }
 
 /** A view as a reply. */
-function presented(view: View, status = 200, headers?: Row["headers"]): Reply {
+function replyOfView(view: View, status = 200, headers?: Row["headers"]): Reply {
   const all = { ...headers, ...view.headers, "Content-Type": view.type };
   return { status: view.status ?? status, headers: all, body: view.body };
 }

@@ -9,7 +9,7 @@ const limits = { owner: 1_048_576, public: 65_536 };
 /** Ms within which a body must arrive. */
 const TIMEOUT_MS = 10_000;
 /** Deepest nesting of a body, far above any schema's. Code that walks a body recursively relies on it. */
-const deepest = 64;
+const MAX_DEPTH = 64;
 
 /** Reads the body as the row allows: an object, or bytes for `raw`. An absent body is `{}`. */
 export async function readBody(ctx: Context, row: Row): Promise<Record<string, unknown>> {
@@ -63,13 +63,13 @@ function create(form: boolean, limit: number): ReturnType<typeof koaBody> {
     formLimit: limit,
     formidable: { maxFieldsSize: limit, maxFields: 200, maxFiles: 0, allowEmptyFiles: false },
     onError: (error) => {
-      throw refused(error);
+      throw asClientError(error);
     },
   });
 }
 
 /** Maps the parsers' errors: bytes that can't be decompressed, decoded or parsed are a client error. */
-function refused(error: Error & { status?: number; httpCode?: number }): Error {
+function asClientError(error: Error & { status?: number; httpCode?: number }): Error {
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);
   if (status === 415) return new Fail("unsupported_media_type", {}, error);
@@ -106,7 +106,7 @@ async function inTime<T>(ctx: Context, reading: Promise<T>): Promise<T> {
 function plain(body: unknown): Record<string, unknown> {
   if (body === undefined || body === null || body === "") return {};
   if (typeof body !== "object" || Array.isArray(body)) throw invalid("", "must be an object");
-  if (isDeeper(body, deepest)) throw invalid("", `must be nested at most ${deepest} levels deep`);
+  if (isDeeper(body, MAX_DEPTH)) throw invalid("", `must be nested at most ${MAX_DEPTH} levels deep`);
   return body as Record<string, unknown>;
 }
 

@@ -39,7 +39,7 @@ export function failureView(fail: Fail, request: Request): View {
   const { title, advice } = words.failures[failureName(fail, request)];
   const wrong = mistakes(fail.details.errors ?? [], words);
   const sentences = wrong.length > 0 ? wrong : [escapeHtml(advice)];
-  const body = [...sentences.map((sentence) => `<p>${sentence}</p>`), wayOn(fail, request, words)].join("\n");
+  const body = [...sentences.map((sentence) => `<p>${sentence}</p>`), nextLink(fail, request, words)].join("\n");
   return cardView({ language, title, status: fail.status, body, isFramed: true });
 }
 
@@ -58,7 +58,7 @@ function mistakes(errors: InputError[], { mistakes: words }: Words): string[] {
 }
 
 /** The link of the page: the same address, the page of the form, the page in question, or the start. */
-function wayOn(fail: Fail, { method, address, pagePath, formPage }: Request, { ways }: Words): string {
+function nextLink(fail: Fail, { method, address, pagePath, formPage }: Request, { ways }: Words): string {
   if (!fail.permanent && method !== "POST") return cardLink(ways.again, address);
   if (formPage !== undefined) return cardLink(ways.back, formPage);
   if (pagePath !== undefined && fail.status !== 404) return cardLink(ways.page, pagePath);

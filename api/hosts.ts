@@ -14,7 +14,7 @@ export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
 /** Restricts a page host to pages, assets and public routes (docs/reference.md, "Public page"). Other hosts pass. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
   if (/^\/(assets\/|v2\/public\/|favicon\.ico$)/.test(ctx.path)) return;
-  const handle = await handleOfHost(runtime, ctx.host).catch((error) => unlessAlive(ctx, error));
+  const handle = await handleOfHost(runtime, ctx.host).catch((error) => allowLiveness(ctx, error));
   // An unattached domain has no front door; only the service's own host has one.
   if (handle === undefined && ctx.path === "/") throw new Fail("not_found");
   if (handle === undefined) return;
@@ -39,6 +39,6 @@ export function movedPage(runtime: Runtime, { path, search, state }: Context): R
 }
 
 /** Liveness can be checked at any host, also while Redis can't resolve the host. */
-function unlessAlive(ctx: Context, error: unknown): undefined {
+function allowLiveness(ctx: Context, error: unknown): undefined {
   if (ctx.path !== "/healthz" || !isRedisAway(error)) throw error;
 }

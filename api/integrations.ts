@@ -49,7 +49,7 @@ const payer = {
 } as const;
 
 /** Pages for a browser, which may carry a session cookie. */
-const person = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
+const browserPage = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
 
 /** Provider accounts, and the return of browsers from providers and checkouts. */
 export const integrationRows: Row[] = [
@@ -77,10 +77,10 @@ export const integrationRows: Row[] = [
       "version_conflict",
     ],
   }),
-  route(`GET ${consent}/return`, anyone, oauthReturn, returnFromProvider, { ...person, view: returnView }),
-  route(`GET ${consent}/connect`, anyone, consentPage, askForConsent, { ...person, view: consentView }),
+  route(`GET ${consent}/return`, anyone, oauthReturn, returnFromProvider, { ...browserPage, view: returnView }),
+  route(`GET ${consent}/connect`, anyone, consentPage, askForConsent, { ...browserPage, view: consentView }),
   route(`POST ${consent}/connect`, anyone, consentForm, decideConsent, {
-    ...person,
+    ...browserPage,
     accepts: "form",
     view: decidedView,
   }),
@@ -119,7 +119,7 @@ export const integrationRows: Row[] = [
   route(`POST ${checkout}`, anyone, pageCheckout, startPageCheckout, {
     ...payer,
     accepts: "form",
-    page: ({ nextAction }) => onward({ location: nextAction.url }),
+    page: ({ nextAction }) => redirectView({ location: nextAction.url }),
     returns: checkoutAnswer,
     summary: "Start the checkout of a paid page",
     description:
@@ -128,7 +128,7 @@ export const integrationRows: Row[] = [
   }),
   route(`GET ${checkout}/return`, anyone, pageCheckoutReturn, returnToPage, {
     ...payer,
-    view: onward,
+    view: redirectView,
     errorView: failureView,
     hidden: true,
   }),
@@ -144,7 +144,7 @@ export const integrationRows: Row[] = [
 ];
 
 /** Redirects the browser; the codes in the address go to no other server. */
-function onward({ location }: { location: string }): View {
+function redirectView({ location }: { location: string }): View {
   const headers = { Location: location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
   return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
 }

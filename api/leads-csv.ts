@@ -27,13 +27,13 @@ export function leadsCsv(batches: AsyncIterable<Lead[]>): View {
 }
 
 async function* text(batches: AsyncIterable<Lead[]>): AsyncGenerator<string> {
-  yield lines([[...columns]]);
-  for await (const leads of batches) if (leads.length > 0) yield lines(leads.map(cells));
+  yield csvLines([[...columns]]);
+  for await (const leads of batches) if (leads.length > 0) yield csvLines(leads.map(cells));
 }
 
 function cells(lead: Lead): string[] {
   const values = { ...lead, fields: JSON.stringify(lead.fields) } as Record<string, unknown>;
-  return columns.map((column) => defused(String(values[column] ?? "")));
+  return columns.map((column) => escapeFormulas(String(values[column] ?? "")));
 }
 
 /** Every line break that some reader recognises (Unicode Standard, section 5.8, and Python's `splitlines`). */
@@ -49,11 +49,11 @@ const formula = new RegExp(
 const number = /^(?:\+[ ()./-]*\d[\d ()./-]*|-\d+(?:[.,]\d+)?)$/;
 
 /** Puts an apostrophe before each line of a cell that could be a formula. */
-function defused(cell: string): string {
+function escapeFormulas(cell: string): string {
   return number.test(cell) ? cell : cell.replace(formula, "'");
 }
 
 /** Quotes every cell that contains any kind of line break. */
-function lines(rows: string[][]): string {
+function csvLines(rows: string[][]): string {
   return stringify(rows, { quoted_match: lineBreak, record_delimiter: "\r\n" });
 }

@@ -83,12 +83,12 @@ interface McpCall {
 /** One HTTP exchange: our checks, then the library's. */
 async function exchange({ tools, handler }: Mounted, { runtime, input, caller }: McpCall): Promise<Response> {
   const headers = input.headers ?? {};
-  mustBeKnown(runtime.env, headers);
+  assertKnownOrigin(runtime.env, headers);
   const body = input.body?.toString() ?? "";
   for (const name of calledTools(body)) assertToolAllowed(tools, name, caller);
   const request = new Request(`${runtime.env.BASE_URL}/mcp/${input.handle}/mcp`, {
     method: "POST",
-    headers: passed(headers),
+    headers: forwardedHeaders(headers),
     body,
   });
   const authInfo = {
@@ -116,7 +116,7 @@ function parsed(body: string): unknown {
 }
 
 /** Rejects browsers of other sites and rebound host names (DNS rebinding), even with a token. */
-function mustBeKnown(env: Env, headers: IncomingHttpHeaders): void {
+function assertKnownOrigin(env: Env, headers: IncomingHttpHeaders): void {
   const host = (env.TRUST_PROXY && first(headers["x-forwarded-host"])) || headers.host || "";
   if (!isOurs(env, `http://${host}`))
     throw new Fail("forbidden", { detail: "The host name does not belong to this service." });
@@ -137,7 +137,7 @@ function first(field: string | string[] | undefined): string {
 }
 
 /** The header fields that the library needs, without the token. */
-function passed(headers: IncomingHttpHeaders): Headers {
+function forwardedHeaders(headers: IncomingHttpHeaders): Headers {
   const known = Object.entries(headers).filter(([name]) => /^(accept|content-type|last-event-id|mcp-.*)$/.test(name));
   return new Headers(known.map(([name, value]): [string, string] => [name, String(value)]));
 }

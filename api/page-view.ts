@@ -60,19 +60,19 @@ interface Rendered {
   tag: string;
 }
 
-const kept = new WeakMap<object, Map<string, Rendered>>();
+const renderedPages = new WeakMap<object, Map<string, Rendered>>();
 
 /** The page's bytes and entity tag, rendered once per variant and cached as long as the page. */
 function rendered(visit: Visit): Rendered {
-  const ways = kept.get(visit.page) ?? new Map<string, Rendered>();
-  kept.set(visit.page, ways);
-  const way = [visit.hasAccess, visit.assistant, visit.isForSale].map(Number).join("");
-  const known = ways.get(way);
-  if (known) return known;
+  const variants = renderedPages.get(visit.page) ?? new Map<string, Rendered>();
+  renderedPages.set(visit.page, variants);
+  const variant = [visit.hasAccess, visit.assistant, visit.isForSale].map(Number).join("");
+  const cached = variants.get(variant);
+  if (cached) return cached;
   const bytes = Buffer.from(document(visit));
-  const made = { bytes, tag: entityTag(bytes) };
-  ways.set(way, made);
-  return made;
+  const result = { bytes, tag: entityTag(bytes) };
+  variants.set(variant, result);
+  return result;
 }
 
 function document(visit: Visit): string {
@@ -84,13 +84,13 @@ function document(visit: Visit): string {
 
 /** Metadata for search engines and link previews. */
 function description({ page: { title, description }, url }: Visit): string[] {
-  const told = [
+  const metadata = [
     ...(description === "" ? [] : [["name", "description", description] as const]),
     ["property", "og:title", title] as const,
     ...(description === "" ? [] : [["property", "og:description", description] as const]),
     ["property", "og:url", url] as const,
   ];
-  const tags = told.map(([kind, name, content]) => `<meta ${kind}="${name}" content="${escapeHtml(content)}">`);
+  const tags = metadata.map(([kind, name, content]) => `<meta ${kind}="${name}" content="${escapeHtml(content)}">`);
   return [...tags, `<link rel="canonical" href="${escapeHtml(url)}">`];
 }
 
@@ -103,17 +103,17 @@ function preview(visit: Visit): string {
 function sale({ handle, page, language, isForSale }: Visit): string {
   if (!isForSale || !page.price) return "";
   const { buy, note, bought, how, code, open } = wordsOf(language).sale;
-  const said = (html: string): string => spoken(language, html);
+  const localized = (html: string): string => withLanguage(language, html);
   const price = `<bdi lang="${escapeHtml(language)}">${escapeHtml(formatMoney(page.price, language))}</bdi>`;
   const label = escapeHtml(buy).replace("{price}", () => price);
   return `<form class="svc-sale" method="post" action="${actionOf(handle, page.pageSlug, "checkout")}">
-<p><button type="submit">${said(label)}</button></p>
-<p><small>${said(escapeHtml(note))}</small></p>
+<p><button type="submit">${localized(label)}</button></p>
+<p><small>${localized(escapeHtml(note))}</small></p>
 </form>
 <details class="svc-bought">
-<summary>${said(escapeHtml(bought))}</summary>
-<p>${said(escapeHtml(how))}</p>
-<form method="get"><label>${said(escapeHtml(code))} <input name="access" required maxlength="200" autocomplete="off"></label> <button type="submit">${said(escapeHtml(open))}</button></form>
+<summary>${localized(escapeHtml(bought))}</summary>
+<p>${localized(escapeHtml(how))}</p>
+<form method="get"><label>${localized(escapeHtml(code))} <input name="access" required maxlength="200" autocomplete="off"></label> <button type="submit">${localized(escapeHtml(open))}</button></form>
 </details>
 `;
 }
@@ -121,7 +121,7 @@ function sale({ handle, page, language, isForSale }: Visit): string {
 /** The form that gives a reader of a paid page a code for another browser. */
 function sharing({ handle, page, language }: Visit): string {
   if (page.accessMode !== "PAID") return "";
-  const label = spoken(language, escapeHtml(wordsOf(language).sale.share));
+  const label = withLanguage(language, escapeHtml(wordsOf(language).sale.share));
   return `\n<footer class="svc-access"><form method="post" action="${actionOf(handle, page.pageSlug, "access-code")}"><button type="submit">${label}</button></form></footer>`;
 }
 
@@ -130,7 +130,7 @@ function actionOf(handle: string, slug: string, route: string): string {
 }
 
 /** Marks English fallback texts with `lang`, if the page is in another language. */
-function spoken(language: string, html: string): string {
+function withLanguage(language: string, html: string): string {
   return hasWords(language) ? html : `<span lang="en" dir="ltr">${html}</span>`;
 }
 

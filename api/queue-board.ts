@@ -87,7 +87,7 @@ export class QueueBoard {
   #find(path: string): Match | undefined {
     for (const route of this.#routes)
       for (const pattern of [route.route].flat()) {
-        const params = matched(pattern, path);
+        const params = parametersOf(pattern, path);
         if (params) return { route, params };
       }
     return undefined;
@@ -95,7 +95,7 @@ export class QueueBoard {
 
   #page(path: string): View {
     const entry = this.#entry as AppViewRoute;
-    if (![entry.route].flat().some((pattern) => matched(pattern, path))) throw new Fail("not_found");
+    if (![entry.route].flat().some((pattern) => parametersOf(pattern, path))) throw new Fail("not_found");
     const { name, params } = entry.handler({ basePath: boardPath, uiConfig: this.#settings });
     const template = readFileSync(join(this.#views, name), "utf8").replace(/<link href="https:[^>]*>/g, "");
     return { type: "text/html; charset=utf-8", body: filled(template, params as Record<string, string>) };
@@ -114,7 +114,7 @@ export class QueueBoard {
 }
 
 /** The parameters of a path that matches a pattern like `/api/queues/:queueName`; undefined if it doesn't match. */
-function matched(pattern: string, path: string): Record<string, string> | undefined {
+function parametersOf(pattern: string, path: string): Record<string, string> | undefined {
   const [parts, given] = [pattern.split("/"), path.split("/")];
   if (parts.length !== given.length) return undefined;
   if (!parts.every((part, at) => part === given[at] || (part.startsWith(":") && given[at] !== ""))) return undefined;

@@ -30,8 +30,8 @@ export class Routes {
   /** The row that serves this path and method, if there is one. */
   find(path: string, method: string): RouteMatch | undefined {
     const name = `${method} ${path}`;
-    const known = this.#found.get(name);
-    if (known) return known;
+    const cached = this.#found.get(name);
+    if (cached) return cached;
     const found = this.#match(path, method);
     if (found && name.length <= MAX_CACHED_LENGTH) this.#found.set(name, found);
     return found;
@@ -46,22 +46,22 @@ export class Routes {
   #match(path: string, method: string): RouteMatch | undefined {
     const layer = this.#routers.get(depthOf(path))?.match(path, method).pathAndMethod[0];
     const row = this.#rows.find((one) => one.path === layer?.path && layer.methods.includes(one.method));
-    return layer && row && { row, parameters: harmless(layer.params(path, layer.captures(path))) };
+    return layer && row && { row, parameters: withSafeHandle(layer.params(path, layer.captures(path))) };
   }
 
   #routerOf(path: string): Router {
-    const known = this.#routers.get(depthOf(path)) ?? new Router();
-    this.#routers.set(depthOf(path), known);
-    return known;
+    const cached = this.#routers.get(depthOf(path)) ?? new Router();
+    this.#routers.set(depthOf(path), cached);
+    return cached;
   }
 }
 
-const handles = new RegExp(handleForm.pattern as string);
+const handlePattern = new RegExp(handleForm.pattern as string);
 
 /** Drops a malformed handle: it is unknown anyway, and in a key it could be too long or break the hash tag. */
-function harmless(parameters: Record<string, string>): Record<string, string> {
+function withSafeHandle(parameters: Record<string, string>): Record<string, string> {
   const { handle } = parameters;
-  return handle === undefined || handles.test(handle) ? parameters : { ...parameters, handle: "-" };
+  return handle === undefined || handlePattern.test(handle) ? parameters : { ...parameters, handle: "-" };
 }
 
 /** Number of path segments; a trailing slash doesn't count. */

@@ -9,7 +9,7 @@ import { buildApp } from "./app.ts";
 /**
  * Ms for which a stopping process still accepts connections, so that balancers notice and no kept-alive connection breaks under a request.
  */
-const lingerMs = 2000;
+const DRAIN_DELAY_MS = 2000;
 
 const { runtime, stopSignal } = await startProcess("web", process.env);
 if (runtime.env.production && !runtime.env.TRUST_PROXY)
@@ -43,7 +43,7 @@ function listen({ env, shutdownController, log }: Runtime): Server {
  */
 async function stop(signal: StopSignal): Promise<void> {
   const waits = signal === "SIGTERM";
-  await sleep(waits ? lingerMs : 0);
+  await sleep(waits ? DRAIN_DELAY_MS : 0);
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // Connections that were busy until now would otherwise stay open for their next request.
   const closing = setInterval(() => server.closeIdleConnections(), 50);

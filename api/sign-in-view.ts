@@ -33,10 +33,10 @@ type Form = Pick<Card, "title" | "body">;
 
 function emailForm(step: Extract<SignInStep, { step: "email" }>, { words, noAddress, service }: Setting): Form {
   const { returnTo, problem } = step;
-  const said = { email: noAddress, ended: words.ended };
+  const alerts = { email: noAddress, ended: words.ended };
   const body = `${signedIn(step, words, service)}<p>${escapeHtml(words.intro)}</p>
 <form method="post">
-${alert(problem && said[problem])}
+${alert(problem && alerts[problem])}
 <label>${escapeHtml(words.email)}<input type="email" name="email" autocomplete="email" autofocus required maxlength="254"${wrong(problem)}></label>
 ${kept({ returnTo })}<button>${escapeHtml(words.send)}</button>
 </form>`;

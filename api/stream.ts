@@ -9,7 +9,7 @@ export interface StreamEvent {
 }
 
 /** Ms between keep-alive comments, so that proxies don't close a silent stream (docs/reference.md, "Chat stream"). */
-const pulse = 10_000;
+const KEEP_ALIVE_MS = 10_000;
 
 /** Ms within which a reader must accept sent data; then its stream is closed, so that no buffer grows. */
 const TIMEOUT_MS = 30_000;
@@ -27,7 +27,7 @@ export async function sendStream(ctx: Context, events: AsyncIterable<StreamEvent
   const { res } = ctx;
   res.writeHead(200, { ...common(ctx), ...headers });
   res.write(": open\n\n");
-  const beat = setInterval(() => res.write(": pulse\n\n"), pulse);
+  const beat = setInterval(() => res.write(": pulse\n\n"), KEEP_ALIVE_MS);
   try {
     await forward(res, events);
     res.end("data: [DONE]\n\n");

@@ -36,8 +36,8 @@ function contentOf(link: Link, words: Words["unsubscribe"]): Content {
   return page(words.done, saying(words.detail, link), canUndo ? button("undo", "1", words.undo) : "");
 }
 
-function page(title: string, said: string, form = ""): Content {
-  return { title, body: `<main>\n<h1>${escapeHtml(title)}</h1>\n<p>${said}</p>\n${form}\n</main>` };
+function page(title: string, sentence: string, form = ""): Content {
+  return { title, body: `<main>\n<h1>${escapeHtml(title)}</h1>\n<p>${sentence}</p>\n${form}\n</main>` };
 }
 
 function saying(text: string, { recipient, from }: Link): string {

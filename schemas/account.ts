@@ -22,8 +22,8 @@ import {
 } from "./schema.ts";
 
 /**
- * What a personal access token may be used for (docs/reference.md, "Personal access tokens"); the last three at the tool endpoint only. Tokens are stored with the
- * places of their scopes in this list, so new ones go to the end.
+ * Scopes of personal access tokens (docs/reference.md, "Personal access tokens"); the last three apply to the tool endpoint only. Tokens
+ * store the indexes of their scopes in this list, so new ones go to the end.
  */
 export const scopes = [
   "agent.strategy.read",
@@ -37,7 +37,7 @@ const role = oneOf("CREATOR", "OPERATOR", "OWNER");
 
 export const nothing = object({});
 
-/** `GET /v2/account/assistant/me`: query parameters, such as those that keep caches away, mean nothing. */
+/** `GET /v2/account/assistant/me`: query parameters, such as cache busters, are ignored. */
 export const meQuery = object({}, { additionalProperties: true });
 
 /** The signed-in user, their handles, and their accounts' entitlements. */
@@ -50,7 +50,7 @@ export type Me = Infer<typeof me>;
 
 const derived = { tokenId: ignored, secret: ignored, expiresAt: ignored, createdAt: ignored, lastUsedAt: ignored };
 
-/** `POST /v2/account/tokens`; without `expiresInDays` the token holds until it is revoked. */
+/** `POST /v2/account/tokens`; without `expiresInDays` the token is valid until it is revoked. */
 export const newToken = object({
   name: line(100),
   scopes: array(oneOf(...scopes), { minItems: 1, uniqueItems: true }),
@@ -58,7 +58,7 @@ export const newToken = object({
   ...derived,
 });
 
-/** A token at the one time at which its secret is shown. */
+/** A token with its secret, which is shown only once. */
 export const shownToken = object({
   tokenId: string(),
   name: string(),
@@ -81,7 +81,7 @@ export const token = object({
 });
 export type Token = Infer<typeof token>;
 
-/** What people see of a handle, and what its owners are told. */
+/** The public look of a handle, and its owners' notifications. */
 export const settings = object({
   displayName: nullable(line(100)),
   language: nullable(language),
@@ -124,8 +124,8 @@ export const sessionPath = object({ sessionId: string({ maxLength: 64 }) });
 export const tokenPath = object({ tokenId: string({ maxLength: 64 }) });
 
 /**
- * `POST /oauth/assistant/desktop/start`: the challenge may be any text; what it is worth shows at redemption. A `deviceName` is a
- * text, of which 80 characters are shown; anything else is as good as none.
+ * `POST /oauth/assistant/desktop/start`: the challenge may be any text; redemption verifies it. A text `deviceName` is shown with up to 80
+ * characters; any other value is ignored.
  */
 export const pairingStart = object({
   deviceProofChallenge: string({ minLength: 1, maxLength: 512 }),
@@ -133,7 +133,9 @@ export const pairingStart = object({
   userAgent: optional(string()),
 });
 
-/** What the desktop client polls with and what the browser opens. Letters 5 to 12 of `attemptId` are the code to compare. */
+/**
+ * The id that the desktop client polls with, and the address for the browser. Characters 5 to 12 of `attemptId` are the code to compare.
+ */
 export const pairingStarted = object({
   attemptId: string(),
   authorizeUrl: string({ format: "uri" }),
@@ -145,13 +147,13 @@ const attemptId = string({ minLength: 1, maxLength: 128 });
 
 /** `POST /oauth/assistant/desktop/authorize`. */
 export const pairingDecision = object({ attemptId, decision: oneOf("allow", "deny") });
-/** What became of the attempt. */
+/** The result of the decision. */
 export const pairingDecided = object({ attemptId: string(), status: oneOf("authorised", "denied") });
 export type PairingDecided = Infer<typeof pairingDecided>;
 
 /** `POST /oauth/assistant/desktop/redeem`. */
 export const pairingRedemption = object({ attemptId, deviceProofVerifier: string({ minLength: 1, maxLength: 512 }) });
-/** Nothing yet (202), or the session, once. */
+/** Pending (202), or the session, once. */
 export const pairingRedeemed = object({
   status: oneOf("pending", "authorised"),
   session: optional(object({ token: string(), expiresAt: instant })),
@@ -159,7 +161,7 @@ export const pairingRedeemed = object({
 });
 export type PairingRedeemed = Infer<typeof pairingRedeemed>;
 
-/** The page where a person decides about an attempt: its address and, from its form, the decision. */
+/** The page where a person decides about an attempt: its address and its form. */
 export const pairingPage = object({ attemptId: optional(string({ maxLength: 128 })), cookie: optional(string()) });
 export const pairingForm = object({
   attemptId,
@@ -168,10 +170,10 @@ export const pairingForm = object({
   cookie: optional(string()),
 });
 
-/** An authorisation request may be where a sign-in leads back to: it carries the id of its client. */
+/** A sign-in may return to an authorization request, which contains the id of its client. */
 const MAX_RETURN_LENGTH = 8000;
 
-/** The built-in sign-in page and its two forms: an address, then the code that was sent to it. */
+/** The built-in sign-in page and its two forms: an address, then the mailed code. */
 export const signInPage = object({
   returnTo: optional(string({ maxLength: MAX_RETURN_LENGTH })),
   cookie: optional(string()),
@@ -191,7 +193,7 @@ export const signInForm = object({
 const MAX_REDIRECT_LENGTH = 500;
 const redirectUri = string({ minLength: 1, maxLength: MAX_REDIRECT_LENGTH });
 
-/** `POST /oauth/register` (RFC 7591, section 2); what a client says beyond this is dropped. */
+/** `POST /oauth/register` (RFC 7591, section 2); further metadata is dropped. */
 export const clientRegistration = object({
   redirect_uris: array(redirectUri, { minItems: 1, maxItems: 10 }),
   client_name: optional(string({ maxLength: 200 })),

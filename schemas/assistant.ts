@@ -15,7 +15,7 @@ import {
 
 /** Most code points of a visitor's question (docs/reference.md, "Questions"). */
 export const MAX_QUESTION_LENGTH = 500;
-/** Messages of a chat that count; earlier ones are ignored (docs/reference.md, "Questions"). */
+/** Most messages of a chat that are read; earlier ones are ignored (docs/reference.md, "Questions"). */
 export const lastMessages = 40;
 
 const path = { handle: string(), pageSlug: string() };
@@ -23,7 +23,7 @@ const path = { handle: string(), pageSlug: string() };
 /** `POST …/agentic-question`. Length is checked in code points by the function, for its own error code. */
 export const question = object({ ...path, question: string() });
 
-/** A part of a message: only texts are read, all other parts are ignored. */
+/** A part of a message: only texts are read. */
 export const chatPart = object({ type: string(), text: optional(string()) });
 /** A message of a chat as the AI SDK's client sends it. */
 export const chatMessage = object({
@@ -32,7 +32,7 @@ export const chatMessage = object({
   parts: array(chatPart),
 });
 
-/** `POST …/agentic-chat`: what the AI SDK's client sends. Messages are read one by one: history is the client's word. */
+/** `POST …/agentic-chat` as the AI SDK's client sends it. Messages are read one by one: the history is untrusted. */
 export const chatRequest = object({
   ...path,
   id: optional(string({ maxLength: 256 })),

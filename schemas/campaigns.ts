@@ -23,7 +23,7 @@ import {
   withDefault,
 } from "./schema.ts";
 
-/** What makes a rule send. */
+/** The triggers of rules. */
 export const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
 export type Trigger = (typeof triggers)[number];
 
@@ -46,7 +46,7 @@ export const snapshotNames = [
 /** Further fields of a lead that hold one value. */
 const scalarFields = ["pageSlug", "campaignId", "status", "createdAt", "updatedAt"] as const;
 
-/** The name of a variable, and where its value comes from: a field of the lead, or a custom one. */
+/** The name of a variable, and the source of its value: a native or custom field of the lead. */
 const variableName = string({ pattern: "^[A-Za-z0-9_.-]{1,64}$" });
 const leadField = string({
   pattern: `^(?:${[...snapshotNames, ...scalarFields].join("|")}|fields\\.[A-Za-z0-9_.-]{1,64})$`,

@@ -27,7 +27,7 @@ import {
   withDefault,
 } from "./schema.ts";
 
-/** What a message is for; a sender carries those it may be used for. */
+/** The purposes of messages; a sender lists those that it may be used for. */
 export const purposes = ["PRODUCT_NOTIFICATION", "LEAD_VERIFICATION", "TRANSACTIONAL_API", "CALENDAR"] as const;
 export type Purpose = (typeof purposes)[number];
 
@@ -49,13 +49,13 @@ export const statuses = [
 ] as const;
 export type MessageStatus = (typeof statuses)[number];
 
-/** Kinds of event: every status, and a recipient's wish to get no more, and to get mail again. */
+/** Types of event: every status, and a recipient's unsubscription and resubscription. */
 export const eventTypes = [...statuses, "UNSUBSCRIBED", "RESUBSCRIBED"] as const;
 export type EventType = (typeof eventTypes)[number];
 
 /** Most recipients of one message. */
 export const MAX_RECIPIENTS = 50;
-/** Most addresses that a request names, repeats among them; the recipients are counted once the repeats are one. */
+/** Most addresses in a request, including duplicates. */
 const mostNamed = 1000;
 
 const purpose = oneOf(...purposes);
@@ -70,7 +70,7 @@ export const domainName = string({
     "^(?=.*[A-Za-z])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)+[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
 });
 
-/** `GET …/email-identity` and `POST …/reconcile`: any name, an unknown one is a domain that isn't there. */
+/** `GET …/email-identity` and `POST …/reconcile`; any name is accepted, an unknown one is not found. */
 export const domainPath = object({ domain: string() });
 
 /** `POST /v2/account/domains`. */
@@ -118,7 +118,7 @@ export const identity = object({
 });
 export type Identity = Infer<typeof identity>;
 
-/** A domain of an account. `owned` once its OWNERSHIP record was found; only then it shows pages and is nobody else's. */
+/** A domain of an account. `owned` once its OWNERSHIP record was found; only then it shows pages and excludes other accounts. */
 export const accountDomain = object({
   domain: string(),
   accountId: string(),
@@ -264,7 +264,7 @@ export const previewAnswer = object({ subject: string(), html: nullable(string()
 
 // messages
 
-/** `POST …/messages`. The consent is checked after the body, so anything is a body's consent. */
+/** `POST …/messages`. The consent is checked after the body, so its value may be anything here. */
 export const newMessage = object({
   handle,
   senderId,
@@ -304,7 +304,7 @@ export const message = object({
 });
 export type Message = Infer<typeof message>;
 
-/** Something that happened to a recipient's delivery. `attempt` is 0 before the first. */
+/** An event of a recipient's delivery. `attempt` is 0 before the first. */
 export const messageEvent = object({
   eventId: string(),
   messageId: string(),
@@ -321,7 +321,7 @@ export const messageAnswer = object({ message });
 export const messageDetail = object({ message, timeline: array(messageEvent) });
 export const messageList = object({ messages: array(message), nextCursor: nullable(string()) });
 
-/** `GET …/events`: one of the four filters at least. */
+/** `GET …/events`: at least one of the four filters. */
 export const eventListing = object({
   handle,
   messageId: optional(string({ maxLength: 128 })),
@@ -334,7 +334,7 @@ export const eventList = object({ events: array(messageEvent), nextCursor: nulla
 
 // suppressions
 
-/** Where a suppression comes from. */
+/** Sources of suppressions. */
 export const suppressionSources = ["HARD_BOUNCE", "COMPLAINT", "UNSUBSCRIBE", "OWNER"] as const;
 export type SuppressionSource = (typeof suppressionSources)[number];
 
@@ -349,7 +349,7 @@ export const newSuppression = object({
 });
 export const suppressionPath = object({ handle, email: string() });
 
-/** An address that gets no mail of this handle. `messageId` is the message that brought it here, if one did. */
+/** A suppressed address. `messageId` is the message that caused it, if any. */
 export const suppression = object({
   email: string(),
   reason: string(),
@@ -363,7 +363,7 @@ export const suppressionList = object({ suppressions: array(suppression), nextCu
 
 // feedback
 
-/** What a mail provider tells of a message: in the envelope of Standard Webhooks or without one. */
+/** A provider's delivery report, with or without the envelope of Standard Webhooks. */
 export const feedback = object({
   type: oneOf("DELIVERED", "BOUNCED", "COMPLAINED", "UNSUBSCRIBED"),
   messageId: string({ minLength: 1, maxLength: 128 }),
@@ -375,12 +375,12 @@ export const feedback = object({
 });
 export type Feedback = Infer<typeof feedback>;
 
-/** A signed request as it came: the signature is over its bytes. */
+/** A signed request: the signature covers its raw bytes. */
 export const signedRequest = object({ body: optional(anything), headers: anything });
-/** How many notices changed something. */
+/** How many reports changed something. */
 export const feedbackAnswer = object({ applied: integer(0) });
 
 /** A visitor's unsubscribe link. */
 export const unsubscribePath: Schema<{ token: string }> = object({ token: string({ maxLength: 500 }) });
-/** What is sent to it: mail programs post `List-Unsubscribe=One-Click` (RFC 8058), the page's second button `undo`. */
+/** The form of that link: mail programs post `List-Unsubscribe=One-Click` (RFC 8058), the page's second button posts `undo`. */
 export const unsubscribeForm = object({ token: string({ maxLength: 500 }), undo: optional(text(10)) });

@@ -1,9 +1,9 @@
-/** What a field means, and the example that requests and answers show. */
+/** The description of a field, and its example in requests and responses. */
 export type FieldNote = readonly [description: string, example?: unknown];
 
 /**
- * Notes of the fields for the OpenAPI document and the tools: by name where a name means one thing, by `Shape.name` or
- * `operation.name` where it means another one there.
+ * Notes on fields for the OpenAPI document and the tools: by name if the name always means the same, else by `Shape.name` or
+ * `operation.name`.
  */
 export const fields: Record<string, FieldNote> = {
   // everywhere

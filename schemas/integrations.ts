@@ -31,7 +31,7 @@ export const oauthCallback = object({
   code: string({ minLength: 1, maxLength: 4096 }),
   state: string({ minLength: 1, maxLength: 256 }),
 });
-/** `GET /oauth/scheduling/{providerKey}/return`: what a provider sends a browser back with. */
+/** `GET /oauth/scheduling/{providerKey}/return`: the query with which a provider returns the browser. */
 export const oauthReturn = object({
   providerKey,
   code: optional(string({ maxLength: 4096 })),
@@ -39,7 +39,7 @@ export const oauthReturn = object({
   error: optional(string({ maxLength: 256 })),
   cookie: optional(string()),
 });
-/** The page that asks whether an account shall be connected, and its form. */
+/** The consent page for connecting an account, and its form. */
 const consentId = string({ minLength: 1, maxLength: 128 });
 export const consentPage = object({ providerKey, consentId, cookie: optional(string()) });
 export const consentForm = object({
@@ -70,10 +70,10 @@ export const integrationList = object({
 });
 export const oauthStarted = object({ authorizeUrl: string({ format: "uri" }), state: string() });
 
-/** A connected account as it is stored; `secret` is sealed JSON, null where the provider needs none. */
+/** A stored account; `secret` is sealed JSON, null if the provider needs none. */
 export type StoredCredential = Credential & { secret: string | null };
 
-/** `POST …/pages/{slug}/checkout` and the way back from there. */
+/** `POST …/pages/{slug}/checkout` and the return from it. */
 export const pageCheckout = object({ handle: string(), pageSlug: string(), host: optional(string()) });
 export const pageCheckoutReturn = object({
   handle: string(),
@@ -82,7 +82,7 @@ export const pageCheckoutReturn = object({
   session: optional(string({ maxLength: 255, pattern: "^[A-Za-z0-9_]+$" })),
 });
 export const checkoutAnswer = object({ nextAction });
-/** An event as Stripe sends it; its `data.object` is read as its type says. */
+/** A webhook event of Stripe; its type decides how `data.object` is read. */
 export const stripeEvent = object({ id: string(), type: string(), data: object({ object: map(anything) }) });
 export const received = object({ received: boolean });
 
@@ -118,7 +118,7 @@ const calendarSelection = {
   busyCalendarIds: calendarIds,
   destinationCalendarId: optional(string({ minLength: 1, maxLength: 2048 })),
 };
-/** `POST …/selected-calendars`: replaces what was selected of this account. */
+/** `POST …/selected-calendars`: replaces the selection of this account. */
 export const selection = object({ handle, ...calendarSelection });
 export const selectedCalendars = object(calendarSelection);
 export type SelectedCalendars = Infer<typeof selectedCalendars>;

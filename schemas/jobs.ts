@@ -1,16 +1,16 @@
 import { mailKinds } from "./scheduling.ts";
 import { array, id, type Infer, integer, object, oneOf, optional, type Schema, string } from "./schema.ts";
 
-/** One kind of job: its queue, the shape of its data, how often it is tried and how long it waits between tries. */
+/** One kind of job: its queue, the shape of its data, its attempts and the wait between them. */
 export interface JobRow<T = unknown> {
   queue: QueueName;
   data: Schema<T>;
   attempts: number;
-  /** First wait between tries in milliseconds; doubles each time, with jitter. */
+  /** First wait between attempts in milliseconds; doubles each time, with jitter. */
   backoff: number;
 }
 
-/** Every queue; each one lives under its own hash tag. */
+/** Every queue; each has its own hash tag. */
 export const queueNames = ["generation", "knowledge", "campaigns", "email", "scheduling", "webhooks"] as const;
 export type QueueName = (typeof queueNames)[number];
 
@@ -47,13 +47,13 @@ export const jobs = {
       kind: oneOf(...mailKinds),
       sequence: integer(0),
       waited: optional(integer(0)),
-      // Who caused it, where no visitor did.
+      // Set unless a visitor caused it.
       by: optional(oneOf("owner")),
     }),
     8,
     2000,
   ),
-  // About nine hours in all; the calendar pull retries what is left over.
+  // About nine hours in all; the calendar pull retries the rest.
   "scheduling.sync": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
   "scheduling.pull": row("scheduling", object({ handle: string() }), 10, 2000),
   "payments.refund": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
@@ -67,8 +67,8 @@ export type JobName = keyof typeof jobs;
 export type JobData<N extends JobName> = Infer<(typeof jobs)[N]["data"]>;
 
 /**
- * Jobs that become one where a burst enqueues them together: the job of one thing, that of several, their fields, and how many jobs
- * at most. The things keep their order.
+ * Jobs that are merged if a burst enqueues them together: the job of one item, that of several, their fields, and the most items. The items
+ * keep their order.
  */
 export const joint: { one: JobName; several: JobName; field: string; list: string; most: number }[] = [
   { one: "webhooks.dispatch", several: "webhooks.dispatch-all", field: "eventId", list: "eventIds", most: 20 },

@@ -89,7 +89,7 @@ export const queryResult = object({
   score: number(),
   containerTags: array(string()),
 });
-/** What a knowledge query answers. */
+/** The result of a knowledge query. */
 export const queryAnswer = object({
   results: array(queryResult),
   retrievalMode: string(),

@@ -6,28 +6,28 @@ import it from "./languages/it.json" with { type: "json" };
 import nl from "./languages/nl.json" with { type: "json" };
 import pt from "./languages/pt.json" with { type: "json" };
 
-/** The service's own words in one language; English has every key, and so has every other file (test/languages.test.ts). */
+/** The service's texts in one language. Every file has the keys of the English one (test/languages.test.ts). */
 export type Words = typeof en;
 
 /** Languages that have a file, by their code (ISO 639-1). */
 export const languages: Readonly<Record<string, Words>> = { en, de, fr, es, it, nl, pt };
 
-/** The first of some languages (BCP 47) that has a file; English where none has. */
+/** The first supported one of some languages (BCP 47); else English. */
 export function spokenLanguage(...wanted: (string | null | undefined)[]): string {
   return wanted.find((tag) => tag && hasWords(tag)) ?? "en";
 }
 
-/** True for a language (BCP 47) that has a file. */
+/** True for a supported language (BCP 47). */
 export function hasWords(language: string): boolean {
   return Object.hasOwn(languages, codeOf(language));
 }
 
-/** The words of a language (BCP 47, in any case); English where it has no file. */
+/** The texts of a language (BCP 47, in any case); English if it is not supported. */
 export function wordsOf(language: string): Words {
   return languages[wordsLanguage(language)] ?? en;
 }
 
-/** The code of the language in which `wordsOf` answers. */
+/** The code of the language that `wordsOf` uses. */
 export function wordsLanguage(language: string): string {
   return hasWords(language) ? codeOf(language) : "en";
 }

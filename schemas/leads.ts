@@ -40,7 +40,7 @@ const own = {
   source: optional(decoration(text(200))),
 };
 
-/** What a lead disclosed of the conversation that led to it (docs/reference.md, "Leads"). */
+/** The conversation behind a lead, as the visitor disclosed it (docs/reference.md, "Leads"). */
 export const leadContext = object({
   pageSlug: optional(text(96)),
   visitorQuestion: optional(text(500)),
@@ -50,13 +50,13 @@ export const leadContext = object({
 });
 
 /**
- * `POST /v2/public/handles/{handle}/leads`, as JSON or as a form. Other scalar keys become custom fields; a form sends all as
- * text, so nested parts may come as JSON in a string.
+ * `POST /v2/public/handles/{handle}/leads`, as JSON or as a form. Other scalar keys become custom fields. A form sends everything as text,
+ * so nested parts may be JSON in a string.
  */
 export const newLead = object(
   {
     handle: string(),
-    // Read by the function, after the honeypot: what a program fills in needn't be an address.
+    // The function checks it after the honeypot: bots need not send an address.
     email: documented(optional(anything), email),
     ...own,
     fields: documented(optional(anything), optional(map(text(MAX_VALUE_LENGTH), { maxProperties: MAX_FIELDS }))),
@@ -66,7 +66,7 @@ export const newLead = object(
     tracking: documented(optional(anything), optional(map(string()))),
     consent: optional(anything),
     website: documented(optional(anything), optional(string())),
-    // From the header: no field of the body.
+    // From the header, never from the body.
     visitorLanguage: optional(string()),
   },
   { additionalProperties: true },
@@ -90,7 +90,7 @@ export const lead = object({
 });
 export type Lead = Infer<typeof lead>;
 
-/** `{lead: {leadId, status}}`: all that a visitor learns; UNVERIFIED where a code was sent to confirm the address. */
+/** `{lead: {leadId, status}}`: all that a visitor learns; UNVERIFIED if a code was mailed to verify the address. */
 export const leadAccepted = object({ lead: object({ leadId: id, status: oneOf("ACCEPTED", "UNVERIFIED") }) });
 /** `{lead: {leadId, status}}` of a verified address. */
 export const leadVerified = object({ lead: object({ leadId: id, status: oneOf("VERIFIED") }) });

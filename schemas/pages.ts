@@ -26,7 +26,7 @@ import {
 /** Most bytes of a page's content (docs/reference.md, "Page content"). */
 export const MAX_CONTENT_BYTES = 262_144;
 
-/** What the assistant of a page shows first. */
+/** The initial contents of a page's assistant. */
 export const pageAssistant = object({
   title: optional(text(120)),
   intro: optional(text(500)),
@@ -65,7 +65,7 @@ const body = {
 /** `POST …/pages`. */
 export const newPage = object({ handle, pageSlug: slug, ...body, ...derived });
 
-/** `PUT …/pages/{pageSlug}`: what is absent keeps its value. */
+/** `PUT …/pages/{pageSlug}`: absent fields keep their value. */
 export const pageChange = merge(
   object({ handle, pageSlug: slug, ...derived, expectedVersion: optional(integer(0)) }),
   partial(object(body)),
@@ -74,13 +74,13 @@ export const pageChange = merge(
 /** The path of one page. */
 export const pagePath = object({ handle: string(), pageSlug: string() });
 
-/** What a crawler asks of a host: which pages it shows. */
+/** A crawler's request for the pages of a host. */
 export const publishedPages = object({ handle: string(), host: optional(string()) });
 
 /** `GET …/pages`. */
 export const pageListing = object({ handle, ...listing });
 
-/** What a visitor's browser sends with a page request. */
+/** A visitor's page request. */
 export const pageVisit = object({
   handle: string(),
   pageSlug: string(),
@@ -89,7 +89,7 @@ export const pageVisit = object({
   access: optional(string({ maxLength: 200 })),
 });
 
-/** What the browser of a reader sends for a code that opens the page in another one. */
+/** A reader's request for a code that opens the page in another browser. */
 export const pageSharing = object({
   handle: string(),
   pageSlug: string(),
@@ -122,7 +122,7 @@ export const page = object({
   publishedAt: nullable(instant),
 });
 
-/** What a browser may read of a page. */
+/** A browser's access to a page. */
 export const accessAnswer = object({ accessMode: oneOf("PUBLIC", "PAID"), hasAccess: boolean });
 /** `{page}`. */
 export const pageAnswer = object({ page });

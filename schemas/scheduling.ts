@@ -49,7 +49,7 @@ export const overrideRow = object({
   unavailable: optional(boolean),
 });
 
-/** `POST …/scheduling/schedules`: makes the schedule of this id, or puts this one in its place. */
+/** `POST …/scheduling/schedules`: creates the schedule of this id, or replaces it. */
 export const newSchedule = object({
   handle,
   scheduleId: optional(id),
@@ -65,7 +65,7 @@ export const schedulePath = object({ handle: string(), scheduleId: string() });
 /** `GET …/scheduling/schedules` and `…/event-types`. */
 export const schedulingListing = object({ handle, ...listing });
 
-/** What replaces the weekly hours of one date or of a stretch of dates. */
+/** An override of the weekly hours for one date or a range of dates. */
 export type Override =
   | { date: string; startTime: string; endTime: string }
   | { date: string; unavailable: true }
@@ -97,7 +97,7 @@ export const scheduleAnswer = object({ schedule });
 /** `{schedules, nextCursor}`. */
 export const scheduleList = object({ schedules: array(schedule), nextCursor: nullable(string()) });
 
-/** Kinds of question that an event type may ask. */
+/** Types of question of an event type. */
 export const fieldTypes = [
   "text",
   "textarea",
@@ -113,7 +113,7 @@ export const fieldTypes = [
   "url",
 ] as const;
 
-/** Kinds of location that have a behaviour of their own; others show their label. */
+/** Types of location with special behaviour; others only show their label. */
 export const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
 
 export const bookingField = object({
@@ -153,7 +153,7 @@ const eventTypeBody = {
   bookingFields: withDefault(array(bookingField, { maxItems: 50 }), []),
 };
 const buffers = object({ beforeMinutes: withDefault(buffer, 0), afterMinutes: withDefault(buffer, 0) });
-/** Minutes before the start until which a visitor who cancels gets the money back, where nothing else is said. */
+/** Default number of minutes before the start until which a visitor's cancellation is refunded. */
 export const usualRefundMinutes = 1440;
 const payment = object({
   enabled: withDefault(boolean, false),
@@ -173,7 +173,7 @@ export const newEventType = object({
   eventTypeId: ignored,
 });
 
-/** `PUT …/scheduling/event-types/{eventTypeId}`: what is absent keeps its value, inside `buffers` and `payment` too. */
+/** `PUT …/scheduling/event-types/{eventTypeId}`: absent fields keep their value, inside `buffers` and `payment` too. */
 export const eventTypeChange = merge(
   object({
     handle,
@@ -189,7 +189,7 @@ export const eventTypeChange = merge(
 /** The path of one event type. */
 export const eventTypePath = object({ handle: string(), eventTypeId: string() });
 
-/** An event type as it is stored; without a zone of its own it has its schedule's. */
+/** A stored event type; without its own zone it uses its schedule's. */
 export type StoredEventType = Omit<
   Infer<typeof newEventType>,
   "handle" | "version" | "createdAt" | "updatedAt" | "revision" | "url" | "bookable" | "reason" | "eventTypeId"
@@ -207,7 +207,7 @@ export const eventType = object({
   buffers,
   payment,
   url: string({ format: "uri" }),
-  /** False where it asks for a payment that can't be taken: every booking is refused then, for the reason. */
+  /** False if its payment can't be taken: every booking is refused then, for the reason. */
   bookable: boolean,
   reason: nullable(oneOf("payment_provider_not_connected", "price_missing")),
   version: integer(1),
@@ -247,7 +247,7 @@ export const publicHandle = object({ handle: string() });
 export const publicEventPath = object({ handle: string(), eventSlug: string() });
 export const publicBookingPath = object({ handle: string(), eventSlug: string(), bookingUid: string() });
 
-/** An owner's link to a booking: `token` signs all the rest of the path. */
+/** An owner's link to a booking: `token` signs the rest of the path. */
 const ownerLinkFields = {
   handle: string(),
   bookingUid: string(),
@@ -260,7 +260,7 @@ export const ownerVisit = object(ownerLinkFields);
 /** The form of that page; the reason is for a declined booking. */
 export const ownerDecision = object({ ...ownerLinkFields, reason: optional(text(1000)) });
 
-/** The visitor's page: `booking` is the uid of one that is managed, `embed=1` shows it inside another page. */
+/** The visitor's page: `booking` is the uid of the booking to manage, `embed=1` allows framing. */
 export const schedulingVisit = object({
   handle: string(),
   eventSlug: string(),
@@ -268,7 +268,7 @@ export const schedulingVisit = object({
   embed: optional(string({ maxLength: 8 })),
 });
 
-/** `GET …/slots`; `bookingUid` names a booking that is being moved, whose own time is then free. */
+/** `GET …/slots`; `bookingUid` names a booking that is being moved, whose own time counts as free. */
 export const slotQuery = object({
   handle: string(),
   eventSlug: string(),
@@ -309,7 +309,7 @@ const guest = either(
 const reason = optional(nullable(text(1000)));
 const trackingText = optional(decoration(text(200)));
 
-/** `POST …/bookings`. Start and end may stand in `slot` or at the top. */
+/** `POST …/bookings`. Start and end may be in `slot` or at the top level. */
 export const newBooking = object({
   handle: string(),
   eventSlug: string(),
@@ -321,7 +321,7 @@ export const newBooking = object({
   guests: withDefault(array(guest, { maxItems: 20 }), []),
   location: optional(decoration(object({ type: optional(decoration(string({ maxLength: 32 }))) }))),
   tracking: optional(decoration(object({ source: trackingText, placement: trackingText }))),
-  // BCP 47: that of the page on which it is booked, else that of the header.
+  // BCP 47: the language of the booking page, else of the header.
   language: optional(decoration(language)),
   visitorLanguage: optional(string()),
 });
@@ -369,12 +369,12 @@ export const bookingPayment = object({
   currency,
   status: oneOf("REQUIRED", "PAID", "REFUND_DUE", "REFUNDED"),
   checkoutUrl: optional(nullable(string())),
-  /** Until when its visitor, who cancels, gets the money back, and whether that is so now. */
+  /** Until when a visitor's cancellation is refunded, and whether that applies now. */
   refundUntil: instant,
   refundable: boolean,
 });
 
-/** A payment as it is stored, with the payment at the provider once there is one. */
+/** A stored payment, with its provider's payment id once it is paid. */
 export type StoredPayment = Omit<Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
   refundUntilMinutes?: number;
   paid?: { account: string; intent: string };
@@ -398,7 +398,7 @@ export const booking = object({
   tracking: nullable(object({ source: optional(nullable(string())), placement: optional(nullable(string())) })),
   location: nullable(location),
   meetingUrl: nullable(string()),
-  /** BCP 47, of the mails to its visitor; absent from bookings of an earlier version. */
+  /** Language (BCP 47) of the mails to its visitor; absent from bookings of an earlier version. */
   language: optional(nullable(string())),
   sequence: integer(0),
   syncStatus: oneOf("OK", "DEGRADED"),
@@ -415,14 +415,14 @@ export const booking = object({
 });
 export type Booking = Infer<typeof booking>;
 
-/** A booking as it is stored: its buffers are those of its event type when it was made or last moved. */
+/** A stored booking; its buffers are those of its event type when it was made or last moved. */
 export type StoredBooking = Omit<Booking, "handle" | "version" | "payment"> & {
   payment: StoredPayment | null;
   buffers: { beforeMinutes: number; afterMinutes: number };
   reminderMinutes: number | null;
-  /** True once it was confirmed, though a move made it PENDING again. */
+  /** True once it was confirmed, even if a move made it PENDING again. */
   everConfirmed?: boolean;
-  /** Instants at which its visitor has moved it in the 24 hours before the last move. */
+  /** Instants of its visitor's moves in the 24 hours before the last one. */
   moves?: string[];
 };
 
@@ -440,7 +440,7 @@ export const bookingRead = object({ booking });
 /** `{bookings, nextCursor}`. */
 export const bookingList = object({ bookings: array(booking), nextCursor: nullable(string()) });
 
-/** Why a mail goes out. */
+/** Kinds of booking mails. */
 export const mailKinds = [
   "confirmed",
   "requested",
@@ -456,13 +456,13 @@ export type MailKind = (typeof mailKinds)[number];
 /** `…/scheduling/calendar-feed`. */
 export const calendarFeedPath = object({ handle });
 export const newCalendarFeed = object({ handle, createdAt: ignored, url: ignored });
-/** A calendar feed as its owner reads it later. */
+/** A calendar feed without its address. */
 export const calendarFeed = object({ createdAt: instant });
 export type CalendarFeed = Infer<typeof calendarFeed>;
-/** A calendar feed at the one time at which its address is shown. */
+/** A calendar feed with its address, which is shown only once. */
 export const shownCalendarFeed = object({ createdAt: instant, url: string({ format: "uri" }) });
 export type ShownCalendarFeed = Infer<typeof shownCalendarFeed>;
 export const calendarFeedAnswer = object({ feed: calendarFeed });
 export const shownCalendarFeedAnswer = object({ feed: shownCalendarFeed });
-/** The address of a calendar feed: its secret with the ending of a calendar file. */
+/** The address of a calendar feed: its secret with the extension of a calendar file. */
 export const publicCalendarFeed = object({ handle: string(), file: string({ maxLength: 64 }) });

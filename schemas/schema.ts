@@ -1,4 +1,4 @@
-/** The small grammar of shapes: each value is a JSON Schema (2020-12) that carries its TypeScript type. */
+/** A small schema language: each value is a JSON Schema (2020-12) that carries its TypeScript type. */
 
 declare const shape: unique symbol;
 declare const absent: unique symbol;
@@ -54,7 +54,7 @@ export function sourceOf(schema: Schema<unknown>): Schema<unknown> {
   return (schema as { [sourceMark]?: Schema<unknown> })[sourceMark] ?? schema;
 }
 
-/** A value that its function checks: the OpenAPI document shows `published` instead of what the schema accepts. */
+/** A value that the function checks: the OpenAPI document shows `published` instead of the accepted schema. */
 export function documented<S extends Schema<unknown>>(accepted: S, published: Schema<unknown>): S {
   return { ...accepted, [publishedMark]: published };
 }
@@ -64,40 +64,40 @@ export function publishedOf(schema: Schema<unknown>): Schema<unknown> {
   return (schema as { [publishedMark]?: Schema<unknown> })[publishedMark] ?? schema;
 }
 
-/** Names the error code of this value (absent, wrong type or wrong form), which beats `invalid_request`. */
+/** Sets the error code of this value (absent, mistyped or malformed), which wins over `invalid_request`. */
 export function withCode<S extends Schema<unknown>>(schema: S, code: string): S {
   return { ...schema, "x-code": code };
 }
 
-/** Names the error code of this value where it is absent, blank or of a wrong type; a malformed one stays `invalid_request`. */
+/** Sets the error code of this value if it is absent, blank or mistyped; a malformed one stays `invalid_request`. */
 export function needed<S extends Schema<unknown>>(schema: S, code: string): S {
   return { ...schema, "x-absent-code": code };
 }
 
-/** A text of visitors whose ends are trimmed; those of optional properties always are. */
+/** A visitor's text that is trimmed; optional properties always are. */
 export function trimmed<S extends Schema<unknown>>(schema: S): S {
   return { ...schema, "x-trim": true };
 }
 
-/** A text of visitors that takes numbers and booleans too. */
+/** A visitor's text that also accepts numbers and booleans. */
 export function asText<S extends Schema<unknown>>(schema: S): S {
   return { ...schema, "x-as-text": true };
 }
 
-/** What visitors are never refused for: a text is cut to its `maxLength`, and a value of another type is left out. */
+/** Decoration that never fails a visitor's request: a text is cut to its `maxLength`, and a value of another type is dropped. */
 export function decoration<S extends Schema<unknown>>(schema: S): S {
   return { ...schema, "x-decoration": true };
 }
 
-/** A word that is read whatever its case and whether it has `-` or `_`; others than the known ones are folded to lower case. */
+/** A word in any case, with `-` or `_`; unknown words are converted to lower case. */
 export function folded<S extends Schema<unknown>>(schema: S, words: readonly string[]): S {
   return { ...schema, "x-words": words };
 }
 
-/** A read-only property of the resource: accepted from a client that sends back what it read, and ignored. */
+/** A read-only property of the resource: accepted and ignored, so that a client may send back what it read. */
 export const ignored: Optional<unknown> = optional<unknown>({ readOnly: true });
 
-/** The same value, or null. What accepts anything accepts null already. */
+/** The same value, or null. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   const { type, anyOf, enum: values } = schema;
   if (Array.isArray(anyOf)) return { ...schema, anyOf: [...anyOf, { type: "null" }] };
@@ -148,7 +148,7 @@ export const handle = string({ pattern: "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"
 export const slug = string({ pattern: "^[a-z0-9]+(?:-[a-z0-9]+)*$", maxLength: 96 });
 /** An addr-spec of RFC 5321 in the form that mail systems accept: dot-atom local part, domain name. */
 export const email = string({ format: "address", maxLength: 254 });
-/** An address of the web that somebody gives: whole as it is stored, for parsing drops white space and control characters silently. */
+/** A web address from a user: without white space and control characters, which a parser would drop silently. */
 export const webAddress = string({ minLength: 1, maxLength: 2048, pattern: "^[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$" });
 /** An instant of RFC 3339 with an offset. */
 export const instant = string({ format: "instant" });

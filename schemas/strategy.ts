@@ -1,10 +1,10 @@
 import { array, handle, type Infer, integer, number, object, oneOf, string, withDefault } from "./schema.ts";
 
-/** The groups of strategy knowledge: a document belongs to one by the tags `strategy` and the group's name (docs/reference.md, "Strategy"). */
+/** The groups of strategy knowledge: a document joins one by the tags `strategy` and the group's name (docs/reference.md, "Strategy"). */
 export const strategyGroups = ["worked_examples", "failed_examples", "app_structure_examples"] as const;
 export type StrategyGroup = (typeof strategyGroups)[number];
 
-/** `POST …/agent/strategy/retrieve`; `limit` is for each group and clamped to 20. */
+/** `POST …/agent/strategy/retrieve`; `limit` applies to each group and is clamped to 20. */
 export const strategyQuery = object({
   handle,
   query: string({ minLength: 1, maxLength: 2000, pattern: "\\S" }),
@@ -20,7 +20,7 @@ export const group = object({
 });
 export type StrategyMatches = Infer<typeof group>;
 
-/** What a retrieval found; `partial` where a part of the search could not answer in full. */
+/** The result of a retrieval; `partial` if a part of the search could not answer in full. */
 export const strategyAnswer = object({
   contextId: string(),
   status: oneOf("complete", "partial"),

@@ -21,7 +21,7 @@ import {
   webAddress,
 } from "./schema.ts";
 
-/** Kinds of event of scheduling. */
+/** Types of scheduling events. */
 export const schedulingEventTypes = [
   "scheduling.booking.created",
   "scheduling.booking.confirmed",
@@ -31,7 +31,7 @@ export const schedulingEventTypes = [
   "scheduling.payment.succeeded",
   "scheduling.sync.degraded",
 ] as const;
-/** Kinds of event that an endpoint may ask for (docs/reference.md, "Webhook events"). */
+/** Types of event that an endpoint may subscribe to (docs/reference.md, "Webhook events"). */
 export const webhookEventTypes = [
   ...schedulingEventTypes,
   "lead.captured",
@@ -43,7 +43,7 @@ export const webhookEventTypes = [
 ] as const;
 export type WebhookEventType = (typeof webhookEventTypes)[number];
 
-/** What a test sends: no endpoint can ask for it, and each gets its own tests. */
+/** The type of a test event: no endpoint can subscribe to it, and each gets its own tests. */
 export const testEventType = "webhook.test";
 
 const derived = { webhookId: ignored, secret: ignored, status: ignored, createdAt: ignored };
@@ -76,37 +76,37 @@ const webhookFields = {
   createdAt: instant,
 };
 
-/** An endpoint as its owner reads it later. */
+/** An endpoint without its secret. */
 export const webhook = object(webhookFields);
 export type Webhook = Infer<typeof webhook>;
-/** An endpoint at the one time at which its secret is shown. */
+/** An endpoint with its secret, which is shown only once. */
 export const shownWebhook = object({ ...webhookFields, secret: string({ pattern: "^whsec_" }) });
 export type ShownWebhook = Infer<typeof shownWebhook>;
 export const shownWebhookAnswer = object({ webhook: shownWebhook });
 export const webhookAnswer = object({ webhook });
 export const webhookList = object({ webhooks: array(webhook), nextCursor: nullable(string()) });
 
-/** A secret before a rotation. */
+/** A former secret. */
 export interface FormerSecret {
   secret: string;
   until: number;
 }
 
-/** An endpoint as it is stored; secrets are sealed. */
+/** A stored endpoint; its secrets are sealed. */
 export interface StoredWebhook extends Omit<Webhook, "webhookId"> {
   webhookId: string;
   secret: string;
-  /** The secrets before the rotations of the last 24 hours, the newest first, each with the real ms until which it signs too. */
+  /** The former secrets of the last 24 hours, newest first, each with the real ms until which it signs. */
   previous: FormerSecret[] | FormerSecret | null;
 }
 
 export const attempt = object({
   at: instant,
   durationMs: integer(0),
-  /** HTTP status, null where no answer came. */
+  /** HTTP status; null without a response. */
   status: nullable(integer(100, 599)),
   error: nullable(string()),
-  /** The first bytes of the answer. */
+  /** The first bytes of the response. */
   responseSnippet: string(),
 });
 export type DeliveryAttempt = Infer<typeof attempt>;
@@ -127,23 +127,23 @@ export const deliveryAnswer = object({ delivery });
 export const deliveryList = object({ deliveries: array(delivery), nextCursor: nullable(string()) });
 
 /**
- * A delivery as it is stored: `asked` ones were asked for by the owner and go to disabled endpoints too. Those of one subject, a
- * booking, go out one after another.
+ * A stored delivery. `asked` deliveries were requested by the owner and go to disabled endpoints too. Deliveries of one subject, such as a
+ * booking, are sent in sequence.
  */
 export type StoredDelivery = Delivery & { asked: boolean; subject?: string };
 
 const bookingData = object({ handle, booking });
 const span = object({ start: instant, end: instant });
 const leadData = object({ handle, lead });
-/** A delivery that came back. */
+/** A returned delivery. */
 export const returnedMail = object({
   messageId: string(),
   recipient: string(),
   purpose: oneOf(...purposes),
   reason: nullable(string()),
-  /** Reply code of SMTP, null where the report names none. */
+  /** SMTP reply code; null if the report has none. */
   smtpCode: nullable(integer()),
-  /** True where the recipient gets no more mail because of it. */
+  /** True if the address is suppressed because of it. */
   suppressed: boolean,
 });
 export type ReturnedMail = Infer<typeof returnedMail>;

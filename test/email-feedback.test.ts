@@ -3,7 +3,7 @@ import PostalMime from "postal-mime";
 import { Webhook } from "standardwebhooks";
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
-import { returnAddress, returnedIn, unsubscribeToken } from "../core/email/return-path.ts";
+import { returnAddress, deliveryOfAddress, unsubscribeToken } from "../core/email/return-path.ts";
 import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { bounce, complaint } from "../fixtures/reports.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
@@ -268,9 +268,9 @@ t.test("addresses and links of deliveries survive a change of the secret, and fi
   const at = { kind: "b", messageId: "msg_0123456789ABCDEFGHIJab", n: 49 } as const;
   const address = returnAddress(env, at, "acme.example");
   t.ok(address.split("@")[0]!.length <= 64);
-  t.same(returnedIn(env, address), at);
-  t.same(returnedIn(rotated, address), at);
-  t.same(returnedIn({ SECRET_KEY: rotated.SECRET_KEY, SECRET_KEY_PREVIOUS: undefined }, address), undefined);
+  t.same(deliveryOfAddress(env, address), at);
+  t.same(deliveryOfAddress(rotated, address), at);
+  t.same(deliveryOfAddress({ SECRET_KEY: rotated.SECRET_KEY, SECRET_KEY_PREVIOUS: undefined }, address), undefined);
   t.match(unsubscribeToken(env, at), /^msg_0123456789ABCDEFGHIJab\.49\.[\w-]{43}$/);
 });
 

@@ -17,7 +17,7 @@ t.teardown(async () => {
 });
 
 /** Short enough for tests, long enough for a busy machine. */
-const quick: RunTimes = { ...runTimes, lost: 1500, lease: 1500, grace: 1500, stall: 1000, check: 20, sign: 200 };
+const quick: RunTimes = { ...runTimes, lost: 1500, lease: 1500, grace: 1500, stall: 1000, check: 20, heartbeat: 200 };
 const silent = { warn: () => undefined };
 
 function connect(to = server): Redis {

@@ -8,7 +8,7 @@ import { isRedisAway } from "../core/store/redis.ts";
 import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
 
 /** Lifetime of a job's holder key, in seconds. */
-const HOLDER_LASTS = 86_400;
+const HOLDER_TTL_SECONDS = 86_400;
 
 /** One attempt of a job, for functions that need to know which. */
 export interface Attempt {
@@ -74,7 +74,7 @@ async function performOutside(
   const { redis } = runtime;
   const holder = keys.jobHolder(bull.queueName, bull.id as string);
   const hung = bull.stalledCounter > 0 && (await isConnected(redis, await redis.get(holder)));
-  await redis.set(holder, String((await askAboutClients(redis, "ID")) ?? ""), "EX", HOLDER_LASTS);
+  await redis.set(holder, String((await askAboutClients(redis, "ID")) ?? ""), "EX", HOLDER_TTL_SECONDS);
   try {
     await unlessStopped(row.run(runtime, bull.data as never, { ...attempt, hung }), attempt.signal);
   } finally {

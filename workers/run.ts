@@ -14,13 +14,13 @@ const SWEEP_INTERVAL_MS = 1000;
 const HEARTBEAT_INTERVAL_MS = 10_000;
 
 /** Ms for which a worker fetches no job after a Redis error. */
-const restMs = 1000;
+const ERROR_PAUSE_MS = 1000;
 
 /** Retention of finished jobs, in seconds and by number. BullMQ deduplicates by id as long as it keeps a job. */
 const jobRetention = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFail: { age: 7 * 86_400, count: 5000 } };
 
 /** Ms after which a job of a silent worker is stalled, and between two checks for stalled jobs, which then run again. */
-const held = { lockDuration: 15_000, stalledInterval: 5000, maxStalledCount: 5 };
+const STALL_OPTIONS = { lockDuration: 15_000, stalledInterval: 5000, maxStalledCount: 5 };
 
 /** Ms after which a job whose lane is full is tried again. */
 const LANE_RETRY_MS = 1000;
@@ -59,8 +59,8 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
   const { signal } = stopping;
   const running = [
     ...loops.map(({ run }) => run(runtime, signal)),
-    every(runtime, { ms: HEARTBEAT_INTERVAL_MS, signal }, () => heartbeat(runtime, served)),
-    every(runtime, { ms: SWEEP_INTERVAL_MS, signal }, () => runtime.queues.sweep()),
+    repeat(runtime, { ms: HEARTBEAT_INTERVAL_MS, signal }, () => heartbeat(runtime, served)),
+    repeat(runtime, { ms: SWEEP_INTERVAL_MS, signal }, () => runtime.queues.sweep()),
   ];
   return {
     async close(drainMs = 0) {
@@ -89,7 +89,7 @@ function startWorker(
     Object.assign(bull.opts, retryPolicy(bull.name));
     if (row === undefined) throw new Error(`No worker row for ${bull.name}`);
     const lane = row.lane?.(bull.data as never);
-    if (lane !== undefined && !lanes.enter(lane)) return putOff(bull, token);
+    if (lane !== undefined && !lanes.enter(lane)) return delayJob(bull, token);
     await perform(runtime, row, bull, signalOf(row)).finally(() => lane !== undefined && lanes.leave(lane));
   };
   const options = {
@@ -98,10 +98,10 @@ function startWorker(
     concurrency: concurrency(runtime, queue),
     skipVersionCheck: true,
   };
-  const worker = new Worker(queue, run, { ...options, ...jobRetention, ...held });
+  const worker = new Worker(queue, run, { ...options, ...jobRetention, ...STALL_OPTIONS });
   worker.on("error", (error) => {
     runtime.log.warn({ queue, error: error.message }, "worker.fetch_failed");
-    if (isRedisAway(error)) void rest(worker);
+    if (isRedisAway(error)) void pauseAfterError(worker);
   });
   worker.on("failed", (bull, error) => {
     if (queue === "generation") return runtime.log.warn({}, "assistant.attempt.failed");
@@ -111,15 +111,15 @@ function startWorker(
 }
 
 /** Pauses a worker after a Redis error, such as a full Redis; BullMQ would retry at once, without end. */
-async function rest(worker: Worker): Promise<void> {
+async function pauseAfterError(worker: Worker): Promise<void> {
   if (worker.isPaused() || worker.closing) return;
   await worker.pause(true);
-  await sleep(restMs, undefined, { ref: false });
+  await sleep(ERROR_PAUSE_MS, undefined, { ref: false });
   if (!worker.closing) await worker.resume();
 }
 
 /** Gives a job back to its queue for a moment, without counting a failed attempt. */
-async function putOff(bull: BullJob, token: string | undefined): Promise<never> {
+async function delayJob(bull: BullJob, token: string | undefined): Promise<never> {
   await bull.moveToDelayed(Date.now() + LANE_RETRY_MS * (0.5 + Math.random()), token);
   throw new DelayedError();
 }
@@ -131,7 +131,7 @@ function retryPolicy(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
 }
 
 /** Repeats something until the signal, after a pause of some ms each time; logs failures. */
-async function every(
+async function repeat(
   runtime: Runtime,
   { ms, signal }: { ms: number; signal: AbortSignal },
   work: () => Promise<unknown>,

@@ -3,7 +3,7 @@ import type { Published } from "./published.ts";
 type Components = Record<string, Published>;
 
 /** The example of a text without a documented one. */
-const madeUp = "example";
+const PLACEHOLDER = "example";
 
 /** A value that a published schema accepts: its own example, else the simplest value of its type. */
 export function exampleOf(schema: Published, components: Components): unknown {
@@ -45,5 +45,5 @@ function textOf({ format }: Published): string {
   if (format === "date-time") return "2026-11-23T08:00:00.000Z";
   if (format === "date") return "2026-12-24";
   if (format === "email") return "ada@example.com";
-  return format === "uri" ? "https://example.com/" : madeUp;
+  return format === "uri" ? "https://example.com/" : PLACEHOLDER;
 }

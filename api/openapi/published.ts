@@ -39,7 +39,7 @@ const formats: Record<string, string> = { address: "email", instant: "date-time"
 export function published(accepted: Schema<unknown>, how: Writing): Published {
   const schema = publishedOf(accepted);
   const name = how.open ? names.get(sourceOf(schema)) : undefined;
-  if (name === undefined) return written(schema, how);
+  if (name === undefined) return converted(schema, how);
   const reference = { $ref: `#/components/schemas/${name}` };
   return isNullable(schema) && !isNullable(sourceOf(schema)) ? { anyOf: [reference, { type: "null" }] } : reference;
 }
@@ -47,13 +47,13 @@ export function published(accepted: Schema<unknown>, how: Writing): Published {
 /** The named schemas, in the order of their table. */
 export function publishedComponents(): Record<string, Published> {
   return Object.fromEntries(
-    Object.entries(components).map(([owner, schema]) => [owner, written(schema, { owner, open: true })]),
+    Object.entries(components).map(([owner, schema]) => [owner, converted(schema, { owner, open: true })]),
   );
 }
 
 /** The properties of an object with their notes. */
 export function publishedProperties(schema: Schema<unknown>, how: Writing): [string, Published][] {
-  return propertiesOf(schema).map(([name, property]) => [name, noted(published(property, how), noteOf(name, how))]);
+  return propertiesOf(schema).map(([name, property]) => [name, withNote(published(property, how), noteOf(name, how))]);
 }
 
 /** Names of the required properties. */
@@ -74,11 +74,11 @@ function propertiesOf(schema: Schema<unknown>): [string, Schema<unknown>][] {
 }
 
 /** Keywords whose value is a schema, a list of schemas, or internal. */
-function written(schema: Schema<unknown>, how: Writing): Published {
+function converted(schema: Schema<unknown>, how: Writing): Published {
   const shown: Published = {};
   for (const [keyword, value] of Object.entries(schema)) {
-    const said = keywordOf(keyword, value, schema, how);
-    if (said !== undefined) shown[keyword] = said;
+    const part = keywordOf(keyword, value, schema, how);
+    if (part !== undefined) shown[keyword] = part;
   }
   return shown;
 }
@@ -103,7 +103,7 @@ function noteOf(name: string, { owner }: Writing): FieldNote | undefined {
 }
 
 /** A note on the field itself wins over the table's. */
-function noted(schema: Published, note: FieldNote | undefined): Published {
+function withNote(schema: Published, note: FieldNote | undefined): Published {
   if (note === undefined) return schema;
   const [description, example] = note;
   if (schema.$ref) return { ...schema, description };

@@ -20,7 +20,7 @@ export const tags = [
 ] as const;
 
 /** Path patterns with their tag; the first match wins. */
-const places: [RegExp, (typeof tags)[number]["name"]][] = [
+const tagPatterns: [RegExp, (typeof tags)[number]["name"]][] = [
   [/^\/v2\/account\/domains/, "Domains"],
   [/^\/(v2\/account|oauth\/assistant)\/|^\/v2\/handles\/:handle\/settings/, "Account"],
   [/^\/mcp\//, "MCP"],
@@ -41,5 +41,5 @@ const places: [RegExp, (typeof tags)[number]["name"]][] = [
 
 /** The tag of a row. */
 export function tagOf({ path }: Pick<Row, "path">): string {
-  return places.find(([place]) => place.test(path))?.[1] ?? "Service";
+  return tagPatterns.find(([place]) => place.test(path))?.[1] ?? "Service";
 }

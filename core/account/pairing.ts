@@ -26,9 +26,9 @@ const MAX_WRONG_PROOFS = 5;
 /** Lifetime of a paired desktop's session in seconds. */
 const SESSION_TTL_SECONDS = 30 * 86_400;
 /** Attempts per network: at once, and per second. */
-const starts = { burst: 300, rate: 5 };
+const START_LIMIT = { burst: 300, rate: 5 };
 /** Characters that are hard to confuse. */
-const codeLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
+const CODE_CHARACTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const codeLength = 8;
 
 /** A pending attempt as the deciding user sees it. */
@@ -51,7 +51,7 @@ export async function startPairing(
   caller: Caller,
 ): Promise<PairingStarted> {
   const { redis, env } = runtime;
-  await takeToken(runtime, { name: "pairing", tag: digestTag(env, caller.network ?? ""), ...starts });
+  await takeToken(runtime, { name: "pairing", tag: digestTag(env, caller.network ?? ""), ...START_LIMIT });
   const attemptId = runtime.id(`att_${newCode()}_`);
   // The name from the body wins over the user agent.
   const device = deviceName(input.deviceName, input.userAgent);
@@ -122,7 +122,7 @@ export function codeOf(attemptId: string): string {
 }
 
 function newCode(): string {
-  return Array.from({ length: codeLength }, () => codeLetters[randomInt(codeLetters.length)]).join("");
+  return Array.from({ length: codeLength }, () => CODE_CHARACTERS[randomInt(CODE_CHARACTERS.length)]).join("");
 }
 
 async function session(

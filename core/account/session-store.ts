@@ -51,8 +51,8 @@ export async function startSession(
 
 /** The first non-empty text as a device name: at most 80 characters without control characters. */
 export function deviceName(...texts: unknown[]): string {
-  const said = texts.filter((text) => typeof text === "string").map((text) => text.replace(/\p{C}/gu, "").trim());
-  return [...(said.find(Boolean) ?? "")].slice(0, MAX_DEVICE_CHARACTERS).join("");
+  const names = texts.filter((text) => typeof text === "string").map((text) => text.replace(/\p{C}/gu, "").trim());
+  return [...(names.find(Boolean) ?? "")].slice(0, MAX_DEVICE_CHARACTERS).join("");
 }
 
 /** False for a revoked session; otherwise updates its last use, at most once a minute. Failed updates are ignored. */
@@ -81,9 +81,9 @@ export async function listSessions(
   const list = keys.sessions(caller.userId as string);
   const { limit, after } = pageOf(env, input, list);
   const all = viewsOf(await redis.hgetall(list), caller.sessionId);
-  const rest = after === undefined ? all : all.filter((one) => placeOf(one) < after);
+  const rest = after === undefined ? all : all.filter((one) => sortKeyOf(one) < after);
   const [sessions, last] = [rest.slice(0, limit), rest[limit - 1]];
-  return { sessions, nextCursor: cursorAfter(env, rest.length > limit && last ? placeOf(last) : undefined, list) };
+  return { sessions, nextCursor: cursorAfter(env, rest.length > limit && last ? sortKeyOf(last) : undefined, list) };
 }
 
 /** Revokes a session of the user from the next request on; `current` means the caller's own. `session_not_found`. */
@@ -102,11 +102,11 @@ function viewsOf(fields: Record<string, string>, current: string | undefined): S
     const times = { createdAt: instant(createdAt), lastUsedAt: instant(lastUsedAt), expiresAt: instant(expiresAt) };
     return expiresAt > now ? [{ sessionId, kind, device, ...times, current: sessionId === current }] : [];
   });
-  return views.sort((one, other) => (placeOf(one) < placeOf(other) ? 1 : -1));
+  return views.sort((one, other) => (sortKeyOf(one) < sortKeyOf(other) ? 1 : -1));
 }
 
 /** The sort key of a session: ISO times of one format sort as text. */
-function placeOf({ createdAt, sessionId }: SessionView): string {
+function sortKeyOf({ createdAt, sessionId }: SessionView): string {
   return `${createdAt} ${sessionId}`;
 }
 

@@ -20,19 +20,19 @@ type Keys = ReturnType<typeof createLocalJWKSet>;
 
 const algorithms = ["EdDSA", "ES256", "RS256"];
 /** Tolerated clock difference in seconds (docs/reference.md, "Session tokens"). */
-const leeway = 5;
+const LEEWAY_SECONDS = 5;
 /** Ms for which a verified signature is cached (docs/reference.md, "Session tokens": at most 60 s). */
-const remembered = 60_000;
+const SIGNATURE_CACHE_MS = 60_000;
 /** Characters of all cached tokens: some ten thousand of our own. */
-const rememberedLetters = 4 * 2 ** 20;
+const MAX_CACHED_CHARACTERS = 4 * 2 ** 20;
 /**
  * Ms after which a key set is refreshed, and after which one that can't be refreshed is no longer trusted
  * (docs/reference.md, "Session tokens").
  */
-const fresh = 600_000;
-const trusted = 3_600_000;
+const REFRESH_AFTER_MS = 600_000;
+const MAX_AGE_MS = 3_600_000;
 /** Ms between two refreshes that an unknown key id may cause, and between two attempts after a failed one. */
-const cooldown = 30_000;
+const COOLDOWN_MS = 30_000;
 const retry = 1_000;
 
 /** What a verifier needs besides the keys. */
@@ -56,7 +56,7 @@ export class Sessions implements TokenVerifier {
   readonly #isLive: SessionChecks["isLive"];
   readonly #clock: () => number;
   readonly #checked = new LRUCache<string, { session: Session; from: number; until: number }>({
-    maxSize: rememberedLetters,
+    maxSize: MAX_CACHED_CHARACTERS,
     sizeCalculation: (_, token) => token.length,
   });
 
@@ -99,8 +99,8 @@ export class Sessions implements TokenVerifier {
     if (known && now >= known.from && now < known.until) return known.session;
     const { payload, isOwn } = await this.#verify(token);
     const session = sessionOf(this.#env, payload, isOwn);
-    const until = Math.min(now + remembered, ((payload.exp as number) + leeway) * 1000);
-    this.#checked.set(token, { session, from: ((payload.nbf ?? 0) - leeway) * 1000, until });
+    const until = Math.min(now + SIGNATURE_CACHE_MS, ((payload.exp as number) + LEEWAY_SECONDS) * 1000);
+    this.#checked.set(token, { session, from: ((payload.nbf ?? 0) - LEEWAY_SECONDS) * 1000, until });
     return session;
   }
 
@@ -108,7 +108,7 @@ export class Sessions implements TokenVerifier {
     const { keys, ...expected } = await this.#signerOf(token);
     const options: JWTVerifyOptions = {
       algorithms,
-      clockTolerance: leeway,
+      clockTolerance: LEEWAY_SECONDS,
       requiredClaims: ["sub", "exp"],
       currentDate: new Date(this.#clock()),
     };
@@ -127,7 +127,7 @@ export class Sessions implements TokenVerifier {
    */
   async #signerOf(token: string): Promise<{ keys: Keys; issuer: string; audience?: string }> {
     const { BASE_URL, AUTH_ISSUER, AUTH_AUDIENCE = BASE_URL } = this.#env;
-    const { issuer, kid } = named(token);
+    const { issuer, kid } = unverifiedHeader(token);
     const fromOutside = this.#outside !== undefined && issuer === AUTH_ISSUER && kid !== this.#own.kid;
     if (fromOutside) return { keys: await (this.#outside as KeySet).holding(kid), issuer, audience: AUTH_AUDIENCE };
     if (issuer !== BASE_URL) throw new Fail("invalid_token");
@@ -146,7 +146,7 @@ function sessionOf(env: Env, { sub = "", email, sid, aud, scope }: JWTPayload, i
 }
 
 /** The unverified issuer and key id of a token. */
-function named(token: string): { issuer: string; kid: string | undefined } {
+function unverifiedHeader(token: string): { issuer: string; kid: string | undefined } {
   try {
     return { issuer: decodeJwt(token).iss ?? "", kid: decodeProtectedHeader(token).kid };
   } catch (error) {
@@ -184,7 +184,7 @@ class KeySet {
   async holding(kid: string | undefined): Promise<Keys> {
     if (!this.#isTrusted()) await this.#read();
     else if (!this.#knows(kid)) await this.#search();
-    else if (this.#age() > fresh) void this.#read();
+    else if (this.#age() > REFRESH_AFTER_MS) void this.#read();
     if (this.#held === undefined || !this.#isTrusted()) throw unreachable(this.#failure);
     if (!this.#knows(kid) && this.#failure !== undefined) throw unreachable(this.#failure);
     return this.#held.keys;
@@ -195,7 +195,7 @@ class KeySet {
   }
 
   #isTrusted(): boolean {
-    return this.#age() <= trusted;
+    return this.#age() <= MAX_AGE_MS;
   }
 
   #knows(kid: string | undefined): boolean {
@@ -203,7 +203,7 @@ class KeySet {
   }
 
   async #search(): Promise<void> {
-    if (this.#clock() - this.#searchedAt < cooldown && this.#failure === undefined) return;
+    if (this.#clock() - this.#searchedAt < COOLDOWN_MS && this.#failure === undefined) return;
     this.#searchedAt = this.#clock();
     await this.#read();
   }

@@ -11,11 +11,11 @@ export async function sendSignInCode({ redis, env }: Runtime, { signInId }: { si
   const [user, email, language] = await redis.hmget(keys.signIn(signInId), "user", "email", "language");
   if (!user || !email) return;
   const code = codeOf(env.SECRET_KEY, signInId);
-  await sendServiceMail(env, email, letterOf(spokenLanguage(language), new URL(env.LOGIN_URL).host, code));
+  await sendServiceMail(env, email, mailOf(spokenLanguage(language), new URL(env.LOGIN_URL).host, code));
 }
 
 /** The code is in the body only: subjects appear in lists and logs. */
-function letterOf(language: string, site: string, code: string): ReturnType<typeof layOut> {
+function mailOf(language: string, site: string, code: string): ReturnType<typeof layOut> {
   const { subject, title, text } = wordsOf(language).mails.signInCode;
   return layOut({
     language,

@@ -22,11 +22,11 @@ import type { Caller, Runtime } from "../platform/runtime.ts";
 /** Prefix of every personal access token, for people and for secret scanners. */
 export const tokenPrefix = "pat_";
 /** Random base-62 characters of a token: 178 bits. */
-const randomLetters = 30;
+const SECRET_LENGTH = 30;
 const checksumLetters = 6;
-const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${randomLetters + checksumLetters}}$`);
+const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${SECRET_LENGTH + checksumLetters}}$`);
 /** Ms between two updates of the last use. */
-const noted = 60_000;
+const TOUCH_INTERVAL_MS = 60_000;
 const day = 86_400_000;
 
 /** The user and scopes of a personal access token. */
@@ -89,14 +89,14 @@ export async function revokeToken(
 /** The holder of a secret, read live; `invalid_token` for every string that is not a valid token now. */
 export async function holderOf(redis: Redis, secret: string): Promise<TokenHolder> {
   if (!isWellFormed(secret)) throw new Fail("invalid_token");
-  const input = { digest: digestOf(secret), now: Date.now(), intervalMs: noted };
+  const input = { digest: digestOf(secret), now: Date.now(), intervalMs: TOUCH_INTERVAL_MS };
   const [userId, held] = await scripts.useToken(redis, { token: keys.token(idOf(secret)) }, input);
   if (userId === undefined) throw new Fail("invalid_token");
   return { userId, scopes: unpacked(held as string) };
 }
 
 function newSecret(): string {
-  const random = base62(randomLetters);
+  const random = base62(SECRET_LENGTH);
   return tokenPrefix + random + checksum(random);
 }
 

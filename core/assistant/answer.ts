@@ -8,14 +8,14 @@ import type { Asking } from "./messages.ts";
 import { type PublicLibrary, publicLibrary } from "./public-library.ts";
 import { readRun } from "../engines/relay/relay.ts";
 
-/** One chunk of the UI message stream, in the portable part of it that every client reads (docs/reference.md, "Chat stream"). */
+/** One chunk of the UI message stream, limited to the parts that every client reads (docs/reference.md, "Chat stream"). */
 type Chunk = { type: string } & Record<string, unknown>;
 
 const MAX_LESSON_CARDS = 3;
-/** Sections whose headings may become next questions. */
+/** Sections whose headings may become follow-up questions. */
 const NEAR_SECTIONS = 12;
 
-/** Answers a run: retrieval, text, tools; each chunk goes onto the run's stream as it is made. */
+/** Answers a run: retrieval, text, tools. Each chunk is written to the run's stream as soon as it exists. */
 export async function answer(
   runtime: Runtime,
   { runId }: { runId: string },
@@ -32,7 +32,7 @@ export async function answer(
     await writer.end("done");
   } catch (error) {
     if (writer.signal.aborted) return;
-    // Nothing has been sent: another attempt may do better, and the reader never knows.
+    // Nothing has been sent: another attempt may succeed unnoticed.
     if (output.empty && !attempt.last && !attempt.signal.aborted) {
       writer.release();
       throw error;
@@ -91,7 +91,7 @@ async function compose(
   );
 }
 
-/** The tools for a model that can call some: the form once a chat, lesson cards where the best passages hold some. */
+/** The tools for a model with tool support: the form once per chat, lesson cards if the best passages have some. */
 async function toolsFor(
   { model }: Runtime,
   asked: Asking,
@@ -114,7 +114,7 @@ async function putText(output: Output, draft: Draft, signal: AbortSignal): Promi
   return text;
 }
 
-/** What the text rests on, known only now: a model's sentences are judged one by one. */
+/** The evidence of the text, known only now, since a model's sentences are checked one by one. */
 function putEvidence(output: Output, { units }: Draft): EvidenceCard[] {
   const cards = evidenceCards(units);
   for (const [at, { sourceType, title, sourceUrl }] of cards.entries()) {
@@ -157,7 +157,7 @@ interface AnswerParts {
   signal: AbortSignal;
 }
 
-/** Tools that a model has called; where it can't call any, the lesson cards of the evidence and the form that is wished. */
+/** The tools that a model called; without tool support, the lesson cards of the evidence and the form that the question asks for. */
 async function putTools(runtime: Runtime, asked: Asking, shown: AnswerParts): Promise<void> {
   const { output, found, draft, text, next, signal } = shown;
   const used = cardsIn(found, draft.units);
@@ -178,7 +178,7 @@ async function putTools(runtime: Runtime, asked: Asking, shown: AnswerParts): Pr
   if (section) putTool(output, leadTool.name, section);
 }
 
-/** Lesson cards whose words the units are taken from. */
+/** Lesson cards that the units quote. */
 function cardsIn({ cards }: PublicLibrary, units: readonly Unit[]): LessonCard[] {
   const found = units.flatMap(({ section, block }) =>
     (cards.get(section.source.id) ?? []).filter(({ title }) => title === block.headings.at(-1)),
@@ -186,7 +186,7 @@ function cardsIn({ cards }: PublicLibrary, units: readonly Unit[]): LessonCard[]
   return [...new Map(found.map((card) => [card.lessonId, card])).values()].slice(0, MAX_LESSON_CARDS);
 }
 
-/** Lesson cards of the sections that speak most of the question. */
+/** Lesson cards of the sections that match the question best. */
 function nearCards(found: PublicLibrary): LessonCard[] {
   const near = found.library.rank(found.question, found.place).slice(0, MAX_LESSON_CARDS);
   return cardsIn(
@@ -195,14 +195,14 @@ function nearCards(found: PublicLibrary): LessonCard[] {
   );
 }
 
-/** The service runs its tools by itself: clients that send tool results back by themselves must not send these. */
+/** The service runs its tools itself: clients that send tool results automatically must not do so for these. */
 function putTool(output: Output, toolName: string, result: object): void {
   const toolCallId = `call-${toolName}`;
   output.put({ type: "tool-input-available", toolCallId, toolName, input: {}, providerExecuted: true });
   output.put({ type: "tool-output-available", toolCallId, output: result, providerExecuted: true });
 }
 
-/** The run's writer as a place for chunks, which remembers whether there were any. */
+/** Writes chunks to the run, and remembers whether there were any. */
 class Output {
   readonly #writer: RunPublisher;
   empty = true;

@@ -19,17 +19,17 @@ const MAX_FOLLOW_UPS = 3;
 const MAX_LABEL_LENGTH = 80;
 const MIN_HEADING_LENGTH = 3;
 const MAX_HEADING_LENGTH = 70;
-/** A question is taken for asked when it shares this much of its words with one that was. */
+/** Share of common words above which two questions count as the same. */
 const SAME_QUESTION = 0.6;
 const RELEVANT_LINK = 0.6;
 
 const links = Object.values(languages).map(({ answers }) => answers.links);
-/** Labels that don't say where a link goes, links that every page has, and where those go who want to be in touch, to book or to buy. */
+/** Labels that don't describe their link, links that every page has, and links to contact, booking and purchase. */
 const emptyLabels = links.flatMap(({ empty }) => empty);
 const furniture = links.flatMap(({ ignored }) => ignored);
 const actions = links.flatMap(({ action }) => action);
 
-/** A card for each page or document that an answer rests on, with an exact piece of its text. */
+/** A card per page or document behind an answer, with an exact part of its text. */
 export function evidenceCards(units: readonly Unit[]): EvidenceCard[] {
   return evidenceOf(units).map(({ kind, title, url, snippet }) => ({
     title,
@@ -39,7 +39,7 @@ export function evidenceCards(units: readonly Unit[]): EvidenceCard[] {
   }));
 }
 
-/** At most three links of public text that help with the question, or with getting in touch where that is wished. */
+/** At most three links of public text that help with the question, or with contact if the visitor wants it. */
 export function ctaCards(links: readonly Link[], question: Question): CtaCard[] {
   const cards = new Map<string, { card: CtaCard; score: number }>();
   for (const link of links) {
@@ -52,19 +52,19 @@ export function ctaCards(links: readonly Link[], question: Question): CtaCard[] 
   return sorted.slice(0, MAX_CTA_CARDS).map(({ card }) => card);
 }
 
-/** What next questions are made of. */
+/** The sources of follow-up questions. */
 export interface FollowUpMaterial {
   question: Question;
   /** The owner's suggested questions, then headings of public text. */
   suggested: readonly string[];
   headings: readonly string[];
-  /** Headings that were just answered from. */
+  /** Headings of the answer's own sources. */
   answered: readonly string[];
-  /** What the visitor asked before. */
+  /** The visitor's earlier questions. */
   asked: readonly string[];
 }
 
-/** At most three next questions in the question's language: the owner's, questions that are headings, and headings. */
+/** At most three follow-up questions in the question's language: the owner's, headings that are questions, and other headings. */
 export function followUps({ question, suggested, headings, answered, asked }: FollowUpMaterial): string[] {
   const { language } = question;
   const named = [...new Set(headings)].filter((heading) => isNameable(heading) && !answered.includes(heading));
@@ -88,7 +88,7 @@ function cardOf({ label, href }: Link): CtaCard | undefined {
   return address === undefined || isEmpty ? undefined : { label: name, actionType: "link", href: address };
 }
 
-/** How much of the question a link's label and path speak of. */
+/** The share of the question that a link's label and path cover. */
 function relevance({ label, href }: CtaCard, question: Question): number {
   const path = new URL(href).pathname.replace(/%[0-9a-f]{2}|[^\p{L}\p{N}]+/giu, " ");
   const isWished = question.wish !== undefined && holdsWords(label, actions);

@@ -24,7 +24,7 @@ const JSON_TIMEOUT_MS = 20_000;
 
 type Page = { handle: string; pageSlug: string };
 
-/** Starts an answer to the latest message and follows it: the UI message stream, chunk by chunk (docs/reference.md, "Chat stream"). */
+/** Starts an answer to the latest message and follows it as a UI message stream (docs/reference.md, "Chat stream"). */
 export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): Promise<AsyncIterable<RunChunk>> {
   const asked = readMessages(input.messages);
   const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");
@@ -34,7 +34,7 @@ export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): 
   return new ChatStream(follower);
 }
 
-/** Answers one question as an object: the same run, folded. `service_unavailable` when no answer comes in 20 s, or its worker dies. */
+/** Answers one question as an object: the same run, collected. `service_unavailable` without an answer in 20 s, or if its worker dies. */
 export async function askQuestion(runtime: Runtime, input: Infer<typeof question>): Promise<QuestionAnswer> {
   checkQuestion(input.question, "/question");
   const asked = { question: input.question.trim(), history: [], sectionShown: true };
@@ -56,8 +56,8 @@ export async function askQuestion(runtime: Runtime, input: Infer<typeof question
 }
 
 /**
- * Replays the chat's latest answer, from the start or after an event, and goes on with it; undefined when there is nothing, or
- * nothing more: an `EventSource` reconnects until it is told so by 204 (HTML, 9.2.3).
+ * Replays the chat's latest answer, from the start or after an event, and continues it. Undefined if there is nothing (more) to send: an
+ * `EventSource` reconnects until it gets 204 (HTML, section 9.2.3).
  */
 export async function resumeChat(
   runtime: Runtime,
@@ -71,7 +71,7 @@ export async function resumeChat(
   return new ChatStream(runtime.relay.follow(runId, { after, resumable: true }));
 }
 
-/** Stops the chat's answer at once; nothing to stop is no error. */
+/** Cancels the chat's running answer; idempotent. */
 export async function stopChat(runtime: Runtime, input: Infer<typeof chatStream>): Promise<void> {
   const runId = await runOf(runtime, input);
   if (runId !== undefined) await cancelRun(runtime.redis, runId);
@@ -109,10 +109,10 @@ function chatKey(page: Page, chatId: string): string {
 }
 
 const interrupted = { type: "error", errorText: "The answer was interrupted. Please try again." };
-/** What the reader gets after the run's own chunks; a worker that fails has written its own error. */
+/** The last chunk by the run's end; a failing worker has written its own error. */
 const lastChunks = { done: undefined, failed: undefined, cancelled: { type: "abort" }, lost: interrupted };
 
-/** A follower whose end always says how it ended, in the protocol's own chunks. */
+/** A follower that always ends with the protocol's own final chunks. */
 class ChatStream implements AsyncIterableIterator<RunChunk> {
   readonly #follower: RunSubscription;
   #last = 0;
@@ -130,12 +130,12 @@ class ChatStream implements AsyncIterableIterator<RunChunk> {
       this.#last = step.value.id;
       return { done: false, value: step.value };
     } catch {
-      // Whatever cut the answer off, the visitor can only be told that it was.
+      // Whatever the cause, the visitor only learns that the answer was interrupted.
       return this.#end(interrupted);
     }
   }
 
-  /** Must not wait for a pending `next`, or a reader that leaves would be noticed only by the next chunk. */
+  /** Must not wait for a pending `next`; otherwise only the next chunk would reveal that the reader has left. */
   async return(): Promise<IteratorResult<RunChunk>> {
     this.#over = true;
     await this.#follower.return();

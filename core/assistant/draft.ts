@@ -14,35 +14,35 @@ import type { Asking } from "./messages.ts";
 import { chatPrompt } from "./prompt.ts";
 import type { PublicLibrary } from "./public-library.ts";
 
-/** An answer about to be sent: its text comes, and what it rests on is known when the text is over. */
+/** An answer in preparation: its text streams, and its evidence is complete once the text has ended. */
 export interface Draft {
   kind: Reply["kind"] | "written";
   text: AsyncIterable<string> | Iterable<string>;
   degraded: boolean;
-  /** What the text rests on; complete when the text is. */
+  /** The evidence of the text; complete once the text has ended. */
   units: readonly Unit[];
-  /** Names of the tools that a model has called; absent where rules decide instead. */
+  /** Names of the tools that a model called; absent if rules decide instead. */
   calls?: ReadonlySet<string>;
 }
 
-/** Ms in which a model must have sent something, and something that can be shown, before the extractive answer goes out. */
+/** Ms within which a model must send a first delta, and a first presentable text; otherwise the extractive answer is sent. */
 const firstDeltaMs = 10_000;
 const firstTextMs = 15_000;
-/** Ms without a delta after which a model has nothing more to say. */
+/** Ms without a delta after which a model counts as finished. */
 const silenceMs = 20_000;
-/** Ms after which an answer that is given in one piece ends with what there is: its reader waits for 20 s. */
+/** Ms after which an answer in one piece ends with the text so far: its reader waits for 20 s. */
 const wholeMs = 16_000;
-/** Characters of a full answer, and how far over them a model may go. */
+/** Characters of a full answer, and the excess that a model is allowed. */
 const answerLength = 2800;
 const overLength = 2000;
-/** A model that loads is given so long, though nobody waits for it any more. */
+/** Ms for which a model may load, even after its reader has left. */
 const loadTimeoutMs = 300_000;
-/** A model that hasn't sent anything for so long when its reader leaves is loading. */
+/** Ms of silence after which a model counts as loading when its reader leaves. */
 const LOADING_AFTER_MS = 2000;
 
 type DraftContext = { found: PublicLibrary; tools: readonly Tool[]; signal: AbortSignal };
 
-/** The answer by the model, or quoted where there is none or where it fails to begin; then degraded. */
+/** The model's answer, or the extractive one if there is no model or it fails to start; then degraded. */
 export async function drafted(runtime: Runtime, asked: Asking, made: DraftContext): Promise<Draft> {
   const { found } = made;
   const { question } = found;
@@ -56,14 +56,14 @@ export async function drafted(runtime: Runtime, asked: Asking, made: DraftContex
   return (draft && asked.isWhole ? await part.whole(draft) : draft) ?? { ...plain, degraded: true };
 }
 
-/** Where retrieval failed and nothing was found, that is said instead of "not found". */
+/** If retrieval failed and nothing was found, the answer says so instead of "not found". */
 function quoted(reply: Reply, degraded: boolean, { language }: Question): Draft {
   const isLost = degraded && reply.units.length === 0;
   const markdown = isLost ? wordsOf(language).answers.phrases.fallback : reply.markdown;
   return { kind: reply.kind, text: piecesOf(markdown), degraded, units: reply.units };
 }
 
-/** A model's part of one answer: it begins in time, goes on without silence, and ends. */
+/** A model's part of one answer: it starts in time, continues without silence, and ends. */
 class ModelPart {
   readonly #made: DraftContext & { runtime: Runtime; asked: Asking; reply: Reply };
   readonly #deltas: AsyncIterator<Delta>;
@@ -89,7 +89,7 @@ class ModelPart {
     signal.addEventListener("abort", () => this.#leave(), { once: true });
   }
 
-  /** The draft once there is text to show; undefined where the model fails, is late, or says nothing. */
+  /** The draft once there is text to show; undefined if the model fails, is late, or sends nothing. */
   async begin(): Promise<Draft | undefined> {
     const { found, tools } = this.#made;
     try {
@@ -107,7 +107,7 @@ class ModelPart {
     }
   }
 
-  /** The draft with all its text; undefined where the model breaks off. */
+  /** The draft with all its text; undefined if the model breaks off. */
   async whole(draft: Draft): Promise<Draft | undefined> {
     try {
       let text = "";
@@ -118,14 +118,14 @@ class ModelPart {
     }
   }
 
-  /** A model that is down or breaks off is answered for by the text itself; the answer says that it is degraded. */
+  /** If the model is down or breaks off, the extractive answer replaces it and is marked as degraded. */
   #fail(error: unknown): undefined {
     this.#made.signal.throwIfAborted();
     this.#end.abort();
     if (!(error instanceof Error)) throw error;
   }
 
-  /** Nothing of what it said holds, or it only called a tool: the quote says what there is. */
+  /** No sentence of the model passed the check, or it only called a tool: quote instead. */
   #unheard(calls: { calls?: ReadonlySet<string> }): Draft | undefined {
     const { reply, found } = this.#made;
     const { question } = found;
@@ -136,7 +136,7 @@ class ModelPart {
     return { ...quoted(said, found.degraded, question), ...calls };
   }
 
-  /** The first text that holds, `""` where the model ends without any. */
+  /** The first text that passes the check; `""` if the model ends without any. */
   async #firstText(): Promise<string> {
     for (;;) {
       const deadline = this.#hasBegun ? firstTextMs : firstDeltaMs;
@@ -164,13 +164,13 @@ class ModelPart {
     return this.#filter.push(text);
   }
 
-  /** The next delta; undefined where none comes in time. A delta that is late is not lost. */
+  /** The next delta; undefined if none arrives in time. A late delta is not lost. */
   async #next(withinMs: number): Promise<IteratorResult<Delta> | undefined> {
     this.#made.signal.throwIfAborted();
     const elapsed = performance.now() - this.#startedAt;
     const timeoutMs = this.#made.asked.isWhole ? Math.min(withinMs, wholeMs - elapsed) : withinMs;
     this.#pending ??= this.#deltas.next();
-    // What fails after its time is nobody's concern any more.
+    // A failure after the timeout no longer matters.
     this.#pending.catch(() => undefined);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<undefined>((resolve) => {
@@ -183,14 +183,14 @@ class ModelPart {
     return step;
   }
 
-  /** The reader has left: a model that writes stops at once, one that loads goes on, or every visitor would begin its load again. */
+  /** The reader has left: a generating model stops at once; a loading one continues, or every visitor would restart its load. */
   #leave(): void {
     const isLoading = !this.#hasBegun && performance.now() - this.#startedAt >= LOADING_AFTER_MS;
     if (isLoading) this.#goOnLoading();
     else this.#end.abort();
   }
 
-  /** Lets the model load until its first word; what it would say is not wanted any more. */
+  /** Lets the model load until its first delta, whose content is discarded. */
   #goOnLoading(): void {
     const { shutdownController } = this.#made.runtime;
     const stop = () => this.#end.abort();
@@ -206,7 +206,7 @@ class ModelPart {
   }
 }
 
-/** Offered to models that can call tools, which then decide by themselves. */
+/** Offered to models with tool support, which decide themselves. */
 export const leadTool: Tool = {
   name: "renderLeadQualificationSection",
   description:

@@ -1,4 +1,4 @@
-/** What the others may use of assistant. */
+/** What other modules may import from assistant. */
 export { answer } from "./answer.ts";
 export { askQuestion, chat, resumeChat, stopChat } from "./chat.ts";
 export { admitVisitor, mustBeOpen } from "./gate.ts";

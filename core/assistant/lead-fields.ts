@@ -16,7 +16,7 @@ const native: Record<string, FormField> = {
   message: { key: "message", label: "Message", type: "textarea", required: false },
 };
 
-/** Names that the lead route reads itself; a generated field of that name would be taken for something else. */
+/** Names with a meaning of their own in the lead route, which generated fields must not use. */
 const reserved = [
   "firstName",
   "service",
@@ -31,8 +31,8 @@ const reserved = [
 ];
 
 /**
- * Form fields out of a proposal that may come from a model: `email` always and first, native fields with their own types, at most
- * three generated ones, labels and options as plain text. What can't be used is left out, so at most eight fields remain.
+ * Form fields from an untrusted proposal: `email` always and first, native fields with their own types, at most three generated ones,
+ * labels and options as plain text. Invalid parts are dropped; at most eight fields remain.
  */
 export function leadFields(proposed: unknown): FormField[] {
   const fields = new Map<string, FormField>([["email", native.email!]]);

@@ -6,12 +6,12 @@ import { isNative, leadFields } from "./lead-fields.ts";
 /** Most bytes of a form's HTML (docs/reference.md, "Tools"). */
 export const MAX_FORM_BYTES = 12_288;
 
-/** Longest answer by type of field, in UTF-16 units; the widget holds what a frame sends to the same figures. */
+/** Longest answer by type of field, in UTF-16 units; the widget applies the same limits. */
 const MAX_LENGTHS: Record<FormField["type"], number> = { text: 200, email: 254, tel: 40, textarea: 2000, select: 80 };
 
 const completions: Record<string, string> = { email: "email", name: "name", company: "organization", phone: "tel" };
 
-/** What may occur in a form. No tag loads, runs or leads anywhere, and no attribute holds an address, a style or a handler. */
+/** The allowed elements of a form. No tag loads, runs or links anything, and no attribute contains a URL, a style or a handler. */
 const allowed: sanitize.IOptions = {
   allowedTags: ["form", "div", "label", "span", "input", "textarea", "select", "option", "button"],
   allowedAttributes: {
@@ -29,7 +29,7 @@ const allowed: sanitize.IOptions = {
   allowProtocolRelative: false,
 };
 
-/** The fields that are used of a proposal and their form; without the generated ones where these would make it too large. */
+/** The valid fields of a proposal and their form; without the generated fields if they would make it too large. */
 export function leadForm(proposed: unknown, submitLabel: string): { fields: FormField[]; html: string } {
   const fields = leadFields(proposed);
   const html = formHtml(fields, submitLabel);
@@ -39,17 +39,17 @@ export function leadForm(proposed: unknown, submitLabel: string): { fields: Form
 }
 
 /**
- * The form of checked fields, made by an escaping template and passed through a sanitiser; undefined over 12 KB. A `trap` is a
- * field that people don't see and programs fill in.
+ * The form of checked fields, rendered by an escaping template and sanitised; undefined over 12 KB. A `trap` is an invisible field that
+ * bots fill in.
  */
 export function formHtml(fields: FormField[], submitLabel: string, trap = false): string | undefined {
   const rows = fields.map(row).join("") + (trap ? trapRow : "");
   return safeForm(`<form class="svc-lead-form">${rows}<button type="submit">${escaped(submitLabel)}</button></form>`);
 }
 
-/** HTML with nothing in it but form elements; undefined over 12 KB. */
+/** HTML with form elements only; undefined over 12 KB. */
 export function safeForm(html: string): string | undefined {
-  // What is too large is refused before it costs a parse.
+  // Oversized input is refused before it is parsed.
   if (Buffer.byteLength(html) > MAX_FORM_BYTES) return undefined;
   const safe = sanitize(html, allowed);
   return Buffer.byteLength(safe) > MAX_FORM_BYTES ? undefined : safe;

@@ -5,25 +5,25 @@ import { pageUrl } from "../pages/face.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** Seconds for which a shown section has its form (docs/reference.md, "Form frame"). */
+/** Lifetime of a section's form in seconds (docs/reference.md, "Form frame"). */
 const FORM_TTL_SECONDS = 86_400;
 
 const stored = object({ fields: array(formField), submitLabel: string(), language: optional(string()) });
 
-/** What is kept of a section that was shown to a visitor. */
+/** The stored part of a section that was shown to a visitor. */
 export type StoredForm = Infer<typeof stored>;
 
 /** The same with the address of the page that shows it. */
 export type LeadForm = StoredForm & { pageUrl: string };
 
-/** Keeps what the form of a lead section is made of for 24 h, so that its frame can be served by address. */
+/** Stores the form of a lead section for 24 h, so that its frame has an address. */
 export async function storeLeadSection(
   { redis }: Pick<Runtime, "redis">,
   place: {
     handle: string;
     pageSlug: string;
     section: Pick<LeadSection, "sectionId" | "fields" | "submitLabel">;
-    /** Of the form's words (BCP 47). */
+    /** Language of the form (BCP 47). */
     language: string;
   },
 ): Promise<void> {
@@ -37,7 +37,7 @@ export async function storeLeadSection(
   );
 }
 
-/** The form of a section; `not_found` when it was never shown on this page or its time is over. */
+/** The form of a section; `not_found` if it was never shown on this page or has expired. */
 export async function readLeadForm(runtime: Runtime, input: Infer<typeof leadFormPath>): Promise<LeadForm> {
   const form = await runtime.redis.get(keys.leadSection(input.handle, input.pageSlug, input.sectionId));
   if (form === null) throw new Fail("not_found");

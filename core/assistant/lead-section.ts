@@ -4,12 +4,12 @@ import { clip, oneLine } from "../platform/characters.ts";
 import { leadForm } from "./lead-form-html.ts";
 import { type Words, wordsOf } from "../../schemas/languages.ts";
 
-/** What a lead section is made of. */
+/** The input of a lead section. */
 export interface LeadMaterial {
   sectionId: string;
   pageSlug: string;
   question: string;
-  /** What the visitor wishes; contact where that can't be told. */
+  /** The visitor's wish; contact if it is unclear. */
   wish: Wish | undefined;
   /** The language of the question. */
   language: string;
@@ -17,9 +17,9 @@ export interface LeadMaterial {
   answer: string;
   evidenceTitles: string[];
   retrievalMode: string;
-  /** What a model proposes; untrusted, each piece is checked and falls back to the standard one. */
+  /** A model's proposal; untrusted: each part is checked and falls back to the standard one. */
   proposal?: unknown;
-  /** Next questions that the answer offers. */
+  /** Follow-up questions of the answer. */
   followUps?: string[];
 }
 
@@ -49,10 +49,10 @@ const STANDARD_FIELDS: Record<Wish, (keyof Words["leadSection"]["fields"])[]> = 
 };
 /** An option may be a number or a range. */
 const NUMBERS = /[\p{L}\p{N}]/u;
-/** Markup, handlers, schemes and entities: no line of the section needs them. */
+/** Markup, handlers, URL schemes and entities: no line of the section needs them. */
 const MARKUP =
   /[<>{}\\]|\]\(|!\[|&(?:#|\w+;)|\bon\w+\s*=|\b(?:javascript|vbscript|data|file|blob)\s*:|:\/\/|\bstyle\s*=|\/\//i;
-/** What no lead form may ask for. */
+/** Data that no lead form may ask for. */
 const SENSITIVE =
   /\b(?:pass ?words?|passcodes?|passwort\w*|kennwort\w*|mots? de passe|contrasenas?|wachtwoord\w*|senhas?|pins?|tans?|credit ?cards?|card numbers?|kreditkarte\w*|carte (?:bancaire|bleue|de credit)|tarjetas?|cvv|cvc|iban|bank accounts?|account numbers?|kontonummer\w*|ssn|social security|sozialversicherung\w*|passports?|reisepass\w*|ausweis\w*|tax ids?|steuer ?id|api keys?|tokens?|secrets?|birth ?dates?|date of birth|geburtsdatum|mother s maiden|driver s licen[cs]e|one time codes?|verification codes?|otp)\b/;
 
@@ -71,7 +71,7 @@ export function leadSection(material: LeadMaterial): LeadSection {
     html,
     fields,
     submitLabel,
-    // Always our own words: the visitor is told what is sent, whatever a model says.
+    // Always the service's own text: no model decides what the visitor is told about sent data.
     contextDisclosure: phrases.disclosure,
     dynamicView: view(material, { intent, phrases, proposed: record(proposed.dynamicView), check }),
     leadContext: leadContext(material),
@@ -113,7 +113,7 @@ function view(
   };
 }
 
-/** What the visitor knows to be true: their question and where its answer came from. */
+/** Facts that the visitor can check: their question and the sources of its answer. */
 function standardSignals(
   { question, evidenceTitles }: LeadMaterial,
   { phrases, check }: { phrases: Words["leadSection"]; check: Check },
@@ -150,13 +150,13 @@ function leadContext({
   };
 }
 
-/** Takes a proposal piece by piece: plain text that says nothing which the conversation doesn't bear out. */
+/** Checks a proposal part by part: plain text without claims that the conversation doesn't support. */
 class Check {
   readonly #shown: string;
   readonly #asked: string;
   readonly #language: string;
 
-  /** The visitor's own numbers ("50 people") may be said again, but a price only where the answer names it. */
+  /** The visitor's own numbers ("50 people") may be repeated, but a price only if the answer names it. */
   constructor({ question, answer, evidenceTitles, language }: LeadMaterial) {
     this.#shown = [answer, ...evidenceTitles].join("\n");
     this.#asked = question;
@@ -186,7 +186,7 @@ class Check {
     return steps.length < STEPS.least ? standard : steps.slice(0, STEPS.most);
   }
 
-  /** A generated field, never a required one: a model's question doesn't stand between a visitor and the owner. */
+  /** A generated field is never required: a model's question must not block a visitor. */
   field(proposed: unknown): Partial<FormField>[] {
     const { key, label, type, options } = record(proposed);
     const name = this.text(label, LINE);
@@ -197,7 +197,7 @@ class Check {
     return [{ key, label: name, required: false, options: choices, ...(isType(type) ? { type } : {}) }];
   }
 
-  /** Text with nothing in it that a form doesn't need; empty where there is such a thing. */
+  /** The text, or "" if it contains anything that a form doesn't need. */
   clean(text: string, length: number, holds = /\p{L}/u): string {
     const line = clip(oneLine(text), length);
     const reaches = figuresBeyond(line, "", this.#language).some((figure) => /^(?:mail|link|phone) /.test(figure));

@@ -10,10 +10,10 @@ import { proposalPrompt } from "./prompt.ts";
 
 /** Seconds for which a chat remembers that it has shown its section. */
 const remembered = 86_400;
-/** Ms that a model may take to propose a section before the standard one is shown. */
+/** Ms within which a model must propose a section; otherwise the standard one is shown. */
 const proposesWithin = 6000;
 
-/** The lead section, once a chat, for who wishes contact, a quote, a demo, a price for their case or a purchase. */
+/** The lead section, once per chat, for visitors who want contact, a quote, a demo, an individual price or a purchase. */
 export async function leadSectionFor(
   runtime: Runtime,
   asked: Asking,
@@ -50,7 +50,7 @@ async function isFirst({ redis }: Runtime, { handle, pageSlug, chatId }: Asking)
   return (await redis.set(keys.chatSection(handle, pageSlug, chat), "1", "EX", remembered, "NX")) === "OK";
 }
 
-/** What a model would put into the section, unchecked; nothing where it fails, for there is a standard one. */
+/** A model's unchecked proposal; undefined if it fails, since there is a standard section. */
 async function propose(
   { model }: Runtime,
   asked: Asking,

@@ -1,7 +1,7 @@
 import type { LessonCard } from "../../schemas/assistant.ts";
 import { oneLine } from "../platform/characters.ts";
 
-/** A block of a knowledge document that is named as a lesson card; without a card where it can't be read as one. */
+/** A block of a knowledge document that is named as a lesson card; without a card if it is malformed. */
 interface CardBlock {
   start: number;
   end: number;
@@ -13,18 +13,18 @@ const MAX_BLOCK_LENGTH = 64_000;
 const MAX_BLOCKS = 100;
 const MAX_LINE_LENGTH = 2000;
 const MAX_LIST_LENGTH = 20;
-/** Lines between the name and its object, which hold nothing but marks. */
+/** Lines between the name and its object that contain only markup. */
 const MAX_LINES_BETWEEN = 3;
 const MARKS = /^["'`~>:=\s\w-]*$/;
 
-/** The lesson cards in a text, each `lessonId` once, in their order. */
+/** The lesson cards of a text in order, each `lessonId` once. */
 export function lessonCards(text: string): LessonCard[] {
   const cards = new Map<string, LessonCard>();
   for (const { card } of blocksIn(text)) if (card && !cards.has(card.lessonId)) cards.set(card.lessonId, card);
   return [...cards.values()];
 }
 
-/** The text for retrieval: a card stands there as its words under its title; a block that is no card is left out. */
+/** The text for retrieval: cards are replaced by their title and words; malformed blocks are dropped. */
 export function withoutLessonCards(text: string): string {
   let rest = "";
   let from = 0;
@@ -44,7 +44,7 @@ function blocksIn(text: string): CardBlock[] {
   return found;
 }
 
-/** The name, the object after it, and the marks, fence and braces around both. */
+/** The name, the object after it, and the markup, fence and braces around both. */
 function blockAt(text: string, name: number): CardBlock {
   const open = objectAfter(text, name + NAME.length);
   const end = open < 0 ? -1 : objectEnd(text, open);
@@ -65,7 +65,7 @@ function objectAfter(text: string, from: number): number {
   return isNear ? open : -1;
 }
 
-/** Where the line of the name begins, or the brace and the fence before it. */
+/** The start of the name's line, or of the brace and the fence before it. */
 function blockStart(text: string, name: number): number {
   const before = /(?:(?:^|\n) {0,3}(?:`{3,}|~{3,})[ \t]*\w*[ \t]*\n\s*)?(?:\{\s*)?["'<#>`~ \t]*(?:json[ \t]+)?$/.exec(
     text.slice(Math.max(0, name - 200), name),
@@ -85,7 +85,7 @@ function readCard(json: string): LessonCard | undefined {
   try {
     value = JSON.parse(json);
   } catch {
-    // Text that merely looks like a card is no card.
+    // Text that only looks like a card.
     return undefined;
   }
   const fields = isRecord(value) ? value : {};
@@ -131,7 +131,7 @@ function lineEnd(text: string, from: number): number {
   return end < 0 ? text.length : end;
 }
 
-/** Where the JSON object that opens at `open` ends; -1 when it doesn't. */
+/** The end of the JSON object that opens at `open`; -1 if it doesn't close. */
 function objectEnd(text: string, open: number): number {
   const limit = Math.min(text.length, open + MAX_BLOCK_LENGTH);
   let depth = 0;

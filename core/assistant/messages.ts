@@ -2,27 +2,27 @@ import { lastMessages, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Turn } from "../engines/answers/answers.ts";
 
-/** What a chat request asks, read out of messages that are the client's word. */
+/** The parsed chat request; its messages are untrusted. */
 export interface Asked {
   question: string;
-  /** What was said before, oldest first; untrusted. */
+  /** Earlier messages, oldest first; untrusted. */
   history: Turn[];
-  /** True where the conversation already shows a lead section. */
+  /** True if the conversation already shows a lead section. */
   sectionShown: boolean;
 }
 
-/** The same of one chat on one page: what an answer is made for. */
+/** The request with its chat and page: the input of an answer. */
 export interface Asking extends Asked {
   handle: string;
   pageSlug: string;
   chatId: string;
-  /** True where the reader gets the answer in one piece: what fails on the way can still be replaced. */
+  /** True if the reader gets the answer in one piece, so that a failed part can still be replaced. */
   isWhole: boolean;
 }
 
-/** Longest text of one earlier message that is kept, in characters. */
+/** Longest text of an earlier message, in characters; longer ones are cut. */
 const MAX_HISTORY_LENGTH = 2000;
-/** Earlier messages that are kept. */
+/** Most earlier messages. */
 const MAX_HISTORY_MESSAGES = 12;
 
 interface Message {
@@ -31,7 +31,7 @@ interface Message {
   sectionShown: boolean;
 }
 
-/** The latest question of a chat: `invalid_request` without one or with a `system` message, `question_too_long`. */
+/** Parses the latest question of a chat: `invalid_request` without one or with a `system` message, `question_too_long`. */
 export function readMessages(messages: unknown[]): Asked {
   const ignored = Math.max(0, messages.length - lastMessages);
   const read = messages.slice(ignored).map((message, at) => readMessage(message, ignored + at));
@@ -46,10 +46,10 @@ export function readMessages(messages: unknown[]): Asked {
   return { question: text.trim(), history, sectionShown: read.some((message) => message.sectionShown) };
 }
 
-/** Refuses an empty question and one of more than 500 code points, as it was sent: white space at its ends counts. */
+/** Rejects an empty question and one of more than 500 code points, before trimming. */
 export function checkQuestion(question: string, path: string): void {
   if (question.trim() === "") throw invalid(path, "must contain text");
-  // A string has at least half as many code points as it has units, so most lengths need no counting.
+  // A string has at least half as many code points as units, so most lengths need no counting.
   if (question.length > MAX_QUESTION_LENGTH && [...question].length > MAX_QUESTION_LENGTH)
     throw new Fail("question_too_long", {
       errors: [{ path, message: `is longer than ${MAX_QUESTION_LENGTH} characters` }],

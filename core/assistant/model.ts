@@ -1,2 +1,2 @@
-/** Reported as `modelId` where no model is configured. */
+/** Reported as `modelId` if no model is configured. */
 export const embeddedAnswerer = "embedded-extractive";

@@ -3,7 +3,7 @@ import type { Env } from "../platform/env.ts";
 import type { Delta, Embedder, Message, Model, Tool, Writer } from "../platform/runtime.ts";
 import { embeddedAnswerer } from "./model.ts";
 
-/** Fixed size of the context in tokens: changing it makes the server load the model again. */
+/** Fixed context size in tokens: changing it makes the server reload the model. */
 export const contextTokens = 8192;
 /** Most tokens of one answer. */
 const answerTokens = 700;
@@ -11,10 +11,10 @@ const answerTokens = 700;
 const batch = 32;
 /** How long the server keeps an idle model loaded; its own default is five minutes. */
 const keepAlive = "30m";
-/** Ms in which the server must have begun to answer a request that isn't streamed. */
+/** Ms within which the server must start to respond to a request without a stream. */
 const beginTimeoutMs = 15_000;
 const showTimeoutMs = 2000;
-/** Ms for which a model's capabilities are taken as known, and its failure to tell them. */
+/** Ms for which a model's capabilities are cached, and so is a failure to read them. */
 const capabilitiesTtlMs = 600_000;
 const failureTtlMs = 30_000;
 
@@ -67,7 +67,7 @@ class OllamaWriter implements Writer {
     return JSON.parse((await client(this.#host, signal, beginTimeoutMs).chat(request)).message.content);
   }
 
-  /** Models that think are asked not to, or as little as they can: a visitor waits for the answer. */
+  /** Thinking models are asked not to think, or as little as possible: a visitor is waiting. */
   async #request(messages: Message[], signal: AbortSignal): Promise<ChatRequest> {
     const capabilities = await this.#capabilities(signal);
     const options = { num_ctx: contextTokens, num_predict: answerTokens };
@@ -92,7 +92,7 @@ class OllamaWriter implements Writer {
   }
 }
 
-/** A stream that is closed in due form ends there, though the server never said that it was done. */
+/** A stream that closes normally has ended, even if the server never said that it was done. */
 async function* untilClosed<T>(stream: AsyncIterable<T>): AsyncGenerator<T> {
   try {
     yield* stream;
@@ -101,7 +101,7 @@ async function* untilClosed<T>(stream: AsyncIterable<T>): AsyncGenerator<T> {
   }
 }
 
-/** Drops what stands between `<think>` and `</think>` of a text that comes in pieces, the marks included. */
+/** Drops the text between `<think>` and `</think>` from a stream of deltas, including the marks. */
 class WithoutThoughts {
   #waiting = "";
   #isThinking = false;
@@ -112,7 +112,7 @@ class WithoutThoughts {
     for (;;) {
       const mark = /<(\/?)think(?:ing)?>/i.exec(this.#waiting);
       if (!mark) break;
-      // An end without a beginning: the template has swallowed the beginning, and all before was thought.
+      // An end mark without a start mark: the template swallowed the start, and everything before was thinking.
       if (!this.#isThinking && mark[1] === "") spoken += this.#waiting.slice(0, mark.index);
       this.#isThinking = mark[1] === "";
       this.#waiting = this.#waiting.slice(mark.index + mark[0].length);
@@ -150,8 +150,8 @@ function embedder(host: string, model: string): Embedder {
 }
 
 /**
- * One client a job, whose requests end with the job's signal: the client has no such option itself. `timeoutMs` bounds the time
- * until the response begins; a stream has none, for a server that loads a model answers late and gives the load up with the request.
+ * One client per job, whose requests end with the job's signal; the client has no such option. `timeoutMs` limits the time until the
+ * response starts. A stream has no limit, since a server that loads a model responds late, and stops loading if the request ends.
  */
 function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
   return new Ollama({
@@ -168,7 +168,7 @@ function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
   });
 }
 
-/** Some families are trained with a word before each text that says what it is. */
+/** Some model families are trained with a prefix that says what a text is. */
 function prefix(model: string, purpose: "query" | "document"): string {
   if (/nomic-embed/.test(model)) return purpose === "query" ? "search_query: " : "search_document: ";
   if (/mxbai-embed|snowflake-arctic-embed/.test(model) && purpose === "query")

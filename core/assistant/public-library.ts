@@ -20,9 +20,9 @@ import type { Asking } from "./messages.ts";
 /** The tag of the documents that the assistant may use (docs/reference.md, "Knowledge"). */
 export const publicTag = "public-page-agent";
 
-/** All public text of a handle, as far as answers may rest on it. */
+/** All public text of a handle that answers may use. */
 export interface PublicLibrary {
-  /** The question, read in the language of its page where its own words don't tell. */
+  /** The question; its language defaults to that of its page. */
   question: Question;
   library: Library;
   page: PublicPage | undefined;
@@ -36,11 +36,11 @@ export interface PublicLibrary {
 
 interface Shelf extends Pick<PublicLibrary, "library" | "cards"> {
   state: string;
-  /** About how much memory it takes. */
+  /** Approximate memory in bytes. */
   bytes: number;
 }
 
-/** Documents are absent where there are too many to be read. */
+/** The documents are absent if there are too many to read. */
 interface Knowledge extends Partial<TaggedDocuments> {
   found: SearchResult;
 }
@@ -48,18 +48,18 @@ interface Knowledge extends Partial<TaggedDocuments> {
 const MAX_HITS = 24;
 const NEAR_HITS = 3;
 const SHORT_QUESTION = 40;
-/** Sources that are held beside what a search found where not all can be read. */
+/** Most other sources besides the search results, if not all can be read. */
 const MAX_RELATED = 12;
 const MAX_BYTES = 96 * 2 ** 20;
-/** What a character of a document takes with its share of the index, in bytes. */
+/** Bytes of a document's character with its share of the index. */
 const CHARACTER_BYTES = 16;
 const NO_HITS: SearchResult = { hits: [], mode: "lexical", degraded: false };
 
 const caches = new WeakMap<Redis, LRUCache<string, Shelf>>();
 
 /**
- * The public text for a question: the published pages of the handle and its documents with the public tag. Drafts, paid bodies
- * and other handles are never looked at. A failing index degrades to what the pages say.
+ * The public text for a question: the published pages of the handle and its documents with the public tag. Drafts, paid bodies and other
+ * handles are never read. If the index fails, answers use the pages only.
  */
 export async function publicLibrary(
   runtime: Runtime,
@@ -83,13 +83,13 @@ export async function publicLibrary(
   return { question, library, cards, place, page, mode, degraded: found.degraded };
 }
 
-/** A short follow-up is looked up together with what the visitor asked before. */
+/** A short follow-up is searched together with the visitor's previous question. */
 function searchText(question: string, history: Asking["history"]): string {
   const before = history.findLast(({ role }) => role === "user")?.text ?? "";
   return question.length < SHORT_QUESTION && before !== "" ? `${question} ${before.slice(0, 200)}` : question;
 }
 
-/** The tagged documents, all where they can be read; what a search finds where vectors take part or there are too many. */
+/** The tagged documents, if all can be read; and search results if vectors are in use or there are too many documents. */
 async function readKnowledge(runtime: Runtime, handle: string, text: string): Promise<Knowledge> {
   try {
     const read = await taggedDocuments(runtime, handle, publicTag);
@@ -97,13 +97,13 @@ async function readKnowledge(runtime: Runtime, handle: string, text: string): Pr
     const asked = { handle, text, tags: [publicTag], limit: MAX_HITS };
     return { ...read, found: isSearched ? await searchKnowledge(runtime, asked) : NO_HITS };
   } catch {
-    // What failed may not be logged; the answer says that it is degraded.
+    // The failure itself must not be logged; the answer is marked as degraded.
     runtime.log.warn({ handle, degraded: true }, "assistant.retrieval.degraded");
     return { version: "unread", documents: [], found: { ...NO_HITS, degraded: true } };
   }
 }
 
-/** All pages and documents that are kept, indexed once for each state of them. */
+/** All cached pages and documents, indexed once per state. */
 function wholeShelf(
   redis: Redis,
   handle: string,
@@ -124,7 +124,7 @@ function wholeShelf(
   return shelf;
 }
 
-/** What speaks of the question among a shelf that doesn't hold all: its best sources, the visited page, and what a search found. */
+/** The part of an incomplete library that matches the question: its best sources, the visited page, and the search results. */
 function partOf(
   { library, cards }: Shelf,
   { page, question, found }: { page: PublicPage | undefined; question: Question; found: SearchResult },
@@ -160,7 +160,7 @@ function cardsOf(documents: readonly TaggedDocument[]): Map<string, LessonCard[]
   return new Map(found.filter(([, cards]) => cards.length > 0));
 }
 
-/** Sections whose text the nearest passages of a vector search hold. */
+/** Sections that contain the nearest passages of a vector search. */
 function nearSections(library: Library, { hits, mode }: SearchResult): Place["near"] & object {
   const near = mode === "vector" ? hits.slice(0, NEAR_HITS).map(({ passage }) => passage) : [];
   const isNear = ({ source, blocks }: Library["sections"][number]) =>

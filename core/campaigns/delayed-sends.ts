@@ -15,7 +15,7 @@ export interface DelayedSend {
 export const defaultDelayedSendLimits: DelayedSendLimits = { maxDelayed: 1_000_000, aheadMs: 3_600_000 };
 
 /** Each handle is polled this often before its earliest send is due, so that a failed poll does no harm. */
-const LOOKS_AHEAD = 4;
+const POLLS_AHEAD = 4;
 /** Handles per poll, and sends per batch. */
 const MAX_HANDLES = 100;
 const batch = 1000;
@@ -53,7 +53,7 @@ export async function isDeferred({ redis, queues, ...runtime }: Runtime, handle:
 export async function promoteDueSends(runtime: Runtime): Promise<number> {
   const { redis, delayedSends } = runtime;
   const line = new FairLine(redis, keys.farTurns);
-  const { turns } = await line.claim(MAX_HANDLES, delayedSends.aheadMs / LOOKS_AHEAD);
+  const { turns } = await line.claim(MAX_HANDLES, delayedSends.aheadMs / POLLS_AHEAD);
   let promoted = 0;
   for (const { lane } of turns) promoted += await promoteOf(runtime, lane);
   return promoted;

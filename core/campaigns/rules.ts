@@ -28,7 +28,7 @@ export type StoredRule = Omit<Rule, "version" | "counts" | "handle"> & {
 };
 
 /** Retention of a deleted rule and of its send markers in real seconds, the same as for once-only keys of mails. */
-const deletedKept = 34_560_000;
+const DELETED_RETENTION_SECONDS = 34_560_000;
 
 /** Creates a rule; it applies to later triggers. Errors are checked in this order: body, campaign, sender, template. */
 export async function createRule(runtime: Runtime, input: Infer<typeof newRule>): Promise<{ rule: Rule }> {
@@ -94,7 +94,7 @@ async function tryDelete(runtime: Runtime, path: Infer<typeof rulePath>): Promis
   const json = JSON.stringify({ ...stored, deletedAt: new Date(runtime.now()).toISOString() });
   const { key, list, counter } = placeOf(handle, campaignId, ruleId);
   const notes = { sends: keys.ruleSends(handle, ruleId), counts: keys.ruleCounts(handle, ruleId) };
-  const input = { version, json, ruleId, keepSeconds: deletedKept };
+  const input = { version, json, ruleId, keepSeconds: DELETED_RETENTION_SECONDS };
   const result = await scripts.retireRule(runtime.redis, { rule: key, list, counter, ...notes }, input);
   return result === "retired" ? true : undefined;
 }

@@ -56,12 +56,12 @@ export type MailCap = "visitor" | "rule";
 const MAX_MAILS_A_DAY: Record<MailCap, number> = { visitor: 20, rule: 5 };
 
 /** Seconds for `Retry-After` while mail can't be accepted. */
-const closedFor = 30;
+const RETRY_AFTER_SECONDS = 30;
 /** Longest header value (RFC 5322, section 2.1.1), and most bytes of all attachments of a mail. */
 const MAX_SUBJECT_LENGTH = 998;
 const MAX_ATTACHMENT_BYTES = 10_485_760;
 /** Real seconds for which the owner of a message id is stored, as long as the message itself. */
-const ownerKept = 7_776_000;
+const OWNER_TTL_SECONDS = 7_776_000;
 
 /**
  * Accepts a mail. Checks in this order: sender, domain, purpose, template, variables, suppression, quota, queue (docs/reference.md,
@@ -72,7 +72,7 @@ export async function acceptMessage(runtime: Runtime, request: MailRequest): Pro
   const { handle, senderId, to } = request;
   mustBeRecipients(to);
   const [known, rights, template] = await Promise.all([
-    earlier(runtime, request),
+    earlierResponse(runtime, request),
     sendingRights(runtime, handle, senderId),
     request.content ? undefined : templateState(runtime, { handle, templateId: request.templateId ?? "" }),
   ]);
@@ -123,7 +123,7 @@ function mustBeRecipients(to: readonly string[]): void {
 }
 
 /** The response of an earlier request with the same key, of a client or of the service itself. */
-async function earlier(
+async function earlierResponse(
   { redis }: Runtime,
   { handle, idempotency, key }: MailRequest,
 ): Promise<{ message: Message } | undefined> {
@@ -132,7 +132,7 @@ async function earlier(
     return stored === null ? undefined : replay(stored, idempotency.digest);
   }
   const messageId = key === undefined ? null : await redis.get(keys.emailOnce(handle, keyDigest(key)));
-  return messageId === null ? undefined : first(redis, handle, messageId);
+  return messageId === null ? undefined : messageOfKey(redis, handle, messageId);
 }
 
 function replay(stored: string, digest: string): { message: Message } {
@@ -142,7 +142,7 @@ function replay(stored: string, digest: string): { message: Message } {
 }
 
 /** The message of a once-only key; undefined after 90 days, when the message is gone but the key is not. */
-async function first(redis: Runtime["redis"], handle: string, messageId: string): Promise<{ message: Message }> {
+async function messageOfKey(redis: Runtime["redis"], handle: string, messageId: string): Promise<{ message: Message }> {
   const message = await findMessage(redis, handle, messageId);
   if (message === undefined) throw new Fail("message_not_found");
   return withOutcome({ message }, "replayed");
@@ -234,7 +234,7 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
   };
   const [kind, ...rest] = await queued(async () => {
     const announced = ready.denied ? undefined : enqueue(redis, handle);
-    const owned = redis.set(keys.messageOwner(messageId), handle, "EX", ownerKept);
+    const owned = redis.set(keys.messageOwner(messageId), handle, "EX", OWNER_TTL_SECONDS);
     const written = scripts.acceptMessage(
       redis,
       keysOf(runtime, request),
@@ -247,7 +247,7 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
     schedule(redis, handle, ranks[purpose]).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "email.dispatch.wake_failed"),
     );
-  return request.origin === "api" ? answer : first(redis, handle, messageId);
+  return request.origin === "api" ? answer : messageOfKey(redis, handle, messageId);
 }
 
 async function queued(accept: () => Promise<WriteReply>): Promise<WriteReply> {
@@ -303,13 +303,13 @@ function otherwise(
   rest: string[],
 ): { message: Message } | Promise<{ message: Message }> {
   if (kind === "repeated") return replay(rest[0] as string, request.idempotency?.digest ?? "");
-  if (kind === "once") return first(runtime.redis, request.handle, rest[0] as string);
+  if (kind === "once") return messageOfKey(runtime.redis, request.handle, rest[0] as string);
   if (kind === "closed") throw closed();
   throw kind === "suppressed" ? suppressed(request, rest.map(Number)) : overQuota(runtime);
 }
 
 function closed(cause?: unknown): Fail {
-  return new Fail("transactional_email_queue_unavailable", { retryAfter: closedFor }, cause);
+  return new Fail("transactional_email_queue_unavailable", { retryAfter: RETRY_AFTER_SECONDS }, cause);
 }
 
 function suppressed({ to }: MailRequest, places: number[]): Fail {

@@ -8,13 +8,13 @@ import { readInbound } from "./feedback.ts";
 /** Intervals of the mailbox poll in real ms. Tests pass shorter ones. */
 export interface WatchTimes {
   /** Between two polls of the mailbox. */
-  every: number;
+  pollMs: number;
   /** The first wait after a failure; it doubles up to the longest. */
-  afterTrouble: number;
-  longest: number;
+  retryMs: number;
+  maxRetryMs: number;
 }
 
-const usualTimes: WatchTimes = { every: 30_000, afterTrouble: 5_000, longest: 600_000 };
+const usualTimes: WatchTimes = { pollMs: 30_000, retryMs: 5_000, maxRetryMs: 600_000 };
 
 /**
  * Polls the mailbox of BOUNCE_IMAP_URL until the signal. Each unseen mail is recorded, then marked as seen; after a crash in between it is
@@ -27,23 +27,23 @@ export async function watchBounces(
   times: WatchTimes = usualTimes,
 ): Promise<void> {
   if (runtime.openBounces === undefined) return;
-  let troubles = 0;
+  let failures = 0;
   while (!signal.aborted) {
     try {
       await tryLock(runtime.redis, keys.bounceMailbox, (lease) =>
         readBounces(runtime, AbortSignal.any([signal, lease])),
       );
-      troubles = 0;
+      failures = 0;
     } catch (error) {
       if (!signal.aborted)
-        runtime.log.warn({ error: (error as Error).message, troubles: ++troubles }, "email.mailbox.read_failed");
+        runtime.log.warn({ error: (error as Error).message, failures: ++failures }, "email.mailbox.read_failed");
     }
-    await sleep(waitAfter(troubles, times), undefined, { signal }).catch(() => undefined);
+    await sleep(waitAfter(failures, times), undefined, { signal }).catch(() => undefined);
   }
 }
 
-function waitAfter(troubles: number, { every, afterTrouble, longest }: WatchTimes): number {
-  return troubles === 0 ? every : Math.min(afterTrouble * 2 ** (troubles - 1), longest);
+function waitAfter(failures: number, { pollMs, retryMs, maxRetryMs }: WatchTimes): number {
+  return failures === 0 ? pollMs : Math.min(retryMs * 2 ** (failures - 1), maxRetryMs);
 }
 
 /** One poll: every unseen mail, oldest first. */

@@ -14,17 +14,17 @@ import { MAX_RANKS, type LineName, nextTurns, PARK_MS, park } from "./turns.ts";
 /** Intervals of a dispatcher in real ms. Tests pass shorter ones. */
 export interface DispatchTimes {
   /** A worker without a heartbeat for this long loses its leases. */
-  lease: number;
+  leaseMs: number;
   /** Poll interval of the idle fair queue. */
-  poll: number;
+  pollMs: number;
 }
 
-const usualTimes: DispatchTimes = { lease: 15_000, poll: 100 };
+const usualTimes: DispatchTimes = { leaseMs: 15_000, pollMs: 100 };
 
 /** Real ms within which attempts may finish when the process stops; another worker retries the others. */
-const endsWithin = 15_000;
+const DRAIN_MS = 15_000;
 /** Mails per second and burst of one handle, across all processes. */
-const handleRate = { rate: 500, burst: 1000 };
+const HANDLE_LIMIT = { rate: 500, burst: 1000 };
 
 /** Sends due mails until the signal, then lets running attempts finish. Returns at once without a mail server. */
 export async function dispatchMail(
@@ -60,7 +60,7 @@ class Dispatcher {
   async run(signal: AbortSignal): Promise<void> {
     const renewing = setInterval(
       () => void this.#renew().catch((error: Error) => this.#report(error)),
-      this.#times.lease / 3,
+      this.#times.leaseMs / 3,
     );
     signal.addEventListener("abort", () => this.#goOn());
     while (!signal.aborted) {
@@ -69,7 +69,7 @@ class Dispatcher {
       if (!started && !signal.aborted) await this.#pause();
     }
     const ended = Promise.all([...this.#running.values()].map((one) => one.ended));
-    await Promise.race([ended, sleep(endsWithin, undefined, { ref: false })]);
+    await Promise.race([ended, sleep(DRAIN_MS, undefined, { ref: false })]);
     clearInterval(renewing);
   }
 
@@ -131,8 +131,8 @@ class Dispatcher {
       handle: keys.handle(turn.lane),
     };
     const [nextLook, ...rows] = await scripts.takeDeliveries(redis, places, {
-      ...{ perTurn: share, maxRank: MAX_RANKS[line], most, token, ...handleRate },
-      ...{ now: real, leaseEndsAt: real + this.#times.lease, at, instant: new Date(at).toISOString() },
+      ...{ perTurn: share, maxRank: MAX_RANKS[line], most, token, ...HANDLE_LIMIT },
+      ...{ now: real, leaseEndsAt: real + this.#times.leaseMs, at, instant: new Date(at).toISOString() },
     });
     for (const row of rows) this.#start(takenFrom(turn.lane, token, row));
     const until = nextLook === "" ? real + PARK_MS : Math.min(Number(nextLook), real + PARK_MS);
@@ -169,7 +169,7 @@ class Dispatcher {
 
   /** Renews the leases of this process. */
   async #renew(): Promise<void> {
-    const until = Date.now() + this.#times.lease;
+    const until = Date.now() + this.#times.leaseMs;
     await Promise.all(
       [...this.#running.values()].map(({ handle, place }) =>
         this.#runtime.redis.zadd(keys.emailLeases(handle), "XX", until, place),
@@ -181,7 +181,7 @@ class Dispatcher {
   async #pause(): Promise<void> {
     if (this.#freed) return;
     this.#stopPause = new AbortController();
-    await sleep(this.#times.poll, undefined, { signal: this.#stopPause.signal }).catch((error: Error) => {
+    await sleep(this.#times.pollMs, undefined, { signal: this.#stopPause.signal }).catch((error: Error) => {
       if (error.name !== "AbortError") throw error;
     });
   }

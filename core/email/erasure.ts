@@ -9,7 +9,7 @@ import { findMessage } from "./messages.ts";
 import { ranks } from "./turns.ts";
 
 /** Replaces an erased person's address among other recipients of a message; not deliverable (RFC 2606). */
-const nobody = "erased@erased.invalid";
+const ERASED_ADDRESS = "erased@erased.invalid";
 
 /**
  * Removes a person from a handle's mails and webhook events. Unsent deliveries are cancelled; messages to that person alone are removed
@@ -74,12 +74,12 @@ async function replaceRecipient(
   const timeline = keys.messageEvents(handle, messageId);
   const [json, about] = await redis.hmget(message, "json", `about:${n}`);
   const events = await redis.lrange(timeline, 0, -1);
-  const without = (text: string): string => text.replaceAll(JSON.stringify(recipient), JSON.stringify(nobody));
+  const without = (text: string): string => text.replaceAll(JSON.stringify(recipient), JSON.stringify(ERASED_ADDRESS));
   await transact(redis, (transaction) => {
     transaction.hset(message, {
       json: without(json ?? ""),
       [`about:${n}`]: without(about ?? ""),
-      [`digest:${n}`]: addressDigest(nobody),
+      [`digest:${n}`]: addressDigest(ERASED_ADDRESS),
     });
     for (const [place, event] of events.entries())
       if (without(event) !== event) transaction.lset(timeline, place, without(event));

@@ -8,7 +8,7 @@ import { isAddress, sameAddress } from "../platform/address.ts";
 import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
 import { findMessage } from "./messages.ts";
 import { isHardBounce, type Notice, readReport } from "../engines/mail/mail.ts";
-import { namedIn, returnedIn } from "./return-path.ts";
+import { deliveryOfMessageId, deliveryOfAddress } from "./return-path.ts";
 import { signedBody, type SignedRequest } from "./signed-request.ts";
 import { findSuppression, isSuppressed, suppressionOf } from "./suppressions.ts";
 
@@ -40,8 +40,10 @@ export async function receiveInboundMail(runtime: Runtime, request: SignedReques
 /** Applies a mail from outside; a mail without a report is no error. */
 export async function readInbound(runtime: Runtime, mail: Buffer): Promise<Applied> {
   const report = await readReport(mail);
-  const returned = report.addresses.map((address) => returnedIn(runtime.env, address)).find((one) => one !== undefined);
-  const at = returned ?? namedIn(runtime.env, report.originalMessageId ?? "");
+  const returned = report.addresses
+    .map((address) => deliveryOfAddress(runtime.env, address))
+    .find((one) => one !== undefined);
+  const at = returned ?? deliveryOfMessageId(runtime.env, report.originalMessageId ?? "");
   if (at === undefined) return { applied: 0 };
   const notices: Notice[] = returned?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : report.notices;
   const delivery = await deliveryAt(runtime, at);

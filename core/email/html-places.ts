@@ -62,7 +62,11 @@ class PlaceFinder implements HtmlListener {
   enter(at: number, reader: HtmlReader): void {
     if (reader.place === "text") this.places.set(at, "text");
     else if (reader.place === "quoted value") this.#quoted.push(at);
-    else this.#refuse(at, reader.place === "raw text" ? noPlace(`<${reader.openElement}>`) : whyNot(this.#source, at));
+    else
+      this.#refuse(
+        at,
+        reader.place === "raw text" ? notAllowedIn(`<${reader.openElement}>`) : reasonAgainst(this.#source, at),
+      );
   }
 
   startTag({ name, attributes, at: tagAt }: StartTag): void {
@@ -70,14 +74,14 @@ class PlaceFinder implements HtmlListener {
     if (name === "frameset") this.#refuse(tagAt, "<frameset> is not allowed");
     for (const at of this.#quoted) {
       const attribute = attributes.find(({ start, end }) => start <= at && at < end);
-      if (attribute === undefined) this.#refuse(at, noPlace("a repeated attribute"));
+      if (attribute === undefined) this.#refuse(at, notAllowedIn("a repeated attribute"));
       else this.places.set(at, this.#placeInAttribute(name, attribute, at));
     }
     this.#quoted = [];
   }
 
   endTag(): void {
-    for (const at of this.#quoted) this.#refuse(at, noPlace("an end tag"));
+    for (const at of this.#quoted) this.#refuse(at, notAllowedIn("an end tag"));
   }
 
   doctype(): void {}
@@ -88,7 +92,7 @@ class PlaceFinder implements HtmlListener {
 
   #placeInAttribute(element: string, { name, start, end }: StartTag["attributes"][number], at: number): HtmlPlace {
     const isUnsafe = name.startsWith("on") || unsafe.has(name) || (element === "meta" && name === "content");
-    if (isUnsafe || animations.has(element)) this.#refuse(at, noPlace(`the attribute ${name} of <${element}>`));
+    if (isUnsafe || animations.has(element)) this.#refuse(at, notAllowedIn(`the attribute ${name} of <${element}>`));
     if (!addressAttributes.has(name)) return "attribute";
     // Between the quotes.
     const value = this.#source.slice(start, end).search(/["']/) + start + 1;
@@ -100,15 +104,15 @@ class PlaceFinder implements HtmlListener {
 /** Attributes whose value is neither text nor a single URL. */
 const unsafe = new Set(["style", "srcset", "imagesrcset", "srcdoc"]);
 
-function noPlace(where: string): string {
+function notAllowedIn(where: string): string {
   return `a placeholder can't stand in ${where}`;
 }
 
-function whyNot(source: string, at: number): string {
+function reasonAgainst(source: string, at: number): string {
   const before = source.slice(Math.max(at - 40, 0), at);
   if (/<\/?$/.test(before)) return "a placeholder can't stand right after < or </; write &lt; for the character";
   if (/&[#a-z0-9]*$/i.test(before)) return "a placeholder can't stand right after &; write &amp; for the character";
-  return noPlace("a comment, a tag name or an unquoted attribute");
+  return notAllowedIn("a comment, a tag name or an unquoted attribute");
 }
 
 const addressPlaces = ["address", "host", "after host", "path", "query", "mailbox"] as const;
@@ -119,8 +123,8 @@ function isPlace(place: string): place is (typeof addressPlaces)[number] {
 
 /** The context of a placeholder in a URL, given the text before and after it, or the reason to reject it. */
 function placeInAddress(before: string, from: string): string {
-  const head = asRead(before);
-  const after = asRead(from.slice(from.indexOf("}}") + 2).replace(/\{\{.*?\}\}/g, "x"));
+  const head = asBrowsersRead(before);
+  const after = asBrowsersRead(from.slice(from.indexOf("}}") + 2).replace(/\{\{.*?\}\}/g, "x"));
   if (/^[^?#]*&/.test(head)) return "a placeholder can't follow & in the path of an address; write %26";
   if (head === "")
     return /^[a-z0-9+.-]*(:|&(?!amp;))/i.test(after) ? "the scheme of an address can't come from a value" : "address";
@@ -133,7 +137,7 @@ function placeInAddress(before: string, from: string): string {
 }
 
 /** Browsers drop control characters and spaces around a URL, and read `\\` as `/`. */
-function asRead(address: string): string {
+function asBrowsersRead(address: string): string {
   return address.replace(/[\p{Cc}\s]/gu, "").replaceAll("\\", "/");
 }
 
@@ -141,6 +145,6 @@ const safeSchemes = ["http", "https", "mailto", "tel"];
 
 /** True unless the text has a scheme that links must not use. Browsers ignore spaces and control characters before and in a scheme. */
 export function hasSafeScheme(text: string): boolean {
-  const [, scheme] = /^([a-z][a-z0-9+.-]*):/i.exec(asRead(text)) ?? [];
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):/i.exec(asBrowsersRead(text)) ?? [];
   return scheme === undefined || safeSchemes.includes(scheme.toLowerCase());
 }

@@ -8,7 +8,7 @@ import { unsubscribePath } from "./unsubscribe-line.ts";
 export type ReturnKind = "b" | "u";
 
 /** The delivery in a return path. */
-export interface Returned {
+export interface ReturnedDelivery {
   kind: ReturnKind;
   messageId: string;
   n: number;
@@ -22,12 +22,12 @@ const prefix = "msg_";
  * The address to which a delivery's bounces return. It contains the delivery and a signature against forgery. It is lower case, since some
  * mail systems change the case of a local part; at most 62 characters before the `@`.
  */
-export function returnAddress(env: Keys, { kind, messageId, n }: Returned, domain: string): string {
+export function returnAddress(env: Keys, { kind, messageId, n }: ReturnedDelivery, domain: string): string {
   return `${localPart(env, { kind, messageId, n })}@${mailFromDomain(domain)}`;
 }
 
 /** The delivery of a return path; undefined for every address that the service didn't issue. */
-export function returnedIn(env: Keys, address: string): Returned | undefined {
+export function deliveryOfAddress(env: Keys, address: string): ReturnedDelivery | undefined {
   const [, kind, hex = "", n] = /^([bu])\+([0-9a-f]+)\.(\d{1,2})\.[0-9a-f]{10}@/.exec(address.toLowerCase()) ?? [];
   if (kind === undefined) return undefined;
   const named = {
@@ -54,7 +54,7 @@ export function unsubscribeToken(env: Keys, at: { messageId: string; n: number }
 }
 
 /** The delivery of an unsubscribe token; undefined for any other text. */
-export function deliveryIn(env: Keys, token: string): { messageId: string; n: number } | undefined {
+export function deliveryOfToken(env: Keys, token: string): { messageId: string; n: number } | undefined {
   const [, named, messageId, n] = /^((msg_[A-Za-z0-9]+)\.(\d{1,2}))\.[\w-]+$/.exec(token) ?? [];
   if (named === undefined) return undefined;
   const at = { messageId: messageId as string, n: Number(n) };
@@ -67,7 +67,7 @@ export function messageIdOf(env: Keys, at: { messageId: string; n: number }, dom
 }
 
 /** The delivery of a Message-ID; undefined for one that the service didn't issue. */
-export function namedIn(env: Keys, text: string): Returned | undefined {
+export function deliveryOfMessageId(env: Keys, text: string): ReturnedDelivery | undefined {
   const [, named = "", messageId = "", n] = /^<?((msg_[A-Za-z0-9]+)\.(\d{1,2})\.[\w-]+)@/.exec(text) ?? [];
   const at = { messageId, n: Number(n) };
   return isOurs(env, named, (root) => namedPart(root, at)) ? { kind: "b", ...at } : undefined;
@@ -83,7 +83,7 @@ function namedPart(env: Keys, { messageId, n }: { messageId: string; n: number }
   return `${messageId}.${n}.${sign(env, "message id", `${messageId}.${n}`).slice(0, 16)}`;
 }
 
-function localPart(env: Keys, { kind, messageId, n }: Returned): string {
+function localPart(env: Keys, { kind, messageId, n }: ReturnedDelivery): string {
   const hex = Buffer.from(messageId.slice(prefix.length), "latin1").toString("hex");
   const mac = Buffer.from(sign(env, "return path", `${kind}.${messageId}.${n}`), "base64url")
     .toString("hex")

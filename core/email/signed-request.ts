@@ -5,7 +5,7 @@ import { Fail } from "../platform/errors.ts";
 import { sameText } from "../platform/sealing.ts";
 
 /** Tolerated age of a signature in real seconds, past or future (Standard Webhooks, "Verifying webhook authenticity"). */
-const tolerance = 300;
+const TOLERANCE_SECONDS = 300;
 
 /** A request with its raw body. */
 export interface SignedRequest {
@@ -26,7 +26,7 @@ export function signedBody(
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   if (secret === undefined || !id || !timestamp || !signatures)
     throw new Fail("invalid_token", { detail: "The signature headers are missing." });
-  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(Date.now() / 1000 - Number(timestamp)) > tolerance) {
+  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(Date.now() / 1000 - Number(timestamp)) > TOLERANCE_SECONDS) {
     throw new Fail("invalid_token", { detail: "The signature timestamp is too old or in the future." });
   }
   const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");

@@ -56,7 +56,9 @@ export async function createTemplate(
   const content = contentOf(input, { subject: "", html: null, text: null });
   const at = runtime.now();
   const value = stamped({ templateId, name, ...content, activeVersion: 1, status: "ACTIVE" }, at);
-  if (!(await createRecord(runtime, placeOf(handle, templateId), { value, at, beside: beside(handle)(value) }))) {
+  if (
+    !(await createRecord(runtime, placeOf(handle, templateId), { value, at, beside: contentCompanion(handle)(value) }))
+  ) {
     throw new Fail("email_template_already_exists");
   }
   return { template: toTemplate(handle, value) };
@@ -83,7 +85,7 @@ export async function updateTemplate(
   };
   const changed = await changeRecord<StoredTemplate>(runtime, placeOf(handle, templateId), {
     change,
-    beside: beside(handle),
+    beside: contentCompanion(handle),
   });
   if (changed === undefined) throw new Fail("email_template_not_found");
   return { template: toTemplate(handle, changed) };
@@ -274,7 +276,7 @@ function sameContent(one: TemplateContent, other: TemplateContent): boolean {
 }
 
 /** The content of the active version has its own key, which later versions don't overwrite. */
-function beside(handle: string): (template: StoredTemplate) => Companion {
+function contentCompanion(handle: string): (template: StoredTemplate) => Companion {
   return ({ templateId, activeVersion, subject, html, text }) => ({
     key: keys.templateContent(handle, templateId, activeVersion),
     value: JSON.stringify({ subject, html, text }),

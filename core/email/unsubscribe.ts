@@ -1,6 +1,6 @@
 import type { Runtime } from "../platform/runtime.ts";
 import { deliveryAt, resubscribe, unsubscribe } from "./feedback.ts";
-import { deliveryIn } from "./return-path.ts";
+import { deliveryOfToken } from "./return-path.ts";
 import { findSuppression } from "./suppressions.ts";
 
 /** The contents of the unsubscribe page; undefined for a link that the service didn't issue, or whose message is gone. */
@@ -19,7 +19,7 @@ export interface UnsubscribeVisit {
 
 /** The current state behind a link. Opening it changes nothing, since mail scanners open links too. */
 export async function visitUnsubscribe(runtime: Runtime, { token }: { token: string }): Promise<UnsubscribeVisit> {
-  const at = deliveryIn(runtime.env, token);
+  const at = deliveryOfToken(runtime.env, token);
   const found = at && (await deliveryAt(runtime, at));
   if (found === undefined) return { link: undefined };
   const { handle, recipient, message } = found;
@@ -34,7 +34,7 @@ export async function answerUnsubscribe(
   runtime: Runtime,
   { token, undo }: { token: string; undo?: string | undefined },
 ): Promise<UnsubscribeVisit> {
-  const at = deliveryIn(runtime.env, token);
+  const at = deliveryOfToken(runtime.env, token);
   if (at) await (undo ? resubscribe(runtime, at) : unsubscribe(runtime, at, "link"));
   const { link } = await visitUnsubscribe(runtime, { token });
   return { link: link && undo && link.state === "subscribed" ? { ...link, state: "resubscribed" } : link };

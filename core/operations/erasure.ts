@@ -8,7 +8,7 @@ import { removeJobs } from "./handle-jobs.ts";
 import { removeKeys } from "./handle-keys.ts";
 
 /** Ms in which a step that was under way has written what it writes. */
-const settles = 500;
+const SETTLE_MS = 500;
 
 /**
  * Removes everything that belongs to a handle, its jobs, its memberships and what its account says of it; grants of other services
@@ -27,10 +27,10 @@ export async function eraseHandle(
   const grantsLeft = keepGrants ? [] : await disconnectAll(runtime, handle);
   let removed = 0;
   // Steps that were running at the deactivation may still write: repeat until two passes find nothing.
-  for (let quiet = 0; quiet < 2; await sleep(settles)) {
+  for (let emptyPasses = 0; emptyPasses < 2; await sleep(SETTLE_MS)) {
     const names = await removeKeys(redis, handle);
-    const others = (await removeJobs(runtime, handle)) + (await leaveLines(redis, handle));
-    quiet = names + others === 0 ? quiet + 1 : 0;
+    const others = (await removeJobs(runtime, handle)) + (await leaveQueues(redis, handle));
+    emptyPasses = names + others === 0 ? emptyPasses + 1 : 0;
     removed += names;
   }
   await unlink(redis, handle);
@@ -38,7 +38,7 @@ export async function eraseHandle(
 }
 
 /** Removes the handle from the fair queues and from the sweeper's list. */
-async function leaveLines(redis: Redis, handle: string): Promise<number> {
+async function leaveQueues(redis: Redis, handle: string): Promise<number> {
   const shards = Array.from({ length: DIRTY_SHARDS }, (_, shard) => keys.dirty(shard));
   const lines = [keys.emailTurns("normal"), keys.emailTurns("urgent"), keys.farTurns, ...shards];
   return sum(await Promise.all(lines.map((line) => redis.zrem(line, handle))));

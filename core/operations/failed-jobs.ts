@@ -22,8 +22,8 @@ type Store = Pick<Runtime, "queues">;
 /** The failed jobs of all queues, newest first. */
 export async function failedJobs({ queues }: Store): Promise<FailedJob[]> {
   const found = await Promise.all(queueNames.map((name) => queues.queue(name).getFailed(0, MAX_JOBS_OF_QUEUE - 1)));
-  const shown = found.flatMap((list, at) => list.map((one) => show(queueNames[at] as string, one)));
-  return shown.sort((one, other) => (one.at < other.at ? 1 : -1));
+  const jobs = found.flatMap((list, at) => list.map((one) => toFailedJob(queueNames[at] as string, one)));
+  return jobs.sort((one, other) => (one.at < other.at ? 1 : -1));
 }
 
 /** Gives a failed job all its attempts again. Throws `job_not_found`, or `job_not_failed` if it waits, runs or has succeeded. */
@@ -32,13 +32,13 @@ export async function retryJob({ queues }: Store, id: string): Promise<FailedJob
     const found: Job | undefined = await queues.queue(name).getJob(id);
     if (found === undefined) continue;
     if (!(await found.isFailed())) throw new Fail("job_not_failed");
-    const shown = show(name, found);
+    const jobs = toFailedJob(name, found);
     await found.retry("failed", { resetAttemptsMade: true });
-    return shown;
+    return jobs;
   }
   throw new Fail("job_not_found");
 }
 
-function show(queue: string, { id = "", name, attemptsMade, failedReason, finishedOn = 0 }: Job): FailedJob {
+function toFailedJob(queue: string, { id = "", name, attemptsMade, failedReason, finishedOn = 0 }: Job): FailedJob {
   return { id, queue, name, attempts: attemptsMade, failedReason, at: new Date(finishedOn).toISOString() };
 }

@@ -5,7 +5,7 @@ import type { Runtime } from "../platform/runtime.ts";
 type Store = Pick<Runtime, "queues" | "redis">;
 
 /** Jobs per round trip. */
-const batch = 1000;
+const BATCH_SIZE = 1000;
 const atRest: JobType[] = ["waiting", "delayed", "prioritized", "failed", "completed"];
 
 /**
@@ -28,11 +28,11 @@ export async function removeJobs({ queues, redis }: Store, handle: string): Prom
 async function removeOfState(queue: Queue, state: JobType, handle: string): Promise<number> {
   let removed = 0;
   for (let from = 0; ; ) {
-    const jobs: (Job | undefined)[] = await queue.getJobs([state], from, from + batch - 1, true);
+    const jobs: (Job | undefined)[] = await queue.getJobs([state], from, from + BATCH_SIZE - 1, true);
     const own = jobs.filter((job) => job !== undefined && isOf(job, handle));
     await Promise.all(own.map((job) => queue.remove(job?.id as string)));
     removed += own.length;
-    if (jobs.length < batch) return removed;
+    if (jobs.length < BATCH_SIZE) return removed;
     // The remaining jobs have moved up by the removed ones.
     from += jobs.length - own.length;
   }

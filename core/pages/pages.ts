@@ -15,7 +15,7 @@ import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { checkContent } from "./content.ts";
 import { pagesCounter } from "../account/face.ts";
-import { cachedPage } from "./kept.ts";
+import { cachedPage } from "./page-cache.ts";
 
 /** A page as its owner sees it: the stored fields, the derived ones and the version. */
 export type Page = StoredPage & { handle: string; url: string; version: number };

@@ -9,7 +9,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { visitedUrl } from "./hosts.ts";
-import { cachedPage } from "./kept.ts";
+import { cachedPage } from "./page-cache.ts";
 import { pageLanguage } from "./language.ts";
 import { pageUrl } from "./pages.ts";
 

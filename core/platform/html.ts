@@ -56,7 +56,7 @@ interface Reading {
 export class HtmlReader extends Parser<Tree> {
   readonly #listener: HtmlListener;
   readonly #maxElements: number;
-  readonly #made: Made;
+  readonly #made: TreeState;
   /** Length of the preceding markup, and number of elements that it leaves open. */
   readonly #before: number;
   readonly #outer: number;
@@ -65,11 +65,11 @@ export class HtmlReader extends Parser<Tree> {
   #isOver = true;
 
   constructor(listener: HtmlListener, { before = "", scripting = false, maxElements }: Reading) {
-    const made: Made = { elements: 0, at: 0 };
-    super({ scriptingEnabled: scripting, sourceCodeLocationInfo: true, treeAdapter: barren(made) });
+    const state: TreeState = { elements: 0, at: 0 };
+    super({ scriptingEnabled: scripting, sourceCodeLocationInfo: true, treeAdapter: nullTreeAdapter(state) });
     this.#listener = listener;
     this.#maxElements = maxElements;
-    this.#made = made;
+    this.#made = state;
     this.tokenizer.write(before, false);
     this.#before = before.length;
     this.#outer = Math.max(this.openElements.depth, 2);
@@ -196,7 +196,7 @@ function stateAfter(source: string): number {
 }
 
 /** Elements made so far, and the position of the tag that makes more. */
-interface Made {
+interface TreeState {
   elements: number;
   at: number;
 }
@@ -212,7 +212,7 @@ type E = Element;
 type Tree = TreeAdapterTypeMap<E, E, E, E, E, E, E, E, E, E>;
 
 /** A tree adapter that stores no tree: the parser itself tracks the open elements. */
-function barren(made: Made): TreeAdapter<Tree> {
+function nullTreeAdapter(state: TreeState): TreeAdapter<Tree> {
   const node: Element = { name: "", space: html.NS.HTML, attributes: [], at: 0 };
   const nothing = (): void => undefined;
   const anyNode = (): Element => node;
@@ -221,8 +221,8 @@ function barren(made: Made): TreeAdapter<Tree> {
   const isNot = (_node: Element): _node is Element => false;
   return {
     createElement(name, space, attributes) {
-      made.elements += 1;
-      return { name, space, attributes, at: made.at };
+      state.elements += 1;
+      return { name, space, attributes, at: state.at };
     },
     getTagName: ({ name }) => name,
     getNamespaceURI: ({ space }) => space,

@@ -130,7 +130,7 @@ export const logEvents = {
   "email.mailbox.read_failed": event(
     "warn",
     "The bounce mailbox could not be read; the worker retries.",
-    "troubles",
+    "failures",
     error,
   ),
   "email.bounce.malformed": event("warn", "A mail in the bounce mailbox is unreadable and stays there.", "uid", error),

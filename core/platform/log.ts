@@ -31,33 +31,33 @@ export function flushLog(log: Log): Promise<void> {
  */
 class Lines implements DestinationStream {
   readonly #writer = pino.destination({ dest: 1, sync: false, minLength: 1 });
-  #held = "";
+  #pending = "";
 
   constructor() {
-    setInterval(() => this.#pass(), FLUSH_INTERVAL_MS).unref();
+    setInterval(() => this.#write(), FLUSH_INTERVAL_MS).unref();
     process.on("exit", () => this.flushSync());
   }
 
   write(line: string): void {
-    this.#held += line;
-    if (this.#held.length >= MAX_BUFFERED_LENGTH) this.#pass();
+    this.#pending += line;
+    if (this.#pending.length >= MAX_BUFFERED_LENGTH) this.#write();
   }
 
   flush(done?: () => void): void {
-    this.#pass();
+    this.#write();
     this.#writer.flush(done);
   }
 
   /** Writes at once, for the last lines of a process. */
   flushSync(): void {
-    this.#pass();
+    this.#write();
     this.#writer.flushSync();
   }
 
-  #pass(): void {
-    if (this.#held === "") return;
-    const lines = this.#held;
-    this.#held = "";
+  #write(): void {
+    if (this.#pending === "") return;
+    const lines = this.#pending;
+    this.#pending = "";
     this.#writer.write(lines);
   }
 }

@@ -88,11 +88,11 @@ class Thread {
   async ask<A>({ message, answers, timeoutMs }: ThreadQuestion): Promise<A[]> {
     clearTimeout(this.#rest);
     // Loading the thread's code doesn't count towards the timeout.
-    if (!this.#isReady && (await this.#hear(1, START_TIMEOUT_MS)).length === 0)
+    if (!this.#isReady && (await this.#receive(1, START_TIMEOUT_MS)).length === 0)
       throw new Error("A thread did not start.");
     this.#isReady = true;
     this.#worker.postMessage(message);
-    const heard = await this.#hear<A>(answers, timeoutMs);
+    const heard = await this.#receive<A>(answers, timeoutMs);
     if (!this.isOver) this.#rest = setTimeout(() => this.#end(), IDLE_MS).unref();
     return heard;
   }
@@ -106,7 +106,7 @@ class Thread {
   }
 
   /** The next answers of the thread. If it posts none for `timeoutMs`, it is ended, and fewer than `enough` answers return. */
-  #hear<A>(enough: number, timeoutMs: number): Promise<A[]> {
+  #receive<A>(enough: number, timeoutMs: number): Promise<A[]> {
     return new Promise((resolve) => {
       const heard: A[] = [];
       let grace: NodeJS.Timeout | undefined;

@@ -76,7 +76,7 @@ export function isZone(name: string): boolean {
 }
 
 /** The zone of a stored name: itself, the IANA zone of an ICU alias in older records, or UTC. */
-export function zoneMeant(name: string): string {
+export function storedZone(name: string): string {
   if (isZone(name)) return name;
   const meant = icuZone(name) ?? "UTC";
   return isZone(meant) ? meant : "UTC";
@@ -137,7 +137,7 @@ function kept<V extends object>(cache: LRUCache<string, V>, key: string, value: 
 
 function derived(name: string, from: number, to: number): Offsets {
   const table: Offsets = { since: [], offsets: [] };
-  const first = Temporal.Instant.fromEpochMilliseconds(from).toZonedDateTimeISO(zoneMeant(name));
+  const first = Temporal.Instant.fromEpochMilliseconds(from).toZonedDateTimeISO(storedZone(name));
   let at: Temporal.ZonedDateTime | null = first;
   while (at !== null && at.epochMilliseconds < to) {
     table.since.push(at.epochMilliseconds);

@@ -23,7 +23,7 @@ import {
   type WrittenMeeting,
 } from "../engines/calendars/calendars.ts";
 import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
-import { zoneMeant } from "../platform/zones.ts";
+import { storedZone } from "../platform/zones.ts";
 
 /** Bookings that one pass of retries covers. */
 const MAX_RETRIED_BOOKINGS = 100;
@@ -232,7 +232,7 @@ export async function eventOf(
   { kept, meeting }: { kept: BookingRecord; meeting: CalendarEvent["meeting"] },
 ): Promise<CalendarEvent> {
   const { bookingUid, sequence, title, start, end, attendee, guests, location, meetingUrl, updatedAt } = kept;
-  const timeZone = zoneMeant(kept.timeZone);
+  const timeZone = storedZone(kept.timeZone);
   const { name, email } = await organizerOf(runtime, handle);
   return {
     ...{ bookingUid, uid: ownUid(runtime.env, bookingUid), sequence, start, end, timeZone, meeting, updatedAt },

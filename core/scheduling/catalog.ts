@@ -6,7 +6,7 @@ import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { type Timetable, timetableOf } from "../engines/slots/slots.ts";
-import { zoneMeant } from "../platform/zones.ts";
+import { storedZone } from "../platform/zones.ts";
 
 /** An event type with everything that decides when it can be booked. */
 export interface BookableEvent {
@@ -68,7 +68,7 @@ export function bookableEventOf(
   schedules: StoredSchedule[],
 ): BookableEvent {
   const schedule = schedules.find(({ scheduleId }) => scheduleId === event.scheduleId) ?? schedules[0];
-  const timeZone = zoneMeant(event.timeZone ?? schedule?.timeZone ?? "UTC");
+  const timeZone = storedZone(event.timeZone ?? schedule?.timeZone ?? "UTC");
   return { handle, event, timeZone, timetable: timetableOf(schedule, timeZone) };
 }
 

@@ -5,21 +5,21 @@ interface Group<T> {
 }
 
 /**
- * Work that costs little more for many things than for one. It begins at once where none is done under the same name; what is asked
- * for meanwhile is done together afterwards, and ends or fails together.
+ * Batches work that costs little more for many items than for one. It starts at once if none is running under the same name. Items that
+ * arrive meanwhile are processed together afterwards, and succeed or fail together.
  */
 export class Batcher<T> {
   readonly #work: (name: string, things: T[]) => Promise<void>;
   readonly #most: number;
   readonly #last = new Map<string, Group<T>>();
 
-  /** `most`: things of one group. */
+  /** `most`: largest batch. */
   constructor(work: (name: string, things: T[]) => Promise<void>, most: number) {
     this.#work = work;
     this.#most = most;
   }
 
-  /** Resolves when the group that this thing is in has been worked on. */
+  /** Resolves once the batch of this item has been processed. */
   add(name: string, thing: T): Promise<void> {
     const last = this.#last.get(name);
     if (last === undefined || last.hasBegun || last.things.length >= this.#most) return this.#begin(name, thing, last);

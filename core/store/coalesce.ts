@@ -4,8 +4,8 @@ import type { Redis } from "ioredis";
 const asked = new WeakMap<Redis, Map<string, Promise<unknown>>>();
 
 /**
- * One read for all who ask for the same thing in one tick of the event loop. The connection sends what a tick has gathered after
- * it, so callers that join still see a state later than their call: never an older one than by a read of their own.
+ * Shares one read among all callers of the same name in one tick of the event loop. The connection sends the commands of a tick after it,
+ * so every caller still sees a state later than its call.
  */
 export function coalesce<T>(redis: Redis, name: string, read: () => Promise<T>): Promise<T> {
   const reads = asked.get(redis) ?? begin(redis);

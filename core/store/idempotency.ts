@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 
-/** A digest that is equal for bodies whose parsed JSON is equal, whatever the order of their keys (docs/reference.md, "Idempotency"). */
+/** A digest that is equal for bodies with equal parsed JSON, whatever the order of keys (docs/reference.md, "Idempotency"). */
 export function bodyDigest(body: unknown): string {
   return createHash("sha256").update(canonical(body)).digest("base64url");
 }
 
-/** What stands for a client's key in the name of a Redis key. */
+/** The digest of a client's key for Redis key names. */
 export function keyDigest(key: string): string {
   return createHash("sha256").update(key).digest("base64url").slice(0, 32);
 }

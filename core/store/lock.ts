@@ -6,16 +6,16 @@ import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
-/** Ms for which a lock is held without being renewed, and between two renewals. */
+/** Ms for which a lock is held without a renewal, and between two renewals. */
 const leaseMs = 10_000;
 const renewMs = 2500;
-/** Ms between two looks at a lock that another holds. */
+/** Ms between two polls of a held lock. */
 const pollMs = 50;
 
-/** Work under a lock. Its signal aborts, with `service_unavailable`, when the lock may end or has ended: somebody else may begin then. */
+/** Work under a lock. Its signal aborts, with `service_unavailable`, when the lock may be lost: another process may start then. */
 type LockedWork<T> = (lease: AbortSignal) => Promise<T>;
 
-/** Runs work while nobody else runs any under the same key; waits for its turn, `service_unavailable` after `timeoutMs`. */
+/** Runs work exclusively under a key; waits for the lock, `service_unavailable` after `timeoutMs`. */
 export async function withLock<T>(
   redis: Redis,
   { key, timeoutMs = 15_000 }: { key: string; timeoutMs?: number },
@@ -31,7 +31,7 @@ export async function withLock<T>(
   }
 }
 
-/** Runs work if nobody else runs any under the same key just now; undefined where somebody does. */
+/** Runs work if the lock is free; undefined if it isn't. */
 export async function tryLock<T>(redis: Redis, key: string, work: LockedWork<T>): Promise<{ result: T } | undefined> {
   const lock = { key, holder: randomUUID() };
   const since = Date.now();
@@ -51,7 +51,7 @@ interface Lock {
   holder: string;
 }
 
-/** Renews a lock until the timer is cleared; aborts as soon as the lock is another's, or one interval before it ends unrenewed. */
+/** Renews a lock until the timer is cleared. Aborts as soon as the lock is lost, or one interval before it ends unrenewed. */
 function keepRenewing(
   redis: Redis,
   { key, holder }: Lock,
@@ -73,7 +73,7 @@ function keepRenewing(
   }, renewMs);
 }
 
-/** Gives a lock back. Where Redis is away the lock ends by itself, and the work's own outcome stands. */
+/** Releases a lock. Without Redis the lock expires by itself, and the work's own outcome counts. */
 async function release(redis: Redis, { key, holder }: Lock): Promise<void> {
   try {
     await scripts.releaseLock(redis, { lock: key }, { holder });

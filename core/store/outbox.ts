@@ -19,14 +19,14 @@ export function job<N extends JobName>(
   return { name, id, data, ...more } as Job;
 }
 
-/** Age in ms from which the sweeper takes what a process left in an outbox. */
+/** Age in ms from which the sweeper takes over an outbox. */
 const STALE_AFTER_MS = 10_000;
-/** For this long a process doesn't mark the same tag again; well under `STALE_AFTER_MS`. */
+/** Ms for which a process doesn't mark the same tag again; well under `STALE_AFTER_MS`. */
 const markHolds = 3_000;
 const shardOf = (tag: string): number =>
   [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % DIRTY_SHARDS;
 
-/** The queues of a process and the transactional outbox before them. */
+/** The queues of a process and their transactional outbox. */
 export class Queues implements Outbox {
   readonly #redis: Redis;
   readonly #bull: Redis;
@@ -37,7 +37,9 @@ export class Queues implements Outbox {
   readonly #written = new Map<string, string[]>();
   readonly #publishing = new Set<Promise<unknown>>();
 
-  /** `redis` is for the outbox, `bull` for BullMQ alone: what it defines on a connection is copied onto each of its pipelines. */
+  /**
+   * `redis` is for the outbox, `bull` for BullMQ only: ioredis copies the scripts that BullMQ defines onto each pipeline of its connection.
+   */
   constructor({ redis, bull, log }: { redis: Redis; bull: Redis; log: Log }) {
     this.#redis = redis;
     this.#bull = bull;
@@ -46,14 +48,14 @@ export class Queues implements Outbox {
   }
 
   /**
-   * Defines BullMQ's scripts on the connection; comes before anything else runs over it. ioredis can't put a command that was
-   * defined later into a pipeline that it has begun, and loses the whole pipeline.
+   * Defines BullMQ's scripts on the connection; call it before anything else uses it. ioredis can't add a command to a pipeline that was
+   * started before its definition, and loses the whole pipeline.
    */
   async open(): Promise<void> {
     await this.queue(queueNames[0]).waitUntilReady();
   }
 
-  /** The BullMQ queue of a name, opened when first asked for. */
+  /** The BullMQ queue of a name, opened at first use. */
   queue(name: QueueName): Queue {
     const open = this.#open.get(name) ?? this.#create(name);
     this.#open.set(name, open);
@@ -66,8 +68,8 @@ export class Queues implements Outbox {
   }
 
   /**
-   * Writes a change and the jobs that it causes in one transaction on the keys of `tag`. Returns the replies of the change.
-   * The jobs are enqueued right afterwards; if this process dies before, the sweeper does it.
+   * Writes a change and its jobs in one transaction on the keys of `tag`. Returns the replies of the change. The jobs are enqueued right
+   * afterwards; if this process dies first, the sweeper does it.
    */
   async commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]> {
     return this.step(tag, list, () =>
@@ -79,8 +81,8 @@ export class Queues implements Outbox {
   }
 
   /**
-   * The same for a step of one's own, a script as a rule: it gets the outbox key and the jobs, and writes them with the
-   * prelude's `outbox` exactly if it changes something. Only what is then in the outbox is enqueued.
+   * The same for a custom step, usually a script: it gets the outbox key and the jobs, and writes them with the prelude's `outbox` exactly
+   * if it changes something. Only jobs that are then in the outbox are enqueued.
    */
   async step<R>(
     tag: string,
@@ -97,7 +99,7 @@ export class Queues implements Outbox {
     return result;
   }
 
-  /** Marks a tag so that the sweeper looks at its outbox; comes before the step that writes there. */
+  /** Registers a tag with the sweeper; call it before the step that writes to its outbox. */
   async mark(tag: string): Promise<void> {
     const now = Date.now();
     if (now - (this.#marked.get(tag) ?? 0) < markHolds) return;
@@ -106,7 +108,7 @@ export class Queues implements Outbox {
     this.#marked.set(tag, now);
   }
 
-  /** Moves the named entries of an outbox, or all, to their queues. Returns how many there were. */
+  /** Moves the named entries of an outbox, or all, to their queues. Returns their number. */
   async publish(tag: string, ids?: string[]): Promise<number> {
     const found = ids ? await this.#redis.hmget(keys.outbox(tag), ...ids) : await this.#redis.hvals(keys.outbox(tag));
     const list = found.flatMap((json) => (json === null ? [] : [JSON.parse(json) as Job]));
@@ -116,7 +118,7 @@ export class Queues implements Outbox {
     return list.length;
   }
 
-  /** Finishes what crashed processes left: one pass over the tags that were marked long enough ago. Returns jobs enqueued. */
+  /** Enqueues the jobs of crashed processes: one pass over the tags that were marked long enough ago. Returns the number of jobs. */
   async sweep(olderThan = STALE_AFTER_MS): Promise<number> {
     let published = 0;
     for (let shard = 0; shard < DIRTY_SHARDS; shard++)
@@ -124,7 +126,7 @@ export class Queues implements Outbox {
     return published;
   }
 
-  /** Waits for what is being enqueued and closes the queues with their connection. */
+  /** Waits for running enqueues and closes the queues with their connection. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#publishing);
     await Promise.allSettled([...this.#open.values()].map((queue) => queue.close()));
@@ -137,7 +139,7 @@ export class Queues implements Outbox {
     return queue;
   }
 
-  /** Jobs of one turn of the event loop go to their queue together: each group costs BullMQ a transaction of its own. */
+  /** Jobs of one tick of the event loop are added together: each call costs BullMQ a transaction. */
   #add(name: QueueName, some: Job[]): Promise<unknown> {
     const gathering = this.#gathering.get(name) ?? { list: [], added: nextTurn().then(() => this.#addGathered(name)) };
     this.#gathering.set(name, gathering);
@@ -151,7 +153,7 @@ export class Queues implements Outbox {
     await this.queue(name).addBulk(list.map(bulk));
   }
 
-  /** Publishes after this turn of the event loop, together with what others have written for the same tag. */
+  /** Publishes after this tick of the event loop, together with other entries of the same tag. */
   #publishSoon(tag: string, ids: string[]): void {
     const written = this.#written.get(tag);
     if (written) return void written.push(...ids);
@@ -181,12 +183,12 @@ export class Queues implements Outbox {
   }
 }
 
-/** Jobs as the prelude's `outbox` takes them, for a step that writes them in groups. */
+/** Jobs in the form that the prelude's `outbox` takes, for a step that writes them in groups. */
 export function outboxEntries(list: (Job | EventJob)[]): OutboxEntry[] {
   return list.map(({ event, ...job }) => ({ id: job.id, json: JSON.stringify(job), event }));
 }
 
-/** Jobs of one tag as they are enqueued: those of a burst that may be done together are one. */
+/** The jobs of one tag to enqueue; joinable jobs of a burst become one. */
 function joined(list: Job[]): Job[] {
   return joint.reduce((jobs, rule) => {
     const isJoint = ({ name }: Job) => name === rule.one || name === rule.several;
@@ -198,7 +200,7 @@ function joined(list: Job[]): Job[] {
   }, list);
 }
 
-/** Its id says all that it does: the same jobs are the same one again, and no others are. */
+/** The id covers the whole job: the same jobs get the same id, and no others do. */
 function asOne(group: Job[], { several: name, field, list }: (typeof joint)[number]): Job {
   const [first, ...others] = group as [Job, ...Job[]];
   if (others.length === 0) return first;
@@ -221,7 +223,7 @@ function grouped(list: Job[]): [QueueName, Job[]][] {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** What waits holds no more than it must: how often it is tried and how long it is kept is the worker's to say. */
+/** A waiting job contains no options: the worker decides about attempts and retention. */
 function bulk(one: Job): { name: string; data: unknown; opts: JobsOptions } {
   const more = { ...(one.delay ? { delay: one.delay } : {}), ...(one.priority ? { priority: one.priority } : {}) };
   return { name: one.name, data: one.data, opts: { jobId: one.id, ...more } };

@@ -5,12 +5,12 @@ import { isSigned, sign } from "../platform/sealing.ts";
 
 /** Most items of one page of a list (docs/reference.md, "Envelopes and lists"). */
 const MAX_ITEMS = 100;
-/** Letters of the MAC before each place: a cursor is one that was given out, for its own list alone. */
+/** Characters of the MAC before each position: a cursor is valid only if it was issued, and only for its own list. */
 const macLetters = 43;
 
 type Env = Runtime["env"];
 
-/** `limit` and `cursor` of a request for a list, as one range over its places; `list` names it, by its key as a rule. */
+/** `limit` and `cursor` of a list request as a range of positions; `list` names the list, usually by its key. */
 export function pageOf(
   env: Env,
   input: { limit: number; cursor?: string | undefined },
@@ -25,7 +25,7 @@ export function pageOf(
   };
 }
 
-/** The opaque cursor that goes on in this list after a place, or null at the end. */
+/** The opaque cursor that continues this list after a position, or null at the end. */
 export function cursorAfter(env: Env, place: string | undefined, list: string): string | null {
   if (place === undefined) return null;
   return Buffer.from(`${sign(env, "cursor", `${list} ${place}`)}${place}`).toString("base64url");

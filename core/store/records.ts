@@ -6,14 +6,14 @@ import type { EventJob, Job, Outbox, Runtime } from "../platform/runtime.ts";
 import { pipelined } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
-/** Where a versioned record lives: its key, the list that names it, the counter that its changes move; all of one tag. */
+/** The keys of a versioned record: its own, its list, and the counter of its changes; all of one hash tag. */
 export interface RecordKeys {
   tag: string;
   key: string;
   list: string;
   member: string;
   counter: string;
-  /** The counter's field, where it is one of a hash. */
+  /** The counter's field, if it is in a hash. */
   counterField?: string;
 }
 
@@ -22,13 +22,13 @@ interface Store {
   queues: Outbox;
 }
 
-/** A further string of the same tag that is written with a record, in the same step. */
+/** A further string of the same tag that is written in the same step. */
 export interface Companion {
   key: string;
   value: string;
 }
 
-/** What a record becomes, and what that causes. */
+/** A change of a record and its jobs. */
 interface Change<T> {
   expectedVersion?: number | undefined;
   change: (current: T & { version: number }) => T | Promise<T>;
@@ -42,7 +42,7 @@ export async function readRecord<T>(redis: Redis, key: string): Promise<(T & { v
   return json ? { ...(JSON.parse(json) as T), version: Number(version) } : undefined;
 }
 
-/** Writes version 1 of a record with the jobs that it causes; false when there is one already. */
+/** Writes version 1 of a record with its jobs; false if it already exists. */
 export async function createRecord<T>(
   store: Store,
   place: RecordKeys,
@@ -52,8 +52,8 @@ export async function createRecord<T>(
 }
 
 /**
- * Replaces a record by what `change` makes of it, atomically: the change is retried on conflict. Returns the
- * new record, undefined when there is none; `version_conflict` with the current version when it isn't the expected one.
+ * Replaces a record atomically by the result of `change`, and retries on conflict. Returns the new record; undefined if there is none;
+ * `version_conflict` with the current version if it differs from the expected one.
  */
 export async function changeRecord<T>(
   store: Store,
@@ -64,7 +64,7 @@ export async function changeRecord<T>(
   return record;
 }
 
-/** Removes a record with the jobs that this causes; false when there was none. */
+/** Removes a record with the jobs that this causes; false if there was none. */
 export async function removeRecord(store: Store, place: RecordKeys, jobs: Job[] = []): Promise<boolean> {
   const removed = await store.queues.step(place.tag, jobs, (outbox, entries) =>
     scripts.dropRecord(store.redis, recordKeys(place, outbox), {
@@ -76,7 +76,7 @@ export async function removeRecord(store: Store, place: RecordKeys, jobs: Job[] 
   return removed === 1;
 }
 
-/** One page of the ids of a list, the newest first, and the cursor that goes on. */
+/** One page of the ids of a list, newest first, and the cursor of the next page. */
 export async function listIds(
   { env, redis }: Pick<Runtime, "env" | "redis">,
   list: string,
@@ -96,7 +96,7 @@ export async function listIds(
   };
 }
 
-/** One page of the records of a list, the newest first. */
+/** One page of the records of a list, newest first. */
 export async function listRecords<T>(
   store: Pick<Runtime, "env" | "redis">,
   list: { key: string; record: (id: string) => string },
@@ -106,7 +106,7 @@ export async function listRecords<T>(
   return { records: await readRecords<T>(store.redis, ids.map(list.record)), nextCursor };
 }
 
-/** Many records in one round trip; those that are gone are left out. */
+/** Many records in one round trip, without missing ones. */
 export async function readRecords<T>(redis: Redis, recordKeys: string[]): Promise<(T & { version: number })[]> {
   if (recordKeys.length === 0) return [];
   const rows = await pipelined(redis, (pipeline) => {
@@ -117,7 +117,7 @@ export async function readRecords<T>(redis: Redis, recordKeys: string[]): Promis
   );
 }
 
-/** The changed record, or that there is none; undefined where another change came between. */
+/** The changed record, or that there is none; undefined after a conflicting change. */
 async function tryChange<T>(
   store: Store,
   place: RecordKeys,
@@ -162,7 +162,7 @@ function recordKeys({ key, list, counter }: RecordKeys, outbox: string) {
   return { record: key, list, counter, outbox };
 }
 
-/** The record's status stands beside its JSON too, for those who need nothing else. */
+/** The status is also stored next to the JSON, for readers that need nothing else. */
 function statusOf(value: unknown): string {
   return String((value as { status?: unknown }).status ?? "");
 }
@@ -173,7 +173,7 @@ async function rankAfter(redis: Redis, list: string, place: string): Promise<num
   return rank === null ? redis.zcount(list, `(${score}`, "+inf") : rank + 1;
 }
 
-/** `version_conflict` with the version that is there. */
+/** `version_conflict` with the current version. */
 export function conflict(version: number): Fail {
   return new Fail("version_conflict", {
     detail: `The current version is ${version}.`,

@@ -1,13 +1,13 @@
 import { Cluster, Redis, ReplyError } from "ioredis";
 import type { Env } from "../platform/env.ts";
 
-/** What a connection is for: commands that fail in time, or blocking reads that wait for ever. */
+/** The purpose of a connection: commands that fail in time, or blocking reads that wait indefinitely. */
 type Purpose = "commands" | "blocking";
 
 /**
- * Connects by the settings. Commands fail within 2 s when Redis hangs; one that was called while others were under way is sent after
- * them and fails within 4 s. A connection reconnects where its server is no master any more, or is silent while a reply is due.
- * `forJobs` is for BullMQ, whose scripts ioredis copies onto each pipeline that it makes: there commands go one by one.
+ * Connects as the settings say. Commands fail within 2 s if Redis hangs; commands that queue behind others fail within 4 s. A connection
+ * reconnects if its server is no longer the master, or is silent while a reply is due. `forJobs` is for BullMQ, whose scripts ioredis
+ * copies onto each pipeline: there commands are sent singly.
  */
 export function connect(
   env: Env,
@@ -16,7 +16,7 @@ export function connect(
 ): Redis {
   const reconnectOnError = forJobs ? resendElsewhere : leaveDemoted();
   const options = { ...base, ...timeoutsMs[purpose], enableAutoPipelining: !forJobs, reconnectOnError };
-  // The commands used here are common to both classes; Redis is the type that libraries ask for.
+  // Both classes have the commands used here; libraries expect the type Redis.
   if (env.REDIS_CLUSTER) return clustered(env, options) as unknown as Redis;
   return new Redis(env.REDIS_URL, { ...options, ...secure(env), ...sentinels(env) });
 }
@@ -33,20 +33,20 @@ const base = {
 };
 
 /**
- * `socketTimeout`: ms of silence, while a reply is due, after which the server counts as lost. A blocking read of BullMQ takes 10 s
- * at most and that of the relay 5 s.
+ * `socketTimeout`: ms of silence, while a reply is due, after which the server counts as lost. A blocking read takes at most 10 s for
+ * BullMQ and 5 s for the relay.
  */
 const timeoutsMs = {
   commands: { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout: 3000 },
   blocking: { maxRetriesPerRequest: null, socketTimeout: 15_000 },
 };
 
-/** Ms between two reconnections that error replies cause: a server whose disk is full still answers reads. */
+/** Ms between two reconnections because of error replies: a server with a full disk still answers reads. */
 const reconnectPauseMs = 1000;
 
 /**
- * Reconnects after a reply of a server that is demoted, for the master may be elsewhere by now. The command itself fails: a write of
- * a transaction must not be repeated outside of it.
+ * Reconnects after a reply of a demoted server, since the master may be elsewhere now. The command itself fails: a write of a transaction
+ * must not be repeated outside it.
  */
 function leaveDemoted(): (error: Error) => boolean {
   let leftAt = 0;
@@ -57,10 +57,12 @@ function leaveDemoted(): (error: Error) => boolean {
   };
 }
 
-/** The same for BullMQ, which uses no transactions: the command is repeated on the new connection, so that no finished job runs twice. */
+/**
+ * The same for BullMQ, which uses no transactions: the command is repeated on the new connection, so that finished jobs don't run twice.
+ */
 const resendElsewhere = (error: Error): boolean | 2 => isDemoted(error) && 2;
 
-/** The master by its Sentinels; user, password, database and TLS of the master itself are those of REDIS_URL. */
+/** The master through its Sentinels; its user, password, database and TLS come from REDIS_URL. */
 function sentinels(env: Env): object {
   if (env.REDIS_SENTINELS.length === 0) return {};
   const { REDIS_SENTINEL_MASTER: name = "", REDIS_SENTINEL_USERNAME, REDIS_SENTINEL_PASSWORD } = env;
@@ -77,8 +79,8 @@ function sentinels(env: Env): object {
 }
 
 /**
- * A cluster connection that fails as a single one does. A command that waits for a cluster without nodes fails in time: a node's
- * own time starts only when it has the command. After `disconnect` commands fail at once: ioredis 6.0.0 keeps them for ever.
+ * A cluster connection that fails like a single one. A command that waits for a cluster without nodes fails in time: a node's own timeout
+ * starts only once it has the command. After `disconnect` commands fail at once: ioredis 6.0.0 would keep them for ever.
  */
 class PunctualCluster extends Cluster {
   #isLeft = false;
@@ -101,7 +103,7 @@ class PunctualCluster extends Cluster {
 
 function clustered(env: Env, { enableAutoPipelining, retryStrategy, ...options }: Options): Cluster {
   const { username, password } = new URL(env.REDIS_URL);
-  // Nodes that the first one names are reached with the same words, and by the name that stands in their certificate.
+  // Nodes that the first one announces use the same login, and the host name of their certificate.
   const login = {
     ...(username ? { username: decodeURIComponent(username) } : {}),
     ...(password ? { password: decodeURIComponent(password) } : {}),
@@ -115,7 +117,7 @@ function clustered(env: Env, { enableAutoPipelining, retryStrategy, ...options }
   });
 }
 
-/** The servers that hold keys: all masters of a cluster, or the one Redis. For what has to look at every key. */
+/** The servers with keys: all masters of a cluster, or the one Redis. For scans over every key. */
 export function mastersOf(redis: Redis): Redis[] {
   return redis instanceof Redis ? [redis] : (redis as unknown as Cluster).nodes("master");
 }
@@ -125,14 +127,14 @@ function secure(env: Env): object {
   return { tls: { rejectUnauthorized: !env.REDIS_TLS_INSECURE } };
 }
 
-/** Codes of error replies that a server gives while it can't serve, whatever it is asked. */
+/** Error codes of a server that can't serve anything now. */
 const awayCodes = ["CLUSTERDOWN", "OOM", "BUSY", "TRYAGAIN", "NOAUTH", "WRONGPASS"];
-/** Those of a server that may have lost its role: a replica, a master without its replicas or its disk, one that loads data. */
+/** Error codes of a server that may have lost its role: a replica, a master without its replicas or its disk, a loading server. */
 const demotedCodes = ["READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED"];
-/** Those of a server that refuses writes and may still answer reads. */
+/** Error codes of a server that refuses writes but may still answer reads. */
 const unwritableCodes = ["READONLY", "MISCONF", "NOREPLICAS", "OOM"];
 
-/** What ioredis and the operating system say of a connection that failed. */
+/** Messages of ioredis and the operating system about failed connections. */
 const connectionFailures = new RegExp(
   [
     "MaxRetriesPerRequest|ClusterAllFailed|startup nodes|Cluster redirections|sentinels are unreachable",
@@ -141,7 +143,7 @@ const connectionFailures = new RegExp(
   ].join("|"),
 );
 
-/** The code of an error reply: its first word; of a discarded transaction that of its cause. */
+/** The code of an error reply: its first word, or that of the cause of a discarded transaction. */
 function replyCode({ message }: Error): string {
   return /^(?:EXECABORT .*because of: )?([A-Z]+) /.exec(message)?.[1] ?? "";
 }
@@ -150,13 +152,13 @@ function isDemoted(error: Error): boolean {
   return demotedCodes.includes(replyCode(error));
 }
 
-/** What ioredis tells beside a transaction that Redis discarded: the command that was refused. */
+/** The command whose refusal discarded a transaction, as ioredis reports it. */
 function causeOf(error: Error): Error {
   const { previousErrors: [refused] = [] } = error as { previousErrors?: Error[] };
   return refused ?? error;
 }
 
-/** True where Redis is there and refuses writes. */
+/** True if Redis answers but refuses writes. */
 export function isRedisUnwritable(error: unknown): boolean {
   return error instanceof Error && unwritableCodes.includes(replyCode(causeOf(error)));
 }
@@ -169,7 +171,7 @@ export function isRedisAway(error: unknown): boolean {
   return [...awayCodes, ...demotedCodes].includes(replyCode(cause)) || /max number of clients/.test(cause.message);
 }
 
-/** What an administrative command answers; undefined where the server forbids it or doesn't know it, as add-ons do. */
+/** The reply to an administrative command; undefined if the server forbids it or doesn't know it, as some hosted ones do. */
 export async function ifPermitted<T>(reply: Promise<T>): Promise<T | undefined> {
   try {
     return await reply;
@@ -190,8 +192,8 @@ export async function transact(
 }
 
 /**
- * Sends commands in one round trip and returns their replies; the first failed one fails the call. All keys have one tag: where
- * they haven't, `Promise.all` of single commands goes to each node of a cluster, and is one round trip to a single server too.
+ * Sends commands in one round trip and returns their replies; the first failed one fails the call. All keys must have one hash tag.
+ * Otherwise use `Promise.all` of single commands: it works on a cluster, and is one round trip to a single server too.
  */
 export async function pipelined(
   redis: Redis,
@@ -206,7 +208,7 @@ function replies(redis: Redis, results: [Error | null, unknown][] | null): unkno
   if (results === null) throw new Error("The transaction was not run.");
   return results.map(([error, reply]) => {
     if (!error) return reply;
-    // ioredis looks at replies, not at what the reply of a transaction holds, such as the failure of a script.
+    // ioredis checks replies, but not the replies inside a transaction, such as the failure of a script.
     if (redis.options.reconnectOnError?.(error)) redis.disconnect(true);
     throw error;
   });

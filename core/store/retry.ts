@@ -3,20 +3,19 @@ import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "./redis.ts";
 
-/** Ms after which a change is given up that others come before again and again. */
+/** Ms after which a change under constant contention is given up. */
 const TIMEOUT_MS = 5_000;
-/** Longest random pause in ms after the first lost try of a turn; it doubles with each further one, up to the last figure. */
+/** Longest random pause in ms after the first lost attempt; it doubles with each further one, up to the last figure. */
 const pause = { first: 4, longest: 250 };
 
-/** What is undefined where somebody came between. `alone` while nobody of this process is known to be at the same thing. */
+/** Returns undefined after a conflict. `alone` while no other caller of this process is known to contend. */
 type Attempt<R> = (alone: boolean) => Promise<R | undefined>;
 
 const lines = new WeakMap<Redis, Map<string, Promise<unknown>>>();
 
 /**
- * Retries a conditional write until it commits. Without contention it waits for nothing. Contending writers go
- * one after another in each process, so that a crowd costs two tries each; processes keep apart by random pauses that grow.
- * `service_unavailable` after 5 s.
+ * Retries a conditional write until it commits; without contention it never waits. Contending writers of a process are queued, so that a
+ * crowd costs two attempts each; processes use growing random pauses. `service_unavailable` after 5 s.
  */
 export async function retryOnConflict<R>(redis: Redis, key: string, attempt: Attempt<R>): Promise<R> {
   const until = Date.now() + TIMEOUT_MS;
@@ -25,8 +24,8 @@ export async function retryOnConflict<R>(redis: Redis, key: string, attempt: Att
 }
 
 /**
- * Does a piece of work after those of this process that came before it under the same key, whatever became of them; but where Redis
- * was away for one, those behind it fail with it, in the time of one.
+ * Runs work after earlier work of this process under the same key, whatever its outcome. If Redis was away for one, those behind it fail
+ * with it at once.
  */
 async function queued<R>(redis: Redis, key: string, work: () => Promise<R>): Promise<R> {
   const line = lines.get(redis) ?? new Map<string, Promise<unknown>>();

@@ -7,29 +7,29 @@ import { sign } from "../platform/sealing.ts";
 import { keys } from "./keys.ts";
 import { scripts } from "./scripts.ts";
 
-/** A token bucket: `rate` tokens a second, `burst` at most, one bucket for each tag. */
+/** A token bucket: `rate` tokens per second, at most `burst`, one bucket per tag. */
 export interface Bucket {
   name: string;
-  /** A known handle, or what `digestTag` or `sharedTag` makes: never a text that a visitor chose. */
+  /** A known handle, or a result of `digestTag` or `sharedTag`; never a text that a visitor chose. */
   tag: string;
   rate: number;
   burst: number;
 }
 
-/** The tag of a bucket of visitors' data, such as a network and a mail address: a keyed digest (HMAC-SHA-256) of the parts. */
+/** The tag of a bucket for visitors' data, such as a network and a mail address: a keyed digest (HMAC-SHA-256) of the parts. */
 export function digestTag(env: Runtime["env"], ...parts: string[]): string {
   return sign(env, "throttle", JSON.stringify(parts));
 }
 
-/** The tag of one of the 256 buckets that all unknown names share, so that strangers can't add keys without a bound. */
+/** One of the 256 bucket tags that all unknown names share, so that strangers can't create unlimited keys. */
 export function sharedTag(name: string): string {
   return `~${hash("sha256", name).slice(0, 2)}`;
 }
 
-/** What a bucket gave: how many tokens, and the ms until the next one where that is fewer than were asked for. */
+/** The number of granted tokens, and the ms until the next one if that is fewer than requested. */
 type TokenGrant = [tokens: number, wait: number];
 
-/** Those who ask for a token of a bucket in one turn of the event loop. */
+/** Requests for tokens of a bucket in one tick of the event loop. */
 interface TokenBatch {
   count: number;
   given: Promise<TokenGrant>;
@@ -38,8 +38,8 @@ interface TokenBatch {
 const asking = new WeakMap<Redis, Map<string, TokenBatch>>();
 
 /**
- * Takes one token of a bucket shared by all processes; `rate_limited` with the wait when it is empty. Callers of one turn of the
- * event loop asks together, and the first ones get what is there.
+ * Takes one token of a bucket shared by all processes; `rate_limited` with the wait if it is empty. Callers of one tick of the event loop
+ * share a request, and the first ones get the tokens.
  */
 export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
   const all = asking.get(redis) ?? new Map<string, TokenBatch>();

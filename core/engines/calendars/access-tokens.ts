@@ -19,12 +19,12 @@ export interface Tokens {
 }
 
 /** Ms for which a refreshed token is written again and again if Redis is away. */
-const persistFor = 30_000;
+const PERSIST_TIMEOUT_MS = 30_000;
 /** Ms that a caller waits for a refresh, its own or another's (docs/reference.md, "Connected accounts"). */
 const REFRESH_WAIT_MS = 4_500;
 
 /** Refreshes that continue after their caller has left, by the connection that stores their tokens. */
-const unattended = new WeakMap<Redis, Set<Promise<unknown>>>();
+const backgroundRefreshes = new WeakMap<Redis, Set<Promise<unknown>>>();
 
 /** The secret to store for a grant; `oauth_exchange_failed` for a grant without a refresh token. */
 export function secretFor(grant: Grant): string {
@@ -63,9 +63,9 @@ export async function accessToken(
 ): Promise<string> {
   const until = Date.now() + REFRESH_WAIT_MS;
   for (;;) {
-    const usable = await keptToken(runtime, holder, refused);
+    const usable = await storedToken(runtime, holder, refused);
     if (usable !== undefined) return usable;
-    const fetched = await attended(runtime, refresh(runtime, holder, { settings, refused }), until);
+    const fetched = await untilDeadline(runtime, refresh(runtime, holder, { settings, refused }), until);
     if (fetched?.result !== undefined) return fetched.result;
     if (Date.now() >= until)
       throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is responding too slowly." });
@@ -75,7 +75,7 @@ export async function accessToken(
 
 /** Waits until all continuing refreshes have stored their tokens; a process shuts down afterwards. */
 export async function settleRefreshes(redis: Redis): Promise<void> {
-  await Promise.allSettled(unattended.get(redis) ?? []);
+  await Promise.allSettled(backgroundRefreshes.get(redis) ?? []);
 }
 
 function refresh(
@@ -87,18 +87,18 @@ function refresh(
   return tryLock(
     runtime.redis,
     keys.refreshLock(holder.handle, holder.credentialId),
-    async () => (await keptToken(runtime, holder, refused)) ?? (await fetchTokens(runtime, holder, settings)),
+    async () => (await storedToken(runtime, holder, refused)) ?? (await fetchTokens(runtime, holder, settings)),
   );
 }
 
 /** The outcome of a refresh; undefined at the deadline, after which the refresh continues. */
-async function attended<T>({ redis, log }: Runtime, work: Promise<T>, until: number): Promise<T | undefined> {
+async function untilDeadline<T>({ redis, log }: Runtime, work: Promise<T>, until: number): Promise<T | undefined> {
   const deadline = new AbortController();
   const late = sleep(Math.max(0, until - Date.now()), "late" as const, { signal: deadline.signal }).catch(() => "late");
   const first = await Promise.race([work, late]).finally(() => deadline.abort());
   if (first !== "late") return first as T;
-  const running = unattended.get(redis) ?? new Set();
-  unattended.set(redis, running.add(work));
+  const running = backgroundRefreshes.get(redis) ?? new Set();
+  backgroundRefreshes.set(redis, running.add(work));
   work
     .catch((error: Error) => log.warn({ error: error.message }, "integration.refresh_failed"))
     .finally(() => running.delete(work));
@@ -106,7 +106,7 @@ async function attended<T>({ redis, log }: Runtime, work: Promise<T>, until: num
 }
 
 /** The stored access token; undefined if it can't be used. */
-async function keptToken(runtime: Runtime, holder: CredentialRef, refused?: string): Promise<string | undefined> {
+async function storedToken(runtime: Runtime, holder: CredentialRef, refused?: string): Promise<string | undefined> {
   const tokens = await keptTokens(runtime, holder);
   if (tokens.ended) {
     const failure = new Fail("integration_revoked");
@@ -146,7 +146,7 @@ async function persist(
   holder: CredentialRef,
   { used, next }: { used: string | null; next: Tokens },
 ): Promise<Tokens> {
-  const until = Date.now() + persistFor;
+  const until = Date.now() + PERSIST_TIMEOUT_MS;
   const change = (secret: string | null): string | null =>
     tokensIn(secret).refreshToken === used ? JSON.stringify(next) : null;
   for (;;) {

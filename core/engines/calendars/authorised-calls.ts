@@ -32,7 +32,7 @@ export function partyOf({ handle, credential }: Account, settings: OAuthSettings
 /** Bytes of one response: pages of events are long. */
 const MAX_ANSWER_BYTES = 8 * 1_048_576;
 /** Longest rate limit in ms that a call waits out; beyond it the caller retries later. */
-const shortPause = 3_000;
+const SHORT_PAUSE_MS = 3_000;
 /** Longest pause in ms that a provider may impose. */
 const MAX_PAUSE_MS = 86_400_000;
 const MAX_ATTEMPTS = 3;
@@ -128,8 +128,8 @@ function isLimited({ status, headers, body }: OutboundAnswer): boolean {
 
 /** Ms to wait: as the provider says, in seconds or as a date, else growing with each attempt. */
 function pauseOf({ headers }: OutboundAnswer, tries: number): number {
-  const said = headers["retry-after"] ?? "";
-  const seconds = /^\d+$/.test(said) ? Number(said) * 1000 : Date.parse(said) - Date.now();
+  const retryAfter = headers["retry-after"] ?? "";
+  const seconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now();
   const asked = Number.isNaN(seconds) ? 2 ** tries * 250 * (1 + Math.random()) : seconds;
   return Math.ceil(Math.min(MAX_PAUSE_MS, Math.max(1, asked)));
 }
@@ -140,7 +140,7 @@ async function pause({ redis }: Runtime, { handle, credentialId }: CredentialRef
 
 async function waitForPause({ redis }: Runtime, { handle, credentialId }: CredentialRef): Promise<void> {
   const left = await redis.pttl(keys.providerPause(handle, credentialId));
-  if (left > shortPause) throw limited(left);
+  if (left > SHORT_PAUSE_MS) throw limited(left);
   if (left > 0) await sleep(left);
 }
 

@@ -32,6 +32,6 @@ export function wholeDays(from: string, to: string, zone: string): { from: numbe
 }
 
 /** The interval if it overlaps the window, else undefined. */
-export function takenWithin(taken: BusyInterval, { from, to }: { from: number; to: number }): BusyInterval | undefined {
+export function overlapWith(taken: BusyInterval, { from, to }: { from: number; to: number }): BusyInterval | undefined {
   return taken.to > Math.max(taken.from, from) && taken.from < to ? taken : undefined;
 }

@@ -9,7 +9,7 @@ import ical, {
 } from "ical-generator";
 import type { Booking } from "../../../schemas/scheduling.ts";
 import type { CalendarEvent } from "./providers/provider.ts";
-import { day, type Zone, zoneMeant, zoneOver } from "../../platform/zones.ts";
+import { day, type Zone, storedZone, zoneOver } from "../../platform/zones.ts";
 
 /** The organizer, and the host that makes UIDs globally unique. */
 export interface Organizer {
@@ -35,14 +35,14 @@ export interface CalendarFile {
 }
 
 /** Ms around a booking for which the file includes the zone's rules. */
-const rulesAround = 400 * day;
+const RULES_MARGIN_MS = 400 * day;
 
 /**
  * A booking as iCalendar (RFC 5545, RFC 5546): a constant UID, a SEQUENCE that grows with each move or cancellation, and times in the event
  * type's zone with the zone's rules.
  */
 export function calendarFile(kept: Booking, organizer: Organizer, notes: FileNotes = {}): CalendarFile {
-  const booking = { ...kept, timeZone: zoneMeant(kept.timeZone) };
+  const booking = { ...kept, timeZone: storedZone(kept.timeZone) };
   const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED";
   const method = isOver ? "CANCEL" : "REQUEST";
   const calendar = ical({
@@ -152,7 +152,7 @@ function plain(text: string): string {
 
 /** The VTIMEZONE of a zone around an instant, with one component per change of the offset. */
 function zoneRules(name: string, instant: number): string {
-  const [from, to] = [instant - rulesAround, instant + rulesAround];
+  const [from, to] = [instant - RULES_MARGIN_MS, instant + RULES_MARGIN_MS];
   const zone = zoneOver(name, from, to);
   const rules = [observance(zone, from)];
   for (let at = zone.changeAfter(from); at < to; at = zone.changeAfter(at)) rules.push(observance(zone, at));

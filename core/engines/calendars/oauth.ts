@@ -109,7 +109,7 @@ export async function refreshGrant(
   try {
     return grantOf(await oauth.processRefreshTokenResponse(server, client, answer));
   } catch (error) {
-    const isOver = error instanceof oauth.ResponseBodyError && ended.has(error.error);
+    const isOver = error instanceof oauth.ResponseBodyError && ENDED_GRANT_ERRORS.has(error.error);
     throw isOver ? new Fail("integration_revoked", {}, error) : error;
   }
 }
@@ -132,7 +132,7 @@ export async function revokeToken(
 }
 
 /** Token errors that only the owner can resolve; the last two are Microsoft's. */
-const ended = new Set(["invalid_grant", "interaction_required", "consent_required"]);
+const ENDED_GRANT_ERRORS = new Set(["invalid_grant", "interaction_required", "consent_required"]);
 
 function partiesOf(settings: OAuthSettings): [oauth.AuthorizationServer, oauth.Client] {
   const issuer = new URL(settings.token).origin;

@@ -215,10 +215,10 @@ export function addressIn(uri: string): string {
 }
 
 /** Compared characters of a UID: RFC 7986, section 5.3, recommends fewer than 255. */
-const maxUid = 255;
+const MAX_UID_LENGTH = 255;
 
 function uidOf(event: Event): string {
-  return String(property(event, "uid")?.[3] ?? "").slice(0, maxUid);
+  return String(property(event, "uid")?.[3] ?? "").slice(0, MAX_UID_LENGTH);
 }
 
 function property(event: Event, name: string): Property | undefined {
@@ -292,13 +292,13 @@ function textOf(component: Component, name: string): string {
 }
 
 /** Cached clocks of calendars' own zones, by definition; without a clock if it is unreadable. */
-const told = new LRUCache<string, { clock: Clock | undefined }>({ max: 100 });
+const ownClocks = new LRUCache<string, { clock: Clock | undefined }>({ max: 100 });
 
 /** The clock of floating times and dates: the calendar's own zone, read like an event's, else `zone`. */
 function ownClock({ calendarZone, zone }: Expansion): Clock {
   if (!calendarZone) return ianaClock(zone);
-  const known = told.get(calendarZone) ?? { clock: toldClock(calendarZone) };
-  told.set(calendarZone, known);
+  const known = ownClocks.get(calendarZone) ?? { clock: toldClock(calendarZone) };
+  ownClocks.set(calendarZone, known);
   return known.clock ?? ianaClock(zone);
 }
 

@@ -2,11 +2,11 @@ import type { Purpose } from "../../../schemas/email.ts";
 import type { SmtpFailure, SmtpPhase } from "./smtp.ts";
 
 /** Enhanced status codes (RFC 3463) of addresses that don't exist or accept no mail; they are suppressed. */
-const hopeless = ["5.1.1", "5.1.10", "5.2.1"];
+const HARD_BOUNCE_CODES = ["5.1.1", "5.1.10", "5.2.1"];
 
 /** True for a code that blames the address, and not the message, the sender or a temporary state. */
 export function isHardBounce(enhancedStatus: string | undefined): boolean {
-  return enhancedStatus !== undefined && hopeless.includes(enhancedStatus);
+  return enhancedStatus !== undefined && HARD_BOUNCE_CODES.includes(enhancedStatus);
 }
 
 /** What follows from a failed attempt. */
@@ -29,7 +29,7 @@ const second = 1000;
 const minute = 60 * second;
 
 /** Waits before the second and later attempts, the last one for all others; a code is useful for minutes only. */
-const waits: Record<"code" | "mail", { steps: number[]; life: number }> = {
+const RETRY_WAITS: Record<"code" | "mail", { steps: number[]; life: number }> = {
   code: { steps: [5 * second, 10 * second, 20 * second, 40 * second, 80 * second], life: 10 * minute },
   mail: { steps: [15 * second, minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute], life: 24 * 60 * minute },
 };
@@ -59,16 +59,16 @@ export function classifySmtpFailure(failure: SmtpFailure, attempted: DeliveryPro
     return { kind: "failed", reason: reasonOf(failure, refusals[phase]), code, hard: isHardBounce(enhanced) };
   }
   const word = code !== undefined ? "deferred_by_server" : phase === "content" ? "outcome_unknown" : "connection_lost";
-  return later(reasonOf(failure, word), code, attempted);
+  return deferredOrFailed(reasonOf(failure, word), code, attempted);
 }
 
 /** Deferred by the wait of this attempt, or failed if the mail would be too old by then. */
-function later(
+function deferredOrFailed(
   reason: string,
   code: number | undefined,
   { attempt, purpose, age }: DeliveryProgress,
 ): SmtpFailureClass {
-  const { steps, life } = waits[purpose === "LEAD_VERIFICATION" ? "code" : "mail"];
+  const { steps, life } = RETRY_WAITS[purpose === "LEAD_VERIFICATION" ? "code" : "mail"];
   const step = steps[Math.min(attempt, steps.length) - 1] ?? minute;
   const wait = Math.round(step * (1 - jitter + 2 * jitter * Math.random()));
   return age + wait > life

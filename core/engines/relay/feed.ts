@@ -63,8 +63,8 @@ export class Feed implements ChunkSource {
     const { stall, lost } = this.#tools.times;
     for (const follower of this.#followers) {
       follower.closeIfStalled(stall);
-      follower.closeIfTroubled(lost);
-      void (this.#known || this.head === 0 ? follower.catchUp() : follower.look());
+      follower.closeIfFailing(lost);
+      void (this.#known || this.head === 0 ? follower.catchUp() : follower.poll());
     }
     if (now > this.#lostAt && !this.#ended) void this.#confirmLoss();
     else if (now > this.due && !this.#ended) void this.#renew();
@@ -113,7 +113,7 @@ export class Feed implements ChunkSource {
     this.#lostAt = performance.now() + alive;
     const news = generation === END_GENERATION || last > this.head;
     this.#hear(generation, last);
-    if (news) for (const follower of this.#followers) void follower.look();
+    if (news) for (const follower of this.#followers) void follower.poll();
   }
 
   /** No heartbeat for too long: the run is over unless Redis shows otherwise. */
@@ -130,7 +130,7 @@ export class Feed implements ChunkSource {
     const ending = endRun(redis, this.#place.runId, { end: "lost", keep: times.keep, only: ["silent"] });
     const word = await ending.catch(report);
     if (word === "refused") return;
-    await Promise.all([...this.#followers].map((follower) => follower.look()));
+    await Promise.all([...this.#followers].map((follower) => follower.poll()));
     this.#fail(new RunLost("No worker took the run, or it died."));
   }
 

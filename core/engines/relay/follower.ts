@@ -36,7 +36,7 @@ export class Follower implements RunSubscription {
   #outcome: RunEnd | "closed" | undefined;
   #failure: Error | undefined;
   #pulledAt = performance.now();
-  #troubleSince: number | undefined;
+  #failingSince: number | undefined;
 
   constructor(source: ChunkSource, after: number) {
     this.#source = source;
@@ -81,7 +81,7 @@ export class Follower implements RunSubscription {
   }
 
   /** Reads the run's stream even if nothing seems to be missing. Resolves at the end of the stream or when the buffer is full. */
-  look(): Promise<void> {
+  poll(): Promise<void> {
     this.#behind = true;
     return this.catchUp();
   }
@@ -110,8 +110,8 @@ export class Follower implements RunSubscription {
   }
 
   /** Fails if the stream was unreadable, or lacked known chunks, for `limit` ms. */
-  closeIfTroubled(limit: number): void {
-    if (this.#troubleSince === undefined || performance.now() - this.#troubleSince < limit) return;
+  closeIfFailing(limit: number): void {
+    if (this.#failingSince === undefined || performance.now() - this.#failingSince < limit) return;
     this.fail(new RunLost("The run can't be read."));
   }
 
@@ -119,10 +119,10 @@ export class Follower implements RunSubscription {
     try {
       while (this.#behind && !this.#outcome && this.#room.length < MAX_BUFFERED_CHUNKS)
         if (!(await this.#readPage())) return;
-      this.#troubleSince = undefined;
+      this.#failingSince = undefined;
     } catch {
       // Redis is away; retried with each poll of the process, until `closeIfTroubled`.
-      this.#troubleSince ??= performance.now();
+      this.#failingSince ??= performance.now();
     }
   }
 
@@ -133,7 +133,7 @@ export class Follower implements RunSubscription {
     for (const entry of entries) this.#accept(readEntry(entry));
     if (entries.length === PAGE_SIZE || this.#outcome) return true;
     this.#behind = this.#cursor < this.#source.head;
-    if (this.#cursor < head) this.#troubleSince ??= performance.now();
+    if (this.#cursor < head) this.#failingSince ??= performance.now();
     return this.#cursor >= head;
   }
 

@@ -50,7 +50,7 @@ export class RunReaders {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#timer);
-    this.#tools.redis.off("ready", this.#moveAlong);
+    this.#tools.redis.off("ready", this.#followMaster);
     const goodbyes = [...this.#feeds.values()].map((feed) => feed.close(new RunLost("This process is ending.")));
     this.#blocking?.disconnect();
     const forget = this.#blocking ? this.#tools.redis.del(keys.inbox(this.#inbox)) : undefined;
@@ -67,8 +67,8 @@ export class RunReaders {
   #open(): void {
     this.#blocking = this.#connect();
     this.#blocking.on("error", this.#tools.report);
-    this.#blocking.on("ready", () => this.#lookAround());
-    this.#tools.redis.on("ready", this.#moveAlong);
+    this.#blocking.on("ready", () => this.#rejoinAll());
+    this.#tools.redis.on("ready", this.#followMaster);
     this.#timer = setInterval(() => this.#sweep(), this.#tools.times.check);
     this.#timer.unref();
     void this.#read();
@@ -95,7 +95,7 @@ export class RunReaders {
     });
     this.#last = String(id);
     this.#inboxDue = performance.now() + this.#tools.times.lease / 3;
-    this.#lookAround();
+    this.#rejoinAll();
   }
 
   /** Reads until the connection breaks. The next read is already pending while records are handed out. */
@@ -121,7 +121,7 @@ export class RunReaders {
   }
 
   /** After a lost connection anything may be missing: every run is joined again and compared with its stream. */
-  #lookAround(): void {
+  #rejoinAll(): void {
     for (const feed of this.#feeds.values()) feed.due = 0;
   }
 
@@ -134,7 +134,7 @@ export class RunReaders {
   }
 
   /** If commands have found another master, reads must move there too: a pending read never learns that its server was demoted. */
-  readonly #moveAlong = (): void => {
+  readonly #followMaster = (): void => {
     if (this.#blocking?.status === "ready") this.#blocking.disconnect(true);
   };
 

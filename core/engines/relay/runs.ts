@@ -25,7 +25,7 @@ export interface RunTimes {
   /** The worker checks at least this often whether its run is still wanted. */
   check: number;
   /** The worker sends its readers a heartbeat at least this often. */
-  sign: number;
+  heartbeat: number;
   /** All data of a run expires after this long: the question from its creation, the answer from its end. */
   keep: number;
 }
@@ -37,7 +37,7 @@ export const runTimes: RunTimes = {
   grace: 10_000,
   stall: 30_000,
   check: 250,
-  sign: 4_000,
+  heartbeat: 4_000,
   keep: 600_000,
 };
 

@@ -17,7 +17,7 @@ export interface Publisher {
   /** Calls the writer's `flush` in this tick. */
   schedule(writer: RunWriter): void;
   /** Adds a record to the next packet for each inbox. */
-  hand(inboxes: string[], runId: string, record: string): void;
+  send(inboxes: string[], runId: string, record: string): void;
   /** The writer's run has ended. */
   leave(writer: RunWriter): void;
 }
@@ -149,7 +149,7 @@ export class RunWriter implements RunPublisher {
 
   #hand(record: string): void {
     this.#lastSign = performance.now();
-    this.#outlet.hand(this.#claim.inboxes, this.#claim.runId, record);
+    this.#outlet.send(this.#claim.inboxes, this.#claim.runId, record);
   }
 
   #proceed(): void {
@@ -192,11 +192,11 @@ export class RunWriter implements RunPublisher {
     if (this.#over) return;
     if (word === "ended") return this.#learnEnd(known);
     if (word !== "read" && word !== "unread") return this.#stop(new RunLost(`The run is ${word}.`));
-    this.#excuse();
+    this.#extendLeases();
     if (word === "unread" && performance.now() > this.#lenientUntil) return this.#stopUnread();
-    this.#meet(inboxes.map(String));
+    this.#informReaders(inboxes.map(String));
     if (repairing) this.#sendAgain(Number(known));
-    if (!this.#held && performance.now() - this.#lastSign > this.#tools.times.sign) this.#hand(this.#place());
+    if (!this.#held && performance.now() - this.#lastSign > this.#tools.times.heartbeat) this.#hand(this.#place());
   }
 
   #learnEnd(end: unknown): void {
@@ -205,7 +205,7 @@ export class RunWriter implements RunPublisher {
   }
 
   /** After an outage, leases of live readers have expired: give them time to renew. */
-  #excuse(): void {
+  #extendLeases(): void {
     const now = performance.now();
     if (now - this.#lastCheck > 8 * this.#tools.times.check) this.#lenientUntil = now + this.#tools.times.lease;
     this.#lastCheck = now;
@@ -218,10 +218,10 @@ export class RunWriter implements RunPublisher {
   }
 
   /** Sends a new reader the run's position, so that it fetches what it lacks. */
-  #meet(inboxes: string[]): void {
+  #informReaders(inboxes: string[]): void {
     const strangers = inboxes.filter((inbox) => !this.#claim.inboxes.includes(inbox));
     this.#claim.inboxes = inboxes;
-    if (strangers.length > 0 && !this.#held) this.#outlet.hand(strangers, this.#claim.runId, this.#place());
+    if (strangers.length > 0 && !this.#held) this.#outlet.send(strangers, this.#claim.runId, this.#place());
   }
 
   #sendAgain(stored: number): void {

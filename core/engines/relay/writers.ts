@@ -38,7 +38,7 @@ export class RunWriters implements Publisher {
     this.#flushSoon();
   }
 
-  hand(inboxes: string[], runId: string, record: string): void {
+  send(inboxes: string[], runId: string, record: string): void {
     for (const inbox of inboxes) {
       const parcel = this.#parcels.get(inbox);
       if (parcel) parcel.push(runId, record);

@@ -21,13 +21,13 @@ export interface Timetable {
 }
 
 /**
- * An open interval within one local date: slots start in [from, to) and may run until `fits`, which is later if the next date's hours
+ * An open interval within one local date: slots start in [from, to) and may run until `latestEnd`, which is later if the next date's hours
  * continue at midnight. All in ms since 1970; `date` in days.
  */
 export interface OpenInterval {
   from: number;
   to: number;
-  fits: number;
+  latestEnd: number;
   date: number;
   kind: Kind;
 }
@@ -88,7 +88,7 @@ function addDate(found: OpenInterval[], timetable: Timetable, zone: Zone, date: 
   for (const hours of replaced ?? (timetable.week[weekdayOf(date)] as Hours[])) {
     const from = zone.toInstant(date * day + hours.from * minute);
     const to = hours.to === 1440 ? zone.startOfDate(date + 1) : zone.toInstant(date * day + hours.to * minute);
-    if (to > from) found.push({ from, to, fits: to, date, kind });
+    if (to > from) found.push({ from, to, latestEnd: to, date, kind });
   }
 }
 
@@ -115,7 +115,7 @@ function addPiece(all: OpenInterval[], zone: Zone, open: OpenInterval): number {
   const to = midnight > open.from ? Math.min(open.to, midnight) : open.to;
   const last = all.at(-1);
   if (last?.to === open.from && last.date === date) last.to = to;
-  else all.push({ ...open, to, fits: to, date });
+  else all.push({ ...open, to, latestEnd: to, date });
   return to;
 }
 
@@ -123,9 +123,9 @@ function addPiece(all: OpenInterval[], zone: Zone, open: OpenInterval): number {
 function extendAcrossMidnight(all: OpenInterval[]): OpenInterval[] {
   for (let at = all.length - 2; at >= 0; at--) {
     const [one, next] = [all[at] as OpenInterval, all[at + 1] as OpenInterval];
-    one.fits = next.from === one.to ? next.fits : one.to;
+    one.latestEnd = next.from === one.to ? next.latestEnd : one.to;
   }
   const last = all.at(-1);
-  if (last) last.fits = last.to;
+  if (last) last.latestEnd = last.to;
   return all;
 }

@@ -143,7 +143,7 @@ export function findStarts(
       while (block < busy.to.length && (busy.to[block] as number) + rules.before <= free) block++;
       const blocked = block < busy.from.length ? (busy.from[block] as number) - rules.after : Number.POSITIVE_INFINITY;
       if (blocked > free) {
-        const last = Math.min(stretch.to - 1, Math.min(stretch.fits, blocked) - rules.duration, within.to - 1);
+        const last = Math.min(stretch.to - 1, Math.min(stretch.latestEnd, blocked) - rules.duration, within.to - 1);
         if (last >= within.from)
           step(found, index, {
             from: aligned(free, anchor, rules.clock),
@@ -163,7 +163,7 @@ export function findStarts(
 /** True if a slot that starts here is in open time and clear of the busy blocks, apart from the grid. */
 export function isFree(open: OpenInterval[], busy: Busy, rules: SlotRules, start: number): boolean {
   const stretch = open.find(({ from, to }) => from <= start && start < to);
-  if (stretch === undefined || start + rules.duration > stretch.fits) return false;
+  if (stretch === undefined || start + rules.duration > stretch.latestEnd) return false;
   const [from, to] = [start - rules.before, start + rules.duration + rules.after];
   return !busy.from.some((begins, at) => begins < to && (busy.to[at] as number) > from);
 }

@@ -61,11 +61,11 @@ function tagsOf(root: string, issuer: Issuer, starts: readonly number[], duratio
     slots.setFloat64(at * 16, start);
     slots.setFloat64(at * 16 + 8, start + duration);
   }
-  return cut(cipherOf(root, issuer).update(blocks)).toString("base64url");
+  return compactTags(cipherOf(root, issuer).update(blocks)).toString("base64url");
 }
 
 /** Compacts blocks of 16 bytes to tags in place, word by word. */
-function cut(outputs: Buffer): Buffer {
+function compactTags(outputs: Buffer): Buffer {
   const words = viewOf(outputs);
   for (let from = 0, to = 0; from < outputs.length; from += 16, to += TAG_BYTES)
     for (let at = 0; at < 16; at += 4) words.setUint32(to + at, words.getUint32(from + at));

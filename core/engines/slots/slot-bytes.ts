@@ -30,11 +30,11 @@ const labels: Record<Kind, string> = {
  * `JSON.stringify` of a month's slots takes longer than the rest of the response and would halve the slot requests per second (`npm run
  * bench -- scheduling`). All characters are ASCII.
  */
-export function slotBytes(shown: SlotList): Uint8Array {
-  const { offered, duration, nonces } = shown;
-  const records = recordsOf(shown);
+export function slotBytes(list: SlotList): Uint8Array {
+  const { offered, duration, nonces } = list;
+  const records = recordsOf(list);
   const longest = Math.max(0, ...records.map(({ bytes }) => bytes.length));
-  const tail = Buffer.from(`],"displayTimeZone":${JSON.stringify(shown.timeZone)}}`, "latin1");
+  const tail = Buffer.from(`],"displayTimeZone":${JSON.stringify(list.timeZone)}}`, "latin1");
   const head = Buffer.from('{"slots":[', "latin1");
   const out = Buffer.allocUnsafe(head.length + offered.at.length * longest + tail.length);
   const [view, tags] = [viewOf(out), viewOf(nonces.tags)];
@@ -66,10 +66,10 @@ interface SlotRecord {
 }
 
 /** A record for each open interval; those of one kind share it. */
-function recordsOf(shown: SlotList): SlotRecord[] {
+function recordsOf(list: SlotList): SlotRecord[] {
   const made: Partial<Record<Kind, SlotRecord>> = {};
-  return shown.offered.stretches.map(({ kind }) => {
-    made[kind] ??= recordOf(kind, shown);
+  return list.offered.stretches.map(({ kind }) => {
+    made[kind] ??= recordOf(kind, list);
     return made[kind];
   });
 }

@@ -7,7 +7,7 @@ import { CalendarServerError } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import { MAX_RESOURCES, type Multistatus, MultistatusReader, type Resource } from "./multistatus.ts";
 import type { Account, BusyAnswer, BusyObject, BusyQuestion } from "./provider.ts";
-import { askProperties, type CaldavLogin, loginOf, mustSucceed, propfind, report, spaces } from "./webdav.ts";
+import { askProperties, type CaldavLogin, loginOf, mustSucceed, propfind, report, XML_NAMESPACES } from "./webdav.ts";
 
 /** Objects per request, and concurrent requests. */
 const BATCH_SIZE = 250;
@@ -61,7 +61,7 @@ export async function readBusy(runtime: Runtime, account: Account, question: Bus
   const reading: Reading = { runtime, handle: account.handle, login, question, owners, left };
   const mark = markIn(reading);
   const changes = mark?.token ? await changesSince(reading, mark) : undefined;
-  return changes ?? compared(reading, mark);
+  return changes ?? compareEtags(reading, mark);
 }
 
 /** The last state read for the same owners; undefined if there is none, or if an older release wrote it with less information. */
@@ -76,13 +76,14 @@ async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | 
   const listed = new Map<string, Listed | undefined>();
   let { token } = mark;
   for (let part = 0; part < MAX_PARTS; part++) {
-    const body = `<d:sync-collection ${spaces}><d:sync-token>${escaped(token)}</d:sync-token><d:sync-level>1</d:sync-level><d:prop><d:getetag/></d:prop></d:sync-collection>`;
+    const body = `<d:sync-collection ${XML_NAMESPACES}><d:sync-token>${escaped(token)}</d:sync-token><d:sync-level>1</d:sync-level><d:prop><d:getetag/></d:prop></d:sync-collection>`;
     const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
-    if (isLost(answer)) return undefined;
+    if (isTokenInvalid(answer)) return undefined;
     mustSucceed(answer);
     const { resources, syncToken } = answer;
-    const [own, others] = apart(resources, question.calendarId);
-    for (const one of others) listed.set(nameOf(one.href), one.status === 404 || one.status === 410 ? undefined : one);
+    const [own, others] = splitOwn(resources, question.calendarId);
+    for (const one of others)
+      listed.set(canonicalUrl(one.href), one.status === 404 || one.status === 410 ? undefined : one);
     if (listed.size > MAX_RESOURCES)
       throw new CalendarServerError("limit", `More than ${MAX_RESOURCES} events have changed.`);
     token = syncToken || token;
@@ -92,7 +93,7 @@ async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | 
 }
 
 /** Refused, but not for the credentials: the token is too old, or the report is no longer supported. */
-function isLost({ status }: { status: number }): boolean {
+function isTokenInvalid({ status }: { status: number }): boolean {
   return status !== 401 && status >= 400 && status < 500;
 }
 
@@ -107,7 +108,7 @@ async function changed(
 }
 
 /** Compares the etags in the window with the known ones; without known ones everything is new. */
-async function compared(reading: Reading, before: Mark | undefined): Promise<BusyAnswer> {
+async function compareEtags(reading: Reading, before: Mark | undefined): Promise<BusyAnswer> {
   const { question } = reading;
   // Read before the objects, so that a change in between is read again.
   const mark = await markOf(reading, before);
@@ -116,9 +117,9 @@ async function compared(reading: Reading, before: Mark | undefined): Promise<Bus
     return { mark: JSON.stringify(mark), isWhole: false, changed: [], removed: [] };
   const tags = (isSame ? await question.known?.tags() : undefined) ?? new Map<string, string>();
   const all = tags.size === 0 ? await listWhole(reading) : await listObjects(reading, "<d:getetag/>");
-  const fresh = all.filter(({ href, etag }) => etag === "" || tags.get(nameOf(href)) !== etag);
+  const fresh = all.filter(({ href, etag }) => etag === "" || tags.get(canonicalUrl(href)) !== etag);
   const read = await readObjects(reading, { listed: fresh, mark });
-  const names = new Set(all.map(({ href }) => nameOf(href)));
+  const names = new Set(all.map(({ href }) => canonicalUrl(href)));
   const removed = [...read.gone, ...[...tags.keys()].filter((name) => !names.has(name))];
   return { mark: JSON.stringify(mark), isWhole: !isSame, changed: read.found, removed };
 }
@@ -172,10 +173,10 @@ async function listWhole(reading: Reading): Promise<Listed[]> {
 async function listObjects(reading: Reading, properties: string): Promise<Listed[]> {
   const { calendarId, from, to } = reading.question;
   const range = `start="${compact(from)}" end="${compact(to)}"`;
-  const body = `<c:calendar-query ${spaces}><d:prop>${properties}</d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
+  const body = `<c:calendar-query ${XML_NAMESPACES}><d:prop>${properties}</d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
   const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
   mustSucceed(answer);
-  return apart(answer.resources, calendarId)[1];
+  return splitOwn(answer.resources, calendarId)[1];
 }
 
 interface ReadObjects {
@@ -221,9 +222,9 @@ async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
   if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
   const found = there.map(({ href, etag }, at): BusyObject => {
-    return { objectId: nameOf(href), tag: etag, taken: expanded[at]?.taken ?? [] };
+    return { objectId: canonicalUrl(href), tag: etag, taken: expanded[at]?.taken ?? [] };
   });
-  return { found, gone: fetched.filter(({ data }) => data === "").map(({ href }) => nameOf(href)) };
+  return { found, gone: fetched.filter(({ data }) => data === "").map(({ href }) => canonicalUrl(href)) };
 }
 
 /** The data of an object that is too large: not a calendar, so that it counts as unreadable. */
@@ -246,7 +247,7 @@ async function fetchObjects(reading: Reading, listed: Listed[]): Promise<Listed[
 
 async function fetchTogether(reading: Reading, listed: Listed[]): Promise<Listed[]> {
   const hrefs = listed.map(({ href }) => `<d:href>${escaped(href)}</d:href>`).join("");
-  const body = `<c:calendar-multiget ${spaces}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
+  const body = `<c:calendar-multiget ${XML_NAMESPACES}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
   const answer = await ask(reading, { body, limit: MAX_BATCH_BYTES });
   mustSucceed(answer);
   // One resource per URL, with some room for a server that repeats itself.
@@ -270,14 +271,14 @@ async function ask(
 }
 
 /** Splits the calendar's own properties from those of its objects. */
-function apart(resources: Resource[], calendarId: string): [own: Resource[], others: Resource[]] {
-  const own = nameOf(new URL(calendarId).pathname);
-  const isOwn = ({ href }: Resource): boolean => nameOf(href) === own;
+function splitOwn(resources: Resource[], calendarId: string): [own: Resource[], others: Resource[]] {
+  const own = canonicalUrl(new URL(calendarId).pathname);
+  const isOwn = ({ href }: Resource): boolean => canonicalUrl(href) === own;
   return [resources.filter(isOwn), resources.filter((one) => !isOwn(one))];
 }
 
 /** The canonical name of a URL: servers differ in escapes, origins and trailing slashes. */
-function nameOf(href: string): string {
+function canonicalUrl(href: string): string {
   const path = href.replace(/^https?:\/\/[^/]*/i, "").replace(/\/$/, "");
   try {
     return decodeURIComponent(path);

@@ -14,7 +14,7 @@ import {
   propfind,
   report,
   send,
-  spaces,
+  XML_NAMESPACES,
   type Tools,
   within,
 } from "./webdav.ts";
@@ -125,7 +125,7 @@ async function findEvent(
   { calendarId, uid }: { calendarId: string; uid: string },
 ): Promise<string | undefined> {
   const filter = `<c:comp-filter name="VEVENT"><c:prop-filter name="UID"><c:text-match collation="i;octet">${uid}</c:text-match></c:prop-filter></c:comp-filter>`;
-  const body = `<c:calendar-query ${spaces}><d:prop><d:getetag/></d:prop><c:filter><c:comp-filter name="VCALENDAR">${filter}</c:comp-filter></c:filter></c:calendar-query>`;
+  const body = `<c:calendar-query ${XML_NAMESPACES}><d:prop><d:getetag/></d:prop><c:filter><c:comp-filter name="VCALENDAR">${filter}</c:comp-filter></c:filter></c:calendar-query>`;
   const answer = await report(tools, open, calendarId, { body });
   mustSucceed(answer);
   const [found] = answer.resources;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
 import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
-import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, MAX_INSTANCES, wholeDays } from "../busy-objects.ts";
+import { type BusyInstance, busyObjects, MAX_PAGES, overlapWith, MAX_INSTANCES, wholeDays } from "../busy-objects.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
@@ -21,7 +21,7 @@ import type {
 
 const scopes = ["calendar.events", "calendar.calendarlist.readonly"];
 /** The scope that includes all others. */
-const everything = "auth/calendar";
+const FULL_SCOPE = "auth/calendar";
 /** Polls of an event whose meeting is still being created. */
 const MAX_POLLS = 4;
 
@@ -30,7 +30,7 @@ export const google: Provider = {
   key: "google",
   oauth: settingsFrom,
   async connect(runtime, grant) {
-    mustGrant(grant, ...scopes.map((scope) => [scope, everything]));
+    mustGrant(grant, ...scopes.map((scope) => [scope, FULL_SCOPE]));
     const url = address(runtime.env, "/users/me/calendarList/primary");
     const primary = jsonOf<{ id: string }>(await callWithToken(runtime, grant.accessToken, { url }));
     // The id of the primary calendar is the account's address.
@@ -192,7 +192,7 @@ function takenBy(
     start.date && end.date
       ? wholeDays(start.date, end.date, zone)
       : { from: Date.parse(start.dateTime ?? ""), to: Date.parse(end.dateTime ?? "") };
-  return takenWithin({ ...stretch, uid }, question);
+  return overlapWith({ ...stretch, uid }, question);
 }
 
 /** The event's id is derived from the booking, so that retries create it once. */

@@ -6,7 +6,7 @@ import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
 import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
-import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, MAX_INSTANCES, wholeDays } from "../busy-objects.ts";
+import { type BusyInstance, busyObjects, MAX_PAGES, overlapWith, MAX_INSTANCES, wholeDays } from "../busy-objects.ts";
 import { bringTo } from "../event-states.ts";
 import {
   type Account,
@@ -127,7 +127,7 @@ async function changesSince(
   asked: { question: BusyQuestion; mark: string; tags(): Promise<Map<string, string>> },
 ): Promise<BusyAnswer | undefined> {
   const { question, mark } = asked;
-  const round = await everyPage<GraphEvent>(runtime, account, { first: mark, refuses: isLost });
+  const round = await everyPage<GraphEvent>(runtime, account, { first: mark, refuses: isLinkInvalid });
   if (round.isRefused) return undefined;
   const gone = new Set(round.items.filter((event) => event["@removed"]).map(({ id }) => id));
   const known = gone.size > 0 ? await asked.tags() : undefined;
@@ -150,7 +150,7 @@ function isOfSeries({ type, seriesMasterId }: GraphEvent): boolean {
 }
 
 /** A dropped delta link: the error codes differ between mailboxes. */
-function isLost({ status, body }: OutboundAnswer): boolean {
+function isLinkInvalid({ status, body }: OutboundAnswer): boolean {
   return status === 410 || (status >= 400 && status < 500 && /syncState|resync|fullSync/i.test(body.toString("utf8")));
 }
 
@@ -183,7 +183,7 @@ function takenBy(env: Env, event: GraphEvent, question: BusyQuestion): BusyInsta
     ? // All-day times are midnights in UTC, whatever their zone.
       wholeDays(start.dateTime.slice(0, 10), end.dateTime.slice(0, 10), question.zone)
     : { from: instantOf(start), to: instantOf(end) };
-  return takenWithin({ ...stretch, uid }, question);
+  return overlapWith({ ...stretch, uid }, question);
 }
 
 /** Every call requests times in UTC. */

@@ -45,7 +45,7 @@ export interface StripeEvent {
 }
 
 /** Tolerated clock difference in seconds. */
-const tolerance = 300;
+const TOLERANCE_SECONDS = 300;
 
 /** Stripe: accounts connect by OAuth (Connect); calls use the platform's key. */
 export const stripe: Provider = {
@@ -138,7 +138,7 @@ export function readEvent(env: Env, body: Buffer, signature: string): StripeEven
     .update(Buffer.concat([Buffer.from(`${timestamp}.`), body]))
     .digest("hex");
   const isKnown = parts.some(([name, value]) => name === "v1" && value !== undefined && sameText(value, expected));
-  const isFresh = Math.abs(Date.now() / 1000 - Number(timestamp)) <= tolerance;
+  const isFresh = Math.abs(Date.now() / 1000 - Number(timestamp)) <= TOLERANCE_SECONDS;
   if (!secret || !isKnown || !isFresh)
     throw new Fail("invalid_request", { detail: "The signature is invalid or too old." });
   const event = eventIn(body);

@@ -32,7 +32,8 @@ const MANY_RESOURCES = { limit: 1_048_576, timeoutMs: 20_000, maxElements: 20_00
 const DEFAULT_LIMITS: AnswerLimits = { limit: 4 * 1_048_576, timeoutMs: 20_000 };
 
 /** XML namespaces of the requests. */
-export const spaces = 'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav" xmlns:s="http://calendarserver.org/ns/"';
+export const XML_NAMESPACES =
+  'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav" xmlns:s="http://calendarserver.org/ns/"';
 
 /** The stored credentials of an account. */
 export function loginOf({ secret }: Account): CaldavLogin {
@@ -55,10 +56,10 @@ export async function askProperties(
 ): Promise<PropertyAnswer> {
   const { maxElements, ...limits } = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
   const reader = new TreeReader(maxElements);
-  const body = `<d:propfind ${spaces}><d:prop>${properties}</d:prop></d:propfind>`;
+  const body = `<d:propfind ${XML_NAMESPACES}><d:prop>${properties}</d:prop></d:propfind>`;
   const request = { method: "PROPFIND", headers: xml(depth), body, ...limits, reader };
   const { status, url } = await send(tools, open, address, request);
-  const tree = status === 207 ? await named(reader.tree()) : undefined;
+  const tree = status === 207 ? await withReason(reader.tree()) : undefined;
   return { status, url, found: tree?.children[0]?.name === "multistatus" ? tree : undefined };
 }
 
@@ -89,7 +90,7 @@ export async function report(
   const request = { method: "REPORT", headers: xml(1), body, ...limits, reader };
   const { status } = await send(tools, open, address, request);
   if (status !== 207) return { status, resources: [], syncToken: "" };
-  const multistatus = await named(reader.multistatus());
+  const multistatus = await withReason(reader.multistatus());
   if (multistatus === undefined) throw notMultistatus(status);
   return { status, ...multistatus };
 }
@@ -106,7 +107,7 @@ export function send(
   const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
   const headers = { ...asked.headers, authorization };
   const into = reader && { into: (status: number) => (status === 207 ? reader : undefined) };
-  return named(
+  return withReason(
     outbound.request(url, {
       ...DEFAULT_LIMITS,
       ...call,
@@ -119,7 +120,7 @@ export function send(
 }
 
 /** Maps the error of a failed call to its reason; a refused address keeps its own error. */
-async function named<T>(calling: Promise<T>): Promise<T> {
+async function withReason<T>(calling: Promise<T>): Promise<T> {
   try {
     return await calling;
   } catch (error) {

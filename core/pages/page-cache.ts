@@ -8,7 +8,7 @@ import type { Runtime } from "../platform/runtime.ts";
 /** A cached value of a page at one state of its handle. */
 interface CachedPage {
   counter: string;
-  made: { page: StoredPage };
+  value: { page: StoredPage };
 }
 
 /** Characters of pages that a process caches; the rendered bytes take as much again. */
@@ -30,13 +30,13 @@ export async function cachedPage<T extends { page: StoredPage }>(
   caches.set(redis, cache);
   const counter = asked.counter ?? (await pagesCounterOf(redis, handle));
   const name = `${asked.reader} ${handle}/${pageSlug}`;
-  const known = cache.get(name);
-  if (known?.counter === counter) return known.made as T;
-  const made = await make();
-  cache.set(name, { counter, made });
-  return made;
+  const cached = cache.get(name);
+  if (cached?.counter === counter) return cached.value as T;
+  const value = await make();
+  cache.set(name, { counter, value });
+  return value;
 }
 
-function sizeOf({ made: { page } }: CachedPage): number {
+function sizeOf({ value: { page } }: CachedPage): number {
   return page.content.length + page.teaser.length + 2000;
 }
