@@ -14,8 +14,8 @@ const MAX_CACHED = 2000;
 const MAX_CACHED_LENGTH = 200;
 
 /**
- * Finds the row of a request. There is one router for each depth of path, since a router tries all of its routes one after
- * another and a path can only match those with as many segments.
+ * Finds the row of a request. A router tries all of its routes one after another, so there is one for each depth of path, and what
+ * was found is remembered: one plain router costs the bench row "public JSON / bare Koa" more than 15 %.
  */
 export class Routes {
   readonly #rows: Row[];
