@@ -9,7 +9,7 @@ import { eventually, type Service } from "../fixtures/service.ts";
 import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
 
 const skip = hasDovecot() ? false : "dovecot-imapd is not installed, or this user may not run it";
-const soon = { every: 50, afterTrouble: 50, longest: 200 };
+const soon = { pollMs: 50, retryMs: 50, maxRetryMs: 200 };
 
 interface Started {
   service: Service;
