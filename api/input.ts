@@ -68,7 +68,7 @@ function failure(
   return new Fail(named ?? "invalid_request", { errors: unique(faults) });
 }
 
-/** What an instant looks like, for those who sent another text. */
+/** Examples of the formats, for the error messages. */
 const EXPECTED: Record<string, string> = {
   instant: "must be an instant with its offset, such as 2026-11-01T09:30:00Z",
   "instant-or-date": "must be a date, such as 2026-11-01, or an instant with its offset, such as 2026-11-01T09:30:00Z",
@@ -90,7 +90,7 @@ function pathOf(error: ErrorObject): string {
     : `${error.instancePath}/${String(name).replace(/~/g, "~0").replace(/\//g, "~1")}`;
 }
 
-/** What ajv finds where a value is absent, of a wrong type or blank. */
+/** The ajv keywords that fail for an absent, mistyped or blank value. */
 const absences = new Set(["required", "type", "minLength", "pattern"]);
 
 /** The code named nearest above the fault, if any. */

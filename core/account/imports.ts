@@ -10,7 +10,7 @@ export interface ArrivingHandle {
   account: string;
   /** Fields of its record that stay: settings and its turns in mail. */
   fields: Record<string, string>;
-  /** What an account that is new here may use. */
+  /** The entitlements of an account that is new here. */
   entitlements: string[];
   members: { userId: string; role: Role; email: string | null }[];
 }
@@ -36,7 +36,7 @@ export async function beginImport(
   await redis.hset(keys.account(account), { createdAt: new Date(now()).toISOString(), ...entitled });
 }
 
-/** Gives an imported handle its members, and switches it on. Returns the members who were left out. */
+/** Gives an imported handle its members and activates it. Returns the members that were left out. */
 export async function finishImport(
   { redis, now }: Pick<Runtime, "redis" | "now">,
   arriving: ArrivingHandle,

@@ -108,7 +108,7 @@ async function settle(
   await scripts.settleSend(redis, noteKeys(handle, ruleId), { leadId, state });
 }
 
-/** What is noted of a rule's sends. */
+/** The recorded state of a rule's sends. */
 function noteKeys(handle: string, ruleId: string): { sends: string; counts: string } {
   return { sends: keys.ruleSends(handle, ruleId), counts: keys.ruleCounts(handle, ruleId) };
 }

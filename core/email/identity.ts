@@ -79,12 +79,12 @@ export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "en
   return sealed !== undefined;
 }
 
-/** What was made once for an identity, as JSON with the signing key sealed; null where nothing was. */
+/** The immutable part of an identity, as JSON with the sealed signing key; null if there is none. */
 export function exportedIdentity(redis: Redis, { domain, account }: At): Promise<string | null> {
   return redis.hget(keys.emailIdentity(domain, account), "made");
 }
 
-/** Takes over what another installation or account made for an identity; nothing where its key can't be opened here, or one was made. */
+/** Imports the immutable part of another identity; ignored if its key can't be opened here or an identity exists. */
 export async function importIdentity(
   { redis, env }: Pick<Runtime, "redis" | "env">,
   { from, ...at }: At & { from: string },

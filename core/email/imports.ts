@@ -12,9 +12,9 @@ import { exportedIdentity, importIdentity } from "./identity.ts";
 /** A domain of the handle's account that its pages or senders use. */
 export interface ExportedDomain {
   domain: string;
-  /** True where the domain shows the handle's pages. */
+  /** True if the domain shows the handle's pages. */
   isHost: boolean;
-  /** What was made once for its email identity, the signing key sealed, so that its DNS records may stay; null where nothing was. */
+  /** The immutable part of its email identity with the sealed signing key, so that its DNS records may stay; null if there is none. */
   identity: string | null;
 }
 

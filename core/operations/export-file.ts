@@ -17,7 +17,7 @@ const instant = { type: "string", pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:
 const textOrNull = { type: ["string", "null"] };
 const value = { anyOf: [text, closed({ base64: text })] };
 const values = { type: "array", items: value };
-/** What a key of each type holds. */
+/** The value of a key, by type. */
 const contents: Record<string, object> = {
   string: value,
   list: values,
@@ -110,7 +110,7 @@ function parsed(number: number, line: string): unknown {
   }
 }
 
-/** The lines of a file; `invalid_request` for one that is too long or no UTF-8, or where there is no file. */
+/** The lines of a file; `invalid_request` if a line is too long or not UTF-8, or if there is no file. */
 async function* linesOf(file: string): AsyncGenerator<string> {
   let [number, held]: [number, Buffer[]] = [1, []];
   for await (const chunk of chunksOf(file)) {

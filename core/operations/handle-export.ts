@@ -16,14 +16,14 @@ export interface ExportHeader {
   handle: string;
   account: string;
   exportedAt: string;
-  /** Where the installation is reached; addresses of the handle in its content begin with it. */
+  /** The base URL of the installation; addresses of the handle in its content begin with it. */
   baseUrl: string;
   entitlements: string[];
   members: { userId: string; role: string; email: string | null }[];
   domains: ExportedDomain[];
 }
 
-/** Text where the bytes are UTF-8, else the bytes in base64. */
+/** Text for valid UTF-8, else the bytes in base64. */
 export type Value = string | { base64: string };
 
 /** One key of a handle, complete: `value` has the form of its type, members and scores of a zset in turn. */

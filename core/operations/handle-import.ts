@@ -19,7 +19,7 @@ import { KEY_BATCH, removeKeys } from "./handle-keys.ts";
 /** Members of a key that one command writes. */
 const MEMBER_BATCH = 500;
 
-/** What an import did, and what its owner has to do. */
+/** The result of an import, and what its owner has to do. */
 export interface Imported {
   handle: string;
   account: string;
@@ -93,7 +93,7 @@ async function take(store: Store, { file, arriving, lease }: Taking): Promise<Im
   const { redis } = store;
   const { handle, account } = arriving;
   await beginImport(store, arriving);
-  // What an earlier run left.
+  // Left by an earlier run.
   await removeKeys(redis, handle);
   const { header, keys: exported } = await openExport(file);
   const rename = renamer(header, { handle, baseUrl: store.env.BASE_URL });
@@ -107,7 +107,7 @@ async function take(store: Store, { file, arriving, lease }: Taking): Promise<Im
   return { handle, account, keys: count, ...settled, ...(await finishImport(store, arriving)) };
 }
 
-/** What follows from the keys that are there now; all but the handle's own record. */
+/** The entries that follow from the existing keys, without the handle's own record. */
 async function settle(store: Store, header: ExportHeader, { handle, account }: ArrivingHandle) {
   const { redis } = store;
   const moved = { from: header.handle, handle };
@@ -204,7 +204,7 @@ function bytesOf(value: Value, rename: Rename): string | Buffer {
   return typeof value === "string" ? rename(value) : Buffer.from(value.base64, "base64");
 }
 
-/** What stands before the handle in an address of this service. */
+/** The part of an address before the handle. */
 const paths = "p|v2/handles|v2/public/(?:pages|handles|scheduling|calendars)|apps/(?:public/)?scheduling|mcp";
 
 /**

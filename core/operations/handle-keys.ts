@@ -30,7 +30,7 @@ export async function removeKeys(redis: Redis, handle: string): Promise<number> 
   return removed;
 }
 
-/** Whom a message belongs to stands under the message's own tag; after an import that is another handle. */
+/** The message's own tag names the owning handle; after an import that is another one. */
 async function disownMessage(redis: Redis, handle: string, messageId: string): Promise<void> {
   const owner = keys.messageOwner(messageId);
   if ((await redis.get(owner)) === handle) await redis.unlink(owner);

@@ -43,7 +43,9 @@ export function resealed(env: Keys, purpose: string, context: string, sealed: st
   return seal(env, purpose, context, unseal(env, purpose, context, sealed));
 }
 
-/** A sealed secret bound to another record and sealed with the current key; undefined where its key is not known here. Throws where it is damaged. */
+/**
+ * A sealed secret, bound to another record and sealed with the current key; undefined if its key is unknown here. Throws if it is damaged.
+ */
 export function rebound(
   env: Keys,
   purpose: string,

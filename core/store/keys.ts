@@ -12,7 +12,7 @@ export const keys = {
   jobHolder: (queue: string, jobId: string) => `job-holder:{${queue}}:${jobId}`, // string, Redis client id of the process that runs a job that waits for other people's servers; until the job ends, a day at most
   outbox: (tag: string) => `outbox:{${tag}}`, // hash job id -> job; a field lives until it is enqueued
   dirty: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last mark; until swept
-  handleImport: "handle-import:{handle-import}", // string, the command that imports a handle; 10 s after its last sign of life
+  handleImport: "handle-import:{handle-import}", // string, the command that imports a handle; 10 s after its last heartbeat
   throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; until the bucket is full again, and 10 s
 
   // account
@@ -92,7 +92,7 @@ export const keys = {
   mailCaps: (handle: string, day: string) => `mail-caps:{${handle}}:${day}`, // hash "cap:digest of a mailbox" -> mails accepted for it on that UTC day; 2 d
   emailOnce: (handle: string, digest: string) => `email-once:{${handle}}:${digest}`, // string, message id of an accept with a once-only key; 400 d
   emailTurns: (lane: string) => `email-turns:{email-turns}:${lane}`, // zset handle -> real µs of its next turn; for ever
-  bounceMailbox: "bounce-mailbox:{email-bounces}", // string, the process that reads the mailbox of bounces; 10 s after its last sign of life
+  bounceMailbox: "bounce-mailbox:{email-bounces}", // string, the process that reads the mailbox of bounces; 10 s after its last heartbeat
   suppressed: (handle: string) => `suppressed:{${handle}}`, // hash digest of an address -> JSON; for ever
   suppressions: (handle: string) => `suppressions:{${handle}}`, // zset digest of an address by ms; for ever
   idempotent: (handle: string, route: string, digest: string) => `idempotent:{${handle}}:${route}:${digest}`, // string, JSON of body digest and answer; 24 h
@@ -105,7 +105,7 @@ export const keys = {
   eventTypeSlugs: (handle: string) => `event-type-slugs:{${handle}}`, // hash slug -> event type id; for ever
   catalogVersion: (handle: string) => `catalog-version:{${handle}}`, // counter, bumped by each change of a schedule or event type; for ever
   booking: (handle: string, bookingUid: string) => `booking:{${handle}}:${bookingUid}`, // hash version, json, status, block, written (JSON of its event and meeting at the providers), linkless; for ever
-  syncLock: (handle: string, bookingUid: string) => `sync-lock:{${handle}}:${bookingUid}`, // string, who writes this booking to its providers; 10 s after its last sign of life
+  syncLock: (handle: string, bookingUid: string) => `sync-lock:{${handle}}:${bookingUid}`, // string, who writes this booking to its providers; 10 s after its last heartbeat
   unsynced: (handle: string) => `unsynced:{${handle}}`, // set of bookings whose event could not be written; until it could
   bookings: (handle: string, status: string) => `bookings:{${handle}}:${status}`, // zset booking uid by start ms, a list for each status and ALL; for ever
   bookingBucket: (handle: string, network: string) => `booking-bucket:{${handle}}:${network}`, // hash tokens, at; until the bucket is full again, and 10 s
@@ -122,7 +122,7 @@ export const keys = {
   credential: (handle: string, credentialId: string) => `credential:{${handle}}:${credentialId}`, // hash version, json (its secret sealed); until disconnected
   credentials: (handle: string) => `credentials:{${handle}}`, // zset credential id by creation ms; until disconnected
   credentialsVersion: (handle: string) => `credentials-version:{${handle}}`, // counter, bumped by each change of a credential; for ever
-  refreshLock: (handle: string, credentialId: string) => `refresh-lock:{${handle}}:${credentialId}`, // string, who fetches new tokens; 10 s after its last sign of life
+  refreshLock: (handle: string, credentialId: string) => `refresh-lock:{${handle}}:${credentialId}`, // string, who fetches new tokens; 10 s after its last heartbeat
   providerPause: (handle: string, credentialId: string) => `provider-pause:{${handle}}:${credentialId}`, // string, no calls for this account; as long as its provider said
   calendarPause: (handle: string) => `calendar-pause:{${handle}}`, // string, JSON of the interrupted jobs in a row and the real ms until which the handle's calendar servers are left alone; an hour after that
   selectedCalendars: (handle: string) => `selected-calendars:{${handle}}`, // hash credential id -> JSON; until the account is disconnected
@@ -139,7 +139,7 @@ export const keys = {
   webhooks: (handle: string) => `webhooks:{${handle}}`, // zset webhook id by creation ms; for ever
   webhooksVersion: (handle: string) => `webhooks-version:{${handle}}`, // counter, bumped by each change of an endpoint; for ever
   webhookQueue: (handle: string, webhookId: string) => `webhook-queue:{${handle}}:${webhookId}`, // zset delivery id -> real ms when due, or when its lease ends; until settled
-  webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, job that sends this endpoint's deliveries; 60 s after its last sign of life
+  webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, job that sends this endpoint's deliveries; 60 s after its last heartbeat
   webhookFailing: (handle: string, webhookId: string) => `webhook-failing:{${handle}}:${webhookId}`, // string, real ms of the first failure since the last success; 30 d
   personEvents: (handle: string, digest: string) => `person-events:{${handle}}:${digest}`, // set of keys of events that tell of one address; 30 d after the last
   webhookDelivery: (handle: string, deliveryId: string) => `webhook-delivery:{${handle}}:${deliveryId}`, // string, JSON; 30 d
@@ -149,11 +149,11 @@ export const keys = {
   run: (runId: string) => `run:{${runId}}`, // hash, the question and all that answering needs; 10 min from its creation, and no longer than its answer takes
   runChunks: (runId: string) => `run-chunks:{${runId}}`, // stream, ids generation-number, the last entry is the end; 10 min after it
   runReaders: (runId: string) => `run-readers:{${runId}}`, // zset inbox -> real ms at which its lease ends; 10 min
-  runAlive: (runId: string) => `run-alive:{${runId}}`, // string, there while a worker answers; 15 s after its last sign of life
+  runAlive: (runId: string) => `run-alive:{${runId}}`, // string, there while a worker answers; 15 s after its last heartbeat
   chatRun: (handle: string, slug: string, chat: string) => `chat:{${handle}}:${slug}:${chat}`, // string, run of a chat's latest answer; 10 min
   chatSection: (handle: string, slug: string, chat: string) => `chat-section:{${handle}}:${slug}:${chat}`, // string, the lead section was shown; 24 h
   leadSection: (handle: string, slug: string, section: string) => `lead-section:{${handle}}:${slug}:${section}`, // string, JSON of fields and submit label; 24 h
-  inbox: (readerId: string) => `run-inbox:{${readerId}}`, // stream of what a web process reads; 30 s after its last sign of life
+  inbox: (readerId: string) => `run-inbox:{${readerId}}`, // stream of what a web process reads; 30 s after its last heartbeat
 } as const;
 
 /** Kinds of keys whose tag is something else than a handle: a handle may have the name of an account, a queue or a user. */

@@ -22,7 +22,7 @@ export function job<N extends JobName>(
 
 /** Age in ms from which the sweeper takes over an outbox. */
 const STALE_AFTER_MS = 10_000;
-/** For this long a process doesn't mark the same tag again; well under `STALE_AFTER_MS`. */
+/** Ms for which a process doesn't mark the same tag again; well under `STALE_AFTER_MS`. */
 const MARK_TTL_MS = 3_000;
 const shardOf = (tag: string): number =>
   [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % DIRTY_SHARDS;

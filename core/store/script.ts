@@ -8,7 +8,7 @@ type Bare<N extends string> = N extends `${infer List}[]` ? List : N;
 type Named<N extends string, One> = { [Name in N as Bare<Name>]: Name extends `${string}[]` ? readonly One[] : One };
 type Value = string | number | Buffer;
 
-/** What a row says of a script beside its file and its keys. */
+/** The columns of a script besides its file and its keys. */
 interface Columns<B extends string> {
   /** Preludes that it needs beside `prelude.lua`. */
   needs?: readonly string[];
@@ -80,7 +80,7 @@ function toJson(fields: object): string {
 const folder = fileOf("core/store/lua/");
 const read = (file: string): string => readFileSync(new URL(file, folder), "utf8");
 
-/** Redis refuses a script with this first line as a whole where it is full, read-only or can't write its disk: none runs by half. */
+/** With this first line, a full, read-only or failing Redis refuses a script as a whole, so that none runs partially. */
 function sourceOf(
   file: string,
   keyNames: readonly string[],
