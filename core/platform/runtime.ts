@@ -125,6 +125,8 @@ export interface Outbox {
     list: (Job | EventJob)[],
     change: (outboxKey: string, encoded: string) => Promise<R>,
   ): Promise<R>;
+  /** The same for a script that takes its jobs in groups, each encoded by itself. */
+  stepInGroups<R>(tag: string, list: (Job | EventJob)[], change: (outboxKey: string) => Promise<R>): Promise<R>;
   /** Registers a tag with the sweeper; comes before a step that writes to the outbox of that tag. */
   mark(tag: string): Promise<void>;
   /** Moves the named entries of an outbox, or all, to their queues. Returns how many there were. */

@@ -8,65 +8,65 @@ import { keys } from "../store/keys.ts";
 import { script } from "../store/scripts.ts";
 import { dispatchJobs, EVENT_TTL_MS, type WebhookEvent, webhookEvent } from "../webhooks/face.ts";
 import { presentPayment } from "./refunds.ts";
+import { type Replay, replayRecord } from "./repeats.ts";
 import { bookedTimeOf } from "./times.ts";
 import { attendeeLimited, limitKeys, limitValues, networkLimited, type Visitor } from "./visitor-limits.ts";
 
 export type BookingRecord = StoredBooking & { version: number };
+type ReplayRecord = ReturnType<typeof replayRecord>;
 
-/** One entry of a handle's ledger of bookings: the booking as it will be, what becomes of its time, and what all this causes. */
+/** One change of a booking: the booking as it will be, what becomes of its slot, and what all this causes. */
 export interface Transition {
   handle: string;
   booking: StoredBooking;
   /** As it was read; absent for a new one. */
   before?: BookingRecord | undefined;
-  /** Version of the catalog by which the entry was judged; absent where the catalog doesn't matter. */
+  /** Version of the catalog by which it was judged; absent if the catalog doesn't matter. */
   catalogVersion?: string | undefined;
   /** Whether its time must be free ("take"), must be free unless it still holds it ("settle"), stays ("keep") or ends ("free"). */
   time: "take" | "settle" | "keep" | "free";
   /** Most bookings of its event type that start in [from, to). */
   dayLimit?: { most: number; from: number; to: number } | undefined;
-  /** Written where the handle has an endpoint that could be told. */
+  /** Written if the handle has an endpoint for them. */
   events: WebhookEventType[];
-  /** What the events tell beside the handle and the booking. */
+  /** The content of the events besides the handle and the booking. */
   about?: Record<string, unknown>;
-  /** True where nobody listened a moment ago: then events aren't even made. */
+  /** True if the handle had no endpoint a moment ago: then the events aren't made at all. */
   isUnheard?: boolean;
   jobs: Job[];
-  /** The visitor who makes, moves or cancels it, where a visitor does: visitors are limited. */
+  /** The visitor who makes, moves or cancels it; absent for owners and jobs, which have no limits. */
   visitor?: Visitor | undefined;
-  /** What a repeated request with the same idempotency key shall find; `forget` removes it. */
-  record?: { key: string; value: string } | undefined;
+  replay?: Replay | undefined;
 }
 
-/** What became of an entry. `repeated` carries the record that an earlier request left. */
+/** What became of a transition. `repeated` carries the record that an earlier request left. */
 export type CommitResult =
   | { kind: "written"; booking: Booking }
   | { kind: "changed" | "taken" | "full" }
   | { kind: "repeated"; record: string };
 
-/** Value of a record that is to be removed. */
-export const forget = "forget";
-/** Real ms for which the answers to idempotency keys are kept (docs/reference.md, "Idempotency"). */
+/** Real ms for which the answers to idempotency keys are stored (docs/reference.md, "Idempotency"). */
 const RECORD_TTL_MS = 86_400_000;
 
 /**
- * Writes an entry with its events and jobs in one atomic step: the only way a booking changes, so that no two bookings of a handle
- * ever overlap, nor one made with busy time that was known. `rate_limited` where a visitor has reached a limit.
+ * Writes a transition with its events and jobs in one atomic step: the only way a booking changes, so that no two bookings of a handle
+ * ever overlap, nor a new one with known busy time. `rate_limited` if the visitor has reached a limit.
  */
-export async function commitBooking(runtime: Runtime, entry: Transition): Promise<CommitResult> {
-  const { handle, booking, jobs, about } = entry;
-  const version = (entry.before?.version ?? 0) + 1;
+export async function commitBooking(runtime: Runtime, transition: Transition): Promise<CommitResult> {
+  const { handle, booking, jobs, about, replay } = transition;
+  const version = (transition.before?.version ?? 0) + 1;
   const next = toBooking(handle, { ...booking, version }, runtime.now());
   // The events of one change happen one after another, each a ms after the one before it.
   const at = runtime.now();
-  const events = (entry.isUnheard ? [] : entry.events).map((type, place) =>
+  const events = (transition.isUnheard ? [] : transition.events).map((type, place) =>
     webhookEvent(runtime, handle, { type, data: { handle, booking: next, ...about }, at: at + place }),
   );
-  const syncs = syncJobs(entry, version);
+  const syncs = syncJobs(transition, version);
+  const record = replay && replayRecord(replay, toBookingAnswer(next));
   const caused = [...jobs, ...syncs, ...dispatchJobs(handle, events)];
-  const [kind, more = ""] = await runtime.queues.step(handle, caused, (outboxKey) => {
-    const names = keyNames(runtime, entry, { events, outboxKey });
-    const values = valuesOf(runtime, entry, { events, syncs });
+  const [kind, more = ""] = await runtime.queues.stepInGroups(handle, caused, (outboxKey) => {
+    const names = keyNames(runtime, transition, { events, outboxKey, record });
+    const values = valuesOf(runtime, transition, { events, syncs, record });
     return script<[string, string?]>(runtime.redis, "writeBooking", names, values);
   });
   if (kind === "written") return { kind, booking: next };
@@ -84,7 +84,7 @@ export async function findBooking(
   return readRecord<StoredBooking>(redis, keys.booking(handle, bookingUid));
 }
 
-/** The status that holds now: an unpaid hold that has ended is a rejection, whether or not somebody has written it down. */
+/** The status that holds now: an unpaid hold that has ended is a rejection, even before a job has written that. */
 export function statusAt(
   { status, holdUntil }: Pick<StoredBooking, "status" | "holdUntil">,
   now: number,
@@ -94,9 +94,9 @@ export function statusAt(
 }
 
 /** A booking as owner and visitor read it. */
-export function toBooking(handle: string, kept: BookingRecord, now: number): Booking {
-  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = kept;
-  return { ...booking, handle, status: statusAt(kept, now), payment: presentPayment(kept, now) };
+export function toBooking(handle: string, record: BookingRecord, now: number): Booking {
+  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = record;
+  return { ...booking, handle, status: statusAt(record, now), payment: presentPayment(record, now) };
 }
 
 /** The answer to a visitor who has booked, moved or cancelled. */
@@ -111,10 +111,10 @@ export function timestamp({ now }: Pick<Runtime, "now">): string {
   return new Date(now()).toISOString();
 }
 
-/** The list of all bookings, beside those by status. */
+/** The list of all bookings; the others are by status. */
 export const ALL_STATUSES = "ALL";
 
-/** What calendars and meetings must be told: that a booking began to stand, moved, or stands no longer. */
+/** The job that tells calendars and meetings of a booking that was accepted, moved, or ended. */
 function syncJobs({ handle, booking, before }: Transition, version: number): Job[] {
   const { bookingUid, status, sequence } = booking;
   const isSame = before?.status === status && before.sequence === sequence;
@@ -124,8 +124,8 @@ function syncJobs({ handle, booking, before }: Transition, version: number): Job
 
 function keyNames(
   runtime: Runtime,
-  { handle, booking, before, record, visitor }: Transition,
-  { events, outboxKey }: { events: WebhookEvent[]; outboxKey: string },
+  { handle, booking, before, visitor }: Transition,
+  { events, outboxKey, record }: { events: WebhookEvent[]; outboxKey: string; record: ReplayRecord | undefined },
 ): string[] {
   return [
     keys.booking(handle, booking.bookingUid),
@@ -147,20 +147,20 @@ function keyNames(
 
 function valuesOf(
   runtime: Runtime,
-  entry: Transition,
-  { events, syncs }: { events: WebhookEvent[]; syncs: Job[] },
+  transition: Transition,
+  { events, syncs, record }: { events: WebhookEvent[]; syncs: Job[]; record: ReplayRecord | undefined },
 ): (string | number)[] {
-  const { booking, before, catalogVersion, time, dayLimit, record } = entry;
+  const { booking, before, catalogVersion, time, dayLimit } = transition;
   const block = time === "take" || time === "settle" ? bookedTimeOf(booking) : { member: "", from: 0, to: 0 };
   return [
     ...[before?.version ?? 0, catalogVersion ?? "", JSON.stringify({ ...booking, version: undefined })],
     ...[booking.status, booking.bookingUid, Date.parse(booking.start), runtime.now()],
     ...[time, block.member, block.from, block.to, booking.eventTypeId],
     ...[dayLimit?.most ?? 0, dayLimit?.from ?? 0, dayLimit?.to ?? 0],
-    ...[record?.value ?? "", RECORD_TTL_MS, EVENT_TTL_MS, encodeJobs(entry.jobs)],
-    entry.isUnheard ? "" : encodeJobs(dispatchJobs(entry.handle, events)),
+    ...[record?.value ?? "", RECORD_TTL_MS, EVENT_TTL_MS, encodeJobs(transition.jobs)],
+    transition.isUnheard ? "" : encodeJobs(dispatchJobs(transition.handle, events)),
     syncs.length === 0 ? "" : encodeJobs(syncs),
-    ...limitValues(runtime, entry.visitor),
+    ...limitValues(runtime, transition.visitor),
     ...events.map(({ content }) => content),
   ];
 }

@@ -69,7 +69,7 @@ export class Queues implements Outbox {
    * The jobs are enqueued right afterwards; if this process dies before, the sweeper does it.
    */
   async commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]> {
-    return this.step(tag, list, () =>
+    return this.stepInGroups(tag, list, () =>
       transact(this.#redis, (transaction) => {
         change(transaction);
         for (const [id, json] of entries(list)) transaction.hset(keys.outbox(tag), id, json);
@@ -86,8 +86,13 @@ export class Queues implements Outbox {
     list: (Job | EventJob)[],
     change: (outboxKey: string, encoded: string) => Promise<R>,
   ): Promise<R> {
+    return this.stepInGroups(tag, list, (outboxKey) => change(outboxKey, encodeJobs(list)));
+  }
+
+  /** The same for a script that takes its jobs in groups, each of `encodeJobs`. */
+  async stepInGroups<R>(tag: string, list: (Job | EventJob)[], change: (outboxKey: string) => Promise<R>): Promise<R> {
     if (list.length > 0) await this.mark(tag);
-    const result = await change(keys.outbox(tag), encodeJobs(list));
+    const result = await change(keys.outbox(tag));
     if (list.length > 0)
       this.#publishSoon(
         tag,

@@ -152,7 +152,7 @@ async function queueDeliveries(runtime: Runtime, handle: string, deliveries: Sto
     const written = own.flatMap((delivery) => [delivery.deliveryId, JSON.stringify(delivery), dueAt(delivery, now)]);
     return [encodeJobs(wakes.slice(at, at + 1)), own.length, ...written];
   });
-  await runtime.queues.step(handle, wakes, (outboxKey) =>
+  await runtime.queues.stepInGroups(handle, wakes, (outboxKey) =>
     script(
       runtime.redis,
       "queueDeliveries",

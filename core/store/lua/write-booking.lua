@@ -64,8 +64,8 @@ end
 local function crowdedFor()
   local most = tonumber(ARGV[24])
   if most == 0 or not making then return nil end
-  redis.call('ZREMRANGEBYSCORE', KEYS[14], '-inf', ARGV[7])
   if redis.call('ZCARD', KEYS[14]) < most then return nil end
+  redis.call('ZREMRANGEBYSCORE', KEYS[14], '-inf', ARGV[7])
   local count, first, held = 0, nil, redis.call('ZRANGE', KEYS[14], 0, -1, 'WITHSCORES')
   for at = 1, #held, 2 do
     if isHeld(held[at]) then count, first = count + 1, first or held[at + 1] end
@@ -104,8 +104,9 @@ redis.call('ZREM', KEYS[5], ARGV[5])
 redis.call('ZADD', KEYS[6], ARGV[6], ARGV[5])
 if ARGV[4] == 'CANCELLED' or ARGV[4] == 'REJECTED' then redis.call('ZREM', KEYS[14], ARGV[5]) elseif tonumber(ARGV[6]) > now then
   redis.call('ZADD', KEYS[14], ARGV[6], ARGV[5])
-  local lasts = redis.call('ZRANGE', KEYS[14], -1, -1, 'WITHSCORES')[2] - now
-  redis.call('PEXPIRE', KEYS[14], string.format('%.0f', lasts))
+  -- The list lasts until its last booking begins; GT alone would leave a new one without an end.
+  local lasts = string.format('%.0f', ARGV[6] - now)
+  if redis.call('PEXPIRE', KEYS[14], lasts, 'NX') == 0 then redis.call('PEXPIRE', KEYS[14], lasts, 'GT') end
 end
 if action ~= 'keep' then redis.call('INCR', KEYS[8]) end
 if ARGV[16] == 'forget' then redis.call('DEL', KEYS[10]) elseif ARGV[16] ~= '' then
