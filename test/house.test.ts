@@ -4,6 +4,7 @@ import ts from "typescript";
 import { routeTable } from "../fixtures/routes.ts";
 import { files, type Import, nodes, place, root, type Source, sources, text } from "../fixtures/sources.ts";
 import { isOfHandle, keys } from "../core/store/keys.ts";
+import { scripts } from "../core/store/scripts.ts";
 import { errors } from "../schemas/errors.ts";
 import { jobs } from "../schemas/jobs.ts";
 import { workerRows } from "../workers/rows.ts";
@@ -256,15 +257,46 @@ t.test("the top of the house holds its floors and nothing else", async (t) => {
 });
 
 t.test("every script of Redis says what it does, with which keys, and returns words or values", async (t) => {
-  const scripts = files("core/store/lua").filter((path) => path.endsWith(".lua") && !path.endsWith("/prelude.lua"));
-  t.ok(scripts.length > 0);
-  for (const path of scripts) {
+  const paths = files("core/store/lua").filter((path) => path.endsWith(".lua") && !path.endsWith("/prelude.lua"));
+  t.ok(paths.length > 0);
+  for (const path of paths) {
     const [header = ""] = /^(--.*\n)+/.exec(text(path)) ?? [];
-    for (const word of ["KEYS", "Returns"]) t.match(header, new RegExp(word, "i"), `${path} names ${word}`);
+    const words = /-prelude|turn-webhook-sender/.test(path) ? ["Returns"] : ["Keys:", "Input:", "Returns"];
+    for (const word of words) t.match(header, new RegExp(word), `${path} names ${word}`);
     t.notMatch(text(path), /\breturn\s+-\d/, `${path} returns no negative number`);
     t.match(path, /^core\/store\/lua\/[a-z]+(-[a-z]+)+\.lua$/);
   }
 });
+
+t.test("each script is a row of the table, with every key and every field that it reads", async (t) => {
+  const paths = files("core/store/lua").filter((path) => !/(prelude|turn-webhook-sender)\.lua$/.test(path));
+  const rows = Object.entries(scripts);
+  t.same(rows.map(([, { file }]) => `core/store/lua/${file}`).sort(), paths);
+  const fields = inputFields();
+  for (const [name, { file, keys, needs }] of rows) {
+    t.equal(file, `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.lua`);
+    const lua = [...needs, file].map((path) => text(`core/store/lua/${path}`).replace(/--.*$/gm, "")).join("\n");
+    t.same(namesIn(lua, "keys"), keys.map((key) => key.replace("[]", "")).sort(), `${file}: keys`);
+    t.same(namesIn(lua, "input"), fields.get(name), `${file}: input`);
+    t.notMatch(lua, /\b(KEYS|ARGV)\b/, `${file} reads nothing by its number`);
+  }
+});
+
+/** What is read of a Lua table: `a` and `b` of `keys.a .. keys.b`. */
+function namesIn(lua: string, table: string): string[] {
+  const found = Array.from(lua.matchAll(new RegExp(`\\b${table}\\.(\\w+)`, "g")), ([, name]) => name as string);
+  return [...new Set(found)].sort();
+}
+
+/** The fields of each script's input, as its row in the table declares them. */
+function inputFields(): Map<string, string[]> {
+  const [table] = sources("core/store").filter(({ path }) => path === "core/store/scripts.ts");
+  const rows = [...nodes(table!.tree)].filter(ts.isPropertyAssignment).flatMap(({ name, initializer }) => {
+    const [input] = ts.isCallExpression(initializer) ? (initializer.typeArguments ?? []) : [];
+    return input && ts.isTypeLiteralNode(input) ? [[name.getText(), input.members] as const] : [];
+  });
+  return new Map(rows.map(([name, members]) => [name, members.map((member) => member.name!.getText()).sort()]));
+}
 
 t.test("every code of the error table is provoked by a test", async (t) => {
   const said = files("test")

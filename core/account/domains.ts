@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { Fail, invalid } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { findHandle } from "./handles.ts";
 
@@ -85,8 +85,8 @@ interface Claim {
 
 async function claim({ redis, now }: Store, asked: Claim): Promise<DomainClaim> {
   const { domain, account, handle, proven } = asked;
-  const values = [account, handle, new Date(now()).toISOString(), proven ? "proven" : "claimed"];
-  const became = await script<"claimed" | "proven" | "taken">(redis, "claimDomain", [keys.domain(domain)], values);
+  const input = { account, handle, instant: new Date(now()).toISOString(), isProven: proven };
+  const became = await scripts.claimDomain(redis, { domain: keys.domain(domain) }, input);
   if (became === "taken") throw new Fail("domain_taken");
   return { domain, account, handle: handle || null, owned: became === "proven" };
 }

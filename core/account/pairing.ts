@@ -12,7 +12,7 @@ import { Fail } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { sameText } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
@@ -83,8 +83,8 @@ export async function decidePairing(
   caller: Caller,
 ): Promise<PairingDecided> {
   const status = input.decision === "allow" ? "authorised" : "denied";
-  const values = [status, caller.userId as string, caller.email ?? ""];
-  const result = await script<string>(redis, "decidePairing", [keys.pairing(input.attemptId)], values);
+  const decision = { status, userId: caller.userId as string, email: caller.email ?? "" } as const;
+  const result = await scripts.decidePairing(redis, { attempt: keys.pairing(input.attemptId) }, decision);
   if (result === "unknown") throw new Fail("attempt_expired");
   if (result === "late") throw new Fail("attempt_not_pending");
   return { attemptId: input.attemptId, status };
@@ -101,9 +101,9 @@ export async function redeemPairing(
   const key = keys.pairing(input.attemptId);
   const challenge = await runtime.redis.hget(key, "challenge");
   if (challenge === null) throw new Fail("attempt_expired");
-  const proof = sameText(challengeOf(input.deviceProofVerifier), challenge) ? "right" : "wrong";
-  const values = [proof, MAX_WRONG_PROOFS];
-  const [status, ...who] = await script<string[]>(runtime.redis, "redeemPairing", [key], values);
+  const isRight = sameText(challengeOf(input.deviceProofVerifier), challenge);
+  const proof = { isRight, maxWrong: MAX_WRONG_PROOFS };
+  const [status, ...who] = await scripts.redeemPairing(runtime.redis, { attempt: key }, proof);
   if (status === "unknown") throw new Fail("attempt_expired");
   if (status === "wrong") throw new Fail("device_proof_mismatch");
   if (status === "denied") throw new Fail("attempt_denied");

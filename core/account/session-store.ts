@@ -5,7 +5,7 @@ import type { Caller, Runtime, Session } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import { type Grant, issueToken } from "./signing.ts";
 
 /** Most sessions of a user; the one that was unused for longest makes room. */
@@ -43,8 +43,8 @@ export async function startSession(
   const now = Date.now();
   const expiresAt = (Math.floor(now / 1000) + seconds) * 1000;
   const stored: StoredSession = { kind, device, createdAt: now, expiresAt };
-  const values = [sessionId, JSON.stringify(stored), now, expiresAt, MAX_SESSIONS];
-  await script(redis, "startSession", [keys.sessions(userId)], values);
+  const input = { sessionId, json: JSON.stringify(stored), now, expiresAt, max: MAX_SESSIONS };
+  await scripts.startSession(redis, { sessions: keys.sessions(userId) }, input);
   const token = await issueToken(signingKey, env, { userId, email, sessionId, expiresAt, grant });
   return { token, expiresAt: new Date(expiresAt).toISOString() };
 }
@@ -65,9 +65,9 @@ export function useSession(
     const used = await redis.hget(key, `used:${sessionId}`);
     const now = Date.now();
     if (used !== null && now - Number(used) >= TOUCH_INTERVAL_MS)
-      script(redis, "touchSession", [key], [sessionId, now]).catch((error: Error) =>
-        log.warn({ error: error.message }, "session.touch_failed"),
-      );
+      scripts
+        .touchSession(redis, { sessions: key }, { sessionId, now })
+        .catch((error: Error) => log.warn({ error: error.message }, "session.touch_failed"));
     return used !== null;
   });
 }

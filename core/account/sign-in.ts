@@ -5,7 +5,7 @@ import { readCookie, writeCookie } from "../platform/cookies.ts";
 import { Fail } from "../platform/errors.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Caller, Runtime, Session } from "../platform/runtime.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { userOfEmail } from "./handles.ts";
@@ -137,12 +137,8 @@ async function tryCode(
   const digits = input.code.replace(/\D/g, "");
   const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
   const isRight = roots.some((root) => sameText(digits, codeOf(root, signInId)));
-  const [result, userId = "", email = ""] = await script<string[]>(
-    redis,
-    "trySignIn",
-    [keys.signIn(signInId)],
-    [isRight ? "right" : "wrong", MAX_WRONG_CODES],
-  );
+  const tried = { isRight, maxWrong: MAX_WRONG_CODES };
+  const [result, userId = "", email = ""] = await scripts.trySignIn(redis, { signIn: keys.signIn(signInId) }, tried);
   if (result === "right") return welcome(runtime, { userId, email, returnTo, device });
   if (result !== "wrong") return { step: "email", returnTo, problem: "ended" };
   return {

@@ -16,7 +16,7 @@ import { base62, toBase62 } from "../platform/ids.ts";
 import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 
 /** What stands before every personal access token, for people and for secret scanners. */
@@ -89,12 +89,8 @@ export async function revokeToken(
 /** Who a secret speaks for, read live; `invalid_token` for every string that isn't a token of this service at this moment. */
 export async function holderOf(redis: Redis, secret: string): Promise<TokenHolder> {
   if (!isWellFormed(secret)) throw new Fail("invalid_token");
-  const [userId, held] = await script<string[]>(
-    redis,
-    "useToken",
-    [keys.token(idOf(secret))],
-    [digestOf(secret), Date.now(), noted],
-  );
+  const input = { digest: digestOf(secret), now: Date.now(), intervalMs: noted };
+  const [userId, held] = await scripts.useToken(redis, { token: keys.token(idOf(secret)) }, input);
   if (userId === undefined) throw new Fail("invalid_token");
   return { userId, scopes: unpacked(held as string) };
 }

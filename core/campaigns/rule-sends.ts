@@ -3,7 +3,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { findCampaign } from "./campaigns.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { acceptMessage } from "../email/face.ts";
 import { delayedSendName, sendJob, isDeferred } from "./delayed-sends.ts";
@@ -43,18 +43,12 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
   // What isn't delayed goes now, also where the clock that stamped the trigger is ahead of this one.
   const due = delayMinutes ? at + delayMinutes * 60_000 : Math.min(at, runtime.now());
   const outside = await isDeferred(runtime, handle, due);
-  await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outboxKey, encoded) =>
-    script<string>(
+  const places = { delayed: keys.farSends(handle), rule: keys.rule(handle, campaignId, ruleId) };
+  await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outbox, jobs) =>
+    scripts.scheduleSend(
       runtime.redis,
-      "scheduleSend",
-      [
-        keys.ruleSends(handle, ruleId),
-        keys.ruleCounts(handle, ruleId),
-        outboxKey,
-        keys.farSends(handle),
-        keys.rule(handle, campaignId, ruleId),
-      ],
-      [leadId, encoded, outside ? delayedSendName(data) : "", due],
+      { ...places, ...noteKeys(handle, ruleId), outbox },
+      { leadId, jobs, delayedName: outside ? delayedSendName(data) : undefined, due },
     ),
   );
 }
@@ -96,7 +90,12 @@ async function settle(
   { handle, ruleId, leadId }: JobData<"campaigns.send">,
   state: "sent" | "denied",
 ): Promise<void> {
-  await script(redis, "settleSend", [keys.ruleSends(handle, ruleId), keys.ruleCounts(handle, ruleId)], [leadId, state]);
+  await scripts.settleSend(redis, noteKeys(handle, ruleId), { leadId, state });
+}
+
+/** What is noted of a rule's sends. */
+function noteKeys(handle: string, ruleId: string): { sends: string; counts: string } {
+  return { sends: keys.ruleSends(handle, ruleId), counts: keys.ruleCounts(handle, ruleId) };
 }
 
 function gone(error: unknown): undefined {

@@ -16,7 +16,7 @@ import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord, r
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { previewTemplate, readTemplate, refusal, type Rendered, sendingRights } from "../email/face.ts";
 import { leadOf, snapshot } from "./snapshot.ts";
@@ -93,9 +93,10 @@ async function tryDelete(runtime: Runtime, path: Infer<typeof rulePath>): Promis
   const { handle, campaignId, ruleId } = path;
   const json = JSON.stringify({ ...stored, deletedAt: new Date(runtime.now()).toISOString() });
   const { key, list, counter } = placeOf(handle, campaignId, ruleId);
-  const names = [key, list, counter, keys.ruleSends(handle, ruleId), keys.ruleCounts(handle, ruleId)];
-  const word = await script<string>(runtime.redis, "retireRule", names, [version, json, ruleId, deletedKept]);
-  return word === "retired" ? true : undefined;
+  const notes = { sends: keys.ruleSends(handle, ruleId), counts: keys.ruleCounts(handle, ruleId) };
+  const input = { version, json, ruleId, keepSeconds: deletedKept };
+  const result = await scripts.retireRule(runtime.redis, { rule: key, list, counter, ...notes }, input);
+  return result === "retired" ? true : undefined;
 }
 
 /** A rule; undefined for one that is deleted or never was. */

@@ -7,7 +7,7 @@ import { bodyDigest, keyDigest } from "../store/idempotency.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { mailKeys } from "./events.ts";
@@ -215,7 +215,9 @@ function messageOf(
   };
 }
 
-type WriteReply = [kind: string, ...rest: string[]];
+type AcceptKeys = Parameters<typeof scripts.acceptMessage>[1];
+type AcceptInput = Parameters<typeof scripts.acceptMessage>[2];
+type WriteReply = Awaited<ReturnType<typeof scripts.acceptMessage>>;
 
 /**
  * Writes the message and wakes the worker. The handle's turn is announced on the same connection before it, so that a crash right
@@ -234,11 +236,10 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
   const [kind, ...rest] = await queued(async () => {
     const announced = ready.denied ? undefined : enqueue(redis, handle);
     const owned = redis.set(keys.messageOwner(messageId), handle, "EX", ownerKept);
-    const written = script<WriteReply>(
+    const written = scripts.acceptMessage(
       redis,
-      "acceptMessage",
-      namesOf(runtime, request),
-      valuesOf(runtime, request, { ...ready, answer }),
+      keysOf(runtime, request),
+      inputOf(runtime, request, { ...ready, answer }),
     );
     return (await Promise.all([written, announced, owned]))[0];
   });
@@ -259,43 +260,41 @@ async function queued(accept: () => Promise<WriteReply>): Promise<WriteReply> {
   }
 }
 
-function namesOf({ now }: Runtime, { handle, key, idempotency }: MailRequest): string[] {
+function keysOf({ now }: Runtime, { handle, key, idempotency }: MailRequest): AcceptKeys {
   const day = new Date(now()).toISOString().slice(0, 10);
-  return [
+  return {
     ...mailKeys(handle),
-    keys.messages(handle),
-    keys.suppressed(handle),
-    keys.emailQuota(handle, day),
-    keys.emailOnce(handle, key === undefined ? "" : keyDigest(key)),
-    keys.idempotent(handle, "messages", idempotency === undefined ? "" : keyDigest(idempotency.key)),
-    keys.mailCaps(handle, day),
-  ];
+    list: keys.messages(handle),
+    suppressed: keys.suppressed(handle),
+    quota: keys.emailQuota(handle, day),
+    once: keys.emailOnce(handle, key === undefined ? "" : keyDigest(key)),
+    idempotent: keys.idempotent(handle, "messages", idempotency === undefined ? "" : keyDigest(idempotency.key)),
+    caps: keys.mailCaps(handle, day),
+  };
 }
 
-function valuesOf(
+function inputOf(
   { env }: Runtime,
   { origin, key, idempotency, caps = [] }: MailRequest,
   { message, content, denied, answer }: Prepared & { answer: object },
-): (string | number)[] {
+): AcceptInput {
   const { messageId, purpose, recipients, createdAt } = message;
-  const about = recipients.map((recipient) => [
-    JSON.stringify({ messageId, recipient, purpose }).slice(1, -1),
-    addressDigest(recipient),
-    mailboxDigest(recipient),
-  ]);
-  const forRepeats = idempotency === undefined ? "" : JSON.stringify({ body: idempotency.digest, answer });
-  return [
-    ...[messageId, JSON.stringify(message), JSON.stringify(content), purpose, ranks[purpose]],
-    ...[createdAt, Date.parse(createdAt), Date.now(), JSON.stringify(about), env.EMAIL_QUOTA_PER_DAY],
-    ...[
-      forRepeats,
-      key === undefined ? "" : "1",
-      denied ?? "",
-      origin === "api" ? "all" : "each",
-      env.SMTP_URL ? "" : "closed",
-      JSON.stringify(caps.map((cap) => [cap, MAX_MAILS_A_DAY[cap]])),
-    ],
-  ];
+  return {
+    ...{ messageId, json: JSON.stringify(message), content: JSON.stringify(content), purpose, rank: ranks[purpose] },
+    ...{ instant: createdAt, at: Date.parse(createdAt), due: Date.now() },
+    recipients: recipients.map((recipient) => ({
+      about: JSON.stringify({ messageId, recipient, purpose }).slice(1, -1),
+      digest: addressDigest(recipient),
+      mailbox: mailboxDigest(recipient),
+    })),
+    quota: env.EMAIL_QUOTA_PER_DAY,
+    answer: idempotency && JSON.stringify({ body: idempotency.digest, answer }),
+    isOnce: key !== undefined,
+    denied,
+    refusesAll: origin === "api",
+    isClosed: !env.SMTP_URL,
+    caps: caps.map((cap) => ({ name: cap, max: MAX_MAILS_A_DAY[cap] })),
+  };
 }
 
 function otherwise(

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Mailer, Runtime } from "../platform/runtime.ts";
 import { takeTokens } from "../store/throttle.ts";
 import type { Turn } from "../engines/lanes/lanes.ts";
@@ -124,11 +124,16 @@ class Dispatcher {
 
   async #take(turn: Turn, { line, share, most }: { line: LineName; share: number; most: number }): Promise<number> {
     const { redis, id, now } = this.#runtime;
-    const [token, real, domain] = [id(""), Date.now(), now()];
-    const names = [...mailKeys(turn.lane), keys.throttle("email", turn.lane), keys.handle(turn.lane)];
-    const times = [real, real + this.#times.lease, token, new Date(domain).toISOString(), domain];
-    const values = [share, MAX_RANKS[line], ...times, handleRate.rate, handleRate.burst, most];
-    const [nextLook, ...rows] = await script<[string, ...Row[]]>(redis, "takeDeliveries", names, values);
+    const [token, real, at] = [id(""), Date.now(), now()];
+    const places = {
+      ...mailKeys(turn.lane),
+      bucket: keys.throttle("email", turn.lane),
+      handle: keys.handle(turn.lane),
+    };
+    const [nextLook, ...rows] = await scripts.takeDeliveries(redis, places, {
+      ...{ perTurn: share, maxRank: MAX_RANKS[line], most, token, ...handleRate },
+      ...{ now: real, leaseEndsAt: real + this.#times.lease, at, instant: new Date(at).toISOString() },
+    });
     for (const row of rows) this.#start(takenFrom(turn.lane, token, row));
     const until = nextLook === "" ? real + PARK_MS : Math.min(Number(nextLook), real + PARK_MS);
     if (until > real) await park(redis, line, turn, until);

@@ -12,22 +12,25 @@ import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
 import type { ReturnedMail } from "../../schemas/webhooks.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 
-/** The keys with which every script of email begins. */
-export function mailKeys(handle: string): string[] {
-  const prefixes = [
-    keys.message(handle, ""),
-    keys.messageEvents(handle, ""),
-    keys.emailEvents(handle, ""),
-    keys.emailQueue(handle, ""),
-  ];
-  return [...prefixes, keys.emailStamp(handle), keys.emailLeases(handle)];
+/** The keys that every script over deliveries has; the first four are prefixes. */
+export function mailKeys(handle: string): Record<MailKey, string> {
+  return {
+    messages: keys.message(handle, ""),
+    timelines: keys.messageEvents(handle, ""),
+    events: keys.emailEvents(handle, ""),
+    queues: keys.emailQueue(handle, ""),
+    stamp: keys.emailStamp(handle),
+    leases: keys.emailLeases(handle),
+  };
 }
+
+type MailKey = "messages" | "timelines" | "events" | "queues" | "stamp" | "leases";
 
 /** One recipient's delivery of a message: `n` is its place among the recipients, from 0. */
 export interface DeliveryName {
@@ -68,27 +71,18 @@ export async function moveDelivery(
   move: Move,
 ): Promise<boolean> {
   const { handle, messageId, n } = name;
+  const { from, to, type, token, due, suppression, lifted } = move;
   const at = now();
-  const values = [
-    messageId,
-    n,
-    move.from.join(","),
-    move.to ?? "",
-    move.type,
-    new Date(at).toISOString(),
-    at,
-    furtherMembers(move),
-  ];
-  const more = [
-    move.token ?? "",
-    move.due ?? "",
-    move.attemptBack ? 1 : 0,
-    move.suppression ? JSON.stringify(move.suppression) : "",
-    move.lifted ? JSON.stringify(move.lifted) : "",
-  ];
-  const names = [...mailKeys(handle), keys.suppressed(handle), keys.suppressions(handle)];
-  const moved = await queues.step(handle, move.caused ?? [], (outboxKey, encoded) =>
-    script<string>(redis, "moveDelivery", [...names, outboxKey], [...values, ...more, encoded]),
+  const places = { ...mailKeys(handle), suppressed: keys.suppressed(handle), suppressions: keys.suppressions(handle) };
+  const input = {
+    ...{ messageId, n, from, to, type, token, due, at, instant: new Date(at).toISOString() },
+    members: furtherMembers(move),
+    givesBack: move.attemptBack ?? false,
+    suppression: suppression && JSON.stringify(suppression),
+    lifted: lifted && JSON.stringify(lifted),
+  };
+  const moved = await queues.step(handle, move.caused ?? [], (outbox, jobs) =>
+    scripts.moveDelivery(redis, { ...places, outbox }, { ...input, jobs }),
   );
   return moved === "moved";
 }

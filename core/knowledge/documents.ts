@@ -18,7 +18,7 @@ import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined, transact } from "../store/redis.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import { chunk, chunkFields, normalizeTags, type Piece, readLanguages } from "../engines/search/search.ts";
 import { placeTooDeep } from "./nesting.ts";
 
@@ -155,18 +155,17 @@ async function writeChunks(
     const passage = { ...passageOf(stored, piece, part), language };
     return Object.entries(chunkFields(handle, { passage, ...vector })).flat();
   });
-  const chunkKeys = chunks.map((_, part) => keys.chunk(handle, documentId, part));
-  const prefix = keys.chunk(handle, documentId, 0).slice(0, -1);
-  await queues.step(handle, made.jobs, (outboxKey, encoded) =>
-    script(
-      redis,
-      "writeChunks",
-      [documentKey(handle, documentId), keys.knowledge(handle), outboxKey, ...chunkKeys],
-      [
-        ...[revision, documentId, prefix, made.status, encoded, language],
-        ...chunks.flatMap((fields) => [fields.length, ...fields]),
-      ],
-    ),
+  const places = {
+    document: documentKey(handle, documentId),
+    knowledge: keys.knowledge(handle),
+    chunks: chunks.map((_, part) => keys.chunk(handle, documentId, part)),
+  };
+  const input = {
+    ...{ revision, documentId, language, prefix: chunkPrefix(handle, documentId), status: made.status },
+    ...{ sizes: chunks.map(({ length }) => length), values: chunks.flat() },
+  };
+  await queues.step(handle, made.jobs, (outbox, jobs) =>
+    scripts.writeChunks(redis, { ...places, outbox }, { ...input, jobs }),
   );
   return chunks.length;
 }
@@ -186,9 +185,16 @@ function piecesOf(stored: StoredDocument): ReturnType<typeof chunk> {
 }
 
 async function drop(redis: Redis, handle: string, documentId: string): Promise<boolean> {
-  const prefix = keys.chunk(handle, documentId, 0).slice(0, -1);
-  const places = [documentKey(handle, documentId), keys.knowledge(handle), keys.documents(handle)];
-  return (await script<number>(redis, "dropChunks", places, [documentId, prefix])) === 1;
+  const places = {
+    document: documentKey(handle, documentId),
+    knowledge: keys.knowledge(handle),
+    list: keys.documents(handle),
+  };
+  return (await scripts.dropChunks(redis, places, { documentId, prefix: chunkPrefix(handle, documentId) })) === 1;
+}
+
+function chunkPrefix(handle: string, documentId: string): string {
+  return keys.chunk(handle, documentId, 0).slice(0, -1);
 }
 
 async function find(runtime: Runtime, handle: string, documentId: string): Promise<StoredDocument> {

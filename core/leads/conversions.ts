@@ -4,7 +4,7 @@ import { findCampaign } from "../campaigns/face.ts";
 import { readLead } from "./leads.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
@@ -37,12 +37,11 @@ export async function recordConversion(
     at,
   });
   const event = eventJob(runtime, handle, { type: "conversion.recorded", data: { handle, conversion } });
-  await runtime.queues.step(handle, [event, trigger], (outboxKey, encoded) =>
-    script(
+  await runtime.queues.step(handle, [event, trigger], (outbox, jobs) =>
+    scripts.recordConversion(
       runtime.redis,
-      "recordConversion",
-      [keys.conversions(handle, leadId), outboxKey],
-      [conversionId, JSON.stringify(conversion), encoded],
+      { conversions: keys.conversions(handle, leadId), outbox },
+      { conversionId, json: JSON.stringify(conversion), jobs },
     ),
   );
   return { conversion };

@@ -19,7 +19,7 @@ import { job } from "../store/outbox.ts";
 import { readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { takeToken } from "../store/throttle.ts";
 
@@ -204,18 +204,24 @@ async function tryCapture(
 ): Promise<LeadAcceptance | undefined> {
   const at = runtime.now();
   const next = merged(known.lead?.leadId ?? runtime.id("lead_"), capture, { current: known.lead, at });
-  const places = [
-    capture.identity,
-    keys.lead(handle, next.leadId),
-    keys.leads(handle),
-    keys.person(handle, digest(next.email)),
-  ];
-  const lasts = Math.max(1, delayUntil(runtime, at + RECENT_MS));
-  const values = [known.leadId ?? "", known.lead?.version ?? 0, next.leadId, JSON.stringify(next), at, lasts];
+  const places = {
+    recent: capture.identity,
+    lead: keys.lead(handle, next.leadId),
+    list: keys.leads(handle),
+    person: keys.person(handle, digest(next.email)),
+  };
+  const input = {
+    recentId: known.leadId ?? undefined,
+    version: known.lead?.version ?? 0,
+    leadId: next.leadId,
+    json: JSON.stringify(next),
+    at,
+    recentMs: Math.max(1, delayUntil(runtime, at + RECENT_MS)),
+  };
   const word = await runtime.queues.step(
     handle,
     consequences(runtime, handle, { lead: next, isNew: known.lead === undefined }),
-    (outboxKey, encoded) => script<string>(runtime.redis, "captureLead", [...places, outboxKey], [...values, encoded]),
+    (outbox, jobs) => scripts.captureLead(runtime.redis, { ...places, outbox }, { ...input, jobs }),
   );
   // The same answer for an address that was verified before: strangers learn nothing of it.
   return word === "written" ? { leadId: next.leadId, status: capture.verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;

@@ -14,7 +14,7 @@ import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord, readRecords } from "../store/records.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { StoredLead } from "./merging.ts";
 
 const HOUR_MS = 3_600_000;
@@ -95,9 +95,13 @@ async function isWanted({ redis }: Runtime, handle: string): Promise<boolean> {
 
 function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {
   const hour = realHour(runtime);
-  const names = [keys.lead(handle, leadId), keys.leadNotices(handle), keys.leadDigest(handle, "")];
-  const values = [leadId, Date.now(), MAX_NOTICES_AN_HOUR, hour, hour + DIGEST_RETENTION_MS];
-  return script<string>(runtime.redis, "noticeLead", names, values);
+  const places = {
+    lead: keys.lead(handle, leadId),
+    notices: keys.leadNotices(handle),
+    digests: keys.leadDigest(handle, ""),
+  };
+  const limits = { maxMails: MAX_NOTICES_AN_HOUR, hourMs: hour, keepMs: hour + DIGEST_RETENTION_MS };
+  return scripts.noticeLead(runtime.redis, places, { leadId, now: Date.now(), ...limits });
 }
 
 function realHour(runtime: Runtime): number {

@@ -9,7 +9,7 @@ import { job } from "../store/outbox.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { noticeJobs } from "./notices.ts";
@@ -131,14 +131,11 @@ async function tryCode(
   const event = leadEvent(runtime, handle, { type: "lead.verified", lead: next });
   const notice = lead.status === "UNVERIFIED" ? noticeJobs(runtime, handle, leadId) : [];
   const caused = isRight ? [event, ...captured(runtime, handle, lead), ...notice] : [];
-  return queues.step(handle, caused, (outboxKey, encoded) =>
-    script<string>(
-      redis,
-      "tryLeadCode",
-      [keys.leadCode(handle, leadId), keys.lead(handle, leadId), outboxKey],
-      [isRight ? "right" : "wrong", MAX_WRONG_CODES, version, JSON.stringify(next), encoded],
-    ),
-  );
+  const tried = { isRight, maxWrong: MAX_WRONG_CODES, version, json: JSON.stringify(next) };
+  return queues.step(handle, caused, (outbox, jobs) => {
+    const places = { code: keys.leadCode(handle, leadId), lead: keys.lead(handle, leadId), outbox };
+    return scripts.tryLeadCode(redis, places, { ...tried, jobs });
+  });
 }
 
 async function isAllowed(runtime: Runtime, handle: string, email: string): Promise<boolean> {

@@ -2,7 +2,7 @@ import type { Purchase } from "../../schemas/webhooks.ts";
 import type { CheckoutSession } from "../engines/calendars/calendars.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
 
 /** Seconds for which a purchase is remembered, so that no later notice or return of its checkout is another one. */
@@ -23,12 +23,11 @@ export async function recordPurchase(
     purchasedAt,
   };
   const event = eventJob(runtime, handle, { type: "page.purchased", data: { handle, purchase } });
-  await runtime.queues.step(handle, [event], (outboxKey, encoded) =>
-    script(
+  await runtime.queues.step(handle, [event], (outbox, jobs) =>
+    scripts.recordPurchase(
       runtime.redis,
-      "recordPurchase",
-      [keys.pagePurchase(handle, sessionId), outboxKey],
-      [JSON.stringify(purchase), PURCHASE_RETENTION_SECONDS, encoded],
+      { purchase: keys.pagePurchase(handle, sessionId), outbox },
+      { json: JSON.stringify(purchase), keepSeconds: PURCHASE_RETENTION_SECONDS, jobs },
     ),
   );
 }

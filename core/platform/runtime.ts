@@ -111,6 +111,13 @@ export interface EventRecord {
   person?: string | undefined;
 }
 
+/** A job as the prelude's `outbox` writes it into an outbox, with its event. */
+export interface OutboxEntry {
+  id: string;
+  json: string;
+  event?: EventRecord | undefined;
+}
+
 /** The queues of a process and the transactional outbox in front of them. */
 export interface Outbox {
   /** The BullMQ queue of a name, opened when first asked for. */
@@ -119,14 +126,12 @@ export interface Outbox {
   later(...list: Job[]): Promise<void>;
   /** Writes a change and the jobs that it causes in one transaction on the keys of `tag`. Returns the replies of the change. */
   commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]>;
-  /** The same for a script, which gets the outbox key and the encoded jobs and events and writes them only if it changes something. */
+  /** The same for a script, which gets the outbox key and the jobs with their events and writes them only if it changes something. */
   step<R>(
     tag: string,
     list: (Job | EventJob)[],
-    change: (outboxKey: string, encoded: string) => Promise<R>,
+    change: (outbox: string, jobs: OutboxEntry[]) => Promise<R>,
   ): Promise<R>;
-  /** The same for a script that takes its jobs in groups, each encoded by itself. */
-  stepInGroups<R>(tag: string, list: (Job | EventJob)[], change: (outboxKey: string) => Promise<R>): Promise<R>;
   /** Registers a tag with the sweeper; comes before a step that writes to the outbox of that tag. */
   mark(tag: string): Promise<void>;
   /** Moves the named entries of an outbox, or all, to their queues. Returns how many there were. */

@@ -12,7 +12,7 @@ import { retryOnConflict } from "../store/retry.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { conflict, listIds, readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { bookableEventOf, readCatalogSnapshot } from "./catalog.ts";
 import { paymentProblem } from "./prices.ts";
@@ -86,7 +86,7 @@ export async function deleteEventType(
   { redis }: Runtime,
   { handle, eventTypeId }: Infer<typeof eventTypePath>,
 ): Promise<void> {
-  const dropped = await script<number>(redis, "dropEventType", keyNames(handle, eventTypeId), [eventTypeId]);
+  const dropped = await scripts.dropEventType(redis, keysOf(handle, eventTypeId), { eventTypeId });
   if (dropped === 0) throw new Fail("event_type_not_found");
 }
 
@@ -144,8 +144,8 @@ async function readStored({ redis }: Runtime, handle: string, eventTypeId: strin
 /** Writes the version after this one; false when another one came between. */
 async function put({ redis }: Runtime, handle: string, { version, ...value }: Stored): Promise<boolean> {
   const { eventTypeId, slug, createdAt } = value;
-  const values = [version, JSON.stringify(value), eventTypeId, Date.parse(createdAt), slug];
-  const result = await script<string>(redis, "putEventType", keyNames(handle, eventTypeId), values);
+  const input = { version, json: JSON.stringify(value), eventTypeId, score: Date.parse(createdAt), slug };
+  const result = await scripts.putEventType(redis, keysOf(handle, eventTypeId), input);
   if (result === "taken")
     throw new Fail("event_type_slug_taken", {
       errors: [{ path: "/slug", message: "is already the slug of another event type" }],
@@ -153,9 +153,13 @@ async function put({ redis }: Runtime, handle: string, { version, ...value }: St
   return result === "written";
 }
 
-function keyNames(handle: string, eventTypeId: string): string[] {
-  const lists = [keys.eventTypes(handle), keys.catalogVersion(handle), keys.eventTypeSlugs(handle)];
-  return [keys.eventType(handle, eventTypeId), ...lists];
+function keysOf(handle: string, eventTypeId: string): Record<"eventType" | "list" | "counter" | "slugs", string> {
+  return {
+    eventType: keys.eventType(handle, eventTypeId),
+    list: keys.eventTypes(handle),
+    counter: keys.catalogVersion(handle),
+    slugs: keys.eventTypeSlugs(handle),
+  };
 }
 
 async function toEventType(runtime: Runtime, handle: string, stored: Stored): Promise<EventType> {

@@ -1,19 +1,18 @@
 import type { Redis } from "ioredis";
 import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { encodeJobs, job } from "../store/outbox.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
+import type { Job, OutboxEntry, Runtime } from "../platform/runtime.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import { dispatchJobs, EVENT_TTL_MS, type WebhookEvent, webhookEvent } from "../webhooks/face.ts";
 import { presentPayment } from "./refunds.ts";
 import { type Replay, replayRecord } from "./repeats.ts";
 import { bookedTimeOf } from "./times.ts";
-import { attendeeLimited, limitKeys, limitValues, networkLimited, type Visitor } from "./visitor-limits.ts";
+import { attendeeLimited, limitKeys, networkLimited, type Visitor, visitorLimits } from "./visitor-limits.ts";
 
 export type BookingRecord = StoredBooking & { version: number };
-type ReplayRecord = ReturnType<typeof replayRecord>;
 
 /** One change of a booking: the booking as it will be, what becomes of its slot, and what all this causes. */
 export interface Transition {
@@ -25,8 +24,8 @@ export interface Transition {
   catalogVersion?: string | undefined;
   /** Whether its time must be free ("take"), must be free unless it still holds it ("settle"), stays ("keep") or ends ("free"). */
   time: "take" | "settle" | "keep" | "free";
-  /** Most bookings of its event type that start in [from, to). */
-  dayLimit?: { most: number; from: number; to: number } | undefined;
+  /** The most bookings of its event type that may start in [from, to). */
+  dayLimit?: { max: number; from: number; to: number } | undefined;
   /** Written if the handle has an endpoint for them. */
   events: WebhookEventType[];
   /** The content of the events besides the handle and the booking. */
@@ -53,7 +52,7 @@ const RECORD_TTL_MS = 86_400_000;
  * ever overlap, nor a new one with known busy time. `rate_limited` if the visitor has reached a limit.
  */
 export async function commitBooking(runtime: Runtime, transition: Transition): Promise<CommitResult> {
-  const { handle, booking, jobs, about, replay } = transition;
+  const { handle, booking, jobs, about } = transition;
   const version = (transition.before?.version ?? 0) + 1;
   const next = toBooking(handle, { ...booking, version }, runtime.now());
   // The events of one change happen one after another, each a ms after the one before it.
@@ -62,12 +61,17 @@ export async function commitBooking(runtime: Runtime, transition: Transition): P
     webhookEvent(runtime, handle, { type, data: { handle, booking: next, ...about }, at: at + place }),
   );
   const syncs = syncJobs(transition, version);
-  const record = replay && replayRecord(replay, toBookingAnswer(next));
+  const record = transition.replay && replayRecord(transition.replay, toBookingAnswer(next));
   const caused = [...jobs, ...syncs, ...dispatchJobs(handle, events)];
-  const [kind, more = ""] = await runtime.queues.stepInGroups(handle, caused, (outboxKey) => {
-    const names = keyNames(runtime, transition, { events, outboxKey, record });
-    const values = valuesOf(runtime, transition, { events, syncs, record });
-    return script<[string, string?]>(runtime.redis, "writeBooking", names, values);
+  const [kind, more = ""] = await runtime.queues.step(handle, caused, (outbox, entries) => {
+    const [syncsAt, eventsAt] = [jobs.length, jobs.length + syncs.length];
+    const input = inputOf(runtime, transition, {
+      jobs: entries.slice(0, syncsAt),
+      syncJobs: entries.slice(syncsAt, eventsAt),
+      eventJobs: entries.slice(eventsAt),
+      ...{ events, record },
+    });
+    return scripts.writeBooking(runtime.redis, keysOf(runtime, transition, { outbox, events, record }), input);
   });
   if (kind === "written") return { kind, booking: next };
   if (kind === "limited") throw networkLimited(Number(more));
@@ -122,45 +126,56 @@ function syncJobs({ handle, booking, before }: Transition, version: number): Job
   return [job("scheduling.sync", `sync-${bookingUid}-${version}`, { handle, bookingUid })];
 }
 
-function keyNames(
-  runtime: Runtime,
-  { handle, booking, before, visitor }: Transition,
-  { events, outboxKey, record }: { events: WebhookEvent[]; outboxKey: string; record: ReplayRecord | undefined },
-): string[] {
-  return [
-    keys.booking(handle, booking.bookingUid),
-    keys.blocks(handle),
-    keys.busy(handle),
-    keys.bookings(handle, ALL_STATUSES),
-    keys.bookings(handle, before?.status ?? booking.status),
-    keys.bookings(handle, booking.status),
-    keys.catalogVersion(handle),
-    keys.timesVersion(handle),
-    outboxKey,
-    record?.key ?? keys.idempotent(handle, "bookings", ""),
-    keys.webhooks(handle),
-    keys.credentials(handle),
-    ...limitKeys(runtime, handle, { visitor, booking }),
-    ...events.map(({ key }) => key),
-  ];
+type WriteKeys = Parameters<typeof scripts.writeBooking>[1];
+type WriteInput = Parameters<typeof scripts.writeBooking>[2];
+
+/** What a transition writes besides the booking; each group of jobs under a condition of its own. */
+interface Written extends Record<"jobs" | "eventJobs" | "syncJobs", OutboxEntry[]> {
+  events: WebhookEvent[];
+  record: ReturnType<typeof replayRecord> | undefined;
 }
 
-function valuesOf(
+function keysOf(
+  runtime: Runtime,
+  { handle, booking, before, visitor }: Transition,
+  { outbox, events, record }: Pick<Written, "events" | "record"> & { outbox: string },
+): WriteKeys {
+  return {
+    outbox,
+    events: events.map(({ key }) => key),
+    booking: keys.booking(handle, booking.bookingUid),
+    blocks: keys.blocks(handle),
+    busy: keys.busy(handle),
+    all: keys.bookings(handle, ALL_STATUSES),
+    before: keys.bookings(handle, before?.status ?? booking.status),
+    after: keys.bookings(handle, booking.status),
+    catalog: keys.catalogVersion(handle),
+    times: keys.timesVersion(handle),
+    record: record?.key ?? keys.idempotent(handle, "bookings", ""),
+    webhooks: keys.webhooks(handle),
+    credentials: keys.credentials(handle),
+    ...limitKeys(runtime, handle, { visitor, booking }),
+  };
+}
+
+function inputOf(
   runtime: Runtime,
   transition: Transition,
-  { events, syncs, record }: { events: WebhookEvent[]; syncs: Job[]; record: ReplayRecord | undefined },
-): (string | number)[] {
+  { events, record, jobs, eventJobs, syncJobs }: Written,
+): WriteInput {
   const { booking, before, catalogVersion, time, dayLimit } = transition;
-  const block = time === "take" || time === "settle" ? bookedTimeOf(booking) : { member: "", from: 0, to: 0 };
-  return [
-    ...[before?.version ?? 0, catalogVersion ?? "", JSON.stringify({ ...booking, version: undefined })],
-    ...[booking.status, booking.bookingUid, Date.parse(booking.start), runtime.now()],
-    ...[time, block.member, block.from, block.to, booking.eventTypeId],
-    ...[dayLimit?.most ?? 0, dayLimit?.from ?? 0, dayLimit?.to ?? 0],
-    ...[record?.value ?? "", RECORD_TTL_MS, EVENT_TTL_MS, encodeJobs(transition.jobs)],
-    transition.isUnheard ? "" : encodeJobs(dispatchJobs(transition.handle, events)),
-    syncs.length === 0 ? "" : encodeJobs(syncs),
-    ...limitValues(runtime, transition.visitor),
-    ...events.map(({ content }) => content),
-  ];
+  const { bookingUid: uid, eventTypeId, status } = booking;
+  return {
+    version: before?.version ?? 0,
+    json: JSON.stringify({ ...booking, version: undefined }),
+    ...{ uid, eventTypeId, status, start: Date.parse(booking.start), now: runtime.now() },
+    ...{ catalogVersion, time, dayLimit },
+    block: time === "take" || time === "settle" ? bookedTimeOf(booking) : undefined,
+    ...{ record: record?.value, recordMs: RECORD_TTL_MS, eventMs: EVENT_TTL_MS },
+    jobs,
+    eventJobs: transition.isUnheard ? undefined : eventJobs,
+    syncJobs: syncJobs.length === 0 ? undefined : syncJobs,
+    ...visitorLimits(runtime, transition.visitor),
+    contents: events.map(({ content }) => content),
+  };
 }

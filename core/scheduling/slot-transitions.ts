@@ -131,8 +131,8 @@ function claimOf(
 }
 
 function dayLimitOf({ event, timetable }: BookableEvent, { start }: Slot): Transition["dayLimit"] {
-  const most = event.maxBookingsPerDay;
-  return most ? { most, ...localDay(timetable.timeZone, start) } : undefined;
+  const max = event.maxBookingsPerDay;
+  return max ? { max, ...localDay(timetable.timeZone, start) } : undefined;
 }
 
 function timesOf({ start, end }: Slot): { start: string; end: string } {

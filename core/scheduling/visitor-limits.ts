@@ -19,20 +19,25 @@ export function limitKeys(
   { env }: Pick<Runtime, "env">,
   handle: string,
   { visitor, booking }: { visitor: Visitor | undefined; booking: StoredBooking },
-): string[] {
+): { bucket: string; attendee: string } {
   const { network } = visitor ?? {};
-  return [
-    keys.bookingBucket(handle, network === undefined ? "" : digestTag(env, network)),
-    keys.attendeeBookings(handle, addressDigest(booking.attendee.email)),
-  ];
+  return {
+    bucket: keys.bookingBucket(handle, network === undefined ? "" : digestTag(env, network)),
+    attendee: keys.attendeeBookings(handle, addressDigest(booking.attendee.email)),
+  };
 }
 
-/** Tokens a second and burst of the network's bucket, and the most future bookings of an attendee; 0 for no limit. */
-export function limitValues({ env }: Pick<Runtime, "env">, visitor: Visitor | undefined): number[] {
-  const { PUBLIC_BOOKINGS_RATE: rate, PUBLIC_BOOKINGS_BURST: burst, PUBLIC_BOOKINGS_PER_ATTENDEE: most } = env;
-  if (visitor === undefined) return [0, 0, 0];
-  const isLimited = visitor.network !== undefined && burst > 0;
-  return [isLimited ? rate / SECONDS_AN_HOUR : 0, burst, most];
+/** Tokens a second and burst of the network's bucket, where it is limited, and the most future bookings of an attendee; 0 for any number. */
+export function visitorLimits({ env }: Pick<Runtime, "env">, visitor: Visitor | undefined): VisitorLimits {
+  const { PUBLIC_BOOKINGS_RATE: rate, PUBLIC_BOOKINGS_BURST: burst, PUBLIC_BOOKINGS_PER_ATTENDEE: maxFuture } = env;
+  if (visitor === undefined) return { maxFuture: 0 };
+  const isLimited = visitor.network !== undefined && burst > 0 && rate > 0;
+  return { maxFuture, ...(isLimited ? { networkLimit: { rate: rate / SECONDS_AN_HOUR, burst } } : {}) };
+}
+
+interface VisitorLimits {
+  networkLimit?: { rate: number; burst: number };
+  maxFuture: number;
 }
 
 /** `rate_limited` for a network whose bucket has no token for `wait` real ms. */

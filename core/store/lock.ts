@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "./redis.ts";
-import { script } from "./scripts.ts";
+import { scripts } from "./scripts.ts";
 
 /** Ms for which a lock is held without being renewed, and between two renewals. */
 const leaseMs = 10_000;
@@ -61,7 +61,7 @@ function keepRenewing(
   const end = (): void => lost.abort(new Fail("service_unavailable", { detail: "The lock was lost; retry." }, failure));
   const renew = async (): Promise<void> => {
     const asked = Date.now();
-    if ((await script(redis, "renewLock", [key], [holder, leaseMs])) === "lost") end();
+    if ((await scripts.renewLock(redis, { lock: key }, { holder, leaseMs })) === "lost") end();
     else renewedAt = asked;
   };
   return setInterval(() => {
@@ -76,7 +76,7 @@ function keepRenewing(
 /** Gives a lock back. Where Redis is away the lock ends by itself, and the work's own outcome stands. */
 async function release(redis: Redis, { key, holder }: Lock): Promise<void> {
   try {
-    await script(redis, "releaseLock", [key], [holder]);
+    await scripts.releaseLock(redis, { lock: key }, { holder });
   } catch (error) {
     if (!isRedisAway(error)) throw error;
   }

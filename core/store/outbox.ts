@@ -5,8 +5,8 @@ import type { ChainableCommander, Redis } from "ioredis";
 import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../../schemas/jobs.ts";
 import { DIRTY_SHARDS, keys } from "./keys.ts";
 import { transact } from "./redis.ts";
-import { script } from "./scripts.ts";
-import type { EventJob, EventRecord, Job, Log, Outbox } from "../platform/runtime.ts";
+import { scripts } from "./scripts.ts";
+import type { EventJob, Job, Log, Outbox, OutboxEntry } from "../platform/runtime.ts";
 
 /** Makes a job, with its data checked against its row by the compiler. */
 export function job<N extends JobName>(
@@ -69,30 +69,25 @@ export class Queues implements Outbox {
    * The jobs are enqueued right afterwards; if this process dies before, the sweeper does it.
    */
   async commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]> {
-    return this.stepInGroups(tag, list, () =>
+    return this.step(tag, list, () =>
       transact(this.#redis, (transaction) => {
         change(transaction);
-        for (const [id, json] of entries(list)) transaction.hset(keys.outbox(tag), id, json);
+        for (const { id, json } of outboxEntries(list)) transaction.hset(keys.outbox(tag), id, json);
       }),
     );
   }
 
   /**
-   * The same for a step of one's own, a script as a rule: it gets the outbox key and the encoded jobs, and writes them with the
+   * The same for a step of one's own, a script as a rule: it gets the outbox key and the jobs, and writes them with the
    * prelude's `outbox` exactly if it changes something. Only what is then in the outbox is enqueued.
    */
   async step<R>(
     tag: string,
     list: (Job | EventJob)[],
-    change: (outboxKey: string, encoded: string) => Promise<R>,
+    change: (outbox: string, jobs: OutboxEntry[]) => Promise<R>,
   ): Promise<R> {
-    return this.stepInGroups(tag, list, (outboxKey) => change(outboxKey, encodeJobs(list)));
-  }
-
-  /** The same for a script that takes its jobs in groups, each of `encodeJobs`. */
-  async stepInGroups<R>(tag: string, list: (Job | EventJob)[], change: (outboxKey: string) => Promise<R>): Promise<R> {
     if (list.length > 0) await this.mark(tag);
-    const result = await change(keys.outbox(tag));
+    const result = await change(keys.outbox(tag), outboxEntries(list));
     if (list.length > 0)
       this.#publishSoon(
         tag,
@@ -177,20 +172,17 @@ export class Queues implements Outbox {
     const marks = await this.#redis.zrangebyscore(keys.dirty(shard), "-inf", before, "WITHSCORES", "LIMIT", 0, 100);
     let published = 0;
     for (let at = 0; at < marks.length; at += 2) {
-      published += await this.publish(marks[at] as string);
-      await script(this.#redis, "clearDirty", [keys.dirty(shard)], [marks[at] as string, marks[at + 1] as string]);
+      const [tag, score] = [marks[at] as string, marks[at + 1] as string];
+      published += await this.publish(tag);
+      await scripts.clearDirty(this.#redis, { shard: keys.dirty(shard) }, { tag, score });
     }
     return published;
   }
 }
 
 /** Jobs as the prelude's `outbox` takes them, for a step that writes them in groups. */
-export function encodeJobs(list: (Job | EventJob)[]): string {
-  return JSON.stringify(entries(list));
-}
-
-function entries(list: (Job | EventJob)[]): [id: string, json: string, event: EventRecord | null][] {
-  return list.map(({ event = null, ...job }) => [job.id, JSON.stringify(job), event]);
+function outboxEntries(list: (Job | EventJob)[]): OutboxEntry[] {
+  return list.map(({ event, ...job }) => ({ id: job.id, json: JSON.stringify(job), event }));
 }
 
 /** Jobs of one tag as they are enqueued: those of a burst that may be done together are one. */

@@ -4,7 +4,7 @@ import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
 import type { EventJob, Job, Outbox, Runtime } from "../platform/runtime.ts";
 import { pipelined } from "./redis.ts";
-import { script } from "./scripts.ts";
+import { scripts } from "./scripts.ts";
 
 /** Where a versioned record lives: its key, the list that names it, the counter that its changes move; all of one tag. */
 export interface RecordKeys {
@@ -66,13 +66,12 @@ export async function changeRecord<T>(
 
 /** Removes a record with the jobs that this causes; false when there was none. */
 export async function removeRecord(store: Store, place: RecordKeys, jobs: Job[] = []): Promise<boolean> {
-  const removed = await store.queues.step(place.tag, jobs, (outboxKey, encoded) =>
-    script<number>(
-      store.redis,
-      "dropRecord",
-      [place.key, place.list, place.counter, outboxKey],
-      [place.member, encoded, place.counterField ?? ""],
-    ),
+  const removed = await store.queues.step(place.tag, jobs, (outbox, entries) =>
+    scripts.dropRecord(store.redis, recordKeys(place, outbox), {
+      member: place.member,
+      jobs: entries,
+      field: place.counterField,
+    }),
   );
   return removed === 1;
 }
@@ -143,24 +142,24 @@ interface RecordWrite<T> {
 
 async function put<T>(store: Store, place: RecordKeys, written: RecordWrite<T>): Promise<string> {
   const { beside } = written;
-  const json = JSON.stringify({ ...written.value, version: undefined });
-  return store.queues.step(place.tag, written.jobs ?? [], (outboxKey, encoded) =>
-    script<string>(
-      store.redis,
-      "putRecord",
-      [place.key, place.list, place.counter, outboxKey, ...(beside ? [beside.key] : [])],
-      [
-        written.version,
-        json,
-        place.member,
-        written.at,
-        encoded,
-        statusOf(written.value),
-        place.counterField ?? "",
-        ...(beside ? [beside.value] : []),
-      ],
-    ),
-  );
+  const companions = beside ? [beside] : [];
+  const input = {
+    version: written.version,
+    json: JSON.stringify({ ...written.value, version: undefined }),
+    member: place.member,
+    score: written.at,
+    status: statusOf(written.value),
+    field: place.counterField,
+    companions: companions.map(({ value }) => value),
+  };
+  return store.queues.step(place.tag, written.jobs ?? [], (outbox, jobs) => {
+    const places = { ...recordKeys(place, outbox), companions: companions.map(({ key }) => key) };
+    return scripts.putRecord(store.redis, places, { ...input, jobs });
+  });
+}
+
+function recordKeys({ key, list, counter }: RecordKeys, outbox: string) {
+  return { record: key, list, counter, outbox };
 }
 
 /** The record's status stands beside its JSON too, for those who need nothing else. */

@@ -2,6 +2,302 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { Redis } from "ioredis";
 import { fileOf } from "../platform/files.ts";
+import type { OutboxEntry } from "../platform/runtime.ts";
+import { defineScript } from "./script.ts";
+
+type Jobs = OutboxEntry[];
+
+/** The keys that every script over deliveries of mail has. */
+const mail = ["messages", "timelines", "events", "queues", "stamp"] as const;
+const eventType = ["eventType", "list", "counter", "slugs"] as const;
+
+/**
+ * Every script of core/store/lua: its file, its keys by name, its input and its result. The headers of the files say what each name
+ * means. `runsWhenFull` says why.
+ */
+export const scripts = {
+  // the store itself
+  releaseLock: defineScript("release-lock.lua", ["lock"], { runsWhenFull: "it frees" }).of<
+    { holder: string },
+    "released" | "lost"
+  >(),
+  renewLock: defineScript("renew-lock.lua", ["lock"], { runsWhenFull: "it adds nothing" }).of<
+    { holder: string; leaseMs: number },
+    "renewed" | "lost"
+  >(),
+  clearDirty: defineScript("clear-dirty.lua", ["shard"], { runsWhenFull: "it frees" }).of<
+    { tag: string; score: string },
+    0 | 1
+  >(),
+  takeTokens: defineScript("take-tokens.lua", ["bucket"], { needs: ["bucket-prelude.lua"] }).of<
+    { rate: number; burst: number; most: number },
+    [tokens: number, waitMs: number]
+  >(),
+  putRecord: defineScript("put-record.lua", ["record", "list", "counter", "outbox", "companions[]"], {
+    blobs: ["json", "companions[]"],
+  }).of<
+    {
+      version: number;
+      json: string;
+      member: string;
+      score: number;
+      jobs: Jobs;
+      status: string;
+      field?: string | undefined;
+      companions: string[];
+    },
+    string
+  >(),
+  dropRecord: defineScript("drop-record.lua", ["record", "list", "counter", "outbox"], {
+    runsWhenFull: "it frees more than its jobs take",
+  }).of<{ member: string; jobs: Jobs; field?: string | undefined }, 0 | 1>(),
+
+  // account
+  startSession: defineScript("start-session.lua", ["sessions"]).of<
+    { sessionId: string; json: string; now: number; expiresAt: number; max: number },
+    number
+  >(),
+  touchSession: defineScript("touch-session.lua", ["sessions"]).of<
+    { sessionId: string; now: number },
+    "noted" | "gone"
+  >(),
+  claimDomain: defineScript("claim-domain.lua", ["domain"]).of<
+    { account: string; handle: string; instant: string; isProven: boolean },
+    "claimed" | "proven" | "taken"
+  >(),
+  useToken: defineScript("use-token.lua", ["token"], {
+    blobs: ["digest"],
+    runsWhenFull: "it writes over what is there",
+  }).of<{ digest: Buffer; now: number; intervalMs: number }, [user: string, scopes: string] | []>(),
+  trySignIn: defineScript("try-sign-in.lua", ["signIn"]).of<
+    { isRight: boolean; maxWrong: number },
+    ["unknown" | "wrong" | "ended"] | ["right", userId: string, email: string]
+  >(),
+  decidePairing: defineScript("decide-pairing.lua", ["attempt"]).of<
+    { status: "authorised" | "denied"; userId: string; email: string },
+    "decided" | "unknown" | "late"
+  >(),
+  redeemPairing: defineScript("redeem-pairing.lua", ["attempt"]).of<
+    { isRight: boolean; maxWrong: number },
+    ["unknown" | "wrong" | "pending" | "denied"] | ["authorised", userId: string, email: string, device: string]
+  >(),
+
+  // runs of the assistant, and the fair queue
+  claimRun: defineScript("claim-run.lua", ["chunks", "readers", "alive"]).of<
+    { generation: number; token: string; lostMs: number; keepMs: number },
+    RunReply
+  >(),
+  checkRun: defineScript("check-run.lua", ["chunks", "readers", "alive"]).of<
+    { generation: number; lostMs: number; keepMs: number },
+    RunReply
+  >(),
+  leaseRun: defineScript("lease-run.lua", ["chunks", "readers", "alive"]).of<
+    { inbox: string; leaseMs: number; keepMs: number },
+    RunReply
+  >(),
+  endRun: defineScript("end-run.lua", ["chunks", "readers", "alive", "fields"]).of<
+    {
+      state: string;
+      keepMs: number;
+      condition: "anyway" | "unread" | "silent" | "written";
+      newest?: string | undefined;
+    },
+    RunReply
+  >(),
+  claimTurns: defineScript("claim-turns.lua", ["lanes"]).of<
+    { limit: number; leaseUs: number },
+    [due: number, ...lanesAndPositions: string[]]
+  >(),
+  parkTurn: defineScript("park-turn.lua", ["lanes"]).of<{ lane: string; position: string; nextUs: number }, 0 | 1>(),
+
+  // email
+  acceptMessage: defineScript(
+    "accept-message.lua",
+    [...mail, "list", "suppressed", "quota", "once", "idempotent", "caps"],
+    { needs: ["email-prelude.lua"], blobs: ["json", "content"] },
+  ).of<
+    {
+      messageId: string;
+      json: string;
+      content: string;
+      purpose: string;
+      rank: number;
+      instant: string;
+      at: number;
+      due: number;
+      recipients: { about: string; digest: string; mailbox: string }[];
+      quota: number;
+      answer?: string | undefined;
+      isOnce: boolean;
+      denied?: string | undefined;
+      refusesAll: boolean;
+      isClosed: boolean;
+      caps: { name: string; max: number }[];
+    },
+    [kind: "accepted" | "repeated" | "once" | "suppressed" | "quota" | "closed", ...rest: string[]]
+  >(),
+  takeDeliveries: defineScript("take-deliveries.lua", [...mail, "leases", "bucket", "handle"], {
+    needs: ["email-prelude.lua", "bucket-prelude.lua"],
+  }).of<
+    {
+      perTurn: number;
+      maxRank: number;
+      now: number;
+      leaseEndsAt: number;
+      token: string;
+      instant: string;
+      at: number;
+      rate: number;
+      burst: number;
+      most: number;
+    },
+    [
+      nextLook: string,
+      ...taken: [place: string, json: string, content: string, attempt: number, quota: string | null][],
+    ]
+  >(),
+  moveDelivery: defineScript("move-delivery.lua", [...mail, "leases", "suppressed", "suppressions", "outbox"], {
+    needs: ["email-prelude.lua"],
+    runsWhenFull: "a mail whose sending was not noted would be sent again",
+  }).of<
+    {
+      messageId: string;
+      n: number;
+      from: readonly string[];
+      to?: string | undefined;
+      type: string;
+      instant: string;
+      at: number;
+      members: string;
+      token?: string | undefined;
+      due?: number | undefined;
+      givesBack: boolean;
+      suppression?: string | undefined;
+      lifted?: string | undefined;
+      jobs: Jobs;
+    },
+    "moved" | "stale"
+  >(),
+
+  // leads and campaigns
+  captureLead: defineScript("capture-lead.lua", ["recent", "lead", "list", "person", "outbox"], { blobs: ["json"] }).of<
+    {
+      recentId?: string | undefined;
+      version: number;
+      leadId: string;
+      json: string;
+      at: number;
+      recentMs: number;
+      jobs: Jobs;
+    },
+    "written" | "changed"
+  >(),
+  noticeLead: defineScript("notice-lead.lua", ["lead", "notices", "digests"]).of<
+    { leadId: string; now: number; maxMails: number; hourMs: number; keepMs: number },
+    string
+  >(),
+  tryLeadCode: defineScript("try-lead-code.lua", ["code", "lead", "outbox"], { blobs: ["json"] }).of<
+    { isRight: boolean; maxWrong: number; version: number; json: string; jobs: Jobs },
+    "verified" | "wrong" | "ended" | "unknown" | "changed"
+  >(),
+  recordConversion: defineScript("record-conversion.lua", ["conversions", "outbox"]).of<
+    { conversionId: string; json: string; jobs: Jobs },
+    null
+  >(),
+  retireRule: defineScript("retire-rule.lua", ["rule", "list", "counter", "sends", "counts"]).of<
+    { version: number; json: string; ruleId: string; keepSeconds: number },
+    string
+  >(),
+  scheduleSend: defineScript("schedule-send.lua", ["sends", "counts", "outbox", "delayed", "rule"]).of<
+    { leadId: string; jobs: Jobs; delayedName?: string | undefined; due: number },
+    "scheduled" | "known" | "retired"
+  >(),
+  settleSend: defineScript("settle-send.lua", ["sends", "counts"]).of<
+    { leadId: string; state: "sent" | "denied" },
+    string
+  >(),
+
+  // knowledge
+  writeChunks: defineScript("write-chunks.lua", ["document", "knowledge", "outbox", "chunks[]"], {
+    needs: ["knowledge-prelude.lua"],
+    blobs: ["values[]"],
+  }).of<
+    {
+      revision: string;
+      documentId: string;
+      prefix: string;
+      status: string;
+      jobs: Jobs;
+      language: string;
+      sizes: number[];
+      values: (string | Buffer)[];
+    },
+    "written" | "changed"
+  >(),
+  dropChunks: defineScript("drop-chunks.lua", ["document", "knowledge", "list"], {
+    needs: ["knowledge-prelude.lua"],
+    runsWhenFull: "it frees",
+  }).of<{ documentId: string; prefix: string }, 0 | 1>(),
+
+  // payments and webhooks
+  recordPurchase: defineScript("record-purchase.lua", ["purchase", "outbox"]).of<
+    { json: string; keepSeconds: number; jobs: Jobs },
+    "written" | "known"
+  >(),
+  queueDeliveries: defineScript("queue-deliveries.lua", ["outbox", "delivery", "lists[]", "queues[]", "awake[]"]).of<
+    {
+      now: number;
+      keepMs: number;
+      callMs: number;
+      endpoints: { jobs: Jobs; deliveries: { id: string; json: string; due: number }[] }[];
+    },
+    number
+  >(),
+
+  // scheduling
+  putEventType: defineScript("put-event-type.lua", eventType, { blobs: ["json"] }).of<
+    { version: number; json: string; eventTypeId: string; score: number; slug: string },
+    string
+  >(),
+  dropEventType: defineScript("drop-event-type.lua", eventType, { runsWhenFull: "it frees" }).of<
+    { eventTypeId: string },
+    0 | 1
+  >(),
+  writeBooking: defineScript(
+    "write-booking.lua",
+    [
+      ...["booking", "blocks", "busy", "all", "before", "after", "catalog", "times", "outbox", "record"],
+      ...["webhooks", "credentials", "bucket", "attendee", "events[]"],
+    ] as const,
+    { needs: ["bucket-prelude.lua"], blobs: ["json", "contents[]"] },
+  ).of<
+    {
+      version: number;
+      catalogVersion?: string | undefined;
+      json: string;
+      status: string;
+      uid: string;
+      start: number;
+      now: number;
+      time: "take" | "settle" | "keep" | "free";
+      block?: { member: string; from: number; to: number } | undefined;
+      eventTypeId: string;
+      dayLimit?: { max: number; from: number; to: number } | undefined;
+      record?: string | undefined;
+      recordMs: number;
+      eventMs: number;
+      jobs: Jobs;
+      eventJobs?: Jobs | undefined;
+      syncJobs?: Jobs | undefined;
+      networkLimit?: { rate: number; burst: number } | undefined;
+      maxFuture: number;
+      contents: string[];
+    },
+    ["written" | "changed" | "taken" | "full"] | ["crowded" | "limited", waitMs: string] | ["repeated", record: string]
+  >(),
+};
+
+type RunReply = [word: string, ...unknown[]];
 
 /**
  * Runs a script of core/store/lua with its keys and values: `claim-run.lua` is `claimRun`. The prelude's `outbox(key, jobs)` is there for
@@ -14,7 +310,7 @@ export async function script<T>(
   keyNames: string[],
   values: (string | number | Buffer)[],
 ): Promise<T> {
-  const known = scripts.get(name);
+  const known = positional.get(name);
   if (!known) throw new Error(`No script ${name} in core/store/lua`);
   try {
     return (await redis.evalsha(known.sha, keyNames.length, ...keyNames, ...values)) as T;
@@ -27,7 +323,7 @@ export async function script<T>(
 const folder = fileOf("core/store/lua/");
 const source = (file: string) => readFileSync(new URL(file, folder), "utf8");
 const files = readdirSync(folder).filter((file) => file.endsWith(".lua") && !file.endsWith("prelude.lua"));
-const scripts = new Map(files.map((file) => [nameOf(file), hashed(withPreludes(source(file)))]));
+const positional = new Map(files.map((file) => [nameOf(file), hashed(withPreludes(source(file)))]));
 
 function hashed(lua: string): { lua: string; sha: string } {
   return { lua, sha: createHash("sha1").update(lua).digest("hex") };

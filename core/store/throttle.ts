@@ -5,7 +5,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sign } from "../platform/sealing.ts";
 import { keys } from "./keys.ts";
-import { script } from "./scripts.ts";
+import { scripts } from "./scripts.ts";
 
 /** A token bucket: `rate` tokens a second, `burst` at most, one bucket for each tag. */
 export interface Bucket {
@@ -64,5 +64,5 @@ export function takeTokens(
   key: string,
   { rate, burst, most }: { rate: number; burst: number; most: number },
 ): Promise<TokenGrant> {
-  return script<TokenGrant>(redis, "takeTokens", [key], [rate, burst, most]);
+  return scripts.takeTokens(redis, { bucket: key }, { rate, burst, most });
 }

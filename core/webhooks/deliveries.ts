@@ -10,11 +10,11 @@ import {
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import { Batcher } from "../store/batcher.ts";
-import { encodeJobs, job } from "../store/outbox.ts";
+import { job } from "../store/outbox.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import { listeners, storedWebhook } from "./endpoints.ts";
 import { EVENT_TTL_MS, madeAt, webhookEvent } from "./events.ts";
 
@@ -142,24 +142,22 @@ async function queueDeliveries(runtime: Runtime, handle: string, deliveries: Sto
   const now = Date.now();
   const webhookIds = [...new Set(deliveries.map(({ webhookId }) => webhookId))];
   const wakes = webhookIds.map((webhookId) => wake(runtime, handle, webhookId));
-  const places = webhookIds.flatMap((webhookId) => [
-    keys.webhookDeliveries(handle, webhookId),
-    keys.webhookQueue(handle, webhookId),
-    keys.webhookAwake(handle, webhookId),
-  ]);
-  const values = webhookIds.flatMap((webhookId, at) => {
+  const places = {
+    delivery: keys.webhookDelivery(handle, ""),
+    lists: webhookIds.map((webhookId) => keys.webhookDeliveries(handle, webhookId)),
+    queues: webhookIds.map((webhookId) => keys.webhookQueue(handle, webhookId)),
+    awake: webhookIds.map((webhookId) => keys.webhookAwake(handle, webhookId)),
+  };
+  const endpoints = webhookIds.map((webhookId) => {
     const own = deliveries.filter((delivery) => delivery.webhookId === webhookId);
-    const written = own.flatMap((delivery) => [delivery.deliveryId, JSON.stringify(delivery), dueAt(delivery, now)]);
-    return [encodeJobs(wakes.slice(at, at + 1)), own.length, ...written];
+    const written = own.map((one) => ({ id: one.deliveryId, json: JSON.stringify(one), due: dueAt(one, now) }));
+    return { deliveries: written };
   });
-  await runtime.queues.stepInGroups(handle, wakes, (outboxKey) =>
-    script(
-      runtime.redis,
-      "queueDeliveries",
-      [outboxKey, keys.webhookDelivery(handle, ""), ...places],
-      [now, EVENT_TTL_MS, callCounts, ...values],
-    ),
-  );
+  const times = { now, keepMs: EVENT_TTL_MS, callMs: callCounts };
+  await runtime.queues.step(handle, wakes, (outbox, jobs) => {
+    const woken = endpoints.map((endpoint, at) => ({ ...endpoint, jobs: jobs.slice(at, at + 1) }));
+    return scripts.queueDeliveries(runtime.redis, { ...places, outbox }, { ...times, endpoints: woken });
+  });
 }
 
 /** Due at once, in the order in which the events were made: real ms with a fraction, never later than now. */

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { script } from "../../store/scripts.ts";
+import { scripts } from "../../store/scripts.ts";
 
 /** A lane whose turn it is, and its position in the line since the claim. */
 export interface Turn {
@@ -35,18 +35,19 @@ export class FairLine {
    * for its ms, without one they may be claimed again at once.
    */
   async claim(limit: number, leaseMs = 0): Promise<{ turns: Turn[]; due: number }> {
-    const values = [limit, Math.round(leaseMs * 1000)];
-    const [due, ...pairs] = await script<(string | number)[]>(this.#redis, "claimTurns", [this.#key], values);
+    const input = { limit, leaseUs: Math.round(leaseMs * 1000) };
+    const [due, ...pairs] = await scripts.claimTurns(this.#redis, { lanes: this.#key }, input);
     const turns = Array.from({ length: pairs.length / 2 }, (_, at) => ({
-      lane: String(pairs[at * 2]),
-      position: String(pairs[at * 2 + 1]),
+      lane: pairs[at * 2] as string,
+      position: pairs[at * 2 + 1] as string,
     }));
-    return { turns, due: Number(due) };
+    return { turns, due };
   }
 
   /** Parks a claimed lane until a real ms; false if it was enqueued or claimed since its claim, and stays where it is. */
   async park({ lane, position }: Turn, until: number): Promise<boolean> {
-    return (await script<number>(this.#redis, "parkTurn", [this.#key], [lane, position, positionAt(until)])) === 1;
+    const input = { lane, position, nextUs: positionAt(until) };
+    return (await scripts.parkTurn(this.#redis, { lanes: this.#key }, input)) === 1;
   }
 }
 

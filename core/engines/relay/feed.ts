@@ -1,6 +1,7 @@
 import { keys } from "../../store/keys.ts";
 import { Follower, PAGE_SIZE, type ChunkSource } from "./follower.ts";
-import { END_GENERATION, endRun, type RelayTools, readEntryId, RunLost, type RunRecord, runScript } from "./runs.ts";
+import { scripts } from "../../store/scripts.ts";
+import { END_GENERATION, endRun, type RelayTools, readEntryId, RunLost, type RunRecord, runKeys } from "./runs.ts";
 
 /** Which run, for which inbox. */
 export interface StreamPosition {
@@ -97,11 +98,9 @@ export class Feed implements ChunkSource {
   }
 
   #lease(time: number): Promise<[string, ...unknown[]]> {
-    return runScript(this.#tools.redis, "leaseRun", this.#place.runId, [
-      this.#place.inbox,
-      time,
-      this.#tools.times.keep,
-    ]);
+    const { redis, times } = this.#tools;
+    const { runId, inbox } = this.#place;
+    return scripts.leaseRun(redis, runKeys(runId), { inbox, leaseMs: time, keepMs: times.keep });
   }
 
   #learn([word, alive, newest]: [string, ...unknown[]]): void {

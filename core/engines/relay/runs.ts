@@ -2,7 +2,7 @@ import { Command, type Redis } from "ioredis";
 import type { RunEnd } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { transact } from "../../store/redis.ts";
-import { script } from "../../store/scripts.ts";
+import { scripts } from "../../store/scripts.ts";
 
 /**
  * A run is one answer being made. Its truth is a stream: first an entry `0-1` of its creation, then `g-0` when a worker takes it
@@ -120,22 +120,23 @@ export async function endRun(
   runId: string,
   ending: Ending,
 ): Promise<"ended" | "already" | "refused" | "unknown"> {
-  const [word, number, ...inboxes] = await runScript(redis, "endRun", runId, [ending.end, ending.keep, ...ending.only]);
+  const [condition, newest] = ending.only;
+  const input = { state: ending.end, keepMs: ending.keep, condition, newest };
+  const [word, number, ...inboxes] = await scripts.endRun(redis, runKeys(runId), input);
   const record = formatRecord({ generation: END_GENERATION, last: Number(number), chunks: [ending.end] });
   if (word === "ended")
     await Promise.all(inboxes.map((inbox) => callScript(redis, "xadd", toInbox(String(inbox), [runId, record]))));
   return word as "ended";
 }
 
-/** Runs one of the scripts over a run's stream, readers, sign of life and fields. */
-export function runScript(
-  redis: Redis,
-  name: string,
-  runId: string,
-  values: (string | number)[],
-): Promise<[string, ...unknown[]]> {
-  const names = [keys.runChunks(runId), keys.runReaders(runId), keys.runAlive(runId), keys.run(runId)];
-  return script(redis, name, names, values);
+/** The keys of a run: its stream, its readers, its worker's heartbeat and its fields. */
+export function runKeys(runId: string): { chunks: string; readers: string; alive: string; fields: string } {
+  return {
+    chunks: keys.runChunks(runId),
+    readers: keys.runReaders(runId),
+    alive: keys.runAlive(runId),
+    fields: keys.run(runId),
+  };
 }
 
 /**

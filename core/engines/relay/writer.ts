@@ -1,5 +1,6 @@
 import type { RunPublisher } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
+import { scripts } from "../../store/scripts.ts";
 import {
   endRun,
   formatRecord,
@@ -7,7 +8,7 @@ import {
   RunCancelled,
   RunLost,
   type RunRecord,
-  runScript,
+  runKeys,
   callScript,
 } from "./runs.ts";
 
@@ -183,11 +184,8 @@ export class RunWriter implements RunPublisher {
 
   #ask(): Promise<[string, ...unknown[]]> {
     const { runId, generation } = this.#claim;
-    return runScript(this.#tools.redis, "checkRun", runId, [
-      generation,
-      this.#tools.times.lost,
-      this.#tools.times.keep,
-    ]);
+    const { redis, times } = this.#tools;
+    return scripts.checkRun(redis, runKeys(runId), { generation, lostMs: times.lost, keepMs: times.keep });
   }
 
   async #learn([word, known, ...inboxes]: [string, ...unknown[]], repairing: boolean): Promise<void> {

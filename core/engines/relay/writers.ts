@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { clearInterval, setImmediate, setInterval } from "node:timers";
 import type { ClaimRefusal } from "../../platform/runtime.ts";
+import { scripts } from "../../store/scripts.ts";
 import { type Publisher, RunWriter } from "./writer.ts";
-import { endRun, type RelayTools, runScript, callScript, toInbox } from "./runs.ts";
+import { endRun, type RelayTools, runKeys, callScript, toInbox } from "./runs.ts";
 
 /**
  * All runs that a worker process writes, over its one command connection. What they write in one tick of the event loop leaves
@@ -23,8 +24,8 @@ export class RunWriters implements Publisher {
   /** Takes a run for an attempt of its job; `generation` is 1 or more and higher in every attempt. Returns why not as a word. */
   async claim(runId: string, generation: number): Promise<RunWriter | ClaimRefusal> {
     const { redis, times } = this.#tools;
-    const values = [generation, randomUUID(), times.lost, times.keep];
-    const [word, ...inboxes] = await runScript(redis, "claimRun", runId, values);
+    const input = { generation, token: randomUUID(), lostMs: times.lost, keepMs: times.keep };
+    const [word, ...inboxes] = await scripts.claimRun(redis, runKeys(runId), input);
     if (word === "claimed")
       return this.#enter(new RunWriter(this, this.#tools, { runId, generation, inboxes: inboxes.map(String) }));
     if (word === "sent") await endRun(redis, runId, { end: "lost", keep: times.keep, only: ["anyway"] });

@@ -1,5 +1,5 @@
 -- Stands before the scripts that take tokens of a bucket, a hash of tokens and real ms (of TIME, so that all processes share one
--- clock). take_tokens(key, tokens a second, burst, most) takes up to that many. KEYS are the script's own. Returns how many it
+-- clock). take_tokens(key, tokens a second, burst, most) takes up to that many. Returns how many it
 -- took, and the ms until the next one where it took fewer. A full bucket needs no key: the key expires 10 s after the bucket
 -- is full again. A refusal writes nothing.
 local function take_tokens(key, rate, burst, most)

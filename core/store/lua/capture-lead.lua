@@ -1,17 +1,17 @@
 -- Writes a new lead or the next version of a known one, with the trigger that it is.
--- KEYS 1 recent lead of this person, page and campaign, 2 lead, 3 list, 4 leads of the person, 5 outbox
--- ARGV 1 recent lead id that was read ("" none), 2 version that was read ("0" none: the lead is new), 3 lead id, 4 json,
---      5 ms of the capture, which orders the list if it is the first, 6 ms for which the lead is recent, 7 jobs
+-- Keys: recent (lead of this person, page and campaign), lead, list, person (leads of the person), outbox
+-- Input: recentId (that was read; absent for none), version (that was read; 0: the lead is new), leadId, json, at (ms of the capture,
+--   which orders the list if it is the first), recentMs (for which the lead is recent), jobs
 -- Returns "written", or "changed" when another capture came between.
-if ARGV[1] == '' then
-  if not redis.call('SET', KEYS[1], ARGV[3], 'NX', 'PX', ARGV[6]) then return 'changed' end
+if not input.recentId then
+  if not redis.call('SET', keys.recent, input.leadId, 'NX', 'PX', input.recentMs) then return 'changed' end
 else
-  if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'changed' end
-  if ARGV[2] ~= '0' and redis.call('HGET', KEYS[2], 'version') ~= ARGV[2] then return 'changed' end
-  if ARGV[1] ~= ARGV[3] then redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[6]) end
+  if redis.call('GET', keys.recent) ~= input.recentId then return 'changed' end
+  if input.version > 0 and tonumber(redis.call('HGET', keys.lead, 'version')) ~= input.version then return 'changed' end
+  if input.recentId ~= input.leadId then redis.call('SET', keys.recent, input.leadId, 'PX', input.recentMs) end
 end
-redis.call('HSET', KEYS[2], 'version', ARGV[2] + 1, 'json', ARGV[4])
-redis.call('ZADD', KEYS[3], 'NX', ARGV[5], ARGV[3])
-redis.call('SADD', KEYS[4], ARGV[3])
-outbox(KEYS[5], ARGV[7])
+redis.call('HSET', keys.lead, 'version', input.version + 1, 'json', input.json)
+redis.call('ZADD', keys.list, 'NX', input.at, input.leadId)
+redis.call('SADD', keys.person, input.leadId)
+outbox(keys.outbox, input.jobs)
 return 'written'

@@ -1,8 +1,9 @@
 -- Decides a pairing attempt, once.
--- KEYS 1 attempt   ARGV 1 "authorised" or "denied", 2 user id, 3 the user's email or empty
+-- Keys: attempt
+-- Input: status ("authorised" or "denied"), userId, email (of the user, or empty)
 -- Returns "decided", "unknown" when there is no such attempt, or "late" when it was decided before.
-local status = redis.call('HGET', KEYS[1], 'status')
+local status = redis.call('HGET', keys.attempt, 'status')
 if not status then return 'unknown' end
 if status ~= 'pending' then return 'late' end
-redis.call('HSET', KEYS[1], 'status', ARGV[1], 'user', ARGV[2], 'email', ARGV[3])
+redis.call('HSET', keys.attempt, 'status', input.status, 'user', input.userId, 'email', input.email)
 return 'decided'

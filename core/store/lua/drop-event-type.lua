@@ -1,10 +1,10 @@
 -- Removes an event type, its place in the list and its slug.
--- KEYS 1 event type, 2 list (zset), 3 catalog counter, 4 slugs (hash)   ARGV 1 id
+-- Keys: eventType, list (zset), counter (of the catalog), slugs (hash)
+-- Input: eventTypeId
 -- Returns 1 when the event type was there, else 0.
--- Runs on a full Redis: it frees.
-local slug = redis.call('HGET', KEYS[1], 'slug')
-if redis.call('DEL', KEYS[1]) == 0 then return 0 end
-redis.call('HDEL', KEYS[4], slug)
-redis.call('ZREM', KEYS[2], ARGV[1])
-redis.call('INCR', KEYS[3])
+local slug = redis.call('HGET', keys.eventType, 'slug')
+if redis.call('DEL', keys.eventType) == 0 then return 0 end
+redis.call('HDEL', keys.slugs, slug)
+redis.call('ZREM', keys.list, input.eventTypeId)
+redis.call('INCR', keys.counter)
 return 1

@@ -1,10 +1,9 @@
 -- Removes a record and its place in the list, and writes what that causes.
--- KEYS 1 record, 2 list (zset), 3 change counter, 4 outbox   ARGV 1 list member, 2 jobs, 3 field of the
---   counter where it is one of a hash, else empty
+-- Keys: record, list (zset), counter (of changes), outbox
+-- Input: member (of the list), jobs, field (of the counter where it is one of a hash)
 -- Returns 1 when the record was there, else 0.
--- Runs on a full Redis: it frees more than its jobs take.
-if redis.call('DEL', KEYS[1]) == 0 then return 0 end
-redis.call('ZREM', KEYS[2], ARGV[1])
-bump(KEYS[3], ARGV[3])
-outbox(KEYS[4], ARGV[2])
+if redis.call('DEL', keys.record) == 0 then return 0 end
+redis.call('ZREM', keys.list, input.member)
+bump(keys.counter, input.field)
+outbox(keys.outbox, input.jobs)
 return 1

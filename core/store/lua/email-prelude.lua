@@ -1,7 +1,7 @@
 -- Stands before the scripts of email that need it. A delivery is one recipient of a message, numbered n from 0; deliveries are
 -- named "id:n" in queues and leases. The hash of a message holds json, content, purpose, rank, status, statuses (of its
 -- deliveries, joined by commas) and for each delivery about:n (members of its events), digest:n, attempt:n, token:n.
--- KEYS of those scripts begin with 1 messages, 2 timelines, 3 lists of events, 4 queues (prefixes), 5 stamp, 6 leases.
+-- Keys of those scripts: messages, timelines, events (lists) and queues, all prefixes, and stamp.
 -- happened(id, n, event) and become(id, n, status) write and return nothing. Returns nothing by itself.
 local kept = 7776000 -- seconds for which a message and its events stay after the last one
 
@@ -31,7 +31,7 @@ end
 
 -- Gives a delivery its status, and the message the one that follows. What was to be sent goes when nothing is left to send.
 local function become(id, n, status)
-  local message = KEYS[1] .. id
+  local message = keys.messages .. id
   local statuses = split(redis.call('HGET', message, 'statuses'))
   statuses[n + 1] = status
   local all = overall(statuses)
@@ -42,17 +42,17 @@ end
 -- Appends an event (type, at, ms, more: further JSON members, each after a comma) to the timeline and to the lists of its purpose
 -- and recipient. Stamps are domain microseconds, each larger than all before it.
 local function happened(id, n, event)
-  local message = KEYS[1] .. id
+  local message = keys.messages .. id
   local about, digest, purpose, attempt = unpack(redis.call('HMGET', message, 'about:' .. n, 'digest:' .. n, 'purpose', 'attempt:' .. n))
-  local stamp = string.format('%.0f', math.max(event.ms * 1000, tonumber(redis.call('GET', KEYS[5]) or '0') + 1))
-  redis.call('SET', KEYS[5], stamp)
+  local stamp = string.format('%.0f', math.max(event.ms * 1000, tonumber(redis.call('GET', keys.stamp) or '0') + 1))
+  redis.call('SET', keys.stamp, stamp)
   local json = '{"eventId":"mev_' .. stamp .. '",' .. about .. ',"type":"' .. event.type .. '","at":"' .. event.at .. '","attempt":' .. (attempt or '0') .. event.more .. '}'
-  local place = redis.call('RPUSH', KEYS[2] .. id, json) - 1
-  for _, list in ipairs({ KEYS[3] .. purpose, KEYS[3] .. 'to:' .. digest }) do
+  local place = redis.call('RPUSH', keys.timelines .. id, json) - 1
+  for _, list in ipairs({ keys.events .. purpose, keys.events .. 'to:' .. digest }) do
     redis.call('ZADD', list, stamp, id .. ':' .. place)
     redis.call('ZREMRANGEBYSCORE', list, '-inf', string.format('(%.0f', (event.ms - kept * 1000) * 1000))
     redis.call('EXPIRE', list, kept)
   end
   redis.call('EXPIRE', message, kept)
-  redis.call('EXPIRE', KEYS[2] .. id, kept)
+  redis.call('EXPIRE', keys.timelines .. id, kept)
 end

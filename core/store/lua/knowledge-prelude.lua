@@ -1,4 +1,4 @@
--- Stands before the scripts that count languages. KEYS are the script's own.
+-- Stands before the scripts that count languages.
 -- countLanguage(key, language, change) counts a handle's chunks by language in the field languages of its knowledge hash, a JSON
 -- object; a language without chunks is left out. Chunks of earlier versions have none. Returns nothing by itself.
 local function countLanguage(key, language, change)

@@ -1,20 +1,20 @@
 -- Decides whether a new lead is mailed to its owners at once or in the digest of the hour; a lead is decided once.
--- KEYS 1 lead, 2 notices of the hour (hash count, start), 3 digests (prefix; each a list of lead ids)
--- ARGV 1 lead id, 2 real ms now, 3 most mails of an hour, 4 real ms of an hour, 5 real ms for which a digest is kept
+-- Keys: lead, notices (of the hour; hash count, start), digests (prefix; each a list of lead ids)
+-- Input: leadId, now (real ms), maxMails (of an hour), hourMs (real ms of an hour), keepMs (for which a digest is kept)
 -- Returns "gone" for a lead that was erased, "mail", or the round of its digest: the real ms at which the hour began.
-if redis.call('EXISTS', KEYS[1]) == 0 then return 'gone' end
-local notice = redis.call('HGET', KEYS[1], 'notice')
+if redis.call('EXISTS', keys.lead) == 0 then return 'gone' end
+local notice = redis.call('HGET', keys.lead, 'notice')
 if notice then return notice end
-local count = redis.call('HINCRBY', KEYS[2], 'count', 1)
+local count = redis.call('HINCRBY', keys.notices, 'count', 1)
 if count == 1 then
-  redis.call('HSET', KEYS[2], 'start', ARGV[2])
-  redis.call('PEXPIRE', KEYS[2], ARGV[4])
+  redis.call('HSET', keys.notices, 'start', input.now)
+  redis.call('PEXPIRE', keys.notices, input.hourMs)
 end
 notice = 'mail'
-if count > tonumber(ARGV[3]) then
-  notice = redis.call('HGET', KEYS[2], 'start')
-  redis.call('RPUSH', KEYS[3] .. notice, ARGV[1])
-  redis.call('PEXPIRE', KEYS[3] .. notice, ARGV[5])
+if count > input.maxMails then
+  notice = redis.call('HGET', keys.notices, 'start')
+  redis.call('RPUSH', keys.digests .. notice, input.leadId)
+  redis.call('PEXPIRE', keys.digests .. notice, input.keepMs)
 end
-redis.call('HSET', KEYS[1], 'notice', notice)
+redis.call('HSET', keys.lead, 'notice', notice)
 return notice

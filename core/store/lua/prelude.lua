@@ -1,3 +1,10 @@
+-- Stands before every script. part(values, before, n, parts): after the first values come some parts of equal length; this is part n, from 0.
+local function part(values, before, n, parts)
+  local length, found = (#values - before) / parts, {}
+  for at = 1, length do found[at] = values[before + n * length + at] end
+  return found
+end
+
 -- Writes a webhook event (key, content, retentionMs, endpoints, perhaps person) where there is an endpoint. Returns whether it did.
 local function put_event(event)
   if redis.call('EXISTS', event.endpoints) == 0 then return false end
@@ -9,16 +16,16 @@ local function put_event(event)
   return true
 end
 
--- Stands before every script. outbox(key, jobs): writes jobs, a JSON array of [id, job as JSON, its event or null], into the outbox
--- hash at key. A job that comes with an event is written with it or not at all.
+-- outbox(key, jobs): writes jobs (id, json, perhaps event) into the outbox hash at key. A job that comes with an event is written with
+-- it or not at all.
 local function outbox(key, jobs)
-  if jobs == '[]' then return end
-  for _, job in ipairs(cjson.decode(jobs)) do
-    if job[3] == cjson.null or put_event(job[3]) then redis.call('HSET', key, job[1], job[2]) end
+  if type(jobs) == 'string' then jobs = cjson.decode(jobs) end
+  for _, job in ipairs(jobs) do
+    if not job.event or put_event(job.event) then redis.call('HSET', key, job.id, job.json) end
   end
 end
 
 -- bump(key, field): moves a counter, which is a string or the field of a hash.
 local function bump(key, field)
-  if field == '' then redis.call('INCR', key) else redis.call('HINCRBY', key, field, 1) end
+  if not field or field == '' then redis.call('INCR', key) else redis.call('HINCRBY', key, field, 1) end
 end

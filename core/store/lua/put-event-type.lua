@@ -1,15 +1,15 @@
 -- Writes an event type if its version is the expected one and no other has its slug.
--- KEYS 1 event type (hash version, json, slug), 2 list (zset), 3 catalog counter, 4 slugs (hash slug -> id)
--- ARGV 1 expected version (0: it must not exist), 2 json, 3 id, 4 list score, 5 slug
+-- Keys: eventType (hash version, json, slug), list (zset), counter (of the catalog), slugs (hash slug -> id)
+-- Input: version (expected; 0: it must not exist), json, eventTypeId, score (in the list), slug
 -- Returns "written", "taken", or the version that is there ("0" for none).
-local version = redis.call('HGET', KEYS[1], 'version') or '0'
-if version ~= ARGV[1] then return version end
-local holder = redis.call('HGET', KEYS[4], ARGV[5])
-if holder and holder ~= ARGV[3] then return 'taken' end
-local before = redis.call('HGET', KEYS[1], 'slug')
-if before and before ~= ARGV[5] then redis.call('HDEL', KEYS[4], before) end
-redis.call('HSET', KEYS[4], ARGV[5], ARGV[3])
-redis.call('HSET', KEYS[1], 'version', version + 1, 'json', ARGV[2], 'slug', ARGV[5])
-redis.call('ZADD', KEYS[2], 'NX', ARGV[4], ARGV[3])
-redis.call('INCR', KEYS[3])
+local version = redis.call('HGET', keys.eventType, 'version') or '0'
+if tonumber(version) ~= input.version then return version end
+local holder = redis.call('HGET', keys.slugs, input.slug)
+if holder and holder ~= input.eventTypeId then return 'taken' end
+local before = redis.call('HGET', keys.eventType, 'slug')
+if before and before ~= input.slug then redis.call('HDEL', keys.slugs, before) end
+redis.call('HSET', keys.slugs, input.slug, input.eventTypeId)
+redis.call('HSET', keys.eventType, 'version', version + 1, 'json', input.json, 'slug', input.slug)
+redis.call('ZADD', keys.list, 'NX', input.score, input.eventTypeId)
+redis.call('INCR', keys.counter)
 return 'written'

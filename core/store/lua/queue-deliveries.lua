@@ -1,26 +1,26 @@
--- Puts deliveries into their endpoints' queues once, and wakes who sends them, unless somebody is awake.
--- KEYS 1 outbox, 2 what the keys of deliveries begin with, then for each endpoint: its deliveries (zset by ms), queue (zset by real ms
---   when due), the active sender (string)
--- ARGV 1 real ms now, 2 ms to keep a delivery, 3 ms for which a call to wake up counts, then for each endpoint: jobs that wake it, how many
---   deliveries, and for each of them: id, json, real ms when due, which puts them in their order
+-- Puts deliveries into their endpoints' queues once, and wakes their senders, unless one is awake.
+-- Keys: outbox, delivery (what the keys of deliveries begin with), and of each endpoint lists (its deliveries, zset by ms), queues (zset
+--   by real ms when due), awake (the active sender, string)
+-- Input: now (real ms), keepMs (of a delivery), callMs (for which a call to wake up counts), endpoints, each with jobs (that wake it) and
+--   deliveries (id, json, due: real ms, which put them in their order)
 -- Returns how many were queued; those that were queued before are not.
-local now, kept, counts, queued, at = ARGV[1], ARGV[2], ARGV[3], 0, 4
-for endpoint = 3, #KEYS, 3 do
-  local list, queue, awake = KEYS[endpoint], KEYS[endpoint + 1], KEYS[endpoint + 2]
-  local jobs, last, fresh = ARGV[at], at + 1 + ARGV[at + 1] * 3, {}
-  for delivery = at + 2, last, 3 do
-    if redis.call('SET', KEYS[2] .. ARGV[delivery], ARGV[delivery + 1], 'NX', 'PX', kept) then
-      fresh[#fresh + 1] = ARGV[delivery + 2]
-      fresh[#fresh + 1] = ARGV[delivery]
+local queued = 0
+for at, endpoint in ipairs(input.endpoints) do
+  local fresh = {}
+  for _, delivery in ipairs(endpoint.deliveries) do
+    if redis.call('SET', keys.delivery .. delivery.id, delivery.json, 'NX', 'PX', input.keepMs) then
+      fresh[#fresh + 1] = delivery.due
+      fresh[#fresh + 1] = delivery.id
     end
   end
   if #fresh > 0 then
+    local list, queue = keys.lists[at], keys.queues[at]
     redis.call('ZADD', list, unpack(fresh))
-    redis.call('ZREMRANGEBYSCORE', list, '-inf', now - kept)
-    redis.call('PEXPIRE', list, kept)
+    redis.call('ZREMRANGEBYSCORE', list, '-inf', input.now - input.keepMs)
+    redis.call('PEXPIRE', list, input.keepMs)
     redis.call('ZADD', queue, unpack(fresh))
-    if redis.call('SET', awake, 'called', 'NX', 'PX', counts) then outbox(KEYS[1], jobs) end
+    if redis.call('SET', keys.awake[at], 'called', 'NX', 'PX', input.callMs) then outbox(keys.outbox, endpoint.jobs) end
   end
-  queued, at = queued + #fresh / 2, last + 1
+  queued = queued + #fresh / 2
 end
 return queued

@@ -1,8 +1,7 @@
--- Gives a lock back, if it is still the caller's.
--- KEYS 1 lock (string, its holder)
--- ARGV 1 holder
+-- Releases a lock, if it is still the caller's.
+-- Keys: lock (string, its holder)
+-- Input: holder
 -- Returns "released", or "lost" where the lock had ended before.
--- Runs on a full Redis: it frees.
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
-redis.call('DEL', KEYS[1])
+if redis.call('GET', keys.lock) ~= input.holder then return 'lost' end
+redis.call('DEL', keys.lock)
 return 'released'

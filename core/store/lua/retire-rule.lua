@@ -1,11 +1,11 @@
 -- Deletes a rule: its record, out of the list, and the notes of its sends are kept for a while and then go.
--- KEYS 1 record (hash version, json), 2 list (zset), 3 change counter, 4 sends of the rule, 5 counts of the rule
--- ARGV 1 expected version, 2 json, 3 list member, 4 seconds
+-- Keys: rule (hash version, json), list (zset), counter (of changes), sends (of the rule), counts (of the rule)
+-- Input: version (expected), json, ruleId, keepSeconds
 -- Returns "retired", or the version that is there ("0" for none).
-local version = redis.call('HGET', KEYS[1], 'version') or '0'
-if version ~= ARGV[1] then return version end
-redis.call('HSET', KEYS[1], 'version', version + 1, 'json', ARGV[2])
-redis.call('ZREM', KEYS[2], ARGV[3])
-bump(KEYS[3], '')
-for _, key in ipairs({ KEYS[1], KEYS[4], KEYS[5] }) do redis.call('EXPIRE', key, ARGV[4]) end
+local version = redis.call('HGET', keys.rule, 'version') or '0'
+if tonumber(version) ~= input.version then return version end
+redis.call('HSET', keys.rule, 'version', version + 1, 'json', input.json)
+redis.call('ZREM', keys.list, input.ruleId)
+bump(keys.counter)
+for _, key in ipairs({ keys.rule, keys.sends, keys.counts }) do redis.call('EXPIRE', key, input.keepSeconds) end
 return 'retired'

@@ -1,5 +1,5 @@
 -- Takes tokens of one bucket, at real time (TIME), so that all processes share one clock.
--- Needs bucket-prelude.lua
--- KEYS 1 bucket   ARGV 1 tokens a second, 2 burst, 3 most tokens to take
+-- Keys: bucket
+-- Input: rate (tokens a second), burst, most (tokens to take)
 -- Returns how many were taken, and the milliseconds until the next one where that is fewer.
-return { take_tokens(KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])) }
+return { take_tokens(keys.bucket, input.rate, input.burst, input.most) }

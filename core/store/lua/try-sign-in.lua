@@ -1,12 +1,13 @@
 -- Tries a sign-in code, once where it is right; too many wrong ones end the sign-in.
--- KEYS 1 sign-in   ARGV 1 "right" or "wrong" code, 2 number of wrong codes that ends the sign-in
+-- Keys: signIn
+-- Input: isRight, maxWrong (codes; the last of them ends the sign-in)
 -- Returns {"unknown"}, {"wrong"}, {"ended"} or {"right", user id, email}. An address without a user has no right code.
-local email, user = unpack(redis.call('HMGET', KEYS[1], 'email', 'user'))
+local email, user = unpack(redis.call('HMGET', keys.signIn, 'email', 'user'))
 if not email then return { 'unknown' } end
-if ARGV[1] == 'right' and user ~= '' then
-  redis.call('DEL', KEYS[1])
+if input.isRight and user ~= '' then
+  redis.call('DEL', keys.signIn)
   return { 'right', user, email }
 end
-if redis.call('HINCRBY', KEYS[1], 'wrong', 1) < tonumber(ARGV[2]) then return { 'wrong' } end
-redis.call('DEL', KEYS[1])
+if redis.call('HINCRBY', keys.signIn, 'wrong', 1) < input.maxWrong then return { 'wrong' } end
+redis.call('DEL', keys.signIn)
 return { 'ended' }
