@@ -21,6 +21,18 @@ export interface Bookable {
   snapshot: CatalogSnapshot;
 }
 
+/** What a booking has before anything has happened to it. */
+const untouched = {
+  sequence: 0,
+  syncStatus: "OK",
+  payment: null,
+  holdUntil: null,
+  cancellationReason: null,
+  cancelledBy: null,
+  reschedulingReason: null,
+  rescheduledFrom: null,
+} as const;
+
 /** The booking that a request makes; `invalid_booking_answers`, `payment_provider_not_connected`. */
 export async function newBookingOf(
   runtime: Runtime,
@@ -49,15 +61,8 @@ export async function newBookingOf(
     tracking: request.tracking,
     location,
     meetingUrl: linkOf(location),
-    sequence: 0,
     language: request.language,
-    syncStatus: "OK",
-    payment: null,
-    holdUntil: null,
-    cancellationReason: null,
-    cancelledBy: null,
-    reschedulingReason: null,
-    rescheduledFrom: null,
+    ...untouched,
     confirmedAt: isAccepted ? at : null,
     buffers: event.buffers,
     reminderMinutes: event.reminderMinutes ?? null,
