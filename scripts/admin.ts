@@ -5,7 +5,9 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { pino } from "pino";
 import { attachDomain } from "../core/account/domains.ts";
-import { eraseHandle, exportHandle } from "../core/operations/erasure.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
+import { exportHandle } from "../core/operations/handle-export.ts";
+import { importHandle } from "../core/operations/handle-import.ts";
 import {
   createHandle,
   findHandle,
@@ -31,10 +33,10 @@ import { resealAll } from "../core/operations/rotation.ts";
 import { type Role, roles, type Runtime } from "../core/platform/runtime.ts";
 import { handle as handleShape } from "../schemas/schema.ts";
 
-/** The part of a Runtime that provisioning needs: no index and no relay, so that a command is quick. */
+/** The part of a Runtime that provisioning needs: without index and relay, so that a command is quick. */
 type Admin = Pick<Runtime, "env" | "redis" | "queues" | "now" | "id" | "close">;
 
-/** Options of a command line by name: `needed` ones are there, flags are "yes". */
+/** Command-line options by name: `needed` ones are present, flags are "yes". */
 type Options<N extends string = string, M extends string = string> = Record<N, string> & Partial<Record<M, string>>;
 
 interface Command {
@@ -44,7 +46,7 @@ interface Command {
   run: (admin: Admin, options: Options) => Promise<unknown>;
 }
 
-/** Every command (docs/reference.md, "Operations"), each with its options and what it does; the result is printed as one JSON object. */
+/** Every command (docs/reference.md, "Operations") with its options and its description. Each prints its result as one JSON object. */
 const commands: Record<string, Command> = {
   "create-handle": command(
     { needed: ["handle", "account", "owner"], optional: ["email"], flags: ["no-assistant"] },
@@ -94,12 +96,15 @@ const commands: Record<string, Command> = {
   "failed-jobs": command({}, async (admin) => ({ jobs: await failedJobs(admin) })),
   "retry-job": command({ needed: ["id"] }, async (admin, { id }) => ({ job: await retryJob(admin, id) })),
   "export-handle": command({ needed: ["handle"], optional: ["file"] }, writeExport),
-  "erase-handle": command({ needed: ["handle"] }, erase),
+  "import-handle": command({ needed: ["file"], optional: ["handle", "account"] }, (admin, given) =>
+    importHandle(admin, given),
+  ),
+  "erase-handle": command({ needed: ["handle"], flags: ["keep-grants"] }, erase),
 };
 
 await main(process.argv.slice(2));
 
-/** Runs one command: its result as JSON on stdout, or its failure as JSON on stderr and exit status 1. */
+/** Runs one command: prints its result as JSON to stdout, or its failure as JSON to stderr with exit status 1. */
 async function main([name = "", ...words]: string[]): Promise<void> {
   try {
     const [row, options] = read(name, words);
@@ -147,7 +152,7 @@ function parsed(
   }
 }
 
-/** Handles have their form; ids become parts of keys and hold no brace and no blank. */
+/** Handles have their own format; other ids become parts of keys and must not contain braces or spaces. */
 function checkValue(option: string, value: string): void {
   if (option === "handle" && !new RegExp(String(handleShape.pattern)).test(value))
     throw invalid("/handle", "is not a handle");
@@ -155,7 +160,7 @@ function checkValue(option: string, value: string): void {
     throw invalid(`/${option}`, "is not an id");
 }
 
-/** Connects by the environment; the service that `npm run dev` runs fills in what the environment doesn't say. */
+/** Connects as the environment says, else to the service that `npm run dev` runs. */
 async function openAdmin(): Promise<Admin> {
   const env = readEnv({ ...developmentService(process.env.DATA_DIR ?? ".data"), ...process.env });
   const redis = connect(env);
@@ -183,7 +188,7 @@ function developmentService(folder: string): Record<string, string> {
   try {
     return JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")).env;
   } catch {
-    return {}; // nothing runs here; the defaults hold
+    return {}; // nothing runs here; use the defaults
   }
 }
 
@@ -213,12 +218,15 @@ async function token(
 }
 
 /** Other services are told too, which takes all that a process has. */
-async function erase({ env }: Admin, { handle }: Options<"handle">): Promise<unknown> {
+async function erase(
+  { env }: Admin,
+  { handle, "keep-grants": keep }: Options<"handle", "keep-grants">,
+): Promise<unknown> {
   const runtime = await openRuntime(env, pino({ level: "silent" }));
-  return eraseHandle(runtime, handle).finally(() => runtime.close());
+  return eraseHandle(runtime, handle, { keepGrants: keep !== undefined }).finally(() => runtime.close());
 }
 
-/** Writes JSON lines, one a key, into a file that its owner alone may read. */
+/** Writes JSON lines, one a key between header and end, into a file that its owner alone may read. */
 async function writeExport(admin: Admin, { handle, file }: Options<"handle", "file">): Promise<unknown> {
   const path =
     file ?? join(admin.env.DATA_DIR, "exports", `${handle}-${new Date().toISOString().replaceAll(":", "-")}.jsonl`);
@@ -228,7 +236,7 @@ async function writeExport(admin: Admin, { handle, file }: Options<"handle", "fi
   try {
     for await (const one of exportHandle(admin, handle)) {
       await lines.write(`${JSON.stringify(one)}\n`);
-      count++;
+      if ("end" in one) count = one.keys;
     }
   } finally {
     await lines.close();

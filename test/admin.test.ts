@@ -196,6 +196,9 @@ t.test("an export holds every key of a handle, and erasing it leaves all others 
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line) as { key: string; value: unknown });
+  const [header, end] = [lines.shift(), lines.pop()];
+  t.match(header, { format: "handle-export", version: 2, handle: "all", members: [{ userId: "acme", role: "OWNER" }] });
+  t.same(end, { end: true, keys: result.keys });
   t.equal(lines.length, result.keys);
   const exported = new Map(lines.map(({ key, value }) => [key, value]));
   t.match(exported.get("page:{all}:index"), { json: /<p>ä<\/p>/ });

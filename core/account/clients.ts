@@ -8,19 +8,19 @@ import { isSigned, sign } from "../platform/sealing.ts";
 import { oauthFailure } from "./oauth-failure.ts";
 import { deviceName } from "./session-store.ts";
 
-/** Most bytes of what a client registers: its id carries them. */
+/** Largest client registration in bytes; the client id contains it. */
 const MAX_REGISTRATION_BYTES = 1500;
 const PURPOSE = "mcp client";
 
-/** A client as its id tells of it. */
+/** A client, decoded from its id. */
 export interface OAuthClient {
   name: string;
   redirectUris: string[];
 }
 
 /**
- * Registers a client (RFC 7591). Nothing is stored, however many register: the id carries the registration with a MAC of this
- * service. `invalid_redirect_uri`, `invalid_client_metadata`.
+ * Registers a client (RFC 7591). Nothing is stored: the client id contains the registration and a MAC of this service.
+ * `invalid_redirect_uri`, `invalid_client_metadata`.
  */
 export async function registerClient(
   { env }: Runtime,
@@ -44,7 +44,7 @@ export async function registerClient(
   };
 }
 
-/** The client of an id, if it registered this redirect address, letter by letter. `invalid_request`: such a request leads nowhere. */
+/** The client of an id, if it registered exactly this redirect address; else `invalid_request`, without a redirect. */
 export function clientAt(env: Env, clientId: string, redirectUri: string): OAuthClient {
   const [body = "", mac = ""] = clientId.split(".");
   if (!isSigned(env, PURPOSE, body, mac))
@@ -55,7 +55,7 @@ export function clientAt(env: Env, clientId: string, redirectUri: string): OAuth
   return client;
 }
 
-/** `not_found` where sign-in is not built in: another authorization server is named then. */
+/** `not_found` unless the built-in sign-in is on; otherwise another authorization server is in charge. */
 export function mustBeBuiltIn({ LOGIN_BUILTIN, AUTH_ISSUER }: Env): void {
   if (!LOGIN_BUILTIN || AUTH_ISSUER !== undefined) throw new Fail("not_found");
 }
@@ -68,7 +68,7 @@ function idOf(env: Env, client: OAuthClient): string {
   return `${body}.${sign(env, PURPOSE, body)}`;
 }
 
-/** Schemes that a browser runs or reads itself, and so belong to no app (RFC 8252, section 7.1). */
+/** Schemes that browsers handle themselves, so that no app can own them (RFC 8252, section 7.1). */
 const BROWSER_SCHEMES = [
   "javascript",
   "data",
@@ -84,7 +84,7 @@ const BROWSER_SCHEMES = [
 ];
 const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/;
 
-/** https, http on loopback, or a scheme of an app; never with a fragment (RFC 6749, section 3.1.2) or credentials. */
+/** https, http on loopback, or an app's scheme; no fragment (RFC 6749, section 3.1.2) and no credentials. */
 function isRedirectUri(uri: string): boolean {
   if (!URL.canParse(uri) || /[\s"'<>\\#]/.test(uri)) return false;
   const { protocol, hostname, username, password } = new URL(uri);

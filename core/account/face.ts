@@ -1,4 +1,4 @@
-/** What the others may use of account. */
+/** What other modules may import from account. */
 export { handleSession, mustHaveScope } from "./access.ts";
 export {
   askAuthorization,
@@ -13,9 +13,11 @@ export { registerClient } from "./clients.ts";
 export { isAgentEnabled } from "./agent.ts";
 export { attachDomain, type DomainClaim, domainClaim, domainsOf, proveDomain } from "./domains.ts";
 export {
+  entitlementsOf,
   epochOf,
   findHandle,
   handlesOf,
+  membersOf,
   mustExist,
   ownerAddresses,
   pagesCounter,
@@ -24,6 +26,7 @@ export {
   setHandleActive,
   throttleTag,
 } from "./handles.ts";
+export { type ArrivingHandle, beginImport, finishImport } from "./imports.ts";
 export { readMe } from "./me.ts";
 export { decideByForm, type PairingVisit, visitPairing } from "./pairing-page.ts";
 export { decidePairing, redeemPairing, startPairing } from "./pairing.ts";

@@ -1,5 +1,5 @@
-/** What the others may use of campaigns. */
+/** What other modules may import from campaigns. */
 export { campaignOf, createCampaign, findCampaign, listCampaigns } from "./campaigns.ts";
 export { defaultDelayedSendLimits, promoteDueSends } from "./delayed-sends.ts";
-export { fireRules, sendRule } from "./rule-sends.ts";
+export { abandonSends, fireRules, sendRule } from "./rule-sends.ts";
 export { createRule, deleteRule, listRules, previewRule, updateRule } from "./rules.ts";

@@ -1,5 +1,6 @@
-/** What the others may use of email. */
+/** What other modules may import from email. */
 export { acceptMessage, type Attachment, sendMessage } from "./acceptance.ts";
+export { adoptMessages, type ExportedDomain, exportDomains, importDomain } from "./imports.ts";
 export { watchBounces } from "./bounces.ts";
 export { dispatchMail } from "./dispatch.ts";
 export {

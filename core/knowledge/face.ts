@@ -8,4 +8,5 @@ export {
   updateDocument,
 } from "./documents.ts";
 export { bestPassages, queryKnowledge, searchKnowledge } from "./query.ts";
+export { reindexDocuments } from "./reindex.ts";
 export { type TaggedDocument, type TaggedDocuments, taggedDocuments } from "./tagged-documents.ts";

@@ -36,7 +36,7 @@ export function ownerMailJob(handle: string, { bookingUid, sequence }: StoredBoo
 }
 
 /** The job that reminds of an accepted booking, where its event type asks for it and there is time left. */
-export function reminderJobs(runtime: Runtime, handle: string, booking: StoredBooking): Job[] {
+export function reminderJobs(runtime: Pick<Runtime, "env" | "now">, handle: string, booking: StoredBooking): Job[] {
   const { bookingUid, sequence, reminderMinutes, start, status } = booking;
   if (reminderMinutes === null || status !== "ACCEPTED") return [];
   const due = Date.parse(start) - reminderMinutes * minute;

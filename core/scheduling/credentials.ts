@@ -12,7 +12,7 @@ import { keys } from "../store/keys.ts";
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import type { CredentialStore, Runtime } from "../platform/runtime.ts";
-import { resealed, seal, unseal } from "../platform/sealing.ts";
+import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
 import { eventJob } from "../webhooks/face.ts";
 
 /** The connected accounts of a handle, the oldest first. */
@@ -124,6 +124,30 @@ export async function resealCredentials(
       change: ({ version: _version, ...current }) => ({ ...current, secret: anew(current) || current.secret }),
     });
   return stale.length;
+}
+
+/**
+ * Binds the secrets of imported accounts to their handle, from the one that they were sealed for. Returns the accounts whose secrets
+ * can't be opened here: they are forgotten, for their owner to connect again.
+ */
+export async function rebindCredentials(
+  runtime: Pick<Runtime, "redis" | "queues" | "env">,
+  { from, handle }: { from: string; handle: string },
+): Promise<Pick<Credential, "providerKey" | "account">[]> {
+  const lost: Pick<Credential, "providerKey" | "account">[] = [];
+  for (const stored of await credentialsOf(runtime, handle)) {
+    const { credentialId, providerKey, account } = stored;
+    const places = { from: contextOf(from, stored), to: contextOf(handle, stored) };
+    const secret = stored.secret && rebound(runtime.env, purpose, places, stored.secret);
+    const place = placeOf(handle, credentialId);
+    const change = ({ version: _version, ...current }: StoredCredential & { version: number }): StoredCredential => ({
+      ...current,
+      secret: secret ?? null,
+    });
+    if (secret !== undefined) await changeRecord<StoredCredential>(runtime, place, { change });
+    else if (await removeRecord(runtime, place)) lost.push({ providerKey, account });
+  }
+  return lost;
 }
 
 /** Forgets a connected account; false when it was gone. */

@@ -13,8 +13,9 @@ export { openBusySource, pullCalendars } from "./busy-calendars.ts";
 export { createCalendarFeed, deleteCalendarFeed, readCalendarFeed, readFeed } from "./calendar-feeds.ts";
 export { resynchronizeBooking, syncBooking } from "./calendar-events.ts";
 export { connectCaldav, listCalendars, selectCalendars } from "./calendars.ts";
-export { credentialsOf, openCredentials, resealCredentials } from "./credentials.ts";
+export { credentialsOf, openCredentials, rebindCredentials, resealCredentials } from "./credentials.ts";
 export { createEventType, deleteEventType, listEventTypes, readEventType, updateEventType } from "./event-types.ts";
+export { resumeReminders } from "./imports.ts";
 export {
   disconnectAccount,
   disconnectAll,

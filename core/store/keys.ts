@@ -12,6 +12,7 @@ export const keys = {
   jobHolder: (queue: string, jobId: string) => `job-holder:{${queue}}:${jobId}`, // string, Redis client id of the process that runs a job that waits for other people's servers; until the job ends, a day at most
   outbox: (tag: string) => `outbox:{${tag}}`, // hash job id -> job; a field lives until it is enqueued
   dirty: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last mark; until swept
+  handleImport: "handle-import:{handle-import}", // string, the command that imports a handle; 10 s after its last sign of life
   throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; until the bucket is full again, and 10 s
 
   // account
@@ -163,6 +164,7 @@ const kindsOfOthers = [
     "queue",
     "job-holder",
     "dirty",
+    "handle-import",
     "handles",
     "user",
     "user-handles",

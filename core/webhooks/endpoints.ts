@@ -24,7 +24,14 @@ import {
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, resealedWebhook, sealSecret } from "./signature.ts";
+import {
+  formerSecrets,
+  newSecret,
+  PREVIOUS_SECRET_TTL_MS,
+  reboundSecret,
+  resealedWebhook,
+  sealSecret,
+} from "./signature.ts";
 
 /** Most secrets of one endpoint that sign beside the newest. */
 const MAX_FORMER_SECRETS = 20;
@@ -160,6 +167,32 @@ export async function resealWebhooks(
     count++;
   }
   return count;
+}
+
+/**
+ * Binds the secrets of imported endpoints to their handle, from the one that they were sealed for. Returns the endpoints whose secrets
+ * can't be opened here: each has a new one, which its owner learns by rotating it.
+ */
+export async function rebindWebhooks(
+  runtime: Pick<Runtime, "redis" | "queues" | "env">,
+  { from, handle }: { from: string; handle: string },
+): Promise<string[]> {
+  const { redis } = runtime;
+  const renewed: string[] = [];
+  for (const webhookId of await redis.zrange(keys.webhooks(handle), 0, "-1")) {
+    const bound = { from: sealPlace(from, webhookId), to: sealPlace(handle, webhookId) };
+    const change = ({ version: _version, ...current }: StoredWebhook & { version: number }): StoredWebhook => {
+      const secret = reboundSecret(runtime, bound, current.secret);
+      if (secret === undefined) renewed.push(webhookId);
+      const previous = formerSecrets(current).flatMap((one) => {
+        const former = reboundSecret(runtime, bound, one.secret);
+        return former === undefined ? [] : [{ ...one, secret: former }];
+      });
+      return { ...current, secret: secret ?? sealSecret(runtime, bound.to, newSecret()), previous };
+    };
+    await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), { change });
+  }
+  return renewed;
 }
 
 /** Removes what waits for an endpoint that is gone. */

@@ -6,6 +6,7 @@ export {
   deleteWebhook,
   listWebhooks,
   readWebhook,
+  rebindWebhooks,
   resealWebhooks,
   rotateSecret,
 } from "./endpoints.ts";

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import type { FormerSecret, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { resealed, seal, unseal } from "../platform/sealing.ts";
+import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
 
 const purpose = "webhook secret";
 
@@ -17,6 +17,15 @@ export function newSecret(): string {
 /** A secret as it is stored, bound to its endpoint. */
 export function sealSecret({ env }: Pick<Runtime, "env">, place: string, secret: string): string {
   return seal(env, purpose, place, secret);
+}
+
+/** A secret bound to another endpoint; undefined where it can't be opened here. */
+export function reboundSecret(
+  { env }: Pick<Runtime, "env">,
+  places: { from: string; to: string },
+  sealed: string,
+): string | undefined {
+  return rebound(env, purpose, places, sealed);
 }
 
 /** An endpoint with its secrets sealed by the current key; undefined where they are already. */

@@ -7,7 +7,7 @@ import type { Account, OAuthSettings } from "./provider.ts";
 
 /** Scopes of a grant, without their common prefix. */
 export const scopes = ["calendar.events", "calendar.calendarlist.readonly"];
-/** The scope that contains all others. */
+/** The scope that includes all others. */
 export const everything = "auth/calendar";
 
 /** An event, or an instance of one. */
@@ -18,7 +18,7 @@ export interface GoogleEvent {
   transparency?: string;
   eventType?: string;
   recurrence?: string[];
-  /** The series that it is an instance of. */
+  /** The series of an instance. */
   recurringEventId?: string;
   start?: { date?: string; dateTime?: string };
   end?: { date?: string; dateTime?: string };
@@ -31,7 +31,7 @@ export interface GoogleEvent {
   };
 }
 
-/** The OAuth client; undefined without its settings. Google gives a refresh token with consent only, so each grant asks for it. */
+/** Google issues a refresh token only with consent, so every authorisation asks for consent. */
 export function settingsFrom(env: Env): OAuthSettings | undefined {
   const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret } = env;
   if (!clientId || !clientSecret) return undefined;
@@ -52,14 +52,14 @@ export function isGone({ status }: OutboundAnswer): boolean {
   return status === 404 || status === 410;
 }
 
-/** A listing; `gone` are the statuses that mean that it does not exist. */
+/** A listing; `gone` are statuses of its first page that mean that the resource doesn't exist. */
 interface Listing {
   path: string;
   query: Record<string, string>;
   gone?: number[];
 }
 
-/** All pages of a listing; none if it is gone. */
+/** All pages of a listing; empty if the resource is gone. */
 export async function everyPage<T extends { items?: unknown[] }>(
   runtime: Runtime,
   account: Account,

@@ -9,14 +9,14 @@ interface EventPage {
   items?: GoogleEvent[];
 }
 
-/** Parameters that stay the same from the first reading to all that go on from it. */
+/** Parameters that must stay the same over all incremental readings. */
 const everyReading = { maxResults: "2500", maxAttendees: "1" };
 const busyFields =
   "timeZone,nextPageToken,nextSyncToken,items(id,status,transparency,eventType,start,end,recurringEventId,recurrence,attendees(self,responseStatus),extendedProperties/private)";
 
 /**
- * Changes come as events, series as themselves: what a changed series takes is read as its instances. The listing of instances has
- * sync tokens too, but doesn't say which instances a change of a series took away.
+ * Changes list series as such; the busy time of a changed series is read from its instances. The listing of instances has sync tokens too,
+ * but doesn't show which instances a change of a series removed.
  */
 export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
   const since = question.known && (await changesSince(runtime, account, { question, mark: question.known.mark }));
@@ -24,7 +24,7 @@ export async function readBusy(runtime: Runtime, account: Account, question: Bus
 }
 
 async function readWhole(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
-  // The mark comes first: a change while the rest is read is then read twice, and not missed.
+  // The sync token comes first: a change during the reading is then read twice and not missed.
   const path = eventsOf(question.calendarId);
   const query = { ...everyReading, fields: "nextPageToken,nextSyncToken" };
   const marks = await everyPage<EventPage>(runtime, account, { path, query });
@@ -32,7 +32,7 @@ async function readWhole(runtime: Runtime, account: Account, question: BusyQuest
   return { mark: marks.at(-1)?.nextSyncToken ?? null, isWhole: true, changed, removed: [] };
 }
 
-/** What changed since a mark; undefined where the mark is no longer known. */
+/** The changes since a sync token; undefined if Google has dropped the token. */
 async function changesSince(
   runtime: Runtime,
   account: Account,
@@ -62,7 +62,7 @@ function isOfSeries({ status, recurrence, recurringEventId }: GoogleEvent): bool
   return recurringEventId !== undefined || (recurrence !== undefined && status !== "cancelled");
 }
 
-/** The instances in the window; none where the path is gone. */
+/** The instances in the window; none if the resource is gone. */
 async function instancesAt(
   runtime: Runtime,
   account: Account,

@@ -9,7 +9,7 @@ import { address, eventsOf, everything, type GoogleEvent, isGone, scopes, settin
 import { readBusy } from "./google-busy.ts";
 import type { Account, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
 
-/** Polls of an event whose meeting is still being made. */
+/** Polls of an event whose meeting is still being created. */
 const MAX_POLLS = 4;
 
 /** Google Calendar (API v3) with Meet. */
@@ -20,7 +20,7 @@ export const google: Provider = {
     mustGrant(grant, ...scopes.map((scope) => [scope, everything]));
     const url = address(runtime.env, "/users/me/calendarList/primary");
     const primary = jsonOf<{ id: string }>(await callWithToken(runtime, grant.accessToken, { url }));
-    // The id of the primary calendar is the address of the account.
+    // The id of the primary calendar is the account's address.
     return { account: primary.id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
@@ -52,7 +52,7 @@ async function listCalendars(runtime: Runtime, account: Account): Promise<Provid
   );
 }
 
-/** An event's id follows from its booking, so that it is made once however often it is tried. */
+/** The event's id is derived from the booking, so that retries create it once. */
 async function putEvent(
   runtime: Runtime,
   account: Account,
@@ -72,7 +72,7 @@ async function putEvent(
   return { credentialId, calendarId, eventId: id, etag: made.etag ?? null, meetingUrl: meetingUrlOf(made) };
 }
 
-/** What is known of an event from its last writing; nothing where that told no state. */
+/** The state of the last write; undefined if that returned no etag. */
 function assumedOf({ eventId: id, etag, meetingUrl }: WrittenEvent): GoogleEvent | undefined {
   return etag === null ? undefined : { id, etag, ...(meetingUrl ? { hangoutLink: meetingUrl } : {}) };
 }
@@ -108,7 +108,7 @@ async function readEvent(
   return isGone(answer) ? undefined : jsonOf(answer);
 }
 
-/** Letters and digits of base32hex, as ids of events must be; the booking's own id would let every guest cancel. */
+/** Event ids allow base32hex only. The booking's own uid would let every guest cancel. */
 function eventIdOf(uid: string): string {
   return digest(uid);
 }
@@ -118,10 +118,10 @@ const digest = (text: string): string => createHash("sha256").update(text).diges
 function bodyOf(event: CalendarEvent, id: string, current: GoogleEvent | undefined): object {
   const { uid, sequence, title, description, start, end, timeZone, location } = event;
   return {
-    // An event that its owner deleted is there again with this.
+    // Restores an event that its owner deleted.
     status: "confirmed",
     summary: title,
-    // Google reads it as HTML.
+    // Google interprets it as HTML.
     description: description.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`),
     location: location ?? "",
     start: { dateTime: start, timeZone },
@@ -135,13 +135,13 @@ function wantsMeeting({ meeting }: CalendarEvent, current: GoogleEvent | undefin
   return meeting === "google_meet" && (current === undefined || meetingUrlOf(current) === null);
 }
 
-/** A request with an id that was used makes no second meeting; after a failure another id asks again. */
+/** A used request id creates no second meeting; after a failure, a new id asks again. */
 function meetingFor(id: string, current: GoogleEvent | undefined): object {
   const requestId = current && meetingState(current) === "failure" ? digest(`${id} ${current.etag}`) : id;
   return { conferenceData: { createRequest: { requestId, conferenceSolutionKey: { type: "hangoutsMeet" } } } };
 }
 
-/** The event with its meeting, which Google may make a moment later. Fails where there is none: then it is tried again. */
+/** The event with its meeting, which Google may create a moment later. Throws without a meeting, so that it is retried. */
 async function withMeeting(
   runtime: Runtime,
   account: Account,

@@ -21,7 +21,7 @@ export function settingsFrom(env: Env): OAuthSettings | undefined {
   };
 }
 
-/** An event, an instance of one, or (with `@removed`) the end of one. */
+/** An event, an instance, or (with `@removed`) a deletion. */
 export interface GraphEvent {
   id: string;
   "@odata.etag"?: string;
@@ -46,12 +46,12 @@ export interface EventAddress {
   earlier?: WrittenEvent;
 }
 
-/** Real ms of a time of Graph: every call asks for UTC. */
+/** Every call requests times in UTC. */
 export function instantOf({ dateTime }: { dateTime: string }): number {
   return Date.parse(`${dateTime.slice(0, 19)}Z`);
 }
 
-/** A transaction of a booking in a calendar; another one for an event that is made again because its owner deleted it. */
+/** The transaction id of a booking in a calendar; a new one for an event that its owner deleted. */
 export function transactionOf({ calendarId, event, earlier }: EventAddress): string {
   const turn = createHash("sha256")
     .update(`${calendarId} ${earlier?.eventId ?? ""}`)
@@ -60,7 +60,7 @@ export function transactionOf({ calendarId, event, earlier }: EventAddress): str
   return `${event.bookingUid}.${turn}`;
 }
 
-/** The UID of the booking that a transaction was made for. */
+/** The booking UID of a transaction id. */
 export function uidOf(env: Env, transaction: string): string | undefined {
   const [, bookingUid] = /^(.+)\.[0-9a-f]{12}$/.exec(transaction) ?? [];
   return bookingUid && ownUid(env, bookingUid);
@@ -71,11 +71,11 @@ export function isGone({ status }: OutboundAnswer): boolean {
   return status === 404 || status === 410;
 }
 
-/** A listing whole, with the link that its changes come after. */
+/** A complete listing with its delta link. */
 interface Listing<T> {
   items: T[];
   deltaLink: string | null;
-  /** The first answer was one of those that the caller knows. */
+  /** The first response had a status that the caller handles. */
   isRefused: boolean;
 }
 
@@ -99,7 +99,7 @@ export async function everyPage<T>(
   throw new Error("The calendar holds too many events.");
 }
 
-/** The path of a link from Graph: the token goes to the address of the settings and nowhere else. */
+/** The path of a link from Graph: the token is only ever sent to the configured address. */
 function within({ MICROSOFT_GRAPH_BASE }: Env, link: string): string {
   const { pathname, search } = new URL(link, MICROSOFT_GRAPH_BASE);
   return (pathname + search).replace(/^.*?\/v1\.0/, "");
@@ -112,7 +112,7 @@ const preferences = [
   "odata.maxpagesize=200",
 ];
 
-/** One call of an account; all times come in UTC and ids stay the same in each folder. */
+/** One call of an account: times are in UTC, and ids do not change. */
 export function ask(
   runtime: Runtime,
   account: Account,

@@ -8,8 +8,8 @@ import type { Account, BusyAnswer, BusyQuestion } from "./provider.ts";
 const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
 
 /**
- * Changes tell which events and series changed; what a series takes is read as its instances, because its changes name neither what
- * an occurrence shows itself as nor which occurrence was deleted.
+ * Changes name events and series. The busy time of a series is read from its instances, because its changes include neither how an
+ * occurrence is shown nor which occurrence was deleted.
  */
 export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
   const since = question.known && (await changesSince(runtime, account, { question, ...question.known }));
@@ -30,13 +30,13 @@ async function readWhole(
   };
 }
 
-/** The end of a whole round of changes: what changes from now on comes after it. Its content is left aside. */
+/** The delta link after a whole round of changes, whose content is ignored: later changes come after it. */
 async function newMark(runtime: Runtime, account: Account, question: BusyQuestion): Promise<string | null> {
   const first = `${calendarAt(question.calendarId)}/calendarView/delta?${windowOf(question)}`;
   return (await everyPage<GraphEvent>(runtime, account, { first })).deltaLink;
 }
 
-/** What changed since a mark; undefined where the mark is no longer known. */
+/** The changes since a delta link; undefined if Graph has dropped the link. */
 async function changesSince(
   runtime: Runtime,
   account: Account,
@@ -47,7 +47,7 @@ async function changesSince(
   if (round.isRefused) return undefined;
   const gone = new Set(round.items.filter((event) => event["@removed"]).map(({ id }) => id));
   const known = gone.size > 0 ? await asked.tags() : undefined;
-  // The end of a single occurrence doesn't say of which series it was one.
+  // The deletion of an occurrence doesn't name its series.
   if (known && [...gone].some((id) => !known.has(id)))
     return readWhole(runtime, account, { question, mark: round.deltaLink });
   const events = round.items.filter(({ id }) => !gone.has(id));
@@ -65,12 +65,12 @@ function isOfSeries({ type, seriesMasterId }: GraphEvent): boolean {
   return type === "seriesMaster" || Boolean(seriesMasterId);
 }
 
-/** A mark that Graph has forgotten: the words differ from mailbox to mailbox. */
+/** A dropped delta link: the error codes differ between mailboxes. */
 function isLost({ status, body }: OutboundAnswer): boolean {
   return status === 410 || (status >= 400 && status < 500 && /syncState|resync|fullSync/i.test(body.toString("utf8")));
 }
 
-/** The instances in the window; none where the path is gone. */
+/** The instances in the window; none if the resource is gone. */
 async function instancesAt(
   runtime: Runtime,
   account: Account,
@@ -96,7 +96,7 @@ function takenBy(env: Env, event: GraphEvent, question: BusyQuestion): BusyInsta
   if (isCancelled || isFree || responseStatus?.response === "declined") return undefined;
   const uid = uidOf(env, event.transactionId ?? "") ?? event.id;
   const stretch = isAllDay
-    ? // Days are told as midnights of UTC, whatever their zone.
+    ? // All-day times are midnights in UTC, whatever their zone.
       wholeDays(start.dateTime.slice(0, 10), end.dateTime.slice(0, 10), question.zone)
     : { from: instantOf(start), to: instantOf(end) };
   return takenWithin({ ...stretch, uid }, question);

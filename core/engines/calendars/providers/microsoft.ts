@@ -20,10 +20,10 @@ import {
 import { readBusy } from "./microsoft-busy.ts";
 import type { Account, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
 
-/** Polls of an event whose meeting is still being made. */
+/** Polls of an event whose meeting is still being created. */
 const MAX_POLLS = 4;
 
-/** Microsoft 365 and Outlook (Graph v1.0) with Teams. There is no endpoint that takes a grant back: its owner does that. */
+/** Microsoft 365 and Outlook (Graph v1.0) with Teams. Graph has no endpoint to revoke a grant; its owner must do that. */
 export const microsoft: Provider = {
   key: "microsoft",
   oauth: settingsFrom,
@@ -57,7 +57,7 @@ async function listCalendars(runtime: Runtime, account: Account): Promise<Provid
   }));
 }
 
-/** An event is made once for a booking and calendar by its transaction, and found again by a property of ours. */
+/** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds the event again. */
 async function putEvent(
   runtime: Runtime,
   account: Account,
@@ -82,7 +82,7 @@ async function putEvent(
   };
 }
 
-/** What is known of an event from its last writing. */
+/** The state of the last write. */
 function bareEvent({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
   const nowhere = { dateTime: "", timeZone: "" };
   return {
@@ -94,7 +94,7 @@ function bareEvent({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
   };
 }
 
-/** Makes the event; undefined where its transaction was used before, with this content or another. */
+/** Creates the event; undefined if its transaction id was used before, with this or another content. */
 async function makeEvent(runtime: Runtime, account: Account, place: EventAddress): Promise<GraphEvent | undefined> {
   const { calendarId, event } = place;
   const json = {
@@ -110,7 +110,7 @@ async function makeEvent(runtime: Runtime, account: Account, place: EventAddress
   return instantOf(made.start) === Date.parse(event.start) ? made : undefined;
 }
 
-/** Writes onto an event; undefined where it is not as assumed, or gone. */
+/** Updates an event; undefined if its state has changed, or if it is gone. */
 async function changeEvent(
   runtime: Runtime,
   account: Account,
@@ -118,7 +118,7 @@ async function changeEvent(
 ): Promise<GraphEvent | undefined> {
   const etag = current["@odata.etag"];
   const wantsMeeting = event.meeting === "teams" && !current.onlineMeeting;
-  // The text of an event with a meeting holds the meeting: writing another one would take that away.
+  // The body of an event with a meeting contains the meeting, so it must not be replaced.
   const content = event.meeting === "teams" ? {} : contentOf(event);
   const json = { ...timesOf(event), ...content, ...(wantsMeeting ? meeting : {}) };
   const headers = etag ? { "if-match": etag } : {};
@@ -126,7 +126,7 @@ async function changeEvent(
   return [404, 409, 412].includes(answer.status) ? undefined : jsonOf(answer);
 }
 
-/** The event of a booking: the one that was written last, or the one that carries its property. */
+/** The event of a booking: the one of the last write, or the one with its extended property. */
 async function findEvent(
   runtime: Runtime,
   account: Account,
@@ -143,7 +143,7 @@ async function findEvent(
   return jsonOf<{ value: GraphEvent[] }>(answer).value[0];
 }
 
-/** Names of our properties at an event. */
+/** Namespace of our extended properties. */
 const namespace = "{6f3cbb53-33b4-4d2c-9a0c-2f7f1f7c5b11}";
 const properties = {
   uid: `String ${namespace} Name bookingUid`,
@@ -172,7 +172,7 @@ function contentOf({ description, location }: CalendarEvent): object {
   return { body: { contentType: "text", content: description }, location: { displayName: location ?? "" } };
 }
 
-/** The event with its meeting, which may be made a moment later. Fails where there is none: then it is tried again. */
+/** The event with its meeting, which may be created a moment later. Throws without a meeting, so that it is retried. */
 async function withMeeting(
   runtime: Runtime,
   account: Account,

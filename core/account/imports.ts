@@ -1,0 +1,69 @@
+import type { Redis } from "ioredis";
+import { invalid } from "../platform/errors.ts";
+import type { Role, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { grantRole, IMPORTING, pagesCounter, userOfEmail } from "./handles.ts";
+
+/** A handle that arrives from another installation or name. */
+export interface ArrivingHandle {
+  handle: string;
+  account: string;
+  /** Fields of its record that stay: settings and its turns in mail. */
+  fields: Record<string, string>;
+  /** What an account that is new here may use. */
+  entitlements: string[];
+  members: { userId: string; role: Role; email: string | null }[];
+}
+
+/**
+ * Claims the name of a handle that is about to be imported: until `finishImport` it answers like an unknown one. An account
+ * that is new here is made. Again after a crash is no change. `invalid_request` where there is such a handle.
+ */
+export async function beginImport(
+  { redis, now }: Pick<Runtime, "redis" | "now">,
+  { handle, account, entitlements }: ArrivingHandle,
+): Promise<void> {
+  const key = keys.handle(handle);
+  const isFresh = (await redis.hsetnx(key, "account", account)) === 1;
+  const [holder, status] = await redis.hmget(key, "account", "status");
+  // A claim that a crash has cut short has no status yet.
+  const isOurs = isFresh || status === null || status === IMPORTING;
+  if (!isOurs) throw invalid("/handle", `${handle} exists already; name another one or erase it first`);
+  if (holder !== account) throw invalid("/account", `must be ${holder}, as when this import began`);
+  await redis.hset(key, "status", IMPORTING);
+  if (await redis.exists(keys.account(account))) return;
+  const entitled = Object.fromEntries(entitlements.map((name) => [`entitlement:${name}`, "1"]));
+  await redis.hset(keys.account(account), { createdAt: new Date(now()).toISOString(), ...entitled });
+}
+
+/** Gives an imported handle its members, and switches it on. Returns the members who were left out. */
+export async function finishImport(
+  { redis, now }: Pick<Runtime, "redis" | "now">,
+  arriving: ArrivingHandle,
+): Promise<{ membersLeft: string[] }> {
+  const { handle, account, fields } = arriving;
+  await redis.sadd(keys.handles, handle);
+  await redis.sadd(keys.accountHandles(account), handle);
+  const membersLeft = await grantAll(redis, arriving);
+  // Processes keep pages by this counter, and all else by the time of making.
+  const createdAt = new Date(now()).toISOString();
+  await redis.hset(keys.handle(handle), { ...fields, createdAt, [pagesCounter]: Date.now(), status: "ACTIVE" });
+  return { membersLeft };
+}
+
+/**
+ * Members keep their roles: whoever signs in with a member's address here is that member, else the user id is. An id that belongs to
+ * another address here is another person, who gets nothing.
+ */
+async function grantAll(redis: Redis, { handle, members }: ArrivingHandle): Promise<string[]> {
+  const left: string[] = [];
+  for (const { userId, role, email } of members) {
+    const known = email === null ? undefined : await userOfEmail(redis, email);
+    const here = await redis.hget(keys.user(userId), "email");
+    const isOther = here !== null && here.toLowerCase() !== email?.toLowerCase();
+    if (known !== undefined) await grantRole(redis, { handle, userId: known, role });
+    else if (isOther) left.push(userId);
+    else await grantRole(redis, { handle, userId, role, email: email ?? undefined });
+  }
+  return left;
+}

@@ -1,0 +1,104 @@
+import { readRecords } from "../store/records.ts";
+import { keys } from "../store/keys.ts";
+import { pipelined } from "../store/redis.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import type { MessageStatus, StoredSender } from "../../schemas/email.ts";
+import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
+import { Fail } from "../platform/errors.ts";
+import { FairLine } from "../engines/lanes/lanes.ts";
+import { moveDelivery } from "./events.ts";
+import { exportedIdentity, importIdentity } from "./identity.ts";
+
+/** A domain of the handle's account that its pages or senders use. */
+export interface ExportedDomain {
+  domain: string;
+  /** True where the domain shows the handle's pages. */
+  isHost: boolean;
+  /** What was made once for its email identity, the signing key sealed, so that its DNS records may stay; null where nothing was. */
+  identity: string | null;
+}
+
+const MESSAGE_BATCH = 500;
+const unsent = ["QUEUED", "DEFERRED", "SENDING"] as const satisfies MessageStatus[];
+
+/** The domains that go with a handle. */
+export async function exportDomains(
+  { redis }: Pick<Runtime, "redis">,
+  { handle, account }: { handle: string; account: string },
+): Promise<ExportedDomain[]> {
+  const ids = await redis.zrange(keys.senders(handle), 0, "-1");
+  const senders = await readRecords<StoredSender>(
+    redis,
+    ids.map((id) => keys.sender(handle, id)),
+  );
+  const used = new Set(senders.map(({ domain }) => domain));
+  const claims = (await domainsOf(redis, account)).filter((one) => one.handle === handle || used.has(one.domain));
+  return Promise.all(
+    claims.map(async (one) => ({
+      domain: one.domain,
+      isHost: one.handle === handle,
+      identity: await exportedIdentity(redis, one),
+    })),
+  );
+}
+
+/**
+ * Attaches a domain to the account of an imported handle, unproven: its records are checked soon. One that the account holds stays
+ * as it is. False where it is another account's.
+ */
+export async function importDomain(
+  store: Pick<Runtime, "redis" | "env" | "now">,
+  { handle, account, from }: { handle: string; account: string; from: string },
+  { domain, isHost, identity }: ExportedDomain,
+): Promise<boolean> {
+  const { redis } = store;
+  if ((await domainClaim(redis, account, domain)) !== undefined) return true;
+  try {
+    await attachDomain(store, { account, domain, ...(isHost ? { handle } : {}) });
+  } catch (error) {
+    if (error instanceof Fail && error.code === "domain_taken") return false;
+    throw error;
+  }
+  if (identity !== null) await importIdentity(store, { domain, account, from }, identity);
+  await new FairLine(redis, keys.domainChecks).enlist(`${domain} ${account}`);
+  return true;
+}
+
+/**
+ * Makes imported messages the handle's own, so that the links in mails that were sent go on working, and cancels what was not sent: it
+ * waits where it came from. Returns the number of cancelled deliveries.
+ */
+export async function adoptMessages(
+  store: Pick<Runtime, "redis" | "now" | "queues">,
+  handle: string,
+): Promise<{ cancelledMails: number }> {
+  const { redis } = store;
+  let cancelledMails = 0;
+  const ids = await redis.zrange(keys.messages(handle), 0, "-1");
+  for (let at = 0; at < ids.length; at += MESSAGE_BATCH) {
+    const some = ids.slice(at, at + MESSAGE_BATCH);
+    const rows = (await pipelined(redis, (pipeline) => {
+      for (const id of some) pipeline.hget(keys.message(handle, id), "statuses").pexpiretime(keys.message(handle, id));
+    })) as [string | null, number];
+    for (const [row, messageId] of some.entries()) {
+      const [statuses, expiresAt] = [rows[2 * row] as string | null, rows[2 * row + 1] as number];
+      if (statuses === null || expiresAt <= 0) continue;
+      await redis.set(keys.messageOwner(messageId), handle, "PXAT", expiresAt);
+      cancelledMails += await cancelUnsent(store, { handle, messageId, statuses: statuses.split(",") });
+    }
+  }
+  return { cancelledMails };
+}
+
+async function cancelUnsent(
+  store: Pick<Runtime, "redis" | "now" | "queues">,
+  { handle, messageId, statuses }: { handle: string; messageId: string; statuses: string[] },
+): Promise<number> {
+  let count = 0;
+  for (const [n, status] of statuses.entries()) {
+    if (!unsent.some((one) => one === status)) continue;
+    await moveDelivery(store, { handle, messageId, n }, { from: unsent, to: "CANCELLED", type: "CANCELLED" });
+    count++;
+  }
+  return count;
+}

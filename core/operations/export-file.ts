@@ -1,0 +1,147 @@
+import { Buffer } from "node:buffer";
+import { createReadStream } from "node:fs";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { invalid } from "../platform/errors.ts";
+import { handle } from "../../schemas/schema.ts";
+import { isOfHandle } from "../store/keys.ts";
+import { carriage, kindOf } from "./carriage.ts";
+import { EXPORT_VERSION, type ExportEnd, type ExportHeader, type ExportedKey } from "./handle-export.ts";
+
+/** Most bytes of a line: a key with all that it holds. */
+const MAX_LINE_BYTES = 256 * 2 ** 20;
+
+const text = { type: "string" };
+/** Ids become parts of keys. */
+const id = { type: "string", pattern: "^[^\\s{}]{1,255}$" };
+const instant = { type: "string", pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" };
+const textOrNull = { type: ["string", "null"] };
+const value = { anyOf: [text, closed({ base64: text })] };
+const values = { type: "array", items: value };
+/** What a key of each type holds. */
+const contents: Record<string, object> = {
+  string: value,
+  list: values,
+  set: values,
+  zset: values,
+  hash: { type: "object", additionalProperties: value },
+  stream: {
+    type: "array",
+    items: { type: "array", prefixItems: [text, values], items: false, minItems: 2, maxItems: 2 },
+  },
+};
+const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
+const isHeader = ajv.compile<ExportHeader>(
+  closed({
+    ...{ format: { const: "handle-export" }, version: { const: EXPORT_VERSION } },
+    ...{ handle, account: id, exportedAt: instant, baseUrl: text, entitlements: { type: "array", items: text } },
+    members: { type: "array", items: closed({ userId: id, role: text, email: textOrNull }) },
+    domains: { type: "array", items: closed({ domain: text, isHost: { type: "boolean" }, identity: textOrNull }) },
+  }),
+);
+const isKey = ajv.compile<ExportedKey>({
+  oneOf: Object.entries(contents).map(([type, content]) =>
+    closed({ key: text, type: { const: type }, expiresInMs: { type: ["number", "null"] }, value: content }),
+  ),
+});
+const isEnd = ajv.compile<ExportEnd>(closed({ end: { const: true }, keys: { type: "integer" } }));
+
+function closed(properties: Record<string, object>): object {
+  return { type: "object", properties, required: Object.keys(properties), additionalProperties: false };
+}
+
+/** The header of an export, and its keys in the order of the file. */
+export interface ExportFile {
+  header: ExportHeader;
+  keys: AsyncGenerator<ExportedKey>;
+}
+
+/**
+ * Opens a file that `exportHandle` wrote. `invalid_request` with the number of the line that is wrong: no JSON, another form or
+ * version, a key that is not the handle's or of a kind that is unknown here, an end that is missing or counts other keys.
+ */
+export async function openExport(file: string): Promise<ExportFile> {
+  const lines = linesOf(file);
+  const first = await lines.next();
+  if (first.done) throw wrong(1, "the file is empty");
+  const header = parsed(1, first.value);
+  if ((header as ExportHeader | null)?.format !== "handle-export") throw wrong(1, "this is no export of a handle");
+  const { version } = header as ExportHeader;
+  if (version !== EXPORT_VERSION) throw wrong(1, `the version is ${version}, not ${EXPORT_VERSION}: export again`);
+  if (!isHeader(header)) throw wrong(1, "this is no header of an export");
+  return { header, keys: keysIn(lines, header.handle) };
+}
+
+async function* keysIn(lines: AsyncGenerator<string>, handle: string): AsyncGenerator<ExportedKey> {
+  let [number, count] = [1, 0];
+  for await (const line of lines) {
+    number++;
+    const one = parsed(number, line);
+    if (isEnd(one)) return await mustEnd(lines, { number, count, end: one });
+    if (!isKey(one) || !isWhole(one)) throw wrong(number, "this is no key of an export");
+    if (!isOfHandle(one.key, handle)) throw wrong(number, `${one.key} is not a key of ${handle}`);
+    if (carriage[kindOf(one.key)] === undefined)
+      throw wrong(number, `${kindOf(one.key)} is a kind of key unknown here`);
+    count++;
+    yield one;
+  }
+  throw wrong(number + 1, "the end is missing: the file was cut short");
+}
+
+/** Members of a zset come in pairs with their scores. */
+function isWhole({ type, value: content }: ExportedKey): boolean {
+  if (type !== "zset") return true;
+  const pairs = content as unknown[];
+  return pairs.length % 2 === 0 && pairs.every((one, at) => at % 2 === 0 || Number.isFinite(Number(one)));
+}
+
+async function mustEnd(
+  lines: AsyncGenerator<string>,
+  { number, count, end }: { number: number; count: number; end: ExportEnd },
+): Promise<void> {
+  if (end.keys !== count) throw wrong(number, `the end counts ${end.keys} keys, the file has ${count}`);
+  if (!(await lines.next()).done) throw wrong(number + 1, "there is more behind the end");
+}
+
+function parsed(number: number, line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch (error) {
+    throw wrong(number, "this is no JSON", error);
+  }
+}
+
+/** The lines of a file; `invalid_request` for one that is too long or no UTF-8, or where there is no file. */
+async function* linesOf(file: string): AsyncGenerator<string> {
+  let [number, held]: [number, Buffer[]] = [1, []];
+  for await (const chunk of chunksOf(file)) {
+    let from = 0;
+    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
+      yield textOf(number++, Buffer.concat([...held, chunk.subarray(from, at)]));
+      [from, held] = [at + 1, []];
+    }
+    held.push(chunk.subarray(from));
+    if (held.reduce((sum, part) => sum + part.length, 0) > MAX_LINE_BYTES)
+      throw wrong(number, `the line is longer than ${MAX_LINE_BYTES / 2 ** 20} MiB`);
+  }
+  const last = Buffer.concat(held);
+  if (last.length > 0) yield textOf(number, last);
+}
+
+async function* chunksOf(file: string): AsyncGenerator<Buffer> {
+  try {
+    yield* createReadStream(file, { highWaterMark: 2 ** 20 }) as AsyncIterable<Buffer>;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+    throw invalid("/file", `can't be read: ${(error as NodeJS.ErrnoException).code}`, error);
+  }
+}
+
+function textOf(number: number, bytes: Buffer): string {
+  const line = bytes.toString("utf8");
+  if (!Buffer.from(line, "utf8").equals(bytes)) throw wrong(number, "this is no UTF-8");
+  return line;
+}
+
+function wrong(number: number, what: string, cause?: unknown): Error {
+  return invalid("/file", `is wrong at line ${number}: ${what}`, cause);
+}

@@ -1,0 +1,111 @@
+import { Buffer } from "node:buffer";
+import type { Redis } from "ioredis";
+import { entitlementsOf, membersOf, mustExist } from "../account/face.ts";
+import { type ExportedDomain, exportDomains } from "../email/face.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { keysOf } from "./handle-keys.ts";
+
+/** The form of the lines of an export; another number is another form. */
+export const EXPORT_VERSION = 2;
+
+/** The first line: whose keys follow, and what an import needs of what is kept elsewhere. */
+export interface ExportHeader {
+  format: "handle-export";
+  version: typeof EXPORT_VERSION;
+  handle: string;
+  account: string;
+  exportedAt: string;
+  /** Where the installation is reached; addresses of the handle in its content begin with it. */
+  baseUrl: string;
+  entitlements: string[];
+  members: { userId: string; role: string; email: string | null }[];
+  domains: ExportedDomain[];
+}
+
+/** Text where the bytes are UTF-8, else the bytes in base64. */
+export type Value = string | { base64: string };
+
+/** One key of a handle, complete: `value` has the form of its type, members and scores of a zset in turn. */
+export interface ExportedKey {
+  key: string;
+  type: string;
+  /** Milliseconds until the key goes by itself, or null. */
+  expiresInMs: number | null;
+  value: unknown;
+}
+
+/** The last line, so that a file that was cut short is known. */
+export interface ExportEnd {
+  end: true;
+  keys: number;
+}
+
+/**
+ * The lines of an export: header, every key of the handle with its value, and the end; `not_found` for an unknown handle. Reads the
+ * whole key space: not for requests. What changes meanwhile may be in it by half: switch the handle off first.
+ */
+export async function* exportHandle(
+  { redis, env }: Pick<Runtime, "redis" | "env">,
+  handle: string,
+): AsyncGenerator<ExportHeader | ExportedKey | ExportEnd> {
+  await mustExist(redis, handle);
+  yield await headerOf({ redis, env }, handle);
+  // A scan may name a key twice.
+  const seen = new Set<string>();
+  let count = 0;
+  for await (const found of keysOf(redis, handle))
+    for (const key of found.filter((one) => !seen.has(one))) {
+      seen.add(key);
+      for (const one of await exported(redis, key)) {
+        count++;
+        yield one;
+      }
+    }
+  yield { end: true, keys: count };
+}
+
+async function headerOf({ redis, env }: Pick<Runtime, "redis" | "env">, handle: string): Promise<ExportHeader> {
+  const account = (await redis.hget(keys.handle(handle), "account")) ?? "";
+  return {
+    format: "handle-export",
+    version: EXPORT_VERSION,
+    handle,
+    account,
+    exportedAt: new Date().toISOString(),
+    baseUrl: env.BASE_URL,
+    entitlements: await entitlementsOf(redis, account),
+    members: await membersOf(redis, handle),
+    domains: await exportDomains({ redis }, { handle, account }),
+  };
+}
+
+async function exported(redis: Redis, key: string): Promise<ExportedKey[]> {
+  const type = await redis.type(key);
+  const read = readers[type];
+  if (read === undefined) return [];
+  const [value, left] = await Promise.all([read(redis, key), redis.pttl(key)]);
+  return [{ key, type, expiresInMs: left < 0 ? null : left, value }];
+}
+
+const readers: Record<string, (redis: Redis, key: string) => Promise<unknown>> = {
+  string: async (redis, key) => toPlainValue(await redis.getBuffer(key)),
+  list: async (redis, key) => toPlainValue(await redis.lrangeBuffer(key, 0, -1)),
+  set: async (redis, key) => toPlainValue(await redis.smembersBuffer(key)),
+  zset: async (redis, key) => toPlainValue(await redis.zrangeBuffer(key, "0", "-1", "WITHSCORES")),
+  hash: async (redis, key) => toPlainValue(await redis.hgetallBuffer(key)),
+  stream: async (redis, key) => toPlainValue(await redis.xrangeBuffer(key, "-", "+")),
+};
+
+/** Replies as JSON can hold them. */
+function toPlainValue(reply: unknown): unknown {
+  if (Buffer.isBuffer(reply)) return textOrBase64(reply);
+  if (Array.isArray(reply)) return reply.map(toPlainValue);
+  if (typeof reply !== "object" || reply === null) return reply;
+  return Object.fromEntries(Object.entries(reply).map(([name, value]) => [name, toPlainValue(value)]));
+}
+
+function textOrBase64(bytes: Buffer): Value {
+  const text = bytes.toString("utf8");
+  return Buffer.from(text, "utf8").equals(bytes) ? text : { base64: bytes.toString("base64") };
+}

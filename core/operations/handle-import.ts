@@ -1,0 +1,223 @@
+import { Buffer } from "node:buffer";
+import type { ChainableCommander } from "ioredis";
+import { type ArrivingHandle, beginImport, finishImport } from "../account/face.ts";
+import { abandonSends } from "../campaigns/face.ts";
+import { adoptMessages, importDomain } from "../email/face.ts";
+import { reindexDocuments } from "../knowledge/face.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { type Role, roles, type Runtime } from "../platform/runtime.ts";
+import { rebindCredentials, resumeReminders } from "../scheduling/face.ts";
+import { keys } from "../store/keys.ts";
+import { tryLock } from "../store/lock.ts";
+import { pipelined } from "../store/redis.ts";
+import { rebindWebhooks } from "../webhooks/face.ts";
+import { isCarried } from "./carriage.ts";
+import { openExport } from "./export-file.ts";
+import type { ExportHeader, ExportedKey, Value } from "./handle-export.ts";
+import { KEY_BATCH, removeKeys } from "./handle-keys.ts";
+
+/** Members of a key that one command writes. */
+const MEMBER_BATCH = 500;
+
+/** What an import did, and what its owner has to do. */
+export interface Imported {
+  handle: string;
+  account: string;
+  keys: number;
+  /** Documents that are being indexed. */
+  documents: number;
+  /** Attached, to be proven by their DNS records; and those that another account holds. */
+  domains: string[];
+  domainsTaken: string[];
+  /** User ids that belong to other people here. */
+  membersLeft: string[];
+  /** Endpoints with a new secret: rotate it to learn one. */
+  webhooksToRotate: string[];
+  /** Accounts at other services to connect again. */
+  accountsToConnect: { providerKey: string; account: string }[];
+  /** Reminders of future bookings that are scheduled. */
+  reminders: number;
+  /** Mails and rules' mails that waited to be sent, and are not. */
+  cancelledMails: number;
+  deniedSends: number;
+}
+
+type Store = Pick<Runtime, "redis" | "queues" | "env" | "now" | "id">;
+
+/**
+ * Reads a file that `exportHandle` wrote, under another handle or account too. The whole file is checked before anything is written,
+ * and until everything is there the handle answers like an unknown one, so that a run that was cut short can be made again. Nothing is
+ * mailed, no webhook is called; documents are indexed, and reminders of future bookings scheduled. `invalid_request` for a wrong file and for a handle that exists.
+ */
+export async function importHandle(
+  store: Store,
+  { file, ...named }: { file: string; handle?: string | undefined; account?: string | undefined },
+): Promise<Imported> {
+  const arriving = await read(file, named);
+  const done = await tryLock(store.redis, keys.handleImport, (lease) => take(store, { file, arriving, lease }));
+  if (done === undefined) throw new Fail("service_unavailable", { detail: "Another import is in progress; retry." });
+  return done.result;
+}
+
+/** The handle as the whole file has it. */
+async function read(
+  file: string,
+  { handle, account }: { handle?: string | undefined; account?: string | undefined },
+): Promise<ArrivingHandle> {
+  const { header, keys: exported } = await openExport(file);
+  let fields: Record<string, string> | undefined;
+  for await (const one of exported) if (one.key === keys.handle(header.handle)) fields = keptFields(one);
+  if (fields === undefined) throw invalid("/file", `has no record of ${header.handle}`);
+  const { entitlements, members } = header;
+  const known = members.filter((one): one is typeof one & { role: Role } => roles.some((role) => role === one.role));
+  return {
+    handle: handle ?? header.handle,
+    account: account ?? header.account,
+    ...{ fields, entitlements, members: known },
+  };
+}
+
+function keptFields({ type, value }: ExportedKey): Record<string, string> {
+  const fields = type === "hash" ? Object.entries(value as Record<string, Value>) : [];
+  const kept = fields.filter(([name, held]) => /^(mailWeight|setting:)/.test(name) && typeof held === "string");
+  return Object.fromEntries(kept) as Record<string, string>;
+}
+
+interface Taking {
+  file: string;
+  arriving: ArrivingHandle;
+  lease: AbortSignal;
+}
+
+async function take(store: Store, { file, arriving, lease }: Taking): Promise<Imported> {
+  const { redis } = store;
+  const { handle, account } = arriving;
+  await beginImport(store, arriving);
+  // What an earlier run left.
+  await removeKeys(redis, handle);
+  const { header, keys: exported } = await openExport(file);
+  const rename = renamer(header, { handle, baseUrl: store.env.BASE_URL });
+  let count = 0;
+  for await (const some of batches(exported)) {
+    lease.throwIfAborted();
+    count += await write(store, some, { header, handle, rename });
+  }
+  const settled = await settle(store, header, arriving);
+  lease.throwIfAborted();
+  return { handle, account, keys: count, ...settled, ...(await finishImport(store, arriving)) };
+}
+
+/** What follows from the keys that are there now; all but the handle's own record. */
+async function settle(store: Store, header: ExportHeader, { handle, account }: ArrivingHandle) {
+  const { redis } = store;
+  const moved = { from: header.handle, handle };
+  const webhooksToRotate = await rebindWebhooks(store, moved);
+  const accountsToConnect = await rebindCredentials(store, moved);
+  const { cancelledMails } = await adoptMessages(store, handle);
+  const deniedSends = await abandonSends(store, handle);
+  const attached = new Map<string, boolean>();
+  for (const one of header.domains)
+    attached.set(one.domain, await importDomain(store, { handle, account, from: header.account }, one));
+  const domains = [...attached.keys()].filter((domain) => attached.get(domain));
+  const domainsTaken = [...attached.keys()].filter((domain) => !attached.get(domain));
+  // Processes keep passages by this counter: it goes on from beyond that of an erased handle of the same name.
+  await redis.hset(keys.knowledge(handle), "version", Date.now());
+  const documents = await reindexDocuments(store, handle);
+  const reminders = await resumeReminders(store, handle);
+  return {
+    documents,
+    reminders,
+    domains,
+    domainsTaken,
+    webhooksToRotate,
+    accountsToConnect,
+    cancelledMails,
+    deniedSends,
+  };
+}
+
+async function* batches(exported: AsyncIterable<ExportedKey>): AsyncGenerator<ExportedKey[]> {
+  let batch: ExportedKey[] = [];
+  for await (const one of exported) {
+    if (!isCarried(one.key)) continue;
+    if (batch.push(one) < KEY_BATCH) continue;
+    yield batch;
+    batch = [];
+  }
+  yield batch;
+}
+
+type Rename = (text: string) => string;
+
+async function write(
+  { redis }: Store,
+  some: ExportedKey[],
+  { header, handle, rename }: { header: ExportHeader; handle: string; rename: Rename },
+): Promise<number> {
+  const since = Date.now() - Date.parse(header.exportedAt);
+  const left = ({ expiresInMs }: ExportedKey) => expiresInMs === null || expiresInMs - since > 0;
+  const live = some.filter(left);
+  await pipelined(redis, (pipeline) => {
+    for (const one of live) {
+      const key = one.key.replace(`{${header.handle}}`, `{${handle}}`);
+      pipeline.del(key);
+      writers[one.type]?.(pipeline, key, one.value, rename);
+      if (one.expiresInMs !== null) pipeline.pexpire(key, one.expiresInMs - since);
+    }
+  });
+  return live.length;
+}
+
+type Writer = (pipeline: ChainableCommander, key: string, value: unknown, rename: Rename) => void;
+
+const writers: Record<string, Writer> = {
+  string: (pipeline, key, value, rename) => void pipeline.set(key, bytesOf(value as Value, rename)),
+  list: (pipeline, key, value, rename) => {
+    for (const some of parts(value as Value[], rename)) pipeline.rpush(key, ...some);
+  },
+  set: (pipeline, key, value, rename) => {
+    for (const some of parts(value as Value[], rename)) pipeline.sadd(key, ...some);
+  },
+  zset: (pipeline, key, value, rename) => {
+    // Redis wants the score first.
+    for (const some of parts(value as Value[], rename))
+      pipeline.zadd(key, ...some.flatMap((member, at) => (at % 2 === 0 ? [some[at + 1] as string, member] : [])));
+  },
+  hash: (pipeline, key, value, rename) => {
+    const flat = Object.entries(value as Record<string, Value>).flat();
+    for (const some of parts(flat, rename)) pipeline.hset(key, ...some);
+  },
+  stream: (pipeline, key, value, rename) => {
+    for (const [id, fields] of value as [string, Value[]][])
+      pipeline.xadd(key, id, ...fields.map((one) => bytesOf(one, rename)));
+  },
+};
+
+/** Values as Redis takes them, some at a time. */
+function parts(list: Value[], rename: Rename): (string | Buffer)[][] {
+  return Array.from({ length: Math.ceil(list.length / MEMBER_BATCH) }, (_, at) =>
+    list.slice(at * MEMBER_BATCH, (at + 1) * MEMBER_BATCH).map((one) => bytesOf(one, rename)),
+  );
+}
+
+function bytesOf(value: Value, rename: Rename): string | Buffer {
+  return typeof value === "string" ? rename(value) : Buffer.from(value.base64, "base64");
+}
+
+/** What stands before the handle in an address of this service. */
+const paths = "p|v2/handles|v2/public/(?:pages|handles|scheduling|calendars)|apps/(?:public/)?scheduling|mcp";
+
+/**
+ * Gives the handle its new name where a stored value says it: as the member `handle` of an object, and in addresses of the service,
+ * whole ones of the installation that it left or those that begin with a path.
+ */
+function renamer(from: { handle: string; baseUrl: string }, to: { handle: string; baseUrl: string }): Rename {
+  if (from.handle === to.handle && from.baseUrl === to.baseUrl) return (text) => text;
+  const member = JSON.stringify({ handle: from.handle }).slice(1, -1);
+  const base = from.baseUrl.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+  const address = new RegExp(`(${base}|(?<=["'(\\s=]))/(${paths})/${from.handle}(?![\\w-])`, "g");
+  return (text) =>
+    text
+      .replaceAll(member, JSON.stringify({ handle: to.handle }).slice(1, -1))
+      .replaceAll(address, (_, origin: string, path: string) => `${origin && to.baseUrl}/${path}/${to.handle}`);
+}

@@ -1,0 +1,28 @@
+import type { StoredBooking } from "../../schemas/scheduling.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { readRecords } from "../store/records.ts";
+import { reminderJobs } from "./booking-mails.ts";
+
+const BOOKING_BATCH = 200;
+
+/**
+ * Schedules the reminders of an imported handle's future bookings; their jobs stayed where they came from. Returns how many there
+ * are. Again is no change.
+ */
+export async function resumeReminders(
+  { redis, queues, env, now }: Pick<Runtime, "redis" | "queues" | "env" | "now">,
+  handle: string,
+): Promise<number> {
+  const ids = await redis.zrangebyscore(keys.bookings(handle, "ACCEPTED"), now(), "+inf");
+  let count = 0;
+  for (let at = 0; at < ids.length; at += BOOKING_BATCH) {
+    const names = ids.slice(at, at + BOOKING_BATCH).map((id) => keys.booking(handle, id));
+    const found = await readRecords<StoredBooking>(redis, names);
+    // The handle that the bookings came from may be here too, with jobs of the same names.
+    const jobs = found.flatMap((booking) => reminderJobs({ env, now }, handle, booking));
+    await queues.later(...jobs.map((one) => ({ ...one, id: `${one.id}-${handle}` })));
+    count += jobs.length;
+  }
+  return count;
+}

@@ -1,0 +1,308 @@
+import { Buffer } from "node:buffer";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Webhook as Verifier } from "standardwebhooks";
+import t, { type Test as TapTest } from "tap";
+import { attachDomain } from "../core/account/domains.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
+import { carriage, kindOf } from "../core/operations/carriage.ts";
+import { exportHandle } from "../core/operations/handle-export.ts";
+import { importHandle } from "../core/operations/handle-import.ts";
+import { credentialsOf, keepCredential, secretOf } from "../core/scheduling/credentials.ts";
+import { makeSending } from "../fixtures/email.ts";
+import { keyTable } from "../fixtures/key-table.ts";
+import { type Life, live, openTown, type Town } from "../fixtures/mixed-life.ts";
+import { spawnProgram } from "../fixtures/processes.ts";
+import { keyNames, startRedis } from "../fixtures/redis.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { startMailServer } from "../fixtures/smtp.ts";
+
+t.setTimeout(170_000);
+
+const question = "Do I get my money back?";
+
+async function openOwnTown(t: TapTest, env: Record<string, string> = {}): Promise<Town> {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  return openTown(t, redis, env);
+}
+
+/** Writes the export of a handle to a file and returns its path. */
+async function exported(t: TapTest, { runtime }: Service, handle: string): Promise<string> {
+  const file = join(t.testdir(), `${handle}.jsonl`);
+  const lines: string[] = [];
+  for await (const line of exportHandle(runtime, handle)) lines.push(JSON.stringify(line));
+  writeFileSync(file, `${lines.join("\n")}\n`);
+  return file;
+}
+
+/** What mixed life leaves out: a draft, links, settings, a secret of a webhook, an account, a reminder, mails that wait. */
+async function furnish({ service, hook }: Town, handle: string) {
+  const owner = await service.as(`user_${handle}`);
+  const root = `/v2/handles/${handle}`;
+  const made = async (path: string, body: object, status = 201) =>
+    (await owner.post(`${root}/${path}`).send(body).expect(status)).body;
+  await made("pages", { pageSlug: "draft", title: "Draft", content: "<p>not yet</p>" });
+  const { BASE_URL } = service.runtime.env;
+  const content = `<a href="/p/${handle}/index">in</a> <a href="${BASE_URL}/p/${handle}/index">out</a> <a href="https://x.test/p/${handle}/index">far</a>`;
+  await made("pages", { pageSlug: "links", title: "Links", status: "PUBLISHED", content });
+  await owner.put(`${root}/settings`).send({ displayName: "Owl & Co" }).expect(200);
+  const { webhook } = await made("webhooks", { url: hook });
+  await keepCredential(service.runtime, handle, { providerKey: "caldav", account: "ann", secret: "pass phrase" });
+  const { feed } = (await owner.post(`${root}/scheduling/calendar-feed`).send({})).body;
+  await made("scheduling/event-types", { slug: "call", title: "Call", durationMinutes: 30, reminderMinutes: 60 });
+  const call = `/v2/public/scheduling/${handle}/call`;
+  const [from, to] = [4, 5].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
+  const [slot] = (await service.visitor.get(`${call}/slots?start=${from}&end=${to}`).expect(200)).body.slots;
+  const attendee = { name: "Ann", email: "ann@far.example" };
+  const booked = service.visitor.post(`${call}/bookings`).set("Idempotency-Key", "c1").send({ slot, attendee });
+  return { webhook, feed, slot, callUid: (await booked.expect(201)).body.bookingUid as string };
+}
+
+t.test("a handle moves to another installation and name with all that it has", async (t) => {
+  const old = await openOwnTown(t);
+  const life: Life = await live(old, "lively-owl");
+  const { webhook, slot, callUid } = await furnish(old, "lively-owl");
+  await eventually(() => old.mails.some(({ to }) => to[0] === "ann@far.example"));
+  const unsubscribe = old.mails
+    .map(({ headers }) => /<https?:\/\/[^/]+(\/\S+unsubscribe\/\S+?)>/.exec(headers["list-unsubscribe"] ?? "")?.[1])
+    .find(Boolean) as string;
+  const file = await exported(t, old.service, "lively-owl");
+  const { service, mails } = await openOwnTown(t);
+  const [told, { visitor, runtime }] = [old.events.length, service];
+  const imported = await importHandle(runtime, { file, handle: "new-owl", account: "acct_new" });
+  t.match(imported, {
+    ...{ handle: "new-owl", account: "acct_new", documents: 1, reminders: 1, membersLeft: [] },
+    ...{ domains: ["lively-owl.example"], domainsTaken: [], webhooksToRotate: [], accountsToConnect: [] },
+  });
+  const owner = await service.as("user_lively-owl");
+  const root = "/v2/handles/new-owl";
+  const read = async (path: string) => (await owner.get(`${root}/${path}`).expect(200)).body;
+
+  t.equal((await visitor.get("/p/new-owl/index").expect(200)).text.includes("<h1>lively-owl</h1>"), true);
+  await visitor.get("/p/new-owl/draft").expect(404);
+  t.match((await read("pages/draft")).page, { status: "DRAFT", title: "Draft" });
+  const links = (await visitor.get("/p/new-owl/links").expect(200)).text;
+  const { BASE_URL } = runtime.env;
+  for (const link of ["/p/new-owl/index", `${BASE_URL}/p/new-owl/index`, "https://x.test/p/lively-owl/index"])
+    t.match(links, `href="${link}"`);
+  t.match(await read("settings"), { settings: { displayName: "Owl & Co" } });
+
+  const [{ documentId }] = (await read("knowledge/documents")).documents;
+  await eventually(async () => (await read(`knowledge/documents/${documentId}`)).document.status === "READY");
+  const asked = await visitor.post("/v2/public/pages/new-owl/index/agentic-question").send({ question }).expect(200);
+  t.equal(asked.body.answerMarkdown, life.answer);
+
+  t.match((await read("leads")).leads, [{ leadId: life.leadId, email: "ann@lively-owl.test" }]);
+  t.equal((await read("campaigns/cmp_spring/email-rules")).rules[0].counts.sent, 1);
+  t.match((await read("email/suppressions")).suppressions, [{ email: "no@lively-owl.test" }]);
+  t.match((await read("email/messages")).messages[0], { handle: "new-owl" });
+  t.match(
+    (await visitor.get(unsubscribe).expect(200)).text,
+    "ann@lively-owl.test",
+    "links in sent mails go on working",
+  );
+
+  const call = "/v2/public/scheduling/new-owl/call";
+  t.match((await visitor.get(`${call}/bookings/${callUid}`).expect(200)).body.booking, { handle: "new-owl" });
+  const [from, to] = [4, 5].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
+  const { slots } = (await visitor.get(`${call}/slots?start=${from}&end=${to}`).expect(200)).body;
+  t.ok(slots.length > 0);
+  t.notOk(slots.some(({ start }: { start: string }) => start === slot.start));
+  const again = { slot, attendee: { name: "Bob", email: "bob@far.example" } };
+  await visitor.post(`${call}/bookings`).set("Idempotency-Key", "c2").send(again).expect(409);
+  const [credential] = await credentialsOf(runtime, "new-owl");
+  t.equal(credential && secretOf(runtime, "new-owl", credential), "pass phrase");
+
+  t.same([mails.length, old.events.length], [0, told], "nothing was mailed and no webhook called");
+  const delayed = await runtime.queues.queue("scheduling").getDelayed();
+  t.match(
+    delayed.map(({ data }) => data),
+    [{ handle: "new-owl", bookingUid: callUid, kind: "reminder" }],
+  );
+
+  await attachDomain(runtime, { account: "acct_new", domain: "lively-owl.example", ready: true });
+  const mail = { senderId: "sender_main", purpose: "TRANSACTIONAL_API", templateId: "tmpl_hello" };
+  const body = { ...mail, variables: { name: "No" }, consentAttestation: true, to: ["no@lively-owl.test"] };
+  const refused = await owner.post(`${root}/email/messages`).send(body).expect(409);
+  t.match(refused.body, { code: "email_recipient_suppressed" });
+  const lead = (email: string) =>
+    visitor.post("/v2/public/handles/new-owl/leads").send({ email, pageSlug: "index", campaignId: "cmp_spring" });
+  await lead("ann@lively-owl.test").expect(202);
+  await lead("eve@far.example").expect(202);
+  await eventually(() => mails.some(({ to }) => to[0] === "eve@far.example"));
+  t.notOk(
+    mails.some(({ to }) => to[0] === "ann@lively-owl.test"),
+    "once means once",
+  );
+  const event = await eventually(() => old.events.slice(told).find(({ event }) => event.type === "lead.captured"));
+  t.match(event.event.data, { handle: "new-owl" });
+  const signed = old.events.slice(told).filter(({ event: { type } }) => type === "lead.captured");
+  const verified = await eventually(() => signed.find(({ body, headers }) => isBy(webhook.secret, body, headers)));
+  t.ok(verified, "with the secret that its receiver knows");
+  for (const key of await keyNames(runtime.redis, "*{lively-owl}*")) t.fail(`${key} has the old name`);
+
+  await eraseHandle(old.service.runtime, "lively-owl", { keepGrants: true });
+});
+
+function isBy(secret: string, body: string, headers: Record<string, string>): boolean {
+  try {
+    new Verifier(secret).verify(body, headers);
+    return true;
+  } catch {
+    return false; // another endpoint's
+  }
+}
+
+t.test("secrets that can't be opened are named, and all else arrives", async (t) => {
+  const old = await openOwnTown(t);
+  await live(old, "acme");
+  await furnish(old, "acme");
+  const file = await exported(t, old.service, "acme");
+  const other = Buffer.alloc(32, "other").toString("base64");
+  const { service } = await openOwnTown(t, { SECRET_KEY: other });
+  const { runtime } = service;
+  const imported = await importHandle(runtime, { file });
+  t.equal(imported.webhooksToRotate.length, 2);
+  t.match(imported.accountsToConnect, [{ providerKey: "caldav", account: "ann" }]);
+  t.same(await credentialsOf(runtime, "acme"), []);
+  const owner = await service.as("user_acme");
+  const [webhookId] = imported.webhooksToRotate;
+  const rotated = await owner.post(`/v2/handles/acme/webhooks/${webhookId}/rotate-secret`).expect(200);
+  t.match(rotated.body.webhook.secret, /^whsec_/);
+  await service.visitor.get("/p/acme/index").expect(200);
+});
+
+t.test("what waited to be sent stays where it came from", async (t) => {
+  const old = await startService(t);
+  const mail = await startMailServer(t);
+  const sending = await startService(t, { env: { SMTP_URL: mail.url } });
+  const { send } = await makeSending(sending);
+  const messageId = await send(["ann@far.example"]);
+  const file = await exported(t, sending, "acme");
+  const imported = await importHandle(old.runtime, { file });
+  t.equal(imported.cancelledMails, 1);
+  const { body } = await (await old.as("user_acme")).get(`/v2/handles/acme/email/messages/${messageId}`).expect(200);
+  t.match(body, { message: { status: "CANCELLED" }, timeline: [{ type: "QUEUED" }, { type: "CANCELLED" }] });
+});
+
+t.test("members are who they were, and nobody else", async (t) => {
+  const old = await startService(t);
+  await old.handle("acme");
+  await old.grant("acme", "user_other", "OPERATOR");
+  await old.grant("acme", "user_plain", "CREATOR");
+  await old.runtime.redis.hset("user:{user_other}", "email", "other@example.com");
+  const file = await exported(t, old, "acme");
+  const service = await startService(t);
+  // The owner has another id here, and the id of the operator is another person's.
+  await service.handle("mine", { owner: "user_99" });
+  await service.runtime.redis.hset("user:{user_99}", "email", "user_acme@example.com");
+  await service.runtime.redis.set("user-of-email:{user_acme@example.com}", "user_99");
+  await service.runtime.redis.hset("user:{user_other}", "email", "stranger@example.com");
+  t.same((await importHandle(service.runtime, { file })).membersLeft, ["user_other"]);
+  const status = async (userId: string) => (await (await service.as(userId)).get("/v2/handles/acme/pages")).status;
+  t.same(await Promise.all(["user_99", "user_plain", "user_other", "user_acme"].map(status)), [200, 200, 403, 403]);
+});
+
+t.test("a wrong file is refused with its line, and nothing is written", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const page = { pageSlug: "index", title: "Home", status: "PUBLISHED" };
+  await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  const lines = readFileSync(await exported(t, service, "acme"), "utf8")
+    .trimEnd()
+    .split("\n");
+  const [header = "", first = "", ...more] = lines;
+  const end = more.at(-1) as string;
+  const cases: [string, string[] | Buffer, RegExp][] = [
+    ["empty", [], /line 1: the file is empty/],
+    ["no JSON", ["{"], /line 1: this is no JSON/],
+    ["something else", ['{"a":1}'], /line 1: this is no export/],
+    ["a list", ["null"], /line 1: this is no export/],
+    ["another version", [header.replace('"version":2', '"version":1')], /line 1: the version is 1, not 2/],
+    ["half a header", [header.replace('"account"', '"acount"')], /line 1: this is no header/],
+    ["a handle that is none", [header.replace('"handle":"acme"', '"handle":"a}c"')], /line 1: this is no header/],
+    ["a broken line", [header, first, first.slice(0, -1)], /line 3: this is no JSON/],
+    ["a key of another handle", [header, first.replace("{acme}", "{other}")], /line 2: .* is not a key of acme/],
+    ["another's kind", [header, first.replace(/"key":"[^"]*"/, '"key":"sessions:{acme}"')], /line 2: .* not a key/],
+    ["an unknown kind", [header, first.replace(/"key":"[^"]*"/, '"key":"news:{acme}"')], /line 2: news is a kind/],
+    ["a value of another type", [header, first.replace(/"type":"\w+"/, '"type":"stream"')], /line 2: this is no key/],
+    [
+      "a score that is none",
+      [header, '{"key":"pages:{acme}","type":"zset","expiresInMs":null,"value":["index","x"]}'],
+      /line 2: this is no key/,
+    ],
+    ["cut short", lines.slice(0, -1), /line \d+: the end is missing/],
+    ["a line less", [header, ...more], /the end counts/],
+    ["more behind the end", [...lines, end], /more behind the end/],
+    ["no UTF-8", Buffer.from([0x7b, 0xff, 0x0a]), /line 1: this is no UTF-8/],
+  ];
+  const target = await startService(t);
+  for (const [name, content, reason] of cases) {
+    const file = join(t.testdir(), "wrong.jsonl");
+    writeFileSync(file, Buffer.isBuffer(content) ? content : content.map((line) => `${line}\n`).join(""));
+    const told = await importHandle(target.runtime, { file }).then(
+      () => "imported",
+      (error) => JSON.stringify(error.details ?? error.message),
+    );
+    t.match(told, reason, name);
+  }
+  t.match(
+    await importHandle(target.runtime, { file: join(t.testdir(), "none") }).catch((error) => error.details.errors),
+    [{ path: "/file", message: /ENOENT/ }],
+  );
+  t.same(await keyNames(target.runtime.redis, "*{acme}*"), []);
+});
+
+t.test("a handle that exists is left as it is", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const page = { pageSlug: "index", title: "Home", status: "PUBLISHED", content: "<p>mine</p>" };
+  await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  const file = await exported(t, service, "acme");
+  await t.rejects(importHandle(service.runtime, { file }), { code: "invalid_request" });
+  t.match((await service.visitor.get("/p/acme/index").expect(200)).text, "<p>mine</p>");
+  const copy = await importHandle(service.runtime, { file, handle: "copy" });
+  t.match(copy, { handle: "copy", account: "acct_acme" });
+  for (const handle of ["acme", "copy"])
+    t.match((await service.visitor.get(`/p/${handle}/index`).expect(200)).text, "<p>mine</p>");
+});
+
+t.test("an import that was killed serves nothing, and is finished when it is repeated", async (t) => {
+  const old = await startService(t);
+  const owner = await old.handle("acme");
+  const page = { pageSlug: "index", title: "Home", status: "PUBLISHED", content: "<p>whole</p>" };
+  await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  const file = await exported(t, old, "acme");
+  // So many notes that the command can be killed while it writes them.
+  const [header = "", ...rest] = readFileSync(file, "utf8").trimEnd().split("\n");
+  const notes = Array.from({ length: 40_000 }, (_, n) =>
+    JSON.stringify({ key: `email-once:{acme}:${n}`, type: "string", expiresInMs: 9e9, value: "msg_1" }),
+  );
+  const end = JSON.parse(rest.pop() as string) as { keys: number };
+  const all = [header, ...rest, ...notes, JSON.stringify({ end: true, keys: end.keys + notes.length })];
+  writeFileSync(file, all.join("\n"));
+  const service = await startService(t);
+  const { redis } = service.runtime;
+  const command = ["import-handle", "--file", file, "--handle", "moved"];
+  const running = spawnProgram(t, "scripts/admin.ts", service.redis.env, command);
+  await eventually(async () => (await redis.exists("email-once:{moved}:0")) === 1);
+  await running.end("SIGKILL");
+  t.equal(await redis.hget("handle:{moved}", "status"), "IMPORTING");
+  t.ok((await keyNames(redis, "email-once:*")).length < notes.length, "it was under way");
+  await service.visitor.get("/p/moved/index").expect(404);
+  await (await service.as("user_acme")).get("/v2/handles/moved/pages").expect(403);
+  const on = spawnProgram(t, "scripts/admin.ts", service.redis.env, ["activate-handle", "--handle", "moved"]);
+  t.equal((await on.ended).code, 1, "nobody switches it on");
+  // The lock of the killed command ends by itself.
+  await eventually(async () => (await redis.exists("handle-import:{handle-import}")) === 0);
+  t.match(await importHandle(service.runtime, { file, handle: "moved" }), { handle: "moved" });
+  t.match((await service.visitor.get("/p/moved/index").expect(200)).text, "<p>whole</p>");
+  t.equal((await keyNames(redis, "email-once:*")).length, notes.length);
+});
+
+t.test("every kind of key of a handle says how it travels", async (t) => {
+  const rows = keyTable().filter(({ owner, name }) => ["handle", "tag"].includes(owner) && name !== "dirty");
+  const kinds = rows.map(({ name, pattern }) => (name === "documentPrefix" ? "document" : kindOf(pattern)));
+  t.same(Object.keys(carriage).sort(), [...new Set(kinds)].sort());
+});
