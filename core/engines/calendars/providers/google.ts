@@ -5,7 +5,16 @@ import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
 import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf } from "../authorised-calls.ts";
 import { bringTo } from "../event-states.ts";
 import { revokeToken } from "../oauth.ts";
-import { address, eventsOf, everything, type GoogleEvent, isGone, scopes, settingsFrom } from "./google-api.ts";
+import {
+  address,
+  eventsOf,
+  everyPage,
+  everything,
+  type GoogleEvent,
+  isGone,
+  scopes,
+  settingsFrom,
+} from "./google-api.ts";
 import { readBusy } from "./google-busy.ts";
 import type { Account, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
 
