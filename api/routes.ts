@@ -14,8 +14,8 @@ const MAX_CACHED = 2000;
 const MAX_CACHED_LENGTH = 200;
 
 /**
- * Finds the row of a request. There is one router per path depth: a router tries its routes one after another, and a path matches only
- * those with as many segments.
+ * Finds the row of a request. A router tries its routes one after another, so there is one per path depth, and matches are
+ * cached: a single plain router costs the bench row "public JSON / bare Koa" more than 15 %.
  */
 export class Routes {
   readonly #rows: Row[];

@@ -6,6 +6,7 @@ import { transact } from "../store/redis.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { sharedTag } from "../store/throttle.ts";
 import { type Role, roles, type Runtime } from "../platform/runtime.ts";
+import { perConnection } from "../store/connections.ts";
 
 /** A handle as the access check reads it. */
 export interface HandleRecord {
@@ -54,12 +55,11 @@ export async function findHandle(redis: Redis, handle: string): Promise<HandleRe
   return account ? { handle, account, active: status === "ACTIVE" } : undefined;
 }
 
-const accounts = new WeakMap<Redis, LRUCache<string, string>>();
+const accountsOf = perConnection(() => new LRUCache<string, string>({ max: 10_000, ttl: 60_000 }));
 
 /** The account of a handle; undefined if the handle doesn't exist. It never changes and is cached for a minute. */
 export async function accountOf(redis: Redis, handle: string): Promise<string | undefined> {
-  const cache = accounts.get(redis) ?? new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
-  accounts.set(redis, cache);
+  const cache = accountsOf(redis);
   const known = cache.get(handle) ?? (await redis.hget(keys.handle(handle), "account"));
   if (known) cache.set(handle, known);
   return known ?? undefined;

@@ -7,6 +7,7 @@ import { isRedisAway } from "../../store/redis.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { refreshGrant } from "./oauth.ts";
 import type { Grant, OAuthSettings } from "./providers/provider.ts";
+import { perConnection } from "../../store/connections.ts";
 
 /** The tokens of an account; its sealed secret contains them as JSON. */
 export interface Tokens {
@@ -24,7 +25,7 @@ const persistFor = 30_000;
 const REFRESH_WAIT_MS = 4_500;
 
 /** Refreshes that continue after their caller has left, by the connection that stores their tokens. */
-const unattended = new WeakMap<Redis, Set<Promise<unknown>>>();
+const unattendedOf = perConnection(() => new Set<Promise<unknown>>());
 
 /** The secret to store for a grant; `oauth_exchange_failed` for a grant without a refresh token. */
 export function secretFor(grant: Grant): string {
@@ -75,7 +76,7 @@ export async function accessToken(
 
 /** Waits until all continuing refreshes have stored their tokens; a process shuts down afterwards. */
 export async function settleRefreshes(redis: Redis): Promise<void> {
-  await Promise.allSettled(unattended.get(redis) ?? []);
+  await Promise.allSettled(unattendedOf(redis));
 }
 
 function refresh(
@@ -97,8 +98,7 @@ async function attended<T>({ redis, log }: Runtime, work: Promise<T>, until: num
   const late = sleep(Math.max(0, until - Date.now()), "late" as const, { signal: deadline.signal }).catch(() => "late");
   const first = await Promise.race([work, late]).finally(() => deadline.abort());
   if (first !== "late") return first as T;
-  const running = unattended.get(redis) ?? new Set();
-  unattended.set(redis, running.add(work));
+  const running = unattendedOf(redis).add(work);
   work
     .catch((error: Error) => log.warn({ error: error.message }, "integration.refresh_failed"))
     .finally(() => running.delete(work));

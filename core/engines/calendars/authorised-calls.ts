@@ -7,6 +7,7 @@ import { keys } from "../../store/keys.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { accessToken } from "./access-tokens.ts";
 import type { Account, OAuthSettings } from "./providers/provider.ts";
+import { perConnection } from "../../store/connections.ts";
 
 /** One request to a provider's API on behalf of an account. */
 export interface AuthorisedCall {
@@ -79,13 +80,12 @@ interface Lane {
   running: number;
   waiting: (() => void)[];
 }
-const lanes = new WeakMap<Redis, Map<string, Lane>>();
+const lanesOf = perConnection(() => new Map<string, Lane>());
 
 /** Runs work once fewer than `MAX_CONCURRENT_CALLS` are running for the account. */
 async function inLane<T>(redis: Redis, { handle, credentialId }: CredentialRef, work: () => Promise<T>): Promise<T> {
   const name = `${handle}/${credentialId}`;
-  const all = lanes.get(redis) ?? new Map<string, Lane>();
-  lanes.set(redis, all);
+  const all = lanesOf(redis);
   const lane = all.get(name) ?? { running: 0, waiting: [] };
   all.set(name, lane);
   if (lane.running >= MAX_CONCURRENT_CALLS) await new Promise<void>((resolve) => lane.waiting.push(resolve));

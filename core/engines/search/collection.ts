@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { LRUCache } from "lru-cache";
 import { fuse } from "./fusion.ts";
 import { LexicalIndex } from "./lexical.ts";
 import type { SlotScore } from "./ranking.ts";
@@ -16,7 +17,7 @@ export interface Entry {
 
 /** Candidates of each ranking for the fusion. */
 const CANDIDATES = 50;
-const MASKS_KEPT = 64;
+const MAX_CACHED_MASKS = 64;
 /** Bytes of an empty collection, and of one passage without its text. */
 const COLLECTION_BYTES = 4096;
 const PASSAGE_BYTES = 400;
@@ -32,7 +33,7 @@ export class Collection {
   /** Number of passages per language. */
   private readonly spoken = new Map<string, number>();
   private readonly tagged = new Map<string, Set<number>>();
-  private readonly masks = new Map<string, Uint8Array>();
+  private readonly masks = new LRUCache<string, Uint8Array>({ max: MAX_CACHED_MASKS });
   private textBytes = 0;
 
   /** Approximate memory in bytes. */
@@ -129,7 +130,6 @@ export class Collection {
     if (tags.length === 0) return undefined;
     const key = [...tags].sort().join("\u001f");
     const mask = this.masks.get(key) ?? this.mask(tags);
-    if (this.masks.size >= MASKS_KEPT) this.masks.clear();
     this.masks.set(key, mask);
     return mask;
   }
