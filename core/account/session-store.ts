@@ -30,23 +30,26 @@ export interface NewSession {
   device: string;
   /** How long it lasts. */
   seconds: number;
+  /** How long its token lasts, where that is shorter. */
+  tokenSeconds?: number;
   /** What its token is good for where that is less than all that the user may. */
   grant?: Grant;
 }
 
-/** Starts a session and returns its token, a JWT of this service. Both expire at the same second. */
+/** Starts a session and returns its token, a JWT of this service. Both expire at the same second, unless the token is to end sooner. */
 export async function startSession(
   { redis, env, signingKey, id }: Pick<Runtime, "redis" | "env" | "signingKey" | "id">,
-  { userId, email = "", kind, device, seconds, grant }: NewSession,
-): Promise<{ token: string; expiresAt: string }> {
+  { userId, email = "", kind, device, seconds, tokenSeconds = seconds, grant }: NewSession,
+): Promise<{ token: string; sessionId: string; expiresAt: string }> {
   const sessionId = id("ses_");
   const now = Date.now();
   const expiresAt = (Math.floor(now / 1000) + seconds) * 1000;
   const stored: StoredSession = { kind, device, createdAt: now, expiresAt };
   const input = { sessionId, json: JSON.stringify(stored), now, expiresAt, max: MAX_SESSIONS };
   await scripts.startSession(redis, { sessions: keys.sessions(userId) }, input);
-  const token = await issueToken(signingKey, env, { userId, email, sessionId, expiresAt, grant });
-  return { token, expiresAt: new Date(expiresAt).toISOString() };
+  const tokenEnds = expiresAt - (seconds - tokenSeconds) * 1000;
+  const token = await issueToken(signingKey, env, { userId, email, sessionId, expiresAt: tokenEnds, grant });
+  return { token, sessionId, expiresAt: new Date(expiresAt).toISOString() };
 }
 
 /** The first text that says something, as the name of a device: at most 80 characters without control characters. */
