@@ -1,7 +1,7 @@
 import type { View } from "./route.ts";
 import { documentOf, escapeHtml, unlisted } from "./shell.ts";
 
-/** A page that says or asks one thing: a card with a title. */
+/** A page with one message or one question: a card with a title. */
 export interface Card {
   /** BCP 47. */
   language: string;
@@ -9,18 +9,18 @@ export interface Card {
   /** HTML below the title. */
   body: string;
   status?: number;
-  /** Origins that the page's form may lead to besides its own. */
+  /** Further origins that the page's form may redirect to. */
   leadsTo?: string[];
   /** The page's own script in /assets. */
   script?: string;
   headers?: Record<string, string | string[]>;
-  /** May be found by search engines. */
+  /** Search engines may index the page. */
   isListed?: boolean;
-  /** May be shown inside pages of its own origin. */
+  /** Pages of the same origin may frame it. */
   isFramed?: boolean;
 }
 
-/** A card as a document that runs nothing but its own script and can't be framed. */
+/** A card as a document that runs only its own script and can't be framed. */
 export function cardView(card: Card): View {
   return {
     type: "text/html; charset=utf-8",
@@ -30,7 +30,7 @@ export function cardView(card: Card): View {
   };
 }
 
-/** A link as a button of a card. */
+/** A link styled as a button of a card. */
 export function cardLink(label: string, href: string): string {
   return `<p class="actions"><a class="button" href="${escapeHtml(href)}">${escapeHtml(label)}</a></p>`;
 }
@@ -48,7 +48,7 @@ function headersOf({ leadsTo = [], script, isFramed }: Card): Record<string, str
     "Content-Security-Policy": policy.join("; "),
     "Cache-Control": "no-store",
     "X-Frame-Options": isFramed ? "SAMEORIGIN" : "DENY",
-    // Not no-referrer: with that, forms would send the origin "null".
+    // With no-referrer, forms would send the origin "null".
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
   };

@@ -49,10 +49,10 @@ import { anyone, operator, type Request, type Row, route, user } from "./route.t
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
 
-/** Pages for a person in a browser, which may be signed in there. */
+/** Pages for a browser, which may carry a session cookie. */
 const person = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
 
-/** The session check, personal access tokens, and what a desktop client asks while it is paired. */
+/** The session check, personal access tokens, and the pairing of desktop clients. */
 export const accountRows: Row[] = [
   route("GET /v2/account/assistant/me", user, meQuery, readMe, {
     returns: me,

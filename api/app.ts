@@ -25,12 +25,12 @@ import { type RouteMatch, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
 import { type StreamEvent, sendStream } from "./stream.ts";
 
-/** Longest language tag that is taken from a request, in characters. */
+/** Longest language tag that a request may name, in characters. */
 const MAX_LANGUAGE_LENGTH = 64;
 
 /** The Koa application: request id, one catch, CORS, page hosts, the queue board, and the rows. */
 export function buildApp(runtime: Runtime): Koa {
-  // Of the addresses that were forwarded only the proxy's own, the last, can be believed.
+  // Only the last forwarded address is trusted: the proxy adds it.
   const app = new Koa({ proxy: runtime.env.TRUST_PROXY, maxIpsCount: 1 });
   const metrics = new Metrics(runtime);
   const { LOGIN_BUILTIN, LOGIN_URL } = runtime.env;
@@ -39,14 +39,14 @@ export function buildApp(runtime: Runtime): Koa {
   app.use(compress({ threshold: 1024, zstd: false, deflate: false }));
   const isSecure = runtime.env.production && runtime.env.BASE_URL.startsWith("https:");
   app.use((ctx) => {
-    // Browsers shall come back over TLS alone (RFC 6797).
+    // HTTPS only, from now on (RFC 6797).
     if (isSecure) ctx.set("Strict-Transport-Security", "max-age=31536000");
     return answer(runtime, metrics, ctx, () => handle(runtime, routes, ctx));
   });
   return app;
 }
 
-/** The way of a request; one function, since each layer of middleware costs as much as the access check. */
+/** Handles one request. It is one function because each layer of middleware costs as much as the access check. */
 async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<Reply | undefined> {
   const { origin } = ctx.req.headers;
   const allowed = origin ? allowOrigins(runtime, routes, ctx, origin) : undefined;
@@ -59,7 +59,7 @@ async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<R
   return found ? serve(runtime, found, ctx) : unmatched(routes, ctx);
 }
 
-/** The one place that names the request, catches, counts and logs. */
+/** The one place that assigns the request id, catches, counts and logs. */
 async function answer(
   runtime: Runtime,
   metrics: Metrics,
@@ -98,7 +98,7 @@ async function fail(runtime: Runtime, ctx: Context, error: unknown): Promise<voi
   sendReply(ctx, shown ? presented({ ...shown, headers: { ...reply.headers, ...shown.headers } }) : reply);
 }
 
-/** A failure of the service's own; of some routes the log holds no more than that there was one. */
+/** Logs an internal failure; rows with an `errorLogName` log that name only. */
 function report({ log }: Runtime, { state }: Context, known: Fail): void {
   const { requestId, row } = state as { requestId: string; row?: Row };
   const [level, name] =
@@ -112,7 +112,7 @@ function challenged(runtime: Runtime, { state }: Context): Record<string, string
   return (state.row as Row | undefined)?.challenge?.(runtime, state.parameters);
 }
 
-/** The page of a failure, if the row is for people, a page is missing or the client prefers a page. */
+/** An HTML page for a failure, if the row serves people, a page is missing or the client prefers HTML. */
 async function viewOf(runtime: Runtime, ctx: Context, known: Fail): Promise<View | undefined> {
   const { row, pageHost } = ctx.state as { row?: Row; pageHost?: string };
   const isPage = isForPeople(ctx) || (pageHost !== undefined && known.status === 404);
@@ -121,7 +121,7 @@ async function viewOf(runtime: Runtime, ctx: Context, known: Fail): Promise<View
   return row?.errorView?.(known, asked) ?? (isPage ? failureView(known, asked) : undefined);
 }
 
-/** True where a person waits for the answer: a client that likes HTML better than JSON gets a page or sends a form. */
+/** True if a browser is waiting: the client prefers HTML to JSON, or submits a form. */
 function isForPeople(ctx: Context): boolean {
   ctx.vary("Accept");
   const sends = /^(application\/x-www-form-urlencoded|multipart\/form-data)\b/i.test(ctx.get("content-type"));
@@ -129,7 +129,7 @@ function isForPeople(ctx: Context): boolean {
   return ctx.accepts("application/json", "application/problem+json", "text/html") === "text/html";
 }
 
-/** The language of the handle that a failed request is about, while Redis can tell. */
+/** The language of the handle that a failed request names; undefined if Redis is unavailable. */
 async function languageOfHandle({ redis }: Runtime, { state }: Context, known: Fail): Promise<string | null> {
   const { handle = state.handle } = (state.parameters ?? {}) as Record<string, string>;
   if (handle === undefined || known.code === "service_unavailable") return null;
@@ -142,8 +142,8 @@ async function languageOfHandle({ redis }: Runtime, { state }: Context, known: F
 }
 
 /**
- * Public rows may be called from any page, without credentials; all others from the application's origin (docs/reference.md, "CORS"). The reply
- * where the request was a preflight, which ends here.
+ * Allows any origin to call public rows, without credentials, and the application's origin to call all others (docs/reference.md, "CORS").
+ * Returns the reply to a preflight request.
  */
 function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, origin: string): Reply | undefined {
   const method = ctx.method === "OPTIONS" ? ctx.get("access-control-request-method") : ctx.method;
@@ -171,7 +171,7 @@ function preflight(method: string): Record<string, string> {
   };
 }
 
-/** A row at work: access, guard, input, function, presenter. */
+/** Runs a row: access, guard, input, function, presenter. */
 async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Context): Promise<Reply | undefined> {
   ctx.state.row = row;
   ctx.state.parameters = parameters;
@@ -188,7 +188,7 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
   return replyOf(runtime, row, ctx, result);
 }
 
-/** Body, query, header fields and path as one checked input; a key that makes the request repeatable goes to the caller. */
+/** Merges body, query, header fields and path into one checked input. The idempotency key goes to the caller. */
 async function inputOf(
   ctx: Context,
   row: Row,
@@ -200,24 +200,24 @@ async function inputOf(
   return checkInput(row, { ...body, ...taken(ctx, row), ...parameters });
 }
 
-/** What is wrong with an input, unless what the path names is not there. */
+/** Throws the failure of the path's subject if there is one, else the error of the input. */
 async function outranked(runtime: Runtime, { state }: Context, error: unknown): Promise<never> {
   const { row, parameters } = state as RouteMatch;
   await row.subject?.(runtime, parameters);
   throw error;
 }
 
-/** Koa looks for forwarded addresses even where nobody may forward. */
+/** Koa reads forwarded addresses even without a trusted proxy. */
 function addressOf({ env }: Runtime, ctx: Context): string {
   return env.TRUST_PROXY ? ctx.ip : (ctx.req.socket.remoteAddress ?? "");
 }
 
-/** What the audit stream of a handle tells of. */
+/** True if the request belongs in the audit stream of its handle. */
 function isWrite({ access, method, isReadOnly = false }: Row): boolean {
   return access.kind === "handle" && method !== "GET" && !isReadOnly;
 }
 
-/** What was written: the thing that the path names, else the one that the row finds in its answer. */
+/** The audited id: the one in the path, else the one that the row reads from its result. */
 function entryOf(
   row: Row,
   { handle = "", ...named }: RouteMatch["parameters"],
@@ -232,21 +232,21 @@ async function given(ctx: Context, row: Row): Promise<Record<string, unknown>> {
   return ctx.querystring === "" ? {} : ctx.query;
 }
 
-/** What is meant to come from header fields comes from nowhere else: without them it is absent, whatever the body says. */
+/** Inputs that come from header fields alone. They are undefined without the field, whatever the body contains. */
 function taken(ctx: Context, { headerInputs }: Row): Record<string, string | undefined> {
   const fields: Record<string, string | undefined> = {};
   for (const field in headerInputs) fields[headerInputs?.[field] as string] = fieldOf(ctx, field) || undefined;
   return fields;
 }
 
-/** A header field, or what HTTP/2 would say in a pseudo-header field (RFC 9113, section 8.3.1). */
+/** A header field, or the value of an HTTP/2 pseudo-header field (RFC 9113, section 8.3.1). */
 function fieldOf(ctx: Context, field: string): string {
   if (field === ":method") return ctx.method;
   if (field === ":language") return languageOf(ctx);
   return field === ":authority" ? ctx.host : ctx.get(field);
 }
 
-/** The language (BCP 47) that the visitor likes best of those that the service has words for (RFC 9110, 12.5.4); "" without any. */
+/** The supported language (BCP 47) that the visitor prefers (RFC 9110, section 12.5.4); "" if none matches. */
 function languageOf(ctx: Context): string {
   const wanted = ctx.acceptsLanguages().map((tag) => canonicalLanguage(tag) ?? "");
   return wanted.find((tag) => tag.length <= MAX_LANGUAGE_LENGTH && hasWords(tag)) ?? "";
@@ -261,7 +261,7 @@ function idempotency(ctx: Context): { idempotencyKey?: string } {
   return key === "" ? {} : { idempotencyKey: key };
 }
 
-/** What a result looks like outside; nothing where it has been sent already. */
+/** The reply for a result; undefined if a stream has already been sent. */
 async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown): Promise<Reply | undefined> {
   if (isStream(result) && !row.view) {
     await sendStream(ctx, result);
@@ -287,7 +287,7 @@ function presented(view: View, status = 200, headers?: Row["headers"]): Reply {
   return { status: view.status ?? status, headers: all, body: view.body };
 }
 
-/** A request as presenters ask about it: most of them ask nothing. */
+/** The request that presenters see. Its parts are computed on demand, since most presenters use none. */
 class AppRequest implements Request {
   readonly runtime: Runtime;
   readonly #ctx: Context;
@@ -324,7 +324,7 @@ class AppRequest implements Request {
     const referrer = this.#ctx.get("referer");
     if (this.#ctx.method !== "POST" || !URL.canParse(referrer)) return undefined;
     const { host, pathname, search } = new URL(referrer);
-    // A form on the answer to a form: that address can't be opened.
+    // The address of an API route, which answered the form, can't be opened again.
     return host === this.#ctx.host && !pathname.startsWith("/v2/") ? onThisHost(pathname + search) : undefined;
   }
 
@@ -351,7 +351,7 @@ class AppRequest implements Request {
   }
 }
 
-/** An address that begins with two slashes, or a slash and its mirror image, would lead to another host. */
+/** A path that starts with `//` or `/\` would lead to another host. */
 function onThisHost(address: string): string {
   return address.replace(/^[/\\]+/, "/");
 }

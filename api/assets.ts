@@ -17,7 +17,7 @@ const types: Record<string, string> = {
   svg: "image/svg+xml",
   ico: "image/x-icon",
 };
-/** Built files first, as a build and as the sources see them; style sheets need no build. */
+/** Built files come first, in a build and in the sources; style sheets need no build. */
 const folders = ["browser/", "dist/browser/", "api/browser/"].map(fileOf);
 const loaded = new Map<string, Asset>();
 

@@ -12,7 +12,7 @@ const eventStream = {
   },
   example: ': open\n\nid: 1\ndata: {"type":"start","messageId":"run_5j8lt5AI3B9LojA2iSehjO"}\n\n…\n\ndata: [DONE]\n\n',
 };
-/** The assistant writes its own log line: nothing else may be known of a visitor's question. */
+/** The assistant writes its own log line, so that no visitor's question is logged. */
 const unseen = { logged: false, errorLogName: "assistant" };
 const asked = { guard: admitVisitor, ...unseen };
 const resumed = { guard: mustBeOpen, ...unseen };

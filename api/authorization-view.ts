@@ -5,14 +5,14 @@ import { cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml, filled } from "./shell.ts";
 
-/** The page where a person lets a client use the tools of a handle, or where the browser goes on. */
+/** The consent page of a client that asks for the tools of a handle, or a redirect. */
 export function authorizationView(step: AuthorizationStep, request: Request): View {
   if (step.step === "ask") return consentView(step, request);
   const headers = { Location: step.location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
   return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
 }
 
-/** A failure in the words of OAuth (RFC 6749, section 5.2). */
+/** A failure as an OAuth error (RFC 6749, section 5.2). */
 export function oauthFailureView(fail: Fail): View | undefined {
   if (fail.code === "not_found") return undefined;
   const { detail, more } = fail.details;
@@ -21,7 +21,7 @@ export function oauthFailureView(fail: Fail): View | undefined {
   return { type: "application/json", status: fail.status, body, headers: { "Cache-Control": "no-store" } };
 }
 
-/** The page of a client's request, for the signed-in person. */
+/** The consent page for the signed-in person. */
 function consentView({ client, handle, user, scopes, request, proof }: ConsentRequest, asked: Request): View {
   const language = asked.language();
   const { authorize: words, connect, pairing } = wordsOf(language);

@@ -21,7 +21,7 @@ import { anyone, type Row, route } from "./route.ts";
 const person = { headerInputs: { cookie: "cookie" }, errorView: failureView, view: authorizationView, hidden: true };
 const client = { errorView: oauthFailureView, hidden: true };
 
-/** The authorization server of MCP clients, where sign-in is built in (docs/reference.md, "MCP sign-in"). */
+/** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */
 export const authorizationRows: Row[] = [
   route("GET /.well-known/oauth-authorization-server", anyone, object({}), describeServer, {
     headers: { "Cache-Control": "public, max-age=3600" },

@@ -4,14 +4,14 @@ import { koaBody } from "koa-body";
 import { Fail, invalid } from "../core/platform/errors.ts";
 import type { Row } from "./route.ts";
 
-/** Largest bodies in bytes (docs/reference.md, "Requests"), where the row names no limit. */
+/** Default body limits in bytes (docs/reference.md, "Requests"), for rows without a limit of their own. */
 const limits = { owner: 1_048_576, public: 65_536 };
-/** Ms in which a body must have arrived. */
+/** Ms within which a body must arrive. */
 const TIMEOUT_MS = 10_000;
-/** Levels of objects and arrays in a body, far more than any input has: what walks through a body may count on it. */
+/** Deepest nesting of a body, far above any schema's. Code that walks a body recursively relies on it. */
 const deepest = 64;
 
-/** Reads the body of a request as its row allows: an object, or bytes for `raw`. No body is `{}`. */
+/** Reads the body as the row allows: an object, or bytes for `raw`. An absent body is `{}`. */
 export async function readBody(ctx: Context, row: Row): Promise<Record<string, unknown>> {
   if (row.method === "GET" || row.method === "DELETE" || (!hasBody(ctx) && row.accepts !== "raw")) return {};
   const limit = row.limit ?? (row.access.kind === "open" ? limits.public : limits.owner);
@@ -37,7 +37,7 @@ function isAccepted(ctx: Context, row: Row): boolean {
   return Boolean(ctx.request.is(types));
 }
 
-/** True where a body that was announced without a length (RFC 9112, chunked) has none: that is no body. */
+/** True if a chunked body (RFC 9112) turns out to be empty. */
 async function isEmpty({ req }: Context): Promise<boolean> {
   if (req.headers["transfer-encoding"] === undefined) return false;
   for await (const part of req.iterator({ destroyOnReturn: false })) if (part.length > 0) return false;
@@ -68,7 +68,7 @@ function create(form: boolean, limit: number): ReturnType<typeof koaBody> {
   });
 }
 
-/** The parsers' errors in our terms: bytes that can't be decompressed, decoded or parsed are the sender's fault, whatever they throw. */
+/** Maps the parsers' errors: bytes that can't be decompressed, decoded or parsed are a client error. */
 function refused(error: Error & { status?: number; httpCode?: number }): Error {
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);

@@ -10,7 +10,7 @@ import { creator, anyone, type Row, route, type View } from "./route.ts";
 
 const feed = "/v2/handles/:handle/scheduling/calendar-feed";
 
-/** The bookings of a handle by a secret address, for any calendar to subscribe to. */
+/** The bookings of a handle as a calendar feed at a secret address. */
 export const calendarFeedRows: Row[] = [
   route(`POST ${feed}`, creator, newCalendarFeed, createCalendarFeed, {
     status: 201,

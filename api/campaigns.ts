@@ -16,7 +16,7 @@ import { creator, operator, type Row, route } from "./route.ts";
 
 const rules = "/v2/handles/:handle/campaigns/:campaignId/email-rules";
 
-/** How the body of a rule can be refused. */
+/** Failures of a rule's body. */
 const ruleFailures = [
   ...(["sender_profile_not_found", "sender_profile_not_ready", "sender_missing_product_notification_purpose"] as const),
   ...(["email_template_not_found", "email_template_not_active"] as const),

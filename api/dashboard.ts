@@ -9,9 +9,9 @@ import type { Reply } from "./reply.ts";
 import { metrics, type Row, route } from "./route.ts";
 
 const path = "/queues";
-/** Everything below one path, which no router sees: for the metrics it is one row. */
+/** All addresses of the board count as one row of the metrics. */
 const row: Row = route(`GET ${path}`, metrics, object({}), async () => undefined, { logged: false, hidden: true });
-/** The board runs its own scripts and no others; nothing of it may be shown inside another page. */
+/** The board runs only its own scripts and can't be framed. */
 const headers = {
   "Cache-Control": "no-store",
   "Content-Security-Policy":
@@ -26,8 +26,8 @@ export function isDashboard(address: string): boolean {
 }
 
 /**
- * The queues for operators, at `/queues`: METRICS_TOKEN as bearer, or as the password that a browser asks for, with any name. The
- * board is loaded when somebody first asks, so that a web process that nobody looks at doesn't carry it.
+ * The queue board for operators, at `/queues`. METRICS_TOKEN is the bearer token, or the password of a browser's login with any user name.
+ * The board is loaded at the first request, so that other web processes don't carry it.
  */
 export async function dashboard(runtime: Runtime, ctx: Context): Promise<Reply> {
   ctx.state.row = row;
@@ -52,7 +52,7 @@ const asksForPassword: Reply = {
   body: "METRICS_TOKEN is the password.\n",
 };
 
-/** False where a password is needed. */
+/** False if the browser must ask for the password. */
 async function isAdmitted(runtime: Runtime, ctx: Context): Promise<boolean> {
   try {
     await admit(runtime, metrics, { authorization: asBearer(ctx.get("authorization")), handle: undefined });
@@ -63,7 +63,7 @@ async function isAdmitted(runtime: Runtime, ctx: Context): Promise<boolean> {
   }
 }
 
-/** The password of a browser's login is the token. */
+/** The browser's password as a bearer token. */
 function asBearer(authorization: string): string {
   const [, encoded] = /^Basic +([A-Za-z0-9+/=]+)$/i.exec(authorization) ?? [];
   if (encoded === undefined) return authorization;

@@ -3,7 +3,7 @@ import type { Row, View } from "./route.ts";
 import { documentOf, escapeHtml } from "./shell.ts";
 import { tagOf, tags } from "./openapi/tags.ts";
 
-/** The API reference: a renderer shows /openapi.json; without scripts the operations stand here as a list. */
+/** The API reference: a renderer shows /openapi.json. Without scripts the page lists the operations. */
 export function docsView(rows: Row[]): View {
   const nonce = randomBytes(16).toString("base64url");
   const shown = rows.filter((row) => !row.hidden);
@@ -26,7 +26,7 @@ export function docsView(rows: Row[]): View {
   };
 }
 
-/** The renderer gives its style elements the nonce that it finds in the page. */
+/** The renderer copies the page's nonce to its style elements. */
 function page(groups: string, nonce: string): string {
   return documentOf({
     language: "en",

@@ -67,7 +67,7 @@ import { unsubscribeView } from "./unsubscribe-view.ts";
 const domains = "/v2/account/domains";
 const email = "/v2/handles/:handle/email";
 
-/** Bytes of a provider's notice, and of a mail that came back with all that it had carried. */
+/** Largest provider event, and largest bounce with the original mail attached, in bytes. */
 const MAX_FEEDBACK_BYTES = 1_048_576;
 const MAX_INBOUND_BYTES = 26_214_400;
 
@@ -214,7 +214,7 @@ export const emailRows: Row[] = [
   }),
   route(`POST ${email}/suppressions`, operator, newSuppression, addSuppression, {
     status: 201,
-    // An address is content.
+    // The id would be an address, which is content.
     wrote: () => "",
     returns: suppressionAnswer,
     summary: "Suppress an address",

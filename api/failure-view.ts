@@ -5,10 +5,10 @@ import { cardLink, cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
 
-/** How a failure is told to people: a title and a sentence in each language. */
+/** Names of the failure texts: a title and a sentence in each language. */
 export type FailureName = keyof Words["failures"];
 
-/** Failures that have words of their own; the others go by their status. */
+/** Failures with a text of their own; all others use the text of their status. */
 const byCode: Partial<Record<ErrorCode, FailureName>> = {
   attempt_expired: "pairingOver",
   attempt_not_pending: "pairingDecided",
@@ -32,7 +32,7 @@ const byStatus: Record<number, FailureName> = {
   503: "away",
 };
 
-/** The page of a failure in the visitor's language: a title, one sentence and a way on. The app adds its headers. */
+/** The page of a failure in the visitor's language: a title, one sentence and a link. The app adds the headers. */
 export function failureView(fail: Fail, request: Request): View {
   const language = request.language();
   const words = wordsOf(language);
@@ -43,12 +43,12 @@ export function failureView(fail: Fail, request: Request): View {
   return cardView({ language, title, status: fail.status, body, isFramed: true });
 }
 
-/** The name of a failure's words: as its row says, else its own, else its status's. */
+/** The text of a failure: the row's choice, else that of the code, else that of the status. */
 export function failureName({ code, status }: Fail, { said }: Request): FailureName {
   return said[code] ?? byCode[code] ?? byStatus[status] ?? "invalid";
 }
 
-/** What is wrong with what was sent, by the names of its fields. */
+/** The invalid fields, by name. */
 function mistakes(errors: InputError[], { mistakes: words }: Words): string[] {
   const names = errors.map(({ path }) => path.slice(1)).filter((name) => name !== "");
   if (names.length === 0) return [];
@@ -57,7 +57,7 @@ function mistakes(errors: InputError[], { mistakes: words }: Words): string[] {
   return [escapeHtml(words.fields).replace("{fields}", () => list)];
 }
 
-/** A link to go on with: the same address once more, where the form was, the page that it is about, or the start. */
+/** The link of the page: the same address, the page of the form, the page in question, or the start. */
 function wayOn(fail: Fail, { method, address, pagePath, formPage }: Request, { ways }: Words): string {
   if (!fail.permanent && method !== "POST") return cardLink(ways.again, address);
   if (formPage !== undefined) return cardLink(ways.back, formPage);

@@ -11,14 +11,17 @@ const nothing = object({});
 const quiet = { logged: false, hidden: true };
 const host = { headerInputs: { ":authority": "host" } };
 
-/** What people and crawlers ask of a host itself. Those of a page's host come before the page, whose path fits them too. */
+/**
+ * What browsers and crawlers request from a host itself. The crawlers' rows of a page host come before the page row, whose path matches
+ * too.
+ */
 export const frontDoorRows: Row[] = [
   route("GET /", anyone, nothing, async () => ({}), { hidden: true, view: frontDoorView }),
   route("GET /favicon.ico", anyone, nothing, async () => icon(), { ...quiet, view: (view) => view }),
   route("GET /robots.txt", anyone, nothing, async () => ({}), { ...quiet, view: robotsView }),
 ];
 
-/** What crawlers ask of a host that shows pages. */
+/** What crawlers request from a host that shows pages. */
 export const crawlerRows: Row[] = [
   route("GET /p/:handle/robots.txt", anyone, publishedPages, listPublished, {
     ...quiet,
@@ -28,7 +31,7 @@ export const crawlerRows: Row[] = [
   route("GET /p/:handle/sitemap.xml", anyone, publishedPages, listPublished, { ...quiet, ...host, view: sitemapView }),
 ];
 
-/** The small page at the root of the service: what it is, its docs and its sign-in. */
+/** The page at the root of the service, with links to the docs and the sign-in. */
 function frontDoorView(_nothing: object, request: Request): View {
   const { BASE_URL, LOGIN_BUILTIN, LOGIN_URL } = request.runtime.env;
   const language = request.language();
@@ -44,12 +47,12 @@ function frontDoorView(_nothing: object, request: Request): View {
   });
 }
 
-/** Crawlers find the pages of people here, not the service's interfaces. */
+/** Crawlers may index people's pages, but not the service's interfaces. */
 function robotsView(): View {
   return text(["User-agent: *", "Disallow: /v2/", "Disallow: /oauth/"]);
 }
 
-/** The published pages by their addresses on this host (sitemaps.org, protocol 0.9). */
+/** The addresses of the published pages on this host (sitemaps.org, protocol 0.9). */
 function sitemapView({ addresses }: { addresses: string[] }): View {
   const urls = addresses.map((address) => `<url><loc>${escapeHtml(address)}</loc></url>`);
   const body = `<?xml version="1.0" encoding="UTF-8"?>

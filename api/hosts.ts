@@ -5,17 +5,17 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import type { Reply } from "./reply.ts";
 
-/** False for the service's own hosts and for addresses, which is nearly always. */
+/** False for the service's own hosts and for IP addresses, which is nearly always. */
 export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
   const host = env.TRUST_PROXY ? ctx.host : (ctx.req.headers.host ?? "");
   return !isOwnHost(env, host) && !/^([\d.]+|\[.*\]|[^.]*)(:\d+)?$/.test(host);
 }
 
-/** A page host serves pages, assets and public routes and nothing else (docs/reference.md, "Public page"); other hosts pass untouched. */
+/** Restricts a page host to pages, assets and public routes (docs/reference.md, "Public page"). Other hosts pass. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
   if (/^\/(assets\/|v2\/public\/|favicon\.ico$)/.test(ctx.path)) return;
   const handle = await handleOfHost(runtime, ctx.host).catch((error) => unlessAlive(ctx, error));
-  // A domain that nobody has attached is not the service's own, which has a front door.
+  // An unattached domain has no front door; only the service's own host has one.
   if (handle === undefined && ctx.path === "/") throw new Fail("not_found");
   if (handle === undefined) return;
   ctx.state.pageHost = ctx.host;
@@ -28,7 +28,7 @@ export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
 const pagePath = /^\/p\/([a-z0-9-]+)\/([a-z0-9-]+)\/?$/;
 
 /**
- * The way to a page's own host for those who ask for it at another one: the HTML of owners shares no origin with the sign-in.
+ * Redirects the request for a page at another host to the page's own host, so that owners' HTML never shares an origin with the sign-in.
  * Undefined without PUBLIC_DOMAIN and for all other paths.
  */
 export function movedPage(runtime: Runtime, { path, search, state }: Context): Reply | undefined {
@@ -38,7 +38,7 @@ export function movedPage(runtime: Runtime, { path, search, state }: Context): R
   return { status: 301, headers: { Location: pageUrl(runtime, handle, slug) + search, "Cache-Control": "no-cache" } };
 }
 
-/** Whether a process is up can be asked at any host, also while Redis can't say whose host that is. */
+/** Liveness can be checked at any host, also while Redis can't resolve the host. */
 function unlessAlive(ctx: Context, error: unknown): undefined {
   if (ctx.path !== "/healthz" || !isRedisAway(error)) throw error;
 }

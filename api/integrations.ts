@@ -48,10 +48,10 @@ const payer = {
   said: { service_unavailable: "paymentAway" },
 } as const;
 
-/** Pages for a person in a browser, which may be signed in there. */
+/** Pages for a browser, which may carry a session cookie. */
 const person = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
 
-/** Providers: connecting accounts, and what providers and payers come back with. */
+/** Provider accounts, and the return of browsers from providers and checkouts. */
 export const integrationRows: Row[] = [
   route(`GET ${integrations}`, creator, integrationsPath, listIntegrations, {
     returns: integrationList,
@@ -143,7 +143,7 @@ export const integrationRows: Row[] = [
   }),
 ];
 
-/** A browser goes on; codes in addresses are told to nobody else. */
+/** Redirects the browser; the codes in the address go to no other server. */
 function onward({ location }: { location: string }): View {
   const headers = { Location: location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
   return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };

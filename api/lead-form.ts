@@ -20,7 +20,7 @@ export const leadFormRows: Row[] = [
   }),
 ];
 
-/** A document that can do nothing but run its own script, and be shown by the given origins alone (docs/reference.md, "Form frame"). */
+/** A document that runs only its own script and that only the given origins may frame (docs/reference.md, "Form frame"). */
 export function leadFormView(form: StoredForm, origins: string[]): View {
   const nonce = randomBytes(16).toString("base64url");
   const policy = [
@@ -43,13 +43,13 @@ export function leadFormView(form: StoredForm, origins: string[]): View {
   };
 }
 
-/** Where the page is shown: the frame's own host, which may be a custom domain, the service's and the handle's. */
+/** The origins that show the page: the frame's own host, which may be a custom domain, the service's and the handle's. */
 function pageOrigins(form: LeadForm, { runtime }: Request): string[] {
   const named = [runtime.env.BASE_URL, form.pageUrl].map((address) => new URL(address).origin);
   return ["'self'", ...new Set(named)];
 }
 
-/** The script comes before the form: a visitor who is quicker than it would press a button that does nothing. */
+/** The script comes before the form, so that the button works as soon as it is visible. */
 function document({ fields, submitLabel, language = "en" }: StoredForm, nonce: string): string {
   const title = wordsOf(language).widget.form;
   const form = formHtml(fields, submitLabel, true) ?? "";

@@ -4,7 +4,7 @@ import { cardLink, cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
 
-/** What a browser shows after a form was sent: thanks and the way back, or the form for the code that was mailed. */
+/** The page after a form was submitted: thanks and a link back, or the form for the code that was mailed. */
 export async function leadView(
   { lead }: { lead: { leadId: string; status: string } },
   request: Request,
@@ -23,7 +23,7 @@ export async function leadView(
   return cardView({ language, title: thanks.codeTitle, body });
 }
 
-/** The page after an address is confirmed. */
+/** The page after the visitor has verified an address. */
 export async function verifiedView(_verified: object, request: Request): Promise<View> {
   const language = await languageOf(request);
   const { thanks } = wordsOf(language);

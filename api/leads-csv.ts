@@ -20,7 +20,7 @@ const columns = [
   "fields",
 ] as const;
 
-/** Leads as CSV (RFC 4180), streamed by the batch; lines that a spreadsheet would run as formulas are defused. */
+/** Leads as CSV (RFC 4180), streamed in batches. Cells that a spreadsheet would run as formulas are escaped. */
 export function leadsCsv(batches: AsyncIterable<Lead[]>): View {
   const headers = { "Content-Disposition": 'attachment; filename="leads.csv"', "Cache-Control": "no-store" };
   return { type: "text/csv; charset=utf-8", body: text(batches), headers };
@@ -36,24 +36,24 @@ function cells(lead: Lead): string[] {
   return columns.map((column) => defused(String(values[column] ?? "")));
 }
 
-/** What some reader or other takes for the end of a line (Unicode Standard, 5.8, and what Python's `splitlines` adds). */
+/** Every line break that some reader recognises (Unicode Standard, section 5.8, and Python's `splitlines`). */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: three of them end lines
 const lineBreak = /[\n\v\f\r\u001c-\u001e\u0085\u2028\u2029]/;
 
-/** The start of a line that a spreadsheet may read as a formula, also behind what can't be seen, and in full-width letters. */
+/** The start of a possible formula, also after invisible characters and in full-width letters. */
 const formula = new RegExp(
   `(?<=^|${lineBreak.source})(?=\\t|(?:(?!${lineBreak.source})[\\p{Zs}\\p{C}])*[=+\\-@\uff1d\uff0b\uff0d\uff20])`,
   "gu",
 );
-/** What looks like one but is a telephone or another number: digits alone, so that nothing can be called or looked up. */
+/** A phone or other number: it starts like a formula, but its digits can't call or look up anything. */
 const number = /^(?:\+[ ()./-]*\d[\d ()./-]*|-\d+(?:[.,]\d+)?)$/;
 
-/** A cell of which no line is a formula: such a line has an apostrophe in front. */
+/** Puts an apostrophe before each line of a cell that could be a formula. */
 function defused(cell: string): string {
   return number.test(cell) ? cell : cell.replace(formula, "'");
 }
 
-/** Cells with line breaks are quoted whatever breaks them. */
+/** Quotes every cell that contains any kind of line break. */
 function lines(rows: string[][]): string {
   return stringify(rows, { quoted_match: lineBreak, record_delimiter: "\r\n" });
 }

@@ -21,7 +21,7 @@ import { creator, anyone, operator, type Row, route } from "./route.ts";
 
 const leads = "/v2/handles/:handle/leads";
 
-/** Leads: what visitors submit, and what owners do with it; and the campaigns that leads belong to. */
+/** Leads, as visitors submit them and owners read them, and the campaigns that they belong to. */
 export const leadRows: Row[] = [
   route("POST /v2/public/handles/:handle/leads", anyone, newLead, captureLead, {
     status: 202,

@@ -4,9 +4,8 @@ import { isOptional, type Schema } from "../schemas/schema.ts";
 type Properties = Record<string, Schema<unknown>>;
 
 /**
- * A visitor's input as its schema means it, before it is checked: in optional properties `null` is absent and the ends of texts are
- * trimmed, numbers and booleans become text where the schema takes them so, and decoration is made to fit or left out. Changes objects
- * in place.
+ * Normalises a visitor's input before validation: `null` in optional properties is absent, texts are trimmed, numbers and booleans become
+ * text if the schema asks for text, and optional decoration is shortened or dropped. Changes objects in place.
  */
 export function lenientInput(schema: Schema<unknown>, input: Record<string, unknown>): void {
   eachProperty(schema, input, (property, value) => {
@@ -15,7 +14,7 @@ export function lenientInput(schema: Schema<unknown>, input: Record<string, unkn
   });
 }
 
-/** An owner's input in which known words may be spelled otherwise: case, `-` and `_` don't matter. Changes objects in place. */
+/** Normalises the spelling of enum words in an owner's input: case, `-` and `_` don't matter. Changes objects in place. */
 export function foldedInput(schema: Schema<unknown>, input: Record<string, unknown>): void {
   eachProperty(schema, input, folded);
 }
@@ -59,7 +58,7 @@ function folded(schema: Schema<unknown>, value: unknown): unknown {
   return typeof value === "string" ? foldedText(schema, value) : value;
 }
 
-/** The known word that is meant, else the same in lower case. */
+/** The enum word that the value means, else the value in lower case. */
 function foldedText(schema: Schema<unknown>, value: string): string {
   const known = schema["x-words"] as readonly string[] | undefined;
   const lower = value.toLowerCase();
@@ -71,7 +70,7 @@ function isText({ type }: Schema<unknown>): boolean {
   return [type].flat().includes("string");
 }
 
-/** True where a value is of a type that the schema takes, and of this one where it is named. */
+/** True if the schema accepts the value's type and, if `named` is given, it is that type. */
 function takes({ type }: Schema<unknown>, value: unknown, named?: string): boolean {
   const kind = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
   return [type].flat().includes(kind) && (named ?? kind) === kind;

@@ -9,12 +9,12 @@ import {
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { callTool, type ToolRow, toolsFor } from "./tools.ts";
 
-/** The protocol over these tools. Nothing changes by itself here, so there is nothing to subscribe to. */
+/** The MCP handler for these tools. The tools never change at runtime, so there are no subscriptions. */
 export function openMcp(tools: ToolRow[]): McpHttpHandler {
   return createMcpHandler((context) => serverOf(tools, context), { maxSubscriptions: 0, keepAliveMs: 0 });
 }
 
-/** A server for one request; it holds nothing. */
+/** A stateless server for one request. */
 function serverOf(tools: ToolRow[], { authInfo }: McpRequestContext): Server {
   const { runtime, caller } = (authInfo?.extra ?? {}) as { runtime: Runtime; caller: Caller };
   const server = new Server({ name: "handle-platform", version: "2" }, { capabilities: { tools: {} } });

@@ -13,7 +13,7 @@ import { assertToolAllowed, type ToolRow, toolRows } from "./tools.ts";
 const endpoint = "/mcp/:handle/mcp";
 const metadata = `/.well-known/oauth-protected-resource${endpoint}` as const;
 
-/** A session, a personal access token, or a token that was issued for this endpoint alone. */
+/** A session, a personal access token, or a token that was issued for this endpoint only. */
 const access: Access = { kind: "handle", role: "CREATOR", scopes, resource: toolsResource };
 
 interface Message {
@@ -34,8 +34,8 @@ const rpcMessage = object({
 const rpcExample = { jsonrpc: "2.0", id: 1, result: { content: [{ type: "text", text: "…" }] } };
 
 /**
- * The rows of the service that carry a tool column, spoken as the Model Context Protocol (2026-07-28, and the stateless part of
- * the 2025 versions): Streamable HTTP without sessions, so that any web process answers any message.
+ * The rows with a tool column over the Model Context Protocol (2026-07-28, and the stateless part of the 2025 versions): Streamable HTTP
+ * without sessions, so that any web process can answer any message.
  */
 export function mcpRows(all: () => Row[]): Row[] {
   let mounted: Promise<Mounted> | undefined;
@@ -68,7 +68,7 @@ interface Mounted {
   handler: McpHttpHandler;
 }
 
-/** The protocol's library is large, and loaded with the first message. */
+/** Loads the large protocol library at the first message. */
 async function mount(tools: ToolRow[]): Promise<Mounted> {
   const { openMcp } = await import("./mcp-server.ts");
   return { tools, handler: openMcp(tools) };
@@ -80,7 +80,7 @@ interface McpCall {
   caller: Caller;
 }
 
-/** One HTTP exchange: our checks, then the protocol's own. */
+/** One HTTP exchange: our checks, then the library's. */
 async function exchange({ tools, handler }: Mounted, { runtime, input, caller }: McpCall): Promise<Response> {
   const headers = input.headers ?? {};
   mustBeKnown(runtime.env, headers);
@@ -100,7 +100,7 @@ async function exchange({ tools, handler }: Mounted, { runtime, input, caller }:
   return handler.fetch(request, { authInfo });
 }
 
-/** Names of the tools that a body calls, in a batch too. What is no message at all is for the protocol to refuse. */
+/** Names of the tools that a body calls, also in a batch. The library rejects malformed messages. */
 function calledTools(body: string): unknown[] {
   const messages = [parsed(body)].flat() as { method?: unknown; params?: { name?: unknown } }[];
   return messages.filter((one) => one?.method === "tools/call").map((one) => one.params?.name);
@@ -110,12 +110,12 @@ function parsed(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    // The protocol has its own words for this.
+    // The library answers this with an error of its own.
     return undefined;
   }
 }
 
-/** Browsers of other sites, and names that were rebound to this address, may not speak here even with a token. */
+/** Rejects browsers of other sites and rebound host names (DNS rebinding), even with a token. */
 function mustBeKnown(env: Env, headers: IncomingHttpHeaders): void {
   const host = (env.TRUST_PROXY && first(headers["x-forwarded-host"])) || headers.host || "";
   if (!isOurs(env, `http://${host}`))
@@ -136,13 +136,13 @@ function first(field: string | string[] | undefined): string {
   return (Array.isArray(field) ? field.join(",") : (field ?? "")).split(",")[0]?.trim() ?? "";
 }
 
-/** The fields that the protocol reads; the token stays here. */
+/** The header fields that the library needs, without the token. */
 function passed(headers: IncomingHttpHeaders): Headers {
   const known = Object.entries(headers).filter(([name]) => /^(accept|content-type|last-event-id|mcp-.*)$/.test(name));
   return new Headers(known.map(([name, value]): [string, string] => [name, String(value)]));
 }
 
-/** The protocol's answer as it is. */
+/** The library's response, unchanged. */
 async function view(response: Response): Promise<View> {
   const headers = Object.fromEntries(
     [...response.headers].filter(([name]) => !/^(content-(type|length)|connection|keep-alive)$/.test(name)),
@@ -156,7 +156,7 @@ async function view(response: Response): Promise<View> {
   };
 }
 
-/** Where a client learns what this resource wants (RFC 9728). */
+/** Tells a client where the metadata of this resource is (RFC 9728). */
 function challenge({ env }: Runtime, parameters: Record<string, string>): Record<string, string> {
   const path = metadata.replace(":handle", encodeURIComponent(parameters.handle ?? ""));
   return { resource_metadata: `${env.BASE_URL}${path}`, scope: scopes.join(" ") };
@@ -165,7 +165,7 @@ function challenge({ env }: Runtime, parameters: Record<string, string>): Record
 /** Protected-resource metadata (RFC 9728), the same for every handle, known or not. */
 async function describeResource({ env }: Runtime, input: { handle: string }): Promise<Record<string, unknown>> {
   const { AUTH_ISSUER, LOGIN_BUILTIN, BASE_URL } = env;
-  // Only a signer that really issues tokens for this service is named.
+  // Name a signer only if it issues tokens for this service.
   const server = AUTH_ISSUER ?? (LOGIN_BUILTIN ? BASE_URL : "");
   const servers = URL.canParse(server) ? { authorization_servers: [server] } : {};
   return {

@@ -4,7 +4,7 @@ import { fallbackReasons, type IndexStatus, type Runtime } from "../core/platfor
 import { queueNames } from "../schemas/jobs.ts";
 import type { Row } from "./route.ts";
 
-/** Counts, latencies and queue depths of a web process for Prometheus; never content. */
+/** Counters, latencies and queue depths of a web process for Prometheus; never content. */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #requests: Counter<"method" | "route" | "status">;
@@ -14,7 +14,7 @@ export class Metrics {
   readonly #outboxAge: Gauge;
   readonly #index: Gauge<"kind" | "serving">;
   readonly #fallbacks: Counter<"reason">;
-  /** Requests since Prometheus last asked: looking labels up costs more than all else that a request is counted by. */
+  /** Requests since the last scrape. Label lookups are the expensive part of counting, so they wait for the scrape. */
   readonly #tally = new Map<string, number>();
   readonly #runtime: Runtime;
 
@@ -81,7 +81,7 @@ export class Metrics {
     });
   }
 
-  /** Counts one answered request. */
+  /** Counts one finished request. */
   request(row: Row | undefined, method: string, status: number, ms: number): void {
     const route = row?.path ?? "none";
     this.#seconds.observe({ method, route }, ms / 1000);
@@ -89,7 +89,7 @@ export class Metrics {
     this.#tally.set(name, (this.#tally.get(name) ?? 0) + 1);
   }
 
-  /** The text that Prometheus reads. */
+  /** The metrics in Prometheus text format. */
   async text(): Promise<string> {
     for (const [name, count] of this.#tally) {
       const [method = "", status = "", route = ""] = name.split(" ");

@@ -6,7 +6,7 @@ import { escapeHtml } from "./shell.ts";
 
 type PageWords = Words["ownerBookingPage"];
 
-/** The page of a link in an owner's mail: the booking, where it stands, and the one question that the link is for. */
+/** The page behind a link in an owner's mail: the booking, its status, and the decision that the link asks for. */
 export function ownerBookingView({ state, language, host, facts }: OwnerVisit): View {
   const { ownerBookingPage: words } = wordsOf(language);
   const name = host === "" ? "" : `<p dir="auto">${escapeHtml(host)}</p>`;
@@ -22,7 +22,7 @@ export function ownerBookingView({ state, language, host, facts }: OwnerVisit): 
   });
 }
 
-/** Statuses of links that lead nowhere: gone for ever (RFC 9110, 15.5.11), and never there. */
+/** Statuses of dead links: 410 for links that once worked (RFC 9110, section 15.5.11), 404 for all others. */
 const statuses: Partial<Record<OwnerState, number>> = { expired: 410, over: 410, invalid: 404 };
 
 function contentOf(state: OwnerState, words: PageWords): { title: string; body: string } {
@@ -39,7 +39,7 @@ function factRow([name, value, address]: OwnerVisit["facts"][number]): string {
   return `<div><dt>${escapeHtml(name)}</dt><dd dir="auto">${shown}</dd></div>`;
 }
 
-/** A form that is sent to the page's own address, which is all that it needs. */
+/** A form that posts to the page's own address. */
 function formOf(state: OwnerState, words: PageWords): string {
   if (state === "confirm")
     return `<form method="post"><button type="submit">${escapeHtml(words.confirm)}</button></form>`;

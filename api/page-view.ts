@@ -8,7 +8,7 @@ import { entityTag } from "./reply.ts";
 import type { Request, View } from "./route.ts";
 import { documentOf, escapeHtml } from "./shell.ts";
 
-/** Only the service's own scripts run; content may style itself and show images and media of any safe origin. */
+/** Runs only the service's own scripts. Content may have inline styles, and images and media from any secure origin. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -22,13 +22,13 @@ const policy = [
   "frame-ancestors 'self'",
 ].join("; ");
 
-/** Forms lead to this host and to others over TLS; the checkout also to a payment provider without, as local development has one. */
+/** Forms may lead to this host and to any host over TLS. The checkout may also lead to a local payment provider without TLS. */
 function policyOf({ isForSale }: Visit, { STRIPE_API_BASE }: Runtime["env"]): string {
   const isPlain = isForSale && STRIPE_API_BASE.startsWith("http:");
   return `${policy}; form-action 'self' https:${isPlain ? ` ${new URL(STRIPE_API_BASE).origin}` : ""}`;
 }
 
-/** A page in the service's shell; a paid one without access shows title, description and teaser, and what it costs. */
+/** A page in the service's shell. Without access, a paid page shows title, description, teaser and price. */
 export function pageView(visit: Visit, { runtime }: Request): View {
   const { bytes, tag } = rendered(visit);
   const sharing = visit.page.accessMode === "PAID" || visit.cookie ? "private, no-cache" : "public, no-cache";
@@ -44,7 +44,7 @@ export function pageView(visit: Visit, { runtime }: Request): View {
 
 const guards = { "Referrer-Policy": "strict-origin-when-cross-origin" };
 
-/** The code that opens a paid page in another browser, and the link that takes it there. */
+/** The code and the link that open a paid page in another browser. */
 export function sharedView({ code, url }: { code: string; url: string }, request: Request): View {
   const language = request.language();
   const { sale, ways } = wordsOf(language);
@@ -62,7 +62,7 @@ interface Rendered {
 
 const kept = new WeakMap<object, Map<string, Rendered>>();
 
-/** The page's bytes and their tag, made once for each way in which it can be shown and kept as long as the page itself. */
+/** The page's bytes and entity tag, rendered once per variant and cached as long as the page. */
 function rendered(visit: Visit): Rendered {
   const ways = kept.get(visit.page) ?? new Map<string, Rendered>();
   kept.set(visit.page, ways);
@@ -82,7 +82,7 @@ function document(visit: Visit): string {
   return documentOf({ language, title: page.title, head, body: content });
 }
 
-/** What search engines and previews of links read of a page. */
+/** Metadata for search engines and link previews. */
 function description({ page: { title, description }, url }: Visit): string[] {
   const told = [
     ...(description === "" ? [] : [["name", "description", description] as const]),
@@ -99,7 +99,7 @@ function preview(visit: Visit): string {
   return `<main class="svc-preview"><h1>${escapeHtml(title)}</h1><p>${escapeHtml(description)}</p>${teaser}\n${sale(visit)}</main>`;
 }
 
-/** The price, the button that leads to the checkout, and the way for those who have paid in another browser. */
+/** The price, the checkout button, and the form for readers who paid in another browser. */
 function sale({ handle, page, language, isForSale }: Visit): string {
   if (!isForSale || !page.price) return "";
   const { buy, note, bought, how, code, open } = wordsOf(language).sale;
@@ -118,7 +118,7 @@ function sale({ handle, page, language, isForSale }: Visit): string {
 `;
 }
 
-/** For a reader of a paid page: the way to a code that opens it in another browser. */
+/** The form that gives a reader of a paid page a code for another browser. */
 function sharing({ handle, page, language }: Visit): string {
   if (page.accessMode !== "PAID") return "";
   const label = spoken(language, escapeHtml(wordsOf(language).sale.share));
@@ -129,12 +129,12 @@ function actionOf(handle: string, slug: string, route: string): string {
   return `/v2/public/pages/${handle}/${slug}/${route}`;
 }
 
-/** Words that are English where the page's language has none: then they say so. */
+/** Marks English fallback texts with `lang`, if the page is in another language. */
 function spoken(language: string, html: string): string {
   return hasWords(language) ? html : `<span lang="en" dir="ltr">${html}</span>`;
 }
 
-/** The assistant's config and script: before the content, which can't take them in. */
+/** The assistant's config and script. They precede the content, so that the content can't wrap them. */
 function agent({ handle, page, language }: Visit): string[] {
   const root = `/v2/public/pages/${handle}/${page.pageSlug}`;
   const config = {

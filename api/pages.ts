@@ -27,7 +27,7 @@ import { creator, anyone, type Row, route } from "./route.ts";
 const pages = "/v2/handles/:handle/pages";
 const visitor = { headerInputs: { cookie: "cookie", ":method": "method" } };
 
-/** Pages: the owner's routes, and what a visitor opens. */
+/** Pages: owners' routes and the public page. */
 export const pageRows: Row[] = [
   route(`POST ${pages}`, creator, newPage, createPage, {
     status: 201,

@@ -5,7 +5,7 @@ import { cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml, filled, sentence } from "./shell.ts";
 
-/** The page of an attempt: what asks for what and for how long, the code to compare, and the decision or the way to sign in. */
+/** The page of a pairing attempt: the client, its scopes and their lifetime, the code to compare, and the decision or the sign-in. */
 export function pairingView(visit: PairingVisit, request: Request): View {
   const language = request.language();
   const { pairing: words, failures } = wordsOf(language);
@@ -26,7 +26,7 @@ ${visit.user ? decision(visit, words) : signIn(visit, { ...words, over: failures
   return cardView({ language, title: words.title, body, ...(visit.user ? {} : { script: "pairing.js" }) });
 }
 
-/** What a person sees after the decision. */
+/** The page after the decision. */
 export function pairedView({ status }: PairingDecided, request: Request): View {
   const language = request.language();
   const { paired, pairedDetail, denied, deniedDetail } = wordsOf(language).pairing;
@@ -52,7 +52,7 @@ ${buttons(words)}
 <p class="other"><a href="${escapeHtml(loginUrl)}">${escapeHtml(words.other)}</a></p>`;
 }
 
-/** Without a cookie: sign in, and come back with the token in the fragment, which the script takes with the words that it says. */
+/** Without a cookie: a link to the sign-in. It returns with the token in the fragment, where the page's script reads it. */
 function signIn({ attemptId, loginUrl }: PairingVisit, words: PairingWords & { over: string }): string {
   const who = escapeHtml(words.signedInAs).replace("{email}", '<strong id="who" dir="auto"></strong>');
   const json = JSON.stringify(words).replace(/</g, "\\u003c");

@@ -4,7 +4,7 @@ import { isRedisAway } from "../core/store/redis.ts";
 import { errors } from "../schemas/errors.ts";
 import type { Reply } from "./reply.ts";
 
-/** Any error as a failure with a code: what isn't one is `service_unavailable` without Redis, else `internal_error`. */
+/** Converts any error to a Fail: other errors become `service_unavailable` if Redis is away, else `internal_error`. */
 export function asFail(error: unknown): Fail {
   if (error instanceof Fail) return error;
   if (isRedisAway(error)) return new Fail("service_unavailable", { retryAfter: 2 }, error);
@@ -38,7 +38,7 @@ function headersOf(status: number, retryAfter: number | undefined): Record<strin
   };
 }
 
-/** The challenge of RFC 6750: what was wrong with the token, unless there was none. */
+/** The challenge of RFC 6750: the error of the token, if one was sent. */
 function authenticate({ status, code, details }: Fail, more: Record<string, string>): Record<string, string> {
   if (status !== 401 && code !== "insufficient_scope") return {};
   const parameters = { ...(code === "missing_bearer_token" ? {} : { error: code }), ...more, ...scopeOf(details) };

@@ -13,14 +13,14 @@ const NAMES: Record<ProviderKey, string> = {
   stripe: "Stripe",
 };
 
-/** Where a browser that comes back from a provider goes on. The codes in the address are kept from every other server. */
+/** Where a browser continues after it returns from a provider. The codes in the address go to no other server. */
 export function returnView(next: { step: "onward"; location: string } | SignInNeeded, request: Request): View {
   if (next.step === "sign-in") return signInView(next, request);
   const headers = { Location: next.location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
   return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
 }
 
-/** The page that asks whether an account shall be connected to a handle. */
+/** The page that asks whether to connect an account to a handle. */
 export function consentView(question: ConsentQuestion | SignInNeeded, request: Request): View {
   if (question.step === "sign-in") return signInView(question, request);
   const { providerKey, account, handle, user, consentId, proof } = question;
@@ -42,7 +42,7 @@ export function consentView(question: ConsentQuestion | SignInNeeded, request: R
   return cardView({ language, title: words.title, body });
 }
 
-/** What a person sees after the decision. */
+/** The page after the decision. */
 export function decidedView(
   { isConnected, account, handle }: { isConnected: boolean; account: string; handle: string },
   request: Request,

@@ -15,7 +15,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import type { View } from "./route.ts";
 
-/** What a browser asks of the board: the path behind `/queues`, and the query. */
+/** A request to the board: the path below `/queues`, and the query. */
 export interface BoardRequest {
   path: string;
   query: Record<string, string | string[] | undefined>;
@@ -32,14 +32,13 @@ const types: Record<string, string> = {
   ".json": "application/json",
   ".map": "application/json",
 };
-/** Where the board lives. */
+/** Path of the board. */
 export const boardPath = "/queues";
 
 /**
- * bull-board over the service's queues, to look and not to touch: what it reads is ids, for jobs hold nothing else, and failed
- * jobs are tried again by the admin command. Only its reading routes are there, so no other site can make a browser change a queue.
- * `@bull-board/koa` would bring a second router, a body parser and a template engine with over seventy packages, and its page asks
- * another host for fonts.
+ * A read-only bull-board over the service's queues. It shows ids only, for jobs contain nothing else; the admin command retries failed
+ * jobs. Only the reading routes exist, so no other site can make a browser change a queue. `@bull-board/koa` would add a second router, a
+ * body parser and a template engine with over seventy packages, and its page loads fonts from another host.
  */
 export class QueueBoard {
   #queues: BullBoardQueues = new Map();
@@ -55,7 +54,7 @@ export class QueueBoard {
     createBullBoard({ queues: adapters, serverAdapter: this.#adapter(), options });
   }
 
-  /** The page, one of its files, or data as JSON; `not_found` for all else. */
+  /** The page, one of its files, or data as JSON; `not_found` for anything else. */
   async answer({ path, query }: BoardRequest): Promise<View> {
     if (path.startsWith("/static/")) return this.#file(path);
     const found = this.#find(path);
@@ -66,7 +65,7 @@ export class QueueBoard {
     return { type: "application/json; charset=utf-8", status, body: JSON.stringify(body) };
   }
 
-  /** Keeps what bull-board would register with a web framework. */
+  /** Records what bull-board registers with a web framework. */
   #adapter(): IServerAdapter {
     const keep = (assign: () => unknown): IServerAdapter => {
       assign();
@@ -114,7 +113,7 @@ export class QueueBoard {
   }
 }
 
-/** The variable parts of a path that fits a pattern like `/api/queues/:queueName`; undefined where it doesn't. */
+/** The parameters of a path that matches a pattern like `/api/queues/:queueName`; undefined if it doesn't match. */
 function matched(pattern: string, path: string): Record<string, string> | undefined {
   const [parts, given] = [pattern.split("/"), path.split("/")];
   if (parts.length !== given.length) return undefined;
@@ -131,7 +130,7 @@ function decoded(part: string): string {
   }
 }
 
-/** The two kinds of holes that the page has: escaped text, and JSON that is made safe already. */
+/** Fills both kinds of placeholders of the page: escaped text, and JSON that is already safe. */
 function filled(template: string, values: Record<string, string>): string {
   const escaped = (text: string): string => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
   return template.replace(/<%([=-]) (\w+) %>/g, (_, kind: string, name: string) => {

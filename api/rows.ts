@@ -20,10 +20,10 @@ import { strategyRows } from "./strategy.ts";
 import { systemRows } from "./system.ts";
 import { webhookRows } from "./webhooks.ts";
 
-/** Every route of the service; the built-in sign-in stands at a path of its own. */
+/** Every route of the service. The path of the built-in sign-in is a setting. */
 export function rows(metrics: Metrics, loginPath = "/login"): Row[] {
   const all: Row[] = [];
-  // Each request checks its input against its row once; copies keep two applications in one process apart.
+  // Rows cache their compiled validator; copies keep two applications in one process apart.
   all.push(
     ...[
       ...crawlerRows,

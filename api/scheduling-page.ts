@@ -11,8 +11,8 @@ const owners = { headerInputs: { ":language": "language" }, view: ownerBookingVi
 const said = { not_found: "eventMissing", service_unavailable: "calendarAway" } as const;
 
 /**
- * What visitors see of scheduling: a handle's event types, and the page on which one is booked and bookings are managed. What owners
- * see who open a link of their mails.
+ * Scheduling pages: a handle's event types, the page where visitors book and manage bookings, and the pages behind the links of owners'
+ * mails.
  */
 export const schedulingPageRows: Row[] = [
   route(`GET ${pagePath}`, anyone, publicHandle, listPublicEventTypes, {

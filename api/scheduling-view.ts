@@ -13,17 +13,17 @@ interface Page {
   title: string;
   /** HTML of the main part. */
   body: string;
-  /** Shown inside pages of any origin. */
+  /** Pages of any origin may frame it. */
   isEmbedded?: boolean;
-  /** Speaks of one booking, whose address must not be kept or spread. */
+  /** Shows one booking, whose address must not be cached or shared. */
   isPrivate?: boolean;
   status?: number;
 }
 
-/** Makes the page interactive, and tells a page around it how tall it is. */
+/** Makes the page interactive and reports its height to an embedding page. */
 const script = '<script src="/assets/scheduling.js" defer></script>';
 
-/** The page of an event type: what can be read without its script, and what the script starts from. */
+/** The page of an event type: the content that works without the script, and the script's initial data. */
 export async function schedulingView(visit: Visit, request: Request): Promise<View> {
   const language = request.language((await settingsOf(request.runtime.redis, visit.handle)).language);
   const { event, booking, isEmbedded } = visit;
@@ -41,7 +41,7 @@ ${script}`;
   return pageView({ language, title, body, isEmbedded, isPrivate: booking !== null });
 }
 
-/** A handle's public event types as links, under the name of their host. */
+/** A handle's public event types as links, with the host's name as title. */
 export async function eventListView({ events }: { events: PublicEvent[] }, request: Request): Promise<View> {
   const { handle = "" } = request.parameters;
   const { displayName, language: ofHandle } = await settingsOf(request.runtime.redis, handle);
@@ -53,7 +53,7 @@ export async function eventListView({ events }: { events: PublicEvent[] }, reque
   return pageView({ language, title, body: plain(title, list) });
 }
 
-/** What a person sees of a failure: its sentence and what to do next; never whether something hidden is there. */
+/** The page of a failure: its sentence and the next step. It never reveals whether something hidden exists. */
 export function schedulingFailure(fail: Fail, request: Request): View {
   const language = request.language();
   const { title, advice } = wordsOf(language).failures[failureName(fail, request)];
@@ -69,7 +69,7 @@ function eventItem(event: PublicEvent, language: string): string {
   return `<li><a href="${address}"><strong dir="auto">${escapeHtml(title)}</strong><span class="terms">${terms}</span>${text}</a></li>`;
 }
 
-/** Length, price, and whether the host has to agree. */
+/** Length, price, and whether the host confirms bookings. */
 function termsOf({ duration, price, confirmationRequired }: PublicEvent, language: string): string[] {
   return [
     formatMinutes(duration, language),
@@ -106,7 +106,7 @@ function headersOf({ isEmbedded, isPrivate }: Page): Record<string, string> {
   return {
     "Content-Security-Policy": policy.join("; "),
     "Cache-Control": isPrivate ? "no-store" : "no-cache",
-    // The address may hold a booking's uid, which is all that is needed to cancel it.
+    // The address may contain a booking's uid, which is enough to cancel it.
     "Referrer-Policy": "no-referrer",
   };
 }

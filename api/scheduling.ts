@@ -65,7 +65,7 @@ const publicPath = "/v2/public/scheduling/:handle";
 const event = `${publicPath}/:eventSlug` as const;
 const booking = `${event}/bookings/:bookingUid` as const;
 
-/** Scheduling: what owners set up and decide, and what visitors see and book. */
+/** Scheduling: owners' settings and decisions, and visitors' slots and bookings. */
 export const schedulingRows: Row[] = [
   route(`POST ${schedules}`, creator, newSchedule, putSchedule, {
     created: 201,
@@ -238,7 +238,7 @@ export const schedulingRows: Row[] = [
   }),
 ];
 
-/** Slots change with every booking: kept by nobody, but asked again at the price of a 304. */
+/** Slots change with every booking: never cached, but revalidated with an entity tag. */
 function slotsView({ body, etag }: SlotAnswer): View {
   return { type: "application/json; charset=utf-8", body, headers: { ETag: etag, "Cache-Control": "no-cache" } };
 }

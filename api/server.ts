@@ -6,7 +6,9 @@ import { drainMs, failStartup, logReady, shutdown, startProcess, type StopSignal
 import type { Runtime } from "../core/platform/runtime.ts";
 import { buildApp } from "./app.ts";
 
-/** Ms for which a stopping process still accepts connections: balancers notice, and no kept connection is cut under a request. */
+/**
+ * Ms for which a stopping process still accepts connections, so that balancers notice and no kept-alive connection breaks under a request.
+ */
 const lingerMs = 2000;
 
 const { runtime, stopSignal } = await startProcess("web", process.env);
@@ -32,15 +34,15 @@ function listen({ env, shutdownController, log }: Runtime): Server {
 }
 
 /**
- * Stops without a failed request: `/readyz` answers 503 and each connection closes after its answer, so that balancers turn away;
- * then the server accepts no new connection; running requests may end, and longer streams end with an error chunk, so that their
- * readers resume at another process. After SIGINT nothing waits.
+ * Stops without failing a request. First `/readyz` answers 503 and each connection closes after its response, so that balancers drain this
+ * process. Then the server stops listening. Running requests finish; longer streams end with an error chunk, so that readers resume at
+ * another process. SIGINT skips the waiting.
  */
 async function stop(signal: StopSignal): Promise<void> {
   const waits = signal === "SIGTERM";
   await sleep(waits ? lingerMs : 0);
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // Connections that were busy until now would be kept for their next request.
+  // Connections that were busy until now would otherwise stay open for their next request.
   const closing = setInterval(() => server.closeIdleConnections(), 50);
   await Promise.race([closed, sleep(waits ? drainMs : 0)]);
   await runtime.relay.close();

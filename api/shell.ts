@@ -7,15 +7,15 @@ export interface Document {
   title: string;
   /** HTML of the body. */
   body: string;
-  /** Further tags of the head, as HTML. */
+  /** Further elements of the head, as HTML. */
   head?: readonly string[];
   /** Style sheets in /assets. */
   styles?: readonly string[];
-  /** Class of the body, by which style sheets know the kind of page. */
+  /** Class of the body, by which style sheets recognise the kind of page. */
   look?: string;
 }
 
-/** The one shell of all pages that the service makes for people: language and direction, title and head tags around a body. */
+/** The shell of every HTML page for people: language, direction, title and head around a body. */
 export function documentOf({ language, title, body, head = [], styles = ["page.css"], look }: Document): string {
   const sheets = styles.map((file) => `<link rel="stylesheet" href="/assets/${file}">`);
   return `<!doctype html>
@@ -36,17 +36,17 @@ ${body}
 /** Keeps a page out of search engines. */
 export const unlisted = '<meta name="robots" content="noindex">';
 
-/** Text as HTML text or attribute value. */
+/** Escapes text for HTML content and attribute values. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }
 
-/** A sentence with its places (`{email}`) filled, as text. */
+/** Fills the placeholders (`{email}`) of a sentence, as text. */
 export function filled(text: string, names: Readonly<Record<string, string>>): string {
   return text.replace(/\{(\w+)\}/g, (place, key: string) => names[key] ?? place);
 }
 
-/** The same as HTML, in which names stand out and keep their own direction. */
+/** The same as HTML; the names are emphasised and keep their own text direction. */
 export function sentence(text: string, names: Readonly<Record<string, string>>): string {
   const name = (place: string, key: string): string =>
     names[key] === undefined ? place : `<strong dir="auto">${escapeHtml(names[key])}</strong>`;

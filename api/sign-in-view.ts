@@ -4,7 +4,7 @@ import { type Card, cardLink, cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml, filled, sentence } from "./shell.ts";
 
-/** In which language, and of which service. */
+/** The language and the service's name. */
 interface Setting {
   language: string;
   words: Words["signIn"];
@@ -12,7 +12,7 @@ interface Setting {
   service: string;
 }
 
-/** The page of a sign-in's step; the last one sets the cookie and goes where the person came from. */
+/** The page of a sign-in step. The last step sets the cookie and redirects to the page that asked for the sign-in. */
 export function signInView(step: SignInStep, request: Request): View {
   const { BASE_URL, APP_URL } = request.runtime.env;
   const leadsTo = [...new Set([BASE_URL, APP_URL].map((address) => new URL(address).origin))];
@@ -43,7 +43,7 @@ ${kept({ returnTo })}<button>${escapeHtml(words.send)}</button>
   return { title: filled(words.title, { service }), body };
 }
 
-/** For a browser that is signed in already: as whom, and the way on; below, anybody else can sign in. */
+/** For a browser with a session: the account and a link to continue; below, a form to switch accounts. */
 function signedIn(
   { session }: Extract<SignInStep, { step: "email" }>,
   words: Setting["words"],

@@ -2,16 +2,16 @@ import type { ServerResponse } from "node:http";
 import type { Context } from "koa";
 import { common } from "./reply.ts";
 
-/** One server-sent event: its number, for `Last-Event-ID`, and one line of JSON. */
+/** One server-sent event: its number for `Last-Event-ID`, and one line of JSON. */
 export interface StreamEvent {
   id: number;
   chunk: string;
 }
 
-/** Ms between comments that keep proxies from closing a silent stream (docs/reference.md, "Chat stream"). */
+/** Ms between keep-alive comments, so that proxies don't close a silent stream (docs/reference.md, "Chat stream"). */
 const pulse = 10_000;
 
-/** Ms in which a reader must take what was sent; one that doesn't is left, so that no buffer grows for it. */
+/** Ms within which a reader must accept sent data; then its stream is closed, so that no buffer grows. */
 const TIMEOUT_MS = 30_000;
 
 const headers = {
@@ -21,7 +21,7 @@ const headers = {
   "x-accel-buffering": "no",
 };
 
-/** Sends events as they come and then `[DONE]`; when the reader leaves, the iteration is ended. */
+/** Sends events as they arrive and then `[DONE]`. Ends the iteration when the reader disconnects. */
 export async function sendStream(ctx: Context, events: AsyncIterable<StreamEvent>): Promise<void> {
   ctx.respond = false;
   const { res } = ctx;

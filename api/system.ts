@@ -9,7 +9,7 @@ import { metrics as metricsAccess, anyone, type Row, route, type View } from "./
 const nothing = object({});
 const quiet = { logged: false, hidden: true };
 
-/** What operators and programs ask of the process itself. */
+/** Health checks, metrics and the documents that describe the service. */
 export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
   let document: string | undefined;
   const openApiText = ({ env }: Runtime): string => {

@@ -9,7 +9,7 @@ import { type Published, published } from "./openapi/published.ts";
 import { asFail, problem } from "./problem.ts";
 import type { Row } from "./route.ts";
 
-/** A row that agents may call too. */
+/** A row that agents may call. */
 export type ToolRow = Row & { tool: NonNullable<Row["tool"]> };
 
 /** The rows with a tool column. */
@@ -17,18 +17,18 @@ export function toolRows(rows: Row[]): ToolRow[] {
   return rows.filter((row): row is ToolRow => row.tool !== undefined);
 }
 
-/** The tools that a caller may use: a token sees those of its scopes, a session those of its role. */
+/** The tools that a caller may use: by scope for a token, by role for a session. */
 export function toolsFor(rows: ToolRow[], caller: Caller): Tool[] {
   return rows.filter((row) => mayCall(row, caller)).map(described);
 }
 
-/** Refuses, before anything is done, a tool that the caller's token has no scope for. */
+/** Throws, before anything runs, if the caller's token lacks the scope of a tool. */
 export function assertToolAllowed(rows: ToolRow[], name: unknown, caller: Caller): void {
   const row = rows.find(({ tool }) => tool.name === name);
   if (row) mustHaveScope(caller, [row.tool.scope]);
 }
 
-/** Calls a row as a tool, on the caller's handle. What the row refuses is a result that the agent can read. */
+/** Calls a row as a tool on the caller's handle. A failure becomes a result that the agent can read. */
 export async function callTool(
   runtime: Runtime,
   row: ToolRow,
@@ -78,7 +78,7 @@ function describe(row: ToolRow): Tool {
   };
 }
 
-/** A list whose items lack these fields. */
+/** A list whose items omit these fields. */
 function withoutFields(answer: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
   if (names.length === 0) return answer;
   const shortened = (value: unknown): unknown =>
@@ -86,7 +86,7 @@ function withoutFields(answer: Record<string, unknown>, names: readonly string[]
   return Object.fromEntries(Object.entries(answer).map(([name, value]) => [name, shortened(value)]));
 }
 
-/** The shape of such a list. */
+/** The schema of such a list. */
 function withoutProperties(shape: Published, names: readonly string[]): Published {
   const { properties, required, items } = shape as { properties?: object; required?: string[]; items?: Published };
   const inner = Object.entries(omit(properties ?? {}, names)).map(([name, one]) => [
@@ -105,7 +105,7 @@ function omit(value: object, names: readonly string[]): object {
   return Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)));
 }
 
-/** The row's input without the handle, which is in the address, and without what it ignores. */
+/** The row's input schema, without the handle, which is in the address, and without ignored fields. */
 function inputOf(schema: Schema<unknown>, owner: string): Tool["inputSchema"] {
   const properties = Object.entries((schema.properties ?? {}) as Record<string, Schema<unknown>>);
   const taken = properties.filter(([name, property]) => name !== "handle" && property.readOnly !== true);

@@ -14,7 +14,7 @@ const headers = {
 
 type Link = NonNullable<UnsubscribeVisit["link"]>;
 
-/** The page of an unsubscribe link, in the visitor's language: a question, or what was done and how to undo it. */
+/** The page of an unsubscribe link in the visitor's language: a question, or the result and how to undo it. */
 export function unsubscribeView({ link }: UnsubscribeVisit, request: Request): View {
   const language = request.language();
   const { unsubscribe: words } = wordsOf(language);
@@ -44,7 +44,7 @@ function saying(text: string, { recipient, from }: Link): string {
   return sentence(text, { address: recipient, sender: from });
 }
 
-/** A form that is sent to the page's own address. */
+/** A form that posts to the page's own address. */
 function button(name: string, value: string, label: string): string {
   return `<form method="post"><button type="submit" name="${name}" value="${value}">${escapeHtml(label)}</button></form>`;
 }

@@ -23,7 +23,7 @@ import {
 } from "../schemas/webhooks.ts";
 import { creator, type Row, route } from "./route.ts";
 
-/** Endpoints that receive events, and their deliveries. The older path serves the same and is documented once; without `events` it means those of scheduling. */
+/** Endpoints and their deliveries. The older path is an alias and is documented once; there, `events` defaults to the scheduling events. */
 export const webhookRows: Row[] = [
   ...rowsAt("/v2/handles/:handle/webhooks", createWebhook),
   ...rowsAt("/v2/handles/:handle/scheduling/webhooks", createSchedulingWebhook).map((row) => ({

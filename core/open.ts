@@ -18,7 +18,7 @@ import { openBusySource, openCredentials } from "./scheduling/face.ts";
 import { openPayments } from "./payments/face.ts";
 import type { Log, Runtime } from "./platform/runtime.ts";
 
-/** Makes the one Runtime of a process from its settings: the only file that knows all tools. Fails when Redis can't be reached. */
+/** Creates the process's Runtime from its settings. It is the only file that knows every implementation. Throws if Redis is unreachable. */
 export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Runtime> {
   const connected = (forJobs: boolean): Redis =>
     connect(env, "commands", { forJobs }).on("error", (error: Error) =>
@@ -70,7 +70,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
   return runtime;
 }
 
-/** Opens something when it is first asked for; what failed is tried again. */
+/** Opens something at first use; a failed attempt is retried at the next use. */
 function once<T>(open: () => Promise<T>): () => Promise<T> {
   let opening: Promise<T> | undefined;
   return () => {
@@ -82,21 +82,21 @@ function once<T>(open: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** The client of IMAP is loaded by the process that reads the mailbox. */
+/** The IMAP client is loaded only by the process that reads the mailbox. */
 function bounces({ BOUNCE_IMAP_URL: address }: Env): Runtime["openBounces"] {
   return address === undefined
     ? undefined
     : async () => (await import("./engines/mail/mailbox.ts")).openMailbox(address);
 }
 
-/** How this installation has its Redis. Behind Sentinels the search module may be there too: the knowledge index says which serves. */
+/** How this installation runs Redis. Behind Sentinels the search module may be loaded too; the knowledge index reports that itself. */
 function redisKindOf(env: Env, index: Runtime["index"], info: string): Runtime["redisKind"] {
   if (env.REDIS_SENTINELS.length > 0) return "sentinel";
   if (env.REDIS_CLUSTER || /^cluster_enabled:1/m.test(info)) return "cluster";
   return index.kind === "redisearch" ? "module" : "plain";
 }
 
-/** Warns at start about settings of Redis that weaken what the service promises; of a cluster, those of one node. */
+/** Warns at startup about Redis settings that weaken the service's guarantees; on a cluster it checks one node. */
 async function warnAboutRedis({ redis, log }: Runtime, info: string): Promise<void> {
   const value = (name: string): string => new RegExp(`^${name}:(.*)$`, "m").exec(info)?.[1]?.trim() ?? "";
   if (value("aof_enabled") === "0")
@@ -117,7 +117,7 @@ function warnAboutFsync(log: Log, policy: string | undefined): void {
   else if (policy !== "always") log.warn({ policy, advice: fsyncAdvice }, "redis.fsync_unsafe");
 }
 
-/** INFO doesn't tell this one. Undefined where CONFIG is refused. */
+/** INFO doesn't contain this setting. Undefined if CONFIG is refused. */
 async function fsyncPolicy(redis: Redis): Promise<string | undefined> {
   const [, policy] = ((await ifPermitted(redis.config("GET", "appendfsync"))) ?? []) as string[];
   return policy;

@@ -5,17 +5,17 @@ import { flushLog, openLog } from "./platform/log.ts";
 import { openRuntime } from "./open.ts";
 import type { Log, Runtime } from "./platform/runtime.ts";
 
-/** Ms after the first signal at which a process that has not stopped yet ends itself: platforms send SIGKILL after 30 s as a rule. */
+/** Ms after the first signal at which an unfinished process exits anyway: most platforms send SIGKILL after 30 s. */
 const shutdownTimeoutMs = 24_000;
-/** Ms in which running answers may end by themselves after SIGTERM. */
+/** Ms within which running answers may finish after SIGTERM. */
 export const drainMs = 15_000;
 
-/** A signal that stops a process: after SIGTERM running answers drain, after SIGINT they are cut short. */
+/** A signal that stops a process: after SIGTERM running answers may finish, after SIGINT they are cut off. */
 export type StopSignal = "SIGTERM" | "SIGINT";
 
 /**
- * Opens the runtime of a process. Also returns the first stop signal: from now on no signal ends the process by itself. A process
- * that can't start says so in one line and exits with status 1.
+ * Opens the runtime of a process and listens for stop signals; returns both. From then on no signal ends the process by default. A process
+ * that can't start logs one line and exits with status 1.
  */
 export async function startProcess(
   name: "web" | "worker",
@@ -34,7 +34,7 @@ export async function startProcess(
   }
 }
 
-/** Says in one line why a process can't start, and ends it. */
+/** Logs in one line why a process can't start, and exits. */
 export function failStartup(name: "web" | "worker", log: Log, { message }: Error): never {
   log.fatal({ error: message }, `${name}.start_failed`);
   return process.exit(1);
@@ -55,7 +55,7 @@ export function logReady(log: Log, line: string, more: object): void {
   log.flush();
 }
 
-/** Ends a process in order: logs, ends what it serves by `stop`, closes the runtime, and exits with status 0. */
+/** Shuts a process down: logs, calls `stop`, closes the runtime, and exits with status 0. */
 export async function shutdown(name: "web" | "worker", runtime: Runtime, stop: () => Promise<void>): Promise<never> {
   runtime.log.info(`${name}.stopping`);
   runtime.log.flush();
@@ -68,8 +68,8 @@ export async function shutdown(name: "web" | "worker", runtime: Runtime, stop: (
 }
 
 /**
- * The first SIGTERM or SIGINT; later ones change nothing. A process group gets a signal as a whole, and npm passes its own on as well,
- * so that one request to stop arrives several times.
+ * The first SIGTERM or SIGINT. Later signals are ignored: a process group receives a signal as a whole, and npm forwards its own, so that
+ * one request to stop arrives several times.
  */
 function firstStopSignal(): Promise<StopSignal> {
   return new Promise((resolve) => {

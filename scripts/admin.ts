@@ -33,10 +33,10 @@ import { resealAll } from "../core/operations/rotation.ts";
 import { type Role, roles, type Runtime } from "../core/platform/runtime.ts";
 import { handle as handleShape } from "../schemas/schema.ts";
 
-/** The part of a Runtime that provisioning needs: no index and no relay, so that a command is quick. */
+/** The part of a Runtime that provisioning needs: without index and relay, so that a command is quick. */
 type Admin = Pick<Runtime, "env" | "redis" | "queues" | "now" | "id" | "close">;
 
-/** Options of a command line by name: `needed` ones are there, flags are "yes". */
+/** Command-line options by name: `needed` ones are present, flags are "yes". */
 type Options<N extends string = string, M extends string = string> = Record<N, string> & Partial<Record<M, string>>;
 
 interface Command {
@@ -46,7 +46,7 @@ interface Command {
   run: (admin: Admin, options: Options) => Promise<unknown>;
 }
 
-/** Every command (docs/reference.md, "Operations"), each with its options and what it does; the result is printed as one JSON object. */
+/** Every command (docs/reference.md, "Operations") with its options and its description. Each prints its result as one JSON object. */
 const commands: Record<string, Command> = {
   "create-handle": command(
     { needed: ["handle", "account", "owner"], optional: ["email"], flags: ["no-assistant"] },
@@ -104,7 +104,7 @@ const commands: Record<string, Command> = {
 
 await main(process.argv.slice(2));
 
-/** Runs one command: its result as JSON on stdout, or its failure as JSON on stderr and exit status 1. */
+/** Runs one command: prints its result as JSON to stdout, or its failure as JSON to stderr with exit status 1. */
 async function main([name = "", ...words]: string[]): Promise<void> {
   try {
     const [row, options] = read(name, words);
@@ -152,7 +152,7 @@ function parsed(
   }
 }
 
-/** Handles have their form; ids become parts of keys and hold no brace and no blank. */
+/** Handles have their own format; other ids become parts of keys and must not contain braces or spaces. */
 function checkValue(option: string, value: string): void {
   if (option === "handle" && !new RegExp(String(handleShape.pattern)).test(value))
     throw invalid("/handle", "is not a handle");
@@ -160,7 +160,7 @@ function checkValue(option: string, value: string): void {
     throw invalid(`/${option}`, "is not an id");
 }
 
-/** Connects by the environment; the service that `npm run dev` runs fills in what the environment doesn't say. */
+/** Connects as the environment says, else to the service that `npm run dev` runs. */
 async function openAdmin(): Promise<Admin> {
   const env = readEnv({ ...developmentService(process.env.DATA_DIR ?? ".data"), ...process.env });
   const redis = connect(env);
@@ -188,7 +188,7 @@ function developmentService(folder: string): Record<string, string> {
   try {
     return JSON.parse(readFileSync(join(folder, "dev.json"), "utf8")).env;
   } catch {
-    return {}; // nothing runs here; the defaults hold
+    return {}; // nothing runs here; use the defaults
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: runs every bench of scripts/bench, one after another, each in a process of its own, prints one table and
- * writes docs/bench.json. `npm run bench -- http start` runs some and keeps the other figures.
+ * `npm run bench` runs every bench of scripts/bench, one after another, each in its own process, prints one table and writes
+ * docs/bench.json. `npm run bench -- http start` runs some and keeps the other figures.
  */
 import { fork } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ const columns = ["what", "measured", "bar", "reached", "beside it"];
 
 await (process.send ? measure(process.argv[2]) : main(all));
 
-/** In a process of its own: one bench, whose rows go to the parent. */
+/** Runs one bench in a child process, which sends its rows to the parent. */
 async function measure(file) {
   const { bench } = await import(pathToFileURL(file).href);
   process.send(await bench(), () => process.exit(0));
@@ -40,7 +40,7 @@ async function all() {
   write(rows);
 }
 
-/** Files that export a bench; the others are what a bench starts. */
+/** Files that export a bench; the others are started by a bench. */
 function benches() {
   const names = readdirSync(folder).filter((name) => name.endsWith(".ts"));
   const isBench = (name) => /^export async function bench\(/m.test(readFileSync(join(folder, name), "utf8"));
@@ -76,12 +76,12 @@ function reaches(value, bar) {
   return sign === ">=" ? value >= Number(limit) : value <= Number(limit);
 }
 
-/** Three digits that say something. */
+/** Rounded to three significant digits. */
 function rounded(value) {
   return Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3));
 }
 
-/** The figures as docs/bench.json, their growth as docs/plots, and the table with its machine in docs/bench.md. */
+/** Writes the figures to docs/bench.json, the plots to docs/plots, and the table with the machine to docs/bench.md. */
 function write(rows) {
   const known = existsSync(result) ? JSON.parse(readFileSync(result, "utf8")).rows : {};
   const [{ model } = {}] = cpus();
@@ -95,7 +95,7 @@ function write(rows) {
   inPage(machine, list);
 }
 
-/** The table and plots of docs/bench.md, between its two marks; what stands around them is written by hand. */
+/** The table and plots of docs/bench.md, between its two markers; the text around them is written by hand. */
 function inPage({ node, cpus: count, model }, rows) {
   const table = [columns, columns.map(() => "---"), ...rows.map(cells)].map((row) => `| ${row.join(" | ")} |`);
   const plots = rows.flatMap(({ plot }) => (plot ? [`![${plot.y} by ${plot.x}](plots/${plot.file}.svg)`] : []));

@@ -1,4 +1,4 @@
 import type { BuildOptions } from "esbuild";
 
-/** How esbuild makes a script of api/browser. */
+/** The esbuild options for scripts of api/browser. */
 export function browserOptions(): BuildOptions;

@@ -1,9 +1,9 @@
-/** How esbuild makes a script of api/browser: for a build, for development and for tests. */
+/** How esbuild bundles scripts of api/browser, for the build, development and tests. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./setup.mjs";
 
-/** Options of esbuild. The widget holds its English words alone: those of other languages come with the page. */
+/** The esbuild options. The widget contains only its English texts; the page brings those of other languages. */
 export function browserOptions() {
   const { widget } = JSON.parse(readFileSync(join(root, "schemas", "languages", "en.json"), "utf8"));
   return {

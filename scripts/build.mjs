@@ -1,4 +1,4 @@
-/** Makes dist/: the programs with the packages that they load, the scripts of Redis, and what browsers load. Test files are made the same way. */
+/** Builds dist/: the programs with their packages, the Redis scripts, and the browser files. Test files are built in the same way. */
 import { cpSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
@@ -9,15 +9,15 @@ import { browserOptions } from "./browser.mjs";
 import { ensureDependencies, main, root } from "./setup.mjs";
 
 const sources = join(root, "api", "browser");
-/** What is run by itself, each in the folder of dist/ where its source lies. */
+/** Entry points, each in the folder of dist/ that matches its source. */
 const threads = ["core/engines/calendars/expansion-thread.ts"];
 const programs = ["api/server.ts", "workers/main.ts", "scripts/admin.ts", ...threads];
-/** Packages that look for files of their own when they run. */
+/** Packages that load files of their own at runtime. */
 const unbundled = ["@bull-board/*", "msgpackr-extract"];
 const ofTests = ["tap", "esbuild", "playwright-core", "typescript"];
-/** Packages of CommonJS ask for Node's modules by `require`. */
+/** CommonJS packages load Node's modules by `require`. */
 const requires = `import{createRequire as requires}from"node:module";const require=requires(import.meta.url);`;
-/** Tests, fixtures and scripts find files beside their source. */
+/** Tests, fixtures and scripts find files relative to their source. */
 const inPlace = {
   name: "in place",
   setup({ onLoad }) {
@@ -31,7 +31,7 @@ const inPlace = {
 
 if (realpathSync(process.argv[1] ?? "") === fileURLToPath(import.meta.url)) await main(build);
 
-/** Builds everything beside the old build, then replaces it, so that a failure leaves the old one. */
+/** Builds everything next to the old build, then replaces it, so that a failure leaves the old one. */
 export async function build() {
   await ensureDependencies();
   const made = join(root, `dist-${process.pid}`);
@@ -44,7 +44,10 @@ export async function build() {
   }
 }
 
-/** Builds test files into a folder, with all that they test. As an entry, core/platform/files.ts is shared, and lies where it expects. */
+/**
+ * Builds test files with everything that they test into a folder. core/platform/files.ts is an entry, so that it is shared and in the place
+ * that it expects.
+ */
 export async function buildTests(folder, files) {
   await make(folder, ["core/platform/files.ts", ...threads, ...files], {
     external: [...unbundled, ...ofTests],
@@ -57,7 +60,7 @@ async function make(folder, entryPoints, more = {}) {
   copy(join(root, "core"), join(folder, "core"), ".lua");
 }
 
-/** Bundles each script of api/browser that starts something, and copies the style sheets, the icon and the renderer of /docs, into a folder. */
+/** Bundles the entry scripts of api/browser, and copies the style sheets, the icon and the renderer of /docs, into a folder. */
 export async function bundle(folder) {
   mkdirSync(folder, { recursive: true });
   if (!existsSync(sources)) return;
@@ -68,16 +71,16 @@ export async function bundle(folder) {
   writeFileSync(join(folder, "api-reference.js"), apiReference());
 }
 
-/** Scripts directly in api/browser are entries; what they share lies in folders below it. */
+/** Scripts directly in api/browser are entries; shared code is in its subfolders. */
 function entries() {
   const names = readdirSync(sources).filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts"));
   return names.map((name) => join(sources, name));
 }
 
 /**
- * Bundles the programs: a few files are read and compiled where there were fifteen hundred, which halves a start. Names stay as they
- * are, for stack traces; esbuild's `keepNames` would cost a third of the requests, since it names each closure as it is made. What
- * programs share lies in dist/core/platform/, two folders deep, as core/platform/files.ts expects.
+ * Bundles the programs: loading a few files instead of fifteen hundred halves the start time. Names stay unminified for stack traces;
+ * esbuild's `keepNames` would cost a third of the requests, since it names each closure at creation. Shared code is in dist/core/platform/,
+ * two folders deep, as core/platform/files.ts expects.
  */
 async function compile(folder, entryPoints, more) {
   const { build } = await import("esbuild");
@@ -103,7 +106,7 @@ async function compile(folder, entryPoints, more) {
   });
 }
 
-/** Copies the files of one ending, also of the folders below, beside their compiled neighbours. */
+/** Copies the files with one extension, also from subfolders, next to their compiled neighbours. */
 function copy(from, to, ending) {
   const names = readdirSync(from, { recursive: true }).filter((name) => name.endsWith(ending));
   for (const name of names) cpSync(join(from, name), join(to, name));

@@ -1,4 +1,4 @@
-/** Processes that a script starts and ends again, by their ids. */
+/** Processes that a script starts and ends, by their ids. */
 import { execFileSync, spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,9 +6,9 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { Unready } from "./setup.mjs";
 
-/** Ms that a process gets to end in order; the service itself takes 25 s at most. */
+/** Ms within which a process must shut down; the service itself takes at most 25 s. */
 const patience = 26_000;
-/** Lines that are shown of a process that died. */
+/** Log lines of a dead process to show. */
 const lastLines = 15;
 
 export class Children {
@@ -16,12 +16,12 @@ export class Children {
   #list = [];
   #stopping = false;
   #died;
-  /** Resolves with an Unready that says which process ended by itself, and its last words. */
+  /** Resolves with an Unready that names a process that ended unexpectedly, with its last log lines. */
   death = new Promise((resolve) => {
     this.#died = resolve;
   });
 
-  /** `folder` is where each child's output goes, as `<name>.log`. */
+  /** `folder` receives each child's output as `<name>.log`. */
   constructor(folder) {
     this.#folder = folder;
     mkdirSync(folder, { recursive: true });
@@ -32,9 +32,9 @@ export class Children {
     return Object.fromEntries(this.#list.map(({ name, child }) => [name, child.pid]));
   }
 
-  /** Starts a program and resolves once it says `ready`, where that is given. */
+  /** Starts a program; resolves once it prints `ready`, if that is given. */
   async start(name, [command, ...args], { env = process.env, cwd, ready } = {}) {
-    // A group of its own: Ctrl-C reaches only the script, which ends its children in order.
+    // A separate process group: Ctrl-C reaches only the script, which ends its children in order.
     const child = spawn(command, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
     const one = { name, child, tail: [] };
     this.#list.push(one);
@@ -73,7 +73,7 @@ export class Children {
   }
 }
 
-/** Sends a signal to a process; one that never started or has ended is no matter. */
+/** Sends a signal to a process, if it exists. */
 export function signal(pid, name) {
   try {
     if (pid !== undefined) process.kill(pid, name);
@@ -82,7 +82,7 @@ export function signal(pid, name) {
   }
 }
 
-/** The command line of a living process, or undefined. */
+/** The command line of a running process, or undefined. */
 export function commandOf(pid) {
   try {
     if (process.platform === "linux") return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");

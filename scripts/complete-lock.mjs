@@ -1,6 +1,6 @@
 /**
- * Gives the lock file an entry for every optional platform package that npm left out, so that `npm ci` accepts it on every
- * machine. npm writes only what its registry can show, and a mirror often lacks the packages of other platforms.
+ * Adds the optional platform packages that npm omitted to the lock file, so that `npm ci` accepts it on every machine. npm writes only what
+ * its registry can show, and a mirror often lacks the packages of other platforms.
  */
 import { readFile, writeFile } from "node:fs/promises";
 
@@ -17,7 +17,7 @@ lock.packages = Object.fromEntries(
 if (missing.length > 0) await writeFile(file, `${JSON.stringify(lock, null, 2)}\n`);
 process.stdout.write(`${missing.length} optional packages added to package-lock.json\n`);
 
-/** The optional dependencies of an entry that no entry of the lock would serve. */
+/** The optional dependencies of an entry that the lock file lacks. */
 function absent(packages, place, entry) {
   const names = Object.entries(entry.optionalDependencies ?? {});
   return names
@@ -25,7 +25,7 @@ function absent(packages, place, entry) {
     .map(([name, version]) => ({ name, version, dev: entry.dev }));
 }
 
-/** Looks from the folder of the entry upwards, as Node does. */
+/** Searches from the entry's folder upwards, as Node does. */
 function served(packages, place, name) {
   const above = place.split("node_modules/").map((_, at, parts) => parts.slice(0, at + 1).join("node_modules/"));
   return above.some(

@@ -1,6 +1,6 @@
 /**
- * `npm run dev`: the whole service on this machine, from the sources, with a demo handle. Installs what is missing, starts what
- * the service needs, and ends all of it with Ctrl-C.
+ * `npm run dev` runs the whole service from the sources, with a demo handle. It installs missing dependencies, starts what the service
+ * needs, and ends everything with Ctrl-C.
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -15,18 +15,18 @@ import { findLocalModels } from "./local-models.mjs";
 import { demo, seed, seedCheckout, seedMail } from "./seed.mjs";
 import { ensureDependencies, ensureRedis, main, root, Unready } from "./setup.mjs";
 
-/** Ms in which everything must be ready. */
+/** Ms within which everything must be ready. */
 const patience = 60_000;
-/** How long the printed token holds, in seconds. */
+/** Lifetime of the printed token in seconds. */
 const tokenLasts = 30 * 86_400;
 
 const folder = resolve(root, process.env.DATA_DIR ?? ".data");
-/** What runs here, for the admin command and for a second start. */
+/** Describes the running service, for the admin command and for a second start. */
 const note = join(folder, "dev.json");
 
 /**
- * Servers that development needs beside the service. Each gets what is known so far, starts itself among the children, and
- * returns the settings by which the service finds it and a line about it.
+ * Servers that development needs. Each function gets the settings so far, starts its server as a child, and returns the settings with which
+ * the service finds it and a line to print.
  */
 const servers = [redis, mail, models, checkout];
 
@@ -43,7 +43,7 @@ await main(async () => {
   }
 });
 
-/** Starts everything, says how to use it, and stays until it is told to end. */
+/** Starts everything, prints how to use it, and runs until it is stopped. */
 async function run(children) {
   const settings = await development();
   const lines = [];
@@ -84,7 +84,7 @@ async function development() {
   return { ...defaults, ...process.env, NODE_ENV: "development", ...chosen };
 }
 
-/** A private Redis whose file is written with every command, or the one that REDIS_URL names. */
+/** A private Redis that persists every command, or the one of REDIS_URL. */
 async function redis(children, { REDIS_URL: given }) {
   if (given) return { line: ["Redis", `${given} (REDIS_URL)`] };
   const program = await ensureRedis();
@@ -111,7 +111,7 @@ async function redis(children, { REDIS_URL: given }) {
   };
 }
 
-/** A mail server that sends nothing on and shows all mail on a page, or the one that SMTP_URL names. */
+/** A mail server that forwards nothing and shows all mail on a page, or the one of SMTP_URL. */
 async function mail(children, { SMTP_URL: given }) {
   if (given) return { line: ["Mail", `goes out by ${new URL(given).host} (SMTP_URL)`] };
   const [smtpPort, pagePort] = [await freePort(), await freePort()];
@@ -121,7 +121,7 @@ async function mail(children, { SMTP_URL: given }) {
   return { env, line: ["Inbox", `http://127.0.0.1:${pagePort} (all mail ends here)`] };
 }
 
-/** A local Ollama where one answers and can chat; otherwise answers are made of exact sentences of the page. */
+/** A local Ollama with a chat model if there is one; otherwise answers quote the page. */
 async function models(
   _children,
   { OLLAMA_HOST: host = "http://127.0.0.1:11434", PUBLIC_PAGE_AGENT_MODEL_ID: id, EMBEDDING_MODEL_ID },
@@ -141,7 +141,7 @@ async function models(
   return { env, line: ["Model", `${found.chat}, embeddings ${embedding ?? "none"} (Ollama at ${host})`] };
 }
 
-/** A checkout that takes no money, unless a real one is set: its page has one button that pays. */
+/** A checkout without money, unless a real one is configured: its page has one button that pays. */
 async function checkout(children, { STRIPE_CLIENT_ID: given, BASE_URL }) {
   if (given) return { line: ["Checkout", "Stripe (STRIPE_CLIENT_ID)"] };
   const port = String(await freePort());
@@ -156,7 +156,7 @@ async function checkout(children, { STRIPE_CLIENT_ID: given, BASE_URL }) {
     STRIPE_CONNECT_BASE: url,
     STRIPE_API_BASE: url,
   };
-  // Its pages are reached from what is for sale; its own address is an API.
+  // Its pages are linked from what is for sale; its root is an API.
   return { env };
 }
 
@@ -165,7 +165,7 @@ function service(children, name, source, env) {
   return children.start(name, command, { cwd: root, env, ready: `"${name}.ready"` });
 }
 
-/** Ready is: Redis can be written and every queue has a worker. */
+/** Ready means: Redis can be written and every queue has a worker. */
 async function untilReady(base) {
   const until = Date.now() + patience;
   for (;;) {
@@ -178,7 +178,7 @@ async function untilReady(base) {
   }
 }
 
-/** Makes the demo handle and returns a token of its owner. */
+/** Creates the demo handle and returns a token of its owner. */
 async function provision(env) {
   const { handle, account, owner, email } = demo;
   const admin = (...words) =>
@@ -229,7 +229,7 @@ Ctrl-C ends all of it.
 `);
 }
 
-/** Makes this the only start on its folder; what an earlier one left running when it was killed is ended first. */
+/** Makes this the only instance in its folder; ends what a killed instance left running. */
 async function claim() {
   mkdirSync(folder, { recursive: true });
   try {
@@ -253,7 +253,7 @@ async function takeOver() {
   await claim();
 }
 
-/** Two servers on one Redis folder would spoil it: waits until what was left has ended. */
+/** Two servers in one Redis folder would corrupt it: waits until the old one has ended. */
 async function endLeft(pid) {
   const isOurs = () => /redis-server|--import (tsx|\.\/scripts\/sources\.mjs)|smtp-sink/.test(commandOf(pid) ?? "");
   if (isOurs()) signal(pid, "SIGTERM");
@@ -266,12 +266,12 @@ function write(content) {
   writeFileSync(note, JSON.stringify(content, null, 2));
 }
 
-/** The settings by which another program finds this service. */
+/** The settings with which other programs find this service. */
 function passedOn({ REDIS_URL, PORT, BASE_URL, DATA_DIR, SECRET_KEY }) {
   return { REDIS_URL, PORT, BASE_URL, DATA_DIR, ...(SECRET_KEY ? { SECRET_KEY } : {}) };
 }
 
-/** The first signal ends the children in order, a later one at once. npm passes signals on, so that one Ctrl-C arrives twice. */
+/** The first signal ends the children in order, a later one at once. npm forwards signals, so that one Ctrl-C arrives twice. */
 function endWith(children) {
   let last = 0;
   const end = async () => {
@@ -284,7 +284,7 @@ function endWith(children) {
     process.exit(0);
   };
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(name, end);
-  // npm that was killed can't pass a signal on.
+  // A killed npm can't forward a signal.
   const parent = process.ppid;
   const look = setInterval(() => {
     if (process.env.npm_lifecycle_event !== "dev" || process.ppid === parent) return;

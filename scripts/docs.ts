@@ -1,4 +1,4 @@
-/** Writes the pages of docs/ that are made from tables of the sources. */
+/** Writes the pages of docs/ that are generated from tables in the sources. */
 import { writeFileSync } from "node:fs";
 import { dataPage } from "../fixtures/key-table.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Proves a backup: takes one of the Redis of REDIS_URL as a replica would, restores it into a fresh redis-server on this machine,
- * and counts. `npm run -s drill` prints one JSON object and ends with status 1 where something is missing. The service may run
- * meanwhile: what is written during the copy makes the counts differ, what a list names and isn't there does not.
+ * Proves a backup: copies the Redis of REDIS_URL as a replica would, restores the copy into a new redis-server on this machine, and counts.
+ * `npm run -s drill` prints one JSON object and exits with status 1 if something is missing. The service may run meanwhile: writes during
+ * the copy make the counts differ, but leave no list entry without its record.
  */
 import { spawn } from "node:child_process";
 import { mkdtemp, rename, rm, stat } from "node:fs/promises";
@@ -15,13 +15,13 @@ import { keys } from "../core/store/keys.ts";
 import { connect, mastersOf } from "../core/store/redis.ts";
 import { type RedisOptions, startRedis } from "../fixtures/redis.ts";
 
-/** What a drill found out about one server. */
+/** The result for one server. */
 export interface Drill {
   server: string;
   /** Size of the copy in bytes, and seconds to make it and to restore it. */
   bytes: number;
   seconds: { copy: number; restore: number };
-  /** Keys by kind, there and restored; kinds that have as many are left out. */
+  /** Keys by kind, original and restored; only kinds whose numbers differ. */
   differences: Record<string, { there: number; restored: number }>;
   keys: number;
   /** Records that a list names and that the copy lacks. */
@@ -43,7 +43,7 @@ async function drillOne(server: Redis, url: string): Promise<Drill> {
     const address = new URL(url);
     const { host = "", port = 0 } = addressOf(server);
     Object.assign(address, { hostname: host, port: String(port) });
-    // redis-cli takes an empty user for one.
+    // redis-cli would use an empty user name.
     if (address.password) address.username ||= "default";
     const there = await kindsOf(server);
     const copy = await timed(() => run("redis-cli", ["-u", address.href, "--rdb", join(dir, "copy.rdb")]));
@@ -61,12 +61,12 @@ async function drillOne(server: Redis, url: string): Promise<Drill> {
   }
 }
 
-/** Where a server is; of a master that Sentinels named, where the connection has led. */
+/** The address of a server; behind Sentinels, the one of the current connection. */
 function addressOf({ options, stream }: Redis): { host?: string | undefined; port?: number | undefined } {
   return options.sentinels ? { host: stream.remoteAddress, port: stream.remotePort } : options;
 }
 
-/** Starts a server with the copy, looks at all of it, and ends the server. */
+/** Starts a server with the copy, counts everything, and ends the server. */
 async function restored(options: RedisOptions, there: Map<string, number>) {
   const { value: server, seconds } = await timed(() => startRedis(options));
   const redis = connect(readEnv(server.env));
@@ -83,7 +83,7 @@ async function restored(options: RedisOptions, there: Map<string, number>) {
   }
 }
 
-/** Settings that load the server's modules: a copy with their data can't be read without them. Built-in ones have no path. */
+/** Settings that load the server's modules: without them a copy with their data can't be read. Built-in ones have no path. */
 async function modulesOf(server: Redis): Promise<string[]> {
   const modules = (await server.call("MODULE", "LIST")) as unknown[][];
   return modules.flatMap((fields) => {
@@ -140,7 +140,7 @@ async function timed<T>(work: () => Promise<T>): Promise<{ value: T; seconds: nu
   return { value, seconds: Math.round(performance.now() - started) / 1000 };
 }
 
-/** Runs a program that says why it failed. */
+/** Runs a program; throws its error output if it fails. */
 async function run(program: string, args: string[]): Promise<void> {
   const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
   let said = "";

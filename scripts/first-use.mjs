@@ -1,7 +1,7 @@
 /**
- * `npm run first-use`: what a new user meets. In a bare Debian root made by debootstrap, with this machine's Node and npm copied in and
- * nothing else, `npm run dev` must become ready, every example of the README must print what it says, and `npm test` must pass.
- * Root on Debian; `npm run first-use -- dev` leaves the tests out. FIRST_USE_ROOT names a root to use again.
+ * `npm run first-use` tries what a new user does. In a bare Debian root made by debootstrap, with only this machine's Node and npm copied
+ * in, `npm run dev` must become ready, every README example must print what it shows, and `npm test` must pass. Needs root on Debian; `npm
+ * run first-use -- dev` skips the tests. FIRST_USE_ROOT names a root to reuse.
  */
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -20,9 +20,9 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { findProgram, main, root, Unready } from "./setup.mjs";
 
-/** Ms in which `npm run dev` must be ready: it installs everything first. */
+/** Ms within which `npm run dev` must be ready: it installs everything first. */
 const patience = 900_000;
-/** What a shell of a new user knows; certificates that this machine's network needs are needed there too. */
+/** The environment of a new user; the certificates of this machine's network are needed there too. */
 const certificates = process.env.NODE_EXTRA_CA_CERTS;
 const plain = {
   ...{ PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", TERM: "dumb" },
@@ -45,9 +45,9 @@ await main(async () => {
   }
 });
 
-/** Makes the root, with Node, npm and the committed files. */
+/** Creates the root with Node, npm and the committed files. */
 function furnish(bare) {
-  // As the root of every machine is: servers that change their user must be able to enter it.
+  // Servers that change their user must be able to enter the root.
   chmodSync(bare, 0o755);
   if (!existsSync(join(bare, "etc", "debian_version")))
     must("debootstrap", ["--variant=minbase", "--include=ca-certificates,curl", "bookworm", bare]);
@@ -61,7 +61,7 @@ function furnish(bare) {
   mkdirSync(join(bare, "app"));
   must("sh", ["-c", `git -C '${root}' archive HEAD | tar -x -C '${join(bare, "app")}'`]);
   if (certificates) cpSync(certificates, join(bare, plain.NODE_EXTRA_CA_CERTS));
-  // An installed Debian has this; debootstrap leaves it out.
+  // An installed Debian has this file; debootstrap omits it.
   writeFileSync(join(bare, "etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n");
   must("cp", ["/etc/resolv.conf", join(bare, "etc/resolv.conf")]);
   must("mount", ["-t", "proc", "proc", join(bare, "proc")]);
@@ -87,7 +87,7 @@ async function tryService(bare) {
   }
 }
 
-/** Runs the README's examples in their order, in one shell's variables, and compares what they print. */
+/** Runs the README's examples in order, in one shell, and compares what they print. */
 function examples(bare, demo) {
   const [, section] = readFileSync(join(root, "README.md"), "utf8").split(/^## Examples$/m);
   const blocks = [...(section ?? "").split(/^## /m)[0].matchAll(/```(\w*)\n(.*?)```/gs)].map(([, kind, text]) => ({
@@ -106,7 +106,7 @@ function examples(bare, demo) {
   }
 }
 
-/** The lines of an example that later ones build on. */
+/** The variable assignments of an example, for later ones. */
 function assignments(text) {
   return text
     .split("\n")
@@ -115,7 +115,7 @@ function assignments(text) {
     .join("");
 }
 
-/** Everything that the README shows is there, with the same values; ids, addresses and times are new each time. */
+/** Everything that the README shows must be printed with the same values; ids, addresses and times differ. */
 function mustHold(found, shown, where) {
   for (const [name, value] of Object.entries(shown)) {
     const there = found?.[name];
@@ -141,7 +141,7 @@ function tryTests(bare) {
   if (status !== 0) throw new Unready("npm test did not pass.");
 }
 
-/** What a script prints in the root. */
+/** The output of a script in the root. */
 function within(bare, text, demo) {
   const prelude = `set -e\ncd /app\ncurl() { command curl -sS -w '\\n' "$@"; }`;
   const options = { env: { ...plain, DEMO: demo }, input: `${prelude}\n${text}\n`, encoding: "utf8" };

@@ -1,6 +1,6 @@
 /**
- * `npm run fuzz`: made-up requests to every route of a whole service on loopback, 100,000 unless FUZZ_CASES says otherwise. Prints
- * the answers by status and what was wrong; exit status 1 when anything was. FUZZ_SEED repeats the choices of an earlier run.
+ * `npm run fuzz` sends made-up requests to every route of a whole service on loopback, 100,000 or FUZZ_CASES. It prints the responses by
+ * status and the findings; exit status 1 if there are any. FUZZ_SEED repeats an earlier run.
  */
 import process from "node:process";
 import { fuzz } from "../fixtures/fuzz.ts";

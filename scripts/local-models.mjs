@@ -1,11 +1,11 @@
-/** Models of an Ollama server on this machine, if one answers. */
+/** Finds models of an Ollama server on this machine. */
 
-/** Ms in which the server must answer: it is here or it is not. */
+/** Ms within which a local server must respond. */
 const patience = 800;
 
 /**
- * `{ host, chat, embedding }` of an Ollama server: the first model there that can chat and the first that embeds, each undefined
- * where there is none. Undefined where no server answers.
+ * `{ host, chat, embedding }` of an Ollama server: its first chat model and its first embedding model, each undefined if it has none.
+ * Undefined if no server responds.
  */
 export async function findLocalModels(host) {
   const listed = await ask(host, "/api/tags");
@@ -24,6 +24,6 @@ async function ask(host, path, body) {
     const answer = await fetch(address, { ...options, signal: AbortSignal.timeout(patience) });
     return answer.ok ? await answer.json() : undefined;
   } catch {
-    return undefined; // nobody answers there
+    return undefined; // no server
   }
 }

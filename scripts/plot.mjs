@@ -1,4 +1,4 @@
-/** Draws lines over a logarithmic x axis as SVG: `{x, y, lines: {name: [[x, y], …]}}`, in words of the figure's own units. */
+/** Draws lines over a logarithmic x axis as SVG: `{x, y, lines: {name: [[x, y], …]}}`, labelled in the figure's own units. */
 export function plotOf({ x, y, lines }) {
   const points = Object.values(lines).flat();
   const xs = [...new Set(points.map(([at]) => at))].sort((one, other) => one - other);
@@ -34,7 +34,7 @@ function text(x, y, words, anchor, colour = "#333") {
   return `<text x="${one(x)}" y="${one(y)}" text-anchor="${anchor}" fill="${colour}">${words}</text>`;
 }
 
-/** The next of 1, 2, 5 times a power of ten. */
+/** The next 1, 2 or 5 times a power of ten. */
 function niceTop(value) {
   const power = 10 ** Math.floor(Math.log10(value || 1));
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);

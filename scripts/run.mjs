@@ -1,6 +1,6 @@
 /**
- * `node scripts/run.mjs NAME …` installs what is missing and runs scripts/NAME.ts, as npm's commands do. A production installation
- * has it built, and no loader.
+ * `node scripts/run.mjs NAME …` installs missing dependencies and runs scripts/NAME.ts, for npm's commands. A production installation runs
+ * the built file, without a loader.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";

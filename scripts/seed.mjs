@@ -1,4 +1,4 @@
-/** Puts the demo handle of fixtures/demo into a running service, through its API. Again, it brings everything up to date. */
+/** Writes the demo handle of fixtures/demo into a running service, through its API. A second run updates everything. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root, Unready } from "./setup.mjs";
@@ -19,7 +19,7 @@ export async function seed(base, token) {
   for (const document of demo.documents) await putDocument(call, document, documents);
 }
 
-/** Gives the demo handle a sender for every purpose, a template, and a campaign whose rule thanks for each lead by mail. */
+/** Gives the demo handle a sender for every purpose, a template, and a campaign whose rule mails a thank-you for each lead. */
 export async function seedMail(base, token) {
   const call = caller(`${base}/v2/handles/${demo.handle}`, token);
   const { senderId, ...sender } = demo.sender;
@@ -30,7 +30,7 @@ export async function seedMail(base, token) {
   if (!made.code) await call("POST", `/campaigns/${campaign.campaignId}/email-rules`, rule);
 }
 
-/** Connects the demo handle to the checkout that agrees at once, and gives it something to pay for. */
+/** Connects the demo handle to the test checkout, and gives it something to sell. */
 export async function seedCheckout(base, token) {
   const call = caller(`${base}/v2/handles/${demo.handle}/scheduling`, token);
   const { credentials } = await call("GET", "/integrations");
@@ -56,7 +56,7 @@ async function putPage(call, { file, ...page }) {
   if (made.code) await call("PUT", `/pages/${pageSlug}`, changes);
 }
 
-/** A document is known by its title. */
+/** The title identifies a document. */
 async function putDocument(call, { file, ...document }, there) {
   const body = { ...document, contentType: "text/markdown", containerTags: ["public-page-agent"], content: read(file) };
   const known = there.find(({ title }) => title === document.title);

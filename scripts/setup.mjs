@@ -1,4 +1,4 @@
-/** What a fresh machine needs before the service runs: its dependencies and a redis-server. Plain JavaScript, no dependency. */
+/** What a fresh machine needs before the service runs: its dependencies and a redis-server. Plain JavaScript without dependencies. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { access, constants } from "node:fs/promises";
@@ -6,13 +6,13 @@ import { delimiter, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 
-/** The folder of the checkout. */
+/** The root folder of the checkout. */
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** The words of a failure that a person can mend: shown without a stack. */
+/** A failure that a person can fix; printed without a stack trace. */
 export class Unready extends Error {}
 
-/** Runs a script's main function: an `Unready` is said in one line and ends the process with 1. */
+/** Runs a script's main function. An `Unready` is printed as one line, with exit status 1. */
 export async function main(run) {
   try {
     await run();
@@ -22,7 +22,7 @@ export async function main(run) {
   }
 }
 
-/** Installs the dependencies when they are missing or older than the lock file. `dev: false` asks for those of production only. */
+/** Installs the dependencies if they are missing or older than the lock file. `dev: false` installs only those of production. */
 export async function ensureDependencies({ dev = true } = {}) {
   if (areInstalled(dev)) return;
   const locked = existsSync(join(root, "package-lock.json"));
@@ -32,7 +32,7 @@ export async function ensureDependencies({ dev = true } = {}) {
   if (status !== 0) throw new Unready("The dependencies could not be installed; see the words of npm above.");
 }
 
-/** The path of `redis-server`; installed through apt where this user may, else an `Unready` that says how to get it. */
+/** The path of `redis-server`, installed through apt if this user may; else throws an `Unready` that says how to get it. */
 export async function ensureRedis() {
   const found = (await findProgram("redis-server")) ?? (await installed("redis-server", ["redis-server"]));
   if (found) return found;
@@ -41,7 +41,7 @@ export async function ensureRedis() {
   );
 }
 
-/** The path of a Chromium for the browser tests, or undefined where there is none and none can be installed. */
+/** The path of a Chromium for the browser tests; undefined if there is none and none can be installed. */
 export async function ensureChromium() {
   const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
   for (const name of names) {
@@ -52,13 +52,13 @@ export async function ensureChromium() {
   return existsSync(application) ? application : installed("chromium", ["chromium"]);
 }
 
-/** The path of a CalDAV server for the calendar tests, or undefined where there is none and none can be installed. */
+/** The path of a CalDAV server for the calendar tests; undefined if there is none and none can be installed. */
 export async function ensureRadicale() {
   const found = (await findProgram("radicale")) && (await findProgram("htpasswd"));
   return found ?? installed("radicale", ["radicale", "apache2-utils"]);
 }
 
-/** The path of an IMAP server for the tests of bounces, or undefined where there is none and none can be installed. */
+/** The path of an IMAP server for the bounce tests; undefined if there is none and none can be installed. */
 export async function ensureDovecot() {
   return (await findProgram("dovecot")) ?? installed("dovecot", ["dovecot-imapd"]);
 }
@@ -74,7 +74,7 @@ export async function findProgram(name) {
 
 const npm = process.platform === "win32" ? "npm.cmd" : "npm";
 
-/** True when every package of the lock file that this installation needs is there in its version. */
+/** True if every package of the lock file that this installation needs is installed in its version. */
 function areInstalled(dev) {
   const there = packages("node_modules/.package-lock.json");
   const wanted = packages("package-lock.json") ?? {};
@@ -90,11 +90,11 @@ function packages(file) {
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).packages : undefined;
 }
 
-/** Installs Debian packages and returns the program's path; undefined where that is not possible. */
+/** Installs Debian packages and returns the program's path; undefined if that is not possible. */
 async function installed(program, names) {
   const apt = process.platform === "linux" && process.getuid?.() === 0 && (await findProgram("apt-get"));
   if (!apt) return undefined;
-  // RUNLEVEL keeps the package from starting a server of its own.
+  // RUNLEVEL keeps the package from starting a server.
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
   const install = async () => {
     await runQuietly(apt, ["update", "-qq"], env);
@@ -104,7 +104,7 @@ async function installed(program, names) {
   return findProgram(program);
 }
 
-/** Says what is under way, and every ten seconds that it still is. */
+/** Prints what is running, and every ten seconds that it still is. */
 async function withProgress(words, work) {
   const started = Date.now();
   process.stderr.write(`${words} ...\n`);
@@ -113,7 +113,7 @@ async function withProgress(words, work) {
   return work.finally(() => clearInterval(timer));
 }
 
-/** Runs a command whose words go to stderr, so that stdout stays free for results. Returns its exit status. */
+/** Runs a command with its output on stderr, so that stdout stays free for results. Returns its exit status. */
 function runQuietly(command, args, env = process.env) {
   const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", 2, 2], shell: process.platform === "win32" });
   return new Promise((resolve, reject) => {

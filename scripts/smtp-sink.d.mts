@@ -1,4 +1,4 @@
-/** Starts the mail server and its page; 0 takes a free port. */
+/** Starts the mail server and its page; port 0 picks a free port. */
 export function startSink(options: {
   smtpPort: number;
   pagePort: number;

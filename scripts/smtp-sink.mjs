@@ -1,6 +1,6 @@
 /**
- * The mail server of development: `smtp-sink.mjs <smtp port> <page port> <folder>`. It takes every mail, sends none on, keeps each in
- * the folder as a file, and shows them all on a page of its own, as HTML, as text and as source. Loopback only.
+ * The development mail server: `smtp-sink.mjs <smtp port> <page port> <folder>`. It accepts every mail, forwards none, stores each one as a
+ * file in the folder, and shows all of them on a page, as HTML, text and source. Loopback only.
  */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -11,12 +11,12 @@ import { fileURLToPath } from "node:url";
 import PostalMime from "postal-mime";
 import { SMTPServer } from "smtp-server";
 
-/** Most mails that the page lists. */
+/** Most mails on the page. */
 const mostListed = 200;
-/** Seconds after which the list looks for new ones. */
+/** Seconds between two refreshes of the list. */
 const refreshes = 3;
 
-/** Starts both servers; resolves with the ports that they have. */
+/** Starts both servers; resolves with their ports. */
 export async function startSink({ smtpPort, pagePort, folder }) {
   mkdirSync(folder, { recursive: true });
   const smtp = new SMTPServer({
@@ -35,7 +35,7 @@ function listening(server) {
   return new Promise((resolve, reject) => server.once("listening", resolve).once("error", reject));
 }
 
-/** Writes a mail with its envelope in front; the name sorts by time. The file has its name only when it is complete. */
+/** Writes a mail with its envelope in front; the name sorts by time. The file gets its name once it is complete. */
 async function keep(folder, stream, { mailFrom, rcptTo }) {
   const parts = [];
   for await (const part of stream) parts.push(part);
@@ -63,7 +63,7 @@ async function read(folder, name) {
   return { name, ...JSON.parse(bytes.subarray(0, end).toString()), source, mail: await PostalMime.parse(source) };
 }
 
-/** Another site could make a browser ask for the page under its own name; it gets nothing. */
+/** Rejects DNS rebinding: another site could make a browser request the page under that site's name. */
 const ownName = /^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/;
 
 async function answer(folder, request, response) {
@@ -75,7 +75,7 @@ async function answer(folder, request, response) {
   if (pathname === "/") return send(response, 200, "text/html", await list(folder), { refresh: String(refreshes) });
   const found = await read(folder, name);
   if (form === "source") return send(response, 200, "text/plain", found.source);
-  // The mail's own HTML runs nothing and sees nothing, in its frame and opened by itself.
+  // The mail's HTML runs no scripts and loads nothing, in its frame and on its own.
   if (form === "html")
     return send(response, 200, "text/html", found.mail.html ?? "", {
       "content-security-policy": "sandbox; default-src 'none'; img-src data: https:; style-src 'unsafe-inline'",

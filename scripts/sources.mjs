@@ -1,4 +1,4 @@
-/** Lets Node run the sources as they are, in threads too, which `--import tsx` alone does not on Node 20. */
+/** Lets Node run the TypeScript sources, in threads too, which `--import tsx` alone doesn't do on Node 20. */
 import { register } from "tsx/esm/api";
 
 register();

@@ -1,8 +1,8 @@
 /**
- * Runs the tests: `npm test`, `npm test -- test/pages.test.ts`, `npm test -- --deno` for the same files on Deno, and
- * `npm test -- --deno --brief` for those that a runtime can change, `npm test -- --cluster` for all on a Redis Cluster of three nodes. With TEST_REDISEARCH_URL they run one after another on that
- * server, which has the search module and is emptied by each of them. Shows one line for each promise and all of what failed;
- * the last line counts the assertions of the whole run.
+ * Runs the tests: `npm test`, `npm test -- test/pages.test.ts`, `npm test -- --deno` for the same files on Deno, `npm test -- --deno
+ * --brief` for those that depend on the runtime, `npm test -- --cluster` for all on a Redis Cluster of three nodes. With
+ * TEST_REDISEARCH_URL the files run one after another on that server, which has the search module and is emptied by each of them. Prints
+ * one line per promise and everything about failures; the last line counts the assertions of the whole run.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
@@ -21,22 +21,22 @@ import {
   Unready,
 } from "./setup.mjs";
 
-/** A server with the search module that all tests use instead of servers of their own. It is emptied again and again. */
+/** A server with the search module that all tests use instead of their own servers. It is emptied repeatedly. */
 const shared = process.env.TEST_REDISEARCH_URL;
-/** Test files that run at the same time: more than the cores of a small machine, since many of them wait for clocks and processes. */
+/** Concurrent test files: more than the cores of a small machine, since many of them wait for clocks and processes. */
 const jobs = shared ? 1 : 4;
 /**
- * Test files that take over 40 s, the longest first. Half of the jobs begin with them, so that none is still running when all others
- * have ended, and so that not all browsers run at once.
+ * Test files that take over 40 s, the longest first. Half of the jobs begin with them, so that none is left running at the end, and so that
+ * not all browsers run at once.
  */
 const long = [
   ...["hostile-servers", "admin", "widget-comfort", "assistant-processes", "processes", "scheduling-page", "widget"],
   ...["widget-lead", "widget-words", "integrations-writing", "webhooks-crash", "full-redis", "shutdown", "widget-chat"],
 ].map(fileOf);
-/** Test files that run by themselves, after the others: what a deploy does to requests is no question of who else needs the cores. */
+/** Test files that run alone, after the others: competition for the cores must not affect what they measure. */
 const alone = ["rolling"].map(fileOf);
 /**
- * Test files that `--brief` leaves out, because no runtime changes what they show: the code of browsers, the form of the sources, answers on
+ * Test files that `--brief` skips, because the runtime doesn't affect them: the code of browsers, the format of the sources, answers to
  * sets of questions, and what Redis keeps when other programs are killed.
  */
 const alikeEverywhere = [
@@ -46,9 +46,9 @@ const alikeEverywhere = [
   ...["admin", "campaigns-far", "campaigns-restart", "drill", "email-crash", "full-redis"],
   ...["integrations-writing", "sentinel", "webhooks-crash"],
 ].map(fileOf);
-/** Seconds that a file may take. */
+/** Most seconds per file. */
 const longest = 300;
-/** Ms after which a file that didn't end itself by then is ended. */
+/** Ms after which an unfinished file is ended. */
 const patience = (longest + 15) * 1000;
 
 await main(async () => {
@@ -77,7 +77,7 @@ await main(async () => {
   process.exitCode = count.failed === 0 ? 0 : 1;
 });
 
-/** How Node runs a test file: built together with what it tests, like the programs, since reading 900 files takes it seconds. */
+/** Node runs a bundle of the test file and what it tests, like the programs, since loading 900 files takes seconds. */
 async function onNode(files) {
   await build();
   const folder = join(root, ".data", `tests-${process.pid}`);
@@ -87,14 +87,14 @@ async function onNode(files) {
   return (file) => [process.execPath, "--enable-source-maps", join(folder, file.replace(/\.ts$/, ".js"))];
 }
 
-/** How Deno does: from the sources. */
+/** Deno runs the sources. */
 function onDeno() {
   const deno = join(root, "node_modules", "deno", process.platform === "win32" ? "deno.exe" : "deno");
   if (!existsSync(deno)) throw new Unready("Deno is not installed for this platform.");
   return (file) => [deno, "run", "-A", "--preload", "./test/deno-preload.ts", file];
 }
 
-/** Each file in a process of its own. */
+/** Runs each file in its own process. */
 async function runAll(files, commandOf, env) {
   const slow = long.filter((file) => files.includes(file));
   const quick = files.filter((file) => ![...alone, ...long].includes(file));
@@ -116,7 +116,7 @@ async function runAll(files, commandOf, env) {
   return total;
 }
 
-/** Shows what a file said once it has ended, so that files don't mix. */
+/** Prints a file's output once it has ended, so that files don't mix. */
 async function runOne(file, command, env) {
   const said = [];
   const since = performance.now();
@@ -136,7 +136,9 @@ function testFiles() {
   return names.sort().map((name) => join("test", name));
 }
 
-/** Runs a program that speaks TAP and counts its assertions; one that fails, or ends without its totals, is at least one failure. */
+/**
+ * Runs a program that prints TAP and counts its assertions. A program that fails, or ends without totals, counts as at least one failure.
+ */
 async function run([program, ...args], { env, say }) {
   const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "inherit"] });
   const timer = setTimeout(() => child.kill("SIGKILL"), patience);
@@ -156,7 +158,7 @@ function figure(line, name) {
   return Number(new RegExp(`\\b${name}: (\\d+)`).exec(line)?.[1] ?? 0);
 }
 
-/** Leaves out plans, blank lines and single assertions that hold; keeps promises, what was skipped, and failures whole. */
+/** Drops plans, blank lines and passing assertions; keeps promises, skipped tests, and failures in full. */
 function filter() {
   let inDiagnosis = false;
   let shown = false;

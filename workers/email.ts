@@ -3,13 +3,13 @@ import { checkDomain, dispatchMail, startDueChecks, watchBounces } from "../core
 import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 
-/** Ms between two looks for domains whose DNS records are to be checked. */
+/** Ms between two polls for domains whose DNS records are due for a check. */
 const POLL_INTERVAL_MS = 20_000;
 
 /** Jobs of the email noun. */
 export const emailJobs: WorkerRow[] = [job("email.check", checkDomain, ({ account }) => account)];
 
-/** What a worker of the email queue does all the time: it sends what is due, looks after the domains, and reads bounces. */
+/** What an email worker does continuously: sends due deliveries, checks domains, and reads bounces. */
 export const emailLoops: WorkerLoop[] = [
   { queue: "email", run: dispatchMail },
   { queue: "email", run: checkDomains },

@@ -7,36 +7,36 @@ import { keys } from "../core/store/keys.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
 
-/** Seconds after which the holder of a job is forgotten. */
+/** Lifetime of a job's holder key, in seconds. */
 const HOLDER_LASTS = 86_400;
 
-/** One run of a job, for functions that care which one it is. */
+/** One attempt of a job, for functions that need to know which. */
 export interface Attempt {
-  /** 1 for the first; counts runs that ended with their process too. */
+  /** 1 for the first; attempts that crashed count too. */
   number: number;
-  /** True when a failure now is the final one. */
+  /** True if a failure now is final. */
   last: boolean;
-  /** True if an earlier run hangs, and its process with it. */
+  /** True if an earlier attempt still hangs in a live process. */
   hung: boolean;
   /** Aborted when the process stops or gives the job back. */
   signal: AbortSignal;
 }
 
-/** One row of a worker: the job's name and the core function that does it. */
+/** One row of a worker: a job's name and its core function. */
 export interface WorkerRow {
   name: JobName;
   run: (runtime: Runtime, data: never, attempt: Attempt) => Promise<unknown>;
-  /** The lane of a job that waits for other people's servers. Only few jobs of a lane run at a time. */
+  /** The lane of a job that calls other people's servers. A process runs only a few jobs of one lane at a time. */
   lane?: (data: never) => string;
 }
 
-/** Work that goes on for as long as the process serves a queue; it ends soon after the signal. */
+/** Continuous work while the process serves a queue; it ends soon after the signal. */
 export interface WorkerLoop {
   queue: QueueName;
   run: (runtime: Runtime, signal: AbortSignal) => Promise<void>;
 }
 
-/** A row, its function typed by the job's data. */
+/** A row whose function is typed by the job's data. */
 export function job<N extends JobName>(
   name: N,
   run: (runtime: Runtime, data: JobData<N>, attempt: Attempt) => Promise<unknown>,
@@ -45,7 +45,7 @@ export function job<N extends JobName>(
   return { name, run: run as WorkerRow["run"], ...(lane ? { lane: lane as NonNullable<WorkerRow["lane"]> } : {}) };
 }
 
-/** Runs a row for a job of the queue: data is validated again, and a failure that cannot get better is not retried. */
+/** Runs a row for a queued job: validates the data again, and does not retry a permanent failure. */
 export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, signal: AbortSignal): Promise<void> {
   try {
     checkData(row.name, bull.data);
@@ -63,8 +63,8 @@ function attemptOf(bull: BullJob, signal: AbortSignal): Omit<Attempt, "hung"> {
 }
 
 /**
- * Runs a job that waits for other people's servers. A running process holds it by a key, so that the next one can tell a crash from a
- * hang. When the process stops, the job is left to another one.
+ * Runs a job that calls other people's servers. A key names the process that runs it, so that the next attempt can tell a crash from a
+ * hang. When the process stops, another process takes the job.
  */
 async function performOutside(
   runtime: Runtime,
@@ -82,12 +82,15 @@ async function performOutside(
   }
 }
 
-/** True if a process is connected to Redis, or nobody can tell. A job of it that stalled has hung then: a crash disconnects. */
+/**
+ * True if the process is connected to Redis, or if that is unknown. A stalled job of a connected process hangs: a crash would have
+ * disconnected it.
+ */
 async function isConnected(redis: Redis, clientId: string | null): Promise<boolean> {
   return !clientId || (await askAboutClients(redis, "LIST", "ID", clientId)) !== "";
 }
 
-/** The reply to a CLIENT command; undefined where Redis refuses it, and on a cluster, whose nodes each know their own clients. */
+/** The reply to a CLIENT command; undefined if Redis refuses it, and on a cluster, whose nodes know their own clients only. */
 async function askAboutClients(redis: Redis, ...words: string[]): Promise<unknown> {
   if (redis.isCluster) return undefined;
   try {
@@ -98,7 +101,7 @@ async function askAboutClients(redis: Redis, ...words: string[]): Promise<unknow
   }
 }
 
-/** Waits for a run, but not when the process stops. */
+/** Waits for an attempt until the process stops. */
 async function unlessStopped(running: Promise<unknown>, signal: AbortSignal): Promise<void> {
   const done = new AbortController();
   const stopped = new Promise<never>((_resolve, reject) => {

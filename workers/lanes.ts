@@ -1,11 +1,11 @@
-/** Jobs of one lane that a process runs at a time, of the many that it runs in all. */
+/** Jobs of one lane that a process runs at a time. */
 const MAX_RUNNING = 4;
 
-/** The lanes of a queue: the jobs of one handle or account that wait for other people's servers leave room for those of all others. */
+/** The lanes of a queue: slow servers of one handle or account leave room for the jobs of all others. */
 export class Lanes {
   readonly #running = new Map<string, number>();
 
-  /** True if a job of the lane may run now; it must `leave` then. */
+  /** True if a job of the lane may run now; the job must `leave` afterwards. */
   enter(lane: string): boolean {
     const running = this.#running.get(lane) ?? 0;
     if (running === MAX_RUNNING) return false;

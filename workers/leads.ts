@@ -5,7 +5,7 @@ import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face
 import type { Runtime } from "../core/platform/runtime.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 
-/** Ms between two looks for far sends whose time comes near. */
+/** Ms between two polls for delayed sends that are nearly due. */
 const POLL_INTERVAL_MS = 1000;
 
 /** Jobs that leads and conversions cause. */
@@ -18,7 +18,7 @@ export const leadJobs: WorkerRow[] = [
   job("leads.send-code", sendLeadCode),
 ];
 
-/** What a worker of the campaigns queue does all the time: sends that waited outside the queue become jobs. */
+/** What a campaigns worker does continuously: enqueues delayed sends that are nearly due. */
 export const leadLoops: WorkerLoop[] = [{ queue: "campaigns", run: promote }];
 
 async function promote(runtime: Runtime, signal: AbortSignal): Promise<void> {

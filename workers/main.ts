@@ -6,5 +6,5 @@ const { runtime, stopSignal } = await startProcess("worker", process.env);
 const { WORKER_QUEUES: queues } = runtime.env;
 const workers = await startWorkers(runtime, queues).catch((error) => failStartup("worker", runtime.log, error));
 logReady(runtime.log, "worker.ready", { queues: queues.length === 0 ? "all" : queues });
-// Finishes or hands back the jobs; answers that take longer end with an error chunk.
+// Running jobs finish or go back to their queue; longer answers end with an error chunk.
 void stopSignal.then((signal) => shutdown("worker", runtime, () => workers.close(signal === "SIGTERM" ? drainMs : 0)));

@@ -8,7 +8,7 @@ import { paymentJobs } from "./payments.ts";
 import { schedulingJobs } from "./scheduling.ts";
 import { webhookJobs } from "./webhooks.ts";
 
-/** Every job with the function that does it. */
+/** Every job with its function. */
 export const workerRows: WorkerRow[] = [
   ...accountJobs,
   ...assistantJobs,
@@ -20,5 +20,5 @@ export const workerRows: WorkerRow[] = [
   ...webhookJobs,
 ];
 
-/** What goes on all the time beside the jobs. */
+/** Continuous work besides jobs. */
 export const workerLoops: WorkerLoop[] = [...emailLoops, ...leadLoops];

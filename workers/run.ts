@@ -9,31 +9,31 @@ import { perform, type WorkerRow } from "./job.ts";
 import { Lanes } from "./lanes.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
-/** Ms between two passes of the outbox sweeper and between two signs of life. */
+/** Ms between two sweeps of the outboxes and between two heartbeats. */
 const SWEEP_INTERVAL_MS = 1000;
 const HEARTBEAT_INTERVAL_MS = 10_000;
 
-/** Ms for which a worker asks for no job after Redis has refused. */
+/** Ms for which a worker fetches no job after a Redis error. */
 const restMs = 1000;
 
-/** For how long, in seconds, and how many of a queue's ended jobs stay: by its id a finished one is known when it is added again. */
+/** Retention of finished jobs, in seconds and by number. BullMQ deduplicates by id as long as it keeps a job. */
 const jobRetention = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFail: { age: 7 * 86_400, count: 5000 } };
 
-/** Ms for which a job belongs to a worker that says nothing, and between two looks for such jobs: what a crash left runs again after them. */
+/** Ms after which a job of a silent worker is stalled, and between two checks for stalled jobs, which then run again. */
 const held = { lockDuration: 15_000, stalledInterval: 5000, maxStalledCount: 5 };
 
-/** Ms after which a job whose lane is full is looked at again. */
+/** Ms after which a job whose lane is full is tried again. */
 const LANE_RETRY_MS = 1000;
 
-/** Workers of a process: stop them by `close`, which lets running jobs finish or gives them back. */
+/** Workers of a process. `close` lets running jobs finish or gives them back. */
 export interface Workers {
-  /** `drainMs`: ms in which answers that are being made may end by themselves; all other jobs are given back at once. */
+  /** `drainMs`: ms within which running answers may finish; all other jobs are given back at once. */
   close(drainMs?: number): Promise<void>;
 }
 
 /**
- * Jobs that one process runs at a time, where it isn't the usual number: endpoints, name servers and calendar servers take a place for
- * as long as they are slow, and a slow one must not hold up the others (`Lanes`); a burst of rules waits for Redis more than it works.
+ * Concurrency of queues with an unusual one. Calls to endpoints, name servers and calendar servers take a place while they wait, and a slow
+ * server must not hold up the others (`Lanes`). Rules wait for Redis more than they compute.
  */
 const concurrencyOf: Partial<Record<QueueName, number>> = { webhooks: 500, scheduling: 256, email: 64, campaigns: 32 };
 const usuallyAtOnce = 8;
@@ -42,14 +42,14 @@ function concurrency(runtime: Runtime, queue: QueueName): number {
   return queue === "generation" ? runtime.env.GENERATION_CONCURRENCY : (concurrencyOf[queue] ?? usuallyAtOnce);
 }
 
-/** Starts the workers of these queues, their signs of life and the outbox sweeper. */
+/** Starts the workers of these queues, their heartbeats and the outbox sweeper. */
 export async function startWorkers(runtime: Runtime, wanted: readonly string[] = []): Promise<Workers> {
   const served = queueNames.filter((queue) => wanted.length === 0 || wanted.includes(queue));
   const shared = connect(runtime.env, "blocking", { forJobs: true });
   shared.on("error", (error: Error) => runtime.log.warn({ error: error.message }, "redis.error"));
   const [stopping, interrupting] = [new AbortController(), new AbortController()];
-  // An answer that a visitor reads can't be given back once it has begun, and calls to other people's servers may end in time; the
-  // others go on elsewhere as if nothing had been.
+  // An answer that a visitor reads can't be given back once it has begun, and calls to other servers may finish in time. All other jobs
+  // continue in another process.
   const signalOf = ({ name, lane }: WorkerRow) =>
     (jobs[name].queue === "generation" || lane ? interrupting : stopping).signal;
   const workers = served.map((queue) => startWorker(runtime, queue, { shared, signalOf }));
@@ -110,7 +110,7 @@ function startWorker(
   return worker;
 }
 
-/** Stops asking for jobs for a while: where Redis refuses, as when it is full, BullMQ asks again at once and without end. */
+/** Pauses a worker after a Redis error, such as a full Redis; BullMQ would retry at once, without end. */
 async function rest(worker: Worker): Promise<void> {
   if (worker.isPaused() || worker.closing) return;
   await worker.pause(true);
@@ -118,19 +118,19 @@ async function rest(worker: Worker): Promise<void> {
   if (!worker.closing) await worker.resume();
 }
 
-/** Gives a job back to its queue for a moment; this is no failed attempt. */
+/** Gives a job back to its queue for a moment, without counting a failed attempt. */
 async function putOff(bull: BullJob, token: string | undefined): Promise<never> {
   await bull.moveToDelayed(Date.now() + LANE_RETRY_MS * (0.5 + Math.random()), token);
   throw new DelayedError();
 }
 
-/** How often a job is tried, as this deploy says it; one that only a newer deploy knows waits until its worker is there. */
+/** The retries of a job as this deploy defines them. A job that only a newer deploy knows waits for its worker. */
 function retryPolicy(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
   const { attempts, backoff } = name in jobs ? jobs[name as JobName] : { attempts: 10, backoff: 2000 };
   return { attempts, backoff: { type: "exponential", delay: backoff, jitter: 0.3 } };
 }
 
-/** Does something again and again until the signal, a pause of some ms before each time; failures are logged. */
+/** Repeats something until the signal, after a pause of some ms each time; logs failures. */
 async function every(
   runtime: Runtime,
   { ms, signal }: { ms: number; signal: AbortSignal },

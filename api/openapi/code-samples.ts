@@ -37,7 +37,7 @@ function addressOf(row: Row, baseUrl: string, values: (place: "path" | "query") 
   return `${baseUrl}${path}${query ? `?${query}` : ""}`;
 }
 
-/** Tokens and signatures are variables of the shell. */
+/** Tokens and signatures are shell variables. */
 function secrets({ access, signed }: Row): Record<string, string> {
   if (signed === "standardWebhooks") return { "webhook-signature": "v1,$SIGNATURE" };
   if (signed === "stripe") return { "stripe-signature": "$SIGNATURE" };

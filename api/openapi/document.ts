@@ -85,7 +85,7 @@ const headers = {
   },
 };
 
-/** Every event that an endpoint may get, with the shape of its body (docs/reference.md, "Webhook events"). */
+/** Every webhook event with the schema of its body (docs/reference.md, "Webhook events"). */
 function webhooks(around: Surroundings): Record<string, unknown> {
   const events = Object.entries(webhookData).map(([type, { summary, data }]) => {
     const body = object({ type: string({ const: type }), timestamp: instant, data });

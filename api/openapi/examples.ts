@@ -2,10 +2,10 @@ import type { Published } from "./published.ts";
 
 type Components = Record<string, Published>;
 
-/** Stands for a text of which no note has an example. */
+/** The example of a text without a documented one. */
 const madeUp = "example";
 
-/** A value that a published shape accepts: its own example where it has one, else the simplest of its kind. */
+/** A value that a published schema accepts: its own example, else the simplest value of its type. */
 export function exampleOf(schema: Published, components: Components): unknown {
   const [example] = (schema.examples ?? []) as unknown[];
   if (example !== undefined) return example;

@@ -5,7 +5,7 @@ import type { Access, Row } from "../route.ts";
 const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
 const retryAfter = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
 
-/** What a row can refuse, by status, each code with its sentence. */
+/** The failures of a row, by status, each code with its sentence. */
 export function failures(row: Row): Record<string, object> {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of failureCodes(row)) byStatus.set(errors[code][0], [...(byStatus.get(errors[code][0]) ?? []), code]);
@@ -21,7 +21,7 @@ function failure(status: number, codes: ErrorCode[]): object {
   return { description, ...(status === 429 || status === 503 ? { headers: retryAfter } : {}), content };
 }
 
-/** The codes that a row can answer: those of its access, its input and its columns, and its own. */
+/** The failure codes of a row: those of its access, its input and its columns, and its own. */
 export function failureCodes(row: Row): ErrorCode[] {
   const { access, input, idempotent, failures: own = [] } = row;
   const hasBody = row.method === "POST" || row.method === "PUT";
@@ -49,14 +49,14 @@ function accessCodes(access: Access): ErrorCode[] {
   return codes;
 }
 
-/** True if a value of the right type can still be wrong; handles are judged by access. */
+/** True if a value of the right type can still be invalid. Access checks the handle. */
 function isChecked({ properties = {} }: Schema<unknown>): boolean {
   return Object.entries(properties as Record<string, Schema<unknown>>).some(
     ([name, { type: _type, ...rest }]) => name !== "handle" && rest.readOnly !== true && Object.keys(rest).length > 0,
   );
 }
 
-/** The codes that the shapes of an input name. */
+/** The error codes that the schemas of an input name. */
 function inputCodes(schema: Schema<unknown>): ErrorCode[] {
   const below = [...Object.values((schema.properties ?? {}) as object), schema.items].filter(
     (one) => typeof one === "object" && one !== null,

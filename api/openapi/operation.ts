@@ -14,12 +14,12 @@ import {
 } from "./published.ts";
 import { tagOf } from "./tags.ts";
 
-/** The name of a row's operation: that of its function. A bundle may put a number after it. */
+/** The `operationId` of a row: the name of its function, without the number that a bundler may append. */
 export function operationId({ run }: Pick<Row, "run">): string {
   return run.name.replace(/\d+$/, "");
 }
 
-/** The operation of a row: its words, what it takes, what it answers and what it refuses. */
+/** The operation of a row: summary, parameters, body, responses and failures. */
 export function operation(row: Row, around: Surroundings): Record<string, unknown> {
   const parameters = [...pathAndQuery(row), ...headerParameters(row)];
   const body = bodyOf(row, around);
@@ -74,13 +74,13 @@ function pathAndQuery(row: Row): Parameter[] {
   return [...pathNames(row).map((name) => parameter(name, "path")), ...query.map(([name]) => parameter(name, "query"))];
 }
 
-/** Header fields that the client sends on purpose: those of the row, and those of a signature. */
+/** Header parameters that a client sets: those of the row, and those of a signature. */
 function headerParameters({ headerInputs = {}, signed }: Row): Parameter[] {
   const taken = Object.keys(headerInputs).flatMap((field) => sentHeaders[field] ?? []);
   return [...taken, ...(signed === "standardWebhooks" ? webhookHeaders : [])];
 }
 
-/** The others that a row takes are sent by browsers themselves. */
+/** Headers that browsers set themselves. */
 const sentHeaders: Record<string, Parameter> = {
   "last-event-id": {
     name: "Last-Event-ID",
@@ -90,7 +90,7 @@ const sentHeaders: Record<string, Parameter> = {
   },
 };
 
-/** What Standard Webhooks sends beside the signature. */
+/** The other headers of Standard Webhooks. */
 export const webhookHeaders: Parameter[] = [
   {
     name: "webhook-id",
@@ -132,7 +132,7 @@ function bodyOf(row: Row, around: Surroundings): { required: boolean; content: C
 
 const formTypes = ["application/x-www-form-urlencoded", "multipart/form-data"];
 
-/** The body's own fields; closed where a row refuses others. */
+/** The schema of the body; closed if the row rejects unknown fields. */
 function objectOf(row: Row, fields: [string, Published][]): Published {
   const required = requiredNames(row.input).filter((name) => fields.some(([field]) => field === name));
   const isClosed = row.access.kind !== "open" && row.input.additionalProperties === false;
@@ -144,7 +144,7 @@ function objectOf(row: Row, fields: [string, Published][]): Published {
   };
 }
 
-/** Shapes by their content type, as others read them: nothing is closed, since `/v2` changes by addition. */
+/** Response schemas by content type. They stay open, since `/v2` changes by addition. */
 export function contentOf(types: Record<string, Schema<unknown>>, owner: string, around: Surroundings): Content {
   const content = Object.entries(types).map(([type, accepted]) => {
     const schema = published(accepted, { owner, open: true });
@@ -153,7 +153,7 @@ export function contentOf(types: Record<string, Schema<unknown>>, owner: string,
   return Object.fromEntries(content);
 }
 
-/** By status: the usual one, that of what was created, and 204 where there may be nothing. */
+/** Successful responses by status: the usual one, the one for a created result, and 204 for none. */
 function successes(row: Row, around: Surroundings): Record<number, object> {
   const usual = row.status ?? (row.returns || row.produces || row.method === "GET" ? 200 : 204);
   const content = answerOf(row, around);

@@ -2,10 +2,10 @@ import { components } from "../../schemas/components.ts";
 import { type FieldNote, fields } from "../../schemas/fields.ts";
 import { isOptional, publishedOf, type Schema, sourceOf } from "../../schemas/schema.ts";
 
-/** JSON Schema as the OpenAPI document and the tools show it. */
+/** JSON Schema as the OpenAPI document and the tools publish it. */
 export type Published = Record<string, unknown>;
 
-/** The named shapes that operations refer to, and the address of the service. */
+/** The named schemas that operations refer to, and the base URL. */
 export interface Surroundings {
   components: Record<string, Published>;
   baseUrl: string;
@@ -20,22 +20,22 @@ export interface Parameter {
   schema: Published;
 }
 
-/** A content type with its shape and an example. */
+/** A content type with its schema and an example. */
 export type Content = Record<string, { schema: Published; example: unknown }>;
 
-/** How a shape is written down. */
+/** How to publish a schema. */
 export interface Writing {
-  /** Whose fields these are, for notes that hold there alone: a component or an operation. */
+  /** The component or operation that owns the fields; some notes apply to one owner only. */
   owner: string;
-  /** True where unknown fields are allowed: nothing is closed, and named shapes are references. */
+  /** True if unknown fields are allowed. Then objects stay open, and named schemas become references. */
   open: boolean;
 }
 
 const names = new Map(Object.entries(components).map(([name, schema]) => [schema, name]));
-/** Our formats by their public names; a format without one is left out. */
+/** Public names of our formats; others are omitted. */
 const formats: Record<string, string> = { address: "email", instant: "date-time", date: "date", uri: "uri" };
 
-/** A shape in the words of JSON Schema alone: notes and examples are added, keywords of ours are left out. */
+/** Converts a schema to plain JSON Schema: adds notes and examples and omits our own keywords. */
 export function published(accepted: Schema<unknown>, how: Writing): Published {
   const schema = publishedOf(accepted);
   const name = how.open ? names.get(sourceOf(schema)) : undefined;
@@ -44,19 +44,19 @@ export function published(accepted: Schema<unknown>, how: Writing): Published {
   return isNullable(schema) && !isNullable(sourceOf(schema)) ? { anyOf: [reference, { type: "null" }] } : reference;
 }
 
-/** The named shapes, in the order of their table. */
+/** The named schemas, in the order of their table. */
 export function publishedComponents(): Record<string, Published> {
   return Object.fromEntries(
     Object.entries(components).map(([owner, schema]) => [owner, written(schema, { owner, open: true })]),
   );
 }
 
-/** The properties of an object that a client may send or will read, with their notes. */
+/** The properties of an object with their notes. */
 export function publishedProperties(schema: Schema<unknown>, how: Writing): [string, Published][] {
   return propertiesOf(schema).map(([name, property]) => [name, noted(published(property, how), noteOf(name, how))]);
 }
 
-/** Names of the properties that a client has to send. */
+/** Names of the required properties. */
 export function requiredNames(schema: Schema<unknown>): string[] {
   const required = (schema.required ?? []) as string[];
   return propertiesOf(schema)
@@ -73,7 +73,7 @@ function propertiesOf(schema: Schema<unknown>): [string, Schema<unknown>][] {
   );
 }
 
-/** Keywords whose value is a shape, a list of shapes, or not for readers. */
+/** Keywords whose value is a schema, a list of schemas, or internal. */
 function written(schema: Schema<unknown>, how: Writing): Published {
   const shown: Published = {};
   for (const [keyword, value] of Object.entries(schema)) {
@@ -102,7 +102,7 @@ function noteOf(name: string, { owner }: Writing): FieldNote | undefined {
   return fields[`${owner}.${name}`] ?? fields[name];
 }
 
-/** A field's own words beat those of the table. */
+/** A note on the field itself wins over the table's. */
 function noted(schema: Published, note: FieldNote | undefined): Published {
   if (note === undefined) return schema;
   const [description, example] = note;

@@ -1,6 +1,6 @@
 import type { Row } from "../route.ts";
 
-/** The nouns of the service, in the order in which a reader meets them. */
+/** The nouns of the service, in reading order. */
 export const tags = [
   { name: "Account", description: "The signed-in user, sessions, tokens, desktop pairing and settings." },
   { name: "Pages", description: "HTML pages of a handle, served to visitors once they are published." },
@@ -19,7 +19,7 @@ export const tags = [
   { name: "MCP", description: "The tools of the Model Context Protocol." },
 ] as const;
 
-/** Which addresses belong to which noun; the first one that matches counts. */
+/** Path patterns with their tag; the first match wins. */
 const places: [RegExp, (typeof tags)[number]["name"]][] = [
   [/^\/v2\/account\/domains/, "Domains"],
   [/^\/(v2\/account|oauth\/assistant)\/|^\/v2\/handles\/:handle\/settings/, "Account"],
@@ -39,7 +39,7 @@ const places: [RegExp, (typeof tags)[number]["name"]][] = [
   [/\/strategy\b/, "Strategy"],
 ];
 
-/** The noun that a row is about. */
+/** The tag of a row. */
 export function tagOf({ path }: Pick<Row, "path">): string {
   return places.find(([place]) => place.test(path))?.[1] ?? "Service";
 }

@@ -4,21 +4,21 @@ import type { Caller, Role, Runtime } from "../platform/runtime.ts";
 import { type Membership, membership, hasRole } from "./handles.ts";
 import { holderOf, type TokenHolder, tokenPrefix } from "./tokens.ts";
 
-/** What a route on a handle asks of a token. */
+/** What a route on a handle requires of a token. */
 export interface HandleAccess {
   token: string;
   handle: string;
   role: Role;
-  /** Scopes of which a personal access token must have one; without any, only sessions are taken. */
+  /** A personal access token must have one of these scopes; if undefined, only sessions are accepted. */
   scopes: readonly string[] | undefined;
-  /** The resource that the route is, where tokens are issued for it. */
+  /** The resource of the route, if tokens are issued for it. */
   resource?: string | undefined;
 }
 
 /**
- * Who a token speaks for on a handle: `invalid_token` first, then `forbidden` for strangers and for handles that are unknown or
- * inactive, so that handles can't be enumerated; `insufficient_role` below the needed role; `insufficient_scope` for a personal
- * access token without the scope. The role is read live.
+ * The user and role of a token on a handle, read live. Throws `invalid_token` first; then `forbidden` for strangers and for unknown or
+ * inactive handles alike, so that handles can't be enumerated; `insufficient_role` below the required role; `insufficient_scope` for a
+ * personal access token without the scope.
  */
 export async function handleSession({ redis, sessions }: Runtime, asked: HandleAccess): Promise<Partial<Caller>> {
   const readMembership = ({ userId }: { userId: string }) => membership(redis, asked.handle, userId);
@@ -32,7 +32,7 @@ export async function handleSession({ redis, sessions }: Runtime, asked: HandleA
   return { role, handle: asked.handle, pages, ...session };
 }
 
-/** Refuses a personal access token that has none of the scopes (RFC 6750); a session may do all that its user may. */
+/** Throws for a personal access token without any of the scopes (RFC 6750). A session has all rights of its user. */
 export function mustHaveScope({ scopes }: Pick<Caller, "scopes">, needed: readonly string[]): void {
   if (scopes !== undefined && !needed.some((scope) => scopes.includes(scope)))
     throw new Fail("insufficient_scope", { scope: needed.join(" ") });

@@ -4,8 +4,8 @@ import { keys } from "../store/keys.ts";
 import { accountOf } from "./handles.ts";
 
 /**
- * True where the anonymous assistant is on for a handle: by the global switch, the list of handles, or the account's entitlement
- * `marketing_tools` (specification "Authentication" 6). An unknown or inactive handle is never on.
+ * True if the anonymous assistant is enabled for a handle: by the global switch, the list of handles, or the account's entitlement
+ * `marketing_tools`. Always false for an unknown or inactive handle.
  */
 export async function isAgentEnabled({ redis, env }: Runtime, handle: string): Promise<boolean> {
   const account = await accountOf(redis, handle);

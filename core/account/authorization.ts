@@ -16,7 +16,7 @@ import { startSession } from "./session-store.ts";
 import { loginUrl, sessionOfCookie } from "./sign-in.ts";
 import { issueToken } from "./signing.ts";
 
-/** Seconds in which a code must be redeemed, for which a token is good, and after which an unused session ends. */
+/** Lifetime in seconds of a code, of an access token, and of a session that is not refreshed. */
 const CODE_SECONDS = 60;
 const TOKEN_SECONDS = 3600;
 const SESSION_SECONDS = 30 * 86_400;
@@ -25,10 +25,10 @@ const FORM = "mcp authorization form";
 type Page = Infer<typeof authorizationPage>;
 type Fields = Omit<Page, "cookie">;
 
-/** Where a browser goes on, or what the page of consent asks. */
+/** A redirect, or the contents of the consent page. */
 export type AuthorizationStep = { step: "onward"; location: string } | ConsentRequest;
 
-/** A client that asks for the tools of a handle, with the proof that the form was made for this request and session. */
+/** A client's request for the tools of a handle. `proof` ties the form to this request and session. */
 export interface ConsentRequest {
   step: "ask";
   client: string;
@@ -39,14 +39,14 @@ export interface ConsentRequest {
   proof: string;
 }
 
-/** What a code stands for. */
+/** What a code is redeemed for. */
 interface CodeGrant extends ClientGrant {
   client: string;
   redirectUri: string;
   challenge: string;
 }
 
-/** What a client must know to ask for tokens (RFC 8414, section 2). */
+/** Authorization server metadata (RFC 8414, section 2). */
 export async function describeServer({ env }: Runtime): Promise<Record<string, unknown>> {
   mustBeBuiltIn(env);
   const { BASE_URL } = env;
@@ -67,8 +67,8 @@ export async function describeServer({ env }: Runtime): Promise<Record<string, u
 }
 
 /**
- * A client's request for the tools of a handle. A wrong client or redirect address is shown here (`invalid_request`); other faults go
- * back to the client. A browser that isn't signed in signs in first. `forbidden` where the user has no part in the handle.
+ * Handles a client's authorization request. An unknown client or redirect address is shown to the user (`invalid_request`); other errors
+ * redirect to the client. A browser without a session signs in first. `forbidden` if the user has no role on the handle.
  */
 export async function askAuthorization(runtime: Runtime, { cookie, ...request }: Page): Promise<AuthorizationStep> {
   const { env } = runtime;
@@ -89,8 +89,8 @@ export async function askAuthorization(runtime: Runtime, { cookie, ...request }:
 }
 
 /**
- * The decision of the user's own browser: leads back to the client with a code or a refusal. `invalid_token` without a session,
- * `forbidden` for a form made elsewhere and for a user who has no part in the handle.
+ * Handles the user's decision and redirects to the client with a code or an error. `invalid_token` without a session; `forbidden` for a
+ * forged form and for a user without a role on the handle.
  */
 export async function decideAuthorization(
   runtime: Runtime,
@@ -107,8 +107,8 @@ export async function decideAuthorization(
 }
 
 /**
- * Issues an access token that is good for its resource alone (RFC 8707), for a code or for a refresh token. `invalid_request` with the
- * error's OAuth name.
+ * Issues an access token for a code or a refresh token; it is valid only for its resource (RFC 8707). `invalid_request` carries the
+ * OAuth error name.
  */
 export async function issueAccess(runtime: Runtime, input: Infer<typeof tokenRequest>): Promise<IssuedToken> {
   mustBeBuiltIn(runtime.env);
@@ -158,7 +158,7 @@ function issued({ scopes }: ClientGrant, token: string, refreshToken: string): I
   };
 }
 
-/** The resource that a handle's tools are. */
+/** The resource identifier of a handle's tools. */
 export function toolsResource({ BASE_URL }: Pick<Env, "BASE_URL">, handle: string): string {
   return `${BASE_URL}/mcp/${handle}/mcp`;
 }
@@ -193,7 +193,7 @@ function isRedeemer(granted: CodeGrant, input: Infer<typeof tokenRequest>): bool
   return isSame && isResource && sameText(challengeOf(input.code_verifier ?? ""), challenge);
 }
 
-/** What is wrong with a request, as its client is told (RFC 6749, section 4.1.2.1). */
+/** The OAuth error of a request (RFC 6749, section 4.1.2.1), if it has one. */
 function faultOf(env: Env, request: Fields): { error: string; error_description: string } | undefined {
   const { response_type, code_challenge_method, code_challenge = "", resource } = request;
   if (response_type !== "code") return fault("unsupported_response_type", "Use the response type code.");
@@ -207,13 +207,13 @@ function fault(error: string, error_description: string): { error: string; error
   return { error, error_description };
 }
 
-/** The handle whose tools a resource is; undefined for every other address. */
+/** The handle of a resource identifier; undefined for every other URL. */
 function handleOf(env: Env, resource = ""): string | undefined {
   const [handle] = resource.slice(env.BASE_URL.length).split("/").slice(2);
   return handle && resource === toolsResource(env, handle) ? handle : undefined;
 }
 
-/** The scopes that are asked for and known; all where none are. */
+/** The known scopes of the request; all scopes if it names none. */
 function scopesOf({ scope = "" }: Fields): string[] {
   const asked = allScopes.filter((one) => scope.split(" ").includes(one));
   return asked.length > 0 ? asked : [...allScopes];
@@ -225,7 +225,7 @@ async function mustBelong({ redis }: Runtime, handle: string, { userId }: Sessio
     throw new Fail("forbidden", { detail: `Your account has no access to ${handle}.` });
 }
 
-/** The client's address with the answer, the state, and the issuer that answers (RFC 9207). */
+/** The client's redirect address with the response, the state and the issuer (RFC 9207). */
 function backTo({ BASE_URL }: Env, { redirect_uri, state }: Fields, answer: Record<string, string>): string {
   const url = new URL(redirect_uri);
   for (const [name, value] of Object.entries({ ...answer, ...(state === undefined ? {} : { state }), iss: BASE_URL }))

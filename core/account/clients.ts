@@ -10,13 +10,13 @@ import { oauthFailure, wrongClient } from "./oauth-failure.ts";
 import { isRedirectUri } from "./redirect-addresses.ts";
 import { deviceName } from "./session-store.ts";
 
-/** Most bytes of what a client registers: its id carries them. */
+/** Largest client registration in bytes; the client id contains it. */
 const MAX_REGISTRATION_BYTES = 1500;
 const PURPOSE = "mcp client";
 
 /**
- * Registers a client (RFC 7591). Nothing is stored, however many register: the id carries the registration with a MAC of this
- * service. `invalid_redirect_uri`, `invalid_client_metadata`.
+ * Registers a client (RFC 7591). Nothing is stored: the client id contains the registration and a MAC of this service.
+ * `invalid_redirect_uri`, `invalid_client_metadata`.
  */
 export async function registerClient(
   { env }: Runtime,
@@ -41,8 +41,8 @@ export async function registerClient(
 }
 
 /**
- * The client of an id, if it registered this redirect address, letter by letter. An id that is an address names the document that
- * tells of its client. `invalid_request`: such a request leads nowhere.
+ * The client of an id, if it registered exactly this redirect address; else `invalid_request`, without a redirect. An id that is an
+ * address names a client document.
  */
 export async function clientAt(runtime: Runtime, clientId: string, redirectUri: string): Promise<OAuthClient> {
   const client = isDocumentId(clientId)
@@ -59,7 +59,7 @@ function registeredClient(env: Env, clientId: string): OAuthClient {
   return JSON.parse(Buffer.from(body, "base64url").toString("utf8")) as OAuthClient;
 }
 
-/** `not_found` where sign-in is not built in: another authorization server is named then. */
+/** `not_found` unless the built-in sign-in is on; otherwise another authorization server is in charge. */
 export function mustBeBuiltIn({ LOGIN_BUILTIN, AUTH_ISSUER }: Env): void {
   if (!LOGIN_BUILTIN || AUTH_ISSUER !== undefined) throw new Fail("not_found");
 }

@@ -5,14 +5,14 @@ import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { findHandle } from "./handles.ts";
 
-/** A domain as an account holds it. */
+/** An account's claim on a domain. */
 export interface DomainClaim {
-  /** In lower case, in ASCII. */
+  /** Lower case, ASCII. */
   domain: string;
   account: string;
-  /** Whose pages the domain shows, or null. */
+  /** The handle whose pages the domain shows, or null. */
   handle: string | null;
-  /** True once this account has proven that the domain is its own; until then others may attach it too. */
+  /** True once this account has proven its ownership; until then other accounts may attach the domain too. */
   owned: boolean;
 }
 
@@ -20,15 +20,15 @@ export interface AttachedDomain {
   account: string;
   domain: string;
   handle?: string | undefined;
-  /** Takes the domain as proven and ready to send from, without DNS; refused in production. */
+  /** Marks the domain as owned and ready to send, without DNS; refused in production. */
   ready?: boolean;
 }
 
 type Store = Pick<Runtime, "redis" | "env" | "now">;
 
 /**
- * Attaches a domain to an account (docs/reference.md, "Domains"); again changes its handle. `domain_taken` once another account has proven that it
- * is theirs, `not_found` for an unknown account or a handle of another one.
+ * Attaches a domain to an account, or changes its handle (docs/reference.md, "Domains"). `domain_taken` once another account has proven its
+ * ownership; `not_found` for an unknown account or another account's handle.
  */
 export async function attachDomain(store: Store, input: AttachedDomain): Promise<DomainClaim> {
   const { account, handle, ready = false } = input;
@@ -36,27 +36,27 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
   if (ready && store.env.production)
     throw new Fail("forbidden", { detail: "In production a domain is verified by its DNS records." });
   await mustHold(store.redis, account, handle);
-  // The account's list comes first: an entry without a claim behind it is left out by those who read it.
+  // The account's list comes first: readers skip an entry without a claim.
   await store.redis.sadd(keys.accountDomains(account), domain);
   const claimed = await claim(store, { domain, account, handle: handle ?? "", proven: ready });
   if (ready) await store.redis.hset(keys.emailIdentity(domain, account), { status: "READY", vouched: "1" });
   return claimed;
 }
 
-/** Makes a domain the account's own, after its OWNERSHIP record was found; `domain_taken` when another one was faster. */
+/** Records proven ownership, after the OWNERSHIP record was found; `domain_taken` if another account was faster. */
 export async function proveDomain(store: Store, input: { account: string; domain: string }): Promise<DomainClaim> {
   const current = await domainClaim(store.redis, input.account, input.domain);
   if (current === undefined) throw new Fail("account_domain_not_found");
   return claim(store, { ...current, handle: current.handle ?? "", proven: true });
 }
 
-/** What an account holds of a domain; undefined when it never attached it, or when another account has proven it. */
+/** The account's claim on a domain; undefined if it has none, or if another account owns the domain. */
 export async function domainClaim(redis: Redis, account: string, domain: string): Promise<DomainClaim | undefined> {
   const [handle, holder, owned] = await redis.hmget(keys.domain(domain), `claim:${account}`, "account", "owned");
   return claimOf({ account, domain, handle, holder, owned });
 }
 
-/** The domains that an account holds, by name. */
+/** The domains of an account, by name. */
 export async function domainsOf(redis: Redis, account: string): Promise<DomainClaim[]> {
   const domains = (await redis.smembers(keys.accountDomains(account))).sort();
   const rows = await Promise.all(
@@ -68,7 +68,7 @@ export async function domainsOf(redis: Redis, account: string): Promise<DomainCl
   });
 }
 
-/** A domain name as it is stored: lower case, ASCII, without the final dot. */
+/** A domain name in stored form: lower case, ASCII, without the final dot. */
 export function domainOf(name: string): string {
   const given = name.trim().replace(/\.$/, "");
   const ascii = URL.canParse(`http://${given}`) ? new URL(`http://${given}`).hostname : "";

@@ -1,4 +1,4 @@
-/** What the others may use of account. */
+/** What other modules may import from account. */
 export { handleSession, mustHaveScope } from "./access.ts";
 export {
   askAuthorization,

@@ -6,23 +6,24 @@ import { transact } from "../store/redis.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { sharedTag } from "../store/throttle.ts";
 import { type Role, roles, type Runtime } from "../platform/runtime.ts";
+import { perConnection } from "../store/connections.ts";
 
-/** A handle as the access check sees it. */
+/** A handle as the access check reads it. */
 export interface HandleRecord {
   handle: string;
   account: string;
   active: boolean;
 }
 
-/** What a handle says of a user, read live. */
+/** A user's role on a handle, read live. */
 export interface Membership {
-  /** Undefined for strangers and for handles that don't answer. */
+  /** Undefined for strangers, and for unknown or inactive handles. */
   role: Role | undefined;
-  /** The counter of the handle's pages at that moment. */
+  /** The page counter of the handle at the same moment. */
   pages: string;
 }
 
-/** The role that a user has on a handle, and beside it what tells whether kept pages are fresh: one read for both. */
+/** Reads a user's role on a handle together with the counter that tells whether cached pages are current. */
 export function membership(redis: Redis, handle: string, userId: string): Promise<Membership> {
   return coalesce(redis, `member ${handle} ${userId}`, async () => {
     const [status, role, pages] = await redis.hmget(keys.handle(handle), "status", `role:${userId}`, pagesCounter);
@@ -33,44 +34,43 @@ export function membership(redis: Redis, handle: string, userId: string): Promis
 /** The field of a handle's record that counts changes of its pages, of its state and of its account's entitlements. */
 export const pagesCounter = "pages";
 
-/** That counter now; "0" where it never moved. */
+/** The current page counter; "0" if nothing has changed yet. */
 export async function pagesCounterOf(redis: Redis, handle: string): Promise<string> {
   return (await coalesce(redis, `pages ${handle}`, () => redis.hget(keys.handle(handle), pagesCounter))) ?? "0";
 }
 
-/** True when the first role may do what needs the second. */
+/** True if the first role includes the second. */
 export function hasRole(role: Role, needed: Role): boolean {
   return roles.indexOf(role) >= roles.indexOf(needed);
 }
 
-/** When the handle was made: tells it from one of the same name that was erased, for what a process keeps of handles. */
+/** The creation time of the handle. In cache keys it tells a handle from an erased one of the same name. */
 export async function epochOf(redis: Redis, handle: string): Promise<string> {
   return (await coalesce(redis, `epoch ${handle}`, () => redis.hget(keys.handle(handle), "createdAt"))) ?? "";
 }
 
-/** The handle, or undefined when it was never made. */
+/** The handle; undefined if it doesn't exist. */
 export async function findHandle(redis: Redis, handle: string): Promise<HandleRecord | undefined> {
   const [account, status] = await redis.hmget(keys.handle(handle), "account", "status");
   return account ? { handle, account, active: status === "ACTIVE" } : undefined;
 }
 
-const accounts = new WeakMap<Redis, LRUCache<string, string>>();
+const accountsOf = perConnection(() => new LRUCache<string, string>({ max: 10_000, ttl: 60_000 }));
 
-/** The account of a handle, undefined when it was never made. A handle never changes its account, so the answer is kept for a minute. */
+/** The account of a handle; undefined if the handle doesn't exist. It never changes and is cached for a minute. */
 export async function accountOf(redis: Redis, handle: string): Promise<string | undefined> {
-  const cache = accounts.get(redis) ?? new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
-  accounts.set(redis, cache);
+  const cache = accountsOf(redis);
   const known = cache.get(handle) ?? (await redis.hget(keys.handle(handle), "account"));
   if (known) cache.set(handle, known);
   return known ?? undefined;
 }
 
-/** The tag of a handle's bucket; unknown handles share theirs. */
+/** The hash tag of a handle's throttle buckets; unknown handles share one. */
 export async function throttleTag(redis: Redis, handle: string): Promise<string> {
   return (await accountOf(redis, handle)) === undefined ? sharedTag(handle) : handle;
 }
 
-/** True when the account has the entitlement. */
+/** True if the account has the entitlement. */
 export async function isEntitled(redis: Redis, account: string, entitlement: string): Promise<boolean> {
   return (await redis.hexists(keys.account(account), `entitlement:${entitlement}`)) === 1;
 }
@@ -83,7 +83,7 @@ export interface NewHandle {
   assistant: boolean;
 }
 
-/** Makes a handle with its account and owner; running it again changes nothing but adds the owner. A new account gets `assistant`. */
+/** Creates a handle with its account and owner. Repeating it only adds the owner. A new account gets `assistant`. */
 export async function createHandle(
   { redis, now }: Pick<Runtime, "redis" | "now">,
   input: NewHandle,
@@ -98,7 +98,7 @@ export async function createHandle(
   return { handle: input.handle, account: input.account, active: true };
 }
 
-/** Gives a user a role on a handle, in place of an earlier one. */
+/** Grants a user a role on a handle, replacing an earlier one. */
 export async function grantRole(
   redis: Redis,
   input: { handle: string; userId: string; role: Role; email?: string | undefined },
@@ -109,21 +109,21 @@ export async function grantRole(
   await redis.hset(keys.handle(input.handle), `role:${input.userId}`, input.role);
 }
 
-/** The user who signs in with an address, whatever its case. The newest user of an address has it. */
+/** The user with this email address, in any case. If several users have had it, the newest wins. */
 export async function userOfEmail(redis: Redis, email: string): Promise<string | undefined> {
   const userId = await redis.get(keys.userOfEmail(email.toLowerCase()));
   const current = userId === null ? null : await redis.hget(keys.user(userId), "email");
   return current?.toLowerCase() === email.toLowerCase() ? (userId as string) : undefined;
 }
 
-/** The addresses of a handle's owners, as far as they are known. */
+/** The known addresses of a handle's owners. */
 export async function ownerAddresses(redis: Redis, handle: string): Promise<string[]> {
   const owners = (await membersOf(redis, handle)).filter(({ role }) => role === "OWNER");
   const sorted = owners.sort((one, other) => (one.userId < other.userId ? -1 : 1));
   return [...new Set(sorted.flatMap(({ email }) => email ?? []))];
 }
 
-/** Takes a user's access to a handle away, at once. */
+/** Revokes a user's access to a handle at once. */
 export async function revokeRole(redis: Redis, input: { handle: string; userId: string }): Promise<void> {
   await mustExist(redis, input.handle);
   await redis.hdel(keys.handle(input.handle), `role:${input.userId}`);
@@ -178,7 +178,7 @@ export async function setEntitlement(redis: Redis, account: string, entitlement:
     await redis.hincrby(keys.handle(handle), pagesCounter, 1);
 }
 
-/** The handles of a user with their roles, read live, and the accounts that they belong to. */
+/** A user's handles with the live roles, and the accounts of these handles. */
 export async function handlesOf(
   redis: Redis,
   userId: string,
@@ -199,7 +199,7 @@ async function claimHandle(redis: Redis, input: NewHandle, at: string): Promise<
   const owner = await redis.hget(keys.handle(input.handle), "account");
   if (owner !== null && owner !== input.account)
     throw new Fail("forbidden", { detail: `${input.handle} belongs to ${owner}.` });
-  // Processes keep pages and chunks by these counters: they go on from beyond those of an erased handle of the same name.
+  // Cached pages and chunks are keyed by these counters: they start above those of an erased handle of the same name.
   await redis.hsetnx(keys.handle(input.handle), pagesCounter, Date.now());
   await redis.hsetnx(keys.knowledge(input.handle), "version", Date.now());
   for (const [field, value] of Object.entries({ createdAt: at, status: "ACTIVE", account: input.account }))
@@ -212,7 +212,7 @@ async function setEmail(redis: Redis, userId: string, email: string): Promise<vo
   await redis.hset(keys.user(userId), "email", email);
 }
 
-/** Throws `not_found` for a handle that was never made or was erased. */
+/** Throws `not_found` unless the handle exists. */
 export async function mustExist(redis: Redis, handle: string): Promise<void> {
   if (!(await redis.hexists(keys.handle(handle), "account")))
     throw new Fail("not_found", { detail: `There is no handle ${handle}.` });

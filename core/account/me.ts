@@ -9,8 +9,8 @@ import { handlesOf } from "./handles.ts";
 const prefix = "entitlement:";
 
 /**
- * The session check (docs/reference.md, "Session tokens"): the user, the handles with their roles and the entitlements of all their accounts, read live.
- * `invalid_token` without the entitlement `assistant` on any of them.
+ * The session check (docs/reference.md, "Session tokens"): the user, the handles with their roles, and the entitlements of all their
+ * accounts, read live. `invalid_token` if no account has the entitlement `assistant`.
  */
 export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller): Promise<Me> {
   const userId = caller.userId as string;

@@ -1,6 +1,6 @@
 import { Fail } from "../platform/errors.ts";
 
-/** Errors of an authorization server by their names in RFC 6749 (5.2), RFC 7591 (3.2.2) and RFC 8707 (2). */
+/** OAuth errors of RFC 6749 (section 5.2), RFC 7591 (section 3.2.2) and RFC 8707 (section 2). */
 export type OAuthError =
   | "invalid_request"
   | "invalid_grant"
@@ -9,7 +9,7 @@ export type OAuthError =
   | "invalid_client_metadata"
   | "unsupported_grant_type";
 
-/** A failure that a client reads by the name that its protocol has for it. */
+/** A failure that OAuth clients recognise by its error name. */
 export function oauthFailure(error: OAuthError, detail: string): Fail {
   return new Fail("invalid_request", { detail, more: { error } });
 }

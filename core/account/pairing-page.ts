@@ -6,16 +6,16 @@ import { isSigned, sign } from "../platform/sealing.ts";
 import { authorizeUrl, decidePairing, type PendingPairing, pendingPairing } from "./pairing.ts";
 import { loginUrl, sessionOfCookie } from "./sign-in.ts";
 
-/** An attempt as a browser shows it, with the signed-in user. */
+/** The page of a pairing attempt, with the signed-in user. */
 export interface PairingVisit extends PendingPairing {
   user?: Session;
-  /** Proves that the form was made for this attempt and this session. */
+  /** Ties the form to this attempt and session. */
   proof?: string;
-  /** Where to sign in, and come back from. */
+  /** Address of the sign-in, which returns here. */
   loginUrl: string;
 }
 
-/** The page of an attempt; `attempt_expired`, `attempt_not_pending`. */
+/** The page of a pairing attempt; `attempt_expired`, `attempt_not_pending`. */
 export async function visitPairing(runtime: Runtime, input: Infer<typeof pairingPage>): Promise<PairingVisit> {
   const { env } = runtime;
   const pending = await pendingPairing(runtime, input.attemptId ?? "");
@@ -26,7 +26,7 @@ export async function visitPairing(runtime: Runtime, input: Infer<typeof pairing
   return { ...found, user, proof: sign(env, "pairing form", `${pending.attemptId} ${token}`) };
 }
 
-/** The decision of a signed-in browser's own form; `invalid_token` without a session, `forbidden` for a form made elsewhere. */
+/** The decision from the page's own form; `invalid_token` without a session, `forbidden` for a forged form. */
 export async function decideByForm(
   runtime: Runtime,
   input: Infer<typeof pairingForm>,

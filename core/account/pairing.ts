@@ -19,31 +19,31 @@ import { digestTag, takeToken } from "../store/throttle.ts";
 import { handlesOf } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";
 
-/** Seconds in which an attempt must be decided and redeemed (docs/reference.md, "Desktop pairing"). */
+/** Lifetime of an attempt in seconds (docs/reference.md, "Desktop pairing"). */
 const ATTEMPT_TTL_SECONDS = 600;
-/** The number of the wrong proof that ends an attempt (docs/reference.md, "Desktop pairing"). */
+/** The number of wrong proofs that ends an attempt (docs/reference.md, "Desktop pairing"). */
 const MAX_WRONG_PROOFS = 5;
-/** Seconds for which a paired desktop is signed in. */
+/** Lifetime of a paired desktop's session in seconds. */
 const SESSION_TTL_SECONDS = 30 * 86_400;
-/** Attempts that one network may start: at once, and a second. */
+/** Attempts per network: at once, and per second. */
 const starts = { burst: 300, rate: 5 };
-/** Letters that can't be taken for each other. */
+/** Characters that are hard to confuse. */
 const codeLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const codeLength = 8;
 
-/** A pairing attempt that waits for a decision, as the person who decides sees it. */
+/** A pending attempt as the deciding user sees it. */
 export interface PendingPairing {
   attemptId: string;
-  /** `K7QF-M2XP`: what the desktop shows too. */
+  /** `K7QF-M2XP`; the desktop shows the same code. */
   code: string;
   device: string;
-  /** For how long the desktop would be signed in. */
+  /** Lifetime of the desktop's session in days. */
   days: number;
 }
 
 /**
- * Starts a pairing (docs/reference.md, "Desktop pairing"): the client keeps the verifier, shows the code (letters 5 to 12 of the attempt's id), opens the
- * address and polls `redeemPairing`.
+ * Starts a pairing (docs/reference.md, "Desktop pairing"). The client keeps the verifier, shows the code (characters 5 to 12 of the
+ * attempt's id), opens the address and polls `redeemPairing`.
  */
 export async function startPairing(
   runtime: Runtime,
@@ -53,7 +53,7 @@ export async function startPairing(
   const { redis, env } = runtime;
   await takeToken(runtime, { name: "pairing", tag: digestTag(env, caller.network ?? ""), ...starts });
   const attemptId = runtime.id(`att_${newCode()}_`);
-  // What the client says that it is; else what its request said.
+  // The name from the body wins over the user agent.
   const device = deviceName(input.deviceName, input.userAgent);
   const expires = Date.now() + ATTEMPT_TTL_SECONDS * 1000;
   await transact(redis, (transaction) => {
@@ -68,7 +68,7 @@ export function authorizeUrl({ BASE_URL }: { BASE_URL: string }, attemptId: stri
   return `${BASE_URL}/oauth/assistant/desktop/authorize?attemptId=${encodeURIComponent(attemptId)}`;
 }
 
-/** An attempt that can still be decided; `attempt_expired` for unknown ones, `attempt_not_pending` afterwards. */
+/** A pending attempt; `attempt_expired` if it is unknown, `attempt_not_pending` once it is decided. */
 export async function pendingPairing({ redis }: Pick<Runtime, "redis">, attemptId: string): Promise<PendingPairing> {
   const [status, device] = await redis.hmget(keys.pairing(attemptId), "status", "device");
   if (!status) throw new Fail("attempt_expired");
@@ -76,7 +76,7 @@ export async function pendingPairing({ redis }: Pick<Runtime, "redis">, attemptI
   return { attemptId, code: codeOf(attemptId), device: device ?? "", days: SESSION_TTL_SECONDS / 86_400 };
 }
 
-/** Allows or denies an attempt for the signed-in user, once; `attempt_expired`, `attempt_not_pending`. */
+/** Allows or denies an attempt once, as the signed-in user; `attempt_expired`, `attempt_not_pending`. */
 export async function decidePairing(
   { redis }: Runtime,
   input: Infer<typeof pairingDecision>,
@@ -91,8 +91,8 @@ export async function decidePairing(
 }
 
 /**
- * Issues the session to the client that knows the verifier, once. `attempt_expired` for unknown, used and expired attempts,
- * `device_proof_mismatch` (the fifth ends the attempt), `attempt_denied`; 202 `pending` until a person has decided.
+ * Issues the session once, to the client that knows the verifier. `attempt_expired` for unknown, used and expired attempts,
+ * `device_proof_mismatch` (the fifth one ends the attempt), `attempt_denied`; 202 `pending` until the user has decided.
  */
 export async function redeemPairing(
   runtime: Runtime,
@@ -111,12 +111,12 @@ export async function redeemPairing(
   return withOutcome(await session(runtime, who as [string, string, string]), "created");
 }
 
-/** base64url(SHA-256(verifier)), as PKCE makes it (RFC 7636, S256). */
+/** base64url(SHA-256(verifier)), as in PKCE (RFC 7636, S256). */
 export function challengeOf(verifier: string): string {
   return createHash("sha256").update(verifier).digest("base64url");
 }
 
-/** The code to compare, which the client reads from the attempt's id too. */
+/** The code to compare; the client derives it from the attempt's id too. */
 export function codeOf(attemptId: string): string {
   return `${attemptId.slice(4, 8)}-${attemptId.slice(8, 12)}`;
 }

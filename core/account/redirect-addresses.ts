@@ -1,4 +1,4 @@
-/** Schemes that a browser runs or reads itself, and so belong to no app (RFC 8252, section 7.1). */
+/** Schemes that browsers handle themselves, so that no app can own them (RFC 8252, section 7.1). */
 const BROWSER_SCHEMES = [
   "javascript",
   "data",
@@ -14,7 +14,7 @@ const BROWSER_SCHEMES = [
 ];
 export const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/;
 
-/** https, http on loopback, or a scheme of an app; never with a fragment (RFC 6749, section 3.1.2) or credentials. */
+/** https, http on loopback, or an app's scheme; no fragment (RFC 6749, section 3.1.2) and no credentials. */
 export function isRedirectUri(uri: string): boolean {
   if (!URL.canParse(uri) || /[\s"'<>\\#]/.test(uri)) return false;
   const { protocol, hostname, username, password } = new URL(uri);

@@ -2,7 +2,7 @@ import nodemailer from "nodemailer";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 
-/** What a mail holds; a reply goes to `replyTo` instead of the service. */
+/** The content of a mail; replies go to `replyTo` if it is set. */
 export interface ServiceMail {
   subject: string;
   text: string;
@@ -11,8 +11,8 @@ export interface ServiceMail {
 }
 
 /**
- * Sends a mail that belongs to no sender of a handle, by the installation's own address and over a connection of its own. It leaves
- * nothing behind: no message, no event. `transactional_email_queue_unavailable` without a mail server.
+ * Sends a mail from the installation's own address, outside any handle's senders, over a separate connection. It stores no message and no
+ * event. `transactional_email_queue_unavailable` without a mail server.
  */
 export async function sendServiceMail(env: Env, to: string, { replyTo, ...content }: ServiceMail): Promise<void> {
   if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
@@ -22,7 +22,7 @@ export async function sendServiceMail(env: Env, to: string, { replyTo, ...conten
   try {
     await transport.sendMail({ ...envelope, ...answers, headers: automatic, ...content, ...closed });
   } catch (error) {
-    // The server's own words may name the address, and what fails is logged.
+    // The server's reply may contain the address, and failures are logged.
     const { responseCode, code } = error as { responseCode?: number; code?: string };
     throw new Error(`The mail server did not accept the mail: ${responseCode ?? code ?? "no answer"}.`);
   } finally {

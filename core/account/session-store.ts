@@ -8,13 +8,13 @@ import { cursorAfter, pageOf } from "../store/paging.ts";
 import { scripts } from "../store/scripts.ts";
 import { type Grant, issueToken } from "./signing.ts";
 
-/** Most sessions of a user; the one that was unused for longest makes room. */
+/** Most sessions of a user; beyond that, the one unused for longest ends. */
 const MAX_SESSIONS = 100;
-/** Ms between two notes of the last use. */
+/** Ms between two updates of the last use. */
 const TOUCH_INTERVAL_MS = 60_000;
 const MAX_DEVICE_CHARACTERS = 80;
 
-/** A session as it is stored; real ms. */
+/** A stored session; times in real ms. */
 interface StoredSession {
   kind: SessionView["kind"];
   device: string;
@@ -26,17 +26,17 @@ export interface NewSession {
   userId: string;
   email?: string;
   kind: SessionView["kind"];
-  /** What a person knows the device by. */
+  /** The device name that the user sees. */
   device: string;
-  /** How long it lasts. */
+  /** Its lifetime. */
   seconds: number;
-  /** How long its token lasts, where that is shorter. */
+  /** Lifetime of its token, if it is shorter. */
   tokenSeconds?: number;
-  /** What its token is good for where that is less than all that the user may. */
+  /** The rights of its token, if it has fewer than its user. */
   grant?: Grant;
 }
 
-/** Starts a session and returns its token, a JWT of this service. Both expire at the same second, unless the token is to end sooner. */
+/** Starts a session and returns its token, a JWT of this service. Both expire in the same second unless `tokenSeconds` is given. */
 export async function startSession(
   { redis, env, signingKey, id }: Pick<Runtime, "redis" | "env" | "signingKey" | "id">,
   { userId, email = "", kind, device, seconds, tokenSeconds = seconds, grant }: NewSession,
@@ -52,13 +52,13 @@ export async function startSession(
   return { token, sessionId, expiresAt: new Date(expiresAt).toISOString() };
 }
 
-/** The first text that says something, as the name of a device: at most 80 characters without control characters. */
+/** The first non-empty text as a device name: at most 80 characters without control characters. */
 export function deviceName(...texts: unknown[]): string {
   const said = texts.filter((text) => typeof text === "string").map((text) => text.replace(/\p{C}/gu, "").trim());
   return [...(said.find(Boolean) ?? "")].slice(0, MAX_DEVICE_CHARACTERS).join("");
 }
 
-/** False once a session was revoked; else notes its use, at most once a minute. A note that fails fails nothing else. */
+/** False for a revoked session; otherwise updates its last use, at most once a minute. Failed updates are ignored. */
 export function useSession(
   { redis, log }: Pick<Runtime, "redis" | "log">,
   { userId, sessionId = "" }: Session,
@@ -75,7 +75,7 @@ export function useSession(
   });
 }
 
-/** The user's sessions, the newest first. Tokens of an outside signer have none here. */
+/** The user's sessions, newest first. Tokens of an external signer have none. */
 export async function listSessions(
   { redis, env }: Runtime,
   input: Infer<typeof sessionListing>,
@@ -89,7 +89,7 @@ export async function listSessions(
   return { sessions, nextCursor: cursorAfter(env, rest.length > limit && last ? placeOf(last) : undefined, list) };
 }
 
-/** Revokes a session of the user, from the next request on; `current` is the caller's own. `session_not_found`. */
+/** Revokes a session of the user from the next request on; `current` means the caller's own. `session_not_found`. */
 export async function endSession({ redis }: Runtime, input: Infer<typeof sessionPath>, caller: Caller): Promise<void> {
   const sessionId = input.sessionId === "current" ? (caller.sessionId ?? "") : input.sessionId;
   const removed = await redis.hdel(keys.sessions(caller.userId as string), sessionId, `used:${sessionId}`);
@@ -108,7 +108,7 @@ function viewsOf(fields: Record<string, string>, current: string | undefined): S
   return views.sort((one, other) => (placeOf(one) < placeOf(other) ? 1 : -1));
 }
 
-/** Where a session stands in the list: instants of one form sort as texts. */
+/** The sort key of a session: ISO times of one format sort as text. */
 function placeOf({ createdAt, sessionId }: SessionView): string {
   return `${createdAt} ${sessionId}`;
 }

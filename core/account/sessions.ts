@@ -19,30 +19,35 @@ import type { Session, SigningKey, TokenVerifier } from "../platform/runtime.ts"
 type Keys = ReturnType<typeof createLocalJWKSet>;
 
 const algorithms = ["EdDSA", "ES256", "RS256"];
-/** Seconds of difference between clocks that are let pass (docs/reference.md, "Session tokens"). */
+/** Tolerated clock difference in seconds (docs/reference.md, "Session tokens"). */
 const leeway = 5;
-/** Ms for which a checked signature is remembered (docs/reference.md, "Session tokens": at most 60 s). */
+/** Ms for which a verified signature is cached (docs/reference.md, "Session tokens": at most 60 s). */
 const remembered = 60_000;
-/** Letters of the tokens that are remembered: some ten thousand of this service's own. */
+/** Characters of all cached tokens: some ten thousand of our own. */
 const rememberedLetters = 4 * 2 ** 20;
-/** Ms after which a key set is read again, and after which one that can't be read is no longer trusted (docs/reference.md, "Session tokens"). */
+/**
+ * Ms after which a key set is refreshed, and after which one that can't be refreshed is no longer trusted
+ * (docs/reference.md, "Session tokens").
+ */
 const fresh = 600_000;
 const trusted = 3_600_000;
-/** Ms between two reads that an unknown key id may cause, and between two tries of a key set that can't be read. */
+/** Ms between two refreshes that an unknown key id may cause, and between two attempts after a failed one. */
 const cooldown = 30_000;
 const retry = 1_000;
 
-/** What tokens need besides a good signature. */
+/** What a verifier needs besides the keys. */
 interface SessionChecks {
-  /** False once the session of an own token was revoked. */
+  /** False once the session of an own token is revoked. */
   isLive(session: Session): Promise<boolean>;
-  /** Real time in ms, whatever TEST_CLOCK says. */
+  /** Real time in ms, independent of TEST_CLOCK. */
   clock?: () => number;
-  /** Reads the key set of the outside signer. */
+  /** Reads the external signer's key set. */
   outbound?: Pick<Outbound, "request">;
 }
 
-/** Checks session tokens of this service's own key and of the outside signer (docs/reference.md, "Session tokens"). Membership is not its matter. */
+/**
+ * Verifies session tokens of this service and of the external signer (docs/reference.md, "Session tokens"). It does not check membership.
+ */
 export class Sessions implements TokenVerifier {
   readonly #env: Env;
   readonly #own: SigningKey;
@@ -87,7 +92,7 @@ export class Sessions implements TokenVerifier {
     return [session, result];
   }
 
-  /** The session that a token was signed for. A good signature is remembered for a minute; a token's session isn't. */
+  /** The session of a signed token. The signature check is cached for a minute; the session's state is not. */
   async #signed(token: string): Promise<Session> {
     const known = this.#checked.get(token);
     const now = this.#clock();
@@ -117,19 +122,21 @@ export class Sessions implements TokenVerifier {
     }
   }
 
-  /** The keys of the signer that a token names, and what must stand in its tokens. Without AUTH_AUDIENCE they must be meant for BASE_URL. */
+  /**
+   * The keys of the token's signer, and the issuer and audience that its tokens must have. Without AUTH_AUDIENCE the audience is BASE_URL.
+   */
   async #signerOf(token: string): Promise<{ keys: Keys; issuer: string; audience?: string }> {
     const { BASE_URL, AUTH_ISSUER, AUTH_AUDIENCE = BASE_URL } = this.#env;
     const { issuer, kid } = named(token);
     const fromOutside = this.#outside !== undefined && issuer === AUTH_ISSUER && kid !== this.#own.kid;
     if (fromOutside) return { keys: await (this.#outside as KeySet).holding(kid), issuer, audience: AUTH_AUDIENCE };
     if (issuer !== BASE_URL) throw new Fail("invalid_token");
-    // Own tokens are meant for the service or for one resource of it: `sessionOf` says which.
+    // Own tokens have the service or one of its resources as audience; `sessionOf` reads which.
     return { keys: this.#ownKeys, issuer };
   }
 }
 
-/** An own token names its session; whatever an outside signer says of sessions is its own matter. */
+/** Only own tokens name a session of this service; an external signer's session ids are ignored. */
 function sessionOf(env: Env, { sub = "", email, sid, aud, scope }: JWTPayload, isOwn: boolean): Session {
   if (isOwn && (typeof sid !== "string" || typeof aud !== "string"))
     throw new Fail("invalid_token", { detail: "Sign in again." });
@@ -138,20 +145,20 @@ function sessionOf(env: Env, { sub = "", email, sid, aud, scope }: JWTPayload, i
   return { userId: sub, ...mail, ...(isOwn ? { sessionId: sid as string } : {}), ...bound };
 }
 
-/** What a token says of its signer, not believed yet. */
+/** The unverified issuer and key id of a token. */
 function named(token: string): { issuer: string; kid: string | undefined } {
   try {
     return { issuer: decodeJwt(token).iss ?? "", kid: decodeProtectedHeader(token).kid };
   } catch (error) {
-    // Whatever is wrong with its form, it is no token.
+    // Malformed in any way: not a token.
     throw new Fail("invalid_token", {}, error);
   }
 }
 
 /**
- * A key set at an address or in a file, read again as it ages or when a key id is new. jose's `createRemoteJWKSet` can't replace it:
- * its cooldown counts from the last read, so that a key published just after one is refused for 30 s, it can't refresh while the
- * aged set still serves, and it tells a key set that can't be read (503) from a foreign key (401) only by the error of each read.
+ * A key set at a URL or in a file. It is refreshed when it ages or when a key id is unknown. jose's `createRemoteJWKSet` can't replace it:
+ * its cooldown counts from the last read, so that a key published just after one is rejected for 30 s; it can't refresh in the background
+ * while the old set still serves; and it reports an unreadable key set (503) and a foreign key (401) by the same kind of error.
  */
 class KeySet {
   readonly #outbound: Pick<Outbound, "request">;
@@ -160,7 +167,7 @@ class KeySet {
   #held: { keys: Keys; ids: Set<string | undefined>; readAt: number } | undefined;
   #triedAt = Number.NEGATIVE_INFINITY;
   #searchedAt = Number.NEGATIVE_INFINITY;
-  /** Why the last read failed. */
+  /** The error of the last refresh. */
   #failure: unknown;
   #reading: Promise<void> | undefined;
 
@@ -171,8 +178,8 @@ class KeySet {
   }
 
   /**
-   * The keys to check a token with this key id. An aged set is read again in the background; an unknown id waits for one read,
-   * at most once a cooldown. `service_unavailable` where only a read could tell and there is none.
+   * The keys for a token with this key id. An old set is refreshed in the background; an unknown id waits for one refresh, at most once per
+   * cooldown. `service_unavailable` if only a refresh could decide and it fails.
    */
   async holding(kid: string | undefined): Promise<Keys> {
     if (!this.#isTrusted()) await this.#read();
@@ -201,7 +208,7 @@ class KeySet {
     await this.#read();
   }
 
-  /** One read at a time; a failed one is remembered and not repeated at once. Never rejects. */
+  /** One refresh at a time; a failed one is not repeated during the cooldown. Never rejects. */
   async #read(): Promise<void> {
     if (this.#failure !== undefined && this.#clock() - this.#triedAt < retry) return;
     this.#reading ??= this.#load().finally(() => {
@@ -226,7 +233,7 @@ class KeySet {
   }
 }
 
-/** A key set may have 256 KB and 100 keys: signers publish a few keys, some of them with their certificates. */
+/** A key set may have 256 KB and 100 keys; real ones have a few keys, some with certificates. */
 const KEY_SET_LIMITS = { timeoutMs: 3000, limit: 262_144, trusted: true };
 const MAX_KEYS = 100;
 

@@ -7,12 +7,12 @@ import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { pagesCounter } from "./handles.ts";
 
-/** What holds until an owner says otherwise. */
+/** Settings of a handle whose owner has set none. */
 const defaults: Settings = { displayName: null, language: null, leadNotifications: true, logoUrl: null };
 const names = Object.keys(defaults) as (keyof Settings)[];
 const field = (name: string): string => `setting:${name}`;
 
-/** What people see of a handle, and what its owners are told (docs/reference.md, "Handle settings"). */
+/** The handle's public name and look, and what its owners are notified about (docs/reference.md, "Handle settings"). */
 export async function readSettings(
   { redis }: Pick<Runtime, "redis">,
   { handle }: Infer<typeof settingsPath>,
@@ -20,7 +20,7 @@ export async function readSettings(
   return { settings: await settingsOf(redis, handle) };
 }
 
-/** Changes the given settings; null resets one. Pages that show them are made again. */
+/** Changes the given settings; null resets one. Pages that show them are rendered again. */
 export async function updateSettings(
   { redis }: Pick<Runtime, "redis">,
   { handle, ...changes }: Infer<typeof settingsChange>,
@@ -36,7 +36,7 @@ export async function updateSettings(
   return { settings: await settingsOf(redis, handle) };
 }
 
-/** The settings of a handle; the defaults for one that has none. */
+/** The settings of a handle, or the defaults. */
 export function settingsOf(redis: Redis, handle: string): Promise<Settings> {
   return coalesce(redis, `settings ${handle}`, async () => {
     const values = await redis.hmget(keys.handle(handle), ...names.map(field));
@@ -45,7 +45,7 @@ export function settingsOf(redis: Redis, handle: string): Promise<Settings> {
   });
 }
 
-/** The name under which people meet a handle. */
+/** The public name of a handle. */
 export async function displayNameOf(redis: Redis, handle: string): Promise<string> {
   return (await settingsOf(redis, handle)).displayName ?? handle;
 }

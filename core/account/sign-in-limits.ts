@@ -4,18 +4,18 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 
-/** Codes that one network may ask for: 3 at once and 3 in 15 minutes for one mail address, 30 for all of them together. */
+/** Codes per network: 3 at once and 3 in 15 minutes for one address, 30 for all addresses together. */
 const addressLimit = { burst: 3, rate: 3 / 900 };
 const networkLimit = { burst: 30, rate: 30 / 900 };
-/** Codes that all networks together may ask for one mail address: 20 at once, then one an hour; at most 44 mails a day. */
+/** Codes per address from all networks: 20 at once, then one per hour; at most 44 mails a day. */
 const mailLimit = { burst: 20, rate: 1 / 3600 };
 
-/** Seconds for which a browser is known after its last sign-in: the longest that browsers keep a cookie (RFC 6265bis, section 5.5). */
+/** Seconds for which a browser is recognised after its last sign-in: the longest lifetime of a cookie (RFC 6265bis, section 5.5). */
 const KNOWN_BROWSER_SECONDS = 400 * 86_400;
 const knownBrowserCookie = "known-browser";
 const purpose = "known browser";
 
-/** A person who requests a code. */
+/** A request for a sign-in code. */
 export interface CodeRequest {
   email: string;
   network: string;
@@ -23,8 +23,8 @@ export interface CodeRequest {
 }
 
 /**
- * Counts a request for a code; `rate_limited`. A browser that has signed in with this address before has buckets of its own, so
- * that strangers who ask for codes can't keep the owner of an address from signing in.
+ * Counts a request for a code; `rate_limited`. A browser that has signed in with this address before has its own buckets, so that strangers
+ * who request codes can't lock out the owner of an address.
  */
 export async function admitCodeRequest(runtime: Runtime, asked: CodeRequest): Promise<void> {
   const { env } = runtime;
@@ -37,14 +37,14 @@ export async function admitCodeRequest(runtime: Runtime, asked: CodeRequest): Pr
   await takeToken(runtime, { name: "sign-in-mail", tag: digestTag(env, email, browser ?? ""), ...mailLimit });
 }
 
-/** The cookie of a browser that has just signed in with an address; it counts for no other address. */
+/** The cookie that recognises a browser after a sign-in with this address; it is worthless for other addresses. */
 export function rememberBrowser({ env, id }: Runtime, email: string): string {
   const browser = id("brw_");
   const value = `${browser}.${sign(env, purpose, `${browser} ${email}`)}`;
   return writeCookie(knownBrowserCookie, value, { ...loginPage(env), seconds: KNOWN_BROWSER_SECONDS });
 }
 
-/** Where the cookies of the sign-in page are sent. */
+/** Scope of the sign-in page's cookies. */
 export function loginPage({ LOGIN_URL }: Env): { path: string; secure: boolean } {
   const { pathname, protocol } = new URL(LOGIN_URL);
   return { path: pathname, secure: protocol === "https:" };

@@ -6,7 +6,7 @@ import { keys } from "../store/keys.ts";
 import { sendServiceMail } from "./service-mail.ts";
 import { codeOf } from "./sign-in.ts";
 
-/** Mails the code of a sign-in in the language of its page, unless its address has no user or it is over. */
+/** Mails the code of a sign-in in the language of its page, unless the address has no user or the sign-in is over. */
 export async function sendSignInCode({ redis, env }: Runtime, { signInId }: { signInId: string }): Promise<void> {
   const [user, email, language] = await redis.hmget(keys.signIn(signInId), "user", "email", "language");
   if (!user || !email) return;
@@ -14,7 +14,7 @@ export async function sendSignInCode({ redis, env }: Runtime, { signInId }: { si
   await sendServiceMail(env, email, letterOf(spokenLanguage(language), new URL(env.LOGIN_URL).host, code));
 }
 
-/** The code stands in the body alone: subjects are shown in lists and written to logs. */
+/** The code is in the body only: subjects appear in lists and logs. */
 function letterOf(language: string, site: string, code: string): ReturnType<typeof layOut> {
   const { subject, title, text } = wordsOf(language).mails.signInCode;
   return layOut({

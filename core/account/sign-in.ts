@@ -12,26 +12,26 @@ import { userOfEmail } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";
 import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.ts";
 
-/** Ms in which a code must be used, and the number of the wrong one that ends it. */
+/** Lifetime of a code in ms, and the number of wrong codes that ends a sign-in. */
 const CODE_TTL_MS = 600_000;
 const MAX_WRONG_CODES = 5;
-/** Seconds for which a browser stays signed in. */
+/** Lifetime of a browser's session in seconds. */
 const SESSION_TTL_SECONDS = 12 * 3600;
 const address = /^[^\s@]{1,64}@[^\s@.]+(?:\.[^\s@.]+)*$/;
 
-/** Where a sign-in stands, for its page. */
+/** The current step of a sign-in, for its page. */
 export type SignInStep =
   | {
       step: "email";
       returnTo: string;
       problem?: "email" | "ended";
-      /** Who is signed in with this browser already, and the way on to where the person came from. */
+      /** The account that this browser is already signed in with, and the address to continue to. */
       session?: { email: string; location: string | undefined };
     }
   | { step: "code"; returnTo: string; signInId: string; email: string; problem?: "wrong"; cookies?: string[] }
   | { step: "done"; email: string; location: string | undefined; cookies: string[] };
 
-/** The first step of the built-in sign-in; `not_found` where LOGIN_BUILTIN is off. */
+/** The first step of the built-in sign-in; `not_found` if LOGIN_BUILTIN is off. */
 export async function openSignIn(
   runtime: Runtime,
   { returnTo = "", cookie }: Infer<typeof signInPage>,
@@ -44,7 +44,7 @@ export async function openSignIn(
   return { step: "email", returnTo, session: { email: session.email ?? session.userId, location } };
 }
 
-/** The next step: sends a code to an address, or takes the code. Both answer the same for addresses that nobody here has. */
+/** The next step: mails a code, or checks one. Responses are the same for addresses without a user. */
 export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
   mustBeOn(runtime.env);
   mustBeOwnPage(runtime.env, input);
@@ -54,7 +54,7 @@ export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, 
     : tryCode(runtime, { signInId, code: input.code ?? "", returnTo, device: deviceName(input.userAgent) });
 }
 
-/** The session that a browser's cookie holds, if it is good. */
+/** The valid session of a browser's cookie, if any. */
 export async function sessionOfCookie(
   { sessions }: Runtime,
   cookie: string | undefined,
@@ -64,18 +64,18 @@ export async function sessionOfCookie(
   try {
     return { ...(await sessions.check(token)), token };
   } catch (error) {
-    // A session that is over is no session; everything else is news.
+    // An expired or revoked session counts as none; other errors propagate.
     if (error instanceof Fail && error.code === "invalid_token") return undefined;
     throw error;
   }
 }
 
-/** The address of the sign-in that leads back to an address of this service. */
+/** The address of the sign-in that returns to an address of this service. */
 export function loginUrl({ LOGIN_URL }: Env, returnTo: string): string {
   return `${LOGIN_URL}${LOGIN_URL.includes("?") ? "&" : "?"}returnTo=${encodeURIComponent(returnTo)}`;
 }
 
-/** Name of the cookie; it is sent to the pages that ask a signed-in browser for consent and to the sign-in, and nowhere else. */
+/** The session cookie. Browsers send it to consent pages and the sign-in only. */
 const sessionCookie = "session";
 const pendingCookie = "pending-sign-in";
 const cookiePath = "/oauth";
@@ -84,7 +84,7 @@ function mustBeOn(env: Env): void {
   if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
 }
 
-/** A form of another site may not sign a browser in. Programs send no origin. */
+/** Rejects cross-site sign-in forms. Programs send no origin. */
 function mustBeOwnPage(env: Env, { origin, host }: Infer<typeof signInForm>): void {
   if (origin === undefined) return;
   const own = [env.LOGIN_URL, env.BASE_URL].map((one) => new URL(one).origin);
@@ -102,7 +102,7 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   try {
     await admitCodeRequest(runtime, { email, cookie: input.cookie, network: caller.network ?? "" });
   } catch (error) {
-    // The code that this browser asked for before still works.
+    // The code that this browser requested before still works.
     if (pending && error instanceof Fail && error.code === "rate_limited")
       return { step: "code", returnTo, signInId: pending, email };
     throw error;
@@ -117,7 +117,7 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   return { step: "code", returnTo, signInId, email, cookies: [cookie] };
 }
 
-/** The sign-in that this browser has begun with the address, while its code works. */
+/** This browser's pending sign-in with the address, while its code is valid. */
 async function pendingSignIn(
   { redis }: Runtime,
   cookie: string | undefined,
@@ -165,8 +165,8 @@ async function welcome(
 }
 
 /**
- * Where to go after signing in: only to this service and to the application. The pages of consent read the cookie; everyone else takes
- * the token from the fragment, which no server sees.
+ * Where to go after the sign-in: only to this service and to the application. Consent pages read the cookie; all others take the token from
+ * the fragment, which no server sees.
  */
 function destination(env: Env, returnTo: string, token: string): string | undefined {
   if (returnTo === "" || !URL.canParse(returnTo, env.BASE_URL)) return undefined;
@@ -177,7 +177,7 @@ function destination(env: Env, returnTo: string, token: string): string | undefi
   return url.href;
 }
 
-/** Six digits that follow from the id under the service's key: the code itself is stored nowhere, and in no job. */
+/** Six digits derived from the id under the service's key, so that neither Redis nor a job contains the code. */
 export function codeOf(root: string, signInId: string): string {
   return sixDigits(root, "sign-in code", signInId);
 }

@@ -13,7 +13,7 @@ interface Stored {
   jwk: JWK;
 }
 
-/** Reads the key, or makes it on the first start; two processes that start at once end with the same key. */
+/** Reads the key, or creates it at the first start. Processes that start at once end up with the same key. */
 export async function signingKey({ redis, env }: { redis: Redis; env: Env }): Promise<SigningKey> {
   const stored = (await redis.get(keys.signingKey)) ?? (await makeKey(redis, env));
   const { kid, sealed, jwk } = JSON.parse(stored) as Stored;
@@ -21,7 +21,7 @@ export async function signingKey({ redis, env }: { redis: Redis; env: Env }): Pr
   return { kid, private: await importPKCS8(pem, "EdDSA"), publicJwk: jwk };
 }
 
-/** Seals the key again after SECRET_KEY has changed; true if that was needed. The key itself stays. */
+/** Seals the key again after a change of SECRET_KEY; true if it did. The key itself stays the same. */
 export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env }): Promise<boolean> {
   const stored = await redis.get(keys.signingKey);
   if (stored === null) return false;
@@ -31,7 +31,7 @@ export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env 
   return sealed !== undefined;
 }
 
-/** What a token is good for where that is less than all: a resource (RFC 8707) and scopes there. */
+/** The rights of a restricted token: a resource (RFC 8707) and scopes there. */
 export interface Grant {
   resource: string;
   scopes: readonly string[];
@@ -45,7 +45,9 @@ interface TokenClaims {
   grant?: Grant | undefined;
 }
 
-/** The token of a session until it expires, in real ms; `sid` names it (OpenID Connect Front-Channel Logout 1.0, section 3). */
+/**
+ * The token of a session, which expires at a real time in ms. `sid` is the session id (OpenID Connect Front-Channel Logout 1.0, section 3).
+ */
 export async function issueToken(
   key: SigningKey,
   env: Env,

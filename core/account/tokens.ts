@@ -19,25 +19,25 @@ import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 
-/** What stands before every personal access token, for people and for secret scanners. */
+/** Prefix of every personal access token, for people and for secret scanners. */
 export const tokenPrefix = "pat_";
-/** Random letters of base 62 in a token: 178 bits. */
+/** Random base-62 characters of a token: 178 bits. */
 const randomLetters = 30;
 const checksumLetters = 6;
 const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${randomLetters + checksumLetters}}$`);
-/** Ms between two notes of the last use. */
+/** Ms between two updates of the last use. */
 const noted = 60_000;
 const day = 86_400_000;
 
-/** Who a personal access token speaks for, and for what. */
+/** The user and scopes of a personal access token. */
 export interface TokenHolder {
   userId: string;
   scopes: Scope[];
 }
 
 /**
- * Makes a token for the signed-in user. The secret leaves the service here and never again; what is kept is its SHA-256. A token
- * speaks for its user on all of the user's handles, with the role that the user has there at the time of use.
+ * Creates a token for the signed-in user. The secret is returned only here; Redis stores its SHA-256. A token acts for its user on all of
+ * the user's handles, with the role that the user has at the time of use.
  */
 export async function createToken(
   { redis }: Runtime,
@@ -50,7 +50,7 @@ export async function createToken(
   const now = Date.now();
   const expires = input.expiresInDays ? now + input.expiresInDays * day : undefined;
   const kept = { digest: digestOf(secret), user: userId, name: input.name, scopes: packed(input.scopes), created: now };
-  // The list first: a token that no list names could not be revoked. A name in the list without a token is left out when read.
+  // The list comes first: a token outside the list could not be revoked. Readers skip listed ids without a token.
   await redis.zadd(keys.userTokens(userId), now, tokenId);
   await transact(redis, (transaction) => {
     transaction.hset(keys.token(tokenId), kept);
@@ -59,7 +59,7 @@ export async function createToken(
   return { token: { tokenId, name: input.name, scopes: input.scopes, expiresAt: instantOf(expires), secret } };
 }
 
-/** The user's tokens, the newest first; what has expired is gone. */
+/** The user's tokens, newest first, without expired ones. */
 export async function listTokens(
   runtime: Runtime,
   input: Infer<typeof tokenListing>,
@@ -73,7 +73,7 @@ export async function listTokens(
   return { tokens: found.filter((token) => token !== undefined), nextCursor };
 }
 
-/** Revokes a token of the user, from the next request on; `token_not_found`, also for another user's. */
+/** Revokes a token of the user from the next request on; `token_not_found`, also for another user's token. */
 export async function revokeToken(
   { redis }: Runtime,
   { tokenId }: Infer<typeof tokenPath>,
@@ -86,7 +86,7 @@ export async function revokeToken(
   if (removed === 0) throw new Fail("token_not_found");
 }
 
-/** Who a secret speaks for, read live; `invalid_token` for every string that isn't a token of this service at this moment. */
+/** The holder of a secret, read live; `invalid_token` for every string that is not a valid token now. */
 export async function holderOf(redis: Redis, secret: string): Promise<TokenHolder> {
   if (!isWellFormed(secret)) throw new Fail("invalid_token");
   const input = { digest: digestOf(secret), now: Date.now(), intervalMs: noted };
@@ -100,7 +100,7 @@ function newSecret(): string {
   return tokenPrefix + random + checksum(random);
 }
 
-/** Typing errors and made-up tokens are refused without a look at Redis. */
+/** Rejects typing errors and made-up tokens without reading Redis. */
 function isWellFormed(secret: string): boolean {
   const random = secret.slice(tokenPrefix.length, -checksumLetters);
   return form.test(secret) && checksum(random) === secret.slice(-checksumLetters);
@@ -110,17 +110,17 @@ function checksum(random: string): string {
   return toBase62(createHash("sha256").update(random).digest().readUIntBE(0, 6), checksumLetters);
 }
 
-/** Kept as 32 bytes, so that many tokens stay small. */
+/** Stored as 32 bytes to save memory. */
 function digestOf(secret: string): Buffer {
   return createHash("sha256").update(secret).digest();
 }
 
-/** The public id is another hash of the secret, so that one key finds the token; it tells nothing of the stored digest. */
+/** The public id is another hash of the secret, so that one key finds the token. It reveals nothing about the stored digest. */
 function idOf(secret: string): string {
   return `tok_${createHash("sha256").update(`token id ${secret}`).digest("base64url").slice(0, 22)}`;
 }
 
-/** Scopes as digits, their places in the table, so that many tokens stay small. */
+/** Scopes as digits, their indexes in the table, to save memory. */
 function packed(names: readonly Scope[]): string {
   return names.map((name) => scopes.indexOf(name)).join("");
 }
@@ -129,7 +129,7 @@ function unpacked(digits: string): Scope[] {
   return [...digits].flatMap((digit) => scopes[Number(digit)] ?? []);
 }
 
-/** Tokens in the order of their ids; undefined for one that is gone. */
+/** Tokens in the order of their ids; undefined for a missing one. */
 async function readTokens(redis: Redis, ids: string[]): Promise<(Token | undefined)[]> {
   return Promise.all(
     ids.map(async (id) => {
@@ -140,7 +140,7 @@ async function readTokens(redis: Redis, ids: string[]): Promise<(Token | undefin
   );
 }
 
-/** Redis says when a token expires; a number below 0 means never. */
+/** Redis tracks the expiry; a negative number means never. */
 function toToken(tokenId: string, [name, held, created, used]: (string | null)[], expires: number): Token | undefined {
   if (!name || !held || !created) return undefined;
   const expiresAt = expires > 0 ? new Date(expires).toISOString() : null;

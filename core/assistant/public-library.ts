@@ -16,6 +16,7 @@ import { primaryLanguage } from "../platform/languages.ts";
 import type { Runtime, SearchResult } from "../platform/runtime.ts";
 import { lessonCards, withoutLessonCards } from "./lesson-cards.ts";
 import type { Asking } from "./messages.ts";
+import { perConnection } from "../store/connections.ts";
 
 /** The tag of the documents that the assistant may use (specification, "Knowledge document"). */
 export const publicTag = "public-page-agent";
@@ -55,7 +56,9 @@ const MAX_BYTES = 96 * 2 ** 20;
 const CHARACTER_BYTES = 16;
 const NO_HITS: SearchResult = { hits: [], mode: "lexical", degraded: false };
 
-const caches = new WeakMap<Redis, LRUCache<string, Shelf>>();
+const shelvesOf = perConnection(
+  () => new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes }),
+);
 
 /**
  * The public text for a question: the published pages of the handle and its documents with the public tag. Drafts, paid bodies
@@ -109,9 +112,7 @@ function wholeShelf(
   handle: string,
   { pages, knowledge }: { pages: PublicPages; knowledge: Knowledge },
 ): Shelf {
-  const cache =
-    caches.get(redis) ?? new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes });
-  caches.set(redis, cache);
+  const cache = shelvesOf(redis);
   const { version = "", documents = [] } = knowledge;
   const state = `${pages.counter} ${version}`;
   const known = cache.get(handle);

@@ -5,13 +5,13 @@ import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 
-/** A campaign: what leads belong to and what email rules listen to. */
+/** A campaign: leads belong to it, and email rules listen to it. */
 export interface Campaign {
   campaignId: string;
   name: string;
-  /** True while it takes leads that name no campaign. */
+  /** True while leads that name no campaign may join it. */
   live: boolean;
-  /** True where leads confirm their address by a code before anything is triggered. */
+  /** True if leads must verify their address by a code before rules fire. */
   verifyLeads: boolean;
   createdAt: string;
   updatedAt: string;
@@ -19,7 +19,7 @@ export interface Campaign {
 
 export interface NewCampaign {
   handle: string;
-  /** Starts with `cmp_`; made when absent. */
+  /** Starts with `cmp_`; generated if absent. */
   campaignId?: string | undefined;
   name: string;
   live?: boolean | undefined;
@@ -28,7 +28,7 @@ export interface NewCampaign {
 
 type Store = Pick<Runtime, "redis" | "queues" | "now" | "id">;
 
-/** Makes a campaign, live unless told otherwise; `campaign_already_exists`. */
+/** Creates a campaign, live by default; `campaign_already_exists`. */
 export async function createCampaign(
   store: Store,
   input: NewCampaign,
@@ -50,7 +50,7 @@ export async function createCampaign(
   return { campaign: { ...value, handle, version: 1 } };
 }
 
-/** The handle's campaigns, the newest first. */
+/** The handle's campaigns, newest first. */
 export async function listCampaigns(
   runtime: Pick<Runtime, "env" | "redis">,
   input: { handle: string; limit: number; cursor?: string | undefined },
@@ -71,10 +71,10 @@ export async function findCampaign(
   return found;
 }
 
-/** Most campaigns that are looked through for the only live one. */
+/** Most campaigns scanned for the only live one. */
 const MAX_SCANNED = 1000;
 
-/** The campaign that a lead belongs to: the named one, else the page's, else the only live one, else none (docs/reference.md, "Leads"). */
+/** The campaign of a lead: the named one, else the page's, else the only live one, else none (docs/reference.md, "Leads"). */
 export async function campaignOf(
   runtime: Pick<Runtime, "redis">,
   handle: string,
@@ -85,7 +85,7 @@ export async function campaignOf(
   return coalesce(runtime.redis, `live campaign ${handle}`, () => onlyLive(runtime.redis, handle));
 }
 
-/** The one live campaign of a handle; null where there are several or none. */
+/** The only live campaign of a handle; null if there are several or none. */
 async function onlyLive(redis: Redis, handle: string): Promise<string | null> {
   const ids = await redis.zrevrange(keys.campaigns(handle), 0, MAX_SCANNED - 1);
   const found = await readRecords<Campaign>(

@@ -6,7 +6,7 @@ import { FairLine } from "../engines/lanes/lanes.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 
-/** A send that waits, and the domain instant at which it is due. */
+/** A delayed send and the domain instant at which it is due. */
 export interface DelayedSend {
   data: JobData<"campaigns.send">;
   due: number;
@@ -14,30 +14,29 @@ export interface DelayedSend {
 
 export const defaultDelayedSendLimits: DelayedSendLimits = { maxDelayed: 1_000_000, aheadMs: 3_600_000 };
 
-/** Each handle is looked at this many times before anything that waits for it can be due, so that a look may fail. */
+/** Each handle is polled this often before its earliest send is due, so that a failed poll does no harm. */
 const LOOKS_AHEAD = 4;
-/** Handles of a look and sends of a batch. */
+/** Handles per poll, and sends per batch. */
 const MAX_HANDLES = 100;
 const batch = 1000;
 
 /**
- * The job of a send; its id says that there is one for each rule and lead. The id is a digest of 72 bits, for it stands in three
- * places of Redis for each of a million jobs that wait: two of them have the same one once in ten billion times. A burst of sends
- * lets what visitors wait for go first.
+ * The job of a send. Its id makes it unique per rule and lead. It is a digest of 72 bits, since Redis stores it three times for each of a
+ * million waiting jobs; the chance of a collision among them is one in ten billion. Visitors' jobs have priority over a burst of sends.
  */
 export function sendJob(runtime: Runtime, { data, due }: DelayedSend): Job {
   const id = createHash("sha256").update(`${data.ruleId} ${data.leadId}`).digest("base64url").slice(0, 12);
   return job("campaigns.send", id, data, { delay: delayUntil(runtime, due), priority: 1 });
 }
 
-/** A send's name in the set of its handle: ids hold no blank. */
+/** The member of a send in its handle's set; ids contain no spaces. */
 export function delayedSendName({ campaignId, ruleId, leadId }: JobData<"campaigns.send">): string {
   return `${campaignId} ${ruleId} ${leadId}`;
 }
 
 /**
- * True where a send is to wait outside the queue: it is far, and the queue is full. Its handle then is in the line of those that
- * are looked at; it never leaves it, so that nothing that is written afterwards can be forgotten.
+ * True if a send must wait outside the queue: it is distant, and the queue is full. The handle then joins the polled handles for good, so
+ * that no later send is forgotten.
  */
 export async function isDeferred({ redis, queues, ...runtime }: Runtime, handle: string, due: number) {
   const { maxDelayed, aheadMs } = runtime.delayedSends;
@@ -48,8 +47,8 @@ export async function isDeferred({ redis, queues, ...runtime }: Runtime, handle:
 }
 
 /**
- * Makes jobs of the sends that are no longer far. A crash in the middle makes some of them again, which changes nothing: a job's id
- * is known, and a rule has a lead once. Returns how many it made.
+ * Enqueues the sends that are nearly due. A crash repeats some of them without effect: job ids are unique, and a rule fires once per lead.
+ * Returns the number of sends.
  */
 export async function promoteDueSends(runtime: Runtime): Promise<number> {
   const { redis, delayedSends } = runtime;

@@ -1,4 +1,4 @@
-/** What the others may use of campaigns. */
+/** What other modules may import from campaigns. */
 export { campaignOf, createCampaign, findCampaign, listCampaigns } from "./campaigns.ts";
 export { defaultDelayedSendLimits, promoteDueSends } from "./delayed-sends.ts";
 export { abandonSends, fireRules, sendRule } from "./rule-sends.ts";

@@ -11,20 +11,20 @@ import { findRule, liveRules, type StoredRule } from "./rules.ts";
 import { leadOf, snapshot } from "./snapshot.ts";
 
 /**
- * Lets the rules of a campaign answer to a trigger: those that are enabled, meant for it and made before it. Each rule has a lead
- * once for ever, however often the trigger is delivered; the note of that and the job are one step.
+ * Fires the rules of a campaign on a trigger: enabled rules for this trigger that are older than it. A rule fires once per lead, however
+ * often the trigger is delivered; the marker for that and the job are one step.
  */
 export async function fireRules(runtime: Runtime, trigger: JobData<"campaigns.trigger">): Promise<void> {
   const rules = await liveRules(runtime, trigger.handle, trigger.campaignId);
   for (const rule of rules) if (answers(rule, trigger)) await schedule(runtime, rule, trigger);
 }
 
-/** Sends a rule's mail to a lead, or denies it with the reason: everything is looked at again at the moment of firing. */
+/** Sends a rule's mail to a lead, or denies it with the reason. Everything is checked again at this time. */
 export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">): Promise<void> {
   const { handle, leadId } = data;
   const rule = await findRule(runtime, data);
   const lead = await leadOf(runtime, handle, leadId);
-  // An erased person has no address left to speak of: only the count remembers that something was due.
+  // An erased person has no address left; only the counter records the send.
   if (lead === undefined) return settle(runtime, data, "denied");
   const denied = await reasonAgainst(runtime, data, rule);
   const { message } = await acceptMessage(runtime, { ...mail(data, rule, lead), denied });
@@ -55,7 +55,7 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
   const { handle, campaignId, leadId, at } = trigger;
   const { ruleId, delayMinutes } = rule;
   const data = { handle, campaignId, ruleId, leadId };
-  // What isn't delayed goes now, also where the clock that stamped the trigger is ahead of this one.
+  // Undelayed sends go now, even if the clock that stamped the trigger is ahead of this one.
   const due = delayMinutes ? at + delayMinutes * 60_000 : Math.min(at, runtime.now());
   const outside = await isDeferred(runtime, handle, due);
   const places = { delayed: keys.farSends(handle), rule: keys.rule(handle, campaignId, ruleId) };
@@ -68,7 +68,7 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
   );
 }
 
-/** Why a send may no longer happen; sender, domain, template, suppression and quota are the mail's own checks. */
+/** Why a send may no longer happen. Mail acceptance checks sender, domain, template, suppression and quota. */
 async function reasonAgainst(
   runtime: Runtime,
   data: JobData<"campaigns.send">,
@@ -94,7 +94,7 @@ function mail(
     templateId: rule?.templateId,
     variables: snapshot(lead, rule?.variableMappings ?? {}),
     origin: "rule",
-    // Conversions are told by the owner, leads by anybody.
+    // Owners report conversions; leads come from anybody.
     caps: rule?.trigger === "CONVERSION" ? [] : ["visitor", "rule"],
     key: `rule ${data.ruleId} ${data.leadId}`,
   };

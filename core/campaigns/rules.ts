@@ -21,16 +21,16 @@ import type { Runtime } from "../platform/runtime.ts";
 import { previewTemplate, readTemplate, refusal, type Rendered, sendingRights } from "../email/face.ts";
 import { leadOf, snapshot } from "./snapshot.ts";
 
-/** A rule as it is stored. */
+/** A stored rule. */
 export type StoredRule = Omit<Rule, "version" | "counts" | "handle"> & {
-  /** When it was deleted; such a rule is kept for a while as a record, and is there for nothing else. */
+  /** Time of the deletion. A deleted rule is only retained as a record for a while. */
   deletedAt?: string;
 };
 
-/** Real seconds for which a deleted rule and the notes of its sends are kept, as long as once-only keys of mails. */
+/** Retention of a deleted rule and of its send markers in real seconds, the same as for once-only keys of mails. */
 const deletedKept = 34_560_000;
 
-/** Makes a rule; it applies to triggers from now on. Codes in the documented order: body, campaign, sender, template. */
+/** Creates a rule; it applies to later triggers. Errors are checked in this order: body, campaign, sender, template. */
 export async function createRule(runtime: Runtime, input: Infer<typeof newRule>): Promise<{ rule: Rule }> {
   const { handle, campaignId, trigger, templateId, senderId, variableMappings, enabled } = input;
   const delayMinutes = delayOf(trigger, input.delayMinutes);
@@ -55,10 +55,10 @@ export async function createRule(runtime: Runtime, input: Infer<typeof newRule>)
   return { rule: { ...value, handle, version: 1 } };
 }
 
-/** Changes what is sent of a rule; `email_rule_not_found` for a deleted one, `version_conflict` with the current version. */
+/** Changes the given fields of a rule; `email_rule_not_found` for a deleted one, `version_conflict` with the current version. */
 export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChange>): Promise<{ rule: Rule }> {
   const { handle, campaignId, ruleId, expectedVersion, ...changes } = input;
-  // Without a trigger of its own the request's delay is judged by the rule's, once that is read.
+  // Without a trigger in the request, the delay is checked against the rule's own trigger later.
   if (changes.trigger !== undefined && changes.delayMinutes !== undefined)
     delayOf(changes.trigger, changes.delayMinutes);
   await findCampaign(runtime, handle, campaignId);
@@ -77,7 +77,7 @@ export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChang
   return { rule: { ...changed, handle } };
 }
 
-/** Deletes a rule: it sends no more, and what waits for it is denied when its time comes. Repeating it is no error. */
+/** Deletes a rule: it sends nothing more, and its waiting sends are denied when due. Idempotent. */
 export async function deleteRule(runtime: Runtime, input: Infer<typeof rulePath>): Promise<void> {
   const { handle, campaignId, ruleId } = input;
   await findCampaign(runtime, handle, campaignId);
@@ -85,7 +85,7 @@ export async function deleteRule(runtime: Runtime, input: Infer<typeof rulePath>
   await retryOnConflict(runtime.redis, keys.rule(handle, campaignId, ruleId), () => tryDelete(runtime, input));
 }
 
-/** True once the rule is deleted; undefined where a change came between. */
+/** True once the rule is deleted; undefined after a conflicting change. */
 async function tryDelete(runtime: Runtime, path: Infer<typeof rulePath>): Promise<true | undefined> {
   const rule = await findRule(runtime, path);
   if (rule === undefined) return true;
@@ -99,7 +99,7 @@ async function tryDelete(runtime: Runtime, path: Infer<typeof rulePath>): Promis
   return result === "retired" ? true : undefined;
 }
 
-/** A rule; undefined for one that is deleted or never was. */
+/** A rule; undefined if it is deleted or never existed. */
 export async function findRule(
   { redis }: Pick<Runtime, "redis">,
   { handle, campaignId, ruleId }: Infer<typeof rulePath>,
@@ -108,7 +108,7 @@ export async function findRule(
   return rule?.deletedAt === undefined ? rule : undefined;
 }
 
-/** A campaign's rules, the newest first, each with how many sends it made, was denied and has waiting. */
+/** A campaign's rules, newest first, with their numbers of sent, denied and waiting mails. */
 export async function listRules(
   runtime: Runtime,
   input: Infer<typeof ruleListing>,
@@ -128,7 +128,7 @@ export async function listRules(
   return { rules, nextCursor };
 }
 
-/** The mail that a rule would send to a lead now; nothing is sent. */
+/** The mail that a rule would send to a lead now; sends nothing. */
 export async function previewRule(runtime: Runtime, input: Infer<typeof rulePreview>): Promise<Rendered> {
   const { handle, campaignId, leadId } = input;
   await findCampaign(runtime, handle, campaignId);
@@ -144,7 +144,7 @@ export async function previewRule(runtime: Runtime, input: Infer<typeof rulePrev
   });
 }
 
-/** All rules of a campaign that can send. */
+/** All enabled rules of a campaign. */
 export async function liveRules(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
@@ -157,7 +157,7 @@ export async function liveRules(
   );
 }
 
-/** The delay of a trigger: minutes for the delayed one, null for the others whatever was sent. */
+/** The delay in minutes of a delayed trigger; null for other triggers. */
 function delayOf(trigger: Rule["trigger"], delay: unknown): number | null {
   if (trigger !== "LEAD_CAPTURED_DELAYED") return null;
   if (delay === undefined || delay === null) throw new Fail("delay_minutes_required_for_delayed_trigger");
@@ -188,7 +188,10 @@ function merged(current: StoredRule, changes: Partial<Infer<typeof ruleChange>>,
   };
 }
 
-/** An enabled rule can send; of a disabled one, which may be what stops it, that which the request names must be there. */
+/**
+ * An enabled rule must be sendable. Of a disabled one, only what the request names must exist, since a missing part may be why it is
+ * disabled.
+ */
 async function mustBeUsable(
   runtime: Runtime,
   handle: string,
@@ -202,7 +205,7 @@ async function mustBeUsable(
   if (templateId !== undefined) await readTemplate(runtime, { handle, templateId });
 }
 
-/** Rule 3 of the email routes: a ready sender with PRODUCT_NOTIFICATION and an active template. */
+/** Requires a ready sender with PRODUCT_NOTIFICATION and an active template. */
 async function mustBeSendable(
   runtime: Runtime,
   handle: string,
@@ -214,7 +217,7 @@ async function mustBeSendable(
   if (template.status !== "ACTIVE") throw new Fail("email_template_not_active");
 }
 
-/** What a rule says where a direct send has another word (docs/reference.md, "Email rules"). */
+/** Error codes of rules where direct sends use others (docs/reference.md, "Email rules"). */
 const ruleCodes = {
   sender_not_ready: "sender_profile_not_ready",
   sender_purpose_not_allowed: "sender_missing_product_notification_purpose",

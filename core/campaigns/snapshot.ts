@@ -4,14 +4,14 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 
-/** The lead that a rule writes to; undefined once the person was erased. Rules read it by its key, for leads stand above campaigns. */
+/** The lead that a rule writes to; undefined after an erasure. It is read by its key, since leads are above campaigns. */
 export function leadOf({ redis }: Pick<Runtime, "redis">, handle: string, leadId: string): Promise<Lead | undefined> {
   return readRecord<Lead>(redis, keys.lead(handle, leadId));
 }
 
 /**
- * The variables of a campaign mail: the lead's snapshot, `firstName` as given or else the first word of `name`, and the mapped ones.
- * A mapping names a field of the snapshot or the lead, or `fields.<name>`, whatever other mappings do; what has no value is empty.
+ * The variables of a campaign mail: the lead's snapshot, `firstName` as given or the first word of `name`, and the mapped variables. A
+ * mapping names a field of the snapshot or the lead, or `fields.<name>`; it never refers to another mapping. Missing values are empty.
  */
 export function snapshot(lead: Lead, mappings: Record<string, string>): Record<string, string> {
   const firstName = lead.firstName || ((lead.name ?? "").trim().split(/\s+/)[0] ?? "");

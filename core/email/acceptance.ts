@@ -16,18 +16,18 @@ import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { mustFitAll, mustHaveAll, type TemplateState, templateState, templateVersion } from "./templates.ts";
 import { enqueue, ranks, schedule } from "./turns.ts";
 
-/** A file that goes with a mail. A `text/calendar` one is shown as an invitation too. */
+/** An attachment. A `text/calendar` one is also an alternative part, so that clients show the invitation. */
 export interface Attachment {
   filename: string;
   contentType: string;
   content: string | Uint8Array;
 }
 
-/** A mail to be sent: from a template and variables, or with a content that the service itself has made. */
+/** A mail to send: a template with variables, or a content made by the service itself. */
 export interface MailRequest {
   handle: string;
   senderId: string;
-  /** As the asker wrote them: repeats, whatever their case, are one recipient. */
+  /** As given: duplicates, in any case, are one recipient. */
   to: readonly string[];
   purpose: Purpose;
   templateId?: string | undefined;
@@ -35,39 +35,38 @@ export interface MailRequest {
   content?: { subject: string; html?: string | undefined; text?: string | undefined; replyTo?: string | undefined };
   attachments?: readonly Attachment[];
   /**
-   * The origin. For `api` a refusal is an error. For all others a mail turns out later to be unsendable, so the refusal is
-   * recorded: a message whose deliveries are DENIED, with the code as reason.
+   * The origin. A refused `api` mail throws. For all other origins the refusal is recorded: a message whose deliveries are DENIED with the
+   * code as reason.
    */
   origin: "api" | "rule" | "scheduling" | "verification" | "lead";
-  /** A once-only key: a second accept with the same key changes nothing and gives the first one's message. Remembered for 400 days. */
+  /** A once-only key, remembered for 400 days: a second call with the same key changes nothing and returns the first message. */
   key?: string | undefined;
-  /** Limits against which it counts, for each recipient and UTC day: mails over it are DENIED as `visitor_mail_limit`. */
+  /** Limits per recipient and UTC day that apply; mails beyond them are DENIED as `visitor_mail_limit`. */
   caps?: readonly MailCap[];
-  /** Why the asker itself doesn't want it sent any more: recorded as a message whose deliveries are DENIED for this reason. */
+  /** Why the requester no longer wants it sent; recorded as a message whose deliveries are DENIED with this reason. */
   denied?: string | undefined;
-  /** A client's key with the digest of its body (docs/reference.md, "Idempotency"), kept for 24 hours. */
+  /** A client's idempotency key with the digest of its body (docs/reference.md, "Idempotency"), kept for 24 hours. */
   idempotency?: { key: string; digest: string } | undefined;
 }
 
-/** Mails that visitors cause, other than those to the handle's owners, and among them those of rules. */
+/** `visitor`: mails that visitors cause, except those to the handle's owners; `rule`: those of rules among them. */
 export type MailCap = "visitor" | "rule";
 
-/** Most mails of a kind for one mailbox of a handle on one UTC day of domain time. */
+/** Most mails of a kind per mailbox of a handle and UTC day of domain time. */
 const MAX_MAILS_A_DAY: Record<MailCap, number> = { visitor: 20, rule: 5 };
 
-/** Seconds after which a client may ask again while mail can't be taken. */
+/** Seconds for `Retry-After` while mail can't be accepted. */
 const closedFor = 30;
-/** Longest header value (RFC 5322, 2.1.1), and bytes of all attachments of a mail. */
+/** Longest header value (RFC 5322, section 2.1.1), and most bytes of all attachments of a mail. */
 const MAX_SUBJECT_LENGTH = 998;
 const MAX_ATTACHMENT_BYTES = 10_485_760;
-/** Real seconds for which the owner of a message id is remembered, as long as the message itself. */
+/** Real seconds for which the owner of a message id is stored, as long as the message itself. */
 const ownerKept = 7_776_000;
 
 /**
- * Accepts a mail: checks in the documented order (sender, domain, purpose, template, variables, suppression, quota, queue), then
- * writes the message, its deliveries with their events and their places in the queue in one step. What is accepted survives the
- * crash of any process. Throws the codes of the specification's email table; `transactional_email_queue_unavailable` where no mail
- * server is configured or Redis can't take it.
+ * Accepts a mail. Checks in this order: sender, domain, purpose, template, variables, suppression, quota, queue (docs/reference.md,
+ * "Messages"). Then one step writes the message, its deliveries with their events, and their places in the queue, so that an
+ * accepted mail survives any crash. Throws `transactional_email_queue_unavailable` without a mail server or if Redis can't store it.
  */
 export async function acceptMessage(runtime: Runtime, request: MailRequest): Promise<{ message: Message }> {
   const { handle, senderId, to } = request;
@@ -91,7 +90,7 @@ function refused(runtime: Runtime, request: MailRequest, rights: SendingRights):
   return { message: messageOf(runtime, request, { rights, template: undefined }), content: {}, denied: request.denied };
 }
 
-/** A client's direct send: the consent first, then all of `acceptMessage`. A key in the body beats that of the header. */
+/** A client's direct send: checks the consent first, then calls `acceptMessage`. A key in the body wins over the header's. */
 export async function sendMessage(
   runtime: Runtime,
   input: Infer<typeof newMessage>,
@@ -109,7 +108,7 @@ export async function sendMessage(
   return acceptMessage(runtime, { ...mail, origin: "api", idempotency });
 }
 
-/** A message that is ready to be written, with what it will be made from, or why it can't be sent. */
+/** A message ready to be written: its content source, or why it can't be sent. */
 interface Prepared {
   message: StoredMessage;
   content: object;
@@ -123,7 +122,7 @@ function mustBeRecipients(to: readonly string[]): void {
   if (length === 0 || length > MAX_RECIPIENTS) throw invalid("/to", `must contain 1 to ${MAX_RECIPIENTS} addresses`);
 }
 
-/** The answer to an earlier request with the same key, of a client or of the service itself. */
+/** The response of an earlier request with the same key, of a client or of the service itself. */
 async function earlier(
   { redis }: Runtime,
   { handle, idempotency, key }: MailRequest,
@@ -142,7 +141,7 @@ function replay(stored: string, digest: string): { message: Message } {
   return withOutcome(answer, "replayed");
 }
 
-/** The message that a once-only key made; it is gone after 90 days, and the key isn't. */
+/** The message of a once-only key; undefined after 90 days, when the message is gone but the key is not. */
 async function first(redis: Runtime["redis"], handle: string, messageId: string): Promise<{ message: Message }> {
   const message = await findMessage(redis, handle, messageId);
   if (message === undefined) throw new Fail("message_not_found");
@@ -164,7 +163,7 @@ async function prepared(runtime: Runtime, request: MailRequest, { rights, templa
   };
 }
 
-/** The variables, once it is sure that the mail can be made of them. */
+/** The variables, after a check that the template can be rendered with them. */
 async function fromTemplate(
   runtime: Runtime,
   { handle, purpose, variables = {} }: MailRequest,
@@ -220,8 +219,8 @@ type AcceptInput = Parameters<typeof scripts.acceptMessage>[2];
 type WriteReply = Awaited<ReturnType<typeof scripts.acceptMessage>>;
 
 /**
- * Writes the message and wakes the worker. The handle's turn is announced on the same connection before it, so that a crash right
- * after it loses no wake-up.
+ * Writes the message and wakes the dispatcher. The handle is enqueued before on the same connection, so that a crash in between loses no
+ * wake-up.
  */
 async function write(runtime: Runtime, request: MailRequest, ready: Prepared): Promise<{ message: Message }> {
   const { redis } = runtime;
@@ -322,7 +321,7 @@ function suppressed({ to }: MailRequest, places: number[]): Fail {
   return new Fail("email_recipient_suppressed", { errors: faults });
 }
 
-/** The quota is for a UTC day of domain time; Retry-After is in real seconds. */
+/** The quota counts per UTC day of domain time; Retry-After is in real seconds. */
 function overQuota(runtime: Runtime): Fail {
   const day = 86_400_000;
   const midnight = (Math.floor(runtime.now() / day) + 1) * day;

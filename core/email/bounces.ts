@@ -5,11 +5,11 @@ import { isRedisAway } from "../store/redis.ts";
 import type { Mailbox, Runtime } from "../platform/runtime.ts";
 import { readInbound } from "./feedback.ts";
 
-/** Times of the watch in real ms. Tests pass shorter ones. */
+/** Intervals of the mailbox poll in real ms. Tests pass shorter ones. */
 export interface WatchTimes {
-  /** Between two looks into the mailbox. */
+  /** Between two polls of the mailbox. */
   every: number;
-  /** The first wait after trouble; it doubles up to the longest. */
+  /** The first wait after a failure; it doubles up to the longest. */
   afterTrouble: number;
   longest: number;
 }
@@ -17,9 +17,9 @@ export interface WatchTimes {
 const usualTimes: WatchTimes = { every: 30_000, afterTrouble: 5_000, longest: 600_000 };
 
 /**
- * Reads the mailbox of BOUNCE_IMAP_URL until the signal: what each unseen mail reports is recorded, and then it is marked as seen.
- * A crash between the two reads it again, which changes nothing. Of many processes one reads at a time. Trouble is logged and waited
- * out. Returns at once where no mailbox is configured.
+ * Polls the mailbox of BOUNCE_IMAP_URL until the signal. Each unseen mail is recorded, then marked as seen; after a crash in between it is
+ * read again without effect. Only one of all processes reads at a time. Failures are logged and retried later. Returns at once without a
+ * mailbox.
  */
 export async function watchBounces(
   runtime: Runtime,
@@ -46,7 +46,7 @@ function waitAfter(troubles: number, { every, afterTrouble, longest }: WatchTime
   return troubles === 0 ? every : Math.min(afterTrouble * 2 ** (troubles - 1), longest);
 }
 
-/** One look: every unseen mail, the oldest first. */
+/** One poll: every unseen mail, oldest first. */
 async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<void> {
   const mailbox = await (runtime.openBounces as () => Promise<Mailbox>)();
   const stop = (): void => mailbox.close();
@@ -65,7 +65,7 @@ async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<void>
   }
 }
 
-/** A mail that can't be read is left to people, and holds up no other; that nothing can be stored is another matter. */
+/** An unreadable mail stays for people and blocks no other; a storage failure propagates. */
 function unreadable({ log }: Runtime, uid: number, error: Error): void {
   if (isRedisAway(error)) throw error;
   log.warn({ uid, error: error.message }, "email.bounce.malformed");

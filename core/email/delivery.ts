@@ -26,34 +26,34 @@ import { type Rendered, renderTemplate, templateVersion, textOf } from "./templa
 import { unsubscribeVariable } from "./unsubscribe-line.ts";
 import { ranks, schedule } from "./turns.ts";
 
-/** A delivery that a worker has taken: it alone may settle it, by the token. */
+/** A delivery leased by a worker; only the holder of the token may settle it. */
 export interface LeasedDelivery extends DeliveryName {
   message: StoredMessage;
   content: StoredContent;
   /** 1 for the first. */
   attempt: number;
-  /** Recipients that the handle's day had before this message. */
+  /** Recipients that counted towards the handle's daily quota before this message. */
   quotaBefore: number;
   token: string;
 }
 
-/** What a message is made from: variables of its template version, or a content of the service's own. */
+/** The source of a message: variables for its template version, or a content made by the service itself. */
 export interface StoredContent {
   variables?: Record<string, string>;
   subject?: string;
   html?: string | null;
   text?: string | null;
-  /** Where answers go, in place of the sender's own address for them. */
+  /** Where replies go instead of the sender's own reply address. */
   replyTo?: string | null;
   attachments?: MimeFile[];
 }
 
-/** How an attempt ended: settled, or given back because nobody can use the server now. */
+/** How an attempt ended: settled, or given back because the server is unusable for everybody now. */
 export type AttemptOutcome = "settled" | "provider";
 
 /**
- * One attempt at a delivery: asks again whether it may be sent, makes the mail, signs it, gives it to the server and records the
- * outcome with its event in one step. Errors of Redis fly on: the lease ends, and the delivery is taken again.
+ * One attempt at a delivery: checks again whether it may be sent, composes and signs the mail, hands it to the server, and records the
+ * outcome with its event in one step. Redis errors propagate: the lease expires, and another attempt follows.
  */
 export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: LeasedDelivery): Promise<AttemptOutcome> {
   const { handle, message } = taken;
@@ -71,7 +71,7 @@ export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: Lea
   return settle(runtime, taken, { to: "SENT" });
 }
 
-/** Why a delivery may not be sent any more; the sender, its domain, suppression and quota are asked as they are now. */
+/** Why a delivery may no longer be sent. Sender, domain, suppression and quota are checked as they are now. */
 async function denial(
   runtime: Runtime,
   { handle, message, n, quotaBefore }: LeasedDelivery,
@@ -93,7 +93,7 @@ type Settlement = Pick<Move, "reason" | "smtpCode" | "due" | "attemptBack" | "su
 };
 type ComposedMail = { envelope: Envelope; bytes: Buffer } | { refused: Settlement };
 
-/** The mail as bytes, signed. One that can't be made is denied, and one that would leave unsigned fails: the next try is the same. */
+/** The signed mail as bytes. One that can't be composed is denied; one that can't be signed fails, since a retry would end the same. */
 async function makeMail(runtime: Runtime, taken: LeasedDelivery, account: string): Promise<ComposedMail> {
   const { message, n, messageId } = taken;
   const domain = domainOf(message);
@@ -120,7 +120,7 @@ async function makeMail(runtime: Runtime, taken: LeasedDelivery, account: string
   }
 }
 
-/** The address as mail systems know it. */
+/** The recipient in the form that SMTP needs. */
 function recipientOf({ message, n }: LeasedDelivery): string {
   const recipient = message.recipients[n] as string;
   return asciiAddress(recipient) ?? recipient;
@@ -168,7 +168,7 @@ function mailOf(runtime: Runtime, taken: LeasedDelivery, { subject, html, text }
   };
 }
 
-/** The fields of a one-click unsubscription (RFC 8058), with an address for programs that only know those (RFC 2369). */
+/** The header fields of one-click unsubscription (RFC 8058), with a mailto address for older clients (RFC 2369). */
 function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, domain: string): [string, string][] {
   const page = unsubscribeUrl(env, at);
   const address = returnAddress(env, { kind: "u", ...at }, domain);
@@ -204,7 +204,7 @@ async function settleFailure(
   return settle(runtime, taken, { to: "DEFERRED", reason: verdict.reason, smtpCode: verdict.code, due });
 }
 
-/** What follows from an address that a server refuses for good. */
+/** What a permanent failure of the address causes. */
 function bounced(
   runtime: Runtime,
   { handle, message, n, messageId }: LeasedDelivery,
@@ -219,13 +219,13 @@ function bounced(
   };
 }
 
-/** Real ms between two tries to record an outcome while Redis is away, and how often that is tried. */
+/** Real ms between two attempts to record an outcome without Redis, and their number. */
 const RECORD_RETRY_MS = 500;
 const MAX_ATTEMPTS = 60;
 
 /**
- * Records an outcome. What the server has taken is recorded even where the lease went to another worker meanwhile, for it is true;
- * every other outcome is that of the delivery's holder alone.
+ * Records an outcome. An accepted mail is recorded even if another worker has the lease now, since it is a fact. Every other outcome needs
+ * the lease.
  */
 async function settle(
   runtime: Runtime,

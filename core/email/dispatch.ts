@@ -11,22 +11,22 @@ import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
 import { MAX_RANKS, type LineName, nextTurns, PARK_MS, park } from "./turns.ts";
 
-/** Times of a dispatcher in real ms. Tests pass shorter ones. */
+/** Intervals of a dispatcher in real ms. Tests pass shorter ones. */
 export interface DispatchTimes {
-  /** A worker that says nothing for this long has lost what it was sending. */
+  /** A worker without a heartbeat for this long loses its leases. */
   lease: number;
-  /** With nothing to do, the line of handles is looked at this often. */
+  /** Poll interval of the idle fair queue. */
   poll: number;
 }
 
 const usualTimes: DispatchTimes = { lease: 15_000, poll: 100 };
 
-/** Real ms in which attempts may end when the process stops; what then still hangs is taken again by another worker. */
+/** Real ms within which attempts may finish when the process stops; another worker retries the others. */
 const endsWithin = 15_000;
-/** Mails a second that one handle may send, and how many at once after a rest; the same for all processes together. */
+/** Mails per second and burst of one handle, across all processes. */
 const handleRate = { rate: 500, burst: 1000 };
 
-/** Sends what is due until the signal, then lets running attempts end. Returns at once where no mail server is configured. */
+/** Sends due mails until the signal, then lets running attempts finish. Returns at once without a mail server. */
 export async function dispatchMail(
   runtime: Runtime,
   signal: AbortSignal,
@@ -37,9 +37,9 @@ export async function dispatchMail(
 }
 
 /**
- * Feeds a small window of attempts from the handles' queues. The window is the number of connections to the server, so that what
- * waits does so in Redis, where the next turn decides who goes first. One place is kept for verification codes, and no handle has
- * all the others, so that one whose mails hang holds up nobody else's.
+ * Keeps a small window of attempts from the handles' queues. The window is as large as the number of connections, so that mails wait in
+ * Redis, where the fair queue decides the order. One place is reserved for verification codes, and no handle gets all the others, so that a
+ * hanging mail server of one handle delays no other.
  */
 class Dispatcher {
   readonly #runtime: Runtime;
@@ -47,7 +47,7 @@ class Dispatcher {
   readonly #times: DispatchTimes;
   readonly #breaker = new Breaker();
   readonly #running = new Map<string, { handle: string; place: string; ended: Promise<void> }>();
-  /** Set when a place became free, so that the next pause is none. */
+  /** Set when a place becomes free, to skip the next pause. */
   #freed = false;
   #stopPause = new AbortController();
 
@@ -73,7 +73,7 @@ class Dispatcher {
     clearInterval(renewing);
   }
 
-  /** One look at both lines. Returns how many attempts it started. */
+  /** Polls both fair queues. Returns the number of started attempts. */
   async #round(): Promise<number> {
     if (!(await this.#canSend())) return 0;
     const urgent = await this.#serve("urgent", this.#window - this.#running.size);
@@ -85,7 +85,7 @@ class Dispatcher {
     return this.#pool.settings.maxConnections;
   }
 
-  /** After a failure of the server one probe must succeed; it costs no message anything. */
+  /** After a server failure, a probe must succeed first; it costs no message an attempt. */
   async #canSend(): Promise<boolean> {
     if (this.#breaker.wait > 0) return false;
     if (!this.#breaker.open) return true;
@@ -158,7 +158,7 @@ class Dispatcher {
     }
   }
 
-  /** Waits for the server's own limit, which all processes share. */
+  /** Waits for the server's rate limit, which all processes share. */
   async #serverToken(): Promise<void> {
     const { host, rateLimit, rateDelta } = this.#pool.settings;
     if (rateLimit === 0) return;
@@ -167,7 +167,7 @@ class Dispatcher {
     for (let [taken, wait] = await take(); taken === 0; [taken, wait] = await take()) await sleep(wait);
   }
 
-  /** Says that this process still sends what it has taken. */
+  /** Renews the leases of this process. */
   async #renew(): Promise<void> {
     const until = Date.now() + this.#times.lease;
     await Promise.all(
@@ -177,7 +177,7 @@ class Dispatcher {
     );
   }
 
-  /** Waits for the next look, or for the end of an attempt, which frees a place. */
+  /** Waits for the next poll, or for a finished attempt. */
   async #pause(): Promise<void> {
     if (this.#freed) return;
     this.#stopPause = new AbortController();

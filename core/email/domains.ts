@@ -15,19 +15,19 @@ import { openDns } from "../engines/mail/mail.ts";
 import { checkIdentity, identityOf } from "./identity.ts";
 import { sendersOfDomain } from "./senders.ts";
 
-/** Domain ms between two checks of a domain: daily, and more often while its owner is at work on the records. */
+/** Domain ms between two checks of a domain: daily, and more often while its owner is setting up the records. */
 const CHECK_INTERVALS_MS = { ready: 86_400_000, pending: 600_000 };
-/** Domain ms after its making for which a domain is checked often. */
+/** Domain ms after its creation for which a domain is checked often. */
 const SETUP_PERIOD_MS = 72 * 3_600_000;
 
-/** Real ms for which a claimed domain is left alone: a check that a crash has lost starts again after it. */
+/** Real ms for which a claimed domain is skipped; a check lost in a crash starts again afterwards. */
 const CLAIM_MS = 30_000;
 
 type DomainOwner = { handle: string; role: Role; account: string };
 
 /**
- * Attaches a domain to the account of the caller's handles (docs/reference.md, "Domains"): 201 the first time. `domain_taken` once it is another
- * account's; until its OWNERSHIP record is found it shows no pages and keeps nobody else out.
+ * Attaches a domain to the account of the caller's handles (docs/reference.md, "Domains"); 201 the first time. `domain_taken` if another
+ * account owns it. Until its OWNERSHIP record is found, it shows no pages and excludes no other account.
  */
 export async function addDomain(
   runtime: Runtime,
@@ -63,7 +63,7 @@ export async function listDomains(
   return { domains, nextCursor: cursorAfter(runtime.env, last && nameOf(last), list) };
 }
 
-/** The email identity of a domain of the caller's account, with the senders that use it; `account_domain_not_found`. */
+/** The email identity of a domain of the caller's account with the senders that use it; `account_domain_not_found`. */
 export async function readEmailIdentity(
   runtime: Runtime,
   input: Infer<typeof domainPath>,
@@ -75,7 +75,7 @@ export async function readEmailIdentity(
   return { identity, senderProfiles };
 }
 
-/** Starts a check of the domain's records; the identity as it is before it. */
+/** Starts a check of the domain's records; returns the identity before it. */
 export async function reconcileEmailIdentity(
   runtime: Runtime,
   input: Infer<typeof domainPath>,
@@ -87,7 +87,7 @@ export async function reconcileEmailIdentity(
   return { identity, senderProfiles };
 }
 
-/** The job of a check: asks DNS and settles the identity. Nothing to do once the account has no claim on the domain. */
+/** Runs a check: queries DNS and updates the identity. Does nothing if the account has no claim on the domain any more. */
 export async function checkDomain(runtime: Runtime, { domain, account }: JobData<"email.check">): Promise<void> {
   const claim = await domainClaim(runtime.redis, account, domain);
   if (claim === undefined) return;
@@ -95,14 +95,14 @@ export async function checkDomain(runtime: Runtime, { domain, account }: JobData
   runtime.log.info({ domain, status }, "email.identity.checked");
 }
 
-/** Starts the checks that are due; called now and then by each worker, each check is taken by one. Returns how many there were. */
+/** Starts the due checks, each in one worker. Returns their number. */
 export async function startDueChecks(runtime: Runtime): Promise<number> {
   const { turns } = await checksOf(runtime).claim(100, CLAIM_MS);
   for (const turn of turns) await startDueCheck(runtime, turn);
   return turns.length;
 }
 
-/** The claim that the caller may administer; others' domains are not there, too low a role is refused. */
+/** The claim that the caller may manage. Other accounts' domains are not found; too low a role is refused. */
 async function claimOf(runtime: Runtime, caller: Caller, name: string): Promise<DomainClaim> {
   const places = await handlesOf(runtime.redis, caller.userId as string);
   const accounts = [...new Set(places.map(({ account }) => account))];
@@ -126,7 +126,7 @@ function accountOf(places: DomainOwner[], input: Infer<typeof newDomain>): strin
   return accounts[0] as string;
 }
 
-/** The accounts on one of whose handles the user is OPERATOR at least. */
+/** The accounts with a handle on which the user is at least OPERATOR. */
 function operated(places: DomainOwner[]): string[] {
   return [...new Set(places.filter(({ role }) => hasRole(role, "OPERATOR")).map(({ account }) => account))];
 }
@@ -135,7 +135,7 @@ function tooLow(): Fail {
   return new Fail("insufficient_role", { detail: "This operation requires the role OPERATOR." });
 }
 
-/** The service's own names, under which handles have their pages, are nobody's. */
+/** Names under PUBLIC_DOMAIN belong to the service and can't be attached. */
 function mustNotBeOurs({ env }: Runtime, domain: string): void {
   const own = env.PUBLIC_DOMAIN?.replace(/:\d+$/, "");
   if (own !== undefined && (domain === own || domain.endsWith(`.${own}`))) throw new Fail("domain_taken");
@@ -151,7 +151,7 @@ async function toAccountDomain(runtime: Runtime, claim: DomainClaim): Promise<Ac
 const nameOf = ({ domain, account }: DomainClaim): string => `${domain} ${account}`;
 const byName = (one: DomainClaim, other: DomainClaim): number => (nameOf(one) < nameOf(other) ? -1 : 1);
 
-/** The check and the time of the next one; the job is in the outbox before the caller is answered. */
+/** Schedules a check and the next one; the job is in the outbox before the response. */
 async function requestCheck(runtime: Runtime, claim: DomainClaim): Promise<void> {
   await watch(runtime, claim);
   const { domain, account } = claim;
@@ -168,18 +168,18 @@ function checkJob(runtime: Runtime, data: JobData<"email.check">): Job {
   return job("email.check", runtime.id("check_"), data);
 }
 
-/** Puts the domain on the list of those that are checked by themselves. */
+/** Adds the domain to the regularly checked ones. */
 async function watch(runtime: Runtime, claim: DomainClaim): Promise<void> {
   const due = Date.now() + delayUntil(runtime, runtime.now() + CHECK_INTERVALS_MS.pending);
   await checksOf(runtime).enlist(nameOf(claim), due);
 }
 
-/** The line of the domains that are checked by themselves. */
+/** The fair queue of regularly checked domains. */
 function checksOf({ redis }: Runtime): FairLine {
   return new FairLine(redis, keys.domainChecks);
 }
 
-/** Enqueues the check of a claimed domain, then parks the domain until its next check; a crash in between repeats the check. */
+/** Enqueues the check of a claimed domain, then parks the domain until its next check. A crash in between repeats the check. */
 async function startDueCheck(runtime: Runtime, turn: Turn): Promise<void> {
   const [domain = "", account = ""] = turn.lane.split(" ");
   await runtime.queues.later(checkJob(runtime, { domain, account }));

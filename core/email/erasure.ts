@@ -8,12 +8,12 @@ import { moveDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
 import { ranks } from "./turns.ts";
 
-/** Stands where an erased person's address stood among other recipients of a message; no mail can go there (RFC 2606). */
+/** Replaces an erased person's address among other recipients of a message; not deliverable (RFC 2606). */
 const nobody = "erased@erased.invalid";
 
 /**
- * Takes a person out of the mails and webhook events of a handle: what waits is cancelled, messages to that person alone go with all their events, in
- * others the address is replaced. A suppression stays, as a digest, so that the person's wish outlives the record of it.
+ * Removes a person from a handle's mails and webhook events. Unsent deliveries are cancelled; messages to that person alone are removed
+ * with their events; in others the address is replaced. A suppression stays as a digest, so that the person's wish outlives the data.
  */
 export async function erasePerson(runtime: Runtime, { handle, address }: JobData<"leads.erase">): Promise<void> {
   const list = keys.emailEvents(handle, `to:${address}`);

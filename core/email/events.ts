@@ -18,7 +18,7 @@ import type { ReturnedMail } from "../../schemas/webhooks.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 
-/** The keys that every script over deliveries has; the first four are prefixes. */
+/** The keys of every email script; the first four are prefixes. */
 export function mailKeys(handle: string): Record<MailKey, string> {
   return {
     messages: keys.message(handle, ""),
@@ -32,37 +32,37 @@ export function mailKeys(handle: string): Record<MailKey, string> {
 
 type MailKey = "messages" | "timelines" | "events" | "queues" | "stamp" | "leases";
 
-/** One recipient's delivery of a message: `n` is its place among the recipients, from 0. */
+/** One recipient's delivery of a message: `n` is the recipient's index, from 0. */
 export interface DeliveryName {
   handle: string;
   messageId: string;
   n: number;
 }
 
-/** A move of a delivery to another status, or an event that keeps it. */
+/** A status change of a delivery, or an event without one. */
 export interface Move {
-  /** Statuses in which the delivery must be. */
+  /** Statuses that the delivery must have. */
   from: readonly MessageStatus[];
-  /** The new status; absent keeps it. */
+  /** The new status; absent keeps the old one. */
   to?: MessageStatus;
   type: EventType;
   reason?: string | undefined;
   smtpCode?: number | undefined;
-  /** Of the worker that sends it; another one's result is refused. */
+  /** Lease token of the sending worker; another worker's result is refused. */
   token?: string;
-  /** Real ms when it is due again. */
+  /** Real ms of the next attempt. */
   due?: number | undefined;
-  /** True where the attempt doesn't count. */
+  /** True if the attempt doesn't count. */
   attemptBack?: boolean;
   suppression?: Suppression | undefined;
-  /** A suppression that ends; nothing happens where it has ended already. */
+  /** A suppression to lift; ignored if it is already gone. */
   lifted?: Suppression;
-  /** Webhook events that it causes. */
+  /** Webhook events to send. */
   caused?: EventJob[];
 }
 
 /**
- * Moves a delivery and writes its event, its suppression and its webhook events in one step; false where it is not in one of those
+ * Changes a delivery and writes its event, its suppression and its webhook events in one step; false if the delivery is in none of the
  * statuses.
  */
 export async function moveDelivery(
@@ -87,7 +87,7 @@ export async function moveDelivery(
   return moved === "moved";
 }
 
-/** The webhook event of a mail that came back, or was reported as unwanted; erased with its recipient. */
+/** The webhook event of a bounce or complaint; erased with its recipient. */
 export function returnedMailEvent(
   runtime: Pick<Runtime, "id" | "now">,
   handle: string,
@@ -96,14 +96,14 @@ export function returnedMailEvent(
   return eventJob(runtime, handle, { type, data: { handle, email }, person: addressDigest(email.recipient) });
 }
 
-/** What happened to a message, in its order. */
+/** The events of a message, oldest first. */
 export async function timelineOf(redis: Redis, handle: string, messageId: string): Promise<MessageEvent[]> {
   return (await redis.lrange(keys.messageEvents(handle, messageId), 0, -1)).map(
     (json) => JSON.parse(json) as MessageEvent,
   );
 }
 
-/** Events of a handle, the newest first; one of the four filters is needed (`event_filter_required`). */
+/** Events of a handle, newest first; one of the four filters is required (`event_filter_required`). */
 export async function listMessageEvents(
   { env, redis }: Runtime,
   input: Infer<typeof eventListing>,
@@ -155,7 +155,7 @@ async function* ofMessage(redis: Redis, input: Filters, { below, since }: Range)
   }
 }
 
-/** Events from the list of the recipient, or of the purpose, or of all purposes together. */
+/** Events from the index of the recipient, of the purpose, or of all purposes together. */
 async function* listed(redis: Redis, input: Filters, range: Range): AsyncGenerator<MessageEvent> {
   const { handle, recipient, purpose } = input;
   const names = recipient ? [`to:${addressDigest(recipient)}`] : purpose ? [purpose] : purposes;
@@ -173,10 +173,10 @@ async function* listed(redis: Redis, input: Filters, range: Range): AsyncGenerat
   }
 }
 
-/** Places that are read from a list in one round trip. */
+/** Index entries per round trip. */
 const batch = 200;
 
-/** The newest places of several lists below a stamp; stamps are unique on a handle, so the lists merge by them. */
+/** Merges several indexes below a stamp, newest first; stamps are unique on a handle. */
 async function newest(
   redis: Redis,
   lists: string[],

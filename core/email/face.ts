@@ -1,4 +1,4 @@
-/** What the others may use of email. */
+/** What other modules may import from email. */
 export { acceptMessage, type Attachment, sendMessage } from "./acceptance.ts";
 export { adoptMessages, type ExportedDomain, exportDomains, importDomain } from "./imports.ts";
 export { watchBounces } from "./bounces.ts";

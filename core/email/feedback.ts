@@ -12,15 +12,15 @@ import { namedIn, returnedIn } from "./return-path.ts";
 import { signedBody, type SignedRequest } from "./signed-request.ts";
 import { findSuppression, isSuppressed, suppressionOf } from "./suppressions.ts";
 
-/** How many of the notices changed something; the others were known, late, or of mail that is not ours. */
+/** How many reports changed something; the others were duplicates, late, or about unknown mails. */
 export interface Applied {
   applied: number;
 }
 
 /**
- * `POST /v2/email/feedback`: what a mail provider tells, as JSON: one object with `type` (DELIVERED, BOUNCED, COMPLAINED,
- * UNSUBSCRIBED), `messageId`, `recipient` and optionally `reason`, `smtpCode`, `enhancedStatus`; or the same as `data` of a Standard
- * Webhooks event; or several as `events`.
+ * `POST /v2/email/feedback`: a provider's delivery reports as JSON. An object with `type` (DELIVERED, BOUNCED, COMPLAINED, UNSUBSCRIBED),
+ * `messageId`, `recipient` and optionally `reason`, `smtpCode`, `enhancedStatus`; or the same as `data` of a Standard Webhooks event; or
+ * several as `events`.
  */
 export async function receiveDeliveryReports(runtime: Runtime, request: SignedRequest): Promise<Applied> {
   const list = feedbackIn(signedBody(runtime.env, request));
@@ -30,14 +30,14 @@ export async function receiveDeliveryReports(runtime: Runtime, request: SignedRe
 }
 
 /**
- * `POST /v2/email/inbound`: a mail that came to a return path, a complaint report, or one to an unsubscribe address.
- * `invalid_request` for a mail that can't be read.
+ * `POST /v2/email/inbound`: a mail to a return path, a complaint report, or a mail to an unsubscribe address. `invalid_request` for an
+ * unreadable mail.
  */
 export async function receiveInboundMail(runtime: Runtime, request: SignedRequest): Promise<Applied> {
   return readInbound(runtime, signedBody(runtime.env, request));
 }
 
-/** Applies what a mail from outside tells; mail that tells nothing is no error. */
+/** Applies a mail from outside; a mail without a report is no error. */
 export async function readInbound(runtime: Runtime, mail: Buffer): Promise<Applied> {
   const report = await readReport(mail);
   const returned = report.addresses.map((address) => returnedIn(runtime.env, address)).find((one) => one !== undefined);
@@ -50,7 +50,7 @@ export async function readInbound(runtime: Runtime, mail: Buffer): Promise<Appli
   return { applied };
 }
 
-/** Notes that a recipient wants no more mail of this handle, with the suppression; again is no change. False for unknown deliveries. */
+/** Records that a recipient unsubscribes from this handle, with the suppression; idempotent. False for unknown deliveries. */
 export async function unsubscribe(
   runtime: Runtime,
   at: { messageId: string; n: number },
@@ -62,7 +62,7 @@ export async function unsubscribe(
   return true;
 }
 
-/** Notes that a recipient wants mail again, and lifts the suppression that its own wish had made; false where there is none such. */
+/** Records that a recipient subscribes again and lifts the suppression of the unsubscription; false if there is none. */
 export async function resubscribe(runtime: Runtime, at: { messageId: string; n: number }): Promise<boolean> {
   const delivery = await deliveryAt(runtime, at);
   const suppression = delivery && (await findSuppression(runtime, delivery.handle, delivery.recipient));
@@ -70,13 +70,13 @@ export async function resubscribe(runtime: Runtime, at: { messageId: string; n: 
   return moveDelivery(runtime, delivery, { from: statuses, type: "RESUBSCRIBED", reason: "link", lifted: suppression });
 }
 
-/** A delivery that feedback speaks of. */
+/** The delivery that a report is about. */
 export interface FoundDelivery extends DeliveryName {
   message: Message;
   recipient: string;
 }
 
-/** The delivery of a message id and place; undefined where there is none (any more). */
+/** The delivery of a message id and index; undefined if it doesn't exist (any more). */
 export async function deliveryAt(
   { redis }: Runtime,
   { messageId, n }: { messageId: string; n: number },
@@ -87,7 +87,7 @@ export async function deliveryAt(
   return handle && message && recipient ? { handle, messageId, n, message, recipient } : undefined;
 }
 
-/** From which statuses a notice may move a delivery. One may come before the worker has recorded that the server took the mail. */
+/** Statuses that a report may change. It may arrive before the worker has recorded that the server accepted the mail. */
 const moves: Record<Feedback["type"], readonly MessageStatus[]> = {
   DELIVERED: ["SENDING", "DEFERRED", "SENT"],
   BOUNCED: ["SENDING", "DEFERRED", "SENT", "DELIVERED"],
@@ -112,7 +112,7 @@ async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, noti
   });
 }
 
-/** The webhook events of a notice: bounces and complaints have one. */
+/** The webhook events of a report: only bounces and complaints have one. */
 function eventsOf(
   runtime: Runtime,
   { handle, messageId, recipient, message: { purpose } }: FoundDelivery,

@@ -3,28 +3,28 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
 import { hasSafeScheme, type HtmlPlace, htmlPlaces } from "./html-places.ts";
 
-/** Where a placeholder stands, which decides how its value is written: `header` and `plain` as it is, the others as HTML. */
+/** The context of a placeholder, which decides how its value is escaped: `header` and `plain` as they are, others as HTML. */
 export type Place = "header" | "plain" | HtmlPlace;
 
-/** A parsed template: literal text and placeholders in their order. */
+/** A parsed template: literal text and placeholders in order. */
 export type Pieces = (string | { name: string; place: Place })[];
 
 type Field = "subject" | "html" | "text";
 
-/** Most characters that one rendered field may have. */
+/** Most characters of one rendered field. */
 const MAX_RENDERED_LENGTH = 1_048_576;
-/** Longest header value (RFC 5322, 2.1.1). */
+/** Longest header value (RFC 5322, section 2.1.1). */
 const MAX_HEADER_LENGTH = 998;
 const placeholder = /\{\{([A-Za-z0-9_.-]{1,64})\}\}/y;
 
-/** Parses a subject or a text body; `template_invalid` with the position of anything else that starts with `{{`. */
+/** Parses a subject or a text body; `template_invalid` with the position of any malformed `{{`. */
 export function parsePlain(field: "subject" | "text", source: string): Pieces {
   return piecesOf(source, placeholdersIn(field, source), () => (field === "subject" ? "header" : "plain"));
 }
 
 /**
- * Parses an HTML body as browsers do; a placeholder may stand in text and in quoted attribute values. `template_invalid` with the
- * position of one that stands elsewhere, of what is not finished, and of elements nested too deep.
+ * Parses an HTML body as browsers do. Placeholders may be in text and in quoted attribute values. `template_invalid` with the position of
+ * any other placeholder, of an unfinished construct, and of elements nested too deep.
  */
 export function parseHtml(source: string): Pieces {
   const found = placeholdersIn("html", source);
@@ -34,7 +34,7 @@ export function parseHtml(source: string): Pieces {
   return piecesOf(source, found, ({ start }) => places.get(start) as HtmlPlace);
 }
 
-/** Reads a text leniently: only the placeholders named are ones, all else is literal. */
+/** Parses a text leniently: only the given names are placeholders, everything else is literal. */
 export function parseKnown(source: string, names: ReadonlySet<string>): Pieces {
   const parts = source.split(/\{\{([A-Za-z0-9_.-]{1,64})\}\}/);
   return parts.map((part, at) =>
@@ -42,12 +42,12 @@ export function parseKnown(source: string, names: ReadonlySet<string>): Pieces {
   );
 }
 
-/** Names of the variables that a template asks for. */
+/** Names of a template's variables. */
 export function namesIn(pieces: Pieces): string[] {
   return [...new Set(pieces.flatMap((piece) => (typeof piece === "string" ? [] : [piece.name])))];
 }
 
-/** Writes the values at their places, once: what a value holds is never read as a placeholder. Absent values are empty. */
+/** Renders a template in one pass: placeholders in values are not expanded. Absent values are empty. */
 export function render(pieces: Pieces, variables: Readonly<Record<string, string>>): string {
   const written = pieces.map((piece) =>
     typeof piece === "string" ? piece : write(piece.name, piece.place, given(variables, piece.name)),
@@ -56,10 +56,10 @@ export function render(pieces: Pieces, variables: Readonly<Record<string, string
   return written.join("");
 }
 
-/** Places where not every value may stand. */
+/** Contexts that restrict their values. */
 const checked: ReadonlySet<Place> = new Set(["header", "address", "host"]);
 
-/** Checks the values without writing them: those that can't stand where they are asked for are `invalid_request`. */
+/** Validates the values without rendering: `invalid_request` for a value that its context forbids. */
 export function checkValues(pieces: Pieces, variables: Readonly<Record<string, string>>): void {
   let length = 0;
   for (const piece of pieces) {
@@ -70,19 +70,19 @@ export function checkValues(pieces: Pieces, variables: Readonly<Record<string, s
   mustFit(length);
 }
 
-/** The value of a variable, by own property alone. */
+/** True if the variable has a value of its own, not an inherited one. */
 export function hasValue(variables: Readonly<Record<string, string>>, name: string): boolean {
   return Object.hasOwn(variables, name);
 }
 
 const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/** Text as HTML text or as a quoted attribute value. */
+/** Escapes text for HTML content and quoted attribute values. */
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => entities[letter] as string);
 }
 
-/** A placeholder of a source; offsets count UTF-16 units. */
+/** A placeholder in a source; offsets are in UTF-16 units. */
 export interface Placeholder {
   name: string;
   start: number;
@@ -132,7 +132,7 @@ function write(name: string, place: Place, value: string): string {
   return escapeHtml(place === "text" || place === "attribute" ? value : addressPart(name, place, value));
 }
 
-/** A value as an address or a part of one: none leads to another host than the template's own words do. */
+/** A value as a URL or a part of one. It can't change the host that the template's own text names. */
 function addressPart(name: string, place: Exclude<HtmlPlace, "text" | "attribute">, value: string): string {
   if (place === "query") return encoded(value);
   if (place === "mailbox") return encoded(value).replaceAll("%40", "@").replaceAll("%2B", "+");
@@ -151,7 +151,7 @@ function given(variables: Readonly<Record<string, string>>, name: string): strin
   return hasValue(variables, name) ? (variables[name] as string) : "";
 }
 
-/** A value that goes into a header: one line, or it could add headers. */
+/** A header value: one line, so that it can't add headers. */
 function header(name: string, value: string): string {
   if (/[\p{Cc}\u2028\u2029]/u.test(value))
     throw invalid(`/variables/${name}`, "must not contain control characters: it is used in the subject");
@@ -160,7 +160,7 @@ function header(name: string, value: string): string {
   return value;
 }
 
-/** Percent-encoded (RFC 3986, 2.1); through UTF-8, where a lone surrogate becomes U+FFFD. */
+/** Percent-encoded UTF-8 (RFC 3986, section 2.1); a lone surrogate becomes U+FFFD. */
 function encoded(value: string): string {
   return encodeURIComponent(Buffer.from(value).toString());
 }

@@ -1,20 +1,20 @@
 import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
 
 /**
- * Where in HTML a placeholder stands: in `text`, in an `attribute`, as a whole `address`, or in one: as part of its `host`, right
- * `after host`, in its `path` or `query`, or in the `mailbox` or number of a mailto or tel address.
+ * The context of a placeholder in HTML: `text`, an `attribute`, a whole `address`, or a part of one: its `host`, right `after host`, its
+ * `path` or `query`, or the `mailbox` or number of a mailto or tel address.
  */
 export type HtmlPlace = "text" | "attribute" | "address" | "host" | "after host" | "path" | "query" | "mailbox";
 
-/** Most elements of a body: its text is made of them on the event loop. */
+/** Most elements of a body: its text part is derived on the event loop. */
 const maxElements = 10_000;
 
-/** Says that a template can't be used: why, and the offset of what is at fault. It throws. */
+/** Rejects a template with a reason and the offset of the fault. It throws. */
 type Refuse = (at: number, why: string) => never;
 
 /**
- * The place of each placeholder, by its start, in a body that is read as browsers do. What is refused: a placeholder where some value
- * could become markup, run, or lead elsewhere than the template says; a body that ends inside something; nesting over 100.
+ * The context of each placeholder, by its start offset, in a body that is parsed as browsers do. Rejects a placeholder whose value could
+ * become markup, run as a script, or change the target of a link; a body that ends inside a construct; and nesting over 100.
  */
 export function htmlPlaces(
   source: string,
@@ -34,7 +34,7 @@ export function htmlPlaces(
   return finder.places;
 }
 
-/** Where a last line of an HTML body belongs: before its `</body>`, else at its end. */
+/** Where a last line of an HTML body belongs: before `</body>`, else at the end. */
 export function lastLineAt(source: string): number {
   let end = source.length;
   const nothing = (): void => undefined;
@@ -50,7 +50,7 @@ class PlaceFinder implements HtmlListener {
   readonly places = new Map<number, HtmlPlace>();
   readonly #source: string;
   readonly #refuse: Refuse;
-  /** Starts of the placeholders in values of the tag that is being read. */
+  /** Start offsets of placeholders in the attribute values of the current tag. */
   #quoted: number[] = [];
 
   constructor(source: string, refuse: Refuse) {
@@ -58,7 +58,7 @@ class PlaceFinder implements HtmlListener {
     this.#refuse = refuse;
   }
 
-  /** Notes the placeholder up to which the reader has come. */
+  /** Records the context of the placeholder at the reader's position. */
   enter(at: number, reader: HtmlReader): void {
     if (reader.place === "text") this.places.set(at, "text");
     else if (reader.place === "quoted value") this.#quoted.push(at);
@@ -66,7 +66,7 @@ class PlaceFinder implements HtmlListener {
   }
 
   startTag({ name, attributes, at: tagAt }: StartTag): void {
-    // Whether it is one depends on whether there was text before it.
+    // Whether it counts depends on the text before it.
     if (name === "frameset") this.#refuse(tagAt, "<frameset> is not allowed");
     for (const at of this.#quoted) {
       const attribute = attributes.find(({ start, end }) => start <= at && at < end);
@@ -97,7 +97,7 @@ class PlaceFinder implements HtmlListener {
   }
 }
 
-/** Attributes that hold what is read as something else than text or one address. */
+/** Attributes whose value is neither text nor a single URL. */
 const unsafe = new Set(["style", "srcset", "imagesrcset", "srcdoc"]);
 
 function noPlace(where: string): string {
@@ -117,7 +117,7 @@ function isPlace(place: string): place is (typeof addressPlaces)[number] {
   return (addressPlaces as readonly string[]).includes(place);
 }
 
-/** The place in an address between `before` and what follows, the placeholder itself first; or why there is none. */
+/** The context of a placeholder in a URL, given the text before and after it, or the reason to reject it. */
 function placeInAddress(before: string, from: string): string {
   const head = asRead(before);
   const after = asRead(from.slice(from.indexOf("}}") + 2).replace(/\{\{.*?\}\}/g, "x"));
@@ -132,14 +132,14 @@ function placeInAddress(before: string, from: string): string {
   return /[\p{L}\p{N}]$/u.test(host) && !/^[^/?#]/.test(after) ? "after host" : "host";
 }
 
-/** Browsers skip control characters and spaces around an address, and read `\\` as `/`. */
+/** Browsers drop control characters and spaces around a URL, and read `\\` as `/`. */
 function asRead(address: string): string {
   return address.replace(/[\p{Cc}\s]/gu, "").replaceAll("\\", "/");
 }
 
 const safeSchemes = ["http", "https", "mailto", "tel"];
 
-/** True unless the text names a scheme that isn't for links. Browsers skip spaces and control characters before and in a scheme. */
+/** True unless the text has a scheme that links must not use. Browsers ignore spaces and control characters before and in a scheme. */
 export function hasSafeScheme(text: string): boolean {
   const [, scheme] = /^([a-z][a-z0-9+.-]*):/i.exec(asRead(text)) ?? [];
   return scheme === undefined || safeSchemes.includes(scheme.toLowerCase());

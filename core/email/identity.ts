@@ -11,29 +11,29 @@ import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
 
-/** Ms of definite absence after which an identity counts as failed (docs/reference.md, "Email identity of a domain"). */
+/** Ms for which a required record must be definitely absent before the identity fails (docs/reference.md, "Email identity of a domain"). */
 const FAILED_AFTER_MS = 72 * 3_600_000;
 
-/** What is made once for an identity: there is one for each account that claims a domain, so that nobody learns another's. */
+/** The immutable part of an identity. Each account that claims a domain has its own, so that none learns another's. */
 interface IdentityKeys {
   identityKey: string;
-  /** What the OWNERSHIP record holds. */
+  /** The value of the OWNERSHIP record. */
   token: string;
   selector: string;
-  /** SubjectPublicKeyInfo in base64, as the DKIM record holds it. */
+  /** SubjectPublicKeyInfo in base64, as in the DKIM record. */
   publicKey: string;
   /** The private key (PKCS #8), sealed. */
   sealed: string;
 }
 
-/** What changes. */
+/** The mutable part. */
 interface State {
   status: IdentityStatus;
   records: Partial<Record<RecordPurpose, RecordStatus>>;
   lastCheckedAt: string | null;
-  /** Domain ms since when a required record has been definitely absent. */
+  /** Domain ms since which a required record has been definitely absent. */
   absentSince: number | null;
-  /** True where an operator of a development installation stands for the domain, whatever DNS says. */
+  /** True if the operator of a development installation has verified the domain by hand; DNS is ignored then. */
   vouched: boolean;
 }
 
@@ -42,13 +42,13 @@ const purpose = "dkim key";
 type Store = Pick<Runtime, "redis" | "env" | "id" | "now">;
 type At = Pick<DomainClaim, "domain" | "account">;
 
-/** The identity of an account's domain; its key pair and token are made when it is first asked for. */
+/** The identity of an account's domain; the first call creates its key pair and token. */
 export async function identityOf(store: Store, at: At): Promise<Identity> {
   const [made, state] = await Promise.all([madeOnce(store, at), stateOf(store.redis, at)]);
   return toIdentity(store.env, at.domain, { ...made, ...state });
 }
 
-/** Statuses of identities, in one round trip; PENDING and no key where none was made yet. */
+/** Statuses of identities in one round trip; PENDING for one that doesn't exist yet. */
 export async function identityStatuses(
   redis: Redis,
   list: At[],
@@ -62,19 +62,19 @@ export async function identityStatuses(
   }));
 }
 
-/** The status of one identity; PENDING where none was made yet. */
+/** The status of one identity; PENDING if it doesn't exist yet. */
 export async function identityStatus(redis: Redis, { domain, account }: At): Promise<IdentityStatus> {
   return statusOf(await redis.hget(keys.emailIdentity(domain, account), "status"));
 }
 
-/** Seals the private key of an identity again after SECRET_KEY has changed; true if that was needed. */
+/** Seals the private key of an identity again after a change of SECRET_KEY; true if it did. */
 export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "env">, at: At): Promise<boolean> {
   const key = keys.emailIdentity(at.domain, at.account);
   const json = await redis.hget(key, "made");
   if (json === null) return false;
   const made = JSON.parse(json) as IdentityKeys;
   const sealed = resealed(env, purpose, sealedFor(at), made.sealed);
-  // What is made once never changes otherwise: nothing can come between.
+  // The keys are immutable otherwise, so no change can interfere.
   if (sealed !== undefined) await redis.hset(key, "made", JSON.stringify({ ...made, sealed }));
   return sealed !== undefined;
 }
@@ -104,7 +104,7 @@ export function mailFromDomain(domain: string): string {
 
 const opened = new LRUCache<string, KeyObject>({ max: 500 });
 
-/** The signing key of a domain, unsealed once a process. Throws where it can't be opened. */
+/** The signing key of a domain, unsealed once per process. Throws if it can't be opened. */
 export async function dkimKey(store: Store, { domain, account }: At): Promise<DkimKey> {
   const { selector, sealed } = await madeOnce(store, { domain, account });
   const key = opened.get(sealed) ?? openKey(store.env, { domain, account }, sealed);
@@ -113,8 +113,8 @@ export async function dkimKey(store: Store, { domain, account }: At): Promise<Dk
 }
 
 /**
- * Checks the domain's records and settles its status: READY when all required ones are there, FAILED after 72 hours in which a
- * required one was definitely absent. What DNS can't tell changes nothing.
+ * Checks the domain's records and updates its status: READY if all required ones exist, FAILED after 72 hours in which a required one was
+ * definitely absent. Failed DNS queries change nothing.
  */
 export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClaim): Promise<Identity> {
   const [made, state] = await Promise.all([madeOnce(store, claim), stateOf(store.redis, claim)]);
@@ -135,7 +135,7 @@ async function madeOnce({ redis, env, id }: Store, at: At): Promise<IdentityKeys
   const key = keys.emailIdentity(at.domain, at.account);
   const known = await redis.hget(key, "made");
   if (known !== null) return JSON.parse(known) as IdentityKeys;
-  // Two that make it at once end with the same one.
+  // Concurrent first calls end up with the same keys.
   await redis.hsetnx(key, "made", JSON.stringify(await make(env, id, at)));
   return JSON.parse((await redis.hget(key, "made")) as string) as IdentityKeys;
 }
@@ -225,18 +225,18 @@ function compared(record: DnsRecord, answer: DnsAnswer): RecordStatus {
 
 type Comparison = [related: (value: string) => boolean, fits: (candidates: string[], wanted: string) => boolean];
 
-/** Which values at a name are of a record's kind, and whether they say what they should. */
+/** Selects the values of a record's kind and compares them with the expected one. */
 const comparisons: Record<RecordPurpose, Comparison> = {
   OWNERSHIP: [
     (value) => value.startsWith("domain-ownership="),
     (values, wanted) => values.some((value) => value.trim() === wanted),
   ],
-  // Several keys at one selector leave open which one a receiver takes (RFC 6376, 3.6.2.2).
+  // With several keys at one selector, a receiver may use any of them (RFC 6376, section 3.6.2.2).
   DKIM: [
     (value) => /(^|;)\s*p=/i.test(value),
     (values, wanted) => values.length === 1 && publicKeyIn(values[0]) === publicKeyIn(wanted),
   ],
-  // More than one SPF record is an error for every receiver (RFC 7208, 4.5).
+  // More than one SPF record is a permanent error (RFC 7208, section 4.5).
   SPF: [
     (value) => /^v=spf1(\s|$)/i.test(value),
     (values, wanted) => values.length === 1 && includesIn(values[0]).includes(includesIn(wanted)[0] ?? ""),
@@ -261,14 +261,14 @@ function includesIn(record = ""): string[] {
   );
 }
 
-/** A domain without a policy of its own has that of a domain above it. */
+/** A domain without a policy inherits that of a parent domain. */
 async function policyAbove(ask: AskDns, record: DnsRecord): Promise<RecordStatus> {
   const above = record.name.replace(/^_dmarc\.[^.]+\./, "_dmarc.");
   if (above === record.name || above.split(".").length < 3) return "MISSING";
   return statusInDns(ask, { ...record, name: above });
 }
 
-/** True when the domain is this account's own now; another account may have proven it first. */
+/** True if this account owns the domain now; another account may have been faster. */
 async function proven(store: Store, claim: DomainClaim): Promise<boolean> {
   try {
     return (await proveDomain(store, claim)).owned;

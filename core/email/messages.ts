@@ -8,13 +8,13 @@ import { pipelined } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { moveDelivery, timelineOf } from "./events.ts";
 
-/** What never changes of a message. */
+/** The immutable part of a message. */
 export interface StoredMessage {
   messageId: string;
   handle: string;
   purpose: Purpose;
   senderId: string;
-  /** Display name and address, as they were at acceptance. */
+  /** Display name and address at the time of acceptance. */
   fromEmail: string;
   from: { name: string; address: string; replyTo: string | null };
   templateId: string | null;
@@ -24,7 +24,7 @@ export interface StoredMessage {
   origin: "api" | "rule" | "scheduling" | "verification" | "lead";
 }
 
-/** The handle's messages, the newest first. */
+/** The handle's messages, newest first. */
 export async function listMessages(
   runtime: Runtime,
   input: Infer<typeof handleListing>,
@@ -33,7 +33,7 @@ export async function listMessages(
   return { messages: await findMessages(runtime.redis, input.handle, ids), nextCursor };
 }
 
-/** One message and all that happened to it; `message_not_found`. */
+/** One message and its events; `message_not_found`. */
 export async function readMessage(
   { redis }: Runtime,
   input: Infer<typeof messagePath>,
@@ -47,7 +47,7 @@ export async function readMessage(
   return { message, timeline };
 }
 
-/** Takes back what waits to be sent; `message_not_cancellable` where no delivery does. */
+/** Cancels the unsent deliveries; `message_not_cancellable` if there is none. */
 export async function cancelMessage(runtime: Runtime, input: Infer<typeof messagePath>): Promise<{ message: Message }> {
   const { handle, messageId } = input;
   const { message } = await readMessage(runtime, input);
@@ -61,12 +61,12 @@ export async function cancelMessage(runtime: Runtime, input: Infer<typeof messag
   return { message: (await findMessage(runtime.redis, handle, messageId)) ?? message };
 }
 
-/** A message, or undefined where there is none any more. */
+/** A message; undefined if it doesn't exist (any more). */
 export async function findMessage(redis: Redis, handle: string, messageId: string): Promise<Message | undefined> {
   return (await findMessages(redis, handle, [messageId]))[0];
 }
 
-/** A message as its owner reads it. */
+/** A message as its owner sees it. */
 export function viewOf(stored: StoredMessage, status: MessageStatus, statuses: MessageStatus[]): Message {
   const { messageId, handle, purpose, senderId, fromEmail, templateId, templateVersion, createdAt, recipients } =
     stored;

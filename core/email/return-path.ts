@@ -4,10 +4,10 @@ import type { Env } from "../platform/env.ts";
 import { mailFromDomain } from "./identity.ts";
 import { unsubscribePath } from "./unsubscribe-line.ts";
 
-/** What an address of the service itself is for: `b` takes bounces, `u` the wish to get no more mail. */
+/** The purpose of an address of the service: `b` receives bounces, `u` unsubscriptions. */
 export type ReturnKind = "b" | "u";
 
-/** A delivery as its return path names it. */
+/** The delivery in a return path. */
 export interface Returned {
   kind: ReturnKind;
   messageId: string;
@@ -19,14 +19,14 @@ type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
 const prefix = "msg_";
 
 /**
- * The address to which a delivery's bounces return: it names the delivery and is signed, so that nobody can forge one. Lower case
- * alone, for not every mail system keeps the case of a local part; at most 62 characters before the `@`.
+ * The address to which a delivery's bounces return. It contains the delivery and a signature against forgery. It is lower case, since some
+ * mail systems change the case of a local part; at most 62 characters before the `@`.
  */
 export function returnAddress(env: Keys, { kind, messageId, n }: Returned, domain: string): string {
   return `${localPart(env, { kind, messageId, n })}@${mailFromDomain(domain)}`;
 }
 
-/** The delivery that an address names; undefined for every address that the service hasn't made. */
+/** The delivery of a return path; undefined for every address that the service didn't issue. */
 export function returnedIn(env: Keys, address: string): Returned | undefined {
   const [, kind, hex = "", n] = /^([bu])\+([0-9a-f]+)\.(\d{1,2})\.[0-9a-f]{10}@/.exec(address.toLowerCase()) ?? [];
   if (kind === undefined) return undefined;
@@ -42,18 +42,18 @@ export function returnedIn(env: Keys, address: string): Returned | undefined {
     : undefined;
 }
 
-/** The address of the page where the recipient of a delivery unsubscribes. */
+/** The address of a delivery's unsubscribe page. */
 export function unsubscribeUrl(env: Keys & Pick<Env, "BASE_URL">, at: { messageId: string; n: number }): string {
   return `${env.BASE_URL}${unsubscribePath}/${unsubscribeToken(env, at)}`;
 }
 
-/** A token for the unsubscribe page of a delivery. */
+/** The token of a delivery's unsubscribe page. */
 export function unsubscribeToken(env: Keys, at: { messageId: string; n: number }): string {
   const named = `${at.messageId}.${at.n}`;
   return `${named}.${sign(env, "unsubscribe", named)}`;
 }
 
-/** The delivery that a token names; undefined for every other text. */
+/** The delivery of an unsubscribe token; undefined for any other text. */
 export function deliveryIn(env: Keys, token: string): { messageId: string; n: number } | undefined {
   const [, named, messageId, n] = /^((msg_[A-Za-z0-9]+)\.(\d{1,2}))\.[\w-]+$/.exec(token) ?? [];
   if (named === undefined) return undefined;
@@ -61,19 +61,19 @@ export function deliveryIn(env: Keys, token: string): { messageId: string; n: nu
   return isOurs(env, token, (root) => unsubscribeToken(root, at)) ? at : undefined;
 }
 
-/** The Message-ID of a delivery, without angle brackets; signed, for recipients see their own and must not speak for the others. */
+/** The Message-ID of a delivery, without angle brackets. It is signed, so that a recipient can't derive another recipient's. */
 export function messageIdOf(env: Keys, at: { messageId: string; n: number }, domain: string): string {
   return `${namedPart(env, at)}@${mailFromDomain(domain)}`;
 }
 
-/** The delivery that a Message-ID names; undefined for every one that the service hasn't made. */
+/** The delivery of a Message-ID; undefined for one that the service didn't issue. */
 export function namedIn(env: Keys, text: string): Returned | undefined {
   const [, named = "", messageId = "", n] = /^<?((msg_[A-Za-z0-9]+)\.(\d{1,2})\.[\w-]+)@/.exec(text) ?? [];
   const at = { messageId, n: Number(n) };
   return isOurs(env, named, (root) => namedPart(root, at)) ? { kind: "b", ...at } : undefined;
 }
 
-/** True for a text that was made with one of the roots. */
+/** True if one of the roots made the text. */
 function isOurs(env: Keys, text: string, make: (root: Keys) => string): boolean {
   const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
   return roots.some((root) => sameText(make({ SECRET_KEY: root, SECRET_KEY_PREVIOUS: undefined }), text));

@@ -17,8 +17,8 @@ import { sameDomain } from "../platform/address.ts";
 import { identityOf, identityStatus, identityStatuses } from "./identity.ts";
 
 /**
- * Makes a sender or changes what is sent of one. `account_domain_not_found`, and `domain_email_identity_not_ready` for one that is
- * to be enabled; then nothing is stored.
+ * Creates a sender or changes the given fields. `account_domain_not_found`; `domain_email_identity_not_ready` if it is to be enabled. After
+ * an error nothing is stored.
  */
 export async function putSender(runtime: Runtime, input: Infer<typeof senderChange>): Promise<{ sender: Sender }> {
   const { handle, senderId } = input;
@@ -30,7 +30,7 @@ export async function putSender(runtime: Runtime, input: Infer<typeof senderChan
   return { sender: (await toSender(runtime, { handle, account }, [stored]))[0] as Sender };
 }
 
-/** The handle's senders, the newest first. */
+/** The handle's senders, newest first. */
 export async function listSenders(
   runtime: Runtime,
   input: Infer<typeof handleListing>,
@@ -41,7 +41,7 @@ export async function listSenders(
   return { senders: await toSender(runtime, { handle: input.handle, account }, records), nextCursor };
 }
 
-/** Senders of a domain on all handles of its account, 100 of each handle at most. */
+/** Senders of a domain on all handles of its account, at most 100 per handle. */
 export async function sendersOfDomain(
   runtime: Runtime,
   claim: Pick<DomainClaim, "domain" | "account">,
@@ -51,7 +51,7 @@ export async function sendersOfDomain(
   return lists.flatMap(({ senders }) => senders).filter(({ domain }) => domain === claim.domain);
 }
 
-/** What sending by a sender depends on, read at one moment. */
+/** What a sender's right to send depends on, read at one moment. */
 export interface SendingRights {
   sender: StoredSender | undefined;
   account: string;
@@ -60,7 +60,7 @@ export interface SendingRights {
   status: IdentityStatus;
 }
 
-/** Reads a handle's sender, its domain (or the one that a message was accepted with) and that domain's identity. */
+/** Reads a handle's sender, its domain (or the one that a message was accepted with) and the domain's identity. */
 export async function sendingRights(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
@@ -77,7 +77,7 @@ export async function sendingRights(
   return { sender, account, active: owner?.active === true, claim, status };
 }
 
-/** Why a sender may not send now, in the documented order; undefined when it may. */
+/** Why a sender may not send now, in the documented order; undefined if it may. */
 export function refusal({ sender, claim, status }: SendingRights, purpose: Purpose): ErrorCode | undefined {
   if (sender === undefined) return "sender_profile_not_found";
   if (!sender.enabled) return "sender_not_ready";
@@ -86,7 +86,7 @@ export function refusal({ sender, claim, status }: SendingRights, purpose: Purpo
   return sender.purposes.includes(purpose) ? undefined : "sender_purpose_not_allowed";
 }
 
-/** The newest sender of a handle that may send for a purpose now; undefined when there is none. */
+/** The newest sender of a handle that may send for a purpose now; undefined if there is none. */
 export async function findSender(runtime: Runtime, handle: string, purpose: Purpose): Promise<Sender | undefined> {
   const { senders } = await listSenders(runtime, { handle, limit: 100 });
   return senders.find(({ status, purposes }) => status === "READY" && purposes.includes(purpose));
@@ -114,13 +114,13 @@ async function createSender(
   const { handle, senderId } = input;
   const value = await checked(runtime, account, changed(runtime, input, blank(input)));
   const created = await createRecord(runtime, placeOf(handle, senderId), { value, at: runtime.now() });
-  // Two first requests at once: the later one changes what the earlier one made.
+  // Concurrent first requests: the later one changes the sender of the earlier one.
   if (!created)
     return (await changeRecord<StoredSender>(runtime, placeOf(handle, senderId), { change: () => value })) ?? value;
   return value;
 }
 
-/** A sender before its first values; those that have no default must be sent. */
+/** A new sender; fields without a default must be in the request. */
 function blank(input: Infer<typeof senderChange>): StoredSender {
   const { senderId, domain, localPart, purposes } = input;
   if (localPart === undefined)

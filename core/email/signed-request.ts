@@ -4,18 +4,18 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { sameText } from "../platform/sealing.ts";
 
-/** Real seconds by which a signature may be old or early (Standard Webhooks, "Verifying webhook authenticity"). */
+/** Tolerated age of a signature in real seconds, past or future (Standard Webhooks, "Verifying webhook authenticity"). */
 const tolerance = 300;
 
-/** A request as it came. */
+/** A request with its raw body. */
 export interface SignedRequest {
   body?: unknown;
   headers: unknown;
 }
 
 /**
- * The body of a request that is signed as Standard Webhooks says, with EMAIL_FEEDBACK_SECRET (`whsec_` and base64). `invalid_token`
- * for every other one, and for all where no secret is configured.
+ * The verified body of a request signed with EMAIL_FEEDBACK_SECRET (`whsec_` and base64) according to Standard Webhooks. `invalid_token`
+ * for any other request, and for all requests if no secret is configured.
  */
 export function signedBody(
   { EMAIL_FEEDBACK_SECRET: secret }: Pick<Env, "EMAIL_FEEDBACK_SECRET">,

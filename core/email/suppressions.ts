@@ -12,7 +12,7 @@ import { transact } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 
-/** A suppression as it is stored; the address is folded, for all spellings are the same one. */
+/** The stored form of a suppression, with the canonical address. */
 export function suppressionOf(
   address: string,
   more: { source: SuppressionSource; reason?: string; messageId?: string; at: number },
@@ -21,7 +21,7 @@ export function suppressionOf(
   return { email: sameAddress(address), reason, source, messageId, createdAt: new Date(at).toISOString() };
 }
 
-/** Suppresses an address by the owner's wish; an earlier suppression stays as it is. */
+/** Suppresses an address on the owner's request; an existing suppression stays. */
 export async function addSuppression(
   runtime: Runtime,
   input: Infer<typeof newSuppression>,
@@ -38,7 +38,7 @@ export async function addSuppression(
   return { suppression: JSON.parse(stored as string) as Suppression };
 }
 
-/** The handle's suppressions, the newest first. */
+/** The handle's suppressions, newest first. */
 export async function listSuppressions(
   runtime: Runtime,
   input: Infer<typeof handleListing>,
@@ -48,7 +48,7 @@ export async function listSuppressions(
   return { suppressions: found.flatMap((json) => (json ? [JSON.parse(json) as Suppression] : [])), nextCursor };
 }
 
-/** Lets an address have mail again; also where it was not suppressed. */
+/** Removes a suppression; idempotent. */
 export async function removeSuppression(
   { redis }: Runtime,
   { handle, email }: Infer<typeof suppressionPath>,
@@ -60,7 +60,7 @@ export async function removeSuppression(
   });
 }
 
-/** Why an address gets no mail of a handle; undefined where it does. */
+/** Why an address is suppressed on a handle; undefined if it isn't. */
 export async function findSuppression(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
@@ -70,7 +70,7 @@ export async function findSuppression(
   return json === null ? undefined : (JSON.parse(json) as Suppression);
 }
 
-/** True where an address gets no mail of a handle. */
+/** True if an address is suppressed on a handle. */
 export async function isSuppressed(
   { redis }: Pick<Runtime, "redis">,
   handle: string,

@@ -31,23 +31,23 @@ import { unsubscribePath, unsubscribeVariable, withUnsubscribeLine } from "./uns
 
 type StoredTemplate = Omit<Template, "handle">;
 
-/** A version of a template, parsed: what a message is made from. */
+/** A parsed version of a template, from which messages are rendered. */
 export interface ParsedTemplate {
   subject: Pieces;
   html: Pieces | null;
   text: Pieces;
-  /** Names of all variables that it asks for. */
+  /** Names of all its variables. */
   names: string[];
 }
 
-/** What a recipient reads. */
+/** The rendered mail. */
 export interface Rendered {
   subject: string;
   html: string | null;
   text: string;
 }
 
-/** Makes a template; `template_invalid`, `email_template_already_exists`. */
+/** Creates a template; `template_invalid`, `email_template_already_exists`. */
 export async function createTemplate(
   runtime: Runtime,
   input: Infer<typeof newTemplate>,
@@ -63,8 +63,8 @@ export async function createTemplate(
 }
 
 /**
- * Changes what is sent of a template; other content is a new version, and the earlier ones stay readable. `email_template_not_found`,
- * `template_invalid`, `version_conflict` when `activeVersion` is not the expected one.
+ * Changes the given fields of a template. Other content becomes a new version; earlier versions stay readable. `email_template_not_found`,
+ * `template_invalid`, `version_conflict` if `activeVersion` is not the expected one.
  */
 export async function updateTemplate(
   runtime: Runtime,
@@ -113,7 +113,7 @@ export async function readTemplateVersion(
   return { template: { ...template, ...(JSON.parse(json) as TemplateContent), activeVersion: version } };
 }
 
-/** The handle's templates, the newest first. */
+/** The handle's templates, newest first. */
 export async function listTemplates(
   runtime: Runtime,
   input: Infer<typeof handleListing>,
@@ -126,7 +126,7 @@ export async function listTemplates(
   return { templates: records.map((stored) => toTemplate(input.handle, stored)), nextCursor };
 }
 
-/** The mail that a template makes of these variables, with a sample address to unsubscribe; `template_variables_missing`. */
+/** The rendered mail for these variables, with a sample unsubscribe address; `template_variables_missing`. */
 export async function previewTemplate(
   runtime: Runtime,
   input: Infer<typeof templatePreview> & { purpose?: Purpose },
@@ -138,12 +138,12 @@ export async function previewTemplate(
   return renderTemplate(parsed, variables);
 }
 
-/** Active versions of templates by their handle's epoch, their key and record version, which changes with each change. */
+/** Active versions of templates, cached by the handle's epoch, the key and the record version, which changes with each update. */
 const activeVersions = new LRUCache<string, number>({ max: 2000 });
 
 export type TemplateState = Pick<Template, "templateId" | "status" | "activeVersion">;
 
-/** What a send must know of a template; undefined where there is none. The content is read only when it has changed. */
+/** What a send needs of a template; undefined if there is none. The content is read only after a change. */
 export async function templateState(
   { redis }: Pick<Runtime, "redis">,
   at: { handle: string; templateId: string },
@@ -162,11 +162,11 @@ export async function templateState(
   return stored;
 }
 
-/** Bytes of parsed templates that a process keeps; one takes about three times its JSON. */
+/** Bytes of parsed templates that a process caches; one takes about three times its JSON. */
 const MAX_PARSED_BYTES = 32 * 2 ** 20;
 const parsedVersions = new LRUCache<string, ParsedTemplate>({ maxSize: MAX_PARSED_BYTES });
 
-/** A version of a template, parsed for a purpose; versions of a handle never change, so each is read and parsed once a process. */
+/** A version of a template, parsed for a purpose. Versions are immutable, so a process reads and parses each once. */
 export async function templateVersion(
   { redis }: Pick<Runtime, "redis">,
   at: { handle: string; templateId: string; version: number; purpose: Purpose },
@@ -183,8 +183,8 @@ export async function templateVersion(
 }
 
 /**
- * Parses a content; `template_invalid` with the position of what is not allowed. For a purpose that a recipient can unsubscribe from
- * it says how in its last line at least, and doesn't ask for that address.
+ * Parses a content; `template_invalid` with the position of the fault. For a purpose that recipients can unsubscribe from, a last line with
+ * the unsubscribe address is added if the content has none; that variable is then filled in by the service.
  */
 export function parseTemplate(given: TemplateContent, purpose?: Purpose): ParsedTemplate {
   const content = purpose === "PRODUCT_NOTIFICATION" ? withUnsubscribeLine(given, languageIn(given)) : given;
@@ -200,7 +200,7 @@ function languageIn({ subject, html, text }: TemplateContent): string {
   return languageOf(`${subject}\n${text ?? textOf(html ?? "")}`);
 }
 
-/** `template_variables_missing` naming every variable of the template that has no value. */
+/** `template_variables_missing` with every variable of the template that has no value. */
 export function mustHaveAll({ names }: ParsedTemplate, variables: Readonly<Record<string, string>>): void {
   const missing = names.filter((name) => !hasValue(variables, name));
   if (missing.length === 0) return;
@@ -210,12 +210,12 @@ export function mustHaveAll({ names }: ParsedTemplate, variables: Readonly<Recor
   });
 }
 
-/** `invalid_request` for values that can't stand where the template asks for them. */
+/** `invalid_request` for values that their contexts forbid. */
 export function mustFitAll({ subject, html, text }: ParsedTemplate, variables: Readonly<Record<string, string>>): void {
   for (const pieces of [subject, html ?? [], text]) checkValues(pieces, variables);
 }
 
-/** Writes the values into a parsed content. */
+/** Renders a parsed content with values. */
 export function renderTemplate(
   { subject, html, text }: ParsedTemplate,
   variables: Readonly<Record<string, string>>,
@@ -227,7 +227,7 @@ export function renderTemplate(
   };
 }
 
-/** The text of an HTML mail, for those who read it so. Elements are nested as browsers do it: the converter's own nesting has no bound. */
+/** The text part of an HTML mail. The HTML is nested as browsers do it first: the converter's own nesting is unbounded. */
 export function textOf(html: string): string {
   return convert(serialize(parse(html)), reading);
 }
@@ -237,13 +237,13 @@ const reading = {
   selectors: [
     { selector: "a", options: { hideLinkHrefIfSameAsText: true } },
     { selector: "img", format: "skip" },
-    // Letters stay as they are: a heading may hold a placeholder.
+    // The case stays: a heading may contain a placeholder.
     ...["h1", "h2", "h3", "h4", "h5", "h6"].map((selector) => ({ selector, options: { uppercase: false } })),
     { selector: "table", options: { uppercaseHeaderCells: false } },
   ],
 };
 
-/** The text comes from the template and not from each mail: only what is a placeholder in the HTML is one in the text. */
+/** Derives the text part from the template and not from each mail: only placeholders of the HTML are placeholders in the text. */
 function derivedText(html: string, pieces: Pieces): Pieces {
   return parseKnown(textOf(html), new Set(namesIn(pieces)));
 }
@@ -273,7 +273,7 @@ function sameContent(one: TemplateContent, other: TemplateContent): boolean {
   return one.subject === other.subject && one.html === other.html && one.text === other.text;
 }
 
-/** The content of the active version has a key of its own, which stays when later versions come. */
+/** The content of the active version has its own key, which later versions don't overwrite. */
 function beside(handle: string): (template: StoredTemplate) => Companion {
   return ({ templateId, activeVersion, subject, html, text }) => ({
     key: keys.templateContent(handle, templateId, activeVersion),

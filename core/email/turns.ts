@@ -4,12 +4,12 @@ import { FairLine, type Turn } from "../engines/lanes/lanes.ts";
 import { keys } from "../store/keys.ts";
 
 /**
- * The lines in which handles with mail wait for their turn to send: verification codes have a line of their own, which is served
- * first. A handle without mail is claimed now and then, so no crash can lose a wake-up.
+ * The fair queues of handles with mail. Verification codes have a queue of their own, which is served first. A handle without mail is still
+ * claimed occasionally, so that no crash can lose a wake-up.
  */
 export type LineName = "urgent" | "normal";
 
-/** Rank of a purpose in a handle's queue: smaller goes first. */
+/** Priority of a purpose in a handle's queue; lower goes first. */
 export const ranks: Record<Purpose, number> = {
   LEAD_VERIFICATION: 0,
   TRANSACTIONAL_API: 1,
@@ -17,33 +17,33 @@ export const ranks: Record<Purpose, number> = {
   PRODUCT_NOTIFICATION: 2,
 };
 
-/** The last rank that each line serves; the normal one serves all. */
+/** The last priority that each fair queue serves; the normal one serves all. */
 export const MAX_RANKS: Record<LineName, number> = { urgent: 0, normal: 2 };
 
-/** Real ms after which an announced handle is claimed even if no mail has woken it. */
+/** Real ms after which an enqueued handle is claimed even without a wake-up. */
 const ANNOUNCED_MS = 2_000;
 /** Real ms for which a handle without mail is parked. */
 export const PARK_MS = 900_000;
 
-/** Announces that a handle is about to have mail; comes before its message is written. */
+/** Enqueues a handle that is about to get mail; call it before the message is written. */
 export async function enqueue(redis: Redis, handle: string): Promise<void> {
   await lineOf(redis, "normal").enqueue(handle, Date.now() + ANNOUNCED_MS);
 }
 
-/** Gives a handle with mail of a rank its turn, now or at a real ms. */
+/** Schedules a handle with mail of a priority, now or at a real time in ms. */
 export async function schedule(redis: Redis, handle: string, rank: number, at = Date.now()): Promise<void> {
   const names: LineName[] = rank <= MAX_RANKS.urgent ? ["urgent", "normal"] : ["normal"];
   await Promise.all(names.map((name) => lineOf(redis, name).enqueue(handle, at)));
 }
 
-/** Up to `limit` handles whose turn it is, and how many are due altogether. */
+/** Claims up to `limit` due handles; also returns how many are due. */
 export function nextTurns(redis: Redis, name: LineName, limit: number): Promise<{ turns: Turn[]; due: number }> {
   return lineOf(redis, name).claim(limit);
 }
 
 /**
- * Parks a handle until a real ms, unless it was woken since its turn began. Mail that came before that and was not seen is found by a
- * second look; mail that comes after it wakes the handle.
+ * Parks a handle until a real time in ms, unless it was scheduled after its claim. A second check finds mail that was written before and
+ * missed; later mail schedules the handle again.
  */
 export async function park(redis: Redis, name: LineName, turn: Turn, until: number): Promise<void> {
   if (!(await lineOf(redis, name).park(turn, until))) return;

@@ -2,15 +2,15 @@ import type { TemplateContent } from "../../schemas/email.ts";
 import { wordsOf } from "../../schemas/languages.ts";
 import { lastLineAt } from "./html-places.ts";
 
-/** The variable that the service itself fills in, with the address at which this recipient gets no more mail. */
+/** The variable that the service fills with the recipient's unsubscribe address. */
 export const unsubscribeVariable = "unsubscribeUrl";
 
-/** Where unsubscribe pages are; the token of a delivery follows. */
+/** Path of unsubscribe pages, before the token of a delivery. */
 export const unsubscribePath = "/v2/public/email/unsubscribe";
 
 const asked = `{{${unsubscribeVariable}}}`;
 
-/** A content whose HTML and text name the address to unsubscribe: where they don't already, in a last line in the mail's language. */
+/** Adds a last line with the unsubscribe address, in the mail's language, to an HTML or text that has none. */
 export function withUnsubscribeLine({ subject, html, text }: TemplateContent, language: string): TemplateContent {
   const word = wordsOf(language).unsubscribe.action;
   return { subject, html: html && withHtmlLine(html, word), text: text && withTextLine(text, word) };

@@ -3,7 +3,7 @@ import { deliveryAt, resubscribe, unsubscribe } from "./feedback.ts";
 import { deliveryIn } from "./return-path.ts";
 import { findSuppression } from "./suppressions.ts";
 
-/** What the unsubscribe page shows; undefined for a link that the service has not made, or whose message is gone. */
+/** The contents of the unsubscribe page; undefined for a link that the service didn't issue, or whose message is gone. */
 export interface UnsubscribeVisit {
   link:
     | {
@@ -11,13 +11,13 @@ export interface UnsubscribeVisit {
         /** Display name of the sender, else its address. */
         from: string;
         state: "subscribed" | "unsubscribed" | "resubscribed";
-        /** True where the recipient alone decides: bounces, complaints and the owner's own wish stay. */
+        /** True if the recipient can undo it: bounces, complaints and the owner's suppressions stay. */
         canUndo: boolean;
       }
     | undefined;
 }
 
-/** What a link is about, as it is now. Opening it changes nothing: programs that look into mails open links too. */
+/** The current state behind a link. Opening it changes nothing, since mail scanners open links too. */
 export async function visitUnsubscribe(runtime: Runtime, { token }: { token: string }): Promise<UnsubscribeVisit> {
   const at = deliveryIn(runtime.env, token);
   const found = at && (await deliveryAt(runtime, at));
@@ -29,7 +29,7 @@ export async function visitUnsubscribe(runtime: Runtime, { token }: { token: str
   return { link: { recipient, from, state, canUndo: suppression?.source === "UNSUBSCRIBE" } };
 }
 
-/** Unsubscribes the recipient at once (RFC 8058): no login, no question; or takes back what its link did. Again is no change. */
+/** Unsubscribes the recipient at once (RFC 8058), without a login or a question, or undoes that. Idempotent. */
 export async function answerUnsubscribe(
   runtime: Runtime,
   { token, undo }: { token: string; undo?: string | undefined },

@@ -5,6 +5,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { documentKey } from "./documents.ts";
+import { perConnection } from "../store/connections.ts";
 
 /** A document as a reader finds it. */
 export interface TaggedDocument {
@@ -24,7 +25,9 @@ const MAX_CHUNKS = 3000;
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
 const DOCUMENTS_PER_READ = 64;
 
-const caches = new WeakMap<Redis, LRUCache<string, TaggedDocuments>>();
+const cacheOf = perConnection(
+  () => new LRUCache<string, TaggedDocuments>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
+);
 
 /** All documents of a handle with a tag, in the order of their making; undefined where there are too many to read. One read where nothing changed. */
 export async function taggedDocuments(
@@ -32,8 +35,7 @@ export async function taggedDocuments(
   handle: string,
   tag: string,
 ): Promise<TaggedDocuments | undefined> {
-  const cache = caches.get(redis) ?? openCache();
-  caches.set(redis, cache);
+  const cache = cacheOf(redis);
   const version = (await redis.hget(keys.knowledge(handle), "version")) ?? "";
   const known = cache.get(`${handle} ${tag}`);
   if (known?.version === version) return known;
@@ -44,10 +46,8 @@ export async function taggedDocuments(
   return found;
 }
 
-function openCache(): LRUCache<string, TaggedDocuments> {
-  const sizeCalculation = ({ documents }: TaggedDocuments) =>
-    documents.reduce((sum, { title, content }) => sum + 2 * (title.length + content.length), 1000);
-  return new LRUCache({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
+function bytesOf({ documents }: TaggedDocuments): number {
+  return documents.reduce((sum, { title, content }) => sum + 2 * (title.length + content.length), 1000);
 }
 
 /** Ids from the handle's knowledge hash, whose fields hold `<version>:<chunks>`; undefined where there are too many chunks. */

@@ -1,7 +1,7 @@
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** One write of an owner: who did what to which thing, never with content. */
+/** One write by an owner: who changed what, never the content. */
 export interface AuditEntry {
   handle: string;
   userId: string;
@@ -9,10 +9,10 @@ export interface AuditEntry {
   subject: string;
 }
 
-/** Ms for which entries are kept (docs/reference.md, "Audit"). */
+/** Retention of entries in ms (docs/reference.md, "Audit"). */
 const RETENTION_MS = 90 * 86_400_000;
 
-/** Adds an entry to the handle's audit stream; a failure is logged, for the write itself has happened. */
+/** Adds an entry to the handle's audit stream. A failure is only logged, since the write itself has succeeded. */
 export async function recordWrite({ redis, log, now }: Runtime, entry: AuditEntry): Promise<void> {
   const fields = ["who", entry.userId, "route", entry.route, "id", entry.subject, "at", new Date(now()).toISOString()];
   try {

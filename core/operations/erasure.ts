@@ -26,7 +26,7 @@ export async function eraseHandle(
   await setHandleActive(redis, handle, false);
   const grantsLeft = keepGrants ? [] : await disconnectAll(runtime, handle);
   let removed = 0;
-  // What was under way when the handle was switched off may write once more: until two passes find nothing.
+  // Steps that were running at the deactivation may still write: repeat until two passes find nothing.
   for (let quiet = 0; quiet < 2; await sleep(settles)) {
     const names = await removeKeys(redis, handle);
     const others = (await removeJobs(runtime, handle)) + (await leaveLines(redis, handle));
@@ -37,7 +37,7 @@ export async function eraseHandle(
   return { handle, keys: removed + (await redis.del(keys.handle(handle))), grantsLeft };
 }
 
-/** Takes the handle out of the lines in which handles wait for their turn or for the sweeper. */
+/** Removes the handle from the fair queues and from the sweeper's list. */
 async function leaveLines(redis: Redis, handle: string): Promise<number> {
   const shards = Array.from({ length: DIRTY_SHARDS }, (_, shard) => keys.dirty(shard));
   const lines = [keys.emailTurns("normal"), keys.emailTurns("urgent"), keys.farTurns, ...shards];

@@ -3,30 +3,30 @@ import { queueNames } from "../../schemas/jobs.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** A job that won't be tried again by itself: what it was and why it failed, never its data. */
+/** A job that has exhausted its attempts: its name and failure, never its data. */
 export interface FailedJob {
   id: string;
   queue: string;
   name: string;
   attempts: number;
   failedReason: string;
-  /** When it failed for the last time. */
+  /** Time of the last failure. */
   at: string;
 }
 
-/** Most jobs of one queue that are shown; failed ones are kept for seven days. */
+/** Most failed jobs listed per queue; they are retained for seven days. */
 const MAX_JOBS_OF_QUEUE = 1000;
 
 type Store = Pick<Runtime, "queues">;
 
-/** The failed jobs of all queues, the newest first. */
+/** The failed jobs of all queues, newest first. */
 export async function failedJobs({ queues }: Store): Promise<FailedJob[]> {
   const found = await Promise.all(queueNames.map((name) => queues.queue(name).getFailed(0, MAX_JOBS_OF_QUEUE - 1)));
   const shown = found.flatMap((list, at) => list.map((one) => show(queueNames[at] as string, one)));
   return shown.sort((one, other) => (one.at < other.at ? 1 : -1));
 }
 
-/** Gives a failed job all its attempts again; `job_not_found`, and `job_not_failed` while it waits, runs or has succeeded. */
+/** Gives a failed job all its attempts again. Throws `job_not_found`, or `job_not_failed` if it waits, runs or has succeeded. */
 export async function retryJob({ queues }: Store, id: string): Promise<FailedJob> {
   for (const name of queueNames) {
     const found: Job | undefined = await queues.queue(name).getJob(id);

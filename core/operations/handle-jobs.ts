@@ -4,13 +4,13 @@ import type { Runtime } from "../platform/runtime.ts";
 
 type Store = Pick<Runtime, "queues" | "redis">;
 
-/** Jobs that are looked at in one round trip. */
+/** Jobs per round trip. */
 const batch = 1000;
 const atRest: JobType[] = ["waiting", "delayed", "prioritized", "failed", "completed"];
 
 /**
- * Removes the jobs of a handle from all queues, finished ones too, and what the queues remember of jobs that are gone. Returns how
- * many there were, with those that run now and can't be removed.
+ * Removes the jobs of a handle from all queues, finished ones included, and the queues' traces of jobs that are gone. Returns how many it
+ * found, including running jobs, which can't be removed.
  */
 export async function removeJobs({ queues, redis }: Store, handle: string): Promise<number> {
   let found = 0;
@@ -19,7 +19,7 @@ export async function removeJobs({ queues, redis }: Store, handle: string): Prom
     for (const state of atRest) found += await removeOfState(queue, state, handle);
     const active: Job[] = await queue.getActive();
     found += active.filter((job) => isOf(job, handle)).length;
-    // BullMQ's own list of what happened, by the names of jobs; nobody reads it here.
+    // BullMQ's event stream contains job names; nothing reads it here.
     await redis.xtrim(queue.toKey("events"), "MAXLEN", 0);
   }
   return found;
@@ -33,7 +33,7 @@ async function removeOfState(queue: Queue, state: JobType, handle: string): Prom
     await Promise.all(own.map((job) => queue.remove(job?.id as string)));
     removed += own.length;
     if (jobs.length < batch) return removed;
-    // What was removed has made room: the rest has moved up.
+    // The remaining jobs have moved up by the removed ones.
     from += jobs.length - own.length;
   }
 }

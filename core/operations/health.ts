@@ -3,21 +3,21 @@ import { DIRTY_SHARDS, keys } from "../store/keys.ts";
 import { ifPermitted, isRedisUnwritable, mastersOf } from "../store/redis.ts";
 import type { IndexStatus, Runtime } from "../platform/runtime.ts";
 
-/** What `/readyz` answers. */
+/** The response of `/readyz`. */
 export interface Readiness {
   status: "ready" | "not_ready" | "stopping";
   redis: "ok" | "unreachable" | "not_writable";
   queues: "ok" | "unreachable";
-  /** Queues that no living worker serves. */
+  /** Queues without a live worker. */
   queuesWithoutWorker: string[];
-  /** Which index answers questions; absent while Redis is away. */
+  /** The index that answers questions; absent without Redis. */
   knowledgeIndex?: IndexStatus;
 }
 
-/** Seconds for which a worker's sign of life counts. */
+/** Lifetime of a worker's heartbeat, in seconds. */
 export const HEARTBEAT_TTL_SECONDS = 30;
 
-/** Whether Redis can be reached and written, which queues have no worker, and whether this process was told to go. */
+/** Whether Redis can be read and written, which queues have no worker, and whether this process is shutting down. */
 export async function readiness(runtime: Runtime): Promise<Readiness> {
   try {
     const beats = await Promise.all(queueNames.map((queue) => runtime.redis.exists(keys.heartbeat(queue))));
@@ -35,22 +35,22 @@ export async function readiness(runtime: Runtime): Promise<Readiness> {
   }
 }
 
-/** Says that this worker serves its queues; called every 10 s. */
+/** Records that this worker serves its queues; called every 10 s. */
 export async function heartbeat({ redis }: Runtime, queues: readonly string[]): Promise<void> {
   await Promise.all(queues.map((queue) => redis.set(keys.heartbeat(queue), "1", "EX", HEARTBEAT_TTL_SECONDS)));
 }
 
-/** What operators watch of Redis and of what is under way. */
+/** Redis and queue figures for operators. */
 export interface Stats {
-  /** For each server of Redis, or the master that Sentinels name: bytes in use, and bytes allowed, 0 where there is no limit. */
+  /** For each Redis server, or for the master that Sentinels name: bytes in use, and the limit in bytes (0 for none). */
   memory: { server: string; used: number; limit: number }[];
-  /** Seconds since the oldest change whose jobs may still wait in an outbox; 0 where there is none. */
+  /** Age in seconds of the oldest change whose jobs may still be in an outbox; 0 if there is none. */
   outboxAge: number;
-  /** Whether a living worker serves a queue. */
+  /** Whether a live worker serves a queue. */
   served: { queue: string; living: boolean }[];
 }
 
-/** Reads them; rejects where Redis is away. */
+/** Reads the figures; rejects without Redis. */
 export async function stats({ redis }: Pick<Runtime, "redis">): Promise<Stats> {
   const shards = Array.from({ length: DIRTY_SHARDS }, (_, shard) =>
     redis.zrange(keys.dirty(shard), 0, "0", "WITHSCORES"),

@@ -6,7 +6,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { resealCredentials } from "../scheduling/face.ts";
 import { resealWebhooks } from "../webhooks/face.ts";
 
-/** How many secrets were sealed with the current key, which before were not. */
+/** Numbers of secrets that were sealed again with the current key. */
 export interface Resealed {
   signingKeys: number;
   identities: number;
@@ -17,8 +17,8 @@ export interface Resealed {
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
 /**
- * Seals again with SECRET_KEY everything sealed with SECRET_KEY_PREVIOUS, while the service runs: afterwards nothing stored
- * needs the previous key. A run that was cut short is made again; a second run finds nothing.
+ * Seals everything again that SECRET_KEY_PREVIOUS sealed, while the service runs. Afterwards nothing stored needs the previous key. An
+ * interrupted run can be repeated; a second run finds nothing.
  */
 export async function resealAll(store: Store): Promise<Resealed> {
   const done = { signingKeys: Number(await resealSigningKey(store)), identities: 0, webhooks: 0, credentials: 0 };
@@ -39,7 +39,7 @@ async function* handles({ redis }: Store): AsyncGenerator<string> {
   }
 }
 
-/** Whose identities there are is known by their keys alone. */
+/** The identities, found by their keys. */
 async function* identities({ redis }: Store): AsyncGenerator<{ domain: string; account: string }> {
   for (const server of mastersOf(redis)) {
     const scan = server.scanStream({ match: keys.emailIdentity("*", "*"), count: 1000 });

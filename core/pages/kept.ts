@@ -1,9 +1,9 @@
-import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { pagesCounterOf } from "../account/face.ts";
 import type { pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { perConnection } from "../store/connections.ts";
 
 /** What was made of a page at one state of its handle. */
 interface CachedPage {
@@ -13,7 +13,9 @@ interface CachedPage {
 
 /** Characters of pages that a process keeps; each page is there once more as the bytes that are sent. */
 const MAX_CACHED_LENGTH = 16 * 2 ** 20;
-const caches = new WeakMap<Redis, LRUCache<string, CachedPage>>();
+const pagesOf = perConnection(
+  () => new LRUCache<string, CachedPage>({ maxSize: MAX_CACHED_LENGTH, sizeCalculation: sizeOf }),
+);
 
 /**
  * What `make` makes of a page for one kind of reader. Kept until the handle's counter moves, which every change of its pages, of its
@@ -26,8 +28,7 @@ export async function cachedPage<T extends { page: StoredPage }>(
   { handle, pageSlug }: Infer<typeof pagePath>,
   make: () => Promise<T>,
 ): Promise<T> {
-  const cache = caches.get(redis) ?? new LRUCache({ maxSize: MAX_CACHED_LENGTH, sizeCalculation: sizeOf });
-  caches.set(redis, cache);
+  const cache = pagesOf(redis);
   const counter = asked.counter ?? (await pagesCounterOf(redis, handle));
   const name = `${asked.reader} ${handle}/${pageSlug}`;
   const known = cache.get(name);

@@ -1,5 +1,4 @@
 import { setImmediate } from "node:timers/promises";
-import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { StoredPage } from "../../schemas/pages.ts";
 import { pagesCounterOf } from "../account/face.ts";
@@ -10,6 +9,7 @@ import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { pageUrl } from "./pages.ts";
+import { perConnection } from "../store/connections.ts";
 
 /** What an anonymous visitor may read of a published page: of a paid one title and teaser alone. */
 export interface PublicPage {
@@ -79,7 +79,12 @@ export class PublicPages {
   }
 }
 
-const shelves = new WeakMap<Redis, Shelves>();
+const shelvesOf = perConnection(
+  (): Shelves => ({
+    kept: new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes }),
+    filling: new Map(),
+  }),
+);
 
 /**
  * The handle's published pages now, for a visitor of one of them: one read if nothing changed; only changed pages are parsed again.
@@ -102,15 +107,6 @@ async function shelfOf(runtime: Runtime, handle: string): Promise<Shelf> {
   const shelf = await reading;
   kept.set(handle, shelf);
   return shelf;
-}
-
-function shelvesOf(redis: Redis): Shelves {
-  const known = shelves.get(redis) ?? {
-    kept: new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes }),
-    filling: new Map(),
-  };
-  shelves.set(redis, known);
-  return known;
 }
 
 async function fill(

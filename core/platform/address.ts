@@ -4,21 +4,20 @@ import { domainToASCII } from "node:url";
 const atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
 const addrSpec = new RegExp(`^(${atom}(?:\\.${atom})*)@([^@]+)$`);
 const label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
-/** A name of two labels at least, of which the last is no number: `localhost` and addresses of IP get no mail. */
+/** A domain name of at least two labels whose last label is no number: `localhost` and IP addresses receive no mail. */
 const domainName = new RegExp(`^(?:${label}\\.)+(?!\\d+$)${label}$`);
-/** What may be the domain name of another alphabet; nothing that a parser of web addresses would read as more than a name. */
+/** A possible internationalised domain name; excludes everything that a URL parser treats as more than a host. */
 const unicodeName = /^[\p{L}\p{N}\p{M}.-]+$/u;
 
 /**
- * True for exactly one addr-spec in the form that mail systems accept (RFC 5321): a dot-atom, `@`, a domain name, in any alphabet
- * (RFC 5890). No display name, group, list, comment, quoted local part or control character passes, so that an address is one
- * recipient wherever it is used.
+ * True for exactly one addr-spec that mail systems accept (RFC 5321): a dot-atom, `@`, and a domain name, in any script (RFC 5890). Display
+ * names, groups, lists, comments, quoted local parts and control characters are rejected, so that an address always means one recipient.
  */
 export function isAddress(text: string): boolean {
   return asciiAddress(text) !== undefined;
 }
 
-/** An address as mail is sent to it, its domain in ASCII (RFC 5891); undefined for what is none. */
+/** The address with its domain in ASCII (RFC 5891), as SMTP needs it; undefined for an invalid one. */
 export function asciiAddress(text: string): string | undefined {
   const [, local, given = ""] = addrSpec.exec(text) ?? [];
   const domain = unicodeName.test(given) ? asciiName(given) : "";
@@ -27,13 +26,13 @@ export function asciiAddress(text: string): string | undefined {
   return fits && domainName.test(domain) ? address : undefined;
 }
 
-/** The form in which two spellings of an address are the same one: lower case throughout, the domain in ASCII. */
+/** The canonical form of an address, for comparison: lower case, the domain in ASCII. */
 export function sameAddress(address: string): string {
   const at = address.lastIndexOf("@") + 1;
   return (address.slice(0, at) + asciiName(address.slice(at))).toLowerCase();
 }
 
-/** Names in ASCII stay as they are: a parser would read some of them as addresses of IP. */
+/** ASCII names pass unchanged: a URL parser would turn some of them into IP addresses. */
 function asciiName(domain: string): string {
   return isAscii(domain) || !unicodeName.test(domain) ? domain : domainToASCII(domain);
 }
@@ -42,23 +41,23 @@ function isAscii(text: string): boolean {
   return /^[ -~]*$/.test(text);
 }
 
-/** Addresses without repeats, each in its first spelling. */
+/** Addresses without duplicates, each in its first spelling. */
 export function distinct(addresses: readonly string[]): string[] {
   const seen = new Set<string>();
   return addresses.filter((address) => !seen.has(sameAddress(address)) && seen.add(sameAddress(address)));
 }
 
-/** What stands for an address in key names: 128 bits of SHA-256 over its folded form, in base64url. */
+/** The address in key names: 128 bits of SHA-256 over its canonical form, in base64url. */
 export function addressDigest(address: string): string {
   return createHash("sha256").update(sameAddress(address)).digest("base64url").slice(0, 22);
 }
 
-/** The same for a mailbox: subaddresses (`name+detail@…`, RFC 5233) are one. */
+/** The same for a mailbox: all its subaddresses (`name+detail@…`, RFC 5233) share one digest. */
 export function mailboxDigest(address: string): string {
   return addressDigest(address.replace(/^([^+@]+)\+[^@]*@/, "$1@"));
 }
 
-/** A domain name folded to lower case and ASCII. */
+/** A domain name in lower case and ASCII. */
 export function sameDomain(domain: string): string {
   const folded = domain.toLowerCase().replace(/\.$/, "");
   return domainToASCII(folded) || folded;

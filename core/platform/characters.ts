@@ -1,27 +1,27 @@
 /**
- * Characters that no reader sees: controls, soft hyphens, zero-width and bidirectional marks, interlinear marks, tag
- * characters and the second range of variation selectors. The last two can hide whole sentences from people.
+ * Invisible characters: controls, soft hyphens, zero-width and bidirectional marks, interlinear marks, tag characters and the second range
+ * of variation selectors. The last two can hide whole sentences.
  */
 const HIDDEN =
   /[\u00ad\u061c\u115f\u1160\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]|\u034f|\u17b4|\u17b5|\u180e|(?![\t\n\r])\p{Cc}/gu;
-/** Joiners mean something after letters of Arabic, Indic and similar scripts and between the parts of an emoji only. */
+/** Joiners, except after letters of Arabic, Indic and similar scripts and between the parts of an emoji, where they have a meaning. */
 const JOINERS =
   /(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\p{M}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Mongolian}])[\u200c\u200d]+/gu;
 const LONE_SURROGATES = /\p{Cs}/gu;
 const MAY_HIDE = /[^\t\n\r -~\u00a0-\u00ac\u00ae-\u033f]/;
 
-/** The text without characters that no reader sees. Letters, spaces and line breaks stay as they are. */
+/** The text without invisible characters. Letters, spaces and line breaks remain. */
 export function visibleCharacters(text: string): string {
   if (!MAY_HIDE.test(text)) return text;
   return text.replace(LONE_SURROGATES, "").replace(HIDDEN, "").replace(JOINERS, "");
 }
 
-/** One line: hidden characters dropped, every run of white space one space, trimmed. */
+/** One line: invisible characters removed, each run of white space replaced by one space, trimmed. */
 export function oneLine(text: string): string {
   return visibleCharacters(text).replace(/\s+/g, " ").trim();
 }
 
-/** The first `limit` UTF-16 units at most, cut after a word where there is one, never inside a code point. */
+/** At most the first `limit` UTF-16 units, cut after a word if possible and never inside a code point. */
 export function clip(text: string, limit: number): string {
   if (text.length <= limit) return text;
   const cut = text.slice(0, limit).replace(/[\ud800-\udbff]$/, "");

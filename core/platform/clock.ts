@@ -2,8 +2,8 @@ import type { Redis } from "ioredis";
 import type { Env } from "./env.ts";
 
 /**
- * Domain time. Without TEST_CLOCK it is the machine's; with it, it starts at that instant when the first process of an
- * installation starts, and runs TEST_CLOCK_RATE times as fast, the same in all processes: the origin is kept at `originKey`.
+ * Domain time. Without TEST_CLOCK it is the system time. With it, time starts at that instant when the first process of an installation
+ * starts and runs TEST_CLOCK_RATE times as fast, the same in all processes: `originKey` stores the origin.
  */
 export async function openClock(redis: Redis, env: Env, originKey: string): Promise<() => number> {
   const { TEST_CLOCK: start, TEST_CLOCK_RATE: rate = 1 } = env;
@@ -13,12 +13,12 @@ export async function openClock(redis: Redis, env: Env, originKey: string): Prom
   return () => Math.floor(start + (Date.now() - origin) * rate);
 }
 
-/** Real ms from now until a domain instant, for the delay of a job; never below 0. */
+/** Real ms from now until a domain instant, for the delay of a job; at least 0. */
 export function delayUntil({ env, now }: Clock, instant: number): number {
   return Math.max(0, Math.ceil((instant - now()) / rateOf(env)));
 }
 
-/** The domain instant that is reached in these real ms. */
+/** The domain instant after this many real ms. */
 export function instantIn({ env, now }: Clock, ms: number): number {
   return now() + ms * rateOf(env);
 }

@@ -1,10 +1,10 @@
-/** The value of a cookie in a `Cookie` header (RFC 6265, section 4.2.1); undefined without one of that name. */
+/** The value of a cookie in a `Cookie` header (RFC 6265, section 4.2.1); undefined if there is none of that name. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   const pair = (header ?? "").split(/; */).find((one) => one.startsWith(`${name}=`));
   return pair?.slice(name.length + 1);
 }
 
-/** A `Set-Cookie` value that scripts can't read and that other sites' forms don't send (RFC 6265bis, section 5.4). */
+/** A `Set-Cookie` value that scripts can't read and that cross-site requests don't send (RFC 6265bis, section 5.4). */
 export function writeCookie(
   name: string,
   value: string,

@@ -1,6 +1,6 @@
 /**
- * Every setting of the service (docs/reference.md, "Processes"). `readEnv` is pure: it names everything that is missing or malformed at once,
- * and only the two entries give it the process's own environment.
+ * Every setting of the service (docs/reference.md, "Processes"). `readEnv` is pure: it reports every missing or malformed setting at once.
+ * Only the two entry points pass the environment of the process.
  */
 
 import { Buffer } from "node:buffer";
@@ -8,7 +8,7 @@ import { queueNames } from "../../schemas/jobs.ts";
 
 type Reader<T> = (value: string | undefined, production: boolean) => T;
 
-/** What a reader throws; `readEnv` puts the variable's name before it. */
+/** Thrown by a reader; `readEnv` adds the name of the variable. */
 class Malformed extends Error {}
 
 const table = {
@@ -51,10 +51,10 @@ const table = {
   PUBLIC_LEADS_BURST: real(40),
   PUBLIC_SCHEDULING_RATE: maybe(real(0)),
   PUBLIC_SCHEDULING_BURST: maybe(real(0)),
-  // Bookings, moves and cancellations of visitors for each network and handle, an hour; 0 switches the limit off.
+  // Visitors' bookings, moves and cancellations per network and handle and hour; 0 for no limit.
   PUBLIC_BOOKINGS_RATE: whole(30, 0, 1_000_000),
   PUBLIC_BOOKINGS_BURST: whole(20, 0, 1_000_000),
-  // Future bookings of a handle that one attendee's address may hold; 0 switches the limit off.
+  // Future bookings per attendee address on a handle; 0 for no limit.
   PUBLIC_BOOKINGS_PER_ATTENDEE: whole(10, 0, 1_000_000),
   GENERATION_CONCURRENCY: whole(32, 1, 10_000),
   OLLAMA_HOST: maybe(text("")),
@@ -96,7 +96,7 @@ const table = {
 
 type EnvValues = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
 
-/** The settings with their derived parts: `production`, and the addresses that default to the local server. */
+/** The settings and what follows from them: `production`, and addresses that default to the local server. */
 export interface Env extends Omit<EnvValues, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
   readonly production: boolean;
   readonly REDIS_URL: string;
@@ -105,7 +105,7 @@ export interface Env extends Omit<EnvValues, "REDIS_URL" | "BASE_URL" | "APP_URL
   readonly LOGIN_URL: string;
 }
 
-/** Reads all settings, or throws one Error whose message is one line naming everything that is wrong. */
+/** Reads all settings. Throws one Error whose one-line message names everything that is wrong. */
 export function readEnv(record: Record<string, string | undefined>): Env {
   const production = record.NODE_ENV === "production";
   const wrong: string[] = [];
@@ -132,7 +132,7 @@ function contradictions(read: EnvValues, production: boolean): string[] {
   return wrong;
 }
 
-/** Redis is found by its address or by Sentinels; a cluster finds its masters itself. */
+/** Redis is given by its address or by Sentinels; a cluster finds its masters itself. */
 function redisContradictions(read: EnvValues, production: boolean): string[] {
   const wrong: string[] = [];
   const hasSentinels = (read.REDIS_SENTINELS ?? []).length > 0;
@@ -209,7 +209,7 @@ function choice<const V extends string>(fallback: V, ...values: V[]): Reader<V> 
   };
 }
 
-/** Words with commas between them; these alone, where some are given. */
+/** Comma-separated words, restricted to `known` if it is given. */
 function names(...known: string[]): Reader<string[]> {
   return (value) => {
     const given = (value ?? "").split(",").map((name) => name.trim());
@@ -220,7 +220,7 @@ function names(...known: string[]): Reader<string[]> {
   };
 }
 
-/** Servers with commas between them, as `host` or `host:port`. */
+/** Comma-separated servers, as `host` or `host:port`. */
 function servers(defaultPort: number): Reader<{ host: string; port: number }[]> {
   return (value) =>
     names()(value, false).map((name) => {

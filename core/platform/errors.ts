@@ -1,18 +1,18 @@
 import { type ErrorCode, errors, type InputError } from "../../schemas/errors.ts";
 
-/** What a failure may tell besides its code. Everything here may reach the client. */
+/** Details of a failure besides its code. The client may see everything here. */
 export interface FailDetails {
   detail?: string;
   errors?: InputError[];
   /** Seconds after which a retry makes sense. */
   retryAfter?: number;
-  /** Scopes of which the token needs one (RFC 6750), separated by spaces. */
+  /** The scopes that the token lacks, one of which is enough (RFC 6750), separated by spaces. */
   scope?: string;
   /** Further members of the problem document, for example the current version. */
   more?: Record<string, unknown>;
 }
 
-/** A failure that the error table knows: the only kind that leaves the service with its name. */
+/** A failure of the error table. Every other error reaches clients as `internal_error`. */
 export class Fail extends Error {
   override readonly name = "Fail";
   readonly code: ErrorCode;
@@ -29,18 +29,18 @@ export class Fail extends Error {
     return errors[this.code][0];
   }
 
-  /** The sentence that people read: the detail, else that of the code. */
+  /** The sentence for people: the detail, else that of the code. */
   get sentence(): string {
     return this.details.detail ?? errors[this.code][1];
   }
 
-  /** True where doing the same again can't help. */
+  /** True if retrying cannot succeed. */
   get permanent(): boolean {
     return this.status < 500 && this.status !== 429;
   }
 }
 
-/** `invalid_request` at one input. */
+/** `invalid_request` for one input. */
 export function invalid(path: string, message: string, cause?: unknown): Fail {
   return new Fail("invalid_request", { errors: [{ path, message }] }, cause);
 }

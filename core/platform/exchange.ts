@@ -2,33 +2,33 @@ import { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
 
-/** What a server answered, read whole. */
+/** A server's response with its complete body. */
 export interface ServerAnswer {
   status: number;
   headers: Record<string, string>;
   body: Buffer;
 }
 
-/** Takes the body of an answer while it comes in. What `write` throws ends the exchange and is its failure. */
+/** Receives the body of a response as it arrives. An error that `write` throws ends the exchange and becomes its failure. */
 export interface Sink {
   write(part: Buffer): void;
 }
 
-/** What an exchange may take. */
+/** Limits of an exchange. */
 export interface Limits {
-  /** Ms for all of it: waiting for a connection, the request, the answer and its body. */
+  /** Ms for the whole exchange: connection, request, response and body. */
   timeoutMs: number;
-  /** Ms in which an answer must begin, and then bring at least `MIN_PROGRESS_BYTES` bytes each time, until it ends. */
+  /** Ms within which a response must begin, and within which it must then deliver each further `MIN_PROGRESS_BYTES` bytes. */
   idleTimeoutMs?: number | undefined;
-  /** Most bytes of the answer's body. */
+  /** Largest body of the response, in bytes. */
   limit: number;
-  /** What happens beyond the limit: the exchange fails, or the rest is dropped with its connection. */
+  /** Beyond the limit the exchange fails, or the rest is dropped with its connection. */
   beyond: "fail" | "drop";
-  /** Where the body of an answer with this status goes; undefined: nobody wants it. Without this it is collected. */
+  /** The sink for a response with this status; undefined discards the body. Without this function the body is collected. */
   into?: ((status: number) => Sink | undefined) | undefined;
 }
 
-/** An answer that was given up: it went over a limit, took too long, or came in an encoding that nobody asked for. */
+/** A response that was abandoned: it exceeded a limit, took too long, or came in an unrequested encoding. */
 export class AnswerRefused extends Error {
   override readonly name = "AnswerRefused";
   readonly reason: "limit" | "timeout" | "encoding";
@@ -39,16 +39,16 @@ export class AnswerRefused extends Error {
   }
 }
 
-/** Bytes that an answer must bring in each `idleTimeoutMs`: one that dribbles is as good as silent. */
+/** Bytes that a response must deliver per `idleTimeoutMs`; a slower one counts as silent. */
 const MIN_PROGRESS_BYTES = 4096;
-/** Parts in which an answer may come: each costs more than its bytes. */
+/** Most chunks of a response: each costs more than its bytes. */
 const MAX_PARTS = 100_000;
-/** Bytes that all unfinished answers of a process may hold together, and those that one may hold whatever the others do. */
+/** Bytes that all unfinished responses of a process may buffer, and the share that each may always buffer. */
 const MAX_BUFFERED_BYTES = 256 * 1_048_576;
 const ALWAYS_ALLOWED_BYTES = 1_048_576;
 let held = 0;
 
-/** Sends one request and reads its answer. It ends in its time, whether no connection comes about or an answer trickles. */
+/** Sends one request and reads its response within the time limit, even if the connection hangs or the response trickles. */
 export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
@@ -60,8 +60,8 @@ export function exchange(
 }
 
 /**
- * Reads an answer as it comes in, without a stream: nothing is ever held back, where undici 7 would end the process if a server
- * hung up meanwhile (nodejs/undici#5360).
+ * Reads a response as it arrives, without a stream and without back pressure, since undici 7 would end the process if a server hung up
+ * during it (nodejs/undici#5360).
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: Limits;
@@ -90,19 +90,19 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#idle = limits.idleTimeoutMs === undefined ? undefined : setTimeout(late, limits.idleTimeoutMs);
   }
 
-  /** A request whose time ended before its connection was made is never sent. */
+  /** A request whose time has run out before the connection is made is never sent. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#fault) controller.abort(this.#fault);
   }
 
-  /** Comes again after each informational answer (RFC 9110, section 15.2), which counts for nothing. */
+  /** Called once for each informational response (RFC 9110, section 15.2), which is ignored. */
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#status = status;
     this.#headers = plain(headers);
     this.#idle?.refresh();
-    // Nothing but the body itself is asked for: what is compressed grows beyond all limits when it is read.
+    // Only an unencoded body is accepted: a compressed one could grow beyond every limit when it is decoded.
     const { "content-encoding": encoding = "identity" } = this.#headers;
     if (this.#limits.beyond === "fail" && encoding.toLowerCase() !== "identity")
       this.#stop(new AnswerRefused("encoding", `The answer is compressed (${encoding}), which was not asked for.`));
@@ -163,13 +163,13 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve({ status: this.#status, headers: this.#headers, body: body.subarray(0, this.#limits.limit) });
   }
 
-  /** Takes the answer as it is by now; the rest of its body goes with the connection. */
+  /** Resolves with the response so far and drops the connection with the rest of the body. */
   #leave(): void {
     this.#end();
     this.#controller?.abort(new Error("The rest of the answer is not wanted."));
   }
 
-  /** Fails the exchange, and ends its connection. */
+  /** Fails the exchange and closes its connection. */
   #stop(fault: Error): void {
     this.#fault = fault;
     this.#fail(fault);
@@ -180,7 +180,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#settle()) this.#reject(fault);
   }
 
-  /** False where the exchange was over already. */
+  /** False if the exchange had already ended. */
   #settle(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;

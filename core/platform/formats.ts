@@ -4,7 +4,7 @@ export interface Money {
   currency: string;
 }
 
-/** A time as it is written in a language (BCP 47), with the name of its zone; `short` for lists and subjects. */
+/** A time in a language (BCP 47) with the name of its zone; `short` for lists and subjects. */
 export function formatTime(
   instant: string,
   { language, timeZone, length }: { language: string; timeZone: string; length: "short" | "long" },
@@ -17,20 +17,20 @@ export function formatTime(
   return new Intl.DateTimeFormat(localeOf(language), { ...date, ...time }).format(new Date(instant));
 }
 
-/** A length of time in minutes as it is written in a language. */
+/** A duration in minutes, in a language. */
 export function formatMinutes(minutes: number, language: string): string {
   const format = new Intl.NumberFormat(localeOf(language), { style: "unit", unit: "minute", unitDisplay: "long" });
   return format.format(minutes);
 }
 
-/** An amount as it is written in a language. */
+/** An amount in a language. */
 export function formatMoney({ amountMinor, currency }: Money, language: string): string {
   const format = new Intl.NumberFormat(localeOf(language), { style: "currency", currency });
   const { maximumFractionDigits: digits = 2 } = format.resolvedOptions();
   return format.format(amountMinor / 10 ** digits);
 }
 
-/** English without a country is written so that people of all countries read the same day in it. */
+/** Plain `en` uses a format in which readers of every country see the same day. */
 function localeOf(language: string): string {
   return language === "en" ? "en-GB" : language;
 }

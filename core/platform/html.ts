@@ -8,14 +8,14 @@ import {
   type TreeAdapterTypeMap,
 } from "parse5";
 
-/** Most elements inside one another in a page, a template or a document. */
+/** Deepest nesting of elements in a page, a template or a document. */
 export const maxNesting = 100;
 
-/** Attributes whose value is an address. */
+/** Attributes whose value is a URL. */
 export const addressAttributes: ReadonlySet<string> = new Set(
   "href src action formaction background cite poster data longdesc xlink:href ping srcset".split(" "),
 );
-/** Elements by which SVG changes other attributes. */
+/** SVG elements that change other attributes. */
 export const animations: ReadonlySet<string> = new Set(
   "animate set animatetransform animatemotion animatecolor".split(" "),
 );
@@ -28,7 +28,7 @@ export interface StartTag {
   inSelect: boolean;
 }
 
-/** What a source holds, in its order; `refused` says why it can't be used, and nothing of it is told afterwards. */
+/** Receives the parts of a source in order. `refused` gives the reason why the source can't be used; nothing follows it. */
 export interface HtmlListener {
   startTag(tag: StartTag): void;
   endTag(name: string, at: number): void;
@@ -36,28 +36,28 @@ export interface HtmlListener {
   refused(why: string, at: number): void;
 }
 
-/** What text would be at the place up to which a source was read. */
+/** The context at the current end of a source. */
 export type TextPlace = "text" | "raw text" | "quoted value" | "markup";
 
-/** How a source is read. */
+/** How to read a source. */
 interface Reading {
-  /** The markup that stands in front of it. */
+  /** Markup that precedes the source. */
   before?: string;
-  /** With scripts, for which `noscript` is text. */
+  /** Scripting is enabled, so that the content of `noscript` is text. */
   scripting?: boolean;
-  /** Most elements that it makes, counting those that unclosed formatting elements make again. */
+  /** Most elements of the tree, including those that the parser re-creates for unclosed formatting elements. */
   maxElements: number;
 }
 
 /**
- * Reads HTML as browsers do (HTML standard, "Parsing HTML documents"), also the tags that they then ignore. No tree is kept: how a
- * tag is read depends on the open elements alone.
+ * Parses HTML as browsers do (HTML standard, "Parsing HTML documents") and reports ignored tags too. It builds no tree: the open elements
+ * alone decide how a tag is parsed.
  */
 export class HtmlReader extends Parser<Tree> {
   readonly #listener: HtmlListener;
   readonly #maxElements: number;
   readonly #made: Made;
-  /** Length of what stands before the source, and number of elements that are open there. */
+  /** Length of the preceding markup, and number of elements that it leaves open. */
   readonly #before: number;
   readonly #outer: number;
   #length = 0;
@@ -76,13 +76,13 @@ export class HtmlReader extends Parser<Tree> {
     this.#isOver = false;
   }
 
-  /** Reads the next part of the source. */
+  /** Parses the next part of the source. */
   read(part: string): void {
     this.#length += part.length;
     if (!this.#isOver) this.tokenizer.write(part, false);
   }
 
-  /** Ends the source: what is open and would take in the markup behind it, which begins with a line break, is refused. */
+  /** Ends the source. Throws if an open construct would swallow the markup that follows, which begins with a line break. */
   finish(): void {
     this.read("\n");
     if (this.#isOver) return;
@@ -96,7 +96,7 @@ export class HtmlReader extends Parser<Tree> {
     if (left) this.#refuse(`<${left.name}> is not closed`, left.at);
   }
 
-  /** What text would be here. */
+  /** The context at the current position. */
   get place(): TextPlace {
     const { state } = this.tokenizer;
     if (quotedStates.has(state)) return "quoted value";
@@ -105,7 +105,7 @@ export class HtmlReader extends Parser<Tree> {
     return rawStates.has(state) ? "raw text" : "markup";
   }
 
-  /** Name of the element that is open here. */
+  /** Name of the current open element. */
   get openElement(): string {
     return this.openElements.current?.name ?? "";
   }
@@ -130,7 +130,7 @@ export class HtmlReader extends Parser<Tree> {
     super.onDoctype(token);
   }
 
-  /** Each tag is told once: the parser handles some again, in another state. */
+  /** Reports each tag once: the parser handles some tags again in another state. */
   #isNew(token: Token.Token): boolean {
     const isNew = !this.#isOver && token !== this.#told;
     this.#told = token;
@@ -174,7 +174,7 @@ export class HtmlReader extends Parser<Tree> {
   }
 }
 
-/** Elements whose text is not for readers, also where it is read as markup. */
+/** Elements whose text readers don't see, even if it is parsed as markup. */
 const styled = new Set(["style", "script"]);
 const selecting = new Set([InsertionMode.IN_SELECT, InsertionMode.IN_SELECT_IN_TABLE]);
 const rawStates: ReadonlySet<number> = new Set([
@@ -195,7 +195,7 @@ function stateAfter(source: string): number {
   return reader.tokenizer.state;
 }
 
-/** What was made so far, and where the tag stands that makes elements now. */
+/** Elements made so far, and the position of the tag that makes more. */
 interface Made {
   elements: number;
   at: number;
@@ -211,7 +211,7 @@ interface Element {
 type E = Element;
 type Tree = TreeAdapterTypeMap<E, E, E, E, E, E, E, E, E, E>;
 
-/** A tree that keeps nothing: how a tag is read depends on the open elements alone, which the parser holds itself. */
+/** A tree adapter that stores no tree: the parser itself tracks the open elements. */
 function barren(made: Made): TreeAdapter<Tree> {
   const node: Element = { name: "", space: html.NS.HTML, attributes: [], at: 0 };
   const nothing = (): void => undefined;

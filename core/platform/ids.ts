@@ -2,23 +2,23 @@ import { randomFillSync } from "node:crypto";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** A new id: the prefix and 22 characters of base 62 (130 bits of which 128 or more are random). */
+/** A new id: the prefix and 22 base-62 characters with at least 128 random bits. */
 export function newId(prefix: string): string {
   return prefix + base62(22);
 }
 
-/** `length` random characters of base 62, each equally likely. */
+/** `length` random base-62 characters, uniformly distributed. */
 export function base62(length: number): string {
   let text = "";
   while (text.length < length) {
     const byte = randomByte();
-    // 248 is the largest multiple of 62 in a byte; larger bytes would favour the first letters.
+    // 248 is the largest multiple of 62 in a byte; larger bytes would favour the first characters.
     if (byte < 248) text += alphabet[byte % 62];
   }
   return text;
 }
 
-/** Random bytes, drawn many at a time since each draw costs as much as making an id; each is used once. */
+/** A pool of random bytes, since each draw costs as much as making an id. Each byte is used once. */
 const drawn = new Uint8Array(4096);
 let used = drawn.length;
 
@@ -30,7 +30,7 @@ function randomByte(): number {
   return drawn[used++] as number;
 }
 
-/** A whole number's last `length` digits in base 62. */
+/** The last `length` base-62 digits of an integer. */
 export function toBase62(number: number, length: number): string {
   let text = "";
   for (let rest = number; text.length < length; rest = Math.floor(rest / 62))

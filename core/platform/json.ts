@@ -1,15 +1,15 @@
 import type { Buffer } from "node:buffer";
 import { AnswerRefused } from "./exchange.ts";
 
-/** Levels and values that JSON of other people's servers may have: a full page of calendar events has some hundred thousand. */
+/** Deepest nesting and most values of another server's JSON: a full page of calendar events has some hundred thousand values. */
 const MAX_DEPTH = 50;
 const MAX_VALUES = 500_000;
 
 const [quote, backslash, comma, openList, closeList, openObject, closeObject] = [34, 92, 44, 91, 93, 123, 125];
 
 /**
- * The value of JSON text (RFC 8259) that somebody else wrote. Its nesting and its values are counted before anything is made of them:
- * `AnswerRefused` for too many. A `SyntaxError` for what is no JSON.
+ * Parses JSON (RFC 8259) from an untrusted source. Counts nesting and values before it builds anything: throws `AnswerRefused` for too
+ * many, `SyntaxError` for malformed text.
  */
 export function parseJson<T>(bytes: Buffer): T {
   mustBeModest(bytes);

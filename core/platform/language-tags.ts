@@ -1,7 +1,7 @@
-/** Scripts that are written from right to left (Unicode Standard Annex 24, of those that texts of today use). */
+/** Right-to-left scripts in current use (Unicode Standard Annex 24). */
 const rightToLeft = new Set(["Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa", "Yezi"]);
 
-/** A language tag in its canonical form (BCP 47), `de-DE` for `DE-de`; undefined for what is none. */
+/** A language tag in canonical form (BCP 47), `de-DE` for `DE-de`; undefined for an invalid one. */
 export function canonicalLanguage(tag: string): string | undefined {
   try {
     return Intl.getCanonicalLocales(tag)[0];
@@ -11,12 +11,12 @@ export function canonicalLanguage(tag: string): string | undefined {
   }
 }
 
-/** True for a language tag (BCP 47). */
+/** True for a valid language tag (BCP 47). */
 export function isLanguageTag(text: string): boolean {
   return canonicalLanguage(text) !== undefined;
 }
 
-/** How a language is written, as HTML's `dir` says it: by the script of the tag or, without one, that of most of its texts. */
+/** The writing direction of a language for HTML's `dir`: by the script of the tag, else by the language's usual script. */
 export function directionOf(tag: string): "ltr" | "rtl" {
   return rightToLeft.has(new Intl.Locale(tag).maximize().script ?? "") ? "rtl" : "ltr";
 }

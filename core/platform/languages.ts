@@ -41,7 +41,7 @@ interface Grammar {
   stopWords: ReadonlySet<string>;
 }
 
-/** Languages whose words can be stemmed, by their code (ISO 639-1). */
+/** Languages with a stemmer, by code (ISO 639-1). */
 const grammars: Record<string, Grammar> = {
   en: grammar("en", english, englishStopWords),
   de: grammar("de", german, germanStopWords),
@@ -64,20 +64,20 @@ const grammars: Record<string, Grammar> = {
 
 const TEXT_READ = 4000;
 const WORDS_READ = 400;
-/** Below this a detection by letters is a guess. */
+/** A letter-based detection below this confidence is a guess. */
 const SURE = 0.3;
-/** Small words below which a language is a guess, and how many times those of another language they must be. */
+/** Fewest stop words for a detection, and the factor by which they must outnumber those of another language. */
 const FEW_WORDS = 2;
 const CLEAR_LEAD = 1.3;
-/** How much the letters count beside the small words, which tell more. */
+/** Weight of the letters relative to the stop words, which are more reliable. */
 const LETTERS_WEIGHT = 0.5;
-/** What a word or a letter that several texts of a language hold counts beside a small word. */
+/** Weight of a common word or a typical letter relative to a stop word. */
 const HINT = 0.5;
 const LATIN = /\p{Script=Latin}/gu;
 const OTHER_LETTER = /(?!\p{Script=Latin})[\p{L}\p{M}]/gu;
 const stems = new LRUCache<string, string>({ max: 50_000 });
 
-/** The stem of a word of a language (Snowball); the word itself where the language has no stemmer. */
+/** The stem of a word (Snowball); the word itself if the language has no stemmer. */
 export function stem(word: string, language: string): string {
   const grammar = grammars[language];
   if (grammar === undefined) return word;
@@ -89,21 +89,21 @@ export function stem(word: string, language: string): string {
   return stemmed;
 }
 
-/** Words of a language that carry grammar and no subject, lower case; empty for a language that is not known. */
+/** Stop words of a language in lower case; empty for an unknown language. */
 export function stopWords(language: string): ReadonlySet<string> {
   return grammars[language]?.stopWords ?? NONE;
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The primary language of a BCP 47 tag, as the functions here take it: `de` of `de-AT`. */
+/** The primary language of a BCP 47 tag: `de` for `de-AT`. */
 export function primaryLanguage(tag: string): string {
   return tag.toLowerCase().split(/[-_]/)[0] ?? "";
 }
 
 /**
- * The language of a text (ISO 639-1), told by its small words and its letters; `fallback` where neither tells, as in "E-Bike?".
- * Reads the first 4,000 characters.
+ * Detects the language of a text (ISO 639-1) by its stop words and letters; `fallback` if neither decides, as for "E-Bike?". Reads the
+ * first 4,000 characters.
  */
 export function languageOf(text: string, fallback = "en"): string {
   const sample = inMainScript(text.slice(0, TEXT_READ).normalize("NFC"));
@@ -117,7 +117,7 @@ export function languageOf(text: string, fallback = "en"): string {
   return [...scores].find(([, score]) => score === best)![0];
 }
 
-/** A text without the letters that are not of its alphabet: names of brands in Japanese, names of languages in English. */
+/** The text without letters outside its main script, such as brand names in Japanese. */
 function inMainScript(text: string): string {
   const latin = text.match(LATIN)?.length ?? 0;
   const other = text.match(OTHER_LETTER)?.length ?? 0;
@@ -125,8 +125,8 @@ function inMainScript(text: string): string {
 }
 
 /**
- * The language that a text is plainly written in (ISO 639-1), told by its small words alone; undefined where it holds few different ones,
- * as a title does. Reads the first 4,000 characters, and is a hundred times as fast as `languageOf`.
+ * Detects the language of a text (ISO 639-1) by its stop words alone; undefined if there are few different ones, as in a title. Reads the
+ * first 4,000 characters, and is a hundred times as fast as `languageOf`.
  */
 export function writtenLanguage(text: string): string | undefined {
   const lower = text.slice(0, TEXT_READ).normalize("NFC").toLowerCase();
@@ -136,7 +136,7 @@ export function writtenLanguage(text: string): string | undefined {
   return best[1] > (second?.[1] ?? 0) * CLEAR_LEAD ? best[0] : undefined;
 }
 
-/** Each small word counts one, a word of a common matter and a letter of its own a half, shared by the languages that have it. */
+/** A stop word scores one; a common word or a typical letter scores a half, shared by the languages that have it. */
 function smallWordScores(lower: string): Map<string, number> {
   const scores = new Map<string, number>();
   const add = (known: readonly string[], weight: number) => {
@@ -155,12 +155,12 @@ function grammar(language: string, stem: (word: string) => string, list: string[
   return { stem, stopWords: new Set([...list, ...fillers]) };
 }
 
-/** As it is spelt, and as it is typed in haste, without accents. */
+/** The word as it is, and without accents, as people type in haste. */
 function spellings(word: string): string[] {
   return [word, word.normalize("NFD").replace(/\p{M}/gu, "")].filter((spelling) => spelling !== "");
 }
 
-/** The languages that have each of some words. */
+/** The languages that contain each word. */
 function owners(lists: [language: string, words: Iterable<string>][]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const [language, words] of lists)

@@ -4,11 +4,11 @@ import { type DestinationStream, pino } from "pino";
 import type { Env } from "./env.ts";
 import type { Log } from "./runtime.ts";
 
-/** Letters that are gathered before they are written, and ms after which fewer are. */
+/** Characters to buffer before a write, and ms after which fewer are written. */
 const MAX_BUFFERED_LENGTH = 12_288;
 const FLUSH_INTERVAL_MS = 250;
 
-/** JSON lines to stdout, written in batches; the level by its word, as operators search for it. */
+/** Writes JSON lines to stdout in batches, with the level as a word. */
 export function openLog(env: Env): Log {
   const options = {
     level: env.LOG_LEVEL,
@@ -20,14 +20,14 @@ export function openLog(env: Env): Log {
   return pino(options, lines);
 }
 
-/** Writes what the log still holds; the last thing before a process exits. */
+/** Flushes the log; the last call before a process exits. */
 export function flushLog(log: Log): Promise<void> {
   return new Promise((resolve) => log.flush(() => resolve()));
 }
 
 /**
- * Gathers lines for pino's own writer, which measures all that it holds with each line that it is given: line by line it takes a
- * fifth of what a small request takes.
+ * Buffers lines before pino's own writer, which measures its whole buffer for each line: without this, logging takes a fifth of a small
+ * request's time.
  */
 class Lines implements DestinationStream {
   readonly #writer = pino.destination({ dest: 1, sync: false, minLength: 1 });
@@ -48,7 +48,7 @@ class Lines implements DestinationStream {
     this.#writer.flush(done);
   }
 
-  /** At once, for the last words of a process. */
+  /** Writes at once, for the last lines of a process. */
   flushSync(): void {
     this.#pass();
     this.#writer.flushSync();
@@ -62,11 +62,11 @@ class Lines implements DestinationStream {
   }
 }
 
-/** One for the process, as stdout is. */
+/** One per process, like stdout. */
 let lines: Lines | undefined;
 let written = { at: 0, field: "" };
 
-/** The time of a log line; lines of one ms share its text. */
+/** The time of a log line; lines of the same ms share its text. */
 function timestamp(): string {
   const at = Date.now();
   if (at !== written.at) written = { at, field: `,"time":"${new Date(at).toISOString()}"` };

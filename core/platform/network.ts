@@ -1,9 +1,9 @@
 import { isIPv4, isIPv6 } from "node:net";
 
 /**
- * The network that throttles count by: an IPv4 address, or the /64 of an IPv6 address, which is what one subscriber gets (RFC 6177,
- * section 2). IPv4 addresses inside IPv6 (RFC 4291, section 2.5.5.2; RFC 6052, section 2.1) are IPv4 addresses. A port is dropped.
- * "unknown" for a text that is no address.
+ * The network that throttles count by: an IPv4 address, or the /64 of an IPv6 address, which is one subscriber's (RFC 6177, section 2).
+ * IPv4 addresses embedded in IPv6 (RFC 4291, section 2.5.5.2; RFC 6052, section 2.1) count as IPv4. A port is dropped. "unknown" for an
+ * invalid address.
  */
 export function networkOf(address: string): string {
   const bare = withoutPort(address);
@@ -16,7 +16,7 @@ export function networkOf(address: string): string {
   return `${network.join(":")}::/64`;
 }
 
-/** The first six groups of IPv4-mapped addresses, and of the well-known prefix of translators. */
+/** The first six groups of IPv4-mapped addresses and of the well-known translation prefix. */
 const embedsIPv4 = new Set([`0:0:0:0:0:${0xffff}`, `${0x64}:${0xff9b}:0:0:0:0`]);
 
 /** Some proxies forward `192.0.2.1:50000` and `[2001:db8::1]:50000`. */
@@ -25,7 +25,7 @@ function withoutPort(address: string): string {
   return v6 ?? v4 ?? address;
 }
 
-/** The eight groups of an IPv6 address; URL writes all its spellings in one way (RFC 5952). */
+/** The eight groups of an IPv6 address; URL normalises all its spellings (RFC 5952). */
 function groupsOf(address: string): number[] {
   const { hostname } = new URL(`http://[${address.replace(/%.*$/, "")}]`);
   const [head, tail] = hostname.slice(1, -1).split("::").map(numbersOf) as [number[], number[]?];

@@ -11,45 +11,45 @@ type Settings = Pick<Env, "production" | "OUTBOUND_ALLOW_HOSTS">;
 type Resolved = { address: string; family: number }[];
 type LookupDone = (error: Error | null, addresses: Resolved) => void;
 
-/** Resolves a name to all of its addresses, in the form of `dns.lookup`. */
+/** Resolves a host name to all its addresses, with the signature of `dns.lookup`. */
 export type Lookup = (hostname: string, options: { all: true }, done: LookupDone) => void;
 
-/** A call to the outside. */
+/** An outbound request. */
 export interface OutboundCall {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
-  /** Ms for the whole call, body included; 15 s when left out. */
+  /** Ms for the whole request, body included; default 15 s. */
   timeoutMs?: number;
-  /** Ms without a sign of progress after which the call fails; none when left out. */
+  /** Ms without progress after which the request fails; default none. */
   idleTimeoutMs?: number;
-  /** Most bytes of the answer's body; 1 MB when left out. */
+  /** Largest body of the response in bytes; default 1 MB. */
   limit?: number;
-  /** What happens beyond the limit: the call fails (left out), or the rest is dropped. */
+  /** Beyond the limit the request fails (default), or the rest is dropped. */
   beyond?: "fail" | "drop";
-  /** Where the body of an answer with this status goes while it comes in; without this it is collected. */
+  /** The sink for the body of a response with this status; without it the body is collected. */
   into?: NonNullable<Limits["into"]>;
-  /** How many redirects are followed; none when left out. Credentials never leave their origin. */
+  /** Redirects to follow; default none. Credentials never leave their origin. */
   redirects?: number;
-  /** True where the address is a setting of the operator and not a user's word: then nothing is guarded. */
+  /** True if the address comes from the operator's settings and not from a user. Then nothing is checked. */
   trusted?: boolean;
 }
 
-/** What came back. */
+/** The response. */
 export interface OutboundAnswer extends ServerAnswer {
-  /** The address that answered, after redirects. */
+  /** The final address, after redirects. */
   url: string;
 }
 
-/** Answers that name another address. */
+/** Redirect statuses. */
 const redirects = [301, 302, 303, 307, 308];
 
-/** An address that may not be called, and why, in a sentence. Who named it is told by `atInput`. */
+/** An address that may not be called, and why, in a sentence. `atInput` adds the input that named it. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
 }
 
-/** Awaits what calls an address that stands at this input of a request: `invalid_request` there if the address is refused. */
+/** Awaits a request to an address that the caller gave at this input. A refused address becomes `invalid_request` at the input. */
 export async function atInput<T>(path: string, calling: Promise<T>): Promise<T> {
   try {
     return await calling;
@@ -58,7 +58,7 @@ export async function atInput<T>(path: string, calling: Promise<T>): Promise<T> 
   }
 }
 
-/** An address in the parts that a request names. */
+/** The parts of an address that a request needs. */
 interface Target {
   url: URL;
   origin: string;
@@ -67,13 +67,13 @@ interface Target {
 
 const TIMEOUT_MS = 15_000;
 const MAX_BYTES = 1_048_576;
-/** Addresses that are kept with what was found about them, which follows from the address and the settings alone, and the longest. */
+/** Most cached addresses, and the longest one. Checks depend on the address and the settings only, so they can be cached. */
 const MAX_CACHED_ADDRESSES = 1000;
 const MAX_CACHED_LENGTH = 500;
 
 /**
- * Calls to addresses outside. Those that a user may name are checked where the connection is made, literal and resolved alike,
- * so that neither a name, nor a redirect, nor a second resolution leads to an address that isn't public (issue 7, 6).
+ * Requests to external addresses. Addresses that a user may name are checked at connection time, literal and resolved alike, so that no
+ * name, redirect or second resolution (DNS rebinding) reaches a non-public address.
  */
 export class Outbound {
   readonly #settings: Settings;
@@ -88,13 +88,13 @@ export class Outbound {
     this.#guarded = new Agent({ connect: this.#connector() });
   }
 
-  /** Makes a call; `AddressRefused` for an address that is refused, a plain error where the network fails. */
+  /** Sends a request. Throws `AddressRefused` for a refused address, and a plain error for a network failure. */
   async request(address: string, call: OutboundCall = {}): Promise<OutboundAnswer> {
     const target = call.trusted ? targetOf(new URL(address)) : this.#admitted(address);
     return this.#follow(target, call, Date.now() + (call.timeoutMs ?? TIMEOUT_MS));
   }
 
-  /** Refuses an address by what can be seen of it, and by what its name means now; a name that means nothing yet is let pass. */
+  /** Throws for an address that is refused by its form or by its current resolution; a name that doesn't resolve yet passes. */
   async check(address: string): Promise<void> {
     const { url } = this.#admitted(address);
     if (this.#isExempt(url.hostname, url) || isIP(bare(url.hostname))) return;
@@ -133,7 +133,7 @@ export class Outbound {
     return this.#follow(target, { ...call, ...(headers ? { headers } : {}), redirects: left }, until);
   }
 
-  /** The parsed address, if its scheme and host may be called. */
+  /** The parsed address, if scheme and host are allowed. */
   #admitted(address: string): Target {
     const known = this.#known.get(address);
     if (known) return known;
@@ -165,7 +165,7 @@ export class Outbound {
       const port = options.port || (options.protocol === "https:" ? "443" : "80");
       if (this.#allows(options.hostname, port)) return exempt(options, done);
       const host = bare(options.hostname);
-      // A literal address is never looked up.
+      // Node never looks up a literal address.
       const fault = isIP(host) ? this.#fault([{ address: host, family: isIP(host) }]) : undefined;
       return fault ? done(fault, null) : resolving(options, done);
     };
@@ -202,7 +202,7 @@ export class Outbound {
   }
 }
 
-/** True for addresses of the public internet. IPv6 counts only where it is given out, and not where it wraps IPv4. */
+/** True for addresses of the public internet. IPv6 must be from an allocated range and must not embed IPv4. */
 export function isPublic(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
@@ -216,10 +216,10 @@ function isLoopback(address: string): boolean {
   return ipaddr.isValid(address) && ipaddr.process(address).range() === "loopback";
 }
 
-/** Names that mean loopback whatever a resolver says (RFC 6761). */
+/** Names that are always loopback (RFC 6761). */
 const isLocalName = (host: string): boolean => /^(.+\.)?localhost\.?$/.test(host);
 
-/** A host as it is dialled: IPv6 without its brackets. */
+/** The host without the brackets of IPv6. */
 const bare = (hostname: string): string => hostname.replace(/^\[|\]$/g, "");
 
 const credentials = /^(authorization|cookie|proxy-authorization)$/i;

@@ -1,30 +1,30 @@
 import { Buffer } from "node:buffer";
 
-/** How a result came about: created, or the stored answer of an earlier request. */
+/** How a result came about: created, or replayed from an earlier request. */
 export type Outcome = "created" | "replayed";
 
 const outcomes = new WeakMap<object, Outcome>();
 
-/** Says of a result how it came about; the surface turns that into a status or a header. */
+/** Marks how a result came about; the API turns that into a status or a header. */
 export function withOutcome<T extends object>(result: T, kind: Outcome): T {
   outcomes.set(result, kind);
   return result;
 }
 
-/** What was said of a result. */
+/** The mark of `withOutcome`. */
 export function outcomeOf(result: unknown): Outcome | undefined {
   return typeof result === "object" && result !== null ? outcomes.get(result) : undefined;
 }
 
 const kept = new WeakMap<object, { json?: Uint8Array }>();
 
-/** Says of a result that it never changes and is given again, so that its JSON is made once. */
+/** Marks a result as immutable and often returned, so that its JSON is made once. */
 export function cacheJson<T extends object>(result: T): T {
   kept.set(result, {});
   return result;
 }
 
-/** The JSON of a result; that of a lasting one as bytes. */
+/** The JSON of a result; as bytes for one that `cacheJson` marked. */
 export function jsonOf(result: object): string | Uint8Array {
   const made = kept.get(result);
   if (made === undefined) return JSON.stringify(result);

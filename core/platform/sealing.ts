@@ -13,8 +13,8 @@ import type { Env } from "./env.ts";
 type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
 
 /**
- * Seals a secret for storage: AES-256-GCM, random 96-bit nonce, the key's id in front, `context` as associated data, so that a
- * sealed value can't be moved to another record. The key is derived from SECRET_KEY by HKDF for this purpose alone.
+ * Seals a secret for storage: AES-256-GCM with a random 96-bit nonce, prefixed by the key's id. `context` is associated data, so that a
+ * sealed value can't be moved to another record. HKDF derives the key from SECRET_KEY for this purpose only.
  */
 export function seal(env: Keys, purpose: string, context: string, secret: string | Uint8Array): string {
   const nonce = randomBytes(12);
@@ -23,7 +23,7 @@ export function seal(env: Keys, purpose: string, context: string, secret: string
   return `v1.${keyId(env.SECRET_KEY)}.${body.toString("base64url")}`;
 }
 
-/** Opens what `seal` made, also with the previous key; throws where key, context or content don't fit. */
+/** Opens a sealed value, also with the previous key. Throws if key, context or content don't match. */
 export function unseal(env: Keys, purpose: string, context: string, sealed: string): Buffer {
   const [version, id, encoded] = sealed.split(".");
   const root = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].find((key) => key !== undefined && keyId(key) === id);
@@ -37,7 +37,7 @@ export function unseal(env: Keys, purpose: string, context: string, sealed: stri
   return Buffer.concat([decipher.update(body.subarray(12, -16)), decipher.final()]);
 }
 
-/** The same secret sealed with the current key; undefined where it is already. Throws as `unseal` does. */
+/** The same secret sealed with the current key; undefined if it already is. Throws like `unseal`. */
 export function resealed(env: Keys, purpose: string, context: string, sealed: string): string | undefined {
   if (sealed.split(".")[1] === keyId(env.SECRET_KEY)) return undefined;
   return seal(env, purpose, context, unseal(env, purpose, context, sealed));
@@ -59,19 +59,19 @@ export function sign(env: Keys, purpose: string, text: string): string {
   return createHmac("sha256", derive(env.SECRET_KEY, purpose)).update(text).digest("base64url");
 }
 
-/** Checks a MAC of `sign`, in constant time, under the current and the previous key. */
+/** Verifies a MAC of `sign` in constant time, under the current and the previous key. */
 export function isSigned(env: Keys, purpose: string, text: string, mac: string): boolean {
   const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((key) => key !== undefined);
   return roots.some((key) => sameText(sign({ ...env, SECRET_KEY: key }, purpose, text), mac));
 }
 
-/** Six digits that follow from a text under a root key, for codes that people type; nothing of them needs to be stored. */
+/** Six digits derived from a text under a root key, for codes that people type. Nothing needs to be stored. */
 export function sixDigits(root: string, purpose: string, text: string): string {
   const mac = createHmac("sha256", derive(root, purpose)).update(text).digest();
   return String(mac.readUIntBE(0, 6) % 1_000_000).padStart(6, "0");
 }
 
-/** Equality that takes the same time whatever differs. */
+/** Compares two texts in constant time. */
 export function sameText(one: string, other: string): boolean {
   const digests = [one, other].map((text) => createHash("sha256").update(text).digest()) as [Buffer, Buffer];
   return timingSafeEqual(...digests);
@@ -79,7 +79,7 @@ export function sameText(one: string, other: string): boolean {
 
 const derived = new Map<string, Buffer>();
 
-/** The 32-byte key of one purpose under a root. */
+/** Derives the 32-byte key of one purpose from a root. */
 export function derive(root: string, purpose: string): Buffer {
   const name = `${root} ${purpose}`;
   const key = derived.get(name) ?? Buffer.from(hkdfSync("sha256", Buffer.from(root, "base64"), "", purpose, 32));

@@ -1,17 +1,17 @@
-/** A place in a text: offset in UTF-16 units from 0, line and column from 1. */
+/** A position in a text: offset in UTF-16 units from 0, line and column from 1. */
 export interface SourcePlace {
   position: number;
   line: number;
   column: number;
 }
 
-/** The place of an offset in a text. */
+/** The line and column of an offset. */
 export function placeAt(source: string, position: number): SourcePlace {
   const before = source.slice(0, position).split("\n");
   return { position, line: before.length, column: (before.at(-1) as string).length + 1 };
 }
 
-/** What is wrong at a place of a text, as a person reads it. */
+/** A fault at a position of a text, as a sentence. */
 export function faultAt({ position, line, column }: SourcePlace, why: string): string {
   return `at position ${position} (line ${line}, column ${column}): ${why}`;
 }

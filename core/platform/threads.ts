@@ -1,16 +1,16 @@
 import { Worker } from "node:worker_threads";
 
-/** Ms in which a thread must have started, and ms without work after which it ends. */
+/** Ms within which a thread must start, and ms of idleness after which it ends. */
 const START_TIMEOUT_MS = 60_000;
 const IDLE_MS = 30_000;
-/** Ms in which the answers that a thread has posted are still received when its time is over. */
+/** Ms for which answers that a thread has already posted are still received after its timeout. */
 const GRACE_MS = 50;
-/** Memory of a thread; what needs more ends it. */
+/** Memory limit of a thread, which ends beyond it. */
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
-/** A message for a thread and the number of answers that it causes. */
+/** A message for a thread and the number of answers to expect. */
 export interface ThreadQuestion {
-  /** Askers are served in turn, so that none waits for all messages of another. */
+  /** Askers are served round-robin, so that none waits for all messages of another. */
   asker: string;
   message: unknown;
   answers: number;
@@ -19,14 +19,14 @@ export interface ThreadQuestion {
 }
 
 /**
- * Threads for work on other people's data, which may never end. The file posts "ready" when it is loaded, takes one message at a
- * time, and posts each answer by itself.
+ * Threads for untrusted work that may never end. The thread's file posts "ready" once it is loaded, takes one message at a time, and posts
+ * each answer separately.
  */
 export class Threads {
   readonly #file: URL;
   readonly #most: number;
   readonly #idle: Thread[] = [];
-  /** Waiting messages by asker; the first of the map comes next. */
+  /** Waiting messages by asker; the first asker of the map is next. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #running = 0;
 
@@ -35,7 +35,7 @@ export class Threads {
     this.#most = most;
   }
 
-  /** The answers of a thread: fewer than asked for if it posted none in time, ended or ran out of memory. Throws if it cannot start. */
+  /** The answers of a thread; fewer than expected if it timed out, ended or ran out of memory. Throws if it can't start. */
   async ask<A>(question: ThreadQuestion): Promise<A[]> {
     if (this.#running === this.#most) await this.#waitFor(question.asker);
     else this.#running += 1;
@@ -54,7 +54,7 @@ export class Threads {
     });
   }
 
-  /** Hands the place to the next asker; one that waits for more goes to the end. */
+  /** Gives the thread to the next asker; an asker with further messages goes to the end. */
   #next(): void {
     const [asker = "", [resolve, ...others] = []] = this.#waiting.entries().next().value ?? [];
     this.#waiting.delete(asker);
@@ -87,7 +87,7 @@ class Thread {
 
   async ask<A>({ message, answers, timeoutMs }: ThreadQuestion): Promise<A[]> {
     clearTimeout(this.#rest);
-    // Loading the code of the thread does not count as work on the message.
+    // Loading the thread's code doesn't count towards the timeout.
     if (!this.#isReady && (await this.#hear(1, START_TIMEOUT_MS)).length === 0)
       throw new Error("A thread did not start.");
     this.#isReady = true;
@@ -105,12 +105,12 @@ class Thread {
     void this.#worker.terminate();
   }
 
-  /** The next answers of the thread. It is ended if it posts none for `timeoutMs`; fewer than `enough` are returned then. */
+  /** The next answers of the thread. If it posts none for `timeoutMs`, it is ended, and fewer than `enough` answers return. */
   #hear<A>(enough: number, timeoutMs: number): Promise<A[]> {
     return new Promise((resolve) => {
       const heard: A[] = [];
       let grace: NodeJS.Timeout | undefined;
-      // Answers that were posted while this thread was busy arrive after the timer.
+      // The event loop was busy: posted answers arrive after the timer.
       const timer = setTimeout(() => {
         grace = setTimeout(() => this.#end(), GRACE_MS);
       }, timeoutMs);

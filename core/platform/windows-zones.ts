@@ -1,7 +1,4 @@
-/**
- * IANA names of the Windows zones that calendars carry, by Windows name (CLDR, windowsZones, territory 001; and two that Windows
- * itself has left behind).
- */
+/** IANA names of the Windows zones in calendars, by Windows name (CLDR, windowsZones, territory 001, and two that Windows has dropped). */
 const names: Record<string, string> = {
   "Dateline Standard Time": "Etc/GMT+12",
   "UTC-11": "Etc/GMT+11",
@@ -151,5 +148,5 @@ export function ofWindows(name: string): string | undefined {
   return Object.hasOwn(names, name) ? names[name] : undefined;
 }
 
-/** Every Windows name that is known. */
+/** All known Windows names. */
 export const windowsNames: readonly string[] = Object.keys(names);

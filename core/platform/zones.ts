@@ -1,25 +1,25 @@
 import { Temporal } from "@js-temporal/polyfill";
 import { LRUCache } from "lru-cache";
 
-/** Milliseconds of an elapsed minute, of an hour, and of a day of 24 hours. */
+/** Milliseconds of a minute, an hour, and a day of 24 hours. */
 export const minute = 60_000;
 export const hour = 3_600_000;
 export const day = 86_400_000;
 
-/** A stretch of a zone: from `since[i]` on (ms since 1970) the wall is `offsets[i]` ms ahead of UTC. */
+/** Offsets of a zone: from `since[i]` (ms since 1970), local time is `offsets[i]` ms ahead of UTC. */
 interface Offsets {
   since: number[];
   offsets: number[];
 }
 
 /**
- * A zone over a stretch of years as a table of offsets, so that conversions are a comparison and an addition. Temporal is the
- * truth that the table is made of. Local times are ms since 1970 as if the wall were UTC; dates are days since 1970.
+ * A zone over some years as a table of offsets, so that a conversion is a comparison and an addition. Temporal fills the table. Local times
+ * are ms since 1970 as if they were UTC; dates are days since 1970.
  */
 export class Zone {
   readonly #since: number[];
   readonly #offsets: number[];
-  /** Where the last look-up ended; the next one is near as a rule. */
+  /** Index of the last look-up; the next one is usually near. */
   #at = 0;
 
   constructor({ since, offsets }: Offsets) {
@@ -27,7 +27,7 @@ export class Zone {
     this.#offsets = offsets;
   }
 
-  /** Ms that the wall is ahead of UTC at an instant. */
+  /** Ms by which local time is ahead of UTC at an instant. */
   offsetAt(instant: number): number {
     const since = this.#since;
     let at = this.#at;
@@ -37,14 +37,14 @@ export class Zone {
     return this.#offsets[at] as number;
   }
 
-  /** The first instant after this one from which another offset holds; Infinity where the table knows none. */
+  /** The first later instant with another offset; Infinity if the table has none. */
   changeAfter(instant: number): number {
     this.offsetAt(instant);
     const at = instant < (this.#since[0] as number) ? 0 : this.#at + 1;
     return this.#since[at] ?? Number.POSITIVE_INFINITY;
   }
 
-  /** The instant of a wall time: one that doesn't exist moves forward, an ambiguous one takes the earlier (docs/reference.md, "Slots"). */
+  /** The instant of a local time. A skipped time moves forward; an ambiguous one means the earlier instant (docs/reference.md, "Slots"). */
   toInstant(local: number): number {
     const before = this.offsetAt(local - day);
     const after = this.offsetAt(local + day);
@@ -57,7 +57,7 @@ export class Zone {
     return Math.floor((instant + this.offsetAt(instant)) / day);
   }
 
-  /** The first instant of a local date; of the next one that there is, where the date was left out. */
+  /** The first instant of a local date, or of the next date if the zone skipped it. */
   startOfDate(date: number): number {
     const start = this.toInstant(date * day);
     const exists = start + this.offsetAt(start) === date * day;
@@ -65,17 +65,17 @@ export class Zone {
   }
 }
 
-/** Names that were asked for; the question costs as much as all else that is done with an event. */
+/** Cached checks: one costs as much as everything else about an event. */
 const names = new LRUCache<string, boolean>({ max: 1000 });
 
-/** True for a zone of IANA's database. ICU has names beside it (`PST`, `IST`), which Temporal refuses at their first use. */
+/** True for a zone of the IANA database. ICU accepts further names (`PST`, `IST`) that Temporal rejects at first use. */
 export function isZone(name: string): boolean {
   const known = names.get(name) ?? isTaken(name);
   names.set(name, known);
   return known;
 }
 
-/** The zone of a name that was kept: itself, or what ICU means by one of its own, as older records have; else UTC. */
+/** The zone of a stored name: itself, the IANA zone of an ICU alias in older records, or UTC. */
 export function zoneMeant(name: string): string {
   if (isZone(name)) return name;
   const meant = icuZone(name) ?? "UTC";
@@ -84,11 +84,11 @@ export function zoneMeant(name: string): string {
 
 function isTaken(name: string): boolean {
   try {
-    // The database's own placeholder, of which ICU knows or doesn't.
+    // The database's placeholder zone; some ICU versions accept it.
     if (!/^[a-z]/i.test(name) || /^factory$/i.test(name) || icuZone(name) === undefined) return false;
     return Boolean(Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name));
   } catch {
-    // Temporal says so by throwing; there is no way to ask.
+    // Temporal throws for unknown names; it has no check.
     return false;
   }
 }
@@ -97,7 +97,7 @@ function icuZone(name: string): string | undefined {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
   } catch {
-    // So does the platform.
+    // Intl throws too.
     return undefined;
   }
 }
@@ -105,7 +105,7 @@ function icuZone(name: string): string | undefined {
 const years = new LRUCache<string, Offsets>({ max: 4000 });
 const zones = new LRUCache<string, Zone>({ max: 1000 });
 
-/** The zone of an IANA name with a table that is right for local and UTC times from two days before to two days after. */
+/** The zone of an IANA name. Its table is valid from two days before `from` to two days after `to`. */
 export function zoneOver(name: string, from: number, to: number): Zone {
   const first = new Date(from - 2 * day).getUTCFullYear();
   const last = new Date(to + 2 * day).getUTCFullYear();
@@ -117,7 +117,7 @@ function joined(name: string, first: number, last: number): Offsets {
   const all: Offsets = { since: [], offsets: [] };
   for (let year = first; year <= last; year++) {
     const { since, offsets } = offsetsOf(name, year);
-    // A year begins with the offset of the one before; only changes are rows of the table.
+    // The table has one row per change; a year starts with the offset of the previous one.
     const same = offsets[0] === all.offsets.at(-1) ? 1 : 0;
     all.since.push(...since.slice(same));
     all.offsets.push(...offsets.slice(same));

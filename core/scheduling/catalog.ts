@@ -7,6 +7,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { type Timetable, timetableOf } from "../engines/slots/slots.ts";
 import { zoneMeant } from "../platform/zones.ts";
+import { perConnection } from "../store/connections.ts";
 
 /** An event type with all that decides when it can be booked. */
 export interface BookableEvent {
@@ -34,10 +35,11 @@ export interface CatalogSnapshot {
   isUnheard: boolean;
 }
 
-/** Catalogs by handle, for each connection of its own. */
-const catalogs = new WeakMap<Redis, LRUCache<string, Catalog>>();
 /** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
+const catalogsOf = perConnection(
+  () => new LRUCache<string, Catalog>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
+);
 
 /** A handle's catalog as it is now; undefined for a handle that is unknown or inactive. Kept in the process by its version. */
 export async function readCatalogSnapshot(
@@ -73,8 +75,7 @@ export function bookableEventOf(
 }
 
 async function catalogOf(redis: Redis, handle: string, wanted: { epoch: string; version: string }): Promise<Catalog> {
-  const cache = catalogs.get(redis) ?? new LRUCache({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf });
-  catalogs.set(redis, cache);
+  const cache = catalogsOf(redis);
   const known = cache.get(handle);
   if (known?.version === wanted.version && known.epoch === wanted.epoch) return known;
   // What is read now may be newer than the version, never older: then the next request reads it again.

@@ -156,7 +156,7 @@ function inputOf(
     json: JSON.stringify({ ...booking, version: undefined }),
     ...{ uid, eventTypeId, status, start: Date.parse(booking.start), now: runtime.now() },
     ...{ catalogVersion, time, dayLimit },
-    block: time === "take" || time === "settle" ? bookedTimeOf(booking) : undefined,
+    block: time === "take" || time === "settle" ? blockOf(booking) : undefined,
     ...{ record: record?.value, recordMs: RECORD_TTL_MS, eventMs: EVENT_TTL_MS },
     jobs: outboxEntries(entry.jobs),
     eventJobs: entry.isUnheard ? undefined : outboxEntries(dispatchJobs(entry.handle, events)),
@@ -164,4 +164,10 @@ function inputOf(
     ...visitorLimits(runtime, entry.visitor),
     contents: events.map(({ content }) => content),
   };
+}
+
+/** What a booking takes of its owner's time, and how that is stored. */
+function blockOf(booking: StoredBooking): WriteInput["block"] {
+  const { member, from, to } = bookedTimeOf(booking);
+  return { member, from, to };
 }

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
@@ -21,6 +20,7 @@ import {
 } from "../engines/slots/slots.ts";
 import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 import { day, minute } from "../platform/zones.ts";
+import { perConnection } from "../store/connections.ts";
 
 /** Longest window of one question for slots, in ms (docs/reference.md, "Slots"). */
 const MAX_WINDOW_MS = 62 * day;
@@ -178,25 +178,14 @@ interface CachedSlots extends SlotAnswer {
   until: number;
 }
 
-interface Caches {
-  answers: LRUCache<string, CachedSlots>;
-  /** What was asked lately, answered from `answers` or not. */
-  questions: LRUCache<string, true>;
-}
-
-const caches = new WeakMap<Redis, Caches>();
-
-function cachesOf(redis: Redis): Caches {
-  const known = caches.get(redis) ?? {
-    answers: new LRUCache<string, CachedSlots>({
-      maxSize: MAX_CACHED_BYTES,
-      sizeCalculation: ({ body }) => body.length + 500,
-    }),
-    questions: new LRUCache<string, true>({ max: MAX_CACHED_QUERIES }),
-  };
-  caches.set(redis, known);
-  return known;
-}
+/** Answers, and what was asked lately, answered from them or not. */
+const cachesOf = perConnection(() => ({
+  answers: new LRUCache<string, CachedSlots>({
+    maxSize: MAX_CACHED_BYTES,
+    sizeCalculation: ({ body }) => body.length + 500,
+  }),
+  questions: new LRUCache<string, true>({ max: MAX_CACHED_QUERIES }),
+}));
 
 interface SlotQuery {
   offer: BookableEvent;

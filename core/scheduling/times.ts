@@ -7,6 +7,7 @@ import { transact } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import type { Busy } from "../engines/slots/slots.ts";
 import { day, minute } from "../platform/zones.ts";
+import { perConnection } from "../store/connections.ts";
 
 /** The time that a booking takes with its buffers, in ms. */
 export interface BookedTime {
@@ -42,11 +43,13 @@ export function bookedTimeOf(booking: StoredBooking): BookedTime & { member: str
   return { from, to, hold, start, eventTypeId, bookingUid, member };
 }
 
-const caches = new WeakMap<Redis, LRUCache<string, Times>>();
 /** Bytes of times that a process keeps, and about what a block and a busy time take of them. */
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 const BLOCK_BYTES = 250;
 const BUSY_BYTES = 32;
+const timesOf = perConnection(
+  () => new LRUCache<string, Times>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
+);
 
 /** What is taken and busy in a stretch of time, kept in the process for its version. `label` names handle and version. */
 export async function cachedTimes(
@@ -57,8 +60,7 @@ export async function cachedTimes(
   // Whole days, so that the windows of many visitors share what is read.
   const from = Math.floor(asked.from / day) * day;
   const to = Math.ceil(asked.to / day) * day;
-  const cache = caches.get(redis) ?? new LRUCache({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf });
-  caches.set(redis, cache);
+  const cache = timesOf(redis);
   const name = `${asked.label} ${from} ${to}`;
   const times = cache.get(name) ?? (await readTimes(redis, handle, { from, to }));
   cache.set(name, times);

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers";
 import { type JobsOptions, Queue } from "bullmq";
+import { LRUCache } from "lru-cache";
 import type { ChainableCommander, Redis } from "ioredis";
 import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../../schemas/jobs.ts";
 import { DIRTY_SHARDS, keys } from "./keys.ts";
@@ -21,7 +22,7 @@ export function job<N extends JobName>(
 /** Age in ms from which the sweeper takes what a process left in an outbox. */
 const STALE_AFTER_MS = 10_000;
 /** For this long a process doesn't mark the same tag again; well under `STALE_AFTER_MS`. */
-const markHolds = 3_000;
+const MARK_TTL_MS = 3_000;
 const shardOf = (tag: string): number =>
   [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % DIRTY_SHARDS;
 
@@ -31,7 +32,7 @@ export class Queues implements Outbox {
   readonly #bull: Redis;
   readonly #log: Log;
   readonly #open = new Map<QueueName, Queue>();
-  readonly #marked = new Map<string, number>();
+  readonly #marked = new LRUCache<string, true>({ max: 10_000, ttl: MARK_TTL_MS });
   readonly #gathering = new Map<QueueName, { list: Job[]; added: Promise<void> }>();
   readonly #written = new Map<string, string[]>();
   readonly #publishing = new Set<Promise<unknown>>();
@@ -98,11 +99,10 @@ export class Queues implements Outbox {
 
   /** Marks a tag so that the sweeper looks at its outbox; comes before the step that writes there. */
   async mark(tag: string): Promise<void> {
-    const now = Date.now();
-    if (now - (this.#marked.get(tag) ?? 0) < markHolds) return;
-    await this.#redis.zadd(keys.dirty(shardOf(tag)), now, tag);
-    if (this.#marked.size > 10_000) this.#marked.clear();
-    this.#marked.set(tag, now);
+    if (this.#marked.has(tag)) return;
+    const start = performance.now();
+    await this.#redis.zadd(keys.dirty(shardOf(tag)), Date.now(), tag);
+    this.#marked.set(tag, true, { start });
   }
 
   /** Moves the named entries of an outbox, or all, to their queues. Returns how many there were. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
+import { perConnection } from "./connections.ts";
 import { isRedisAway } from "./redis.ts";
 
 /** Ms after which a change is given up that others come before again and again. */
@@ -11,7 +12,8 @@ const pause = { first: 4, longest: 250 };
 /** What is undefined where somebody came between. `alone` while nobody of this process is known to be at the same thing. */
 type Attempt<R> = (alone: boolean) => Promise<R | undefined>;
 
-const lines = new WeakMap<Redis, Map<string, Promise<unknown>>>();
+/** The last of the writers that wait for each other, by key. */
+const linesOf = perConnection(() => new Map<string, Promise<unknown>>());
 
 /**
  * Retries a conditional write until it commits. Without contention it waits for nothing. Contending writers go
@@ -20,7 +22,7 @@ const lines = new WeakMap<Redis, Map<string, Promise<unknown>>>();
  */
 export async function retryOnConflict<R>(redis: Redis, key: string, attempt: Attempt<R>): Promise<R> {
   const until = Date.now() + TIMEOUT_MS;
-  const written = lines.get(redis)?.has(key) ? undefined : await attempt(true);
+  const written = linesOf(redis).has(key) ? undefined : await attempt(true);
   return written ?? queued(redis, key, () => retry(attempt, until));
 }
 
@@ -29,8 +31,7 @@ export async function retryOnConflict<R>(redis: Redis, key: string, attempt: Att
  * was away for one, those behind it fail with it, in the time of one.
  */
 async function queued<R>(redis: Redis, key: string, work: () => Promise<R>): Promise<R> {
-  const line = lines.get(redis) ?? new Map<string, Promise<unknown>>();
-  lines.set(redis, line);
+  const line = linesOf(redis);
   const turn = (line.get(key) ?? Promise.resolve()).then(work, (error) => {
     if (isRedisAway(error)) throw error;
     return work();

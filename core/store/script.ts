@@ -88,21 +88,20 @@ function sourceOf(
 ): string {
   const shebang = runsWhenFull ? "#!lua flags=allow-oom" : "#!lua";
   const bindings = [
-    "local keys = {}",
-    ...bind("keys", keyNames, "KEYS"),
+    `local keys = { ${bind(keyNames, "KEYS").join(", ")} }`,
     "local input = cjson.decode(ARGV[1])",
-    ...bind("input", blobs, "ARGV"),
+    ...bind(blobs, "ARGV").map((one) => `input.${one}`),
   ];
   return [shebang, read("prelude.lua"), ...bindings, ...needs.map(read), read(file)].join("\n");
 }
 
-/** Lua that gives keys, or the arguments after the first, their names. */
-function bind(table: string, names: readonly string[], values: "KEYS" | "ARGV"): string[] {
+/** Lua that gives keys, or the arguments after the first, their names: `lead = KEYS[2]`. */
+function bind(names: readonly string[], values: "KEYS" | "ARGV"): string[] {
   const [lists, before] = [names.filter(isList), values === "ARGV" ? 1 : 0];
   const ones = names.length - lists.length + before;
   return [
-    ...names.filter((name) => !isList(name)).map((name, at) => `${table}.${name} = ${values}[${at + 1 + before}]`),
-    ...lists.map((name, at) => `${table}.${bare(name)} = part(${values}, ${ones}, ${at}, ${lists.length})`),
+    ...names.filter((name) => !isList(name)).map((name, at) => `${name} = ${values}[${at + 1 + before}]`),
+    ...lists.map((name, at) => `${bare(name)} = part(${values}, ${ones}, ${at}, ${lists.length})`),
   ];
 }
 

@@ -1,15 +1,11 @@
-import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
-import type { Redis } from "ioredis";
-import { fileOf } from "../platform/files.ts";
 import type { OutboxEntry } from "../platform/runtime.ts";
 import { defineScript } from "./script.ts";
 
 type Jobs = OutboxEntry[];
 
 /** The keys that every script over deliveries of mail has. */
-const mail = ["messages", "timelines", "events", "queues", "stamp"] as const;
-const eventType = ["eventType", "list", "counter", "slugs"] as const;
+const deliveryKeys = ["messages", "timelines", "events", "queues", "stamp"] as const;
+const eventTypeKeys = ["eventType", "list", "counter", "slugs"] as const;
 
 /**
  * Every script of core/store/lua: its file, its keys by name, its input and its result. The headers of the files say what each name
@@ -117,7 +113,7 @@ export const scripts = {
   // email
   acceptMessage: defineScript(
     "accept-message.lua",
-    [...mail, "list", "suppressed", "quota", "once", "idempotent", "caps"],
+    [...deliveryKeys, "list", "suppressed", "quota", "once", "idempotent", "caps"],
     { needs: ["email-prelude.lua"], blobs: ["json", "content"] },
   ).of<
     {
@@ -140,7 +136,7 @@ export const scripts = {
     },
     [kind: "accepted" | "repeated" | "once" | "suppressed" | "quota" | "closed", ...rest: string[]]
   >(),
-  takeDeliveries: defineScript("take-deliveries.lua", [...mail, "leases", "bucket", "handle"], {
+  takeDeliveries: defineScript("take-deliveries.lua", [...deliveryKeys, "leases", "bucket", "handle"], {
     needs: ["email-prelude.lua", "bucket-prelude.lua"],
   }).of<
     {
@@ -160,7 +156,7 @@ export const scripts = {
       ...taken: [place: string, json: string, content: string, attempt: number, quota: string | null][],
     ]
   >(),
-  moveDelivery: defineScript("move-delivery.lua", [...mail, "leases", "suppressed", "suppressions", "outbox"], {
+  moveDelivery: defineScript("move-delivery.lua", [...deliveryKeys, "leases", "suppressed", "suppressions", "outbox"], {
     needs: ["email-prelude.lua"],
     runsWhenFull: "a mail whose sending was not noted would be sent again",
   }).of<
@@ -257,13 +253,32 @@ export const scripts = {
     },
     number
   >(),
+  turnWebhookSender: defineScript(
+    "turn-webhook-sender.lua",
+    ["queue", "awake", "failing", "endpoint", "delivery", "event"],
+    { runsWhenFull: "an event whose sending was not noted would be sent again" },
+  ).of<
+    {
+      senderId: string;
+      now: number;
+      leaseMs: number;
+      max: number;
+      busy: number;
+      version: string;
+      failureMs: number;
+      ended: { id: string; json: string; due?: number | undefined; outcome: string }[];
+    },
+    | [since: string, word: "busy" | "gone"]
+    | [since: string, word: "asleep", next: string]
+    | [since: string, word: "taken", version: string, json: string, ...deliveries: [json: string, content: string][]]
+  >(),
 
   // scheduling
-  putEventType: defineScript("put-event-type.lua", eventType, { blobs: ["json"] }).of<
+  putEventType: defineScript("put-event-type.lua", eventTypeKeys, { blobs: ["json"] }).of<
     { version: number; json: string; eventTypeId: string; score: number; slug: string },
     string
   >(),
-  dropEventType: defineScript("drop-event-type.lua", eventType, { runsWhenFull: "it frees" }).of<
+  dropEventType: defineScript("drop-event-type.lua", eventTypeKeys, { runsWhenFull: "it frees" }).of<
     { eventTypeId: string },
     0 | 1
   >(),
@@ -302,47 +317,3 @@ export const scripts = {
 };
 
 type RunReply = [word: string, ...unknown[]];
-
-/**
- * Runs a script of core/store/lua with its keys and values: `claim-run.lua` is `claimRun`. The prelude's `outbox(key, jobs)` is there for
- * all; a script that says `-- Needs x-prelude.lua` has that before it too; one that says `-- Runs on a full Redis` does. Scripts are deliberately not defined as commands of the
- * connection: ioredis copies each of those onto every pipeline that it makes.
- */
-export async function script<T>(
-  redis: Redis,
-  name: string,
-  keyNames: string[],
-  values: (string | number | Buffer)[],
-): Promise<T> {
-  const known = positional.get(name);
-  if (!known) throw new Error(`No script ${name} in core/store/lua`);
-  try {
-    return (await redis.evalsha(known.sha, keyNames.length, ...keyNames, ...values)) as T;
-  } catch (error) {
-    if (!/^NOSCRIPT /.test((error as Error).message)) throw error;
-    return (await redis.eval(known.lua, keyNames.length, ...keyNames, ...values)) as T;
-  }
-}
-
-const folder = fileOf("core/store/lua/");
-const source = (file: string) => readFileSync(new URL(file, folder), "utf8");
-const files = readdirSync(folder).filter((file) => file.endsWith(".lua") && !file.endsWith("prelude.lua"));
-const positional = new Map(files.map((file) => [nameOf(file), hashed(withPreludes(source(file)))]));
-
-function hashed(lua: string): { lua: string; sha: string } {
-  return { lua, sha: createHash("sha1").update(lua).digest("hex") };
-}
-
-function withPreludes(lua: string): string {
-  const needed = [...lua.matchAll(/^-- Needs (\S+)$/gm)].map(([, file]) => source(file as string));
-  return [shebang(lua), source("prelude.lua"), ...needed, lua].join("\n");
-}
-
-/** Redis refuses a script as a whole where it is full, read-only or can't write its disk (Redis 7, "Script flags"): no script runs by half. */
-function shebang(lua: string): string {
-  return /^-- Runs on a full Redis/m.test(lua) ? "#!lua flags=allow-oom" : "#!lua";
-}
-
-function nameOf(file: string): string {
-  return file.replace(/\.lua$/, "").replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}

@@ -4,6 +4,7 @@ import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sign } from "../platform/sealing.ts";
+import { perConnection } from "./connections.ts";
 import { keys } from "./keys.ts";
 import { scripts } from "./scripts.ts";
 
@@ -35,15 +36,14 @@ interface TokenBatch {
   given: Promise<TokenGrant>;
 }
 
-const asking = new WeakMap<Redis, Map<string, TokenBatch>>();
+const batchesOf = perConnection(() => new Map<string, TokenBatch>());
 
 /**
  * Takes one token of a bucket shared by all processes; `rate_limited` with the wait when it is empty. Callers of one turn of the
- * event loop asks together, and the first ones get what is there.
+ * event loop ask together, and the first ones get what is there.
  */
 export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
-  const all = asking.get(redis) ?? new Map<string, TokenBatch>();
-  asking.set(redis, all);
+  const all = batchesOf(redis);
   const key = keys.throttle(bucket.name, bucket.tag);
   const together = all.get(key) ?? { count: 0, given: setImmediate().then(() => takeTogether(redis, key, bucket)) };
   all.set(key, together);
@@ -53,8 +53,8 @@ export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucke
 }
 
 function takeTogether(redis: Redis, key: string, { rate, burst }: Bucket): Promise<TokenGrant> {
-  const { count = 0 } = asking.get(redis)?.get(key) ?? {};
-  asking.get(redis)?.delete(key);
+  const { count = 0 } = batchesOf(redis).get(key) ?? {};
+  batchesOf(redis).delete(key);
   return takeTokens(redis, key, { rate, burst, most: count });
 }
 

@@ -1,2 +1,2 @@
-/** What the others may use of strategy. */
+/** What other modules may import from strategy. */
 export { readStrategy, retrieveStrategy } from "./strategy.ts";

@@ -13,11 +13,11 @@ import { bestPassages, searchKnowledge } from "../knowledge/face.ts";
 import type { Passage, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 
-/** Most items of a group in one answer. */
+/** Most items of a group in one response. */
 const MAX_ITEMS = 20;
-/** Most passages that are looked at for a group: what `matchCount` can count. */
+/** Most passages searched per group, and so the maximum of `matchCount`. */
 const MAX_PASSAGES = 200;
-/** Seconds for which a retrieval can be read again (docs/reference.md, "Strategy"). */
+/** Lifetime of a stored retrieval in seconds (docs/reference.md, "Strategy"). */
 const CONTEXT_TTL_SECONDS = 86_400;
 
 interface FoundPassages {
@@ -26,14 +26,14 @@ interface FoundPassages {
 }
 
 /**
- * The handle's strategy documents that match a query, in their three groups, each with its best documents and the number of all
- * that match. `partial` where a group could not be searched in full. Kept 24 h for `readStrategy`.
+ * The handle's strategy documents that match a query, in three groups, each with its best documents and the number of all matches.
+ * `partial` if a group could not be searched in full. Stored for 24 h for `readStrategy`.
  */
 export async function retrieveStrategy(runtime: Runtime, input: Infer<typeof strategyQuery>): Promise<StrategyAnswer> {
   const searches = await Promise.allSettled(strategyGroups.map((group) => searchGroup(runtime, input, group)));
   const [failure] = searches.flatMap((search) => (search.status === "rejected" ? [search.reason] : []));
   const found = searches.map((search) => (search.status === "fulfilled" ? search.value : nothing));
-  // An answer of which no part is true is no answer.
+  // A response without any successful group is a failure.
   if (found.every((one) => one === nothing))
     throw new Fail("service_unavailable", { detail: "The index is not available." }, failure);
   const groups = Object.fromEntries(strategyGroups.map((group, at) => [group, found[at]?.matches])) as Record<

@@ -4,7 +4,7 @@ import type { OutboundAnswer } from "../platform/outbound.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
-import { script } from "../store/scripts.ts";
+import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { wake } from "./deliveries.ts";
 import { forgetQueue, sealPlace, setWebhookStatus } from "./endpoints.ts";
@@ -34,6 +34,8 @@ const EARLIER_WAIT_MS = 4000;
 const RETRY_INTERVAL_MS = 500;
 
 type DeliveryRef = JobData<"webhooks.deliver">;
+type TurnInput = Parameters<typeof scripts.turnWebhookSender>[2];
+type TurnReply = Awaited<ReturnType<typeof scripts.turnWebhookSender>>;
 
 /** An endpoint in the version that its sender knows. */
 interface Endpoint {
@@ -84,13 +86,14 @@ export async function sendDeliveries(
 async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): Promise<boolean> {
   const { place } = sender;
   const ended: Ended[] = [];
-  const [since = "", word, ...more] = await turn(runtime, sender, { ended, signal });
+  const reply = await turn(runtime, sender, { ended, signal });
+  const [since, word] = reply;
   await judge(runtime, place, { ended, since: Number(since) }).catch((error: Error) =>
     runtime.log.warn({ error: error.message }, "webhook.status_update_failed"),
   );
-  if (word === "taken") start(runtime, sender, more);
+  if (reply[1] === "taken") start(runtime, sender, reply);
   if (word === "gone") await forgetQueue(runtime, place);
-  if (word === "asleep") return staysUp(runtime, place, { next: more[0] ?? "", signal });
+  if (reply[1] === "asleep") return staysUp(runtime, place, { next: reply[2], signal });
   if (word === "taken" || (word === "busy" && sender.busy + sender.ended.length > 0)) return true;
   if (word === "busy") await look(runtime, place, Date.now() + LEASE_MS, "lease");
   return false;
@@ -104,15 +107,16 @@ async function turn(
   { redis, log }: Runtime,
   sender: Sender,
   { ended, signal }: { ended: Ended[]; signal: AbortSignal },
-): Promise<string[]> {
+): Promise<TurnReply> {
   const since = Date.now();
   for (let tries = 1; ; tries++) {
     ended.push(...sender.ended.splice(0));
     try {
-      return await script<string[]>(redis, "turnWebhookSender", turnKeys(sender.place), [
-        ...[sender.id, Date.now(), LEASE_MS, signal.aborted ? 0 : MAX_CONCURRENT_DELIVERIES - sender.busy, sender.busy],
-        ...[sender.endpoint?.version ?? "", FIRST_FAILURE_TTL_MS, ...ended.flatMap(written)],
-      ]);
+      return await scripts.turnWebhookSender(redis, turnKeys(sender.place), {
+        ...{ senderId: sender.id, now: Date.now(), leaseMs: LEASE_MS, failureMs: FIRST_FAILURE_TTL_MS },
+        ...{ busy: sender.busy, max: signal.aborted ? 0 : MAX_CONCURRENT_DELIVERIES - sender.busy },
+        ...{ version: sender.endpoint?.version ?? "", ended: ended.map(endedOf) },
+      });
     } catch (error) {
       if (!isRedisAway(error) || signal.aborted || Date.now() > since + LEASE_MS) throw error;
       if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
@@ -121,30 +125,34 @@ async function turn(
   }
 }
 
-function turnKeys({ handle, webhookId }: DeliveryRef): string[] {
-  return [
-    keys.webhookQueue(handle, webhookId),
-    keys.webhookAwake(handle, webhookId),
-    keys.webhookFailing(handle, webhookId),
-    keys.webhook(handle, webhookId),
-    keys.webhookDelivery(handle, ""),
-    keys.webhookEvent(handle, ""),
-  ];
+function turnKeys({ handle, webhookId }: DeliveryRef): Parameters<typeof scripts.turnWebhookSender>[1] {
+  return {
+    queue: keys.webhookQueue(handle, webhookId),
+    awake: keys.webhookAwake(handle, webhookId),
+    failing: keys.webhookFailing(handle, webhookId),
+    endpoint: keys.webhook(handle, webhookId),
+    delivery: keys.webhookDelivery(handle, ""),
+    event: keys.webhookEvent(handle, ""),
+  };
 }
 
 /** What became of a delivery, as the script takes it. */
-function written({ delivery, outcome }: Ended): (string | number)[] {
-  const { deliveryId, nextAttemptAt } = delivery;
-  const due = nextAttemptAt === null ? "" : Date.parse(nextAttemptAt);
-  return [deliveryId, JSON.stringify(delivery), due, outcome];
+function endedOf({ delivery, outcome }: Ended): TurnInput["ended"][number] {
+  const { deliveryId: id, nextAttemptAt } = delivery;
+  const due = nextAttemptAt === null ? undefined : Date.parse(nextAttemptAt);
+  return { id, json: JSON.stringify(delivery), due, outcome };
 }
 
-/** Starts what was taken: a version of the endpoint, its JSON where it is news, then id, JSON and event of each delivery. */
-function start(runtime: Runtime, sender: Sender, [version = "", json, ...found]: string[]): void {
+/** Starts what was taken: the endpoint's JSON is there where it is news. */
+function start(
+  runtime: Runtime,
+  sender: Sender,
+  [, , version, json, ...found]: Extract<TurnReply, [string, "taken", ...unknown[]]>,
+): void {
   if (json) sender.endpoint = endpointOf(runtime, sender.place, { version, json });
-  for (let at = 0; at < found.length; at += 3) {
-    const delivery = JSON.parse(found[at + 1] as string) as StoredDelivery;
-    sendInOrder(runtime, sender, { endpoint: sender.endpoint as Endpoint, delivery, body: found[at + 2] as string });
+  for (const [stored, body] of found) {
+    const delivery = JSON.parse(stored) as StoredDelivery;
+    sendInOrder(runtime, sender, { endpoint: sender.endpoint as Endpoint, delivery, body });
   }
 }
 

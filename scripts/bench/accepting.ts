@@ -11,7 +11,7 @@ import type { Runtime } from "../../core/platform/runtime.ts";
 import type { Purpose } from "../../schemas/email.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Ms of one round of requests; connections that ask, each again as soon as it has its answer. */
+/** Ms of one round of requests, and the number of connections, each of which sends again as soon as it has a response. */
 const lasts = 2500;
 const clients = 32;
 
@@ -23,7 +23,7 @@ export const mail = {
   variables: { name: "Ann" },
 } as const;
 
-/** Makes a handle that can send, from `noreply@{handle}.example`; its owner is `user_1`. */
+/** Creates a handle that can send, from `noreply@{handle}.example`; its owner is `user_1`. */
 export async function furnish(
   runtime: Runtime,
   handle: string,
@@ -45,7 +45,7 @@ export async function furnish(
   });
 }
 
-/** Starts a program of dist/ and waits for its word that it is ready. */
+/** Starts a program of dist/ and waits until it logs that it is ready. */
 export async function program(
   children: ChildProcess[],
   path: string,
@@ -64,14 +64,14 @@ export async function program(
   return child;
 }
 
-/** Ends a process and waits for it; harmless when it has ended. */
+/** Ends a process and waits for it; does nothing if it has ended. */
 export async function end(child: ChildProcess, signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill(signal);
   await once(child, "exit");
 }
 
-/** Answers a second of the accept route, or of what stands beside it; every answer is a 202. */
+/** Responses per second of the accept route or its comparison; every response is a 202. */
 export async function load(port: number, path: string, { token, ms = lasts }: { token: string; ms?: number }) {
   let answers = 0;
   const sockets = Array.from({ length: clients }, () => connect({ port, host: "127.0.0.1", noDelay: true }));

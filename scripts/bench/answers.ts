@@ -10,8 +10,8 @@ const own = fileURLToPath(new URL("../../fixtures/answers", import.meta.url));
 const NO_SCORE: Score = { right: 0, answerable: 0, false: 0, unanswerable: 0, hinted: 0 };
 
 /**
- * How well questions are answered without a model, on each set and on all together: our own sets, and the JSON files and folders
- * that ANSWER_SETS names (apart by `:`). Figures are percentages of the answerable and of the unanswerable questions.
+ * How well questions are answered without a model, on each set and on all together: our own sets, and the JSON files and folders in
+ * ANSWER_SETS (separated by `:`). Figures are percentages of the answerable and of the unanswerable questions.
  */
 export async function bench(): Promise<Row[]> {
   const paths = [own, ...(process.env.ANSWER_SETS?.split(":") ?? [])].flatMap(filesOf);
@@ -51,7 +51,7 @@ function rowsOf({ name, score }: { name: string; score: Score }): Row[] {
   ];
 }
 
-/** A question once its library is open. */
+/** Time per question once its library is open. */
 function timed(sets: readonly OpenSet[]): Row {
   const times = sets.flatMap((set) =>
     set.questions.map((asked) => {

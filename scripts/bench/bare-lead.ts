@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 import Koa from "koa";
 import { koaBody } from "koa-body";
 
-/** Koa with a body parser that writes what it gets into a hash: the least that keeping a lead costs. */
+/** Koa with a body parser that writes the body into a hash: the least that storing a lead costs. */
 const { BENCH_PORT: port, REDIS_URL: url = "" } = process.env;
 const redis = new Redis(url, { enableAutoPipelining: true });
 const app = new Koa();

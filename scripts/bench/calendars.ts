@@ -16,15 +16,15 @@ import type { Row } from "./relay.ts";
 
 const hour = 3_600_000;
 const day = 24 * hour;
-/** Midnight after tomorrow, UTC. */
+/** The midnight after tomorrow, UTC. */
 const soon = Math.ceil(Date.now() / day) * day + day;
-/** Events of the large calendar, how many of them are series, readings of it (the best counts), and bookings that are timed. */
+/** Events of the large calendar, how many of them are series, readings (the best counts), and timed bookings. */
 const events = Number(process.env.BENCH_EVENTS ?? 5000);
 const series = events / 25;
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const bookings = 60;
 
-/** How long a large calendar takes to be read, what that does to the process, and how soon a booking stands in its calendar. */
+/** How long a large calendar takes to read, what that does to the process, and how soon a booking is in its calendar. */
 export async function bench(): Promise<Row[]> {
   if (!hasRadicale()) {
     process.stderr.write("calendars: radicale and apache2-utils are not installed\n");
@@ -60,7 +60,7 @@ interface Stage {
 async function reading({ runtime, server, credentialId }: Stage): Promise<Row[]> {
   const calendar = await server.calendar("large");
   server.fill(calendar, new Map(Array.from({ length: events }, (_, at) => [`${at}.ics`, event(at)])));
-  // The server reads each file once and remembers it: what it needs for that is not ours.
+  // The server reads each file once and caches it: that time is not ours.
   await (await server.dav("PROPFIND", calendar, undefined, { depth: "1" })).text();
   const whole = { ms: Number.POSITIVE_INFINITY, blocked: Number.POSITIVE_INFINITY };
   const change = { ...whole };
@@ -100,7 +100,7 @@ async function timed(runtime: Runtime): Promise<Figures> {
   return { ms: performance.now() - begun, blocked: pauses.max / 1e6 };
 }
 
-/** Times from the answer to a booking until the event can be read at the calendar server. */
+/** Times from the response to a booking until the event can be read at the calendar server. */
 async function writing({ runtime, server, credentialId }: Stage): Promise<Row[]> {
   const calendar = await server.calendar("office");
   await selectCalendars(runtime, {
@@ -148,7 +148,7 @@ async function isThere(server: Radicale, address: string): Promise<boolean> {
   );
 }
 
-/** Every 25th is a weekly series, the others are spread over the window. */
+/** Every 25th is a weekly series; the others are spread over the window. */
 function event(at: number): string {
   const isSeries = at % (events / series) === 0;
   const start = isSeries ? soon - 300 * day + at * hour : soon + Math.floor((at * 380 * 24) / events) * hour;

@@ -1,6 +1,6 @@
 /**
- * The processes of the email bench: `email-process.ts sink` takes mail and says how much; `email-process.ts pool` sends mail by
- * nodemailer's own pool; `email-process.ts koa` is a bare handler that writes what the accept route writes.
+ * The processes of the email bench: `email-process.ts sink` receives and counts mail; `email-process.ts pool` sends mail by nodemailer's
+ * own pool; `email-process.ts koa` is a bare handler that writes what the accept route writes.
  */
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import Koa from "koa";
 import { koaBody } from "koa-body";
 import nodemailer from "nodemailer";
 
-/** What the sink has taken since it was last reset: real ms, recipient and Message-ID of each mail. */
+/** The mails since the sink was last reset: real ms, recipient and Message-ID of each. */
 export type Taken = [at: number, to: string, messageId: string][];
 
 const [role] = process.argv.slice(2);
@@ -19,7 +19,7 @@ if (role === "sink") await sink();
 if (role === "pool") await pool();
 if (role === "koa") await koa();
 
-/** Speaks as much SMTP as a client needs, at next to no cost, so that the machine is the senders'. */
+/** The smallest SMTP server that clients accept, so that the senders get the machine. */
 async function sink(): Promise<void> {
   let taken: Taken = [];
   const server = createServer((socket) =>
@@ -62,7 +62,7 @@ function converse(socket: Socket, take: (to: string, messageId: string) => void)
   });
 }
 
-/** Asked for a number, sends as many mails of the same content by nodemailer's pool, signed with a key object. */
+/** Sends the requested number of identical mails through nodemailer's pool, signed with a key object. */
 async function pool(): Promise<void> {
   const { BENCH_SMTP: port, BENCH_HTML: html = "", BENCH_CONNECTIONS: connections } = process.env;
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -94,7 +94,7 @@ async function pool(): Promise<void> {
   process.send?.("ready");
 }
 
-/** A handler of Koa alone that reads a body and writes the same hashes, lists and sets for a message of one recipient. */
+/** A bare Koa handler that reads a body and writes the same hashes, lists and sets for a message to one recipient. */
 async function koa(): Promise<void> {
   const redis = new Redis(process.env.BENCH_REDIS ?? "", { enableAutoPipelining: true });
   const app = new Koa();

@@ -12,7 +12,7 @@ import { end, furnish, load, mail, program } from "./accepting.ts";
 import type { Taken } from "./email-process.ts";
 import type { Row } from "./relay.ts";
 
-/** Mails of a throughput round, of which the first are not counted; connections to the mail server; rounds, the best of which counts. */
+/** Mails of a throughput round, uncounted first ones, connections to the mail server, and rounds, the best of which counts. */
 const mails = 2500;
 const unmeasured = 500;
 const connections = 10;
@@ -26,7 +26,7 @@ const html = `<html><body>${paragraph.repeat(Math.ceil(10_000 / paragraph.length
 
 const sending = { html, purpose: mail.purpose };
 
-/** Mail: throughput of one worker beside nodemailer's own pool, the accept route beside bare Koa, fairness, and the crash loop. */
+/** Mail: throughput of one worker next to nodemailer's own pool, the accept route next to bare Koa, fairness, and the crash loop. */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
@@ -69,7 +69,7 @@ async function openStage(redisUrl: string, children: ChildProcess[]): Promise<St
   return { children, redisUrl, runtime, sink, smtpPort, settings };
 }
 
-/** Queues mails of one recipient each. */
+/** Queues mails to one recipient each. */
 async function queue(runtime: Runtime, handle: string, count: number): Promise<void> {
   for (let at = 0; at < count; at += 100) {
     const batch = Array.from({ length: Math.min(100, count - at) }, (_, n) => `${handle}${at + n}@far.example`);
@@ -77,7 +77,7 @@ async function queue(runtime: Runtime, handle: string, count: number): Promise<v
   }
 }
 
-/** Signed 10 KB mails a second: one worker process, and nodemailer's pool doing the same, in turn. */
+/** Signed 10 KB mails per second: one worker process and nodemailer's pool, alternately. */
 async function throughput(stage: Stage): Promise<Row[]> {
   const best = { worker: 0, pool: 0 };
   for (let round = 0; round < rounds; round++) {
@@ -122,7 +122,7 @@ async function poolRate(stage: Stage): Promise<number> {
   return found;
 }
 
-/** Mails a second that the sink has taken, without the first ones. */
+/** Mails per second that the sink has received, without the first ones. */
 async function rate(stage: Stage): Promise<number> {
   const taken = await until(stage, mails);
   const [from, to] = [taken[unmeasured]?.[0] ?? 0, taken[mails - 1]?.[0] ?? 0];
@@ -151,7 +151,7 @@ async function startWorker({ children, settings }: Stage): Promise<ChildProcess>
   return program(children, "dist/workers/main.js", { ...settings, WORKER_QUEUES: "email" });
 }
 
-/** Requests a second of the accept route, and of a bare Koa handler that writes the same. */
+/** Requests per second of the accept route, and of a bare Koa handler that writes the same. */
 async function acceptance(stage: Stage): Promise<Row[]> {
   const { children, runtime, settings } = stage;
   const port = await freePort();
@@ -187,13 +187,13 @@ async function acceptance(stage: Stage): Promise<Row[]> {
   ];
 }
 
-/** Takes what the requests have queued out of Redis, so that it is not sent in the next case. */
+/** Removes what the requests have queued, so that it is not sent in the next case. */
 async function cleared({ runtime }: Stage): Promise<void> {
   await runtime.redis.flushdb();
   for (const handle of ["big", "small"]) await furnish(runtime, handle, sending);
 }
 
-/** Ms from accepting one mail of a handle until it is taken, while another handle has 10,000 queued. */
+/** Ms from accepting one mail of a handle until it is sent, while another handle has 10,000 queued. */
 async function fairness(stage: Stage): Promise<Row[]> {
   await queue(stage.runtime, "big", backlog);
   await begin(stage);
@@ -222,7 +222,7 @@ async function fairness(stage: Stage): Promise<Row[]> {
   ];
 }
 
-/** Kills the worker over and over while it sends. */
+/** Kills the worker repeatedly while it sends. */
 async function crashes(stage: Stage): Promise<Row[]> {
   await queue(stage.runtime, "big", crashing);
   await begin(stage);

@@ -12,15 +12,15 @@ import { freePort, startRedis } from "../../fixtures/redis.ts";
 import type { Row } from "./relay.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Connections that ask, each again as soon as it has its answer. */
+/** Connections, each of which sends again as soon as it has a response. */
 const connections = 32;
 /** Ms of one round, and of the warm-up before the first. */
 const lasts = 500;
 const warmsUpFor = 2500;
-/** Rounds of each case, each beside one of the other side; the median of their ratios counts, since machines have moods. */
+/** Rounds of each case, alternating between both sides; the median of their ratios counts. */
 const rounds = 8 * Number(process.env.BENCH_ROUNDS ?? 4);
 
-/** Requests per second of reads through the whole stack, beside bare Koa sending the same bytes. All sides apart. */
+/** Requests per second of reads through the whole stack, next to bare Koa that sends the same bytes. All sides are separate processes. */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
@@ -56,7 +56,7 @@ const cases: Case[] = [
   { name: "owner's JSON", path: "/v2/handles/acme/pages/pricing", signedIn: true },
 ];
 
-/** A handle with a page; returns its owner's token. */
+/** Creates a handle with a page; returns its owner's token. */
 async function furnish(env: ReturnType<typeof readEnv>): Promise<string> {
   const runtime = await openRuntime(env);
   await createHandle(runtime, { handle: "acme", account: "acct_acme", owner: "user_1", assistant: true });
@@ -70,7 +70,7 @@ async function furnish(env: ReturnType<typeof readEnv>): Promise<string> {
   return token;
 }
 
-/** One answer of the service: what the bare side is to send, and how to ask for it. */
+/** One response of the service, for the bare side to send, and the request for it. */
 async function asked(port: number, { path, signedIn }: Case, token: string) {
   const authorization: Record<string, string> = signedIn ? { authorization: `Bearer ${token}` } : {};
   const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers: authorization });
@@ -95,7 +95,7 @@ async function compare({ name }: Case, { web, bare, head }: { web: number; bare:
   return { name: `${name} / bare Koa`, value: own / other, unit: "", bar: ">= 0.6", baseline };
 }
 
-/** Answers a second over plain sockets: a client that does next to nothing leaves the machine to the server. */
+/** Responses per second over plain sockets: a minimal client leaves the machine to the server. */
 async function load(port: number, head: string, ms = lasts): Promise<number> {
   let answers = 0;
   const sockets = Array.from({ length: connections }, () => connect({ port, host: "127.0.0.1", noDelay: true }));
@@ -116,7 +116,7 @@ async function load(port: number, head: string, ms = lasts): Promise<number> {
   return (answers * 1000) / (performance.now() - begun);
 }
 
-/** Bytes of an answer, from its first packet. */
+/** Bytes of a response, computed from its first packet. */
 function lengthOf(first: Buffer): number {
   const end = first.indexOf("\r\n\r\n") + 4;
   const head = first.toString("latin1", 0, end);

@@ -14,10 +14,10 @@ const chunksADocument = 20;
 const wordsAChunk = 120;
 const dimensions = 384;
 const vocabulary = 30_000;
-/** Vectors gather around so many points, as embeddings of texts do. */
+/** Number of clusters of the vectors, as embeddings of texts form them. */
 const clusters = 200;
 const questionCount = 400;
-/** The best round counts: other work on the machine only ever makes one slower. */
+/** The best round counts, since other work on the machine only slows rounds down. */
 const rounds = 3;
 const handle = "bench";
 /** Nearly half of English text. */
@@ -26,7 +26,7 @@ const glue =
     " ",
   );
 
-/** Measures retrieval over 10,000 chunks of 120 words with 384 dimensions, in process, and on RediSearch where there is one. */
+/** Measures retrieval over 10,000 chunks of 120 words with 384 dimensions, in process, and on RediSearch if it is available. */
 export async function bench(): Promise<Row[]> {
   const server = await startRedis();
   const redis = new Redis(server.url);
@@ -65,7 +65,7 @@ async function inProcess(redis: Redis, stage: Stage): Promise<Row[]> {
   ];
 }
 
-/** A server with the search module is emptied for this. */
+/** Empties a server with the search module first. */
 async function onRediSearch(stage: Stage): Promise<Row[]> {
   const url = process.env.TEST_REDISEARCH_URL;
   if (!url) return [];
@@ -201,7 +201,7 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
-/** Words are as frequent as in natural text: the n-th about 1 / n. */
+/** Words with the frequencies of natural text: the n-th about 1 / n. */
 function words(random: () => number, count: number): string {
   return Array.from({ length: count }, () => `w${Math.floor(vocabulary ** random()).toString(36)}x`).join(" ");
 }
@@ -238,7 +238,7 @@ function quantile(values: number[], share: number): number {
   return sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
 }
 
-/** Exact where the process runs with `--expose-gc`. */
+/** Exact if the process runs with `--expose-gc`. */
 async function memory(): Promise<number> {
   for (let turn = 0; turn < 4; turn++) {
     (globalThis as { gc?: () => void }).gc?.();

@@ -17,13 +17,13 @@ import { freePort, startRedis } from "../../fixtures/redis.ts";
 import type { Row } from "./relay.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Submissions in flight, ms of one round, rounds (the best counts), and leads of the export. */
+/** Concurrent submissions, ms of one round, rounds (the best counts), and leads of the export. */
 const inFlight = 32;
 const lasts = 2500;
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const exported = 100_000;
 
-/** Lead submissions beside bare Koa writing the same hash, whether all are there, and the memory of a large export. */
+/** Lead submissions next to bare Koa that writes the same hash, whether all are stored, and the memory of a large export. */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis({ appendonly: true });
   const children: ChildProcess[] = [];
@@ -105,7 +105,7 @@ function post(agent: Agent, to: { port: number; path: string; body: string }): P
   });
 }
 
-/** What is left of memory after a collection: the rest is how lazy the collector may be. */
+/** Memory after a garbage collection. */
 function liveBytes(): number {
   collect();
   const { heapUsed, external } = process.memoryUsage();
@@ -115,7 +115,7 @@ function liveBytes(): number {
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-/** How much live memory the last 80,000 leads of a CSV of 100,000 add to what the first 20,000 took. */
+/** Live memory that the last 80,000 leads of a CSV of 100,000 add to that of the first 20,000. */
 async function exportMemory(runtime: Runtime): Promise<Row> {
   for (let from = 0; from < exported; from += 1000) await fill(runtime, from);
   const { body } = leadsCsv(exportLeads(runtime, { handle: "large" }));

@@ -1,6 +1,6 @@
 /**
- * The processes of the relay's bench: `node --import tsx relay-process.ts model|worker|web|client`. Each answers with a message
- * when it is ready; the client runs the cases that it is sent. Times are of the machine's monotonic clock, which all of them share.
+ * The processes of the relay bench: `node --import tsx relay-process.ts model|worker|web|client`. Each sends a message when it is ready;
+ * the client runs the cases that it receives. Times are on the machine's monotonic clock, which all processes share.
  */
 import { once } from "node:events";
 import { Agent, createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
@@ -12,19 +12,19 @@ import { createResumableStreamContext } from "resumable-stream/ioredis";
 import { Relay } from "../../core/engines/relay/relay.ts";
 import { createRun } from "../../core/engines/relay/runs.ts";
 
-/** What the client is asked to measure. */
+/** What the client must measure. */
 export interface Load {
   path: string;
   port: number;
   streams: number;
-  /** Chunks a second of each stream. */
+  /** Chunks per second of each stream. */
   rate: number;
   chunks: number;
-  /** One stream after the other instead of all at the same time. */
+  /** One stream after the other instead of all at once. */
   idle?: boolean;
 }
 
-/** What it found, in ms: delay of each chunk from the model's write, and of each stream's first chunk from the request. */
+/** The results in ms: delay of each chunk from the model's write, and of each stream's first chunk from the request. */
 export interface Delays {
   p50: number;
   p99: number;
@@ -39,7 +39,7 @@ const prefix = `queue:{${queue}}`;
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
 const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** Options as the service's own connections have them, except that a busy bench may be slow. */
+/** The options of the service's own connections, except that a busy bench may be slow. */
 function connect(name: string): Redis {
   const redis = new Redis(redisUrl, { enableAutoPipelining: true, maxRetriesPerRequest: null, connectionName: name });
   redis.on("error", () => process.exit(1));
@@ -94,7 +94,7 @@ function openRelay(redis: Redis, name: string): Relay {
   return new Relay({ redis, connect: () => connect(name), log: console });
 }
 
-/** A model that writes a chunk at a fixed pace, starting anywhere in the interval as real ones do, at once when it is idle. */
+/** A model that writes a chunk at a fixed pace. It starts anywhere in the interval, as real models do, or at once when it is idle. */
 async function generate(url: URL, response: ServerResponse): Promise<void> {
   const [rate, chunks] = [Number(url.searchParams.get("rate")), Number(url.searchParams.get("chunks"))];
   let left = chunks;
@@ -167,7 +167,7 @@ async function showPackage(
   response.end();
 }
 
-/** Reads the model's lines as the service's worker does: one chunk of the answer for each. */
+/** Reads the model's lines as the service's worker does: one chunk per line. */
 async function readModel(query: string, take: (chunk: string) => void): Promise<void> {
   const response = await request(modelPort, `/${query}`);
   await lines(response, (line) => {
@@ -232,5 +232,5 @@ async function listen(handle: (request: IncomingMessage, response: ServerRespons
   return (server.address() as AddressInfo).port;
 }
 
-// The types of this file are also wanted without a process being started.
+// Other files import only types from this file and start no process.
 if (process.send) process.send(await roles[process.argv[2]!]!());

@@ -8,14 +8,14 @@ import { keys } from "../../core/store/keys.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import type { Delays, Load } from "./relay-process.ts";
 
-/** A figure, the bar that it must reach, and what it is compared with. */
+/** A figure, its required bar, and its comparison. */
 export interface Row {
   name: string;
   value: number;
   unit: string;
   bar?: string;
   baseline?: string;
-  /** How the figure grows: a plot in docs/plots of this name. */
+  /** The growth of the figure, as a plot of this name in docs/plots. */
   plot?: Plot;
 }
 
@@ -24,18 +24,18 @@ export interface Plot {
   file: string;
   x: string;
   y: string;
-  /** Points [x, y] of each line, in the order of x. */
+  /** Points [x, y] of each line, ordered by x. */
   lines: Record<string, [number, number][]>;
 }
 
-/** Seconds for which each case streams; the first of them is not counted. */
+/** Seconds of streaming per case; the first one is not counted. */
 const seconds = 3;
-/** How often a case is run; the best run counts, since other work on the machine only ever makes it slower. */
+/** Runs of each case; the best one counts, since other work on the machine only slows runs down. */
 const rounds = Number(process.env.BENCH_ROUNDS ?? 2);
 
 /**
- * Measures the relay: model, worker, web, client and Redis as separate processes on one host. "Added" is the difference to the
- * client that reads the model directly, in the same run.
+ * Measures the relay with model, worker, web, client and Redis as separate processes on one host. "Added" is the difference to the client
+ * that reads the model directly, in the same run.
  */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis();
@@ -57,7 +57,7 @@ export interface Stage {
   web: number;
 }
 
-/** Starts model, web, worker and client; all are put into `children`. */
+/** Starts model, web, worker and client and adds them to `children`. */
 export async function openStage(redisUrl: string, children: ChildProcess[]): Promise<Stage> {
   const start = async (role: string, modelPort = 0): Promise<[ChildProcess, number]> => {
     const env = { ...process.env, BENCH_REDIS: redisUrl, BENCH_MODEL: String(modelPort) };
@@ -74,7 +74,7 @@ export async function openStage(redisUrl: string, children: ChildProcess[]): Pro
   return { client, model, web };
 }
 
-/** Processes that have run for a while are what is measured, not their first second. */
+/** Warms the processes up, so that their first second is not measured. */
 export async function warmUp({ client, model, web }: Stage): Promise<void> {
   for (const [path, port] of [
     ["/", model],
@@ -116,7 +116,7 @@ async function firstChunk(stage: Stage): Promise<Row[]> {
   return [{ name: "first chunk when idle, added p50", value, unit: "ms", bar: "<= 15", baseline }];
 }
 
-/** Runs a load by each path in turn, several times, and returns the best delays of each. */
+/** Runs a load on each path in turn, several times, and returns the best delays of each. */
 async function best<P extends string[]>(
   stage: Stage,
   size: Omit<Load, "path" | "port">,
@@ -144,7 +144,7 @@ export async function measure(client: ChildProcess, load: Load): Promise<Delays>
   return delays;
 }
 
-/** Connections while nothing streams are those at any load, since none belongs to a stream. */
+/** Idle connections equal those at any load, since none belongs to a stream. */
 async function costs(redisUrl: string): Promise<Row[]> {
   const redis = new Redis(redisUrl);
   const names = [...String(await redis.client("LIST")).matchAll(/ name=(\S+)/g)].map(([, name]) => name!);
@@ -163,7 +163,7 @@ async function costs(redisUrl: string): Promise<Row[]> {
   ];
 }
 
-/** The worker's second connection is BullMQ's own, which it names after the queue. */
+/** The worker's second connection is BullMQ's, which names it after the queue. */
 function ours(name: string, process: string): boolean {
   return name === process || (process === "worker" && name.startsWith("queue:"));
 }

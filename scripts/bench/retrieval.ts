@@ -17,7 +17,7 @@ import { startRedis } from "../../fixtures/redis.ts";
 import type { Row } from "./relay.ts";
 import { libraries } from "./search-libraries.mjs";
 
-/** Documents, questions, and by the id of a question those of the documents that answer it: a file of RETRIEVAL_SETS. */
+/** A file of RETRIEVAL_SETS: documents, questions, and for each question's id the documents that answer it. */
 interface JudgedSet {
   name: string;
   documents: { id: string; title: string; text: string }[];
@@ -34,16 +34,16 @@ interface Quality {
 
 const folder = process.env.RETRIEVAL_SETS ?? fileURLToPath(new URL("../../fixtures/retrieval", import.meta.url));
 const DEPTH = 10;
-/** Of `knowledge/query`. */
+/** The limit of `knowledge/query`. */
 const MAX_QUERY_LENGTH = 2000;
 const TIMED_DOCUMENTS = 1400;
 const TIMED_QUESTIONS = 300;
-/** Accepted at one time. */
+/** Documents to submit at once. */
 const BATCH = 50;
 
 /**
- * How well `knowledge/query` ranks on judged sets, beside three libraries, and how long it takes over 1,400 documents. The sets
- * are the JSON files of the folder RETRIEVAL_SETS, else a small one of ours in five languages.
+ * How well `knowledge/query` ranks on judged sets, next to three libraries, and how long it takes over 1,400 documents. The sets are the
+ * JSON files of the folder RETRIEVAL_SETS, else a small one of ours in five languages.
  */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis();
@@ -81,7 +81,7 @@ async function qualityOf(runtime: Runtime, set: JudgedSet): Promise<Quality> {
   });
 }
 
-/** Makes a handle with documents; returns their ids in the set by those that the service gave them. */
+/** Creates a handle with documents; returns their ids in the set by the service's ids. */
 async function furnish(
   runtime: Runtime,
   handle: string,
@@ -125,7 +125,7 @@ async function measured(
   return { ndcg: mean(sum.ndcg), mrr: mean(sum.mrr), first: mean(sum.first) };
 }
 
-/** Discounted cumulative gain of hits that are relevant or not. */
+/** Discounted cumulative gain of relevant and irrelevant hits. */
 function gain(hits: readonly boolean[]): number {
   return hits.reduce((sum, isRelevant, at) => sum + (isRelevant ? 1 / Math.log2(at + 2) : 0), 0);
 }

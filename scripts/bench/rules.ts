@@ -14,21 +14,21 @@ import { freePort, startRedis } from "../../fixtures/redis.ts";
 import { end, furnish, load, mail, program } from "./accepting.ts";
 import type { Row } from "./relay.ts";
 
-/** Sends of the burst, ms in which they all are due, and ms from their scheduling to the first of them. */
+/** Sends of the burst, ms within which all are due, and ms from their scheduling to the first one. */
 const sends = 10_000;
 const minute = 60_000;
 const lead = 15_000;
-/** Sends of which the room of a far one is measured, and jobs beside which the accept route is measured. */
+/** Delayed sends whose memory is measured, and jobs during which the accept route is measured. */
 const far = 10_000;
 const crowd = 1_000_000;
-/** Ms of one round of requests; five pairs of them for each of these rounds. */
+/** Ms of one round of requests, and pairs of rounds. */
 const asks = 1000;
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 /** The delay of the rule, in minutes and ms. */
 const delayMinutes = 15;
 const delay = delayMinutes * 60_000;
 
-/** Delayed sends of rules: how late a burst is, what one takes of Redis while it waits, and what a million do to the accept route. */
+/** Delayed sends of rules: how late a burst is, how much memory a waiting one takes, and what a million do to the accept route. */
 export async function bench(): Promise<Row[]> {
   const children: ChildProcess[] = [];
   const stops: (() => Promise<void>)[] = [];
@@ -54,7 +54,7 @@ async function openStage(stops: (() => Promise<void>)[]): Promise<Stage> {
   await furnish(runtime, "acme", { html: "<p>Hello {{name}}</p>", purpose: "PRODUCT_NOTIFICATION" });
   await furnish(runtime, "small", { html: "<p>Hello {{name}}</p>", purpose: mail.purpose });
   await createCampaign(runtime, { handle: "acme", campaignId: "cmp_main", name: "Main" });
-  // Made in the past, so that triggers of a while ago are younger than it.
+  // Created in the past, so that recent triggers are younger than the rule.
   const earlier = { ...runtime, now: () => Date.now() - 2 * delay };
   await createRule(earlier, {
     ...{ handle: "acme", campaignId: "cmp_main", trigger: "LEAD_CAPTURED_DELAYED", delayMinutes },
@@ -63,7 +63,7 @@ async function openStage(stops: (() => Promise<void>)[]): Promise<Stage> {
   return { runtime, settings };
 }
 
-/** 10,000 sends that are due within one minute: how long after its time each is in the mail queue. One worker does it. */
+/** 10,000 sends that are due within one minute: the delay of each until it is in the mail queue. One worker does it. */
 async function burst(children: ChildProcess[], stops: (() => Promise<void>)[]): Promise<Row[]> {
   const { runtime, settings } = await openStage(stops);
   const leads = await makeLeads(runtime, sends + far);
@@ -115,7 +115,7 @@ async function schedule(runtime: Runtime, leads: string[], due: (leadId: string)
     );
 }
 
-/** Bytes of Redis that each of `count` sends takes once it is scheduled and its outbox is empty. */
+/** Bytes of Redis per send, once `count` sends are scheduled and their outbox is empty. */
 async function room(runtime: Runtime, count: number, work: () => Promise<void>): Promise<number> {
   const before = await usedMemory(runtime);
   await work();
@@ -127,7 +127,7 @@ async function usedMemory({ redis }: Runtime): Promise<number> {
   return Number(/^used_memory:(\d+)/m.exec(await redis.info("memory"))?.[1]);
 }
 
-/** Ms from each send's time to the instant at which its message was accepted, in order; all were accepted once. */
+/** Ms from each send's time to the acceptance of its message, in order; each was accepted once. */
 async function lateness({ redis }: Runtime, due: Map<string, number>): Promise<number[]> {
   const last = Math.max(...due.values()) + 2 * minute;
   while ((await redis.zcard(keys.messages("acme"))) < due.size) {
@@ -146,11 +146,11 @@ async function lateness({ redis }: Runtime, due: Map<string, number>): Promise<n
     .sort((one, other) => one - other);
 }
 
-/** Two services, one beside a million waiting sends; their accept routes are asked in turn, and the best round of each counts. */
+/** Two services, one with a million waiting sends. Their accept routes are measured alternately, and the best round of each counts. */
 async function crowded(children: ChildProcess[], stops: (() => Promise<void>)[]): Promise<Row[]> {
   const [calm, full] = [await openStage(stops), await openStage(stops)];
   const bytes = await fill(full.runtime);
-  // Leads of some of them: a table of 2^20 keys must not begin to grow just while it is measured.
+  // Some of them with leads: the table of 2^20 keys must not resize during the measurement.
   await makeLeads(full.runtime, 100_000);
   const [calmly, fully] = [await serve(children, calm), await serve(children, full)];
   await calmly();
@@ -180,7 +180,7 @@ async function serve(children: ChildProcess[], { runtime, settings }: Stage): Pr
   return () => load(port, "/v2/handles/small/email/messages", { token, ms: asks });
 }
 
-/** Copies of one real waiting send, made where they wait. Each has its own ids, as real ones have. Returns bytes of each. */
+/** Copies one real waiting send in place, each copy with its own ids. Returns the bytes per send. */
 async function fill(runtime: Runtime): Promise<number> {
   const { redis, queues } = runtime;
   const [leadId = ""] = await makeLeads(runtime, 1);

@@ -6,7 +6,7 @@ import type { Row } from "./relay.ts";
 
 const sheet = new URL("../../api/browser/scheduling.css", import.meta.url);
 
-/** Weighs what the visitor's scheduling page loads of its own, and what a page loads that embeds it. */
+/** Bytes that the visitor's scheduling page loads, and that an embedding page loads. */
 export async function bench(): Promise<Row[]> {
   const script = Buffer.from(await bundled("scheduling"));
   const parts = [script, readFileSync(sheet)];

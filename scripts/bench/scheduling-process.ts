@@ -9,12 +9,12 @@ import { scripts } from "../../core/store/scripts.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 
-/** One process of the scheduling bench: `random` attempts at slots, `core` bookings one after another, or `bare` Koa. */
+/** One process of the scheduling bench: `random` attempts at slots, `core` bookings in sequence, or `bare` Koa. */
 const [role = "", ...words] = process.argv.slice(2);
 const env = readEnv({ ...process.env, LOG_LEVEL: "silent" });
 const runtime = await openRuntime(env);
 const minute = 60_000;
-/** Length of the slots that are booked one after another. */
+/** Length of the slots that are booked in sequence. */
 const length = 30 * minute;
 const attendee = { name: "Ada Lovelace", email: "ada@example.com" };
 
@@ -23,7 +23,7 @@ if (role === "core") await core(runtime, Number(words[0]), Number(words[1]));
 if (role === "script") await bareScript(runtime, Number(words[0]), Number(words[1]));
 if (role === "bare") bare(runtime, Number(words[0]));
 
-/** Attempts at random slots of the four event types, 24 in flight: what became of each. */
+/** Attempts at random slots of the four event types, 24 at a time; counts the outcomes. */
 async function random(runtime: Runtime, seed: number, attempts: number): Promise<void> {
   const types = [15, 30, 60, 100].map((minutes) => ({ slug: `m${minutes}`, minutes }));
   const tomorrow = Math.ceil(Date.now() / 86_400_000) * 86_400_000 + 86_400_000;
@@ -45,12 +45,12 @@ async function random(runtime: Runtime, seed: number, attempts: number): Promise
   await finish(told);
 }
 
-/** Distinct slots from a first one on, 32 in flight: bookings a second. */
+/** Distinct slots from a first one on, 32 at a time: bookings per second. */
 async function core(runtime: Runtime, first: number, count: number): Promise<void> {
   await inFlight(count, (at) => attempt(runtime, "half", first + at * length, 30));
 }
 
-/** The same with nothing but the script, which gets what a booking would give it. */
+/** The same with the script alone, on a booking's input. */
 async function bareScript(runtime: Runtime, first: number, count: number): Promise<void> {
   const template = JSON.parse(process.env.BENCH_SCRIPT as string) as Template;
   await inFlight(count, (at) => rewrite(runtime, retimed(template, first + at * length)));
@@ -83,7 +83,7 @@ interface Template {
   start: number;
 }
 
-/** The arguments of the template's booking as those of another one at another time. */
+/** The arguments of the template's booking, moved to another time. */
 function retimed(template: Template, start: number): [string[], string[]] {
   const uid = runtime.id("");
   const times = [0, length].map((more) => [template.start + more, start + more] as const);

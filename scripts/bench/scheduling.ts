@@ -19,16 +19,16 @@ import type { Row } from "./relay.ts";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const minute = 60_000;
 const day = 86_400_000;
-/** Length of the slots that are booked one after another. */
+/** Length of the slots that are booked in sequence. */
 const length = 30 * minute;
-/** Midnight after tomorrow, UTC. */
+/** The midnight after tomorrow, UTC. */
 const soon = Math.ceil(Date.now() / day) * day + day;
-/** Requests in flight, ms of one round, rounds (the best counts, since other work only ever makes a side slower). */
+/** Concurrent requests, ms of one round, rounds (the best counts, since other work only slows a side down). */
 const connections = 32;
 const lasts = Number(process.env.BENCH_MS ?? 2000);
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const attempts = Number(process.env.BENCH_ATTEMPTS ?? 40_000);
-/** Limits of visitors that count and are never reached. */
+/** Visitors' limits that count but are never reached. */
 const counted = {
   PUBLIC_BOOKINGS_RATE: "1000000",
   PUBLIC_BOOKINGS_BURST: "1000000",
@@ -37,7 +37,7 @@ const counted = {
 
 const caller = { requestId: "bench", network: "192.0.2.1" };
 
-/** The slots route, bookings beside their bare script, and races of several processes. */
+/** The slots route, bookings next to their bare script, and races of several processes. */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
@@ -154,7 +154,7 @@ async function slots(stage: Stage): Promise<Row[]> {
   await start(stage, "scripts/bench/bare-koa.ts", { BENCH_PORT: String(bare), BENCH_BODIES: bodies });
   let shift = 0;
   const same = () => query(0);
-  // A window that nobody asked for before: nothing of its answer is kept. A month's blocks may be.
+  // A new window each time, so that no response is cached; the busy blocks of a month may be.
   const other = () => {
     shift += 1;
     return query(shift);
@@ -200,7 +200,7 @@ async function slots(stage: Stage): Promise<Row[]> {
   return [...rows, await withPast(stage, web, other)];
 }
 
-/** What 100,000 bookings of the past change. */
+/** The effect of 100,000 past bookings. */
 async function withPast({ runtime }: Stage, web: number, query: () => string): Promise<Row> {
   const [before, after]: number[][] = [[], []];
   for (let round = 0; round < rounds; round++) before?.push((await load(web, query, { lanes: 1 })).p50);
@@ -276,7 +276,7 @@ function bookingAt(start: number): string {
   return JSON.stringify({ attendee: { name: "Ada Lovelace", email: "ada@example.com" }, slot });
 }
 
-/** What a booking gives its script. */
+/** The script's input for a booking. */
 async function recorded(runtime: Runtime): Promise<{ names: string[]; values: string[]; uid: string; start: number }> {
   let seen: string[] = [];
   const recorder = new Proxy(runtime.redis, {
@@ -296,7 +296,7 @@ async function recorded(runtime: Runtime): Promise<{ names: string[]; values: st
   return { names, values: seen.slice(names.length), uid: made.bookingUid, start };
 }
 
-/** 2,000 at one slot, and random attempts from four processes at four event types with mixed buffers. */
+/** 2,000 attempts at one slot, and random attempts from four processes at four event types with mixed buffers. */
 async function races(stage: Stage): Promise<Row[]> {
   const { runtime, redisUrl } = stage;
   await replaceBusy(runtime, "acme", { blocks: [], readAt: Date.now() });
@@ -338,12 +338,12 @@ async function overlaps({ redis }: Runtime): Promise<number> {
 }
 
 interface Load {
-  /** Bodies to post; without them requests are GETs. */
+  /** Bodies to post; without them the requests are GETs. */
   body?: () => string;
   headers?: Record<string, string>;
-  /** Requests at a time; `connections` as a rule. */
+  /** Concurrent requests; default `connections`. */
   lanes?: number;
-  /** Requests a second that are asked for; as many as there can be as a rule. */
+  /** Requests per second; default unlimited. */
   perSecond?: number;
 }
 
@@ -372,7 +372,7 @@ async function load(
   return { perSecond: taken.length / seconds, p50: at(0.5), p99: at(0.99) };
 }
 
-/** Asks at a steady rate, whether or not answers keep up. */
+/** Sends requests at a steady rate, whether or not responses keep up. */
 async function paced(perSecond: number, one: () => Promise<void>): Promise<void> {
   const begun = performance.now();
   const all: Promise<void>[] = [];
@@ -410,7 +410,7 @@ function send(
   });
 }
 
-/** A process of the bench that sends one result and ends. */
+/** A process of the bench that sends one result and exits. */
 async function child(settings: Record<string, string>, words: string[]): Promise<Record<string, number>> {
   const file = fileURLToPath(new URL("./scheduling-process.ts", import.meta.url));
   const forked = fork(file, words, { execArgv: ["--import", "tsx"], env: { ...process.env, ...counted, ...settings } });

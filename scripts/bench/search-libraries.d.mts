@@ -1,4 +1,4 @@
-/** Search libraries over title and text: documents in, then a question to the best ids. */
+/** Search libraries over title and text: documents first, then the best ids for a question. */
 export const libraries: Record<
   string,
   (documents: readonly { id: string; title: string; text: string }[]) => (question: string) => string[]

@@ -3,7 +3,7 @@ import MiniSearch from "minisearch";
 import bm25 from "wink-bm25-text-search";
 import nlp from "wink-nlp-utils";
 
-/** Search libraries over title and text, as their documentation sets them up: documents in, then a question to the best ids. */
+/** Search libraries over title and text, set up as their documentation shows: documents first, then the best ids for a question. */
 export const libraries = {
   lunr(documents) {
     const index = lunr(function () {
@@ -12,7 +12,7 @@ export const libraries = {
       this.field("text");
       for (const document of documents) this.add(document);
     });
-    // A parsed query would read a question's marks as syntax.
+    // A parsed query would treat punctuation of a question as syntax.
     return (text) => index.query((query) => query.term(lunr.tokenizer(text), {})).map(({ ref }) => ref);
   },
   minisearch(documents) {

@@ -1,6 +1,6 @@
 /**
- * What a lead, a booking, a message, a document and an answer cost Redis: bytes that stay, and commands of one visitor.
- * `node --import tsx scripts/bench/sizes.ts` prints one JSON object; docs/scale.md reckons with it.
+ * The cost in Redis of a lead, a booking, a message, a document and an answer: stored bytes, and commands per visitor. `node --import tsx
+ * scripts/bench/sizes.ts` prints one JSON object, on which docs/scale.md is based.
  */
 import process from "node:process";
 import type { Redis } from "ioredis";
@@ -9,7 +9,7 @@ import { startRedis } from "../../fixtures/redis.ts";
 import { eventually, type Service } from "../../fixtures/service.ts";
 import { startMailServer } from "../../fixtures/smtp.ts";
 
-/** What one of a kind costs. */
+/** The cost of one item of a kind. */
 interface Cost {
   stays: number;
   goes: number;
@@ -19,7 +19,7 @@ interface Cost {
 
 type Life = Parameters<typeof startMailing>[0];
 
-/** Commands that a service sends without visitors, or that this script sends. */
+/** Commands of an idle service, or of this script. */
 const idle = new Set(["info", "zrangebyscore", "bzpopmin", "xread", "ping"]);
 
 const count = Number(process.argv[2] ?? 200);
@@ -89,8 +89,8 @@ async function addRule(): Promise<void> {
 }
 
 /**
- * Means of many: bytes of keys that stay, bytes of those that go within the hour, ms of the server's processor, and commands,
- * those inside scripts too, without those of an idle service.
+ * Means over many: bytes of keys that stay, bytes of keys that expire within the hour, ms of Redis's CPU time, and commands, including
+ * those in scripts, without those of an idle service.
  */
 async function measured(one: (at: number) => Promise<unknown>): Promise<Cost> {
   await one(-1);
@@ -133,7 +133,7 @@ async function quiet({ runtime }: Service): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 500));
 }
 
-/** Bytes of all keys by how long they stay; BullMQ keeps a finished job for an hour, so its keys count as going. */
+/** Bytes of all keys by lifetime; BullMQ keeps a finished job for an hour, so its keys count as temporary. */
 async function held(from: Redis): Promise<{ stays: number; goes: number }> {
   const sum = { stays: 0, goes: 0 };
   const names = await from.keys("*");
@@ -147,7 +147,7 @@ async function held(from: Redis): Promise<{ stays: number; goes: number }> {
   return sum;
 }
 
-/** Ms of processor time that the server has used. */
+/** Ms of CPU time that Redis has used. */
 async function processor(from: Redis): Promise<number> {
   const info = await from.info("cpu");
   const seconds = [...info.matchAll(/^used_cpu_(?:sys|user):([\d.]+)/gm)].map(([, value]) => Number(value));

@@ -7,12 +7,12 @@ import { freePort, startRedis } from "../../fixtures/redis.ts";
 import type { Row } from "./relay.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Starts of each process; the middle one counts. */
+/** Starts of each process; the median counts. */
 const rounds = 5;
-/** Ms after which a process that has nothing to do counts as idle. */
+/** Ms after which an unused process counts as idle. */
 const settles = 4000;
 
-/** Time from the start of a process to its word that it is ready, and the memory that it then holds. From dist/. */
+/** Time from the start of a process of dist/ until it is ready, and its memory then. */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis();
   try {

@@ -18,15 +18,15 @@ import type { Row } from "./relay.ts";
 const endpoints = 4;
 const events = 1000;
 const inFlight = 32;
-/** Events whose delay is measured, and ms between two. */
+/** Measured events, and ms between two. */
 const measured = 3000;
 const causedEvery = 20;
-/** Events that wait for the endpoint that hangs, and ms for which it does before the measuring: its time-outs fall into that. */
+/** Events that wait for the hanging endpoint, and ms of hanging before the measurement, which then includes its timeouts. */
 const hanging = 50;
 const hangsBefore = 8000;
 const data = { handle: "acme", filler: "x".repeat(800) };
 
-/** How often each side is measured, in turn; the best counts, since other work on the machine only ever makes it slower. */
+/** Rounds of each side, alternately; the best one counts, since other work on the machine only slows it down. */
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 
 interface Stage {
@@ -37,8 +37,8 @@ interface Stage {
 }
 
 /**
- * Deliveries a second of the webhooks sender (dispatch, lease, signature, request, log) beside a bare loop of undici's Pool with
- * the same signing, and what one endpoint that hangs does to another's delay.
+ * Deliveries per second of the webhooks sender (dispatch, lease, signature, request, log) next to a bare loop of undici's Pool with the
+ * same signing, and the effect of a hanging endpoint on another one's delay.
  */
 export async function bench(): Promise<Row[]> {
   const redis = await startRedis();
@@ -67,7 +67,7 @@ async function furnish(redisUrl: string): Promise<Stage> {
   return stage;
 }
 
-/** Answers every delivery and tells of it. */
+/** Answers every delivery and reports it. */
 function receiving(take: (path: string, data: { sentAt: number }) => void): Promise<Server> {
   return serving((request, response) => {
     let body = "";
@@ -81,7 +81,7 @@ function receiving(take: (path: string, data: { sentAt: number }) => void): Prom
   });
 }
 
-/** An installation of its own: Redis, a worker process, and an endpoint at this path of the receiver. */
+/** A separate installation: Redis, a worker process, and an endpoint at this path of the receiver. */
 interface Twin {
   path: string;
   runtime: Runtime;
@@ -90,9 +90,8 @@ interface Twin {
 }
 
 /**
- * What an endpoint that never answers, with events waiting for it, does to the delay of another one of the same handle. Two
- * installations that are alike but for that endpoint are told of each event at the same moment: what else happens on the machine
- * meets both.
+ * The effect of a hanging endpoint with waiting events on the delay of another endpoint of the same handle. Two installations that differ
+ * only in that endpoint get each event at the same time, so that other load affects both.
  */
 async function besideHanging(): Promise<Row> {
   const twins: Twin[] = [];
@@ -137,14 +136,14 @@ async function openTwin(url: string): Promise<Twin> {
     delays: [],
     async end() {
       await runtime.close();
-      // What hangs would keep it for 15 s.
+      // The hanging requests would delay the exit by 15 s.
       await end(worker, "SIGKILL");
       await redis.stop();
     },
   };
 }
 
-/** Each of them is the first as often as the other. */
+/** Each one comes first equally often. */
 async function causeBoth(twins: Twin[], turn: number): Promise<void> {
   const inTurn = turn % 2 === 0 ? twins : twins.toReversed();
   await Promise.all(inTurn.map(({ runtime }) => cause(runtime, "quick", {})));
@@ -160,7 +159,7 @@ function addressOf(server: Server): string {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Requests a second of the bare loop. */
+/** Requests per second of the bare loop. */
 async function bareLoop({ receiver }: Stage): Promise<number> {
   const pool = new Pool(receiver, { connections: inFlight });
   const body = JSON.stringify({ type: "t", timestamp: "t", data });
@@ -180,7 +179,7 @@ async function bareLoop({ receiver }: Stage): Promise<number> {
   return (endpoints * events * 1000) / took;
 }
 
-/** Deliveries a second from cause to receiver, events written as those who cause them do. */
+/** Deliveries per second from cause to receiver; events are written as in the service. */
 async function deliveries(stage: Stage): Promise<number> {
   const until = stage.count + endpoints * events;
   const started = performance.now();

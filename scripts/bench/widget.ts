@@ -10,13 +10,13 @@ import { Visitor } from "../../fixtures/chat/visitor.ts";
 import type { Row } from "./relay.ts";
 
 const chunks = 2000;
-/** Pages that are opened for a figure of time; the middle one counts. */
+/** Pages to open for a time; the median counts. */
 const visits = 9;
-/** Answers that are streamed for a figure; the best counts, since other work on the machine only ever makes one slower. */
+/** Answers to stream for a figure; the best one counts, since other work on the machine only slows it down. */
 const rounds = 3;
 const mount = '<div id="svc-public-page-agent-inline"></div><h2>Below</h2><p>What must not move.</p></main>';
 
-/** Measures the widget: its weight, when it is there, and what it does to the page while an answer streams in. */
+/** Measures the widget: its size, the time until it appears, and its effect on the page while an answer streams. */
 export async function bench(): Promise<Row[]> {
   if (withoutBrowser) return [await weight()];
   const browser = await chromium.launch(browserOptions());
@@ -38,7 +38,7 @@ async function weight(): Promise<Row> {
   };
 }
 
-/** What the page itself notes; installed before anything else runs. */
+/** What the page itself records; installed before anything else runs. */
 interface Noted {
   shift: number;
   longest: number;

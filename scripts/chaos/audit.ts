@@ -6,7 +6,7 @@ import { floodMark } from "./flood.ts";
 import type { Ledger } from "./load.ts";
 import type { Town } from "./town.ts";
 
-/** One promise: how many things it was held against, and those for which it is broken. */
+/** One promise: how many things were checked, and those that break it. */
 export interface Finding {
   promise: string;
   checked: number;
@@ -19,7 +19,7 @@ interface Evidence {
   redis: Redis;
 }
 
-/** Holds what is there now against everything that was accepted. What is only under way yet counts as broken: ask again. */
+/** Compares the current state with everything that was accepted. Unfinished work counts as broken: retry later. */
 export async function audit(town: Town, ledger: Ledger): Promise<Finding[]> {
   const redis = new Redis(town.redis.url);
   const evidence = { town, ledger, redis };
@@ -44,7 +44,7 @@ export async function audit(town: Town, ledger: Ledger): Promise<Finding[]> {
   }
 }
 
-/** Blocks hold the buffers of their bookings: none may begin before the one before it ends. */
+/** Blocks include the buffers of their bookings: none may begin before the previous one ends. */
 async function noOverlap({ town, redis }: Evidence): Promise<Finding> {
   const broken: string[] = [];
   let checked = 0;
@@ -100,10 +100,10 @@ async function everyLead({ town, ledger }: Evidence): Promise<Finding> {
   return { promise: "every lead that was accepted is there", checked: ledger.leads.size, broken };
 }
 
-/** Mails that each lead gets: one a rule. */
+/** Mails per lead: one per rule. */
 const rulesEach = 3;
 
-/** Copies of one mail have one Message-ID: a crash between sending and its record may repeat a mail, never make another. */
+/** Copies of one mail have one Message-ID: a crash between sending and recording may repeat a mail, but must not make another. */
 function onceARule({ town, ledger }: Evidence): Finding {
   const sent = messageIds(town);
   const broken = [...ledger.leads.keys()].filter((name) => (sent.get(name)?.size ?? 0) !== rulesEach);
@@ -124,7 +124,7 @@ function everyMail({ town, ledger }: Evidence): Finding {
   };
 }
 
-/** Message-IDs by `handle recipient`, the handle read from the sending domain. */
+/** Message-IDs by `handle recipient`; the sending domain gives the handle. */
 function messageIds({ mail }: Town): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>();
   for (const { to, headers } of mail.mails) {
@@ -135,7 +135,7 @@ function messageIds({ mail }: Town): Map<string, Set<string>> {
   return found;
 }
 
-/** A stream that was cut off is one whose web process died under it. */
+/** A stream was cut off if its web process died. */
 function everyStream({ town, ledger }: Evidence): Finding {
   const ends = town.webs.flatMap((web) => web.ends);
   const broken = ledger.chats.filter(({ how, began, ended }) => {
@@ -149,10 +149,10 @@ function everyStream({ town, ledger }: Evidence): Finding {
   };
 }
 
-/** Most buckets of throttles that an installation of this size needs. */
+/** Most throttle buckets that an installation of this size needs. */
 const MAX_BUCKETS = 1000;
 
-/** Of the names that a flood made up no key is left, and its throttles share few buckets. */
+/** A flood of made-up names leaves no keys, and its throttles share few buckets. */
 async function nothingOfStrangers({ redis }: Evidence): Promise<Finding> {
   const broken: string[] = [];
   let [checked, buckets] = [0, 0];
@@ -165,7 +165,7 @@ async function nothingOfStrangers({ redis }: Evidence): Promise<Finding> {
   return { promise: "a flood of made-up names leaves no key of its own", checked, broken };
 }
 
-/** Ms within which writes go on after a failover of Redis. */
+/** Ms within which writes continue after a failover of Redis. */
 const recoveryMs = 5000;
 
 function everyRecovery({ town: { recoveries } }: Evidence): Finding {
@@ -176,7 +176,7 @@ function everyRecovery({ town: { recoveries } }: Evidence): Finding {
   };
 }
 
-/** A hostile calendar server slows no web process down, and degrades its account with a reason. */
+/** A hostile calendar server slows down no web process, and its account degrades with a reason. */
 function noHarmByCalendars({ town: { calendarAttacks } }: Evidence): Finding {
   const isHarmless = ({ healthMs, limitMs, account }: Town["calendarAttacks"][number]): boolean =>
     healthMs <= limitMs && account.status === "DEGRADED" && Boolean(account.detail);
@@ -187,7 +187,7 @@ function noHarmByCalendars({ town: { calendarAttacks } }: Evidence): Finding {
   };
 }
 
-/** No lease, no outbox entry, no job that waits without being due later, no failed job. */
+/** No lease, no outbox entry, no due job that waits, no failed job. */
 async function nothingStuck({ town, redis }: Evidence): Promise<Finding> {
   const broken: string[] = [];
   for (const handle of town.handles) {

@@ -1,7 +1,7 @@
 /**
- * `npm run chaos`: a whole installation on loopback under a mixed load, broken in every way of faults.ts for CHAOS_MINUTES (3). Then
- * everything is whole again, what is under way may end, and the audit holds what is there against what was accepted. Exit status 1
- * where a promise is broken. CHAOS_SEED repeats an order of faults; CHAOS_FAULT names one, or a part of its name, to try nothing else.
+ * `npm run chaos` runs a whole installation on loopback under a mixed load and injects every fault of faults.ts for CHAOS_MINUTES (3). Then
+ * it repairs everything, lets running work finish, and compares the state with what was accepted. Exit status 1 if a promise is broken.
+ * CHAOS_SEED repeats an order of faults; CHAOS_FAULT runs only faults whose name contains it.
  */
 import process from "node:process";
 import { asker } from "../../fixtures/settled-handle.ts";
@@ -13,12 +13,12 @@ import { openTown, type Town } from "./town.ts";
 const minutes = Number(process.env.CHAOS_MINUTES ?? 3);
 const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 const faults = all.filter(({ name }) => name.includes(process.env.CHAOS_FAULT ?? ""));
-/** Ms that a fault lasts, of calm after it, and in which everything must have come to its end afterwards. */
+/** Ms of a fault, of the calm after it, and within which everything must finish at the end. */
 const lasts = 6000;
 const calm = 3000;
 const settles = 120_000;
 
-/** Events whose next try was far off, so that the owner asked for them again. */
+/** Events with a distant retry that the owner redelivered. */
 const sentAgain = new Set<string>();
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
@@ -53,7 +53,7 @@ async function breakThings(until: number): Promise<void> {
   );
 }
 
-/** An order of the faults that the seed and the round decide. */
+/** The order of the faults of a round, derived from the seed. */
 function shuffled(round: number): typeof faults {
   let state = seed + round * 7919 + 1;
   const next = (): number => {
@@ -66,7 +66,7 @@ function shuffled(round: number): typeof faults {
     .map(({ fault }) => fault);
 }
 
-/** The findings once nothing is broken, or when the time is over. Events that wait minutes for their next try are sent again at once. */
+/** The findings once nothing is broken, or at the time limit. Events with a distant retry are redelivered at once. */
 async function settled(ledger: Ledger): Promise<Finding[]> {
   const until = Date.now() + settles;
   for (;;) {
@@ -84,7 +84,7 @@ interface Delivery {
   nextAttemptAt: string | null;
 }
 
-/** The wait before a third try is minutes: an owner who doesn't want to wait asks for the event again. */
+/** The wait before a third attempt is minutes long: an impatient owner redelivers the event. */
 async function redeliverWaiting({ url, token, handles }: Town): Promise<void> {
   const owner = asker(url, token);
   for (const handle of handles) {

@@ -5,17 +5,17 @@ import { flood } from "./flood.ts";
 import { attackCalendars } from "./hostile-calendar.ts";
 import type { Town } from "./town.ts";
 
-/** Something that breaks, for `lasts` ms, and is whole again when `run` ends. */
+/** A fault that lasts for some ms; `run` ends once it is repaired. */
 export interface Fault {
   name: string;
   run(town: Town, lasts: number): Promise<void>;
 }
 
 const minute = 60_000;
-/** Ms after which nobody waits any more for writes to go on. */
+/** Ms after which the wait for writes to continue is given up. */
 const recoveryLimitMs = 30_000;
 
-/** Everything that is broken on purpose. */
+/** Every injected fault. */
 export const faults: Fault[] = [
   { name: "a web process killed", run: ({ webs }, lasts) => killed(webs.slice(0, 1), lasts / 2) },
   { name: "a worker killed", run: ({ workers }, lasts) => killed(workers.slice(0, 1), lasts / 2) },
@@ -93,7 +93,7 @@ async function rolled(members: Town["webs"]): Promise<void> {
   }
 }
 
-/** Ms until a web process can write to Redis, as its readiness says. */
+/** Ms until a web process can write to Redis, according to its readiness. */
 async function writesAgain(url: string): Promise<number> {
   const began = Date.now();
   const isReady = (): Promise<boolean> => fetch(`${url}/readyz`).then(({ ok }) => ok);
@@ -113,7 +113,7 @@ async function hookFails({ hook }: Town, mood: Town["hook"]["mood"], lasts: numb
   hook.mood = "takes";
 }
 
-/** A machine's clock moves for all its processes at once; domain time is read at a start, so that they all start again. */
+/** A clock moves for all processes of a machine at once. Domain time is read at the start, so all of them restart. */
 async function moveClock({ redis: server, webs, workers, env }: Town, by: number): Promise<void> {
   const members = [...webs, ...workers];
   await Promise.all(members.map((member) => member.end("SIGTERM")));

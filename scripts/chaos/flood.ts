@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import type { Town } from "./town.ts";
 
-/** Stands in every name that a flood makes up, so that the audit finds what it has left. */
+/** Part of every made-up name, so that the audit finds leftovers. */
 export const floodMark = "flood-";
-/** Visitors who send at the same time. */
+/** Concurrent visitors. */
 const senders = 20;
 
-/** Strangers who send made-up names of all lengths to the public routes, as fast as they are answered. */
+/** Sends made-up names of all lengths to the public routes, as fast as they respond. */
 export async function flood({ url }: Town, lasts: number): Promise<void> {
   const until = Date.now() + lasts;
   const send = async (): Promise<void> => {

@@ -2,26 +2,26 @@ import { attacks } from "../../fixtures/providers/hostile-dav.ts";
 import { asker } from "../../fixtures/settled-handle.ts";
 import type { Town } from "./town.ts";
 
-/** The handle whose calendar server is hostile. The load leaves it alone. */
+/** The handle whose calendar server is hostile; the load doesn't use it. */
 export const victim = "victim";
 
 const scheduling = `/v2/handles/${victim}/scheduling`;
 const names = Object.keys(attacks) as (keyof typeof attacks)[];
-/** The limit of `/healthz` in ms, and the factor by which a machine under load may exceed its own calm. */
+/** The limit of `/healthz` in ms, and the factor by which a machine under load may exceed its own unloaded time. */
 const MAX_HEALTH_MS = 500;
 const MAX_SLOWDOWN = 4;
 
-/** What one attack did to the processes and to the account. */
+/** The effect of one attack on the processes and the account. */
 export interface CalendarAttack {
   name: string;
-  /** Ms of the slowest `/healthz` of any web process meanwhile, and its limit. */
+  /** Ms of the slowest `/healthz` of any web process during the attack, and its limit. */
   healthMs: number;
   limitMs: number;
   /** Status and detail of the account afterwards. */
   account: { status: string; detail?: string };
 }
 
-/** Reads calendars whose server attacks in one way after another, and notes what each did. */
+/** Reads calendars whose server attacks in different ways, and records the effect of each. */
 export async function attackCalendars(town: Town, lasts: number): Promise<void> {
   const owner = asker(town.url, town.token);
   const credentialId = await connect(town);
@@ -52,7 +52,7 @@ async function accounts(town: Town): Promise<{ credentialId: string; status: str
   return body.credentials as { credentialId: string; status: string }[];
 }
 
-/** The ms of the slowest `/healthz` of these processes during some work. */
+/** Ms of the slowest `/healthz` of these processes during some work. */
 async function slowestHealth(urls: string[], work: () => Promise<unknown>): Promise<number> {
   let [slowest, isOver] = [0, false];
   const probe = async (url: string): Promise<void> => {

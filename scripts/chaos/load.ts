@@ -8,35 +8,35 @@ export interface Chat {
   how: "finished" | "failed in order" | "cut off" | "refused" | "never ended";
 }
 
-/** What the service has accepted, as those who asked know it. */
+/** What the service has accepted, as its clients know it. */
 export interface Ledger {
   /** Lead ids by `handle email`. */
   leads: Map<string, string>;
   /** Message ids by `handle recipient`. */
   mails: Map<string, string>;
   bookings: { handle: string; uid: string; email: string }[];
-  /** Slots that were gone: another was faster. */
+  /** Slots that another visitor had booked first. */
   taken: number;
   chats: Chat[];
   questions: { answered: number; refused: number };
-  /** Answers that no client should ever see, and requests that were given up. */
+  /** Responses that no client should ever see, and abandoned requests. */
   wrong: string[];
   givenUp: number;
   requests: number;
 }
 
-/** How hard a mixed load presses; `churn` keeps what it leaves small, for a load that goes on for long. */
+/** The intensity of a mixed load; `churn` removes what it creates, for long runs. */
 export interface Pressure {
-  /** Ms between two turns of one client. */
+  /** Ms between two requests of one client. */
   pause: number;
   churn?: boolean;
 }
 
-/** Ms after which a stream counts as one that never ends, and a request as given up. */
+/** Ms after which a stream counts as endless, and a request is abandoned. */
 const longestStream = 60_000;
 const longestTry = 60_000;
 
-/** A load of chats, questions, bookings, leads and mails that goes on until it is stopped. */
+/** A load of chats, questions, bookings, leads and mails until it is stopped. */
 export class Load {
   readonly ledger: Ledger = {
     leads: new Map(),
@@ -64,13 +64,13 @@ export class Load {
     this.#owner = asker(town.url, town.token);
   }
 
-  /** Starts the clients: more of those that wait longer. */
+  /** Starts the clients: more of the kinds that wait longer. */
   start(): void {
     const works = [this.#lead, this.#lead, this.#mail, this.#mail, this.#book, this.#book, this.#book, this.#question];
     for (const work of [...works, ...Array.from({ length: 4 }, () => this.#chat)]) this.#clients.push(this.#run(work));
   }
 
-  /** Lets each client finish what it began. */
+  /** Lets each client finish its current request. */
   async stop(): Promise<void> {
     this.#isOver = true;
     await Promise.all(this.#clients);
@@ -91,7 +91,7 @@ export class Load {
     if (done) this.ledger.leads.set(`${handle} ${email}`, (done.body.lead as { leadId: string }).leadId);
   }
 
-  /** The same key for every try: it is one message, however often its answer was lost. */
+  /** The same key for every attempt: it remains one message, however often the response is lost. */
   async #mail(handle: string, at: number): Promise<void> {
     const recipient = `mail-${at}@far.example`;
     const mail = {
@@ -120,7 +120,7 @@ export class Load {
     await this.#until(() => this.#visitor("POST", `${event}/bookings/${uid}/cancel`, {}), 200);
   }
 
-  /** One of the first free slots, so that visitors meet. */
+  /** One of the first free slots, so that visitors compete. */
   async #slot(event: string): Promise<object | undefined> {
     const now = Date.parse(this.#town.env.TEST_CLOCK ?? new Date().toISOString());
     const [start, end] = [2, 12].map((days) => new Date(now + days * 86_400_000).toISOString());
@@ -172,7 +172,7 @@ export class Load {
     });
   }
 
-  /** Asks until it gets one of these statuses, as a client that means it does; undefined when it gave up. */
+  /** Retries until it gets one of these statuses, like a persistent client; undefined if it gives up. */
   async #until(ask: () => Promise<Answered>, ...statuses: number[]): Promise<Answered | undefined> {
     const late = Date.now() + longestTry;
     while (Date.now() < late) {
@@ -185,7 +185,7 @@ export class Load {
     return undefined;
   }
 
-  /** One try; undefined where there was no answer. What isn't success, refusal of a slot or "later" is noted as wrong. */
+  /** One attempt; undefined without a response. Anything but success, a taken slot or "retry later" is recorded as wrong. */
   async #tried(ask: () => Promise<Answered>): Promise<Answered | undefined> {
     this.ledger.requests++;
     try {
@@ -194,7 +194,7 @@ export class Load {
         this.ledger.wrong.push(`${answer.status} ${answer.text.slice(0, 300)}`);
       return answer;
     } catch {
-      // The connection broke or nothing came: the process died or its Redis is away, which is what is tried here.
+      // The connection broke or timed out: the process died or its Redis is away, which is what this tests.
       return undefined;
     }
   }

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import type { Town } from "./town.ts";
 
-/** One look at an installation: figures by name, memory in MB. */
+/** One sample of an installation: figures by name, memory in MB. */
 export type Sample = Record<string, number>;
 
-/** Ms from which a key counts as kept: what lives shorter comes and goes with the load. */
+/** Ms from which a key counts as permanent; keys with shorter lives vary with the load. */
 const keptFrom = 3_600_000;
 
 /** Memory and open handles of each process, and memory, connections and keys of Redis. */
@@ -15,7 +15,7 @@ export async function measure(town: Town): Promise<Sample> {
   return { ...sample, ...(await ofRedis(town.redis.url)) };
 }
 
-/** As Linux tells it: resident memory, and open files, sockets and pipes. */
+/** From Linux's /proc: resident memory, and open files, sockets and pipes. */
 function ofProcess(name: string, pid: number): Sample {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]);
@@ -36,7 +36,7 @@ async function ofRedis(url: string): Promise<Sample> {
   };
 }
 
-/** Kept keys are records; passing ones have a short life, and those of finished jobs go by age and number. */
+/** Permanent keys are records; the others expire, and those of finished jobs are trimmed by age and number. */
 async function countKeys(redis: Redis): Promise<{ kept: number; passing: number }> {
   let kept = 0;
   let passing = 0;

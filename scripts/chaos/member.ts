@@ -4,14 +4,14 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Errors of a member's log that are kept to be shown. */
+/** Most errors of a member's log to show. */
 const mostErrors = 20;
 
-/** One process of the service that dies and comes back: always the same program with the same settings. */
+/** One process of the service that can be killed and restarted: always the same program with the same settings. */
 export class Member {
   readonly name: string;
   readonly errors: string[] = [];
-  /** Real ms of each end that was not asked for, and of each that was. */
+  /** Real ms of each unexpected and each requested end. */
   readonly ends: number[] = [];
   readonly #program: string;
   readonly #env: Record<string, string>;
@@ -22,7 +22,7 @@ export class Member {
     this.name = name;
     this.#program = program;
     this.#env = env;
-    // Whatever becomes of this script, no process outlives it.
+    // No process outlives this script.
     process.once("exit", () => this.#child?.kill("SIGKILL"));
   }
 
@@ -30,13 +30,13 @@ export class Member {
     return this.#child?.pid;
   }
 
-  /** Starts it and waits until it is ready; where it can't start, as without Redis, it is started again each second. */
+  /** Starts it and waits until it is ready; if it can't start, as without Redis, retries each second. */
   async start(): Promise<void> {
     this.#isWanted = true;
     while (this.#isWanted && !(await this.#launch())) await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 
-  /** Ends it by a signal and waits for its end. */
+  /** Sends a signal and waits for the end. */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     this.#isWanted = false;
     const child = this.#child;

@@ -1,7 +1,7 @@
 /**
- * `npm run soak`: a whole installation on loopback under an even mixed load for SOAK_MINUTES (20). After a warm-up, a quarter of the
- * time, memory and open handles of every process, connections of Redis, and what Redis needs for each record that is kept must be
- * flat. Prints a table; exit status 1 where something grows. Linux only: it reads /proc.
+ * `npm run soak` runs a whole installation on loopback under an even mixed load for SOAK_MINUTES (20). After a warm-up, a quarter of the
+ * time, memory and open handles of every process, connections of Redis, and Redis memory per stored record must be flat. Prints a table;
+ * exit status 1 if something grows. Linux only: it reads /proc.
  */
 import process from "node:process";
 import { Load } from "./load.ts";
@@ -9,16 +9,16 @@ import { measure, type Sample } from "./measures.ts";
 import { openTown } from "./town.ts";
 
 const minutes = Number(process.env.SOAK_MINUTES ?? 20);
-/** Ms between two looks. */
+/** Ms between two samples. */
 const every = Math.max(2000, minutes * 500);
-/** Minutes from which memory of processes is judged: in shorter runs a heap that still warms up looks like one that leaks. */
+/** Minutes from which the memory of processes is judged: in a shorter run, a heap that is still warming up looks like a leak. */
 const heapWarmsUp = 8;
-/** Minutes from which passing keys are judged, and in which all of them have passed: the runs of answers live for ten. */
+/** Minutes from which temporary keys are judged: by then the first ones have expired, since the runs of answers live for ten. */
 const passingCounts = 15;
 const passesIn = 10;
-/** A load that gets a slower machine brings less: passing keys are counted for each thousand requests of the last ten minutes. */
+/** Slower machines get less load: temporary keys are counted per thousand requests of the last ten minutes. */
 const passing = "passing keys for 1000 requests";
-/** Growth that is none: a tenth, and some for what is under way just now. */
+/** Tolerated growth: a tenth, and an absolute part for running work. */
 const slack: Record<string, number> = { MB: 32, handles: 12, connections: 4 };
 const mostForARecord = 8192;
 
@@ -49,7 +49,7 @@ try {
 }
 process.exit();
 
-/** One look, with the requests until now. */
+/** One sample, with the requests so far. */
 async function look(before: Sample[]): Promise<Sample> {
   const { "passing keys": keys = 0, ...sample } = await measure(town);
   const { requests } = load.ledger;
@@ -57,7 +57,7 @@ async function look(before: Sample[]): Promise<Sample> {
   return { ...sample, requests, [passing]: (1000 * keys) / Math.max(1, requests - earlier) };
 }
 
-/** Names of the figures that grew, each with why. */
+/** Names of the growing figures, each with the reason. */
 function judge(warm: Sample[]): Map<string, string> {
   const grown = new Map<string, string>();
   for (const name of Object.keys(warm[0] ?? {})) {
@@ -74,13 +74,13 @@ function judge(warm: Sample[]): Map<string, string> {
   return grown;
 }
 
-/** What Redis grew by for each key that stays. */
+/** Growth of Redis memory per permanent key. */
 function bytesOfARecord(warm: Sample[]): number {
   const [memory, kept] = [span(warm, "Redis MB"), span(warm, "kept keys")];
   return ((memory.last - memory.first) * 1_048_576) / Math.max(1, kept.last - kept.first);
 }
 
-/** The first and the last third: of memory the floor, for a heap goes up and down; of the rest the median. */
+/** The first and the last third: the minimum for memory, since a heap goes up and down; else the median. */
 function span(warm: Sample[], name: string): { first: number; last: number } {
   const third = Math.max(1, Math.floor(warm.length / 3));
   const typical = (list: Sample[]): number => {

@@ -10,21 +10,21 @@ import { type HostileDav, startHostileDav } from "../../fixtures/providers/hosti
 import { type CalendarAttack, victim } from "./hostile-calendar.ts";
 import { Member } from "./member.ts";
 
-/** An event as the receiver of webhooks got it. */
+/** An event that the webhook receiver got. */
 export interface Told {
   id: string;
   type: string;
   bookingUid: string;
 }
 
-/** The receiver of webhooks: it takes events, keeps silent, or fails. */
+/** The webhook receiver: it accepts events, hangs, or fails. */
 export interface Hook {
   url: string;
   told: Told[];
   mood: "takes" | "hangs" | "fails";
 }
 
-/** A whole installation on loopback, and the servers around it, all of which can be broken. */
+/** A whole installation on loopback with the servers around it; everything can fail. */
 export interface Town {
   redis: RedisPair;
   mail: MailServer;
@@ -36,13 +36,13 @@ export interface Town {
   env: Record<string, string>;
   handles: string[];
   token: string;
-  /** Addresses of the web processes. */
+  /** URLs of the web processes. */
   urls: string[];
-  /** One of them, the next one each time. */
+  /** Their URLs in turn. */
   url(): string;
-  /** Ms after which each web process wrote again, for each failover of Redis. */
+  /** Ms after which each web process could write again, for each failover of Redis. */
   recoveries: number[];
-  /** What each attack of the calendar server did. */
+  /** The effect of each attack by the calendar server. */
   calendarAttacks: CalendarAttack[];
   close(): Promise<void>;
 }
@@ -51,7 +51,9 @@ const page = "<h1>Plans</h1><p>The small plan costs 12 EUR a month. The large pl
 const document = "# Hours\n\nThe shop is open from nine to five on weekdays.";
 const plenty = "1000000";
 
-/** Starts everything: two web and two worker processes from dist/, Redis with a replica and `appendfsync always`, and two settled handles. */
+/**
+ * Starts everything: two web and two worker processes from dist/, Redis with a replica and `appendfsync always`, and two handles with data.
+ */
 export async function openTown(more: Record<string, string> = {}): Promise<Town> {
   const around = {
     mail: await startMailServer(undefined),

@@ -7,33 +7,34 @@ import { isRedisAway } from "../../store/redis.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { refreshGrant } from "./oauth.ts";
 import type { Grant, OAuthSettings } from "./providers/provider.ts";
+import { perConnection } from "../../store/connections.ts";
 
-/** The tokens of an account: what its sealed secret holds, as JSON. */
+/** The tokens of an account; its sealed secret contains them as JSON. */
 export interface Tokens {
   accessToken: string;
   refreshToken: string | null;
-  /** Real ms from which the access token is no longer used; null where it lasts until it is refused. */
+  /** Real ms from which the access token is stale; null if it is valid until the provider rejects it. */
   staleAt: number | null;
-  /** The provider said that the grant is over: only connecting again helps. */
+  /** The provider has ended the grant: only a new connection helps. */
   ended?: true;
 }
 
-/** Ms that the answer of a refresh is tried to be written for, should Redis be away just then. */
+/** Ms for which a refreshed token is written again and again if Redis is away. */
 const persistFor = 30_000;
 /** Ms that a caller waits for a refresh, its own or another's (docs/reference.md, "Connected accounts"). */
 const REFRESH_WAIT_MS = 4_500;
 
-/** Refreshes that no caller waits for any more, by the connection to which their tokens are written. */
-const unattended = new WeakMap<Redis, Set<Promise<unknown>>>();
+/** Refreshes that continue after their caller has left, by the connection that stores their tokens. */
+const unattendedOf = perConnection(() => new Set<Promise<unknown>>());
 
-/** The secret to keep for a grant; `oauth_exchange_failed` for one that would end with its first token. */
+/** The secret to store for a grant; `oauth_exchange_failed` for a grant without a refresh token. */
 export function secretFor(grant: Grant): string {
   if (grant.refreshToken === null)
     throw new Fail("oauth_exchange_failed", { detail: "The provider issued no refresh token." });
   return JSON.stringify(tokensOf(grant, null));
 }
 
-/** Checks that the owner left every box ticked that the service needs: one scope of each list. `oauth_exchange_failed`. */
+/** Throws `oauth_exchange_failed` unless the owner granted one scope of each list. */
 export function mustGrant({ answer }: Grant, ...needs: string[][]): void {
   if (typeof answer.scope !== "string") return;
   const granted = answer.scope.toLowerCase().split(/[ ,]+/);
@@ -51,9 +52,9 @@ export function tokensIn(secret: string | null): Tokens {
 }
 
 /**
- * An access token of an account, fetched again if the cached one has expired or was `refused`. One fetch at a time for an
- * account over all processes; its tokens are written before anyone uses them, because refresh tokens may work once only. For the
- * same reason a slow fetch goes on after its caller has left. `integration_revoked` if the grant is over, which degrades the account;
+ * An access token of an account, refreshed if the cached one has expired or was `refused`. Only one refresh per account runs at a time over
+ * all processes. Its tokens are stored before anyone uses them, because a refresh token may be valid only once; for the same reason a slow
+ * refresh continues after its caller has left. `integration_revoked` if the grant has ended, which degrades the account;
  * `service_unavailable` after 4.5 s; `integration_not_found`.
  */
 export async function accessToken(
@@ -73,9 +74,9 @@ export async function accessToken(
   }
 }
 
-/** Waits until the refreshes that go on without a caller have written their tokens: a process ends after them. */
+/** Waits until all continuing refreshes have stored their tokens; a process shuts down afterwards. */
 export async function settleRefreshes(redis: Redis): Promise<void> {
-  await Promise.allSettled(unattended.get(redis) ?? []);
+  await Promise.allSettled(unattendedOf(redis));
 }
 
 function refresh(
@@ -83,7 +84,7 @@ function refresh(
   holder: CredentialRef,
   { settings, refused }: { settings: OAuthSettings; refused: string | undefined },
 ): Promise<{ result: string | undefined } | undefined> {
-  // The one before may have ended between our look and our lock.
+  // The previous refresh may have ended between our read and our lock.
   return tryLock(
     runtime.redis,
     keys.refreshLock(holder.handle, holder.credentialId),
@@ -91,21 +92,20 @@ function refresh(
   );
 }
 
-/** The outcome of a refresh, or undefined at the deadline: the refresh goes on then. */
+/** The outcome of a refresh; undefined at the deadline, after which the refresh continues. */
 async function attended<T>({ redis, log }: Runtime, work: Promise<T>, until: number): Promise<T | undefined> {
   const deadline = new AbortController();
   const late = sleep(Math.max(0, until - Date.now()), "late" as const, { signal: deadline.signal }).catch(() => "late");
   const first = await Promise.race([work, late]).finally(() => deadline.abort());
   if (first !== "late") return first as T;
-  const running = unattended.get(redis) ?? new Set();
-  unattended.set(redis, running.add(work));
+  const running = unattendedOf(redis).add(work);
   work
     .catch((error: Error) => log.warn({ error: error.message }, "integration.refresh_failed"))
     .finally(() => running.delete(work));
   return undefined;
 }
 
-/** The access token that is kept, or undefined where it can't be used. */
+/** The stored access token; undefined if it can't be used. */
 async function keptToken(runtime: Runtime, holder: CredentialRef, refused?: string): Promise<string | undefined> {
   const tokens = await keptTokens(runtime, holder);
   if (tokens.ended) {
@@ -135,12 +135,12 @@ async function fetchTokens(
   } catch (error) {
     if (!(error instanceof Fail && error.code === "integration_revoked")) throw error;
     await persist(runtime, holder, { used, next: { ...tokens, ended: true } });
-    // The next look degrades the account, or finds the tokens of one who was quicker.
+    // The next read degrades the account, or finds the tokens of a faster process.
     return undefined;
   }
 }
 
-/** Replaces the tokens that a refresh started from. Tokens that another process has written meanwhile stay. */
+/** Replaces the tokens that a refresh started from. Newer tokens of another process stay. */
 async function persist(
   runtime: Runtime,
   holder: CredentialRef,
@@ -153,14 +153,14 @@ async function persist(
     try {
       return tokensIn(await runtime.credentials.changeSecret(holder, change));
     } catch (error) {
-      // Giving up would lose a refresh token that works once.
+      // Giving up would lose a refresh token that is valid once.
       if (!isRedisAway(error) || Date.now() > until) throw error;
       await sleep(200);
     }
   }
 }
 
-/** A provider that answers without a refresh token means that the old one goes on. */
+/** If the provider returns no refresh token, the old one remains valid. */
 function tokensOf({ accessToken, refreshToken, expiresAt }: Grant, used: string | null): Tokens {
   const lasts = expiresAt === null ? null : expiresAt - Date.now();
   const staleAt = lasts === null ? null : Math.floor(Date.now() + lasts - Math.min(60_000, lasts / 10));

@@ -7,40 +7,41 @@ import { keys } from "../../store/keys.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { accessToken } from "./access-tokens.ts";
 import type { Account, OAuthSettings } from "./providers/provider.ts";
+import { perConnection } from "../../store/connections.ts";
 
 /** One request to a provider's API on behalf of an account. */
 export interface AuthorisedCall {
   method?: string;
   url: string;
   headers?: Record<string, string>;
-  /** What is sent as JSON. */
+  /** The JSON body. */
   json?: unknown;
 }
 
-/** Who calls: an account, with the settings that its tokens are refreshed by. */
+/** The account to call for, and the settings to refresh its tokens with. */
 export interface AuthorisedParty {
   holder: CredentialRef;
   settings: OAuthSettings;
 }
 
-/** An account as a caller; `provider_not_configured` where the installation has lost its client. */
+/** The account as an authorised party; `provider_not_configured` if the installation no longer has the provider's client. */
 export function partyOf({ handle, credential }: Account, settings: OAuthSettings | undefined): AuthorisedParty {
   if (settings === undefined) throw new Fail("provider_not_configured");
   return { holder: { handle, credentialId: credential.credentialId }, settings };
 }
 
-/** Bytes of one answer: pages of events are long. */
+/** Bytes of one response: pages of events are long. */
 const MAX_ANSWER_BYTES = 8 * 1_048_576;
-/** Ms that a provider's request to slow down is waited for here; what it wants beyond that is left to the caller's next try. */
+/** Longest rate limit in ms that a call waits out; beyond it the caller retries later. */
 const shortPause = 3_000;
-/** Longest pause that a provider's word is taken for, in ms. */
+/** Longest pause in ms that a provider may impose. */
 const MAX_PAUSE_MS = 86_400_000;
 const MAX_ATTEMPTS = 3;
 
 /**
- * Calls a provider's API with an access token. A refused token (401) is fetched again and the call repeated, once. A request to
- * slow down (429, or what Google and Microsoft say instead) holds for all processes: short ones are waited for, longer ones end in
- * `service_unavailable` with the seconds. Other answers are the caller's matter. `integration_revoked`, `integration_not_found`.
+ * Calls a provider's API with an access token. After a 401 the token is refreshed and the call repeated once. A rate limit (429, or the
+ * equivalents of Google and Microsoft) applies to all processes: a call waits out a short one, and throws `service_unavailable` with the
+ * seconds for a longer one. Returns any other response. `integration_revoked`, `integration_not_found`.
  */
 export async function callProvider(
   runtime: Runtime,
@@ -56,36 +57,35 @@ export async function callProvider(
   }
 }
 
-/** The JSON of an answer that must be a success. */
+/** The JSON of a successful response; throws for any other. */
 export function jsonOf<T>({ status, body, url }: OutboundAnswer): T {
   if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
   throw new Error(`${new URL(url).host} answered ${status}: ${body.subarray(0, 300).toString("utf8")}`);
 }
 
-/** Calls a provider's API with a token that was just given, before there is an account. */
+/** Calls a provider's API with a new token, before the account exists. */
 export function callWithToken(runtime: Runtime, token: string, call: AuthorisedCall): Promise<OutboundAnswer> {
   return send(runtime, token, call);
 }
 
-/** The address of a path under a base of the settings, whether or not that ends with a slash. */
+/** Joins a path to a base URL, with or without a trailing slash. */
 export function under(base: string, path: string): string {
   return base.replace(/\/+$/, "") + path;
 }
 
-/** Calls of an account at the same time in one process: Microsoft takes four of a mailbox. */
+/** Concurrent calls per account in one process: Microsoft allows four per mailbox. */
 const MAX_CONCURRENT_CALLS = 4;
 
 interface Lane {
   running: number;
   waiting: (() => void)[];
 }
-const lanes = new WeakMap<Redis, Map<string, Lane>>();
+const lanesOf = perConnection(() => new Map<string, Lane>());
 
-/** Does a piece of work when fewer than the most are under way for the account. */
+/** Runs work once fewer than `MAX_CONCURRENT_CALLS` are running for the account. */
 async function inLane<T>(redis: Redis, { handle, credentialId }: CredentialRef, work: () => Promise<T>): Promise<T> {
   const name = `${handle}/${credentialId}`;
-  const all = lanes.get(redis) ?? new Map<string, Lane>();
-  lanes.set(redis, all);
+  const all = lanesOf(redis);
   const lane = all.get(name) ?? { running: 0, waiting: [] };
   all.set(name, lane);
   if (lane.running >= MAX_CONCURRENT_CALLS) await new Promise<void>((resolve) => lane.waiting.push(resolve));
@@ -93,7 +93,7 @@ async function inLane<T>(redis: Redis, { handle, credentialId }: CredentialRef, 
   try {
     return await work();
   } finally {
-    // The next takes the place that this one leaves.
+    // The next one takes over the place of this one.
     const next = lane.waiting.shift();
     if (next) next();
     else if (--lane.running === 0) all.delete(name);
@@ -120,13 +120,13 @@ function send({ outbound }: Runtime, token: string, call: AuthorisedCall): Promi
   return outbound.request(url, { method, headers, ...body, trusted: true, limit: MAX_ANSWER_BYTES });
 }
 
-/** Google says 403 with a reason, Microsoft also 503 with the seconds. */
+/** Google sends 403 with a reason, Microsoft also 503 with the seconds. */
 function isLimited({ status, headers, body }: OutboundAnswer): boolean {
   if (status === 429 || (status === 503 && headers["retry-after"] !== undefined)) return true;
   return status === 403 && /"(?:user)?rateLimitExceeded"|"quotaExceeded"/i.test(body.toString("utf8"));
 }
 
-/** Ms to wait: what the provider says, in seconds or as a date, else longer from try to try. */
+/** Ms to wait: as the provider says, in seconds or as a date, else growing with each attempt. */
 function pauseOf({ headers }: OutboundAnswer, tries: number): number {
   const said = headers["retry-after"] ?? "";
   const seconds = /^\d+$/.test(said) ? Number(said) * 1000 : Date.parse(said) - Date.now();

@@ -11,32 +11,35 @@ import type { Booking } from "../../../schemas/scheduling.ts";
 import type { CalendarEvent } from "./providers/provider.ts";
 import { day, type Zone, zoneMeant, zoneOver } from "../../platform/zones.ts";
 
-/** Who invites, and the host that makes UIDs unique in the world. */
+/** The organizer, and the host that makes UIDs globally unique. */
 export interface Organizer {
   name: string;
   email: string;
   host: string;
 }
 
-/** What a calendar file says beside its booking. */
+/** Notes in a calendar file besides the booking. */
 export interface FileNotes {
   description?: string;
-  /** The owner for whose calendar it is, who has accepted: mail programs take over what invites their own user (RFC 5546, 3.2.2). */
+  /**
+   * The owner whose calendar the file is for, as an accepted attendee: mail programs import what invites their own user (RFC 5546, section
+   * 3.2.2).
+   */
   owner?: { email: string; name: string };
 }
 
-/** A calendar file and the method that a mail must name beside its type. */
+/** A calendar file and the method that the mail's content type must name. */
 export interface CalendarFile {
   method: "REQUEST" | "CANCEL";
   text: string;
 }
 
-/** How far around a booking its zone's rules are told, in ms. */
+/** Ms around a booking for which the file includes the zone's rules. */
 const rulesAround = 400 * day;
 
 /**
- * A booking as iCalendar (RFC 5545, RFC 5546): the same UID for ever, a SEQUENCE that grows as it moves or ends, times in the event
- * type's zone with that zone's rules.
+ * A booking as iCalendar (RFC 5545, RFC 5546): a constant UID, a SEQUENCE that grows with each move or cancellation, and times in the event
+ * type's zone with the zone's rules.
  */
 export function calendarFile(kept: Booking, organizer: Organizer, notes: FileNotes = {}): CalendarFile {
   const booking = { ...kept, timeZone: zoneMeant(kept.timeZone) };
@@ -52,8 +55,8 @@ export function calendarFile(kept: Booking, organizer: Organizer, notes: FileNot
 }
 
 /**
- * An event as an object of a calendar (RFC 4791, 4.1): no method, and deliberately neither organizer nor attendees, whom many
- * servers would write to by themselves (RFC 6638). The description names them.
+ * An event as a calendar object (RFC 4791, section 4.1), without a method. It deliberately has no organizer and no attendees, since many
+ * servers would mail them (RFC 6638); the description names them.
  */
 export function calendarObject(event: CalendarEvent): string {
   const calendar = ical({ prodId: { company: "Handle Platform", product: "Scheduling" } });
@@ -62,7 +65,7 @@ export function calendarObject(event: CalendarEvent): string {
   return calendar.toString();
 }
 
-/** Many events as one calendar to subscribe to, with times in UTC; tentative ones await a confirmation. */
+/** Many events as one calendar feed, with times in UTC. Tentative events await a confirmation. */
 export function calendarOf(name: string, entries: { event: CalendarEvent; isTentative: boolean }[]): string {
   const calendar = ical({ name, prodId: { company: "Handle Platform", product: "Scheduling" }, ttl: 900 });
   for (const { event, isTentative } of entries) {
@@ -93,10 +96,10 @@ function addEntry(
   });
 }
 
-/** Tells the rules of the zone, or that it is UTC, which has none to tell. */
+/** Adds the zone's rules; false for UTC, which has none. */
 function zoned(calendar: ICalCalendar, { timeZone, start }: { timeZone: string; start: string }): boolean {
   if (/^(etc\/)?(utc|uct|gmt|zulu|universal)$/i.test(timeZone)) return true;
-  // No name: the library would write the stamp, which must be UTC, in that zone, and tell the name after the components.
+  // With a name, the library would write the stamp in that zone, although it must be UTC, and would write the name after the components.
   calendar.timezone({ name: "", generator: (name) => zoneRules(name, Date.parse(start)) });
   return false;
 }
@@ -142,12 +145,12 @@ function statusOf({ status }: Booking): "CONFIRMED" | "TENTATIVE" | "CANCELLED" 
   return status === "CANCELLED" || status === "REJECTED" ? "CANCELLED" : "TENTATIVE";
 }
 
-/** A parameter's text may hold no quotes (RFC 5545, 3.2). */
+/** Parameter values must not contain quotes (RFC 5545, section 3.2). */
 function plain(text: string): string {
   return text.replace(/["\\]/g, "'");
 }
 
-/** The VTIMEZONE of a zone around an instant, each change of its offset told by itself. */
+/** The VTIMEZONE of a zone around an instant, with one component per change of the offset. */
 function zoneRules(name: string, instant: number): string {
   const [from, to] = [instant - rulesAround, instant + rulesAround];
   const zone = zoneOver(name, from, to);

@@ -1,4 +1,4 @@
-/** What the others may use of calendars. */
+/** What other modules may import from calendars. */
 export { settleRefreshes } from "./access-tokens.ts";
 export { type CalendarFile, calendarFile, calendarOf, type Organizer } from "./calendar-file.ts";
 export { exchangeCode, type Started, startAuthorisation, takeState } from "./oauth.ts";

@@ -1,18 +1,18 @@
-/** Attempts to write an event that others change meanwhile. */
+/** Attempts to write an event under concurrent changes. */
 const MAX_ATTEMPTS = 5;
 
-/** How a provider keeps an event, for `bringTo`. */
+/** How a provider stores an event, for `bringTo`. */
 export interface EventKeeper<S> {
-  /** Writes on top of the state that is assumed, undefined to make the event. Undefined where the provider has another state. */
+  /** Writes over the assumed state; creates the event if that is undefined. Returns undefined if the provider has another state. */
   write(assumed: S | undefined): Promise<S | undefined>;
-  /** The state that the provider has; undefined where there is no event. */
+  /** The provider's state; undefined if there is no event. */
   read(): Promise<S | undefined>;
-  /** The booking's sequence in a state; -1 where it tells none, or may be replaced for another reason. */
+  /** The booking's sequence in a state; -1 if it has none, or if the state must be replaced for another reason. */
   sequenceOf(state: S): number;
 }
 
 /**
- * Brings an event to its booking's state, with concurrent writers: first on top of what is assumed, then on top of what is there. A state
+ * Brings an event to its booking's state under concurrent writers: writes over the assumed state first, then over the provider's. A state
  * with a higher sequence stays.
  */
 export async function bringTo<S>(sequence: number, assumed: S | undefined, keeper: EventKeeper<S>): Promise<S> {

@@ -2,11 +2,11 @@ import { parentPort } from "node:worker_threads";
 import type { Batch, Expanded } from "./expansion.ts";
 import { expandRecurrence } from "./recurrence.ts";
 
-/** Runs in a thread: expands the objects of each batch that it is given, and says of each one what came of it. */
+/** Thread entry: expands the objects of each batch and posts a result for each. */
 parentPort?.on("message", ({ objects, ...asked }: Batch) => {
   let instances = 0;
   for (const object of objects) {
-    // The calendar is given up for that many: more of them would only fill the memory.
+    // The calendar is abandoned at this number; further instances would only fill the memory.
     const expanded = instances > asked.maxInstances ? { taken: [] } : expandedOne(object, asked);
     instances += expanded.taken.length;
     parentPort?.postMessage(expanded);

@@ -3,16 +3,16 @@ import { Threads } from "../../platform/threads.ts";
 import type { Expansion, BusyInterval } from "./recurrence.ts";
 import { CalendarServerError } from "./server-error.ts";
 
-/** Calendar objects that are expanded in one go; each one counts for itself. */
+/** Calendar objects to expand in one message; each has its own result. */
 export type Batch = Expansion;
 
-/** What came of one object: the time that it takes, or why it can't be read. */
+/** The result for one object: the time that it blocks, or why it can't be read. */
 export interface Expanded {
   taken: BusyInterval[];
   fault?: string;
 }
 
-/** Ms that one object may take. It is retried once by itself, because a busy machine is slow with everything. */
+/** Ms per object. A slow object is retried once alone, since a busy machine slows everything down. */
 const TIMEOUT_MS = 1_500;
 const MAX_THREADS = 2;
 
@@ -21,9 +21,9 @@ const file = fileOf(`core/engines/calendars/expansion-thread.${import.meta.url.e
 const threads = new Threads(file, MAX_THREADS);
 
 /**
- * Expands calendar objects in a thread, which is ended if one takes too long: the objects are other people's. An object that cannot
- * be read or never ends takes no time and has a fault; the others are unaffected. `CalendarServerError` if a second object takes too
- * long. `asker` is the handle whose calendar it is.
+ * Expands calendar objects in a thread, since the objects are untrusted; the thread is ended if one takes too long. An object that can't be
+ * read or never ends blocks no time and has a fault; the others are unaffected. `CalendarServerError` if a second object takes too long.
+ * `asker` is the calendar's handle.
  */
 export async function expandApart(batch: Batch, asker: string): Promise<Expanded[]> {
   const found = await expandInOrder(batch, asker);
@@ -35,7 +35,7 @@ export async function expandApart(batch: Batch, asker: string): Promise<Expanded
   return [...found, again, ...rest];
 }
 
-/** The expanded objects up to the first one that takes too long. */
+/** The expanded objects up to the first slow one. */
 async function expandInOrder(message: Batch, asker: string): Promise<Expanded[]> {
   const answers = message.objects.length;
   return answers === 0 ? [] : threads.ask<Expanded>({ asker, message, answers, timeoutMs: TIMEOUT_MS });

@@ -7,24 +7,24 @@ import type { Runtime } from "../../platform/runtime.ts";
 import type { ProviderKey } from "../../../schemas/integrations.ts";
 import type { Grant, OAuthSettings } from "./providers/provider.ts";
 
-/** Seconds in which an authorisation must come back. */
+/** Lifetime of an authorisation request in seconds. */
 const STATE_TTL_SECONDS = 600;
 
-/** What the answer of a token endpoint may take: ms in all and without progress, and bytes. */
+/** Limits of a token response: ms in all and without progress, and bytes. */
 const EXCHANGE_LIMITS = { timeoutMs: 10_000, idleTimeoutMs: 4_000, limit: 65_536 };
-/** A silent refresh has the whole time: the provider may have replaced a refresh token that works once. */
+/** A refresh may be silent for the whole time: the provider may already have replaced a single-use refresh token. */
 const REFRESH_LIMITS = { timeoutMs: 10_000, limit: 65_536 };
 
-/** An authorisation that was started here. */
+/** A pending authorisation request. */
 export interface Started {
   handle: string;
   providerKey: ProviderKey;
-  /** The user who started it: only this user may complete it. */
+  /** The user who started it; only this user may complete it. */
   userId: string;
   verifier: string;
 }
 
-/** Where to send the owner (RFC 6749 with PKCE, RFC 7636): the state works once. */
+/** The authorisation URL for the owner (RFC 6749 with PKCE, RFC 7636); its state is valid once. */
 export async function startAuthorisation(
   { redis, env }: Pick<Runtime, "redis" | "env">,
   { handle, providerKey, userId }: Omit<Started, "verifier">,
@@ -49,8 +49,8 @@ export async function startAuthorisation(
 }
 
 /**
- * Takes an authorisation by its state, once. `invalid_oauth_state` for an unknown, used or expired one, another provider's, and one
- * that another user started: consent is bound to the browser of its user (RFC 6749, section 10.12; RFC 9700, section 4.7).
+ * Consumes the state of an authorisation. `invalid_oauth_state` if it is unknown, used, expired, another provider's or another user's:
+ * consent is bound to the user's browser (RFC 6749, section 10.12; RFC 9700, section 4.7).
  */
 export async function takeState(
   { redis }: Pick<Runtime, "redis">,
@@ -63,7 +63,7 @@ export async function takeState(
   return started as Started;
 }
 
-/** Exchanges a code for tokens; `oauth_exchange_failed` where the provider refuses, or answers what is no grant. */
+/** Exchanges a code for tokens; `oauth_exchange_failed` if the provider refuses or returns no grant. */
 export async function exchangeCode(
   { env, outbound }: Pick<Runtime, "env" | "outbound">,
   settings: OAuthSettings,
@@ -90,14 +90,14 @@ export async function exchangeCode(
   }
 }
 
-/** All that runs there is the provider's answer: what isn't a refusal is one that did not come. */
+/** Only the provider's response is processed here, so any error but a refusal means a bad or missing response. */
 function exchangeFailure(error: unknown): Fail {
   const answers = [oauth.ResponseBodyError, oauth.WWWAuthenticateChallengeError, oauth.OperationProcessingError];
   if (answers.some((kind) => error instanceof kind)) return new Fail("oauth_exchange_failed", {}, error);
   return new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
 }
 
-/** Exchanges a refresh token for new tokens; `integration_revoked` where the grant has ended (RFC 6749, 5.2). */
+/** Exchanges a refresh token for new tokens; `integration_revoked` if the grant has ended (RFC 6749, section 5.2). */
 export async function refreshGrant(
   { outbound }: Pick<Runtime, "outbound">,
   settings: OAuthSettings,
@@ -114,7 +114,7 @@ export async function refreshGrant(
   }
 }
 
-/** Takes a token back at the provider (RFC 7009), with the whole grant where the provider does so. */
+/** Revokes a token at the provider (RFC 7009), and with it the whole grant if the provider does so. */
 export async function revokeToken(
   { outbound }: Pick<Runtime, "outbound">,
   settings: OAuthSettings,
@@ -131,7 +131,7 @@ export async function revokeToken(
   if (status !== 200) throw new Error(`The provider answered ${status} to a revocation.`);
 }
 
-/** Errors of a token endpoint after which only the owner can help; the last two are Microsoft's. */
+/** Token errors that only the owner can resolve; the last two are Microsoft's. */
 const ended = new Set(["invalid_grant", "interaction_required", "consent_required"]);
 
 function partiesOf(settings: OAuthSettings): [oauth.AuthorizationServer, oauth.Client] {
@@ -144,12 +144,12 @@ function loginOf(settings: OAuthSettings): oauth.ClientAuth {
   return (_server, _client, _body, headers) => headers.set("authorization", basicOf(settings));
 }
 
-/** Without the encoding that RFC 6749, 2.3.1 asks for: Zoom wants id and secret as they are. */
+/** Without the encoding of RFC 6749, section 2.3.1: Zoom expects id and secret verbatim. */
 function basicOf({ clientId, clientSecret }: OAuthSettings): string {
   return `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`;
 }
 
-/** The addresses are settings: http is allowed where the operator says so. */
+/** The URLs come from the settings, so http is allowed if the operator configured it. */
 function optionsOf(
   outbound: Outbound,
   { token }: OAuthSettings,
@@ -182,7 +182,7 @@ function grantOf(answer: oauth.TokenEndpointResponse): Grant {
   };
 }
 
-/** Where providers send browsers back to (docs/reference.md, "Connected accounts"). */
+/** Where providers redirect browsers to (docs/reference.md, "Connected accounts"). */
 function redirectUri(base: string, providerKey: string): string {
   return `${base}/oauth/scheduling/${providerKey}/return`;
 }

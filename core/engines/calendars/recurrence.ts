@@ -4,22 +4,22 @@ import { RRuleTemporal } from "rrule-temporal";
 import { ofWindows } from "../../platform/windows-zones.ts";
 import { day, isZone, type Zone, zoneOver } from "../../platform/zones.ts";
 
-/** Calendar objects (RFC 5545) and the window in which their busy time is wanted, in ms. */
+/** Calendar objects (RFC 5545) and the window of interest in ms. */
 export interface Expansion {
   objects: string[];
   from: number;
   to: number;
-  /** IANA zone of floating times and dates, where the calendar has none of its own that can be read. */
+  /** IANA zone of floating times and dates, if the calendar has no readable zone of its own. */
   zone: string;
-  /** The calendar's own zone as the calendar tells it: an object with a VTIMEZONE (RFC 4791, 5.2.2). */
+  /** The calendar's own zone: an object with a VTIMEZONE (RFC 4791, section 5.2.2). */
   calendarZone?: string;
-  /** Addresses of the owner, in lower case without `mailto:`: what each of those that are invited declined takes no time. */
+  /** Addresses of the owner, in lower case without `mailto:`: events that one of them declined block no time. */
   owners: string[];
-  /** Instances after which the expansion is given up. */
+  /** Instances beyond which the expansion is abandoned. */
   maxInstances: number;
 }
 
-/** Time that is taken, in ms, and the event that takes it. */
+/** A blocked interval in ms, and its event. */
 export interface BusyInterval {
   from: number;
   to: number;
@@ -27,8 +27,8 @@ export interface BusyInterval {
 }
 
 /**
- * The busy time of calendar objects (docs/reference.md, "Slots"). Rules are expanded on the wall clock of their zone and only the
- * instances converted. Calendars of others are expanded in a thread that can be ended: some rules never end.
+ * The busy time of calendar objects (docs/reference.md, "Slots"). Rules are expanded in the local time of their zone; only the instances
+ * are converted. Calendars of others are expanded in a thread that can be ended: some rules never end.
  */
 export function expandRecurrence(asked: Expansion): BusyInterval[] {
   const taken: BusyInterval[] = [];
@@ -41,7 +41,7 @@ type Property = [name: string, parameters: Record<string, string | string[]>, ty
 type Component = InstanceType<typeof ICAL.Component>;
 type Event = { properties: Property[]; clocks: Clocks };
 
-/** A point of a calendar: the wall, and whether it is a date. `instant` is set where it was given in UTC. */
+/** A point in time of a calendar: local time, and whether it is a date. `instant` is set if it was given in UTC. */
 interface Point {
   wall: number;
   isDate: boolean;
@@ -50,7 +50,7 @@ interface Point {
   until?: string | undefined;
 }
 
-/** Converts between the wall of a zone and instants. */
+/** Converts between local time and instants. */
 interface Clock {
   toInstant(wall: number): number;
   toWall(instant: number): number;
@@ -77,7 +77,7 @@ function takenBySeries(events: Event[], asked: Expansion, most: number): BusyInt
   const repeated = masters.flatMap((master) => instancesOf(master, { exceptions, asked, most }));
   return [...own, ...repeated].filter(({ from, to }) => to > asked.from && from < asked.to && to > from);
 
-  /** Makes instances of an event that has the times of another. */
+  /** Returns a function that makes the instances of an event with the times of another. */
   function instances(event: Event, times: Event): (wall?: number) => BusyInterval[] {
     const begins = point(times, "dtstart");
     if (begins === undefined || !isBusy(event, asked.owners)) return () => [];
@@ -108,7 +108,7 @@ function takenBySeries(events: Event[], asked: Expansion, most: number): BusyInt
   }
 }
 
-/** Changes for this and all later instances, the earliest first, and by how many ms of the wall they shift them. */
+/** Changes of this and all later instances, earliest first, with the shift in ms of local time. */
 function shiftsOf(exceptions: Map<number, Event>): { since: number; by: number; event: Event }[] {
   return [...exceptions]
     .flatMap(([since, event]) => {
@@ -120,7 +120,7 @@ function shiftsOf(exceptions: Map<number, Event>): { since: number; by: number; 
     .sort((one, other) => one.since - other.since);
 }
 
-/** How far outside of the window an instance may start and still matter. */
+/** How far outside the window an instance may start and still matter. */
 function reachOf(master: Event, begins: Point, later: { by: number; event: Event }[]): number {
   const lengths = [master, ...later.map(({ event }) => event)].map((event) => {
     const start = point(event, "dtstart") ?? begins;
@@ -129,7 +129,7 @@ function reachOf(master: Event, begins: Point, later: { by: number; event: Event
   return Math.max(...lengths) + Math.max(0, ...later.map(({ by }) => Math.abs(by))) + 2 * day;
 }
 
-/** Walls at which the instances of a series start, each once. */
+/** Local times at which the instances of a series start, without duplicates. */
 function wallsOf(master: Event, begins: Point, { asked, reach }: { asked: Expansion; reach: number }): number[] {
   const rules = master.properties.filter(([name]) => name === "rrule");
   const added = points(master, "rdate").map((one) => begins.clock.toWall(instantOf(one)));
@@ -143,7 +143,7 @@ function wallsOf(master: Event, begins: Point, { asked, reach }: { asked: Expans
   return [...new Set([...repeated, ...added])];
 }
 
-/** Ends of the instances that are given as periods, by the walls at which they start (RFC 5545, 3.8.5.2). */
+/** Ends of instances that are given as periods, by their local start (RFC 5545, section 3.8.5.2). */
 function periodEnds(master: Event, begins: Point): Map<number, number> {
   const periods = points(master, "rdate").flatMap((one): [number, number][] => {
     const { until, clock, wall } = one;
@@ -154,7 +154,7 @@ function periodEnds(master: Event, begins: Point): Map<number, number> {
   return new Map(periods);
 }
 
-/** The rule as if its zone were UTC, so that it is expanded on the wall. */
+/** The rule as if its zone were UTC, so that it is expanded in local time. */
 function ruleText(rule: Property, begins: Point): string {
   const parts = Object.entries(rule[3] as Record<string, unknown>).map(([name, value]) => {
     if (name.toLowerCase() !== "until") return `${name.toUpperCase()}=${[value].flat().map(weekStart(name)).join(",")}`;
@@ -165,7 +165,7 @@ function ruleText(rule: Property, begins: Point): string {
   return `DTSTART:${compact(begins.wall)}\nRRULE:${parts.join(";")}`;
 }
 
-/** ical.js gives the start of the week as a number, Sunday being 1. */
+/** ical.js returns the start of the week as a number, Sunday being 1. */
 function weekStart(name: string): (value: unknown) => string {
   const days = ["SU", "MO", "TU", "WE", "TH", "FR", "SA"];
   return (value) =>
@@ -176,7 +176,7 @@ function compact(wall: number): string {
   return `${new Date(wall).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
 }
 
-/** Tells the instant at which an instance ends that starts at a wall. */
+/** Returns a function from an instance's local start to the instant of its end. */
 function endOf(event: Event, begins: Point): (wall: number) => number {
   const { clock, isDate } = begins;
   const end = point(event, "dtend");
@@ -188,7 +188,7 @@ function endOf(event: Event, begins: Point): (wall: number) => number {
   return (wall) => clock.toInstant(isDate ? wall + day : wall);
 }
 
-/** Days and weeks of a duration are of the wall, the rest is elapsed time (RFC 5545, 3.8.2.5). */
+/** Days and weeks of a duration are local, the rest is elapsed time (RFC 5545, section 3.8.2.5). */
 function lengthened(clock: Clock, length: string): (wall: number) => number {
   const { weeks, days, hours, minutes, seconds, isNegative } = ICAL.Duration.fromString(length);
   if (isNegative) return (wall) => clock.toInstant(wall);
@@ -206,7 +206,7 @@ function isBusy(event: Event, owners: string[]): boolean {
   return answers.length === 0 || answers.some((answer) => answer !== "DECLINED");
 }
 
-/** An address as it is compared: in lower case, without `mailto:`. */
+/** The comparable form of an address: lower case, without `mailto:`. */
 export function addressIn(uri: string): string {
   return uri
     .trim()
@@ -214,7 +214,7 @@ export function addressIn(uri: string): string {
     .replace(/^mailto:/, "");
 }
 
-/** Characters of a UID by which series are told apart: RFC 7986, section 5.3, asks for fewer than 255. */
+/** Compared characters of a UID: RFC 7986, section 5.3, recommends fewer than 255. */
 const maxUid = 255;
 
 function uidOf(event: Event): string {
@@ -253,7 +253,7 @@ function wallOf(text: string): number {
 
 const utc: Clock = { toInstant: (wall) => wall, toWall: (instant) => instant };
 
-/** The clocks of one calendar object: its zones by name, and its calendar's own for what names none. */
+/** The clocks of one calendar object: its zones by name, and the calendar's own zone as default. */
 class Clocks {
   readonly #known = new Map<string | undefined, Clock>();
   readonly #root: Component;
@@ -275,7 +275,7 @@ class Clocks {
   }
 }
 
-/** By name where it is known, whatever the calendar says of it; else by what it says of its place and its rules, if anything. */
+/** By name if the zone is known, whatever the calendar defines; else by the calendar's definition, if there is one. */
 function clockOf(name: string, described: Component | undefined): Clock | undefined {
   const iana = ianaName(name) ?? (described && ianaName(textOf(described, "x-lic-location")));
   if (iana) return ianaClock(iana);
@@ -291,10 +291,10 @@ function textOf(component: Component, name: string): string {
   return String(component.getFirstPropertyValue(name) ?? "");
 }
 
-/** What calendars told of their own zones, by the text; without a clock where that can't be read. */
+/** Cached clocks of calendars' own zones, by definition; without a clock if it is unreadable. */
 const told = new LRUCache<string, { clock: Clock | undefined }>({ max: 100 });
 
-/** The clock of floating times and dates: the calendar's own, read like that of an event, else that of the zone beside it. */
+/** The clock of floating times and dates: the calendar's own zone, read like an event's, else `zone`. */
 function ownClock({ calendarZone, zone }: Expansion): Clock {
   if (!calendarZone) return ianaClock(zone);
   const known = told.get(calendarZone) ?? { clock: toldClock(calendarZone) };
@@ -309,7 +309,7 @@ function toldClock(text: string): Clock | undefined {
     const clock = described && clockOf(textOf(described, "tzid"), described);
     return clock && Number.isFinite(clock.toInstant(0)) ? clock : undefined;
   } catch {
-    // What can't be read says nothing; the calendar's events have their time all the same.
+    // An unreadable zone is ignored; the calendar's events keep their times.
     return undefined;
   }
 }
@@ -329,7 +329,7 @@ function ianaClock(name: string): Clock {
   return clock;
 }
 
-/** The clock of an IANA zone: its table reaches a year to both sides of what was asked last, as events of a calendar do. */
+/** The clock of an IANA zone: its table extends a year to both sides of the last query, since a calendar's events are close together. */
 class ZoneClock implements Clock {
   readonly #name: string;
   #over: { zone: Zone; from: number; to: number } | undefined;

@@ -1,6 +1,6 @@
 import { AnswerRefused } from "../../platform/exchange.ts";
 
-/** Why a calendar server could not be used: a word for programs and the sentence that its owner reads. */
+/** Why a calendar server could not be used: a code for programs, and the sentence that its owner reads. */
 const SENTENCES = {
   not_found: "Not found: the calendar server has nothing at this address; check the path.",
   no_calendar_server: "There is no calendar server at this address.",
@@ -16,7 +16,7 @@ const SENTENCES = {
 
 export type CalendarServerReason = keyof typeof SENTENCES;
 
-/** A calendar server that could not be used. The message is for its owner and repeats nothing that the server sent. */
+/** A failure of a calendar server. The message is for its owner and repeats nothing that the server sent. */
 export class CalendarServerError extends Error {
   override readonly name = "CalendarServerError";
   readonly reason: CalendarServerReason;
@@ -40,7 +40,7 @@ function reasonForStatus(status: number): CalendarServerReason {
   return status >= 500 ? "unavailable" : "refused";
 }
 
-/** The failure of a call to a calendar server as an error with a reason. */
+/** Maps the failure of a call to a calendar server to its reason. */
 export function asCalendarServerError(error: unknown): CalendarServerError {
   if (error instanceof AnswerRefused) return errorForRefusal(error);
   const detail = CONNECTION_FAILURES[(error as NodeJS.ErrnoException).code ?? ""];
@@ -52,7 +52,7 @@ function errorForRefusal(error: AnswerRefused): CalendarServerError {
   return new CalendarServerError(error.reason, error.reason === "limit" ? error.message : "", error);
 }
 
-/** What a failed connection means, by the error codes of Node and undici. */
+/** Reasons of failed connections, by the error codes of Node and undici. */
 const CONNECTION_FAILURES: Record<string, string> = {
   ECONNREFUSED: "The connection was refused.",
   ECONNRESET: "The connection was closed.",

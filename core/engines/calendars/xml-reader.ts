@@ -4,20 +4,20 @@ import { setImmediate } from "node:timers/promises";
 import { Parser } from "htmlparser2";
 import { AnswerRefused, type Sink } from "../../platform/exchange.ts";
 
-/** Levels that an answer may nest: those of WebDAV have fewer than ten. */
+/** Deepest nesting of a response; WebDAV needs fewer than ten levels. */
 const MAX_DEPTH = 50;
-/** Bytes that are read at a time: an answer must not hold up everything else. */
+/** Bytes to parse at a time, so that a response doesn't block the event loop. */
 const SLICE_BYTES = 32_768;
 
 /**
- * Reads XML of other people's servers while it comes in, and holds nothing itself: `opened`, `text` and `closed` take what is wanted,
- * by local names. `AnswerRefused` for one that is nested too deep or holds too many elements. Time is linear in the bytes: htmlparser2
- * looks through all open elements at each tag, of which there are few here.
+ * Parses XML from untrusted servers as it arrives, without buffering; `opened`, `text` and `closed` receive the content by local names.
+ * `AnswerRefused` for a response that is nested too deep or has too many elements. The time is linear: htmlparser2 searches all open
+ * elements at each tag, and the depth is bounded.
  */
 export abstract class XmlReader implements Sink {
-  /** Local names of the elements that are open, the root first. */
+  /** Local names of the open elements, the root first. */
   protected readonly path: string[] = [];
-  /** Bytes that were read. */
+  /** Bytes received. */
   bytes = 0;
   readonly #maxElements: number;
   readonly #decoder = new StringDecoder("utf8");
@@ -40,7 +40,7 @@ export abstract class XmlReader implements Sink {
     );
   }
 
-  /** Takes a part to be read in its turn; throws what was wrong with an earlier one. */
+  /** Queues a part for parsing; throws the error of an earlier part. */
   write(part: Buffer): void {
     if (this.#failure) throw this.#failure;
     this.bytes += part.length;
@@ -48,7 +48,7 @@ export abstract class XmlReader implements Sink {
     this.#reading ??= this.#readOn();
   }
 
-  /** Resolves when all is read: true where the text ended as XML does, with an element that was there and each one closed. */
+  /** Resolves when everything is parsed: true if the text was complete XML with every element closed. */
   protected async finish(): Promise<boolean> {
     await this.#reading;
     if (this.#failure) throw this.#failure;
@@ -94,7 +94,7 @@ export abstract class XmlReader implements Sink {
 /** An element of a small answer. */
 export interface Element {
   name: string;
-  /** The value of its attribute `name`. */
+  /** The value of its `name` attribute. */
   named: string;
   text: string;
   children: Element[];
@@ -104,7 +104,7 @@ export interface Element {
 export class TreeReader extends XmlReader {
   readonly #open: Element[] = [{ name: "", named: "", text: "", children: [] }];
 
-  /** An element with the root as its child; undefined where the text is no XML or was cut off. */
+  /** A node with the root as its child; undefined if the text is not XML or is incomplete. */
   async tree(): Promise<Element | undefined> {
     return (await this.finish()) ? this.#open[0] : undefined;
   }
@@ -135,13 +135,13 @@ export function every({ children }: Element, name: string): Element[] {
   return children.flatMap((child) => [...(child.name === name ? [child] : []), ...every(child, name)]);
 }
 
-/** The text of the first element of a name; empty where there is none. */
+/** The text of the first element of a name; "" if there is none. */
 export function textIn(element: Element, name: string): string {
   const [found] = every(element, name);
   return found?.text.trim() ?? "";
 }
 
-/** The address within the first element of a name. */
+/** The href in the first element of a name. */
 export function hrefIn(element: Element, name: string): string | undefined {
   const [found] = every(element, name);
   return (found && textIn(found, "href")) || undefined;

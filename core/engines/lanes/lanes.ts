@@ -1,15 +1,15 @@
 import type { Redis } from "ioredis";
 import { scripts } from "../../store/scripts.ts";
 
-/** A lane whose turn it is, and its position in the line since the claim. */
+/** A claimed lane and its position in the queue since the claim. */
 export interface Turn {
   lane: string;
   position: string;
 }
 
 /**
- * A fair line: a sorted set of lanes by the real time of their next turn. A claimed lane goes to the end, so a long lane never holds
- * up another. Lanes never leave the line by themselves: a crash after a claim costs a lane at most the lease of that claim.
+ * A fair queue: a sorted set of lanes by the real time of their next slot. A claimed lane goes to the end, so a long lane never delays
+ * another. Lanes never leave by themselves: a crash after a claim delays a lane by at most the lease.
  */
 export class FairLine {
   readonly #redis: Redis;
@@ -20,19 +20,19 @@ export class FairLine {
     this.#key = key;
   }
 
-  /** Gives a lane a turn at a real ms, or leaves its earlier one. */
+  /** Schedules a lane at a real time in ms, unless it has an earlier slot. */
   async enqueue(lane: string, at = Date.now()): Promise<void> {
     await this.#redis.zadd(this.#key, "LT", positionAt(at), lane);
   }
 
-  /** Adds a lane with its first turn at a real ms; a lane in the line keeps its turn. */
+  /** Adds a lane with its first slot at a real time in ms; a queued lane keeps its slot. */
   async enlist(lane: string, at = Date.now()): Promise<void> {
     await this.#redis.zadd(this.#key, "NX", positionAt(at), lane);
   }
 
   /**
-   * Claims up to `limit` lanes whose turn it is; `due` is the number of all that were. With a lease no other process can claim them
-   * for its ms, without one they may be claimed again at once.
+   * Claims up to `limit` due lanes; `due` counts all due lanes. With a lease no other process can claim them for so many ms; without one
+   * they may be claimed again at once.
    */
   async claim(limit: number, leaseMs = 0): Promise<{ turns: Turn[]; due: number }> {
     const input = { limit, leaseUs: Math.round(leaseMs * 1000) };
@@ -44,7 +44,7 @@ export class FairLine {
     return { turns, due };
   }
 
-  /** Parks a claimed lane until a real ms; false if it was enqueued or claimed since its claim, and stays where it is. */
+  /** Parks a claimed lane until a real time in ms; false if it was enqueued or claimed again since, and keeps its position. */
   async park({ lane, position }: Turn, until: number): Promise<boolean> {
     const input = { lane, position, nextUs: positionAt(until) };
     return (await scripts.parkTurn(this.#redis, { lanes: this.#key }, input)) === 1;

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { foldLines } from "nodemailer/lib/mime-funcs";
 import type { Mime } from "./mime.ts";
 
-/** What signs the mail of a domain (RFC 6376): the names of its public key and the private one. */
+/** The signing key of a domain (RFC 6376): the DNS name of its public key, and the private key. */
 export interface DkimKey {
   domain: string;
   selector: string;
@@ -12,8 +12,8 @@ export interface DkimKey {
 }
 
 /**
- * Fields under the signature, where a mail has them. Both fields of a one-click unsubscription must be (RFC 8058, 4). From is named
- * once more than it occurs, so that no second one can be added on the way (RFC 6376, 5.4.2).
+ * Signed fields, if a mail has them. Both fields of one-click unsubscription must be signed (RFC 8058, section 4). From is listed once more
+ * than it occurs, so that nobody can add a second one (RFC 6376, section 5.4.2).
  */
 const signedFields = [
   ...[
@@ -31,8 +31,8 @@ const signedFields = [
 ];
 
 /**
- * A mail as bytes with its DKIM signature in front (RFC 6376, rsa-sha256, relaxed/relaxed). Throws rather than leave it unsigned:
- * nodemailer's signer would send it, names From once, so that a second one could be added on the way, and signs on the one thread.
+ * A mail as bytes with its DKIM signature in front (RFC 6376, rsa-sha256, relaxed/relaxed). Throws instead of leaving it unsigned.
+ * nodemailer's signer would send it unsigned, lists From only once, and signs on the event loop.
  */
 export async function signMime(mime: Mime, dkim: DkimKey): Promise<Buffer> {
   if (dkim.key.asymmetricKeyType !== "rsa") throw new Error("The DKIM key is not an RSA key.");
@@ -57,10 +57,10 @@ export async function signMime(mime: Mime, dkim: DkimKey): Promise<Buffer> {
   return Buffer.from(`${unsigned}\r\n ${value}\r\n${headers}\r\n${mime.body}`, "latin1");
 }
 
-// The callback form signs in the thread pool: half of the cost of a mail is off the process's one thread.
+// The callback form signs in the thread pool: that is half of a mail's CPU time.
 const asyncSign = promisify(sign);
 
-/** A value in relaxed canonical form (RFC 6376, 3.4.2): unfolded, white space runs as one space, none at the ends. */
+/** The relaxed canonical form of a header value (RFC 6376, section 3.4.2): unfolded, white space collapsed, trimmed. */
 function relaxed(value: string): string {
   return value
     .replace(/\r\n/g, "")
@@ -68,7 +68,7 @@ function relaxed(value: string): string {
     .trim();
 }
 
-/** A body in relaxed canonical form (RFC 6376, 3.4.4): white space runs as one space, none at line ends, no empty lines at the end. */
+/** The relaxed canonical form of a body (RFC 6376, section 3.4.4): white space collapsed, none at line ends, no empty lines at the end. */
 function relaxedBody(body: string): string {
   const even = body.replace(/[ \t]+/g, " ").replace(/ \r\n/g, "\r\n");
   let end = even.length;

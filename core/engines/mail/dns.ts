@@ -7,10 +7,10 @@ import { connect, isIP } from "node:net";
 import packet, { type DecodedPacket, type MxAnswer, type TxtAnswer } from "dns-packet";
 import type { Env } from "../../platform/env.ts";
 
-/** What DNS says of a name: values, definitely none, or nothing that can be relied on (time-out, SERVFAIL, refusal). */
+/** A DNS answer: values, definitely none, or unknown (timeout, SERVFAIL, refusal). */
 export type DnsAnswer = { kind: "found"; values: string[] } | { kind: "none" } | { kind: "unknown"; error: string };
 
-/** Asks for the TXT or MX values of a name; an MX value is preference and host in lower case. */
+/** Queries the TXT or MX values of a name; an MX value is preference and host in lower case. */
 export type AskDns = (type: "TXT" | "MX", name: string) => Promise<DnsAnswer>;
 
 interface Server {
@@ -18,15 +18,15 @@ interface Server {
   port: number;
 }
 
-/** Ms for which a server is waited for, and how often all servers are asked in turn. */
+/** Ms to wait for a server, and rounds through all servers. */
 const TIMEOUT_MS = 2500;
 const MAX_ROUNDS = 2;
-/** Bytes of an answer over UDP (RFC 6891); larger ones come over TCP. */
+/** Bytes of a UDP answer (RFC 6891); larger ones come over TCP. */
 const MAX_UDP_BYTES = 1232;
 
 /**
- * A resolver of the configured servers, or of the system's. It asks by itself: whether a name is definitely absent hangs on the
- * response code, which the platforms' resolvers don't tell apart in the same way.
+ * A resolver that queries the configured or the system's servers directly. Whether a name is definitely absent depends on the response
+ * code, which the resolvers of the runtimes don't report consistently.
  */
 export async function openDns({ DNS_SERVERS }: Pick<Env, "DNS_SERVERS">): Promise<AskDns> {
   const servers = await Promise.all((DNS_SERVERS.length > 0 ? DNS_SERVERS : getServers()).map(serverOf));
@@ -57,7 +57,7 @@ async function askServer(server: Server, type: "TXT" | "MX", name: string): Prom
   }
 }
 
-/** Only NXDOMAIN, and an answer without the type from one who knows, mean that there is nothing. */
+/** Only NXDOMAIN and an authoritative answer without the type mean that there is no value. */
 function valuesIn(answer: DecodedPacket, type: "TXT" | "MX"): DnsAnswer {
   const { rcode } = answer as DecodedPacket & { rcode: string };
   if (rcode === "NXDOMAIN") return { kind: "none" };
@@ -69,7 +69,7 @@ function valuesIn(answer: DecodedPacket, type: "TXT" | "MX"): DnsAnswer {
   return answer.flag_aa || answer.flag_ra ? { kind: "none" } : { kind: "unknown", error: "REFERRAL" };
 }
 
-/** A value of more than 255 bytes comes in chunks that belong together (RFC 7208, 3.3). */
+/** A value over 255 bytes comes in chunks to be joined (RFC 7208, section 3.3). */
 function text({ data }: TxtAnswer): string {
   return [data]
     .flat()
@@ -81,7 +81,7 @@ function host({ data: { preference, exchange } }: MxAnswer): string {
   return `${preference ?? 0} ${exchange.toLowerCase().replace(/\.$/, "")}`;
 }
 
-/** Asks over a socket of its own, whose random port is half of what an answer must know; answers to others are not taken. */
+/** Queries from its own socket, whose random port makes forged answers harder; unrelated answers are ignored. */
 async function overUdp(server: Server, query: Buffer): Promise<DecodedPacket> {
   const socket = createSocket(isIP(server.address) === 6 ? "udp6" : "udp4");
   try {
@@ -98,7 +98,7 @@ async function overUdp(server: Server, query: Buffer): Promise<DecodedPacket> {
   }
 }
 
-/** The same over TCP (RFC 7766), where a length stands before each message. */
+/** The same over TCP (RFC 7766), with a length before each message. */
 async function overTcp(server: Server, query: Buffer): Promise<DecodedPacket> {
   const socket = connect({ host: server.address, port: server.port });
   try {
@@ -109,7 +109,7 @@ async function overTcp(server: Server, query: Buffer): Promise<DecodedPacket> {
       socket.on("data", (part) => {
         bytes = Buffer.concat([bytes, part as Buffer]);
         if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return;
-        // One message was asked for: at most 64 KB, whatever follows it.
+        // One message of at most 64 KB; the rest is ignored.
         const answer = answerTo(query, bytes.subarray(2, 2 + bytes.readUInt16BE(0)));
         if (answer) resolve(answer);
         else reject(new Error("The message is no answer."));
@@ -123,7 +123,7 @@ async function overTcp(server: Server, query: Buffer): Promise<DecodedPacket> {
   }
 }
 
-/** The message as an answer: with the same id and the same question; undefined for all else, which anybody may send. */
+/** The answer in a message, if id and question match; undefined for anything else, which anybody may send. */
 function answerTo(query: Buffer, bytes: Buffer): DecodedPacket | undefined {
   const [asked, answer] = [packet.decode(query), decoded(bytes)];
   const [question, echoed] = [asked.questions?.[0], answer?.questions?.[0]];
@@ -135,7 +135,7 @@ function decoded(bytes: Buffer): DecodedPacket | undefined {
   try {
     return packet.decode(bytes);
   } catch {
-    // The package says so by throwing; a message that can't be read is no answer.
+    // The package throws for malformed messages.
     return undefined;
   }
 }
@@ -152,7 +152,7 @@ async function inTime<T>(start: (resolve: (value: T) => void, reject: (error: Er
   }
 }
 
-/** A server by address and port, 53 where none is named. */
+/** A server by address and port; the default port is 53. */
 async function serverOf(server: string): Promise<Server> {
   const [, named = server, port] = isIP(server) ? [] : (/^(.*?)(?::(\d+))?$/.exec(server) ?? []);
   const bare = named.replace(/^\[|\]$/g, "");

@@ -1,18 +1,18 @@
 import { directionOf } from "../../platform/language-tags.ts";
 
-/** What a mail of the service says, before it is laid out; texts are plain and keep their line breaks. */
+/** The contents of a service mail, before the layout; texts are plain and keep their line breaks. */
 export interface Letter {
   /** BCP 47. */
   language: string;
   subject: string;
-  /** Who writes. */
+  /** The name of the sender. */
   sender: string;
   title: string;
-  /** A code that people type, in large digits. */
+  /** A code to type, in large digits. */
   code?: string;
   paragraphs?: string[];
   facts?: Fact[];
-  /** Links as buttons; the first one is what the mail is for. */
+  /** Links as buttons, the main one first. */
   actions?: [words: string, address: string][];
   /** Why the recipient gets the mail. */
   footer?: string;
@@ -21,7 +21,7 @@ export interface Letter {
 /** A named value; with an address it is a link. */
 export type Fact = [name: string, value: string, address?: string | undefined];
 
-/** A letter as text and as HTML in one simple layout, light or dark as its reader's screen is. */
+/** Renders a mail as text and as HTML with one simple layout, which follows the reader's light or dark mode. */
 export function layOut(letter: Letter): { subject: string; text: string; html: string } {
   return { subject: oneLine(letter.subject), text: textOf(letter), html: htmlOf(letter) };
 }
@@ -35,20 +35,20 @@ function oneLine(subject: string): string {
 function textOf({ title, code, paragraphs = [], facts = [], actions = [], sender, footer }: Letter): string {
   const named = facts.map(factLine).join("\n");
   const linked = actions.map(([words, address]) => `${words}:\n${address}`);
-  // The delimiter of a signature (RFC 3676, 4.3).
+  // The signature delimiter (RFC 3676, section 4.3).
   const signed = ["-- ", sender, footer].filter(Boolean).join("\n");
   const parts = [title, code && `    ${code}`, ...paragraphs, named, ...linked, signed];
   return `${parts.filter(Boolean).join("\n\n")}\n`;
 }
 
-/** A name that is a question needs no colon; an address that a reader can see or dial is not told twice. */
+/** A name that is a question gets no colon. An address that its text already shows is not repeated. */
 function factLine([name, value, address]: Fact): string {
   const label = /[\p{L}\p{N})]$/u.test(name) ? `${name}:` : name;
   const isPlain = address === undefined || address === value || address.startsWith("mailto:");
   return `${label} ${value}${isPlain ? "" : `\n${address}`}`;
 }
 
-/** Styles stand on the elements, for many mail programs drop the rest; those that know dark screens read the classes. */
+/** Inline styles, since many mail programs drop the others; programs with a dark mode use the classes. */
 const styles = {
   page: "margin:0;padding:24px 12px;background:#f3f4f6;color:#1b1f27",
   card: "max-width:560px;margin:0 auto;padding:28px 24px;background:#ffffff;border:1px solid #dfe2e8;border-radius:12px;font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;overflow-wrap:anywhere;word-break:break-word",

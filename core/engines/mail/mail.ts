@@ -1,4 +1,4 @@
-/** What the others may use of mail. */
+/** What other modules may import from mail. */
 export { Breaker } from "./breaker.ts";
 export { type DkimKey, signMime } from "./dkim.ts";
 export { type AskDns, type DnsAnswer, openDns } from "./dns.ts";

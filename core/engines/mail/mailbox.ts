@@ -1,19 +1,19 @@
 import { ImapFlow } from "imapflow";
 import type { Mailbox } from "../../platform/runtime.ts";
 
-/** Bytes of a mail that are read: reports are small, and what they say stands at the beginning. */
+/** Bytes of a mail to read: reports are small, and their content is at the start. */
 const MAX_MAIL_BYTES = 262_144;
-/** Real ms in which a server must greet and answer. */
+/** Real ms within which a server must greet and respond. */
 const TIMEOUT_MS = 30_000;
 
 /**
- * Opens the mailbox that an address names, `imap(s)://user:password@host:port/mailbox`; INBOX where it names none. Without TLS from
- * the start the connection is upgraded where the server can. Fails where the server can't be reached or refuses the login.
+ * Opens the mailbox of a URL, `imap(s)://user:password@host:port/mailbox`; INBOX by default. A plain connection is upgraded to TLS if the
+ * server can. Throws if the server is unreachable or refuses the login.
  */
 export async function openMailbox(address: string): Promise<Mailbox> {
   const url = new URL(address);
   const client = clientOf(url);
-  // A connection that breaks fails the command that waits, and that is where it is dealt with.
+  // A broken connection fails the pending command, which handles it.
   client.on("error", () => undefined);
   try {
     await client.connect();

@@ -9,7 +9,7 @@ import {
 } from "nodemailer/lib/mime-funcs";
 import { encode, wrap } from "nodemailer/lib/qp";
 
-/** A file as a mail carries it; the content is base64. */
+/** An attachment; the content is base64. */
 export interface MimeFile {
   filename: string;
   contentType: string;
@@ -28,23 +28,22 @@ export interface Mail {
   html: string | null;
   text: string;
   files: MimeFile[];
-  /** Further header fields, in their order. Values are ASCII and one line. */
+  /** Further header fields in order. Values are ASCII and single lines. */
   more: [name: string, value: string][];
 }
 
-/** A mail as it is signed and sent: header fields, folded, and a body; ASCII with CRLF throughout. */
+/** A mail ready for signing and sending: folded header fields and a body, in ASCII with CRLF. */
 export interface Mime {
   headers: [name: string, value: string][];
   body: string;
 }
 
-/** Longest line of a body part that goes as it is, and of a folded header (RFC 5322, 2.1.1). */
+/** Longest line of an unencoded body part and of a folded header (RFC 5322, section 2.1.1). */
 const MAX_LINE_LENGTH = 76;
 
 /**
- * Writes a mail as MIME (RFC 2045–2047): nothing but ASCII, no line over 76 characters, no header that a value could add. nodemailer's
- * `MailComposer` writes the same through streams in three times the CPU time, which costs a quarter of the mails a second
- * (`npm run bench -- email`).
+ * Writes a mail as MIME (RFC 2045–2047): ASCII only, no line over 76 characters, and no header injection. nodemailer's `MailComposer` does
+ * the same through streams in three times the CPU time, which costs a quarter of the mails per second (`npm run bench -- email`).
  */
 export function composeMime(mail: Mail): Mime {
   const { type, encoding, body } = partOf(mail);
@@ -70,7 +69,7 @@ interface Part {
   body: string;
 }
 
-/** Text and HTML, and an invitation, are alternatives of one another; files come beside them. */
+/** Text, HTML and an invitation are alternatives; files are attached. */
 function partOf(mail: Mail): Part {
   const invitation = mail.files.find(({ contentType }) => contentType.startsWith("text/calendar"));
   const html = mail.html === null ? [] : [textPart("text/html; charset=utf-8", mail.html)];
@@ -83,7 +82,7 @@ function partOf(mail: Mail): Part {
   return mail.files.length === 0 ? main : multipart("mixed", mail.messageId, [main, ...mail.files.map(filePart)]);
 }
 
-/** `=_` can stand in no quoted-printable or base64 line, so a boundary with it can't be met in a part. */
+/** `=_` can't occur in quoted-printable or base64, so such a boundary never occurs in a part. */
 function multipart(kind: string, messageId: string, parts: Part[]): Part {
   const boundary = `=_${kind}.${messageId.split("@")[0]}`;
   const body = parts.map((part) => `--${boundary}\r\n${partHeaders(part)}\r\n${part.body}\r\n`).join("");
@@ -119,7 +118,7 @@ function isShortAscii(text: string): boolean {
   return true;
 }
 
-/** True where base64 is shorter than quoted-printable, as it is for most alphabets but Latin. */
+/** True if base64 is shorter than quoted-printable, as for most non-Latin scripts. */
 function mostlyForeign(text: string): boolean {
   return Buffer.byteLength(text) > text.length * 1.3;
 }
@@ -160,10 +159,10 @@ function words(text: string): string {
   return isPlainText(text) ? text : encodeWords(text, "B", 52, true);
 }
 
-/** The value folded as its line is; a line break in a value is never more than a fold. */
+/** The folded header line; a line break in the value becomes a fold. */
 function folded(name: string, value: string): string {
   const line = `${name}: ${value.replace(/[\r\n]+/g, " ")}`;
-  // A long first word stays beside the name: a line of white space alone is not for every reader.
+  // A long first word stays on the line of the name: some readers reject lines of white space alone.
   return foldLines(line, MAX_LINE_LENGTH)
     .slice(name.length + 1)
     .replace(/^ *\r\n/, "")

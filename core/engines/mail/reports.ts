@@ -3,26 +3,26 @@ import PostalMime, { type Email } from "postal-mime";
 import type { Feedback } from "../../../schemas/email.ts";
 import { Fail } from "../../platform/errors.ts";
 
-/** What a mail from outside tells of one that was sent: a bounce (RFC 3464), a complaint (RFC 5965), a wish to get no more. */
+/** An incoming report about a sent mail: a bounce (RFC 3464), a complaint (RFC 5965) or an unsubscription. */
 export interface Report {
-  /** Addresses to which it came: one of them may be a return path. */
+  /** Recipients of the report: one of them may be a return path. */
   addresses: string[];
-  /** The Message-ID of the mail that it speaks of, where it carries that. */
+  /** The Message-ID of the reported mail, if the report includes it. */
   originalMessageId: string | undefined;
   notices: Notice[];
 }
 
 export type Notice = Pick<Feedback, "type" | "reason" | "smtpCode" | "enhancedStatus"> & {
-  /** As the report names it; absent where it doesn't. */
+  /** As the report names it; absent otherwise. */
   recipient?: string | undefined;
 };
 
-/** Fields that say to whom a mail came, of the mail systems in use. */
+/** Header fields that name the recipients, in common mail systems. */
 const recipientFields = ["to", "delivered-to", "x-original-to", "envelope-to", "x-envelope-to", "x-forwarded-to"];
 
 /**
- * Reads a mail; `notices` is empty where it is no report. A notice of delay is none: its sender goes on trying. `invalid_request` for
- * a mail whose headers are too large or whose parts are nested too deep: it stays so however often it comes.
+ * Parses a mail; `notices` is empty if it is no report. A delay report is ignored, since the sender's server keeps trying.
+ * `invalid_request` for a mail with too large headers or too deep nesting; a retry would not help.
  */
 export async function readReport(bytes: Buffer): Promise<Report> {
   const mail = await parsed(bytes);
@@ -34,13 +34,13 @@ export async function readReport(bytes: Buffer): Promise<Report> {
 }
 
 /**
- * The beginning of a mail that is read, in bytes and lines. A report says all at its beginning. postal-mime takes up to 15 µs and 1 KB
- * for a line: 5 MB of empty lines take 90 s and 5 GB.
+ * Bytes and lines of a mail to parse; a report says everything at its start. postal-mime takes up to 15 µs and 1 KB per line: 5 MB of empty
+ * lines would take 90 s and 5 GB.
  */
 const MAX_BYTES = 262_144;
 const MAX_LINES = 5_000;
 const MAIL_LIMITS = { maxHeadersSize: 65_536, maxNestingDepth: 20 };
-/** Notices of one report. */
+/** Most notices of one report. */
 const MAX_NOTICES = 100;
 
 async function parsed(bytes: Buffer): Promise<Email> {
@@ -67,7 +67,7 @@ function addressesOf({ headers }: Email): string[] {
   return values.flatMap((value) => value.split(/[\s<>,;:"()]+/).filter(isAddressLike));
 }
 
-/** Split and looked at: a pattern with a part before and after the sign would look at each character of a long word many times. */
+/** Splits at the sign: a pattern with a part before and after it would backtrack over a long word. */
 function isAddressLike(word: string): boolean {
   const at = word.indexOf("@");
   return at > 0 && at < word.length - 1;
@@ -78,7 +78,7 @@ function originalOf(mail: Email): string | undefined {
   return fieldsOf(original.split(/\n\s*\n/)[0] ?? "").get("message-id");
 }
 
-/** One notice for each recipient of a delivery status (RFC 3464, 2.3); the first block speaks of the whole message. */
+/** One notice per recipient of a delivery status (RFC 3464, section 2.3); the first block is about the whole message. */
 function bounces(mail: Email): Notice[] {
   const blocks = partsOf(mail, "message/delivery-status").flatMap((part) => part.split(/\n\s*\n/));
   return blocks.map(fieldsOf).flatMap((fields): Notice[] => {
@@ -101,7 +101,7 @@ function diagnosis(fields: Map<string, string>): Pick<Notice, "reason" | "smtpCo
   };
 }
 
-/** What a mail system tells of a recipient's complaint (RFC 5965); `not-spam` takes one back and is no complaint. */
+/** A recipient's complaint (RFC 5965); `not-spam` withdraws one and is ignored. */
 function complaints(mail: Email): Notice[] {
   return partsOf(mail, "message/feedback-report").flatMap((part): Notice[] => {
     const fields = fieldsOf(part);
@@ -121,7 +121,7 @@ function textOf(content: ArrayBuffer | Uint8Array | string): string {
   return text.replace(/\r\n/g, "\n");
 }
 
-/** Fields of a block, by name in lower case, unfolded. */
+/** Unfolded fields of a block, by lower-case name. */
 function fieldsOf(block: string): Map<string, string> {
   const lines = block.replace(/\n[ \t]+/g, " ").split("\n");
   const pairs = lines.map((line) => /^([\w-]+):\s*(.*)$/.exec(line));

@@ -1,24 +1,24 @@
 import type { Purpose } from "../../../schemas/email.ts";
 import type { SmtpFailure, SmtpPhase } from "./smtp.ts";
 
-/** Enhanced status codes (RFC 3463) after which an address gets no more mail: it doesn't exist, or takes none. */
+/** Enhanced status codes (RFC 3463) of addresses that don't exist or accept no mail; they are suppressed. */
 const hopeless = ["5.1.1", "5.1.10", "5.2.1"];
 
-/** True for a code that says that the address is at fault, and not the message, the sender or the moment. */
+/** True for a code that blames the address, and not the message, the sender or a temporary state. */
 export function isHardBounce(enhancedStatus: string | undefined): boolean {
   return enhancedStatus !== undefined && hopeless.includes(enhancedStatus);
 }
 
 /** What follows from a failed attempt. */
 export type SmtpFailureClass =
-  /** The server can't be used by anyone: the attempt doesn't count, and no other is made until it answers again. */
+  /** The server is unusable for everybody: the attempt doesn't count, and sending pauses until it works again. */
   | { kind: "provider"; reason: string }
-  /** Tried again after `wait` domain ms. */
+  /** Retried after `wait` domain ms. */
   | { kind: "deferred"; reason: string; code: number | undefined; wait: number }
-  /** Never tried again; `hard` where the address gets no more mail. */
+  /** Never retried; `hard` suppresses the address. */
   | { kind: "failed"; reason: string; code: number | undefined; hard: boolean };
 
-/** An attempt: its number from 1, what the mail is for, and domain ms since it was accepted. */
+/** An attempt: its number from 1, the kind of mail, and domain ms since its acceptance. */
 export interface DeliveryProgress {
   attempt: number;
   purpose: Purpose;
@@ -28,15 +28,15 @@ export interface DeliveryProgress {
 const second = 1000;
 const minute = 60 * second;
 
-/** Waits before the second attempt and the following ones, the last for all later ones; a code is of use for minutes only. */
+/** Waits before the second and later attempts, the last one for all others; a code is useful for minutes only. */
 const waits: Record<"code" | "mail", { steps: number[]; life: number }> = {
   code: { steps: [5 * second, 10 * second, 20 * second, 40 * second, 80 * second], life: 10 * minute },
   mail: { steps: [15 * second, minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute], life: 24 * 60 * minute },
 };
-/** Each wait is up to a fifth shorter or longer, so that what failed together isn't tried again together. */
+/** Each wait varies by up to a fifth, so that simultaneous failures spread out. */
 const jitter = 0.2;
 
-/** Replies that mean that the login or the encryption is wrong, in whatever phase they come (RFC 4954, RFC 3207). */
+/** Replies that blame the login or the encryption, in any phase (RFC 4954, RFC 3207). */
 const loginCodes = [454, 530, 534, 535, 538];
 
 const refusals: Record<SmtpPhase, string> = {
@@ -48,8 +48,8 @@ const refusals: Record<SmtpPhase, string> = {
 };
 
 /**
- * What to do about a failure, by phase and code. A refusal (5xx) is final, everything else is tried again, for 24 hours at most.
- * A connection that broke after the mail had left is tried again too: it may arrive twice, with the same Message-ID, but is never lost.
+ * Classifies a failure by phase and code. A refusal (5xx) is final; everything else is retried for at most 24 hours. A connection that
+ * broke after the content was sent is retried too: the mail may arrive twice, with the same Message-ID, but is never lost.
  */
 export function classifySmtpFailure(failure: SmtpFailure, attempted: DeliveryProgress): SmtpFailureClass {
   const { phase, code, enhanced } = failure;
@@ -62,7 +62,7 @@ export function classifySmtpFailure(failure: SmtpFailure, attempted: DeliveryPro
   return later(reasonOf(failure, word), code, attempted);
 }
 
-/** Tried again after the wait of this attempt, or given up where the mail would be too old then. */
+/** Deferred by the wait of this attempt, or failed if the mail would be too old by then. */
 function later(
   reason: string,
   code: number | undefined,
@@ -76,7 +76,7 @@ function later(
     : { kind: "deferred", reason, code, wait };
 }
 
-/** A word for the failure and the server's own words, on one line. */
+/** The reason as a word and the server's reply, on one line. */
 function reasonOf({ message }: SmtpFailure, word: string): string {
   return `${word}: ${message.replace(/\s+/g, " ").slice(0, 300)}`;
 }

@@ -5,16 +5,16 @@ import SMTPPool, { type SMTPPoolSentMessageInfo } from "nodemailer/lib/smtp-pool
 import type { Envelope, Mailer } from "../../platform/runtime.ts";
 
 /**
- * How far a sending got: `connect` until the login is done, which says something of the server and nothing of the mail; then the
- * commands; `content` once bytes of the mail have left, when the outcome of a broken connection is not known.
+ * How far a send got: `connect` until the login is done, which blames the server and not the mail; then the commands; `content` once bytes
+ * of the mail have left, so that the outcome of a broken connection is unknown.
  */
 export type SmtpPhase = "connect" | "mail" | "recipient" | "data" | "content";
 
-/** A refusal or a broken conversation. */
+/** A refusal or a broken connection. */
 export class SmtpFailure extends Error {
   override readonly name = "SmtpFailure";
   readonly phase: SmtpPhase;
-  /** The reply's code, absent where the connection broke. */
+  /** The reply code; absent if the connection broke. */
   readonly code: number | undefined;
   /** The reply's enhanced status code (RFC 3463). */
   readonly enhanced: string | undefined;
@@ -28,7 +28,7 @@ export class SmtpFailure extends Error {
   }
 }
 
-/** What SMTP_URL may set by query, with the names that nodemailer uses for the same; times in ms. */
+/** Query parameters of SMTP_URL, with the names that nodemailer uses; times in ms. */
 export interface SmtpSettings {
   host: string;
   port: number;
@@ -39,17 +39,17 @@ export interface SmtpSettings {
   connectionTimeout: number;
   greetingTimeout: number;
   socketTimeout: number;
-  /** Messages that all processes together may send in `rateDelta` ms; 0 for no limit. */
+  /** Messages that all processes together may send per `rateDelta` ms; 0 for no limit. */
   rateLimit: number;
   rateDelta: number;
   requireTLS: boolean;
   ignoreTLS: boolean;
   rejectUnauthorized: boolean;
-  /** The name of EHLO. */
+  /** The EHLO name. */
   name: string | undefined;
 }
 
-/** Reads SMTP_URL: server, login, and what its query sets. */
+/** Parses SMTP_URL: server, login, and query parameters. */
 export function smtpSettings(url: string): SmtpSettings {
   const { protocol, hostname, port, username, password, searchParams } = new URL(url);
   const secure = protocol === "smtps:";
@@ -75,7 +75,7 @@ export function smtpSettings(url: string): SmtpSettings {
   };
 }
 
-/** Connections to the mail server, kept open between mails by nodemailer's pool. How many mails come at a time is its user's matter. */
+/** Connections to the mail server, which nodemailer's pool keeps open between mails. The caller limits the concurrency. */
 export class SmtpPool implements Mailer {
   readonly settings: SmtpSettings;
   readonly #pool: SMTPPool;
@@ -85,12 +85,12 @@ export class SmtpPool implements Mailer {
     this.#pool = poolOf(this.settings);
   }
 
-  /** Sends a mail to one recipient; resolves with the server's words once it has taken it. Throws SmtpFailure. */
+  /** Sends a mail to one recipient; resolves with the server's reply once it has accepted the mail. Throws SmtpFailure. */
   send({ from, to }: Envelope, content: Buffer): Promise<string> {
     const envelope = { from, to: [to], size: content.length };
-    // There once a connection is logged in, and read only after the server's 354: nodemailer's errors don't say how far it got.
+    // Set once a connection has logged in, and read only after the server's 354: nodemailer's errors don't tell the phase.
     let stream: Readable | undefined;
-    // What the pool asks of a mail; nodemailer's own message would copy the bytes through three streams.
+    // The interface that the pool needs; nodemailer's own message would copy the bytes through three streams.
     const message = {
       getEnvelope: () => envelope,
       getHeader: () => "",
@@ -107,7 +107,7 @@ export class SmtpPool implements Mailer {
     });
   }
 
-  /** Opens a connection and logs in, to see whether the server can be reached. */
+  /** Connects and logs in, to check that the server works. */
   async probe(): Promise<void> {
     try {
       await this.#pool.verify();
@@ -116,13 +116,15 @@ export class SmtpPool implements Mailer {
     }
   }
 
-  /** Closes all connections, those in use too. */
+  /** Closes all connections, including those in use. */
   close(): void {
     this.#pool.close({ force: true });
   }
 }
 
-/** The rate limit is the dispatcher's, which knows of the other processes. A connection that the server left unused is replaced once. */
+/**
+ * The dispatcher applies the rate limit, since it covers all processes. A connection that the server closed while idle is replaced once.
+ */
 function poolOf({ rejectUnauthorized, rateLimit: _limit, rateDelta: _delta, ...settings }: SmtpSettings): SMTPPool {
   const own = { maxRequeues: 1, idleTimeout: 30_000, socketCloseTimeout: 1000 };
   return new SMTPPool({ ...settings, ...own, tls: { rejectUnauthorized } });

@@ -3,7 +3,7 @@ import { Follower, PAGE_SIZE, type ChunkSource } from "./follower.ts";
 import { scripts } from "../../store/scripts.ts";
 import { END_GENERATION, endRun, type RelayTools, readEntryId, RunLost, type RunRecord, runKeys } from "./runs.ts";
 
-/** Which run, for which inbox. */
+/** A run and the inbox that its chunks go to. */
 export interface StreamPosition {
   runId: string;
   inbox: string;
@@ -16,7 +16,7 @@ export class Feed implements ChunkSource {
   readonly #place: StreamPosition;
   readonly #followers = new Set<Follower>();
   head = 0;
-  /** When the lease must be renewed, on the clock of `performance.now`. */
+  /** When to renew the lease, on the clock of `performance.now`. */
   due = 0;
   #lostAt: number;
   /** True once the worker has sent something here: until then it may not know this process. */
@@ -44,7 +44,7 @@ export class Feed implements ChunkSource {
     return this.#tools.redis.xrange(keys.runChunks(this.#place.runId), from, "+", "COUNT", PAGE_SIZE);
   }
 
-  /** The last one out gives the lease back, and stops the run if nobody else reads it and nobody may come back. */
+  /** The last follower releases the lease, and stops the run if nobody else reads it and nobody may return. */
   leave(follower: Follower): void {
     this.#ended ||= follower.outcome !== undefined;
     if (!this.#followers.delete(follower) || this.#followers.size > 0) return;
@@ -70,7 +70,7 @@ export class Feed implements ChunkSource {
     else if (now > this.due && !this.#ended) void this.#renew();
   }
 
-  /** Fails all followers and gives the lease back. */
+  /** Fails all followers and releases the lease. */
   async close(reason: Error): Promise<void> {
     const depart = this.#ended ? undefined : this.#depart();
     this.#fail(reason);
@@ -82,7 +82,7 @@ export class Feed implements ChunkSource {
     this.head = Math.max(this.head, newest);
   }
 
-  /** Tells the worker that this process reads, and learns what the inbox may not have told. */
+  /** Tells the worker that this process reads, and detects what the inbox may have missed. */
   async #renew(): Promise<void> {
     if (this.#leasing) return;
     this.#leasing = true;
@@ -116,7 +116,7 @@ export class Feed implements ChunkSource {
     if (news) for (const follower of this.#followers) void follower.look();
   }
 
-  /** The silence has been too long: unless Redis knows better, the run is over. */
+  /** No heartbeat for too long: the run is over unless Redis shows otherwise. */
   async #confirmLoss(): Promise<void> {
     if (this.#confirming) return;
     this.#confirming = true;

@@ -1,29 +1,29 @@
 import type { RunChunk, RunEnd, RunSubscription } from "../../platform/runtime.ts";
 import { END_GENERATION, readEntry, RunLost, type RunRecord } from "./runs.ts";
 
-/** A reader that took nothing for too long while chunks waited for it. */
+/** The reader took nothing for too long while chunks waited for it. */
 export class ReaderStalled extends Error {
   override readonly name = "ReaderStalled";
 }
 
-/** What a follower asks of the run that it follows. */
+/** What a follower needs of its run. */
 export interface ChunkSource {
-  /** Number of the newest chunk that the process has heard of. */
+  /** Number of the newest chunk that this process knows of. */
   readonly head: number;
-  /** Entries of the run's stream from an id on, "-" or "(id" (exclusive); fewer than `pageSize` at the stream's end. */
+  /** Entries of the run's stream from an id on, "-" or "(id" (exclusive); fewer than `pageSize` at the end of the stream. */
   fetch(from: string): Promise<[string, string[]][]>;
-  /** The follower is through with the run, in whatever way. */
+  /** Called when the follower has finished with the run, in any way. */
   leave(follower: Follower): void;
 }
 
-/** Entries fetched at once. */
+/** Entries per fetch. */
 export const PAGE_SIZE = 200;
-/** Chunks that wait for a reader before it no longer gets new ones and has to fetch them when it has caught up. */
+/** Chunks to buffer for a slow reader; beyond that it fetches them from the stream later. */
 const MAX_BUFFERED_CHUNKS = 256;
 
 /**
- * One reader of a run. It is live while each record that arrives is the next, and behind otherwise: at the start, after a gap, and
- * when its reader is slow. Behind, it reads the run's stream page by page until it has what the process has heard of.
+ * One reader of a run. It is live while each arriving record is the next one, and behind otherwise: at the start, after a gap, and when its
+ * reader is slow. While behind, it reads the run's stream page by page until it has caught up.
  */
 export class Follower implements RunSubscription {
   readonly #source: ChunkSource;
@@ -43,7 +43,7 @@ export class Follower implements RunSubscription {
     this.#cursor = after;
   }
 
-  /** How the run ended, once that has been read. */
+  /** How the run ended, once the reader has got there. */
   get outcome(): RunEnd | undefined {
     return this.#outcome === "closed" ? undefined : this.#outcome;
   }
@@ -80,13 +80,13 @@ export class Follower implements RunSubscription {
     else this.#take(record);
   }
 
-  /** Looks into the run's stream even if nothing seems to be missing. Resolves when there is no more or no room. */
+  /** Reads the run's stream even if nothing seems to be missing. Resolves at the end of the stream or when the buffer is full. */
   look(): Promise<void> {
     this.#behind = true;
     return this.catchUp();
   }
 
-  /** Reads on where the follower is behind and its reader has room. */
+  /** Continues reading if the follower is behind and its buffer has room. */
   catchUp(): Promise<void> {
     if (!this.#behind || this.#outcome || this.#room.length >= MAX_BUFFERED_CHUNKS) return Promise.resolve();
     this.#fetching ??= this.#readPages().finally(() => {
@@ -95,21 +95,21 @@ export class Follower implements RunSubscription {
     return this.#fetching;
   }
 
-  /** Ends reading by a failure. */
+  /** Ends reading with a failure. */
   fail(failure: Error): void {
     if (this.#outcome) return;
     this.#failure = failure;
     this.#settle("closed");
   }
 
-  /** Closes the follower if its reader has been taking nothing for `limit` ms. */
+  /** Closes the follower if its reader has taken nothing for `limit` ms. */
   closeIfStalled(limit: number): void {
     if (this.#room.length === 0 || performance.now() - this.#pulledAt < limit) return;
     this.#room.length = 0;
     this.fail(new ReaderStalled(`Nothing was taken for ${limit} ms.`));
   }
 
-  /** Fails when the stream could not be read, or lacked what the process had heard of, for `limit` ms. */
+  /** Fails if the stream was unreadable, or lacked known chunks, for `limit` ms. */
   closeIfTroubled(limit: number): void {
     if (this.#troubleSince === undefined || performance.now() - this.#troubleSince < limit) return;
     this.fail(new RunLost("The run can't be read."));
@@ -121,12 +121,12 @@ export class Follower implements RunSubscription {
         if (!(await this.#readPage())) return;
       this.#troubleSince = undefined;
     } catch {
-      // Redis is away; tried again with each look of the process, until `closeIfTroubled`.
+      // Redis is away; retried with each poll of the process, until `closeIfTroubled`.
       this.#troubleSince ??= performance.now();
     }
   }
 
-  /** Reads one page. False when the stream lacks what the process had heard of before it asked. */
+  /** Reads one page. False if the stream lacks chunks that the process knew of before the request. */
   async #readPage(): Promise<boolean> {
     const { head } = this.#source;
     const entries = await this.#source.fetch(this.#generation === 0 ? "-" : `(${this.#generation}-${this.#cursor}`);
@@ -143,7 +143,7 @@ export class Follower implements RunSubscription {
     else this.#take(record);
   }
 
-  /** True where chunks are missing between what has been read and this record. */
+  /** True if chunks are missing between the last one read and this record. */
   #misses({ generation, last, chunks }: RunRecord): boolean {
     return (generation === END_GENERATION ? last : last - chunks.length) > this.#cursor;
   }

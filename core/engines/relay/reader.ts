@@ -9,13 +9,13 @@ import { Feed } from "./feed.ts";
 import type { Follower } from "./follower.ts";
 import { type RelayTools, parseRecord, RunLost, callScript } from "./runs.ts";
 
-/** One blocking read takes this long at most, in ms, and returns this many entries at most. */
+/** One blocking read takes at most this many ms and returns at most this many entries. */
 const BLOCK_MS = 5_000;
 const MAX_ENTRIES = 1_000;
 
 /**
- * All runs that a web process reads. Workers put what it follows into its inbox, a stream of its own which it reads with one
- * blocking connection however many the runs are. The inbox is a fast path only: what it lacks is read from the run's stream.
+ * All runs that a web process reads. Workers write the chunks into its inbox, a stream that it reads over one blocking connection for all
+ * runs. The inbox is a fast path only: missing chunks are read from the run's stream.
  */
 export class RunReaders {
   readonly #tools: RelayTools;
@@ -34,7 +34,7 @@ export class RunReaders {
     this.#connect = connect;
   }
 
-  /** Follows a run from its start or after a chunk. Begins at once, so that a worker that takes the run later knows its reader. */
+  /** Follows a run from its start or after a chunk. It registers at once, so that a worker that claims the run later knows its reader. */
   follow(runId: string, { after = 0, signal, resumable = false }: SubscribeOptions = {}): Follower {
     if (this.#closed) throw new RunLost("This process is ending.");
     if (!this.#blocking) this.#open();
@@ -45,7 +45,7 @@ export class RunReaders {
     return follower;
   }
 
-  /** Ends all reading with RunLost, so that clients come back elsewhere, and closes the blocking connection. */
+  /** Ends all reading with RunLost, so that clients reconnect elsewhere, and closes the blocking connection. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -54,7 +54,7 @@ export class RunReaders {
     const goodbyes = [...this.#feeds.values()].map((feed) => feed.close(new RunLost("This process is ending.")));
     this.#blocking?.disconnect();
     const forget = this.#blocking ? this.#tools.redis.del(keys.inbox(this.#inbox)) : undefined;
-    // Where Redis is away, leases and lifetimes say the same a little later.
+    // Without Redis, leases and lifetimes do the same a little later.
     await Promise.all([...goodbyes, forget]).catch(this.#tools.report);
   }
 
@@ -87,7 +87,7 @@ export class RunReaders {
     }
   }
 
-  /** An inbox exists from here until its process has been silent for three leases. */
+  /** Creates the inbox; it expires after its process has been silent for three leases. */
   async #openInbox(): Promise<void> {
     const key = keys.inbox(this.#inbox);
     const [id] = await pipelined(this.#tools.redis, (pipeline) => {
@@ -98,7 +98,7 @@ export class RunReaders {
     this.#lookAround();
   }
 
-  /** Reads until the connection breaks. The next read is under way while records are handed out, so that nobody waits for it. */
+  /** Reads until the connection breaks. The next read is already pending while records are handed out. */
   async #readInbox(): Promise<never> {
     for (let next = this.#ask(); ; ) {
       const entries = await next;
@@ -120,7 +120,7 @@ export class RunReaders {
       this.#feeds.get(records[at]!)?.receive(parseRecord(records[at + 1]!));
   }
 
-  /** After a break anything may have been missed: every run is joined again and compared with its stream. */
+  /** After a lost connection anything may be missing: every run is joined again and compared with its stream. */
   #lookAround(): void {
     for (const feed of this.#feeds.values()) feed.due = 0;
   }
@@ -133,18 +133,18 @@ export class RunReaders {
     if (silent && this.#blocking?.status === "ready") this.#reconnect(now);
   }
 
-  /** Where commands have found another master, reads must come from there too: a read never learns that its server was demoted. */
+  /** If commands have found another master, reads must move there too: a pending read never learns that its server was demoted. */
   readonly #moveAlong = (): void => {
     if (this.#blocking?.status === "ready") this.#blocking.disconnect(true);
   };
 
-  /** A connection that has died without a word keeps a blocking read waiting for ever. */
+  /** A silently dead connection would leave a blocking read pending for ever. */
   #reconnect(now: number): void {
     this.#repliedAt = now;
     this.#blocking?.disconnect(true);
   }
 
-  /** Keeps the inbox there and drops what has been read: answers stay nowhere longer than they must. */
+  /** Keeps the inbox alive and trims what was read, so that answers are stored no longer than necessary. */
   async #keepInbox(now: number): Promise<void> {
     this.#inboxDue = now + this.#tools.times.lease / 3;
     const key = keys.inbox(this.#inbox);

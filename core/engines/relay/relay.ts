@@ -12,13 +12,13 @@ import { RunWriters } from "./writers.ts";
 import { type RelayTools, type RunTimes, runTimes } from "./runs.ts";
 export { cancelRun, createRun, readRun, runEnding, RunLost, runState } from "./runs.ts";
 
-/** What a relay is made of. */
+/** The parts of a relay. */
 export interface RelayParts {
   /** The process's command connection, with the scripts loaded. */
   redis: Redis;
   /** Opens a connection for blocking reads; called once, by the first `follow`. */
   connect: () => Redis;
-  /** Hears of failures, which as a rule repair themselves. */
+  /** Receives failures, most of which repair themselves. */
   log: Pick<Log, "warn">;
   times?: RunTimes;
 }
@@ -37,23 +37,23 @@ export class Relay implements RunRelay {
   }
 
   /**
-   * Takes a run for an attempt of its job. `generation` is 1 or more and higher in every attempt. Returns the run's writer, or a
-   * word: `sent` when an earlier attempt sent chunks, `unread` when every reader left before, `ended`, `superseded`, `unknown`.
+   * Claims a run for an attempt of its job. `generation` is at least 1 and grows with every attempt. Returns the run's writer, or why not:
+   * `sent` if an earlier attempt sent chunks, `unread` if every reader has left, `ended`, `superseded`, `unknown`.
    */
   claim(runId: string, generation: number): Promise<RunPublisher | ClaimRefusal> {
     return this.#writers.claim(runId, generation);
   }
 
   /**
-   * Follows a run from its start or after a chunk: its chunks in order, without gaps and repeats. Ends with the run (`outcome`
-   * says how), throws RunLost when nothing more can come, ReaderStalled when nothing was taken for 30 s. Begins at once: call it
-   * before the job is enqueued.
+   * Follows a run from its start or after a chunk: its chunks in order, without gaps or duplicates. Ends with the run (`outcome` says how).
+   * Throws RunLost if nothing more can come, and ReaderStalled if the reader took nothing for 30 s. It registers at once: call it before
+   * the job is enqueued.
    */
   follow(runId: string, options: SubscribeOptions = {}): RunSubscription {
     return this.#readers.follow(runId, options);
   }
 
-  /** Ends all reading with RunLost. What this process writes must have been ended before. */
+  /** Ends all reading with RunLost. Runs that this process writes must have ended before. */
   close(): Promise<void> {
     return this.#readers.close();
   }

@@ -5,28 +5,28 @@ import { transact } from "../../store/redis.ts";
 import { scripts } from "../../store/scripts.ts";
 
 /**
- * A run is one answer being made. Its truth is a stream: first an entry `0-1` of its creation, then `g-0` when a worker takes it
- * as generation g, then chunks, several to an entry, with the id `g-<number of the entry's last chunk>`, at last the end. Redis
- * refuses an id below the newest, so a later generation shuts out an earlier one, the end shuts out all, and nothing is stored
- * twice when a connection breaks and commands are sent again.
+ * A run is one answer in the making. Its truth is a stream: first an entry `0-1` at its creation, then `g-0` when a worker claims it as
+ * generation g, then chunks, several per entry, with the id `g-<number of the entry's last chunk>`, and finally the end. Redis rejects ids
+ * below the newest one. So a later generation excludes an earlier one, the end excludes all, and nothing is stored twice when a connection
+ * breaks and commands are resent.
  */
 export const END_GENERATION = 4294967295;
 
 /** Times of a run in ms. Tests pass shorter ones. */
 export interface RunTimes {
-  /** After this long without a sign of life a run counts as lost (docs/reference.md, "Chat stream"). */
+  /** Without a heartbeat for this long a run counts as lost (docs/reference.md, "Chat stream"). */
   lost: number;
-  /** A web process that says nothing for this long has stopped reading. */
+  /** A web process that is silent for this long has stopped reading. */
   lease: number;
-  /** A resumable run goes on for this long after its last reader left (docs/reference.md, "Chat stream"). */
+  /** A resumable run continues for this long after its last reader left (docs/reference.md, "Chat stream"). */
   grace: number;
-  /** A reader that takes nothing for this long, while something waits for it, is closed. */
+  /** A reader that takes nothing for this long while chunks wait is closed. */
   stall: number;
-  /** The worker asks at least this often whether its run is still wanted. */
+  /** The worker checks at least this often whether its run is still wanted. */
   check: number;
-  /** The worker tells its readers at least this often that it lives. */
+  /** The worker sends its readers a heartbeat at least this often. */
   sign: number;
-  /** Everything about a run is gone after this long: the question from its creation, the answer from its end. */
+  /** All data of a run expires after this long: the question from its creation, the answer from its end. */
   keep: number;
 }
 
@@ -41,27 +41,27 @@ export const runTimes: RunTimes = {
   keep: 600_000,
 };
 
-/** What writers and readers of a process share. `report` hears of failures that are being repaired. */
+/** What writers and readers of a process share. `report` receives failures that are being repaired. */
 export interface RelayTools {
   redis: Redis;
   times: RunTimes;
   report: (error: unknown) => void;
 }
 
-/** Where a run stands. Also `unknown` when it was never there or its time is over. */
+/** The state of a run; `unknown` if it never existed or has expired. */
 export type RunState = "waiting" | "running" | "done" | "failed" | "cancelled" | "unknown";
 
-/** No worker took the run, its worker died, or what it wrote is gone. Nothing more will come. */
+/** No worker claimed the run, its worker died, or its chunks are gone. Nothing more will come. */
 export class RunLost extends Error {
   override readonly name = "RunLost";
 }
 
-/** The worker's reason to stop: nobody reads any more, or somebody stopped the run. */
+/** The worker's reason to stop: nobody reads any more, or the run was cancelled. */
 export class RunCancelled extends Error {
   override readonly name = "RunCancelled";
 }
 
-/** Writes a new run. The fields, the question among them, live nowhere else, until the run ends and for `times.keep` at most. */
+/** Creates a run. Its fields, including the question, are stored nowhere else, until the run ends and for `times.keep` at most. */
 export async function createRun(
   redis: Redis,
   runId: string,
@@ -75,19 +75,19 @@ export async function createRun(
   });
 }
 
-/** The fields of a run, undefined when it has ended. */
+/** The fields of a run; undefined if it has ended. */
 export async function readRun(redis: Redis, runId: string): Promise<Record<string, string> | undefined> {
   const fields = await redis.hgetall(keys.run(runId));
   return Object.keys(fields).length > 0 ? fields : undefined;
 }
 
-/** How a run has ended and the number of its last chunk; undefined while it goes on, and when it is unknown. */
+/** How a run ended and the number of its last chunk; undefined while it runs or if it is unknown. */
 export async function runEnding(redis: Redis, runId: string): Promise<{ end: RunEnd; last: number } | undefined> {
   const newest = await newestRecord(redis, runId);
   return newest?.generation === END_GENERATION ? { end: newest.chunks[0] as RunEnd, last: newest.last } : undefined;
 }
 
-/** Where a run stands now. A run whose worker is silent for too long counts as failed. */
+/** The current state of a run. A run without a heartbeat for too long counts as failed. */
 export async function runState(redis: Redis, runId: string): Promise<RunState> {
   const [newest, alive] = await Promise.all([newestRecord(redis, runId), redis.exists(keys.runAlive(runId))]);
   if (!newest) return "unknown";
@@ -102,19 +102,19 @@ async function newestRecord(redis: Redis, runId: string): Promise<RunRecord | un
   return entry && readEntry(entry);
 }
 
-/** Stops a run at once: its readers end now, its worker within `times.check`. True if it was still going on. */
+/** Cancels a run: its readers end now, its worker within `times.check`. True if it was still running. */
 export async function cancelRun(redis: Redis, runId: string, times = runTimes): Promise<boolean> {
   return (await endRun(redis, runId, { end: "cancelled", keep: times.keep, only: ["anyway"] })) === "ended";
 }
 
-/** What `endRun` needs. `only` is the condition of the script and its value. */
+/** Input of `endRun`; `only` is the script's condition and its value. */
 export interface Ending {
   end: RunEnd;
   keep: number;
   only: ["anyway"] | ["unread"] | ["silent"] | ["written", string];
 }
 
-/** Writes the end of a run, if the condition holds, and tells its readers. Returns the script's first word. */
+/** Ends a run if the condition holds, and tells its readers. Returns the script's first reply. */
 export async function endRun(
   redis: Redis,
   runId: string,
@@ -140,14 +140,14 @@ export function runKeys(runId: string): { chunks: string; readers: string; alive
 }
 
 /**
- * Sends a command now. The connection's own batching waits for the next tick and for the replies to the batch before, which here
- * would be felt in every chunk.
+ * Sends a command at once. The connection's auto-pipelining waits for the next tick and for the replies to the previous batch, which would
+ * delay every chunk.
  */
 export function callScript(redis: Redis, name: string, values: (string | number)[]): Promise<unknown> {
   return redis.sendCommand(new Command(name, values, { replyEncoding: "utf8" })) as Promise<unknown>;
 }
 
-/** What travels: the chunks `last - chunks.length + 1` to `last`, none in a mere sign of life, the kind of end in an end. */
+/** A record in transit: the chunks `last - chunks.length + 1` to `last`; none in a heartbeat, the kind of end in an end. */
 export interface RunRecord {
   generation: number;
   last: number;
@@ -165,21 +165,21 @@ export function parseRecord(value: string): RunRecord {
   return { chunks, ...readEntryId(id) };
 }
 
-/** An entry of a run's stream as a record. That of a creation or a claim holds no chunk. */
+/** An entry of a run's stream as a record. A creation or a claim has no chunk. */
 export function readEntry([id, [, text = ""]]: [string, string[]]): RunRecord {
   const { generation, last } = readEntryId(id);
   return { generation, last, chunks: last > 0 || generation === END_GENERATION ? text.split("\n") : [] };
 }
 
-/** Arguments of the XADD that hands records to a web process: only while its inbox is there, and only so many as it may lag behind. */
+/** Arguments of the XADD that sends records to a web process: only while its inbox exists, and bounded in length. */
 export function toInbox(inbox: string, records: string[]): string[] {
   return [keys.inbox(inbox), "NOMKSTREAM", "MAXLEN", "~", "1000", "*", ...records];
 }
 
-/** The two halves of an entry's id: who wrote it, and how many chunks there are up to it. */
+/** The two halves of an entry's id: the generation, and the number of chunks up to it. */
 export function readEntryId(id: string): { generation: number; last: number } {
   const dash = id.indexOf("-");
   const generation = Number(id.slice(0, dash));
-  // Redis has no id 0-0, so the entry of the creation is 0-1 and yet no chunk.
+  // Redis has no id 0-0, so the creation is 0-1, although it is no chunk.
   return { generation, last: generation === 0 ? 0 : Number(id.slice(dash + 1)) };
 }

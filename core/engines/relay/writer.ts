@@ -12,17 +12,17 @@ import {
   callScript,
 } from "./runs.ts";
 
-/** What leaves a worker process, packed once in a tick of the event loop for all of its runs. */
+/** Sends what a worker process writes, packed once per tick of the event loop for all of its runs. */
 export interface Publisher {
-  /** `flush` of the writer is called in this tick. */
+  /** Calls the writer's `flush` in this tick. */
   schedule(writer: RunWriter): void;
-  /** Puts a record into the next packet for each inbox. */
+  /** Adds a record to the next packet for each inbox. */
   hand(inboxes: string[], runId: string, record: string): void;
-  /** The writer's run is over. */
+  /** The writer's run has ended. */
   leave(writer: RunWriter): void;
 }
 
-/** A run that has been taken, and the inboxes of its readers. */
+/** A claimed run and the inboxes of its readers. */
 export interface Claim {
   runId: string;
   generation: number;
@@ -30,8 +30,8 @@ export interface Claim {
 }
 
 /**
- * Writes one run. The first chunks go to the run's stream alone; once Redis has taken them no other attempt can claim the run, so
- * that from then on chunks go to the stream and to the readers at the same time, without waiting for replies.
+ * Writes one run. The first chunks go to the run's stream only; once Redis has stored them, no other attempt can claim the run. From then
+ * on chunks go to the stream and to the readers at the same time, without waiting for replies.
  */
 export class RunWriter implements RunPublisher {
   readonly #outlet: Publisher;
@@ -42,7 +42,7 @@ export class RunWriter implements RunPublisher {
   #buffer: string[] = [];
   #unconfirmed: RunRecord[] = [];
   #sent = 0;
-  /** Why nothing is sent now: the first chunks, or what failed, must be settled before. */
+  /** Why nothing is sent now: the first chunks, or a failure, must be settled first. */
   #held: "starting" | "repairing" | undefined;
   #checking = false;
   #ending: { end: "done" | "failed"; resolve: () => void; reject: (reason: unknown) => void } | undefined;
@@ -60,12 +60,12 @@ export class RunWriter implements RunPublisher {
     this.#planCheck();
   }
 
-  /** Aborted with RunCancelled when nobody wants the answer any more, with RunLost when it can't be written any more. */
+  /** Aborted with RunCancelled if nobody wants the answer any more, with RunLost if it can't be written any more. */
   get signal(): AbortSignal {
     return this.#abort.signal;
   }
 
-  /** Sends a chunk, one line of text, in this tick of the event loop. Does nothing once the run is over. */
+  /** Sends a chunk, one line of text, in this tick of the event loop. Does nothing once the run has ended. */
   write(chunk: string): void {
     if (chunk === "" || chunk.includes("\n")) throw new TypeError("A chunk is one line, not empty.");
     if (this.#over || this.#ending) return;
@@ -73,7 +73,7 @@ export class RunWriter implements RunPublisher {
     this.#outlet.schedule(this);
   }
 
-  /** Ends the run after what was written. Resolves when that is stored, or was cancelled before; rejects with RunLost. */
+  /** Ends the run after the chunks so far. Resolves once that is stored, or if the run was cancelled before; rejects with RunLost. */
   end(end: "done" | "failed" = "done"): Promise<void> {
     if (this.#over)
       return this.signal.reason instanceof RunLost ? Promise.reject(this.signal.reason) : Promise.resolve();
@@ -83,19 +83,19 @@ export class RunWriter implements RunPublisher {
     });
   }
 
-  /** Gives the run back unended, for another attempt of its job to take. For a run of which nothing was written. */
+  /** Releases the run unended for another attempt of its job. Only for a run without chunks. */
   release(): void {
     if (!this.#over) this.#leave();
   }
 
-  /** Called by the outlet once a tick when there is something to send. */
+  /** Called by the publisher once per tick if there is something to send. */
   flush(): void {
     if (this.#held || this.#over) return;
     if (this.#buffer.length > 0) this.#send();
     else if (this.#ending && !this.#finishing) void this.#finish(this.#ending.end);
   }
 
-  /** Shows life, and learns whether the run is still wanted and who reads it. Called by the outlet when due. */
+  /** Sends a heartbeat, and learns whether the run is still wanted and who reads it. Called by the publisher when due. */
   async check(): Promise<void> {
     if (this.#checking || this.#over) return;
     this.#checking = true;
@@ -140,7 +140,7 @@ export class RunWriter implements RunPublisher {
     else this.#postponeCheck();
   }
 
-  /** A chunk that was taken says the same as a check, except who reads: while chunks flow, a fourth of the checks will do. */
+  /** A stored chunk proves as much as a check, except who reads: while chunks flow, every fourth check is enough. */
   #postponeCheck(): void {
     const { check } = this.#tools.times;
     if (this.#held || this.#claim.inboxes.length === 0) return;
@@ -174,7 +174,7 @@ export class RunWriter implements RunPublisher {
     }
   }
 
-  /** Something did not arrive, or was refused: a check tells which, and what is stored. */
+  /** A write failed or was rejected: a check finds out which, and what is stored. */
   #repair(error: unknown): void {
     if (this.#over) return;
     if (this.#held !== "repairing" && !isRefusal(error)) this.#tools.report(error);
@@ -204,7 +204,7 @@ export class RunWriter implements RunPublisher {
     else this.#stop(end === "cancelled" ? new RunCancelled("Stopped.") : new RunLost("Given up."));
   }
 
-  /** After an outage the leases have run out for readers that are still there: they get the time to come back. */
+  /** After an outage, leases of live readers have expired: give them time to renew. */
   #excuse(): void {
     const now = performance.now();
     if (now - this.#lastCheck > 8 * this.#tools.times.check) this.#lenientUntil = now + this.#tools.times.lease;
@@ -217,7 +217,7 @@ export class RunWriter implements RunPublisher {
     if (word !== "refused") this.#stop(new RunCancelled("Every reader left."));
   }
 
-  /** A new reader is told how far the run is, so that it sees what it hasn't got. */
+  /** Sends a new reader the run's position, so that it fetches what it lacks. */
   #meet(inboxes: string[]): void {
     const strangers = inboxes.filter((inbox) => !this.#claim.inboxes.includes(inbox));
     this.#claim.inboxes = inboxes;
@@ -229,7 +229,7 @@ export class RunWriter implements RunPublisher {
     for (const record of this.#unconfirmed) this.#store(record);
     if (stored === 0 && this.#unconfirmed.length > 0) this.#held = "starting";
     else this.#proceed();
-    // What was confirmed by this check may never have reached the inboxes.
+    // Chunks that this check confirmed may never have reached the inboxes.
     if (!this.#held) this.#hand(this.#place());
   }
 
@@ -268,7 +268,7 @@ export class RunWriter implements RunPublisher {
   }
 }
 
-/** True where the stream has a newer entry: the run has ended, another attempt has it, or the chunk was already stored. */
+/** True if the stream has a newer entry: the run has ended, another attempt has claimed it, or the chunk is already stored. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Error && error.message.includes("equal or smaller");
 }

@@ -6,8 +6,8 @@ import { type Publisher, RunWriter } from "./writer.ts";
 import { endRun, type RelayTools, runKeys, callScript, toInbox } from "./runs.ts";
 
 /**
- * All runs that a worker process writes, over its one command connection. What they write in one tick of the event loop leaves
- * as one packet: an entry for each run's stream, and one entry for the inbox of each web process with what all runs have for it.
+ * All runs that a worker process writes, over its one command connection. The writes of one tick of the event loop leave as one packet: an
+ * entry per run's stream, and one entry per web process's inbox with the records of all runs.
  */
 export class RunWriters implements Publisher {
   readonly #tools: RelayTools;
@@ -21,7 +21,7 @@ export class RunWriters implements Publisher {
     this.#tools = tools;
   }
 
-  /** Takes a run for an attempt of its job; `generation` is 1 or more and higher in every attempt. Returns why not as a word. */
+  /** Claims a run for an attempt of its job. `generation` is at least 1 and grows with every attempt. Returns a refusal as a word. */
   async claim(runId: string, generation: number): Promise<RunWriter | ClaimRefusal> {
     const { redis, times } = this.#tools;
     const input = { generation, token: randomUUID(), lostMs: times.lost, keepMs: times.keep };
@@ -56,7 +56,7 @@ export class RunWriters implements Publisher {
 
   #enter(writer: RunWriter): RunWriter {
     this.#open.add(writer);
-    // Finer than the times between two checks, so that the checks of many runs spread out instead of coming in one burst.
+    // Finer than the check interval, so that the checks of many runs spread out.
     this.#timer ??= setInterval(() => this.#checkDue(), this.#tools.times.check / 10);
     return writer;
   }
@@ -72,7 +72,7 @@ export class RunWriters implements Publisher {
     setImmediate(() => this.#flush());
   }
 
-  /** One packet for all: the socket is corked meanwhile. */
+  /** One packet: the socket is corked meanwhile. */
   #flush(): void {
     const { stream } = this.#tools.redis as { stream?: { cork(): void; uncork(): void } };
     stream?.cork();
@@ -86,7 +86,7 @@ export class RunWriters implements Publisher {
     if (this.#ready.size > 0) this.#flushSoon();
   }
 
-  /** A parcel that doesn't arrive is no loss: its readers notice the gap and read the run's stream. */
+  /** A lost record is harmless: its readers notice the gap and read the run's stream. */
   #deliver(inbox: string, records: string[]): void {
     callScript(this.#tools.redis, "xadd", toInbox(inbox, records)).catch(this.#tools.report);
   }

@@ -1,43 +1,43 @@
-/** A piece of a document, the unit of retrieval: `text` is an exact piece of the content. */
+/** A chunk of a document, the unit of retrieval; `text` is an exact part of the content. */
 export interface Piece {
   /** Headings above the text from the outermost, joined by ` › `; empty without any. */
   heading: string;
   text: string;
 }
 
-/** What is cut: the document's title (a heading that repeats it is left out), its content and media type. */
+/** The document to cut: title (a heading that repeats it is omitted), content and media type. */
 export interface Chunkable {
   title: string;
   content: string;
   contentType: "text/plain" | "text/markdown";
 }
 
-/** A part of a text: from `start` to before `end`. */
+/** A part of a text: from `start`, up to but not including `end`. */
 export interface Range {
   start: number;
   end: number;
 }
 
 interface Block extends Range {
-  /** Number of the heading line above it. */
+  /** Index of the heading above it. */
   section: number;
   heading: string;
-  /** `alone` makes a piece by itself, `whole` may share one but is not cut, `text` is cut between sentences. */
+  /** `alone` is a chunk by itself, `whole` may share one but is not cut, `text` may be cut between sentences. */
   kind: "text" | "whole" | "alone";
 }
 
-/** Sizes are in words: those between spaces, and half a word for each letter of a script without spaces. */
+/** Sizes count words: those between spaces, and half a word per character of a script without spaces. */
 const PIECE_SIZE = 200;
 const USUAL_SIZE = 160;
-/** No text has longer words than this on average; what seems to is numbers, addresses or one endless word. */
+/** The average word is never longer; text that exceeds it is numbers, URLs or one endless word. */
 const LETTERS_A_WORD = 12;
-/** A paragraph up to this size is not looked into for sentences. */
+/** A paragraph up to this size is not split into sentences. */
 const SMALL_PARAGRAPH = 60;
-/** What has no sentence end for so long isn't prose; it is cut between words, or inside a word that has no end either. */
+/** Text without a sentence end for this long isn't prose; it is cut between words, or inside an endless word. */
 const SENTENCE_SIZE = 400;
 const SENTENCE_LENGTH = 4000;
 const CUT_LENGTH = 1000;
-/** More pieces than this come from thousands of tiny sections; neighbours are then joined to at least `JOINED_LENGTH`. */
+/** More chunks than this come from thousands of tiny sections; neighbours are then joined to at least `JOINED_LENGTH`. */
 const MAXIMUM_PIECES = 1000;
 const JOINED_LENGTH = 1000;
 const MAXIMUM_CARDS = 100;
@@ -58,9 +58,9 @@ const ABBREVIATION =
   /(?:^|[\s(“"'])(?:\p{L}|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|Art|Fig|vs|approx|ca|bzw|z\.\s?B|e\.g|i\.e|pp)\.\s+$/iu;
 
 /**
- * Cuts a document into pieces of about 120 to 200 words: Markdown by its headings, plain text by its paragraphs, both
- * between sentences only. Lesson cards stay whole, each a piece of its own. In order, without overlap; at most about a
- * thousand pieces and time linear in the length, whatever the content is.
+ * Cuts a document into chunks of about 120 to 200 words: Markdown at its headings, plain text at its paragraphs, both only between
+ * sentences. Each lesson card is one chunk. The chunks are in order and don't overlap; there are at most about a thousand, and the time is
+ * linear in the length, whatever the content is.
  */
 export function chunk(document: Chunkable): Piece[] {
   const { content } = document;
@@ -70,7 +70,7 @@ export function chunk(document: Chunkable): Piece[] {
     .filter((piece) => piece.text !== "");
 }
 
-/** Reads the lines of a document once and tells headings, paragraphs, list items, fenced blocks and cards apart. */
+/** Scans the lines of a document once and separates headings, paragraphs, list items, fenced blocks and cards. */
 class Scanner {
   private readonly content: string;
   private readonly markdown: boolean;
@@ -96,7 +96,7 @@ class Scanner {
     return this.found;
   }
 
-  /** Reads what starts at `start` and returns where the next thing starts. */
+  /** Reads the construct at `start` and returns the start of the next one. */
   private readLine(start: number): number {
     const end = lineEnd(this.content, start);
     const line = this.content.slice(start, end);
@@ -153,7 +153,7 @@ class Scanner {
     this.path.push({ level, name, line, used: name === "" });
   }
 
-  /** Leaves the sections from `level` inwards. A heading with nothing below it is itself the text of its section. */
+  /** Closes the sections from `level` inwards. A heading without content becomes the text of its section. */
   private leave(level: number): void {
     while ((this.path.at(-1)?.level ?? -1) >= level) {
       const { used, line } = this.path.at(-1)!;
@@ -205,7 +205,7 @@ function isFenceEnd(line: string, marks: string): boolean {
   return trimmed.startsWith(marks) && trimmed === trimmed[0]!.repeat(trimmed.length);
 }
 
-/** Cards that are not fenced: the key followed by an object, or an object that starts with the key. */
+/** Unfenced cards: the key followed by an object, or an object that starts with the key. */
 function cardObjects(content: string): Range[] {
   const found: Range[] = [];
   let tried = 0;
@@ -220,7 +220,7 @@ function cardObjects(content: string): Range[] {
   return found;
 }
 
-/** Where the JSON object that opens at `open` ends; 0 when it doesn't. */
+/** The end of the JSON object that opens at `open`; 0 if it doesn't close. */
 function objectEnd(content: string, open: number): number {
   const limit = Math.min(content.length, open + CARD_LENGTH);
   let depth = 0;
@@ -246,7 +246,7 @@ function sections(blocks: Block[]): Block[][] {
   return found;
 }
 
-/** Joins the units of one section into pieces of much the same size. */
+/** Joins the units of one section into chunks of similar size. */
 function pack(content: string, section: Block[]): Block[] {
   const units = section
     .flatMap((block) => cutBlock(content, block))
@@ -290,7 +290,7 @@ function lines(text: string): Range[] {
   return found;
 }
 
-/** The sentences of a text, each with the white space after it. */
+/** The sentences of a text, each with its trailing white space. */
 export function sentenceRanges(text: string): Range[] {
   const found: Range[] = [];
   let start = 0;

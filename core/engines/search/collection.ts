@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { LRUCache } from "lru-cache";
 import { fuse } from "./fusion.ts";
 import { LexicalIndex } from "./lexical.ts";
 import type { SlotScore } from "./ranking.ts";
@@ -6,7 +7,7 @@ import type { Passage, SearchRequest, SearchResult } from "../../platform/runtim
 import { VectorIndex } from "./vectors.ts";
 import { queryTerms } from "./words.ts";
 
-/** A passage with what it is found by. */
+/** A passage with its search terms and vector. */
 export interface Entry {
   passage: Passage;
   /** From `passageTerms`. */
@@ -14,28 +15,28 @@ export interface Entry {
   vector?: { model: string; values: Float32Array };
 }
 
-/** How deep each ranking goes into the fused one. */
+/** Candidates of each ranking for the fusion. */
 const CANDIDATES = 50;
-const MASKS_KEPT = 64;
-/** What an empty collection and one passage without its text cost, in bytes. */
+const MAX_CACHED_MASKS = 64;
+/** Bytes of an empty collection, and of one passage without its text. */
 const COLLECTION_BYTES = 4096;
 const PASSAGE_BYTES = 400;
 
-/** The passages of one handle with their words, vectors and tags, in memory. Changes and searches don't wait. */
+/** The passages of one handle in memory, with their words, vectors and tags. Changes and searches are synchronous. */
 export class Collection {
   private readonly documents = new Map<string, number[]>();
   private readonly passages: (Passage | undefined)[] = [];
   private readonly freeSlots: number[] = [];
   private readonly words = new LexicalIndex();
-  /** One for each model and dimension: cosines of different models can't be compared. */
+  /** One per model and dimension: cosines of different models can't be compared. */
   private readonly vectors = new Map<string, VectorIndex>();
-  /** How many passages each language has. */
+  /** Number of passages per language. */
   private readonly spoken = new Map<string, number>();
   private readonly tagged = new Map<string, Set<number>>();
-  private readonly masks = new Map<string, Uint8Array>();
+  private readonly masks = new LRUCache<string, Uint8Array>({ max: MAX_CACHED_MASKS });
   private textBytes = 0;
 
-  /** About how much memory it takes. */
+  /** Approximate memory in bytes. */
   get bytes(): number {
     let bytes = COLLECTION_BYTES + this.textBytes + this.words.bytes;
     for (const index of this.vectors.values()) bytes += index.bytes;
@@ -59,7 +60,7 @@ export class Collection {
     this.masks.clear();
   }
 
-  /** Passages by words, or by words and vectors where vectors fit the request's. */
+  /** Passages by words, or by words and vectors if some vectors match the request's. */
   search(request: SearchRequest): SearchResult {
     const allowed = this.allowed(request.tags);
     const depth = Math.max(CANDIDATES, request.limit);
@@ -124,12 +125,11 @@ export class Collection {
     return slots;
   }
 
-  /** One byte a slot: 1 where the passage carries all tags. Kept until the next change, since most questions ask for the same. */
+  /** One byte per slot: 1 if the passage has all tags. Cached until the next change, since most searches use the same tags. */
   private allowed(tags: readonly string[]): Uint8Array | undefined {
     if (tags.length === 0) return undefined;
     const key = [...tags].sort().join("\u001f");
     const mask = this.masks.get(key) ?? this.mask(tags);
-    if (this.masks.size >= MASKS_KEPT) this.masks.clear();
     this.masks.set(key, mask);
     return mask;
   }

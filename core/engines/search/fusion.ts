@@ -1,15 +1,15 @@
 /** Damping of the first ranks (Cormack, Clarke and Büttcher 2009; docs/reference.md, "Knowledge"). */
 const K = 60;
 
-/** One thing in one ranking, or in the fused one. */
+/** An item of one ranking, or of the fused one. */
 export interface Ranked<T> {
   item: T;
   score: number;
 }
 
 /**
- * Fuses rankings by reciprocal rank: an item scores the sum of 1 / (60 + its rank) over the rankings that hold it, ranks
- * counting from 1. Best first; of equal scores the one that stood first in an earlier ranking.
+ * Fuses rankings by reciprocal rank: an item scores the sum of 1 / (60 + its rank) over the rankings that contain it, ranks counting from
+ * 1. Best first; ties go to the item that came first in an earlier ranking.
  */
 export function fuse<T>(rankings: readonly (readonly T[])[], limit: number): Ranked<T>[] {
   const scores = new Map<T, number>();

@@ -1,33 +1,33 @@
 import { neighbours, proximity } from "./proximity.ts";
 import { keepBest, type SlotScore } from "./ranking.ts";
 
-/** Parameters of BM25 (Robertson and Zaragoza 2009): how soon repeats of a term stop counting, and how much length does. */
+/** Parameters of BM25 (Robertson and Zaragoza 2009): saturation of repeated terms, and influence of the length. */
 const K1 = 1.5;
 const B = 0.5;
-/** So many of the best documents by words are looked at for neighbours. */
+/** The best documents by words that are checked for adjacent words. */
 const PROXIMITY_DEPTH = 64;
 
-/** A long question is cut here, so that no input makes a slow query. */
+/** Longer questions are cut, so that no input makes a slow query. */
 const MAX_QUERY_WORDS = 64;
 
-/** A posting is one number: the slot above, the term's frequency in the lowest eight bits. */
+/** A posting is one number: the slot in the high bits, the term's frequency in the lowest eight. */
 const FREQUENCY_BITS = 8;
 const HIGHEST_FREQUENCY = 255;
-/** Slots fit above the frequency. */
+/** Slots use the bits above the frequency. */
 const MAXIMUM_SLOTS = 2 ** (32 - FREQUENCY_BITS);
-/** What a term costs beside its postings, in bytes: the string, its place in the dictionary, the array's head. */
+/** Bytes of a term besides its postings: the string, its dictionary entry, the array's header. */
 const TERM_BYTES = 220;
 const SEQUENCE_BYTES = 120;
 
-/** A word of a question: what it may stand under, and how often the question says it. */
+/** A word of a question: its possible terms, and how often the question has it. */
 interface QueryTerm {
   ids: readonly number[];
   count: number;
 }
 
 /**
- * Ranks documents by BM25 and by neighbouring words. Documents are lists of terms under small whole numbers (slots) that the
- * caller chooses and may use again after a removal. Nothing in it waits; all of it is typed arrays.
+ * Ranks documents by BM25 and by adjacent words. Documents are lists of terms with small integers (slots) that the caller chooses and may
+ * reuse after a removal. Everything is synchronous and in typed arrays.
  */
 export class LexicalIndex {
   private readonly ids = new Map<string, number>();
@@ -35,7 +35,7 @@ export class LexicalIndex {
   private readonly postings: Uint32Array[] = [];
   private readonly frequencies: number[] = [];
   private readonly freeIds: number[] = [];
-  /** By slot: the ids of its terms in their order, with repeats. */
+  /** By slot: the ids of its terms in order, with repeats. */
   private readonly sequences: (Uint32Array | undefined)[] = [];
   private norms = new Float32Array(0);
   private scores = new Float32Array(0);
@@ -44,7 +44,7 @@ export class LexicalIndex {
   private totalLength = 0;
   private held = 0;
 
-  /** About how much memory it takes. */
+  /** Approximate memory in bytes. */
   get bytes(): number {
     return this.held + this.scores.byteLength + this.norms.byteLength;
   }
@@ -67,8 +67,8 @@ export class LexicalIndex {
   }
 
   /**
-   * The best documents for the words of a question in their order, each given by the terms that it may stand under. Best first;
-   * only slots whose byte in `allowed` is 1 are found, without it all.
+   * The best documents for the words of a question in order, each word given by its possible terms. Best first; `allowed` restricts the
+   * slots to those whose byte is 1.
    */
   search(words: readonly (readonly string[])[], limit: number, allowed?: Uint8Array): SlotScore[] {
     const query = words.slice(0, MAX_QUERY_WORDS).map((terms) => terms.flatMap((term) => this.ids.get(term) ?? []));
@@ -99,7 +99,7 @@ export class LexicalIndex {
     this.frequencies[id] = frequency + 1;
   }
 
-  /** The order of postings means nothing, so the last one takes the free place. */
+  /** Postings are unordered, so the last one fills the gap. */
   private removePosting(id: number, slot: number): void {
     const postings = this.postings[id]!;
     const last = --this.frequencies[id]!;
@@ -167,7 +167,7 @@ export class LexicalIndex {
     }
   }
 
-  /** The highest scores in order; of equal ones the lower slot. */
+  /** The highest scores in order; ties go to the lower slot. */
   private best(limit: number, allowed: Uint8Array | undefined): SlotScore[] {
     const { scores } = this;
     const found: SlotScore[] = [];
@@ -181,7 +181,7 @@ export class LexicalIndex {
     return found;
   }
 
-  /** Documents in which neighbours of the question are neighbours move up. */
+  /** Moves up documents in which adjacent words of the question are adjacent. */
   private byProximity(best: SlotScore[], query: readonly (readonly number[])[]): SlotScore[] {
     const pairs = neighbours(query, (id) => this.rarity(id));
     const scored = best.map(({ slot, score }) => {
@@ -190,19 +190,19 @@ export class LexicalIndex {
     return scored.sort((one, other) => other.score - one.score);
   }
 
-  /** The factor of a term: the rarer, the higher; never negative. */
+  /** The weight of a term: the rarer, the higher; never negative. */
   private rarity(id: number): number {
     const frequency = this.frequencies[id]!;
     return (K1 + 1) * Math.log(1 + (this.documents - frequency + 0.5) / (frequency + 0.5));
   }
 }
 
-/** What a document of this length damps its terms by: a term found n times counts n / (n + damping). */
+/** Length normalisation: a term that occurs n times counts n / (n + damping). */
 function damping(length: number, averageLength: number): number {
   return K1 * (1 - B + (B * length) / averageLength);
 }
 
-/** The words that any document holds, each once with its count. */
+/** The words that any document contains, each once with its count. */
 function distinct(query: readonly (readonly number[])[]): QueryTerm[] {
   const wanted = new Map<string, QueryTerm>();
   for (const ids of query) {

@@ -6,35 +6,35 @@ import type { IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../.
 import { readChunks } from "./stored.ts";
 import { passageTerms } from "./words.ts";
 
-/** Most memory of all handles together, in bytes: about 40,000 chunks with 384 dimensions. */
+/** Memory limit of all handles together, in bytes: about 40,000 chunks with 384 dimensions. */
 export const maximumBytes = 160 * 2 ** 20;
-/** Chunks read in one round trip, as far as whole documents allow. */
+/** Chunks per round trip, rounded to whole documents. */
 const CHUNKS_A_READ = 128;
-/** Ms of work before other work gets its turn. */
+/** Ms of work before it yields to the event loop. */
 const SLICE = 4;
 
 interface HandleIndex {
   collection: Collection;
-  /** The handle's version in Redis that the collection has, `null` where the handle has none; undefined before the first load. */
+  /** The handle's version in Redis that the collection reflects, `null` if the handle has none; undefined before the first load. */
   version?: string | null;
-  /** Document id to its mark in Redis, for those loaded. */
+  /** Document id to its mark in Redis, for loaded documents. */
   marks: Map<string, string>;
   loading?: Promise<void> | undefined;
-  /** True when the memory ended before the documents did. */
+  /** True if the memory limit was reached before all documents were loaded. */
   partial: boolean;
 }
 
 /**
- * The index of servers without the search module: the handles asked last, rebuilt from their chunks in Redis. A question costs
- * one read of the handle's version; where that changed, the changed documents are read first, so that what was accepted before
- * a question is found by it, whichever process accepted it.
+ * The index for servers without the search module: the most recently searched handles, rebuilt from their chunks in Redis. A search reads
+ * the handle's version; if that has changed, the changed documents are loaded first. So a search finds everything that any process accepted
+ * before it.
  */
 export class MemoryIndex implements SearchIndex {
   readonly kind = "in-process";
   readonly fallbacks: SearchIndex["fallbacks"] = new Map();
   private readonly redis: Redis;
   private readonly limit: number;
-  /** The least recently asked first. */
+  /** Least recently searched first. */
   private readonly handles = new Map<string, HandleIndex>();
 
   /** `limit` bounds the memory of all handles, in bytes. */
@@ -43,14 +43,14 @@ export class MemoryIndex implements SearchIndex {
     this.limit = limit;
   }
 
-  /** About how much memory all handles take, in bytes. */
+  /** Approximate memory of all handles in bytes. */
   get bytes(): number {
     let bytes = 0;
     for (const { collection } of this.handles.values()) bytes += collection.bytes;
     return bytes;
   }
 
-  /** Rejects when Redis can't be read. */
+  /** Rejects if Redis can't be read. */
   async search(request: SearchRequest): Promise<SearchResult> {
     const held = await this.current(request.handle);
     const result = held.collection.search(request);
@@ -72,7 +72,7 @@ export class MemoryIndex implements SearchIndex {
   private async current(handle: string): Promise<HandleIndex> {
     const held = this.touch(handle);
     const version = await this.redis.hget(keys.knowledge(handle), "version");
-    // A load that is under way may have begun before this question's moment.
+    // A running load may have started before this search.
     if (held.version !== version && held.loading) await held.loading;
     if (held.version !== version) await this.load(handle, held);
     return held;
@@ -85,7 +85,7 @@ export class MemoryIndex implements SearchIndex {
     return held;
   }
 
-  /** One load of a handle at a time; later callers wait for it. */
+  /** One load per handle at a time; later callers wait for it. */
   private load(handle: string, held: HandleIndex): Promise<void> {
     held.loading ??= this.update(handle, held).finally(() => {
       held.loading = undefined;
@@ -110,7 +110,7 @@ export class MemoryIndex implements SearchIndex {
   private async put(handle: string, held: HandleIndex, group: Change[]): Promise<void> {
     this.makeRoom(held);
     held.partial ||= held.collection.bytes > this.limit;
-    // What a document said before its change must not be found, even where there is no room for what it says now.
+    // The old text of a changed document must not be found, even if there is no room for the new one.
     if (held.partial) return group.forEach(({ documentId }) => void forget(held, documentId));
     const documents = await readChunks(this.redis, handle, group);
     const isDue = clock();
@@ -125,7 +125,7 @@ export class MemoryIndex implements SearchIndex {
     }
   }
 
-  /** Forgets the handles that were asked longest ago. */
+  /** Evicts the least recently searched handles. */
   private makeRoom(held: HandleIndex): void {
     let bytes = this.bytes;
     for (const [handle, other] of this.handles) {

@@ -6,8 +6,8 @@ import type { SearchIndex } from "../../platform/runtime.ts";
 import { type IndexLog, RediSearchIndex, silent } from "./redisearch-index.ts";
 
 /**
- * The index that this Redis allows: the search module's where it is there, else the in-process one. Logs which one it is and why.
- * Rejects when Redis can't be reached.
+ * The index that this Redis supports: the search module's if it is loaded, else the in-process one. Logs the choice and the reason. Rejects
+ * without Redis.
  */
 export async function openIndex(
   redis: Redis,
@@ -20,7 +20,7 @@ export async function openIndex(
   return index;
 }
 
-/** The module indexes database 0 of one server only. */
+/** The module indexes only database 0 of a single server. */
 async function choose(
   redis: Redis,
   env: Pick<Env, "REDIS_CLUSTER">,

@@ -1,13 +1,13 @@
-/** What two neighbours count together, beside the rarer one of them alone. */
+/** Weight of two adjacent words, relative to the rarer one alone. */
 const WEIGHT = 0.3;
 
-/** Neighbours in a question: by the id of the first and of the second, the place of their weight. */
+/** Adjacent words of a question: the index of their weight, by the ids of the first and the second. */
 export interface Neighbours {
   numbers: ReadonlyMap<number, ReadonlyMap<number, number>>;
   weights: readonly number[];
 }
 
-/** The neighbours among the words of a question, each word given by the ids that it may stand under; `rarity` weighs an id. */
+/** The adjacent words of a question, each word given by its possible term ids; `rarity` weighs an id. */
 export function neighbours(query: readonly (readonly number[])[], rarity: (id: number) => number): Neighbours {
   const numbers = new Map<number, Map<number, number>>();
   const weights: number[] = [];
@@ -22,7 +22,7 @@ export function neighbours(query: readonly (readonly number[])[], rarity: (id: n
   return { numbers, weights };
 }
 
-/** What a document scores by the neighbours that are neighbours in its sequence of ids; repeats are damped as in BM25. */
+/** The score of a document for adjacent words of the question that are adjacent in its sequence of ids; repeats are damped as in BM25. */
 export function proximity(sequence: Uint32Array, damping: number, { numbers, weights }: Neighbours): number {
   if (weights.length === 0) return 0;
   const counts = new Uint32Array(weights.length);

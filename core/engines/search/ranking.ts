@@ -1,12 +1,12 @@
-/** Something found, by the slot that it was added under. */
+/** A result by its slot. */
 export interface SlotScore {
   slot: number;
   score: number;
 }
 
 /**
- * Puts an entry into the best `limit` found so far, best first; of equal scores the earlier entry stays in front. Returns the
- * score that a further entry has to beat, or `floor` while there is room.
+ * Inserts an entry into the best `limit` so far, best first; ties go to the earlier entry. Returns the score that a further entry must
+ * exceed, or `floor` while there is room.
  */
 export function keepBest(
   found: SlotScore[],

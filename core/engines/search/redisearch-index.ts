@@ -20,29 +20,29 @@ import {
 import { readLanguages, readPassages } from "./stored.ts";
 import { queryTerms } from "./words.ts";
 
-/** A long question is cut here, so that no input makes a slow query. */
+/** Longer questions are cut, so that no input makes a slow query. */
 const QUERY_TERMS = 32;
-/** For so long the state of an index is not asked again: ten `FT.INFO` a second at most, however many questions come. */
+/** Ms for which the state of an index is cached: at most ten `FT.INFO` per second, however many searches come. */
 const STATE_TTL_MS = 100;
-/** While a deploy goes on, an older process may still write passages under terms of its version. */
+/** Ms for which a check of the terms' version is cached: during a deploy, an older process may still write its version. */
 const CURRENT_TTL_MS = 60_000;
-/** The same fallback is logged once in this time. */
+/** Ms between two log lines about the same fallback. */
 const LOG_INTERVAL_MS = 30_000;
-/** What a search that matches nothing asks to see whether a server understands these queries at all. */
+/** The query that tests, after a search without matches, whether the server understands these queries at all. */
 const PROBE = { handle: "-", text: "probe", tags: ["-"], limit: 1 };
 
-/** What an index says to the operator: no text of a question or a passage. */
+/** Messages for operators, without any text of a question or a passage. */
 export interface IndexLog {
   info(details: object, event: string): void;
   warn(details: object, event: string): void;
 }
 
-/** The log of an index that nobody operates. */
+/** A log that drops everything. */
 export const silent: IndexLog = { info: () => undefined, warn: () => undefined };
 
 type Ranking = { item: string; score: number }[];
 
-/** The server's index can't answer in full. `message` is the server's and may hold a visitor's words. */
+/** The server's index can't answer in full. `message` is the server's and may contain a visitor's words. */
 class Incomplete extends Error {
   override readonly name = "Incomplete";
   readonly reason: FallbackReason;
@@ -54,9 +54,9 @@ class Incomplete extends Error {
 }
 
 /**
- * The index of a server with the search module: words by BM25STD, vectors by HNSW under the same filters, both fused by rank.
- * The in-process index answers as a whole where the server can't answer in full: while it reads the chunks (after a restart,
- * or when an index was made again), when its memory ended, when it refuses.
+ * The index of a server with the search module: words by BM25STD, vectors by HNSW under the same filters, fused by rank. If the server
+ * can't answer in full, the in-process index answers the whole search: while the server reads the chunks (after a restart or a rebuild),
+ * when it ran out of memory, and when it refuses.
  */
 export class RediSearchIndex implements SearchIndex {
   readonly kind = "redisearch";
@@ -66,11 +66,11 @@ export class RediSearchIndex implements SearchIndex {
   readonly #log: IndexLog;
   readonly #checks = new Map<string, { at: number; done: Promise<void> }>();
   readonly #logged = new Map<FallbackReason, number>();
-  /** Dimensions that questions asked for. */
+  /** Dimensions of the searches so far. */
   readonly #dimensions = new Set<number>();
-  /** Handles whose passages stand under terms of this version. */
+  /** Handles whose passages have terms of this version. */
   readonly #current = new LRUCache<string, true>({ max: 10_000, ttl: CURRENT_TTL_MS });
-  /** Counts connections: what was known of an index is not known of the server that a reconnection reaches. */
+  /** Counts connections: cached knowledge about an index is invalid for the server that a reconnection reaches. */
   #connection = 0;
 
   constructor(redis: Redis, fallback: SearchIndex, log: IndexLog = silent) {
@@ -81,8 +81,8 @@ export class RediSearchIndex implements SearchIndex {
   }
 
   /**
-   * Makes the index of words where it is missing and drops the indexes of earlier versions. Returns the reason why this server
-   * can't be used (no search module, one that lacks what is needed, a forbidden command), undefined where it can.
+   * Creates the index of words if it is missing and drops the indexes of earlier versions. Returns why this server can't be used (no search
+   * module, a missing feature, a forbidden command); undefined if it can.
    */
   async prepare(): Promise<string | undefined> {
     try {
@@ -97,7 +97,7 @@ export class RediSearchIndex implements SearchIndex {
     }
   }
 
-  /** Rejects when Redis can't be reached; `degraded` where the search module refuses, though all is answered. */
+  /** Rejects without Redis; `degraded` if the search module refuses, though the answer is complete. */
   async search(request: SearchRequest): Promise<SearchResult> {
     try {
       return await this.#searchServer(request);
@@ -121,7 +121,7 @@ export class RediSearchIndex implements SearchIndex {
     }
   }
 
-  /** Drops the indexes of other dimensions too: their model is no longer the one in use. */
+  /** Also drops the indexes of other dimensions: their model is no longer in use. */
   async prepareVectors(dimensions: number): Promise<void> {
     const index = vectorsIndex(dimensions);
     try {
@@ -176,7 +176,7 @@ export class RediSearchIndex implements SearchIndex {
     return rows.map(({ key, score }) => ({ item: key, score }));
   }
 
-  /** Rejects with `Incomplete` while the server has not read all chunks into an index. */
+  /** Rejects with `Incomplete` until the server has read all chunks into an index. */
   #check(index: Declared): Promise<void> {
     const now = performance.now();
     const known = this.#checks.get(index.name);
@@ -188,7 +188,7 @@ export class RediSearchIndex implements SearchIndex {
     return done;
   }
 
-  /** Rejects with `Incomplete` while passages of a handle stand under terms of another version of this service. */
+  /** Rejects with `Incomplete` while passages of a handle have terms of another version of this service. */
   async #checkTerms(handle: string): Promise<void> {
     if (this.#current.has(handle)) return;
     const reply = await this.#call("FT.SEARCH", ...outdatedQuery(handle));
@@ -196,7 +196,7 @@ export class RediSearchIndex implements SearchIndex {
     this.#current.set(handle, true);
   }
 
-  /** Makes an index that is missing; the server then reads the chunks in the background. */
+  /** Creates a missing index; the server then reads the chunks in the background. */
   async #stateOf(index: Declared): Promise<IndexState> {
     try {
       return readState(await this.#call("FT.INFO", index.name), chunkPrefix);
@@ -221,7 +221,7 @@ export class RediSearchIndex implements SearchIndex {
     }
   }
 
-  /** Drops indexes of chunks, never the chunks. Another process may be faster, and a server may forbid it. */
+  /** Drops indexes, never the chunks. Another process may be faster, and a server may forbid it. */
   async #drop(names: string[]): Promise<void> {
     for (const index of names) {
       try {
@@ -235,7 +235,7 @@ export class RediSearchIndex implements SearchIndex {
     }
   }
 
-  /** Sends a command of the search module; what it refuses is `Incomplete`. */
+  /** Sends a command of the search module; a refusal becomes `Incomplete`. */
   async #call(command: string, ...values: (string | Buffer)[]): Promise<unknown> {
     try {
       return await this.#redis.call(command, ...values);
@@ -251,12 +251,12 @@ export class RediSearchIndex implements SearchIndex {
     const now = performance.now();
     if (now - (this.#logged.get(reason) ?? Number.NEGATIVE_INFINITY) < LOG_INTERVAL_MS) return;
     this.#logged.set(reason, now);
-    // The beginning names the kind of error; what follows may hold a visitor's words.
+    // The first words name the kind of error; the rest may contain a visitor's words.
     const error = message === reason ? {} : { error: message.split(" ", 2).join(" ") };
     this.#log.warn({ reason, ...error, count }, "knowledge.index.fallback");
   }
 
-  /** True when the handle has vectors but none that the request's could be compared with: they were made by another model. */
+  /** True if the handle has vectors, but all of another model than the request's. */
   async #isMisfit(request: SearchRequest, hasVectors: boolean): Promise<boolean> {
     if (!request.vector || hasVectors) return false;
     const queries = [false, true].map((fitting) => countQuery(request, { fitting }));
@@ -265,7 +265,7 @@ export class RediSearchIndex implements SearchIndex {
     return all > 0 && fitting === 0;
   }
 
-  /** A passage that changed since the search may be gone, or no longer carry the tags. */
+  /** A passage may have been removed or retagged since the search. */
   async #read({ handle, tags, limit }: SearchRequest, found: Ranking): Promise<SearchResult["hits"]> {
     const best = found.slice(0, limit);
     const chunkKeys = best.map(({ item }) => item);
@@ -277,7 +277,7 @@ export class RediSearchIndex implements SearchIndex {
   }
 }
 
-/** Each term once, with the number of times that the question says its word. */
+/** Each term once, with the number of times that the question has its word. */
 function weighted(words: readonly (readonly string[])[]): Map<string, number> {
   const weights = new Map<string, number>();
   for (const term of words.flat()) weights.set(term, (weights.get(term) ?? 0) + 1);
@@ -289,7 +289,7 @@ function fused(words: Ranking, near: Ranking, limit: number): Ranking {
   return fuse([itemsOf(words), itemsOf(near)], limit);
 }
 
-/** The search module's own errors, those of a server without one, and those of a server that refuses writes alone. */
+/** Errors of the search module, of a server without it, and of a read-only server. */
 function isRefusal(error: unknown): error is Error {
   if (!(error instanceof ReplyError)) return false;
   return !isRedisAway(error) || /^(OOM|MISCONF) /.test((error as Error).message);

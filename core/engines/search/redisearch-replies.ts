@@ -1,36 +1,36 @@
-/** One row of `FT.SEARCH`: the key, its score where WITHSCORES asked for it, and the fields of RETURN. */
+/** One row of `FT.SEARCH`: the key, its score with WITHSCORES, and the fields of RETURN. */
 export interface FoundRow {
   key: string;
   score: number;
   fields: Map<string, string>;
 }
 
-/** An answer of `FT.SEARCH`. */
+/** A reply of `FT.SEARCH`. */
 export interface FoundRows {
-  /** How many match, also beyond the rows. */
+  /** Number of all matches, beyond the rows too. */
   total: number;
   rows: FoundRow[];
-  /** True when the server says that it stopped early; RESP2 can't say so. */
+  /** True if the server stopped early; RESP2 can't report that. */
   partial: boolean;
 }
 
 type Reply = unknown[];
 
 /**
- * Reads an answer of `FT.SEARCH` in the form of RESP2 (`[total, key, score?, fields?, …]`) or of RESP3 as ioredis flattens it
- * (`["results", [["id", key, …], …], "total_results", total, "warning", [], …]`).
+ * Parses a reply of `FT.SEARCH` in RESP2 (`[total, key, score?, fields?, …]`) or in RESP3 as ioredis flattens it (`["results", [["id", key,
+ * …], …], "total_results", total, "warning", [], …]`).
  */
 export function readRows(reply: unknown, asked: { scores: boolean; fields: boolean }): FoundRows {
   if (!Array.isArray(reply)) throw new TypeError("FT.SEARCH did not answer with a list");
   return typeof reply[0] === "number" ? readClassic(reply, asked) : readNamed(reply);
 }
 
-/** Whether the server has read all chunks into an index; `foreign` where the index is one of other keys. */
+/** Whether the server has read all chunks into an index; `foreign` if the index covers other keys. */
 export type IndexState = "complete" | "building" | "partial" | "foreign";
 
 /**
- * Reads an answer of `FT.INFO`, the same in both protocols. `indexing` tells exactly whether a scan is under way;
- * `percent_indexed` doesn't, since it counts all keys of the server.
+ * Parses a reply of `FT.INFO`, the same in both protocols. `indexing` says exactly whether a scan is running; `percent_indexed` doesn't,
+ * since it counts all keys of the server.
  */
 export function readState(reply: unknown, prefix: string): IndexState {
   const info = pairs(reply as Reply);

@@ -11,22 +11,22 @@ export interface Declared {
 }
 
 /**
- * Part of every index's name. Raise it with each change of a schema below: processes of both versions then have an index each
- * while a deploy goes on, and the older one is dropped by the next process that starts.
+ * Part of every index's name. Increment it with each change of a schema below: during a deploy, processes of both versions then have their
+ * own index. The next process that starts drops the older one.
  */
 const VERSION = 3;
-/** How deep each ranking goes into the fused one. */
+/** Candidates of each ranking for the fusion. */
 const CANDIDATES = 64;
 
-/** The prefix of all keys that are indexed. */
+/** Prefix of all indexed keys. */
 export const chunkPrefix: string = keys.chunk("", "", 0).split("{")[0]!;
 const ON = ["ON", "HASH", "PREFIX", "1", chunkPrefix, "STOPWORDS", "0", "SCHEMA"];
 const TAG = ["TAG", "SEPARATOR", tagSeparator, "CASESENSITIVE"];
 const FILTERS = ["handle", "tags", "model"].flatMap((field) => [field, ...TAG]);
 
 /**
- * Words of every chunk. `terms` holds what `passageTerms` made of title, heading and text, so stop words, stems and title weight
- * are those of the in-process index, for every script, and the server adds none of its own.
+ * The words of every chunk. `terms` contains the `passageTerms` of title, heading and text, so stop words, stems and title weight match the
+ * in-process index for every script, and the server adds none of its own.
  */
 export const wordsIndex: Declared = {
   name: `knowledge-v${VERSION}`,
@@ -34,8 +34,8 @@ export const wordsIndex: Declared = {
 };
 
 /**
- * Vectors of one dimension. They have indexes of their own, since a chunk whose vector has another dimension is left out of an
- * index as a whole: another model then makes another index, and all chunks stay in the one of words.
+ * The vectors of one dimension, in an index of their own, since an index omits chunks whose vector has another dimension. A new model
+ * creates a new index, and all chunks stay in the index of words.
  */
 export function vectorsIndex(dimensions: number): Declared {
   const shape = ["TYPE", "FLOAT32", "DIM", String(dimensions), "DISTANCE_METRIC", "COSINE"];
@@ -47,24 +47,24 @@ export function vectorsIndex(dimensions: number): Declared {
   };
 }
 
-/** True for the name of an index that an earlier version of this service made; the first one had no version in its names. */
+/** True for an index of an earlier version of this service; the first version had no number in its names. */
 export function isOutdated(name: string): boolean {
   const match = /^knowledge(?:-v(\d+))?(?:-\d+)?$/.exec(name);
   return match !== null && Number(match[1] ?? 1) < VERSION;
 }
 
-/** True for the name of an index of vectors with another dimension. */
+/** True for an index of vectors with another dimension. */
 export function isOfOtherDimension(name: string, dimensions: number): boolean {
   return name.startsWith(`${wordsIndex.name}-`) && name !== vectorsIndex(dimensions).name;
 }
 
-/** Terms of a question with their weights: how often it says the word that each stands for. */
+/** Terms of a question, weighted by how often it has the word. */
 export type WeightedTerms = ReadonlyMap<string, number>;
 
 /**
- * The arguments of `FT.SEARCH` for passages that hold any of the terms, by BM25STD. The filters stand beside each term and weigh
- * nothing: beside a union of terms RediSearch 8.0 counts one term of it alone, and the rarer a handle the more its filter would
- * score. Terms hold letters, digits and marks only, so nothing of a visitor's text is read as syntax.
+ * The arguments of `FT.SEARCH` for passages with any of the terms, by BM25STD. Each term carries the filters, without weight: next to a
+ * union of terms, RediSearch 8.0 counts only one of its terms, and the filter of a rare handle would dominate the score. Terms contain only
+ * letters, digits and marks, so no visitor's text is parsed as syntax.
  */
 export function wordsQuery(request: SearchRequest, terms: WeightedTerms): string[] {
   const only = filters(request)
@@ -92,7 +92,7 @@ export function nearestQuery(request: SearchRequest, vector: Float32Array): (str
   return [vectorsIndex(vector.length).name, search, ...sorted, ...window(request), "DIALECT", "2"];
 }
 
-/** The arguments of `FT.SEARCH` that count a handle's passages with a vector, or with one that the request's fits. */
+/** The arguments of `FT.SEARCH` that count a handle's passages with any vector, or with one that is comparable to the request's. */
 export function countQuery({ handle, model, vector }: SearchRequest, { fitting }: { fitting: boolean }): string[] {
   const ofModel = model === undefined || !fitting ? "" : ` @model:{${escapeTag(model)}}`;
   const dimensions = fitting ? `${vector!.length} ${vector!.length}` : "1 +inf";
@@ -100,7 +100,7 @@ export function countQuery({ handle, model, vector }: SearchRequest, { fitting }
   return [wordsIndex.name, search, "LIMIT", "0", "0", "DIALECT", "2"];
 }
 
-/** The arguments of `FT.SEARCH` that count a handle's passages whose terms are of another version. */
+/** The arguments of `FT.SEARCH` that count a handle's passages with terms of another version. */
 export function outdatedQuery(handle: string): string[] {
   const search = `@handle:{${escapeTag(handle)}} -@termsVersion:{${termsVersion}}`;
   return [wordsIndex.name, search, "LIMIT", "0", "0", "DIALECT", "2"];
@@ -118,7 +118,7 @@ function filters({ handle, tags }: SearchRequest): string[] {
   return [`@handle:{${escapeTag(handle)}}`, ...tags.map((tag) => `@tags:{${escapeTag(tag)}}`)];
 }
 
-/** In a tag, everything of ASCII but letters, digits and `_` would be syntax. */
+/** In a tag, every ASCII character but letters, digits and `_` would be syntax. */
 function escapeTag(value: string): string {
   return value.replace(/[^\w\u0080-\u{10ffff}]/gu, "\\$&");
 }

@@ -1,4 +1,4 @@
-/** What the others may use of search. */
+/** What other modules may import from search. */
 export { chunk, type Piece } from "./chunking.ts";
 export { openIndex } from "./open-index.ts";
 export { snippets } from "./snippets.ts";

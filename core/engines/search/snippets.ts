@@ -3,11 +3,11 @@ import { isUnspaced, queryTerms, terms } from "./words.ts";
 
 /** Most characters of a snippet (UTF-16 units). */
 const MAX_LENGTH = 240;
-/** Of a longer text this much is read: a lesson card has up to 64,000 characters. */
+/** Characters to read of a longer text: a lesson card has up to 64,000. */
 const MAX_READ = 4000;
-/** A snippet ends with a sentence where that leaves so much of its length. */
+/** A snippet ends with a sentence if at least this share of its length remains. */
 const MIN_SHARE = 0.5;
-/** A word and its term begin alike for so many letters; the end of a term may be another than that of the word. */
+/** Characters that a word and its term share at the start; their ends may differ. */
 const PREFIX_LENGTH = 3;
 
 const ASCII = /^[\0-\x7f]*$/;
@@ -17,14 +17,14 @@ const WORD = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*/uy;
 const MARKS = /^[ \t]*(?:(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
 const PARAGRAPH_END = /\n[ \t]*\n/;
 
-/** A question as texts of one language are searched for it. */
+/** A question, prepared for texts of one language. */
 interface SnippetRequest {
   language: string;
-  /** The place of a word in the question by each of its terms. */
+  /** Index of a word in the question, by each of its terms. */
   words: ReadonlyMap<string, number>;
-  /** How the words of a text that stand under these terms begin. */
+  /** Prefixes of the words that may have these terms. */
   prefixes: readonly string[];
-  /** The places in the question of words of texts, as far as they were read. */
+  /** Indexes in the question of words of texts, as far as they were read. */
   known: Map<string, readonly number[]>;
 }
 
@@ -35,8 +35,8 @@ interface Mention {
 }
 
 /**
- * Makes snippets for one question: of each text a piece of at most 240 characters, exactly as it stands there, from the sentence
- * that speaks most of the question to the end of its paragraph, cut between sentences or words. Linear in the length of the text.
+ * Makes snippets for one question: from each text at most 240 consecutive characters, from the sentence that matches the question best to
+ * the end of its paragraph, cut between sentences or words. Linear in the length of the text.
  */
 export function snippets(question: string): (passage: { text: string; language: string }) => string {
   const readings = new Map<string, SnippetRequest>();
@@ -65,7 +65,7 @@ function snippetOf(text: string, asked: SnippetRequest): string {
   return clip(end < 0 ? rest : rest.slice(0, end));
 }
 
-/** Looks only at words that begin like one of the question: reading all of them would cost more than the search. */
+/** Reads only words that begin like one of the question: reading all would cost more than the search. */
 function mentions(text: string, asked: SnippetRequest): Mention[] {
   const plain = withoutAccents(text);
   const found: Mention[] = [];
@@ -75,7 +75,7 @@ function mentions(text: string, asked: SnippetRequest): Mention[] {
   return found;
 }
 
-/** Lower case without accents where that has a letter for each of the text's, else lower case alone, else the text. */
+/** Lower case without accents if that keeps the length, else lower case alone, else the text. */
 function withoutAccents(text: string): string {
   const lower = text.toLowerCase();
   if (ASCII.test(lower)) return lower;
@@ -98,7 +98,7 @@ function isLetter(text: string, at: number): boolean {
   return code < 128 ? ASCII_WORD[code] === 1 : LETTER.test(text[at]!);
 }
 
-/** Where the sentence begins that speaks most of the question, words that few sentences hold counting more; the first of equal ones. */
+/** The start of the sentence that matches the question best; rarer words count more, ties go to the first sentence. */
 function bestStart(text: string, found: readonly Mention[]): number | undefined {
   const starts = startsOf(text, found);
   const held = new Map<number, Set<number>>();
@@ -116,7 +116,7 @@ function bestStart(text: string, found: readonly Mention[]): number | undefined 
   return scored.sort((one, other) => other.score - one.score || one.start - other.start)[0]?.start;
 }
 
-/** Where the sentences of the lines with a mention begin, in order; the marks of a list or a heading stand before. */
+/** Starts of the sentences in lines with a mention, in order; markers of a list or a heading come before. */
 function startsOf(text: string, found: readonly Mention[]): number[] {
   const lines = new Set(found.map(({ at }) => text.lastIndexOf("\n", at - 1) + 1));
   const starts = [...lines].flatMap((line) => {
@@ -128,7 +128,7 @@ function startsOf(text: string, found: readonly Mention[]): number[] {
   return starts.sort((one, other) => one - other);
 }
 
-/** The beginning of a text, cut after a sentence, else between two words, else between two code points. */
+/** The start of a text, cut after a sentence, else between two words, else between two code points. */
 function clip(text: string): string {
   const whole = text.trimEnd();
   if (whole.length <= MAX_LENGTH) return whole;

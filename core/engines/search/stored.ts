@@ -6,15 +6,15 @@ import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
 import { passageTerms, termsVersion } from "./words.ts";
 
-/** Between the tags of a chunk, in Redis and in the search module's schema. Tags hold no control characters. */
+/** Separates the tags of a chunk, in Redis and in the search module's schema. Tags contain no control characters. */
 export const tagSeparator = "\u001f";
 
-/** Tags as they are kept and compared: a search module ignores spaces at their ends. Each once. */
+/** Tags in stored form, without duplicates: the search module ignores spaces at their ends. */
 export function normalizeTags(tags: readonly string[]): string[] {
   return [...new Set(tags.map((tag) => tag.trim()))];
 }
 
-/** A chunk as it stands in Redis, with its vector where it has one. */
+/** A chunk as it is stored in Redis, with its vector if it has one. */
 export interface StoredChunk {
   passage: Passage;
   vector?: { model: string; values: Float32Array };
@@ -23,7 +23,7 @@ export interface StoredChunk {
 const TEXTS = ["title", "topic", "source", "heading", "text", "tags", "language"] as const;
 const FIELDS = [...TEXTS, "model", "vector"] as const;
 
-/** The fields of a chunk's hash; the last four are there for the search module alone. */
+/** The fields of a chunk's hash; the last four are for the search module only. */
 export function chunkFields(handle: string, { passage, vector }: StoredChunk): Record<string, string | Buffer> {
   const { id: _, tags, ...texts } = passage;
   const measured = vector && { vector: encodeVector(vector.values), model: vector.model };
@@ -32,7 +32,7 @@ export function chunkFields(handle: string, { passage, vector }: StoredChunk): R
   return { ...texts, tags: tags.join(tagSeparator), ...measured, ...searched, ...dimensions };
 }
 
-/** Reads the chunks of some documents in one round trip; a document's missing chunks (just deleted) are left out. */
+/** Reads the chunks of some documents in one round trip; omits missing chunks of documents that were just deleted. */
 export async function readChunks(
   redis: Redis,
   handle: string,
@@ -48,7 +48,7 @@ export async function readChunks(
   );
 }
 
-/** The languages of a handle's passages, the one of most passages first; English where none is known. */
+/** The languages of a handle's passages, the most frequent first; English if there are none. */
 export async function readLanguages(redis: Redis, handle: string): Promise<string[]> {
   const counts = await redis.hget(keys.knowledge(handle), "languages");
   const languages = Object.entries(JSON.parse(counts ?? "{}") as Record<string, number>);
@@ -56,7 +56,7 @@ export async function readLanguages(redis: Redis, handle: string): Promise<strin
   return languages.sort(([, one], [, other]) => other - one).map(([language]) => language);
 }
 
-/** Reads passages by the keys of their chunks, without vectors; undefined for those that are gone. */
+/** Reads passages by the keys of their chunks, without vectors; undefined for missing ones. */
 export async function readPassages(
   redis: Redis,
   handle: string,
@@ -69,7 +69,7 @@ export async function readPassages(
   return (rows as (string | null)[][]).map((row, at) => makePassage(chunkKeys[at]!.slice(prefix.length), row));
 }
 
-/** A vector as chunks and queries carry it: 32-bit floats, little-endian as on every platform in use. */
+/** A vector in stored form: 32-bit floats, little-endian. */
 export function encodeVector(vector: Float32Array): Buffer {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
 }
@@ -95,7 +95,7 @@ function makePassage(id: string, row: (string | null)[]): Passage | undefined {
     source: source!,
     heading: heading!,
     text: text!,
-    // Chunks of earlier versions have none.
+    // Chunks of earlier versions have no language.
     language: language || writtenLanguage(text!) || "en",
     tags: tags === "" ? [] : tags!.split(tagSeparator),
   };

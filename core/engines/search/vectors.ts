@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { keepBest, type SlotScore } from "./ranking.ts";
 
-/** A vector of another length than the index holds: it was made by another model. */
+/** A vector whose length differs from the index's: another model made it. */
 export class DimensionMismatch extends Error {
   override readonly name = "DimensionMismatch";
 
@@ -10,14 +10,14 @@ export class DimensionMismatch extends Error {
   }
 }
 
-/** Memory with rows of 32-bit floats in it, and what computes dot products there. All places are byte offsets. */
+/** Memory with rows of 32-bit floats, and a dot product over it. All positions are byte offsets. */
 export interface DotMemory {
   buffer: ArrayBuffer;
-  /** Writes the products of the query with `count` rows of `width` bytes each to `scores`. */
+  /** Writes the dot products of the query with `count` rows of `width` bytes each to `scores`. */
   dots(query: number, rows: number, count: number, width: number, scores: number): void;
 }
 
-/** Bytes of the program in cosine.wat, 337 of them. */
+/** The 337 bytes of the program in cosine.wat. */
 const PROGRAM =
   "AGFzbQEAAAABCQFgBX9/f39/AAIIAQFtAW0CAAEDAgEABwgBBGRvdHMAAAqjAgGgAgIDfwR7IAQgAkECdGohBSAAIANqIQcCQANAIAQgBU8NASAA" +
   "IQb9DAAAAAAAAAAAAAAAAAAAAAAhCP0MAAAAAAAAAAAAAAAAAAAAACEJ/QwAAAAAAAAAAAAAAAAAAAAAIQr9DAAAAAAAAAAAAAAAAAAAAAAhCwNA" +
@@ -26,7 +26,7 @@ const PROGRAM =
   "Cw==";
 const PAGE = 65_536;
 const FLOAT = 4;
-/** Floats that one step of the program takes: four registers of four. */
+/** Floats per step of the program: four registers of four. */
 const STEP = 16;
 const FEWEST_ROWS = 16;
 const GROWTH = 1.5;
@@ -34,9 +34,8 @@ const GROWTH = 1.5;
 const program = compile();
 
 /**
- * Exact nearest vectors by cosine, in memory: rows are normalised when they are added, then a search is one dot product a row.
- * Vectors of one index have the same number of dimensions; others throw `DimensionMismatch`. Slots are small whole numbers of
- * the caller.
+ * Exact nearest vectors by cosine, in memory. Rows are normalised when they are added; a search is one dot product per row. All vectors of
+ * an index have the same dimension; others throw `DimensionMismatch`. The caller chooses slots, small integers.
  */
 export class VectorIndex {
   readonly dimensions: number;
@@ -59,7 +58,7 @@ export class VectorIndex {
     return this.rows.size;
   }
 
-  /** About how much memory it takes. */
+  /** Approximate memory in bytes. */
   get bytes(): number {
     return this.memory.buffer.byteLength + this.slots.byteLength + this.rows.size * 40;
   }
@@ -73,7 +72,7 @@ export class VectorIndex {
     this.slots[row] = slot;
   }
 
-  /** The last row moves into the free one, so that a search reads no gaps. */
+  /** The last row fills the gap, so that a search reads none. */
   remove(slot: number): void {
     const row = this.rows.get(slot);
     if (row === undefined) return;
@@ -88,7 +87,7 @@ export class VectorIndex {
     if (last > FEWEST_ROWS && last < this.capacity / 4) this.resize(last * 2);
   }
 
-  /** The nearest vectors, best first, with their cosines. Only slots whose byte in `allowed` is 1 are found; without it, all. */
+  /** The nearest vectors, best first, with their cosines. `allowed` restricts the slots to those whose byte is 1. */
   search(query: Float32Array, limit: number, allowed?: Uint8Array): SlotScore[] {
     this.check(query);
     this.write(0, query);
@@ -113,12 +112,12 @@ export class VectorIndex {
     if (vector.length !== this.dimensions) throw new DimensionMismatch(this.dimensions, vector.length);
   }
 
-  /** Memory holds the query, then a score a row, then the rows. */
+  /** Memory layout: the query, one score per row, the rows. */
   private rowAt(row: number, capacity = this.capacity): number {
     return this.width + capacity * FLOAT + row * this.width;
   }
 
-  /** A vector without a direction (all zeros, or not finite) is kept as zeros, like to none. */
+  /** A vector without a direction (all zeros, or not finite) is stored as zeros, similar to none. */
   private write(place: number, vector: Float32Array): void {
     let squares = 0;
     for (const value of vector) squares += value * value;
@@ -128,7 +127,7 @@ export class VectorIndex {
   }
 
   private resize(wanted: number): void {
-    // A multiple of four keeps the rows on 16-byte places.
+    // A multiple of four keeps the rows aligned to 16 bytes.
     const capacity = Math.ceil(wanted / 4) * 4;
     const memory = this.open(this.rowAt(capacity, capacity));
     const kept = new Uint8Array(this.memory.buffer, this.rowAt(0), this.size * this.width);
@@ -139,12 +138,12 @@ export class VectorIndex {
   }
 }
 
-/** Memory of at least so many bytes with SIMD where there is WebAssembly with SIMD, plain memory elsewhere. */
+/** Memory of at least this size, with WebAssembly SIMD if the runtime has it, else plain memory. */
 function openMemory(bytes: number): DotMemory {
   return program ? openSimdMemory(program, bytes) : openPlainMemory(bytes);
 }
 
-/** The same computation in plain JavaScript: the same additions in the same order with 32 bits, so the same scores. */
+/** The same computation in plain JavaScript: the same 32-bit additions in the same order, so the same scores. */
 export function openPlainMemory(bytes: number): DotMemory {
   const buffer = new ArrayBuffer(bytes);
   const floats = new Float32Array(buffer);
@@ -159,7 +158,7 @@ export function openPlainMemory(bytes: number): DotMemory {
   return { buffer, dots };
 }
 
-/** True when this runtime computes with SIMD. */
+/** True if this runtime computes with SIMD. */
 export const hasSimd: boolean = program !== undefined;
 
 function compile(): WebAssembly.Module | undefined {

@@ -1,13 +1,16 @@
 import { stem, stopWords } from "../../platform/languages.ts";
 
-/** Raise it with each change of what `passageTerms` returns: the search module keeps terms, and those of another version don't fit. */
+/**
+ * Increment it with each change of what `passageTerms` returns: the search module stores terms, and those of different versions don't
+ * match.
+ */
 export const termsVersion = "3";
 
 const ASCII = /^[a-z0-9]*$/;
 const TOKEN = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*(?:[-‐‑](?=[\p{L}\p{N}]))?/gu;
 const HYPHEN = /[-‐‑]$/;
 const CONTRACTION = /'(?:s|d|m|re|ve|ll)$/;
-/** Scripts written without spaces, or with words glued together: words are not seen, pairs of letters are. */
+/** Scripts without spaces or with agglutinated words: pairs of letters replace words. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 const RUN = new RegExp(`(?:${UNSPACED.source}[\\p{M}ー]*)+|(?:(?!${UNSPACED.source})[\\p{L}\\p{N}\\p{M}])+`, "gu");
@@ -15,13 +18,13 @@ const LETTER = /\P{M}\p{M}*/gu;
 const HAN = /\p{Script=Han}/u;
 const FOLDED = /^[\p{Script=Latin}\p{Script=Greek}\p{N}\p{M}']+$/u;
 
-/** Longest word read, in UTF-16 units; what is longer is cut, so that no input makes a huge dictionary entry. */
+/** Longest word, in UTF-16 units; longer ones are cut, so that no input makes a huge dictionary entry. */
 const MAX_WORD_LENGTH = 40;
 
 /**
- * The terms of a text in their order, with repeats: lower case, without the stop words of its language, stemmed by its rules,
- * accents folded (Latin, Greek). A hyphenated word counts in parts and as a whole, a word with accents as one without too;
- * scripts without spaces become pairs of letters (Han also single ones). Linear in the length of the text.
+ * The terms of a text in order, with repeats: lower case, without stop words of its language, stemmed, accents folded (Latin, Greek). A
+ * hyphenated word counts in parts and as a whole, and a word with accents also without them. Scripts without spaces become pairs of letters
+ * (Han also single ones). Linear in the length of the text.
  */
 export function terms(text: string, language = "en"): string[] {
   const found: string[] = [];
@@ -34,8 +37,8 @@ export function terms(text: string, language = "en"): string[] {
 }
 
 /**
- * The words of a question in their order, each as the terms that it has in texts of the languages. Left out are the stop words
- * of the language that the question seems to be asked in: in texts of another one they would be rare words.
+ * The words of a question in order, each with its terms in texts of the languages. Stop words of the question's probable language are
+ * omitted: in texts of another language they would be rare words.
  */
 export function queryTerms(text: string, languages: readonly string[]): string[][] {
   const all = words(text);
@@ -45,13 +48,13 @@ export function queryTerms(text: string, languages: readonly string[]): string[]
   return found.filter((own) => own.length > 0);
 }
 
-/** Those of the languages whose stop words a question holds most. */
+/** The languages whose stop words the question has most of. */
 function languagesOf(question: readonly string[], languages: readonly string[]): string[] {
   const counts = languages.map((language) => question.filter((word) => foldedStopWords(language).has(word)).length);
   return languages.filter((_, at) => counts[at] === Math.max(...counts));
 }
 
-/** The terms of a passage as both indexes hold them: those of title and heading twice, which doubles their weight. */
+/** The terms of a passage for both indexes; those of title and heading twice, which doubles their weight. */
 export function passageTerms({
   title,
   heading,
@@ -67,7 +70,7 @@ export function passageTerms({
   return [...above, ...above, ...terms(text, language)];
 }
 
-/** True for a term of a script without spaces, which stands anywhere in a text. */
+/** True for a term of a script without spaces, which may occur anywhere in a text. */
 export function isUnspaced(term: string): boolean {
   return UNSPACED.test(term);
 }
@@ -120,7 +123,7 @@ function termsOf(word: string, language: string): string[] {
 
 const stopWordsOf = new Map<string, ReadonlySet<string>>();
 
-/** Stop words as people write them, with their accents and without. */
+/** Stop words with and without accents, as people write them. */
 function foldedStopWords(language: string): ReadonlySet<string> {
   const known = stopWordsOf.get(language);
   if (known) return known;

@@ -1,28 +1,28 @@
 import type { StoredSchedule } from "../../../schemas/scheduling.ts";
 import { day, minute, type Zone } from "../../platform/zones.ts";
 
-/** Where the slots of a range come from (docs/reference.md, "Slots"). */
+/** The source of a slot's open hours (docs/reference.md, "Slots"). */
 export type Kind = "weekly" | "override" | "default";
 
-/** Open hours of a local day in minutes since its midnight; 1440 as an end is the next date's first instant. */
+/** Open hours of a local day in minutes since midnight; 1440 as an end is the next date's first instant. */
 interface Hours {
   from: number;
   to: number;
 }
 
-/** A schedule ready for reading: hours by weekday (0 = Sunday) and what replaces them on single dates (days since 1970). */
+/** A schedule ready for evaluation: hours by weekday (0 = Sunday) and overrides for single dates (days since 1970). */
 export interface Timetable {
   timeZone: string;
   kind: "weekly" | "default";
   week: Hours[][];
   dates: Map<number, Hours[]>;
-  /** First and last date of each closed stretch. */
+  /** First and last date of each closed period. */
   closed: [number, number][];
 }
 
 /**
- * A stretch of open time within one local date: slots start in [from, to) and may run until `fits`, which lies later where the
- * next date's hours continue at midnight. All in ms since 1970; `date` in days.
+ * An open interval within one local date: slots start in [from, to) and may run until `fits`, which is later if the next date's hours
+ * continue at midnight. All in ms since 1970; `date` in days.
  */
 export interface OpenInterval {
   from: number;
@@ -32,12 +32,12 @@ export interface OpenInterval {
   kind: Kind;
 }
 
-/** Minutes of a wall clock's `HH:MM`. */
+/** Minutes of a local `HH:MM`. */
 export function minutesOf(time: string): number {
   return Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
 }
 
-/** Minutes of an end: `23:59` and `24:00` are the end of the day (docs/reference.md, "Slots"). */
+/** Minutes of an end: `23:59` and `24:00` mean the end of the day (docs/reference.md, "Slots"). */
 export function endMinutesOf(time: string): number {
   return time === "23:59" ? 1440 : minutesOf(time);
 }
@@ -47,7 +47,7 @@ export function dateOf(text: string): number {
   return Date.parse(`${text}T00:00:00Z`) / day;
 }
 
-/** The hours of a schedule; without one Monday to Friday 09:00–17:00 in the event type's zone. */
+/** The hours of a schedule; without one, Monday to Friday 09:00–17:00 in the event type's zone. */
 export function timetableOf(schedule: StoredSchedule | undefined, eventZone: string): Timetable {
   if (schedule === undefined)
     return { timeZone: eventZone, kind: "default", week: workingWeek, dates: new Map(), closed: [] };
@@ -74,7 +74,7 @@ function hoursOf(row: { startTime: string; endTime: string }): Hours {
   return { from: minutesOf(row.startTime), to: endMinutesOf(row.endTime) };
 }
 
-/** The open stretches of the local dates from `first` to `last`, in order, each within one date (docs/reference.md, "Slots"). */
+/** The open intervals of the local dates from `first` to `last`, in order, each within one date (docs/reference.md, "Slots"). */
 export function openTimes(timetable: Timetable, zone: Zone, dates: { first: number; last: number }): OpenInterval[] {
   const found: OpenInterval[] = [];
   for (let date = dates.first; date <= dates.last; date++) addDate(found, timetable, zone, date);
@@ -97,7 +97,7 @@ function weekdayOf(date: number): number {
   return (((date + 4) % 7) + 7) % 7;
 }
 
-/** Joins what overlaps or touches, and cuts at each local midnight, where the grid of starts begins again. */
+/** Merges overlapping and adjacent intervals, and cuts them at each local midnight, where the grid of starts begins again. */
 function mergeIntervals(found: OpenInterval[], zone: Zone): OpenInterval[] {
   found.sort((one, other) => one.from - other.from);
   const all: OpenInterval[] = [];
@@ -108,7 +108,7 @@ function mergeIntervals(found: OpenInterval[], zone: Zone): OpenInterval[] {
   return all;
 }
 
-/** Adds what lies before the next midnight, to the last piece where it goes on within its date. Returns how far it came. */
+/** Adds the part before the next midnight, merged into the last piece if it continues on the same date. Returns the end of that part. */
 function addPiece(all: OpenInterval[], zone: Zone, open: OpenInterval): number {
   const date = zone.dateAt(open.from);
   const midnight = zone.startOfDate(date + 1);
@@ -119,7 +119,7 @@ function addPiece(all: OpenInterval[], zone: Zone, open: OpenInterval): number {
   return to;
 }
 
-/** Lets slots run on where the next stretch begins as this one ends. */
+/** Lets slots run past midnight if the next interval begins where this one ends. */
 function extendAcrossMidnight(all: OpenInterval[]): OpenInterval[] {
   for (let at = all.length - 2; at >= 0; at--) {
     const [one, next] = [all[at] as OpenInterval, all[at + 1] as OpenInterval];

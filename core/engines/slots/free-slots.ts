@@ -7,44 +7,44 @@ export interface Busy {
   to: number[];
 }
 
-/** What an event type asks of a slot, in ms. */
+/** An event type's requirements of a slot, in ms. */
 export interface SlotRules {
   duration: number;
   interval: number;
-  /** Kept free before and after each slot. */
+  /** Free time required before and after each slot. */
   before: number;
   after: number;
 }
 
-/** All that decides which slots an event type offers. */
+/** Everything that decides which slots an event type offers. */
 export interface SlotRequest {
   timetable: Timetable;
   rules: SlotRules;
-  /** Zone on whose clock the grid lies. */
+  /** Zone whose local time anchors the grid. */
   clock: string;
   /** Least ms from now to a start. */
   notice: number;
-  /** Days after today on which slots may still start; null for no end. */
+  /** Days after today on which slots may start; null for no limit. */
   windowDays: number | null;
   /** Most bookings of this event type on a local date; null for no limit. */
   perDay: number | null;
-  /** Blocks that touch the reach of the window, see `reachOf`. */
+  /** Blocks within the reach of the window, see `reachOf`. */
   busy: Busy;
-  /** Starts of this event type's own bookings in the same time. */
+  /** Starts of this event type's own bookings within the same reach. */
   booked: number[];
   /** Domain time in ms. */
   now: number;
 }
 
-/** Slots by their starts in ms, and for each the stretch in which it starts. */
+/** Slots by their starts in ms, and for each the open interval in which it starts. */
 export interface AvailableSlots extends Starts {
   stretches: OpenInterval[];
 }
 
-/** Longest local date, with two hours given back. */
+/** Longest local date, with two hours for time changes. */
 const MAX_DATE_MS = day + 2 * hour;
 
-/** The time whose blocks decide about slots that start in a window: from the date's midnight on, where the grid begins. */
+/** The time whose blocks affect slots that start in a window: from the date's midnight on, where the grid begins. */
 export function reachOf(
   { rules, perDay }: Pick<SlotRequest, "rules" | "perDay">,
   window: { from: number; to: number },
@@ -53,7 +53,7 @@ export function reachOf(
   return { from: window.from - MAX_DATE_MS - rules.before, to: window.to + ahead };
 }
 
-/** The time in which slots are looked for, `to` exclusive, and how many starts may be found; then the search ends. */
+/** The time to search, `to` exclusive, and the number of starts after which the search ends. */
 export interface SearchWindow {
   from: number;
   to: number;
@@ -70,7 +70,7 @@ export function availableSlots(offering: SlotRequest, window: SearchWindow): Ava
   return { ...findStarts(stretches, offering.busy, { ...offering.rules, clock }, within), stretches };
 }
 
-/** True where a slot that starts here could be booked if the grid allowed it. */
+/** True if a slot that starts here could be booked, apart from the grid. */
 export function isBookable(offering: SlotRequest, start: number): boolean {
   const bounds = boundsOf(offering, { from: start, to: start + 1 });
   return bounds.from < bounds.to && isFree(bookableTimes(offering, bounds), offering.busy, offering.rules, start);
@@ -98,7 +98,7 @@ function boundsOf(offering: SlotRequest, window: { from: number; to: number }): 
   return { from: Math.max(window.from, offering.now + offering.notice), to: Math.min(window.to, windowEnd(offering)) };
 }
 
-/** The open stretches around these bounds, without the dates that are fully booked. */
+/** The open intervals around these bounds, without fully booked dates. */
 function bookableTimes(offering: SlotRequest, bounds: { from: number; to: number }): OpenInterval[] {
   const zone = zoneOver(offering.timetable.timeZone, bounds.from - 2 * day, bounds.to + 3 * day);
   const dates = { first: zone.dateAt(bounds.from) - 1, last: zone.dateAt(bounds.to) + 2 };
@@ -114,15 +114,15 @@ function fullDates({ perDay, booked }: SlotRequest, zone: Zone): Set<number> {
   return new Set([...counts].filter(([, count]) => count >= perDay).map(([date]) => date));
 }
 
-/** Starts of slots in ms, and for each the index of the open stretch in which it starts. */
+/** Starts of slots in ms, and for each the index of its open interval. */
 export interface Starts {
   at: number[];
   open: number[];
 }
 
 /**
- * Every start of a slot in [within.from, within.to), in one pass over open stretches and busy blocks (docs/reference.md, "Slots").
- * The grid begins again with each interval and after each block, on the clock of `clock`; `within` filters and moves nothing.
+ * Every start of a slot in [within.from, within.to), in one pass over open intervals and busy blocks (docs/reference.md, "Slots"). The grid
+ * begins again with each interval and after each block, in the local time of `clock`; `within` only filters.
  */
 export function findStarts(
   open: OpenInterval[],
@@ -160,7 +160,7 @@ export function findStarts(
   return found;
 }
 
-/** True where a slot that starts here lies in open time and keeps clear of the busy blocks, whatever the grid. */
+/** True if a slot that starts here is in open time and clear of the busy blocks, apart from the grid. */
 export function isFree(open: OpenInterval[], busy: Busy, rules: SlotRules, start: number): boolean {
   const stretch = open.find(({ from, to }) => from <= start && start < to);
   if (stretch === undefined || start + rules.duration > stretch.fits) return false;
@@ -182,13 +182,13 @@ export function joinBusy(one: Busy, other: Busy): Busy {
   return joined;
 }
 
-/** The step of the clock on which starts may lie: the first of these minutes that divides the interval (docs/reference.md, "Slots"). */
+/** The grid of local times for starts: the first of these minutes that divides the interval (docs/reference.md, "Slots"). */
 function anchorOf(interval: number): number {
   const minutes = [60, 30, 20, 15, 10, 5].find((size) => interval % (size * minute) === 0) ?? 1;
   return minutes * minute;
 }
 
-/** The first instant from `from` on whose wall minute is a multiple of the anchor; offsets may change on the way there. */
+/** The first instant from `from` on whose local minute is a multiple of the anchor; the offset may change on the way. */
 function aligned(from: number, anchor: number, clock: Zone): number {
   let at = from;
   for (;;) {

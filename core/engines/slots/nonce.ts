@@ -13,20 +13,20 @@ export interface Issuer {
 
 type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
 
-/** Bytes of a tag: 120 bits, so that tags are whole groups of base64; and the letters of one. */
+/** Bytes of a tag (120 bits, so that tags are whole groups of base64), and its length in characters. */
 const TAG_BYTES = 15;
 export const nonceLetters = 20;
 
-/** Nonces of many slots: each is the prefix with the next `nonceLetters` of the tags, which are ASCII. */
+/** Nonces of many slots: each is the prefix with the next `nonceLetters` characters of the tags, which are ASCII. */
 export interface Nonces {
   prefix: string;
   tags: Uint8Array;
 }
 
 /**
- * Nonces for many slots at once, `v1.<revision>.<tag>`. Start and end fill one block of AES-128, a pseudorandom function whose key
- * is derived from owner, event type and revision; one block of fixed length makes it a MAC. Nothing is stored. An HMAC for each slot
- * would take longer than all the rest of an answer: 2 µs a slot instead of 0.05.
+ * Nonces for many slots at once, `v1.<revision>.<tag>`. Start and end fill one block of AES-128, a pseudorandom function whose key is
+ * derived from owner, event type and revision; one block of fixed length makes it a MAC. Nothing is stored. An HMAC per slot would take
+ * longer than the rest of the response: 2 µs instead of 0.05.
  */
 export function bookingNonces(env: Keys, issuer: Issuer, starts: readonly number[], duration: number): Nonces {
   const tags = tagsOf(env.SECRET_KEY, issuer, starts, duration);
@@ -34,8 +34,8 @@ export function bookingNonces(env: Keys, issuer: Issuer, starts: readonly number
 }
 
 /**
- * What a nonce says of a slot: "offered" for this revision of the event type; "outdated" for an earlier one, which proves nothing
- * any more; "foreign" for everything else.
+ * Checks a nonce: "offered" for this revision of the event type; "outdated" for an earlier one, which proves nothing any more; "foreign"
+ * for everything else.
  */
 export function checkNonce(
   env: Keys,
@@ -64,7 +64,7 @@ function tagsOf(root: string, issuer: Issuer, starts: readonly number[], duratio
   return cut(cipherOf(root, issuer).update(blocks)).toString("base64url");
 }
 
-/** The tags of blocks that are 16 bytes each, in their place: every tag moves up to the one before, by words. */
+/** Compacts blocks of 16 bytes to tags in place, word by word. */
 function cut(outputs: Buffer): Buffer {
   const words = viewOf(outputs);
   for (let from = 0, to = 0; from < outputs.length; from += 16, to += TAG_BYTES)
@@ -76,7 +76,7 @@ function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
   return new DataView(buffer, byteOffset, length);
 }
 
-/** Ciphers that were made before. In this mode one keeps nothing of the blocks that it was given, so that it serves any number. */
+/** Cached ciphers. In this mode a cipher keeps no state between blocks, so it can be reused. */
 const ciphers = new LRUCache<string, Cipher>({ max: 1000 });
 
 function cipherOf(root: string, { handle, eventTypeId, revision }: Issuer): Cipher {

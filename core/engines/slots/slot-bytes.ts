@@ -4,7 +4,7 @@ import { type Nonces, nonceLetters } from "./nonce.ts";
 import type { AvailableSlots } from "./free-slots.ts";
 import { day } from "../../platform/zones.ts";
 
-/** What a list of slots shows besides their times. */
+/** A list of slots to serialise. */
 export interface SlotList {
   offered: AvailableSlots;
   /** Ms of a slot. */
@@ -13,10 +13,10 @@ export interface SlotList {
   nonces: Nonces;
 }
 
-/** Where a record's parts begin: `{"start":"2026-10-05T09:00:00.000Z","end":"2026-…`. */
+/** Offsets in a record: `{"start":"2026-10-05T09:00:00.000Z","end":"2026-…`. */
 const startAt = 10;
 const endAt = 43;
-/** Letters of a date, and of a date with its `T`, before the time. */
+/** Characters of a date, and of a date with its `T`. */
 const dateLetters = 10;
 const timeAt = 11;
 const labels: Record<Kind, string> = {
@@ -26,9 +26,9 @@ const labels: Record<Kind, string> = {
 };
 
 /**
- * The answer to a question for slots as JSON bytes: `{"slots":[…],"displayTimeZone":"…"}`. Each slot is a copy of its kind's
- * record with other digits. `JSON.stringify` of a month's slots takes longer than all the rest of an answer, and would cost visitors
- * half of the slot questions a second (`npm run bench -- scheduling`). All letters are ASCII.
+ * The slots response as JSON bytes: `{"slots":[…],"displayTimeZone":"…"}`. Each slot is a copy of its kind's record with other digits.
+ * `JSON.stringify` of a month's slots takes longer than the rest of the response and would halve the slot requests per second (`npm run
+ * bench -- scheduling`). All characters are ASCII.
  */
 export function slotBytes(shown: SlotList): Uint8Array {
   const { offered, duration, nonces } = shown;
@@ -56,7 +56,7 @@ export function slotBytes(shown: SlotList): Uint8Array {
   return out.subarray(0, place);
 }
 
-/** The bytes of a slot with its comma, the UTC dates that stand in them (ms of their midnights), and where its nonce's tag does. */
+/** The bytes of a slot with its comma, its UTC dates (ms of their midnights), and the offset of its nonce's tag. */
 interface SlotRecord {
   bytes: Buffer;
   view: DataView;
@@ -65,7 +65,7 @@ interface SlotRecord {
   tagAt: number;
 }
 
-/** A record for each stretch of open time; those of one kind share it. */
+/** A record for each open interval; those of one kind share it. */
 function recordsOf(shown: SlotList): SlotRecord[] {
   const made: Partial<Record<Kind, SlotRecord>> = {};
   return shown.offered.stretches.map(({ kind }) => {
@@ -86,7 +86,7 @@ function viewOf({ buffer, byteOffset, length }: Uint8Array): DataView {
   return new DataView(buffer, byteOffset, length);
 }
 
-/** True where a slot's dates are those of the slot before it. */
+/** True if a slot has the same dates as the previous one. */
 function isDated({ startDate, endDate }: SlotRecord, start: number, duration: number): boolean {
   const end = start + duration;
   return start >= startDate && start < startDate + day && end >= endDate && end < endDate + day;
@@ -100,7 +100,7 @@ function writeDates(record: SlotRecord, start: number, duration: number): void {
   else writeDate(record.view, endAt, record.endDate);
 }
 
-/** Writes `YYYY-MM-DD`, the hyphens stand there already. */
+/** Writes `YYYY-MM-DD`; the hyphens are already there. */
 function writeDate(view: DataView, place: number, instant: number): void {
   const date = new Date(instant);
   const year = date.getUTCFullYear();
@@ -110,7 +110,7 @@ function writeDate(view: DataView, place: number, instant: number): void {
   writeDigits(view, place + 8, date.getUTCDate());
 }
 
-/** Writes `HH:MM:SS` of the ms since midnight, the colons stand there already. */
+/** Writes `HH:MM:SS` of the ms since midnight; the colons are already there. */
 function writeTime(view: DataView, place: number, ms: number): void {
   const seconds = Math.floor(ms / 1000);
   const minutes = Math.floor(seconds / 60);

@@ -1,4 +1,4 @@
-/** What the others may use of slots. */
+/** What other modules may import from slots. */
 export { endMinutesOf, minutesOf, type Timetable, timetableOf } from "./availability.ts";
 export {
   type Busy,

@@ -19,7 +19,6 @@ end
 -- outbox(key, jobs): writes jobs (id, json, perhaps event) into the outbox hash at key. A job that comes with an event is written with
 -- it or not at all.
 local function outbox(key, jobs)
-  if type(jobs) == 'string' then jobs = cjson.decode(jobs) end
   for _, job in ipairs(jobs) do
     if not job.event or put_event(job.event) then redis.call('HSET', key, job.id, job.json) end
   end
@@ -27,5 +26,5 @@ end
 
 -- bump(key, field): moves a counter, which is a string or the field of a hash.
 local function bump(key, field)
-  if not field or field == '' then redis.call('INCR', key) else redis.call('HINCRBY', key, field, 1) end
+  if not field then redis.call('INCR', key) else redis.call('HINCRBY', key, field, 1) end
 end

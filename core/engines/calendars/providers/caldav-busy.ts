@@ -9,49 +9,49 @@ import { MAX_RESOURCES, type Multistatus, MultistatusReader, type Resource } fro
 import type { Account, BusyAnswer, BusyObject, BusyQuestion } from "./provider.ts";
 import { askProperties, type CaldavLogin, loginOf, mustSucceed, propfind, report, spaces } from "./webdav.ts";
 
-/** Objects that are fetched in one request, and requests that are under way at a time. */
+/** Objects per request, and concurrent requests. */
 const BATCH_SIZE = 250;
 const MAX_CONCURRENT_BATCHES = 2;
-/** Bytes of one answer: of a calendar that is asked for whole or listed, and of one batch of its objects. */
+/** Bytes of one response: of a calendar that is fetched or listed as a whole, and of one batch of its objects. */
 const MAX_LISTING_BYTES = 8 * 1_048_576;
 const MAX_BATCH_BYTES = 4 * 1_048_576;
-/** Bytes and real ms that one reading of a calendar may take in all, and ms of one answer. */
+/** Bytes and real ms of one reading in all, and ms of one response. */
 const MAX_READING_BYTES = 64 * 1_048_576;
 const READING_TIMEOUT_MS = 120_000;
 const ANSWER_TIMEOUT_MS = 60_000;
-/** Parts of one answer about changes after which the server counts as one that never ends. */
+/** Pages of changes after which the server counts as endless. */
 const MAX_PARTS = 100;
-/** Addresses of a principal that are taken for the owner's. */
+/** Addresses of a principal that count as the owner's. */
 const MAX_ADDRESSES = 50;
 
-/** How far a calendar was read: by its sync token (RFC 6578), or else by its ctag; empty where the server has none. */
+/** The state of a calendar at a reading: its sync token (RFC 6578), else its ctag; empty if the server has neither. */
 interface Mark {
   token: string;
   ctag: string;
-  /** The calendar's own zone as it tells it; empty where it has none. */
+  /** The calendar's own zone; empty if it has none. */
   calendarZone: string;
-  /** Addresses by which the handle knew its owners, and those by which the server knows the calendar's. */
+  /** The owners' addresses as the handle knows them, and those that the server knows for the calendar's principal. */
   owners: string[];
   addresses: string[];
 }
 
-/** An object by its address, with its etag; `data` is the object itself, or empty where it is still to be fetched. */
+/** An object by its URL, with its etag; `data` is empty if it must still be fetched. */
 type Listed = Pick<Resource, "href" | "etag" | "data">;
 
-/** One reading: the account and the question. */
+/** One reading: account, query and remaining limits. */
 interface Reading {
   runtime: Runtime;
   handle: string;
   login: CaldavLogin;
   question: BusyQuestion;
   owners: string[];
-  /** What the reading may still take. */
+  /** The remaining limits of the reading. */
   left: { bytes: number; until: number };
 }
 
 /**
- * Busy time of a calendar: only what changed since the last reading where the server can tell that, or its etags do. Objects are
- * fetched as they are stored, because servers expand them wrongly, in batches, and expanded in a thread.
+ * Busy time of a calendar; only what changed since the last reading if the server supports sync tokens, or by comparing etags. Objects are
+ * fetched unexpanded, because servers expand them incorrectly, in batches, and expanded in a thread.
  */
 export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
   const login = loginOf(account);
@@ -64,13 +64,13 @@ export async function readBusy(runtime: Runtime, account: Account, question: Bus
   return changes ?? compared(reading, mark);
 }
 
-/** How far the calendar was read for the same owners; undefined as well where an older release read it, which knew less. */
+/** The last state read for the same owners; undefined if there is none, or if an older release wrote it with less information. */
 function markIn({ question, owners }: Reading): Mark | undefined {
   const mark = JSON.parse(question.known?.mark ?? "{}") as Partial<Mark>;
   return mark.owners?.join(" ") === owners.join(" ") ? (mark as Mark) : undefined;
 }
 
-/** What the server says has changed; undefined where it no longer knows the token. */
+/** The server's list of changes; undefined if it no longer accepts the sync token. */
 async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | undefined> {
   const { question } = reading;
   const listed = new Map<string, Listed | undefined>();
@@ -91,7 +91,7 @@ async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | 
   throw new CalendarServerError("limit", "It tells of changes without an end.");
 }
 
-/** Refused, but not for the login: the token is too old, or the report unknown by now. */
+/** Refused, but not for the credentials: the token is too old, or the report is no longer supported. */
 function isLost({ status }: { status: number }): boolean {
   return status !== 401 && status >= 400 && status < 500;
 }
@@ -106,10 +106,10 @@ async function changed(
   return { mark: JSON.stringify(mark), isWhole: false, changed: read.found, removed: [...gone, ...read.gone] };
 }
 
-/** Compares the etags of what lies in the window with those that are known; everything is new where none are. */
+/** Compares the etags in the window with the known ones; without known ones everything is new. */
 async function compared(reading: Reading, before: Mark | undefined): Promise<BusyAnswer> {
   const { question } = reading;
-  // Read before the objects, so that a change in between comes again.
+  // Read before the objects, so that a change in between is read again.
   const mark = await markOf(reading, before);
   const isSame = before !== undefined && mark.calendarZone === before.calendarZone;
   if (isSame && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
@@ -123,7 +123,7 @@ async function compared(reading: Reading, before: Mark | undefined): Promise<Bus
   return { mark: JSON.stringify(mark), isWhole: !isSame, changed: read.found, removed };
 }
 
-/** One of both: some servers look at every object to tell either. */
+/** The sync token or the ctag: some servers scan every object for either. */
 async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark> {
   const byToken = before?.token === "" ? undefined : await propertiesOf(reading, "<d:sync-token/>");
   const token = byToken ? textIn(byToken, "sync-token") : "";
@@ -133,7 +133,7 @@ async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark>
   return { token, ctag, calendarZone, owners: reading.owners, addresses };
 }
 
-/** Addresses by which others invite the principal (RFC 6638, 2.4.1); none where the server doesn't tell them. */
+/** The principal's calendar user addresses (RFC 6638, section 2.4.1); empty if the server has none. */
 async function addressesOf({ runtime, login, question }: Reading, principal: string | undefined): Promise<string[]> {
   const { href, origin } = new URL(principal ?? "", question.calendarId);
   if (principal === undefined || origin !== new URL(question.calendarId).origin) return [];
@@ -149,12 +149,12 @@ async function propertiesOf({ runtime, login, question }: Reading, properties: s
   return (await propfind(runtime, login, question.calendarId, asked)).found;
 }
 
-/** Calendars that were asked for whole in vain, because their server thought about them for too long. */
+/** Calendars whose server took too long for a fetch as a whole. */
 const slowWholes = new LRUCache<string, true>({ max: 1000, ttl: 3_600_000 });
 
 /**
- * Objects and list in one answer, which spares the server half of its work: most look at every object for either. A calendar that
- * is too large for that is listed, and its objects come in batches; so is, the next time, one that takes its server too long.
+ * Lists and fetches objects in one response, which halves the server's work, since most servers scan every object for either. A calendar
+ * that is too large is listed, and its objects come in batches; so is, from the next reading on, one whose server is too slow.
  */
 async function listWhole(reading: Reading): Promise<Listed[]> {
   const { calendarId } = reading.question;
@@ -180,11 +180,11 @@ async function listObjects(reading: Reading, properties: string): Promise<Listed
 
 interface ReadObjects {
   found: BusyObject[];
-  /** Names of objects that were not there any more. */
+  /** Names of objects that no longer exist. */
   gone: string[];
 }
 
-/** Fetches and expands objects, some batches at a time, so that what is held of a calendar at once stays small. */
+/** Fetches and expands objects in a few concurrent batches, to bound the memory. */
 async function readObjects(reading: Reading, { listed, mark }: { listed: Listed[]; mark: Mark }): Promise<ReadObjects> {
   const left = [...listed];
   const all: ReadObjects = { found: [], gone: [] };
@@ -226,10 +226,10 @@ async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark
   return { found, gone: fetched.filter(({ data }) => data === "").map(({ href }) => nameOf(href)) };
 }
 
-/** The data of an object that is too large to be read: no calendar, so that it counts as unreadable. */
+/** The data of an object that is too large: not a calendar, so that it counts as unreadable. */
 const OVERSIZED = "oversized";
 
-/** Objects by their addresses; a deleted one has no data. A batch that is too large is fetched in halves. */
+/** Fetches objects by URL; a deleted one has no data. A batch that is too large is halved. */
 async function fetchObjects(reading: Reading, listed: Listed[]): Promise<Listed[]> {
   if (listed.length === 0) return [];
   try {
@@ -249,11 +249,11 @@ async function fetchTogether(reading: Reading, listed: Listed[]): Promise<Listed
   const body = `<c:calendar-multiget ${spaces}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
   const answer = await ask(reading, { body, limit: MAX_BATCH_BYTES });
   mustSucceed(answer);
-  // One resource for each address, and some room for a server that repeats itself.
+  // One resource per URL, with some room for a server that repeats itself.
   return answer.resources.slice(0, 2 * listed.length);
 }
 
-/** A report within what the reading may still take. */
+/** Sends a report within the remaining limits of the reading. */
 async function ask(
   { runtime, login, question, left }: Reading,
   { body, limit }: { body: string; limit: number },
@@ -269,20 +269,20 @@ async function ask(
   }
 }
 
-/** What is said of the calendar itself, and of what is in it. */
+/** Splits the calendar's own properties from those of its objects. */
 function apart(resources: Resource[], calendarId: string): [own: Resource[], others: Resource[]] {
   const own = nameOf(new URL(calendarId).pathname);
   const isOwn = ({ href }: Resource): boolean => nameOf(href) === own;
   return [resources.filter(isOwn), resources.filter((one) => !isOwn(one))];
 }
 
-/** One name for an address, however it was written: servers are of two minds about escapes, origins and last slashes. */
+/** The canonical name of a URL: servers differ in escapes, origins and trailing slashes. */
 function nameOf(href: string): string {
   const path = href.replace(/^https?:\/\/[^/]*/i, "").replace(/\/$/, "");
   try {
     return decodeURIComponent(path);
   } catch {
-    // Not an escape: a percent sign of its own.
+    // A literal percent sign.
     return path;
   }
 }

@@ -19,9 +19,9 @@ import {
   within,
 } from "./webdav.ts";
 
-/** A calendar as the server tells of it. */
+/** A calendar as the server describes it. */
 interface CaldavCalendar {
-  /** Its address: what the owner selects. */
+  /** Its URL, which the owner selects. */
   calendarId: string;
   name: string;
   writable: boolean;
@@ -30,10 +30,10 @@ interface CaldavCalendar {
 /** Most characters of a calendar's address and name. */
 const MAX_CALENDAR_ID = 2048;
 const MAX_NAME = 200;
-/** Attempts to write an event that others change meanwhile. */
+/** Attempts to write an event under concurrent changes. */
 const MAX_ATTEMPTS = 5;
 
-/** Calendar servers (RFC 4791): any that the owner names. */
+/** Any CalDAV server (RFC 4791). */
 export const caldav: Provider = {
   key: "caldav",
   calendars: {
@@ -51,7 +51,7 @@ export const caldav: Provider = {
 };
 
 /**
- * Logs in: finds the principal and its home of calendars (RFC 4791, RFC 6764). `caldav_login_failed` with the reason in its detail,
+ * Logs in and finds the principal and its calendar home (RFC 4791, RFC 6764). `caldav_login_failed` with the reason in its detail,
  * `AddressRefused`.
  */
 export async function login(
@@ -81,8 +81,8 @@ async function listCalendars(tools: Tools, open: CaldavLogin): Promise<CaldavCal
 }
 
 /**
- * Makes the event under a name of its own, so that it is made once; a change counts only for the state that was read. Where the
- * owner's programs have made it already, of the invitation, under a name of theirs, that one is changed.
+ * Creates the event under a fixed name, so that it is created once; an update applies only to the state that was read. If the owner's
+ * program has already imported the invitation under another name, that object is updated.
  */
 async function putEvent(
   runtime: Runtime,
@@ -108,17 +108,17 @@ async function putEvent(
   throw new Error("The event changes too often.");
 }
 
-/** Another state is there, or another object with the same UID (RFC 4791, 5.3.2.1). */
+/** Another state exists, or another object has the same UID (RFC 4791, section 5.3.2.1). */
 function isConflict({ status, body }: OutboundAnswer): boolean {
   return status === 412 || status === 409 || (status === 403 && body.includes("no-uid-conflict"));
 }
 
-/** A strong one: some proxies weaken what they pass on, and a weak one matches nothing. */
+/** A strong etag. Some proxies weaken etags, and a weak one never matches. */
 function etagOf({ headers }: OutboundAnswer): string | null {
   return headers.etag?.replace(/^W\//, "") ?? null;
 }
 
-/** Address of the object with a UID, wherever in the calendar it is. */
+/** URL of the object with a UID anywhere in the calendar. */
 async function findEvent(
   tools: Tools,
   open: CaldavLogin,
@@ -132,7 +132,7 @@ async function findEvent(
   return found && within(calendarId, found.href);
 }
 
-/** Without an etag the event must not be there yet. */
+/** Without an etag the event must not exist yet. */
 function putObject(
   tools: Tools,
   open: CaldavLogin,
@@ -144,7 +144,7 @@ function putObject(
   return send(tools, open, eventId, { method: "PUT", headers, body: text });
 }
 
-/** State of an event that is there; undefined where there is none. */
+/** State of an existing event; undefined if there is none. */
 async function readEvent(
   tools: Tools,
   open: CaldavLogin,
@@ -157,7 +157,7 @@ async function readEvent(
   return { etag: etagOf(answer), sequence: Number(sequence ?? 0) };
 }
 
-/** The principal of a login: told at the address that the owner gave, or at the well-known one (RFC 6764, section 5). */
+/** The principal of a login, found at the owner's URL or at the well-known one (RFC 6764, section 5). */
 async function principalOf(tools: Tools, open: CaldavLogin): Promise<string> {
   const { serverUrl } = open;
   const first = await principalAt(tools, open, serverUrl);
@@ -168,7 +168,7 @@ async function principalOf(tools: Tools, open: CaldavLogin): Promise<string> {
 
 const wellKnown = (serverUrl: string): string => new URL("/.well-known/caldav", serverUrl).href;
 
-/** What is told at one address; fails where asking at another one is of no use. */
+/** The principal found at one URL; throws if another URL would not help. */
 async function principalAt(
   tools: Tools,
   open: CaldavLogin,

@@ -20,9 +20,9 @@ import type {
 } from "./provider.ts";
 
 const scopes = ["calendar.events", "calendar.calendarlist.readonly"];
-/** The scope that holds all others. */
+/** The scope that includes all others. */
 const everything = "auth/calendar";
-/** Looks at an event whose meeting is still being made. */
+/** Polls of an event whose meeting is still being created. */
 const MAX_POLLS = 4;
 
 /** Google Calendar (API v3) with Meet. */
@@ -33,7 +33,7 @@ export const google: Provider = {
     mustGrant(grant, ...scopes.map((scope) => [scope, everything]));
     const url = address(runtime.env, "/users/me/calendarList/primary");
     const primary = jsonOf<{ id: string }>(await callWithToken(runtime, grant.accessToken, { url }));
-    // The id of the primary calendar is the address of the account.
+    // The id of the primary calendar is the account's address.
     return { account: primary.id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
@@ -44,7 +44,7 @@ export const google: Provider = {
   calendars: { meeting: "google_meet", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },
 };
 
-/** An account's refresh token is given with consent only, so that is asked for each time. */
+/** Google issues a refresh token only with consent, so every authorisation asks for consent. */
 function settingsFrom(env: Env): OAuthSettings | undefined {
   const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret } = env;
   if (!clientId || !clientSecret) return undefined;
@@ -89,7 +89,7 @@ interface GoogleEvent {
   transparency?: string;
   eventType?: string;
   recurrence?: string[];
-  /** The series that it is an instance of. */
+  /** The series of an instance. */
   recurringEventId?: string;
   start?: { date?: string; dateTime?: string };
   end?: { date?: string; dateTime?: string };
@@ -108,14 +108,14 @@ interface EventPage {
   items?: GoogleEvent[];
 }
 
-/** Parameters that stay the same from the first reading to all that go on from it. */
+/** Parameters that must stay the same over all incremental readings. */
 const everyReading = { maxResults: "2500", maxAttendees: "1" };
 const busyFields =
   "timeZone,nextPageToken,nextSyncToken,items(id,status,transparency,eventType,start,end,recurringEventId,recurrence,attendees(self,responseStatus),extendedProperties/private)";
 
 /**
- * Changes come as events, series as themselves: what a changed series takes is read as its instances. The listing of instances has
- * sync tokens too, but doesn't say which instances a change of a series took away.
+ * Changes list series as such; the busy time of a changed series is read from its instances. The listing of instances has sync tokens too,
+ * but doesn't show which instances a change of a series removed.
  */
 async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
   const since = question.known && (await changesSince(runtime, account, { question, mark: question.known.mark }));
@@ -123,7 +123,7 @@ async function readBusy(runtime: Runtime, account: Account, question: BusyQuesti
 }
 
 async function readWhole(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
-  // The mark comes first: a change while the rest is read is then read twice, and not missed.
+  // The sync token comes first: a change during the reading is then read twice and not missed.
   const path = eventsOf(question.calendarId);
   const query = { ...everyReading, fields: "nextPageToken,nextSyncToken" };
   const marks = await everyPage<EventPage>(runtime, account, { path, query });
@@ -131,7 +131,7 @@ async function readWhole(runtime: Runtime, account: Account, question: BusyQuest
   return { mark: marks.at(-1)?.nextSyncToken ?? null, isWhole: true, changed, removed: [] };
 }
 
-/** What changed since a mark; undefined where the mark is no longer known. */
+/** The changes since a sync token; undefined if Google has dropped the token. */
 async function changesSince(
   runtime: Runtime,
   account: Account,
@@ -161,7 +161,7 @@ function isOfSeries({ status, recurrence, recurringEventId }: GoogleEvent): bool
   return recurringEventId !== undefined || (recurrence !== undefined && status !== "cancelled");
 }
 
-/** The instances in the window; none where the path is gone. */
+/** The instances in the window; none if the resource is gone. */
 async function instancesAt(
   runtime: Runtime,
   account: Account,
@@ -195,7 +195,7 @@ function takenBy(
   return takenWithin({ ...stretch, uid }, question);
 }
 
-/** An event's id follows from its booking, so that it is made once however often it is tried. */
+/** The event's id is derived from the booking, so that retries create it once. */
 async function putEvent(
   runtime: Runtime,
   account: Account,
@@ -215,7 +215,7 @@ async function putEvent(
   return { credentialId, calendarId, eventId: id, etag: made.etag ?? null, meetingUrl: meetingUrlOf(made) };
 }
 
-/** What is known of an event from its last writing; nothing where that told no state. */
+/** The state of the last write; undefined if that returned no etag. */
 function assumedOf({ eventId: id, etag, meetingUrl }: WrittenEvent): GoogleEvent | undefined {
   return etag === null ? undefined : { id, etag, ...(meetingUrl ? { hangoutLink: meetingUrl } : {}) };
 }
@@ -255,7 +255,7 @@ function isGone({ status }: OutboundAnswer): boolean {
   return status === 404 || status === 410;
 }
 
-/** Letters and digits of base32hex, as ids of events must be; the booking's own id would let every guest cancel. */
+/** Event ids allow base32hex only. The booking's own uid would let every guest cancel. */
 function eventIdOf(uid: string): string {
   return digest(uid);
 }
@@ -265,10 +265,10 @@ const digest = (text: string): string => createHash("sha256").update(text).diges
 function bodyOf(event: CalendarEvent, id: string, current: GoogleEvent | undefined): object {
   const { uid, sequence, title, description, start, end, timeZone, location } = event;
   return {
-    // An event that its owner deleted is there again with this.
+    // Restores an event that its owner deleted.
     status: "confirmed",
     summary: title,
-    // Google reads it as HTML.
+    // Google interprets it as HTML.
     description: description.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`),
     location: location ?? "",
     start: { dateTime: start, timeZone },
@@ -282,13 +282,13 @@ function wantsMeeting({ meeting }: CalendarEvent, current: GoogleEvent | undefin
   return meeting === "google_meet" && (current === undefined || meetingUrlOf(current) === null);
 }
 
-/** A request with an id that was used makes no second meeting; after a failure another id asks again. */
+/** A used request id creates no second meeting; after a failure, a new id asks again. */
 function meetingFor(id: string, current: GoogleEvent | undefined): object {
   const requestId = current && meetingState(current) === "failure" ? digest(`${id} ${current.etag}`) : id;
   return { conferenceData: { createRequest: { requestId, conferenceSolutionKey: { type: "hangoutsMeet" } } } };
 }
 
-/** The event with its meeting, which Google may make a moment later. Fails where there is none: then it is tried again. */
+/** The event with its meeting, which Google may create a moment later. Throws without a meeting, so that it is retried. */
 async function withMeeting(
   runtime: Runtime,
   account: Account,
@@ -319,14 +319,14 @@ async function removeEvent(runtime: Runtime, account: Account, { calendarId, eve
   if (!isGone(answer)) jsonOf(answer);
 }
 
-/** A listing; `gone` are the statuses of its first page that mean that there is none. */
+/** A listing; `gone` are statuses of its first page that mean that the resource doesn't exist. */
 interface Listing {
   path: string;
   query: Record<string, string>;
   gone?: number[];
 }
 
-/** All pages of a listing; none where it is gone. */
+/** All pages of a listing; empty if the resource is gone. */
 async function everyPage<T extends { items?: unknown[] }>(
   runtime: Runtime,
   account: Account,

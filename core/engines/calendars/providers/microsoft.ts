@@ -20,10 +20,10 @@ import {
   type WrittenEvent,
 } from "./provider.ts";
 
-/** Looks at an event whose meeting is still being made. */
+/** Polls of an event whose meeting is still being created. */
 const MAX_POLLS = 4;
 
-/** Microsoft 365 and Outlook (Graph v1.0) with Teams. There is no endpoint that takes a grant back: its owner does that. */
+/** Microsoft 365 and Outlook (Graph v1.0) with Teams. Graph has no endpoint to revoke a grant; its owner must do that. */
 export const microsoft: Provider = {
   key: "microsoft",
   oauth: settingsFrom,
@@ -71,7 +71,7 @@ async function listCalendars(runtime: Runtime, account: Account): Promise<Provid
   }));
 }
 
-/** An event, an instance of one, or (with `@removed`) the end of one. */
+/** An event, an instance, or (with `@removed`) a deletion. */
 interface GraphEvent {
   id: string;
   "@odata.etag"?: string;
@@ -92,8 +92,8 @@ interface GraphEvent {
 const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
 
 /**
- * Changes tell which events and series changed; what a series takes is read as its instances, because its changes name neither what
- * an occurrence shows itself as nor which occurrence was deleted.
+ * Changes name events and series. The busy time of a series is read from its instances, because its changes include neither how an
+ * occurrence is shown nor which occurrence was deleted.
  */
 async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
   const since = question.known && (await changesSince(runtime, account, { question, ...question.known }));
@@ -114,13 +114,13 @@ async function readWhole(
   };
 }
 
-/** The end of a whole round of changes: what changes from now on comes after it. Its content is left aside. */
+/** The delta link after a whole round of changes, whose content is ignored: later changes come after it. */
 async function newMark(runtime: Runtime, account: Account, question: BusyQuestion): Promise<string | null> {
   const first = `${calendarAt(question.calendarId)}/calendarView/delta?${windowOf(question)}`;
   return (await everyPage<GraphEvent>(runtime, account, { first })).deltaLink;
 }
 
-/** What changed since a mark; undefined where the mark is no longer known. */
+/** The changes since a delta link; undefined if Graph has dropped the link. */
 async function changesSince(
   runtime: Runtime,
   account: Account,
@@ -131,7 +131,7 @@ async function changesSince(
   if (round.isRefused) return undefined;
   const gone = new Set(round.items.filter((event) => event["@removed"]).map(({ id }) => id));
   const known = gone.size > 0 ? await asked.tags() : undefined;
-  // The end of a single occurrence doesn't say of which series it was one.
+  // The deletion of an occurrence doesn't name its series.
   if (known && [...gone].some((id) => !known.has(id)))
     return readWhole(runtime, account, { question, mark: round.deltaLink });
   const events = round.items.filter(({ id }) => !gone.has(id));
@@ -149,12 +149,12 @@ function isOfSeries({ type, seriesMasterId }: GraphEvent): boolean {
   return type === "seriesMaster" || Boolean(seriesMasterId);
 }
 
-/** A mark that Graph has forgotten: the words differ from mailbox to mailbox. */
+/** A dropped delta link: the error codes differ between mailboxes. */
 function isLost({ status, body }: OutboundAnswer): boolean {
   return status === 410 || (status >= 400 && status < 500 && /syncState|resync|fullSync/i.test(body.toString("utf8")));
 }
 
-/** The instances in the window; none where the path is gone. */
+/** The instances in the window; none if the resource is gone. */
 async function instancesAt(
   runtime: Runtime,
   account: Account,
@@ -180,18 +180,18 @@ function takenBy(env: Env, event: GraphEvent, question: BusyQuestion): BusyInsta
   if (isCancelled || isFree || responseStatus?.response === "declined") return undefined;
   const uid = uidOf(env, event.transactionId ?? "") ?? event.id;
   const stretch = isAllDay
-    ? // Days are told as midnights of UTC, whatever their zone.
+    ? // All-day times are midnights in UTC, whatever their zone.
       wholeDays(start.dateTime.slice(0, 10), end.dateTime.slice(0, 10), question.zone)
     : { from: instantOf(start), to: instantOf(end) };
   return takenWithin({ ...stretch, uid }, question);
 }
 
-/** Every call asks for times in UTC. */
+/** Every call requests times in UTC. */
 function instantOf({ dateTime }: { dateTime: string }): number {
   return Date.parse(`${dateTime.slice(0, 19)}Z`);
 }
 
-/** An event is made once for a booking and calendar by its transaction, and found again by a property of ours. */
+/** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds the event again. */
 async function putEvent(
   runtime: Runtime,
   account: Account,
@@ -222,7 +222,7 @@ interface EventAddress {
   earlier?: WrittenEvent;
 }
 
-/** What is known of an event from its last writing. */
+/** The state of the last write. */
 function bareEvent({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
   const nowhere = { dateTime: "", timeZone: "" };
   return {
@@ -234,7 +234,7 @@ function bareEvent({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
   };
 }
 
-/** Makes the event; undefined where its transaction was used before, with this content or another. */
+/** Creates the event; undefined if its transaction id was used before, with this or another content. */
 async function makeEvent(runtime: Runtime, account: Account, place: EventAddress): Promise<GraphEvent | undefined> {
   const { calendarId, event } = place;
   const json = {
@@ -250,7 +250,7 @@ async function makeEvent(runtime: Runtime, account: Account, place: EventAddress
   return instantOf(made.start) === Date.parse(event.start) ? made : undefined;
 }
 
-/** Writes onto an event; undefined where it is not as assumed, or gone. */
+/** Updates an event; undefined if its state has changed, or if it is gone. */
 async function changeEvent(
   runtime: Runtime,
   account: Account,
@@ -258,7 +258,7 @@ async function changeEvent(
 ): Promise<GraphEvent | undefined> {
   const etag = current["@odata.etag"];
   const wantsMeeting = event.meeting === "teams" && !current.onlineMeeting;
-  // The text of an event with a meeting holds the meeting: writing another one would take that away.
+  // The body of an event with a meeting contains the meeting, so it must not be replaced.
   const content = event.meeting === "teams" ? {} : contentOf(event);
   const json = { ...timesOf(event), ...content, ...(wantsMeeting ? meeting : {}) };
   const headers = etag ? { "if-match": etag } : {};
@@ -266,7 +266,7 @@ async function changeEvent(
   return [404, 409, 412].includes(answer.status) ? undefined : jsonOf(answer);
 }
 
-/** The event of a booking: the one that was written last, or the one that carries its property. */
+/** The event of a booking: the one of the last write, or the one with its extended property. */
 async function findEvent(
   runtime: Runtime,
   account: Account,
@@ -283,7 +283,7 @@ async function findEvent(
   return jsonOf<{ value: GraphEvent[] }>(answer).value[0];
 }
 
-/** Names of our properties at an event. */
+/** Namespace of our extended properties. */
 const namespace = "{6f3cbb53-33b4-4d2c-9a0c-2f7f1f7c5b11}";
 const properties = {
   uid: `String ${namespace} Name bookingUid`,
@@ -312,7 +312,7 @@ function contentOf({ description, location }: CalendarEvent): object {
   return { body: { contentType: "text", content: description }, location: { displayName: location ?? "" } };
 }
 
-/** A transaction of a booking in a calendar; another one for an event that is made again because its owner deleted it. */
+/** The transaction id of a booking in a calendar; a new one for an event that its owner deleted. */
 function transactionOf({ calendarId, event, earlier }: EventAddress): string {
   const turn = createHash("sha256")
     .update(`${calendarId} ${earlier?.eventId ?? ""}`)
@@ -321,13 +321,13 @@ function transactionOf({ calendarId, event, earlier }: EventAddress): string {
   return `${event.bookingUid}.${turn}`;
 }
 
-/** The UID of the booking that a transaction was made for. */
+/** The booking UID of a transaction id. */
 function uidOf(env: Env, transaction: string): string | undefined {
   const [, bookingUid] = /^(.+)\.[0-9a-f]{12}$/.exec(transaction) ?? [];
   return bookingUid && ownUid(env, bookingUid);
 }
 
-/** The event with its meeting, which may be made a moment later. Fails where there is none: then it is tried again. */
+/** The event with its meeting, which may be created a moment later. Throws without a meeting, so that it is retried. */
 async function withMeeting(
   runtime: Runtime,
   account: Account,
@@ -351,11 +351,11 @@ function isGone({ status }: OutboundAnswer): boolean {
   return status === 404 || status === 410;
 }
 
-/** A listing whole, with the link that its changes come after. */
+/** A complete listing with its delta link. */
 interface Listing<T> {
   items: T[];
   deltaLink: string | null;
-  /** The first answer was one of those that the caller knows. */
+  /** The first response had a status that the caller handles. */
   isRefused: boolean;
 }
 
@@ -378,7 +378,7 @@ async function everyPage<T>(
   throw new Error("The calendar holds too many events.");
 }
 
-/** The path of a link that Graph gave: the token goes to the address of the settings and nowhere else. */
+/** The path of a link from Graph: the token is only ever sent to the configured address. */
 function within({ MICROSOFT_GRAPH_BASE }: Env, link: string): string {
   const { pathname, search } = new URL(link, MICROSOFT_GRAPH_BASE);
   return (pathname + search).replace(/^.*?\/v1\.0/, "");

@@ -1,26 +1,26 @@
 import { AnswerRefused } from "../../../platform/exchange.ts";
 import { XmlReader } from "../xml-reader.ts";
 
-/** One resource that a WebDAV server tells of (RFC 4918, section 13). */
+/** One resource of a multistatus (RFC 4918, section 13). */
 export interface Resource {
   href: string;
-  /** Status of the resource itself; 200 where only its properties have one. */
+  /** Status of the resource; 200 if only its properties have one. */
   status: number;
   etag: string;
-  /** The calendar object, where it was asked for and is there. */
+  /** The calendar object, if it was requested and exists. */
   data: string;
 }
 
-/** The resources of an answer, and the sync token that stands beside them ("" where none does). */
+/** The resources of a response, and its sync token ("" if there is none). */
 export interface Multistatus {
   resources: Resource[];
   syncToken: string;
 }
 
-/** Resources and elements of one answer. A person's calendar of a year has some thousand events; each takes some ten elements. */
+/** Resources and elements of one response. A person's calendar of a year has some thousand events with about ten elements each. */
 export const MAX_RESOURCES = 20_000;
 const MAX_ELEMENTS = 20 * MAX_RESOURCES;
-/** Most characters of the texts that are wanted; a calendar object is bounded by the bytes of its answer. */
+/** Most characters of the texts to read; the bytes of the response bound calendar objects. */
 const MAX_LENGTHS = new Map([
   ["href", 2048],
   ["status", 256],
@@ -29,7 +29,7 @@ const MAX_LENGTHS = new Map([
   ["calendar-data", Number.POSITIVE_INFINITY],
 ]);
 
-/** Reads what a WebDAV server tells of many resources while it comes in. */
+/** Parses a multistatus as it arrives. */
 export class MultistatusReader extends XmlReader {
   readonly #resources: Resource[] = [];
   #syncToken = "";
@@ -39,7 +39,7 @@ export class MultistatusReader extends XmlReader {
     super(MAX_ELEMENTS);
   }
 
-  /** What was told; undefined where the answer is no XML or was cut off. */
+  /** The parsed multistatus; undefined if the response is not XML or is incomplete. */
   async multistatus(): Promise<Multistatus | undefined> {
     return (await this.finish()) ? { resources: this.#resources, syncToken: this.#syncToken } : undefined;
   }

@@ -9,23 +9,23 @@ import type { Provider } from "./provider.ts";
 
 type Caller = Pick<Runtime, "env" | "outbound">;
 
-/** What is to be paid on a hosted page of a connected account. */
+/** An order for a hosted checkout of a connected account. */
 export interface CheckoutOrder {
   account: string;
   title: string;
   amountMinor: number;
   currency: string;
-  /** What comes back with every event of this payment. */
+  /** Returned with every event of this payment. */
   metadata: Record<string, string>;
   successUrl: string;
   cancelUrl: string;
-  /** Real seconds since 1970 at which the page closes: 30 minutes ahead or more. */
+  /** Real seconds since 1970 at which the page closes, at least 30 minutes ahead. */
   expiresAt?: number;
-  /** The same key gives the same session. */
+  /** The same key returns the same session. */
   idempotencyKey?: string;
 }
 
-/** A payment session. */
+/** A checkout session. */
 export interface CheckoutSession {
   id: string;
   url: string | null;
@@ -36,7 +36,7 @@ export interface CheckoutSession {
   metadata: Record<string, string> | null;
 }
 
-/** A signed notice: `account` is the connected account that it is about. */
+/** A webhook event; `account` is the connected account. */
 export interface StripeEvent {
   id: string;
   type: string;
@@ -44,10 +44,10 @@ export interface StripeEvent {
   data: { object: CheckoutSession & { status?: string | null; refunded?: boolean } };
 }
 
-/** Seconds by which a notice's time may differ from ours. */
+/** Tolerated clock difference in seconds. */
 const tolerance = 300;
 
-/** Stripe: accounts are connected by OAuth (Connect), and called with the platform's key. */
+/** Stripe: accounts connect by OAuth (Connect); calls use the platform's key. */
 export const stripe: Provider = {
   key: "stripe",
   oauth(env) {
@@ -69,7 +69,7 @@ export const stripe: Provider = {
   },
 };
 
-/** Opens a payment page. Throws where the provider can't. */
+/** Opens a checkout session. Throws if the provider fails. */
 export async function openSession(caller: Caller, order: CheckoutOrder): Promise<CheckoutSession> {
   const { account, title, amountMinor, currency, metadata, successUrl, cancelUrl, expiresAt } = order;
   const item = "line_items[0]";
@@ -86,14 +86,14 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
   };
   for (const [name, value] of Object.entries(metadata)) {
     form[`metadata[${name}]`] = value;
-    // A payment hands its own on to its charges, of whose refund the provider tells.
+    // A payment copies its metadata to its charges, which refund events are about.
     form[`payment_intent_data[metadata][${name}]`] = value;
   }
   const key = order.idempotencyKey;
   return call<CheckoutSession>(caller, "POST /v1/checkout/sessions", { account, form, ...(key ? { key } : {}) });
 }
 
-/** A payment session as it is now; undefined for one that the account doesn't have. Throws where the provider can't answer. */
+/** The current checkout session; undefined if the account doesn't have it. Throws if the provider fails. */
 export async function readSession(
   caller: Caller,
   account: string,
@@ -107,7 +107,7 @@ export async function readSession(
   }
 }
 
-/** Gives a payment back; once more changes nothing. Returns the state of the refund: `succeeded` where the money went back already. */
+/** Refunds a payment; idempotent. Returns the refund's status: `succeeded` if it was already refunded. */
 export async function refund(
   caller: Caller,
   account: string,
@@ -123,13 +123,13 @@ export async function refund(
   }
 }
 
-/** True for the notice that a whole payment went back. */
+/** True for the event that a payment was refunded in full. */
 export function isRefunded({ type, data: { object } }: StripeEvent): boolean {
   if (type === "charge.refunded") return object.refunded === true;
   return /^(?:refund\.(?:created|updated)|charge\.refund\.updated)$/.test(type) && object.status === "succeeded";
 }
 
-/** The notice in a signed request; `invalid_request` for a signature that is wrong or too old, and for what is no notice. */
+/** The event of a signed request; `invalid_request` for a wrong or old signature and for a malformed event. */
 export function readEvent(env: Env, body: Buffer, signature: string): StripeEvent {
   const parts = signature.split(",").map((part) => part.trim().split("=") as [string, string?]);
   const timestamp = parts.find(([name]) => name === "t")?.[1] ?? "";
@@ -155,7 +155,7 @@ function eventIn(body: Buffer): Partial<StripeEvent> | null {
   }
 }
 
-/** An answer of the provider that is no success. */
+/** An error response of the provider. */
 class StripeError extends Error {
   readonly status: number;
   readonly code: string | undefined;

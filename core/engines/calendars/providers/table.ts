@@ -6,5 +6,5 @@ import type { Provider } from "./provider.ts";
 import { stripe } from "./stripe.ts";
 import { zoom } from "./zoom.ts";
 
-/** Every provider that this service knows: the one place that names them. */
+/** Every supported provider: the one place that lists them. */
 export const providers: Record<ProviderKey, Provider> = { google, microsoft, caldav, zoom, stripe };

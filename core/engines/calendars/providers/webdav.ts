@@ -10,7 +10,7 @@ import type { Account } from "./provider.ts";
 
 export type Tools = Pick<Runtime, "outbound">;
 
-/** A login at a calendar server; `home` is where its calendars are. */
+/** Credentials for a calendar server; `home` is the URL of its calendars. */
 export interface CaldavLogin {
   serverUrl: string;
   username: string;
@@ -18,35 +18,35 @@ export interface CaldavLogin {
   home: string;
 }
 
-/** What one answer may take: bytes, and ms in all. */
+/** Limits of one response: bytes, and ms in all. */
 export interface AnswerLimits {
   limit: number;
   timeoutMs: number;
 }
 
-/** Ms in which a server must begin to answer, and go on where it has begun: its account is degraded soon after its last word. */
+/** Ms within which a server must begin to respond, and then make progress. An account degrades soon after its server falls silent. */
 const IDLE_TIMEOUT_MS = 4_000;
-/** The properties of one resource; those of all calendars of a person; any other answer. */
+/** The properties of one resource; those of all calendars of a person; any other response. */
 const ONE_RESOURCE = { limit: 65_536, timeoutMs: 10_000, maxElements: 2_000 };
 const MANY_RESOURCES = { limit: 1_048_576, timeoutMs: 20_000, maxElements: 20_000 };
 const DEFAULT_LIMITS: AnswerLimits = { limit: 4 * 1_048_576, timeoutMs: 20_000 };
 
-/** Namespaces of the requests. */
+/** XML namespaces of the requests. */
 export const spaces = 'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav" xmlns:s="http://calendarserver.org/ns/"';
 
-/** The login of an account, as it was kept when the account was connected. */
+/** The stored credentials of an account. */
 export function loginOf({ secret }: Account): CaldavLogin {
   return JSON.parse(secret ?? "{}") as CaldavLogin;
 }
 
-/** What a server answers when it is asked for properties; `found` is undefined unless it is a multistatus (RFC 4918, section 13). */
+/** The response to a PROPFIND; `found` is undefined unless it is a multistatus (RFC 4918, section 13). */
 export interface PropertyAnswer {
   status: number;
   url: string;
   found: Element | undefined;
 }
 
-/** Asks for properties of a resource, and with depth 1 of those right below it, whatever comes of it. */
+/** Requests properties of a resource, and with depth 1 of its direct members; returns any response. */
 export async function askProperties(
   tools: Tools,
   open: CaldavLogin,
@@ -62,7 +62,7 @@ export async function askProperties(
   return { status, url, found: tree?.children[0]?.name === "multistatus" ? tree : undefined };
 }
 
-/** The same where only success will do: `caldav_login_failed` where the login is refused, else a `CalendarServerError`. */
+/** The same, but throws unless it succeeds: `caldav_login_failed` for refused credentials, else a `CalendarServerError`. */
 export async function propfind(
   tools: Tools,
   open: CaldavLogin,
@@ -75,7 +75,7 @@ export async function propfind(
   return { found, url };
 }
 
-/** A report on a calendar (RFC 3253, section 3.6), with its status; resources are there where that is a success. */
+/** A report on a calendar (RFC 3253, section 3.6) with its status; successful ones have resources. */
 export async function report(
   tools: Tools,
   open: CaldavLogin,
@@ -94,7 +94,7 @@ export async function report(
   return { status, ...multistatus };
 }
 
-/** One request with the login, which never leaves the server that the owner named. `reader` takes a multistatus, and no other body is read. */
+/** One request with the credentials, which never leave the owner's server. `reader` receives a multistatus; other bodies are not read. */
 export function send(
   { outbound }: Tools,
   { serverUrl, username, password }: CaldavLogin,
@@ -118,7 +118,7 @@ export function send(
   );
 }
 
-/** Names the reason of a failed call; an address that may not be called is its own. */
+/** Maps the error of a failed call to its reason; a refused address keeps its own error. */
 async function named<T>(calling: Promise<T>): Promise<T> {
   try {
     return await calling;
@@ -132,7 +132,7 @@ function xml(depth: 0 | 1): Record<string, string> {
   return { depth: String(depth), "content-type": "application/xml; charset=utf-8" };
 }
 
-/** `caldav_login_failed` where the login is refused, a `CalendarServerError` for any other status that is no success. */
+/** Throws `caldav_login_failed` for refused credentials, and a `CalendarServerError` for any other unsuccessful status. */
 export function mustSucceed({ status }: { status: number }): void {
   if (status === 401 || status === 403)
     throw new Fail("caldav_login_failed", {
@@ -141,12 +141,12 @@ export function mustSucceed({ status }: { status: number }): void {
   if (status < 200 || status > 299) throw errorForStatus(status);
 }
 
-/** A success that is none for a calendar server: a page for people, or an answer that was cut off. */
+/** A success that is not a multistatus: a page for people, or an incomplete response. */
 function notMultistatus(status: number): CalendarServerError {
   return new CalendarServerError("no_calendar_server", `It answered ${status} with something else than WebDAV.`);
 }
 
-/** An address that a server gave, on the server's own origin: what it says of others is not believed. */
+/** Resolves a URL from the server on the server's own origin; other origins are ignored. */
 export function within(base: string, href: string): string {
   const url = URL.canParse(href, base) ? new URL(href, base) : undefined;
   if (url?.origin !== new URL(base).origin) throw new CalendarServerError("other_origin");

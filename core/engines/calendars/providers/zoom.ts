@@ -7,13 +7,13 @@ import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, unde
 import { refreshGrant, revokeToken } from "../oauth.ts";
 import type { Account, CalendarEvent, OAuthSettings, Provider, WrittenMeeting } from "./provider.ts";
 
-/** Pages of planned meetings that are looked through for one that was made before. */
+/** Pages of scheduled meetings to search for one that was created before. */
 const MAX_PAGES = 20;
 /** Most characters of an agenda and of a topic. */
 const MAX_AGENDA_LENGTH = 2000;
 const MAX_TOPIC_LENGTH = 200;
 
-/** Zoom (API v2): meetings of the connected user. Its refresh tokens work once. */
+/** Zoom (API v2): meetings of the connected user. Its refresh tokens are valid once. */
 export const zoom: Provider = {
   key: "zoom",
   oauth: settingsFrom,
@@ -50,14 +50,14 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
     authorize: under(env.ZOOM_OAUTH_BASE, "/oauth/authorize"),
     token: under(env.ZOOM_OAUTH_BASE, "/oauth/token"),
     revoke: under(env.ZOOM_OAUTH_BASE, "/oauth/revoke"),
-    // What it may do is chosen where the client is registered.
+    // The scopes are set where the client is registered.
     scope: "",
     login: "basic",
     parameters: {},
   };
 }
 
-/** Only access tokens can be taken back, and only while they last. */
+/** Only access tokens can be revoked, and only while they are valid. */
 async function revocable(runtime: Runtime, settings: OAuthSettings, secret: string | null): Promise<string> {
   const { accessToken, refreshToken, staleAt } = tokensIn(secret);
   if (refreshToken === null || staleAt === null || Date.now() < staleAt) return accessToken;
@@ -75,7 +75,7 @@ async function makeMeeting(runtime: Runtime, account: Account, event: CalendarEv
   return writtenOf(account, jsonOf<ZoomMeeting>(answer));
 }
 
-/** Brings a meeting to its booking's state, unless it is at a later one; undefined where it is gone. */
+/** Brings a meeting to its booking's state, unless it has a later one; undefined if it is gone. */
 async function changeMeeting(
   runtime: Runtime,
   account: Account,
@@ -92,7 +92,7 @@ async function changeMeeting(
   return writtenOf(account, current);
 }
 
-/** Zoom has no way to ask for a meeting once: one that was made before a crash is known by the reference in its agenda. */
+/** Zoom has no idempotency: the reference in the agenda finds a meeting that was created before a crash. */
 async function findMeeting(
   runtime: Runtime,
   account: Account,
@@ -127,7 +127,7 @@ function bodyOf(event: CalendarEvent): object {
   };
 }
 
-/** The agenda's first words: listings cut agendas short. What it says is no secret: who knows a booking's own id may cancel it. */
+/** The start of the agenda, since listings truncate agendas. It must not be secret: the booking's own uid would allow cancelling. */
 function referenceOf({ uid }: CalendarEvent): string {
   return `Booking ${createHash("sha256").update(uid).digest("hex").slice(0, 16)}-`;
 }
