@@ -33,7 +33,11 @@ export async function bench(): Promise<Row[]> {
   const children: ChildProcess[] = [];
   const stops: (() => Promise<void>)[] = [];
   try {
-    return [...(await burst(children, stops)), ...(await crowded(children, stops))];
+    return [
+      ...(await burst({ children, stops }, { name: "in one minute", spreadMs: minute })),
+      ...(await burst({ children, stops }, { name: "at one instant", spreadMs: 0 })).slice(0, 1),
+      ...(await crowded(children, stops)),
+    ];
   } finally {
     for (const child of children) await end(child, "SIGKILL");
     for (const stop of stops.reverse()) await stop();
@@ -63,14 +67,17 @@ async function openStage(stops: (() => Promise<void>)[]): Promise<Stage> {
   return { runtime, settings };
 }
 
-/** 10,000 sends that are due within one minute: the delay of each until it is in the mail queue. One worker does it. */
-async function burst(children: ChildProcess[], stops: (() => Promise<void>)[]): Promise<Row[]> {
+/** 10,000 sends that are due together: the delay of each until it is in the mail queue. One worker does it. */
+async function burst(
+  { children, stops }: { children: ChildProcess[]; stops: (() => Promise<void>)[] },
+  { name, spreadMs }: { name: string; spreadMs: number },
+): Promise<Row[]> {
   const { runtime, settings } = await openStage(stops);
   const leads = await makeLeads(runtime, sends + far);
   const outside = { ...runtime, delayedSends: { maxDelayed: 0, aheadMs: 0 } };
   const farRoom = await room(runtime, far, () => schedule(outside, leads.slice(sends), soon));
   const first = Date.now() + lead;
-  const due = new Map(leads.slice(0, sends).map((leadId, at) => [leadId, first + Math.floor((at * minute) / sends)]));
+  const due = new Map(leads.slice(0, sends).map((leadId, at) => [leadId, first + Math.floor((at * spreadMs) / sends)]));
   await schedule(runtime, [...due.keys()], (id) => due.get(id) as number);
   const scheduled = Date.now();
   const worker = await program(children, "dist/workers/main.js", { ...settings, WORKER_QUEUES: "campaigns" });
@@ -80,10 +87,10 @@ async function burst(children: ChildProcess[], stops: (() => Promise<void>)[]): 
   const baseline = `p50 ${at(0.5)} ms, slowest ${at(1)} ms; first due ${first - scheduled} ms after the last was scheduled`;
   return [
     {
-      name: "rules: lateness p99 of 10,000 sends due in one minute",
+      name: `rules: lateness p99 of 10,000 sends due ${name}`,
       value: at(0.99),
       unit: "ms",
-      bar: "<= 5000",
+      ...(spreadMs > 0 ? { bar: "<= 5000" } : {}),
       baseline,
     },
     { name: "rules: Redis for a send that waits outside the queue", value: farRoom, unit: "bytes", bar: "<= 1024" },
