@@ -2,16 +2,16 @@ import {
   askAuthorization,
   decideAuthorization,
   describeServer,
-  redeemCode,
+  issueAccess,
   registerClient,
 } from "../core/account/face.ts";
 import {
   authorizationForm,
   authorizationPage,
   clientRegistration,
-  codeRedemption,
   issuedToken,
   registeredClient,
+  tokenRequest,
 } from "../schemas/account.ts";
 import { object } from "../schemas/schema.ts";
 import { failureView } from "./failure-view.ts";
@@ -34,5 +34,5 @@ export const authorizationRows: Row[] = [
   }),
   route("GET /oauth/authorize", anyone, authorizationPage, askAuthorization, person),
   route("POST /oauth/authorize", anyone, authorizationForm, decideAuthorization, { ...person, accepts: "form" }),
-  route("POST /oauth/token", anyone, codeRedemption, redeemCode, { ...client, accepts: "form", returns: issuedToken }),
+  route("POST /oauth/token", anyone, tokenRequest, issueAccess, { ...client, accepts: "form", returns: issuedToken }),
 ];

@@ -229,13 +229,14 @@ export const authorizationForm = object({
   proof: string({ maxLength: 200 }),
   cookie: optional(string()),
 });
-/** `POST /oauth/token` (RFC 6749, section 4.1.3). */
-export const codeRedemption = object({
+/** `POST /oauth/token` (RFC 6749, sections 4.1.3 and 6). */
+export const tokenRequest = object({
   grant_type: optional(string({ maxLength: 100 })),
   code: optional(string({ maxLength: 128 })),
   client_id: optional(string({ maxLength: 4000 })),
   redirect_uri: optional(string({ maxLength: MAX_REDIRECT_LENGTH })),
   code_verifier: optional(string({ maxLength: 128 })),
+  refresh_token: optional(string({ maxLength: 1000 })),
   resource: optional(string({ maxLength: 500 })),
 });
 /** An access token (RFC 6749, section 5.1). */
@@ -243,6 +244,7 @@ export const issuedToken = object({
   access_token: string(),
   token_type: oneOf("Bearer"),
   expires_in: integer(1),
+  refresh_token: string(),
   scope: string(),
 });
 export type IssuedToken = Infer<typeof issuedToken>;

@@ -1,4 +1,5 @@
-/** The description of a field, and its example in requests and responses. */
+// Over 300 lines on purpose: one table, in which a name that means the same everywhere has one row.
+/** What a field means, and the example that requests and answers show. */
 export type FieldNote = readonly [description: string, example?: unknown];
 
 /**

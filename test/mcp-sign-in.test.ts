@@ -1,5 +1,8 @@
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client";
 // @ts-types="../node_modules/@modelcontextprotocol/sdk/dist/esm/client/streamableHttp.d.ts"
@@ -56,13 +59,21 @@ function unescaped(html: string): string {
   return html.replace(/&#(\d+);/g, (_, code: string) => String.fromCodePoint(Number(code)));
 }
 
+interface Tokens {
+  access_token: string;
+  token_type: string;
+  refresh_token?: string;
+}
+
 /** What an application keeps while its user signs in. */
 class Provider {
   readonly redirectUrl = callback;
   readonly clientMetadata = { client_name: "Agent <b>One</b>", redirect_uris: [callback] };
   asked: URL | undefined;
+  /** Where the document of the application stands, where it has one. */
+  clientMetadataUrl?: string;
   #client: { client_id: string } | undefined;
-  #tokens: { access_token: string; token_type: string } | undefined;
+  #tokens: Tokens | undefined;
   #verifier = "";
 
   clientInformation() {
@@ -74,7 +85,7 @@ class Provider {
   tokens() {
     return this.#tokens;
   }
-  saveTokens(tokens: { access_token: string; token_type: string }) {
+  saveTokens(tokens: Tokens) {
     this.#tokens = tokens;
   }
   redirectToAuthorization(url: URL) {
@@ -141,7 +152,13 @@ for (const [name, make] of Object.entries(clients)) {
     t.notOk((await client.callTool({ name: "pages_list", arguments: {} })).isError);
     await client.close();
 
-    const token = provider.tokens()?.access_token ?? "";
+    const issued = provider.tokens() as Tokens;
+    provider.saveTokens({ ...issued, access_token: "over" });
+    const later = make(url, provider);
+    await later.client.connect(later.transport);
+    await later.client.close();
+    const { access_token: token, refresh_token } = provider.tokens() as Tokens;
+    t.not(refresh_token, issued.refresh_token, "a refresh token is replaced when it is used");
     const sent = (path: string) => service.visitor.get(path).set("Authorization", `Bearer ${token}`);
     t.match((await sent("/v2/account/sessions").expect(401)).body, { detail: /another resource/ });
     t.match((await sent("/v2/handles/acme/pages").expect(401)).body, { code: "invalid_token" });
@@ -154,7 +171,170 @@ for (const [name, make] of Object.entries(clients)) {
     const again = make(url, provider);
     await t.rejects(again.client.connect(again.transport), "a revoked session is over at once");
   });
+
+  t.test(`${name} is known by the document at its address`, async (t) => {
+    const documents = await serveDocuments(t);
+    const service = await open(t, { OUTBOUND_ALLOW_HOSTS: documents.host });
+    const clientId = "https://agent.example/oauth/client.json";
+    documents.serve({ client_id: clientId, client_name: "Agent One", redirect_uris: [callback] });
+    const { outbound } = service.runtime;
+    const request = outbound.request.bind(outbound);
+    outbound.request = (url, call) => request(url.replace("https://agent.example", documents.url), call);
+    const [url, provider] = [new URL(service.url + endpoint), new Provider()];
+    provider.clientMetadataUrl = clientId;
+    const first = make(url, provider);
+    await t.rejects(first.client.connect(first.transport), { name: /Unauthorized|Error/ });
+    t.match(provider.clientInformation(), { client_id: clientId });
+    t.equal((await new Browser().open(provider.asked as URL)).status, 303);
+    t.equal(documents.asked, 0, "nobody has documents fetched without signing in");
+    const browser = new Browser(await service.token("user_acme"));
+    t.equal((await browser.open(provider.asked as URL)).status, 200);
+    t.match(browser.text, "agent.example");
+    const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
+    await first.transport.finishAuth(back.searchParams);
+    const { client, transport } = make(url, provider);
+    await client.connect(transport);
+    t.equal((await client.listTools()).tools.length, 5);
+    await client.close();
+    t.equal(documents.asked, 1, "a document is believed for a while");
+  });
 }
+
+/** A server of one client document, or of whatever a test has it answer. */
+async function serveDocuments(t: Test) {
+  let [asked, answer] = [0, (response: ServerResponse): unknown => response.writeHead(404).end()];
+  const server = createServer((_request, response) => {
+    asked++;
+    answer(response);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    ...{ host, url: `http://${host}` },
+    get asked() {
+      return asked;
+    },
+    answer(how: typeof answer) {
+      answer = how;
+    },
+    serve(document: unknown) {
+      answer = (response) => response.end(JSON.stringify(document));
+    },
+  };
+}
+
+t.test("a client document that lies, hides, or never ends is refused", async (t) => {
+  const documents = await serveDocuments(t);
+  const service = await open(t, { OUTBOUND_ALLOW_HOSTS: documents.host });
+  const browser = new Browser(await service.token("user_acme"));
+  const status = async (client_id: string) => (await browser.open(address(service, { client_id }))).status;
+  const good = (client_id: string) => ({ client_id, client_name: "Agent", redirect_uris: [callback] });
+  let count = 0;
+  const served = async (document: (client_id: string) => unknown) => {
+    const client_id = `${documents.url}/${count++}.json`;
+    documents.serve(document(client_id));
+    return status(client_id);
+  };
+  t.equal(await served(good), 200);
+  for (const wrong of [
+    (id: string) => ({ ...good(id), client_id: `${id}x` }),
+    (id: string) => ({ ...good(id), redirect_uris: ["https://other.example/cb"] }),
+    (id: string) => ({ ...good(id), redirect_uris: [callback, "javascript:alert(1)"] }),
+    (id: string) => ({ ...good(id), redirect_uris: callback }),
+    (id: string) => ({ ...good(id), token_endpoint_auth_method: "client_secret_basic" }),
+    (id: string) => ({ ...good(id), client_secret: "x" }),
+    (id: string) => ({ ...good(id), more: "x".repeat(6000) }),
+    () => null,
+    () => [],
+    () => "text",
+  ])
+    t.equal(await served(wrong), 400, String(wrong));
+  const answers: ((response: ServerResponse) => unknown)[] = [
+    (response) => response.end("{"),
+    (response) => response.writeHead(302, { location: `${documents.url}/0.json` }).end(),
+    (response) => response.writeHead(404).end(JSON.stringify(good(`${documents.url}/404.json`))),
+    (response) => response.writeHead(200).write("{"),
+  ];
+  for (const [at, answer] of answers.entries()) {
+    documents.answer(answer);
+    const before = Date.now();
+    t.equal(await status(`${documents.url}/answer${at}.json`), 400);
+    t.ok(Date.now() - before < 10_000);
+  }
+  const before = documents.asked;
+  for (const id of [
+    `${documents.url}/`,
+    `${documents.url}/a/../b.json`,
+    `${documents.url}/a.json#b`,
+    `http://u:p@${documents.host}/a.json`,
+    `${documents.url}/${"x".repeat(600)}`,
+    "http://agent.example/client.json",
+    "https://",
+  ])
+    t.equal(await status(id), 400, id.slice(0, 60));
+  t.equal(documents.asked, before, "an address that can't be one is not fetched");
+  t.equal(await status("https://10.0.0.1/client.json"), 400, "nor is one that isn't public");
+});
+
+t.test("a refresh token works for its client, once; one that was replaced ends the session", async (t) => {
+  const service = await open(t);
+  const { client_id = "" } = await register(service, [callback]);
+  const browser = new Browser(await service.token("user_acme"));
+  const post = async (form: Record<string, string>) => {
+    const body = new URLSearchParams({ client_id, ...form });
+    const answer = await fetch(`${service.url}/oauth/token`, { method: "POST", body });
+    return { status: answer.status, body: (await answer.json()) as Record<string, string> };
+  };
+  const signIn = async () => {
+    await browser.open(address(service, { client_id }));
+    const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
+    const code = back.searchParams.get("code") ?? "";
+    const form = { grant_type: "authorization_code", code, redirect_uri: callback, code_verifier: verifier };
+    return (await post(form)).body;
+  };
+  const refresh = (refresh_token = "", more: Record<string, string> = {}) =>
+    post({ grant_type: "refresh_token", refresh_token, ...more });
+  const works = async (token = "") => {
+    const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+    const asked = service.visitor.post(endpoint).set("Accept", "application/json, text/event-stream");
+    return (await asked.set("Authorization", `Bearer ${token}`).send(list)).status;
+  };
+  const refused = { status: 400, body: { error: "invalid_grant" } };
+
+  const first = await signIn();
+  t.match(first, { expires_in: 3600, scope: "agent.pages.read" });
+  const { client_id: another = "" } = await register(service, ["https://app.example/cb"]);
+  t.match(await refresh(first.refresh_token, { client_id: another }), refused);
+  t.match(await refresh(first.refresh_token, { resource: `${service.url}/mcp/other/mcp` }), refused);
+  for (const forged of ["", "x", `${first.refresh_token}x`, "W10.x"]) t.match(await refresh(forged), refused, forged);
+  const answers = await Promise.all([refresh(first.refresh_token), refresh(first.refresh_token)]);
+  t.same(
+    answers.map(({ status }) => status),
+    [200, 200],
+    "an answer may be lost",
+  );
+  const [second, same] = answers.map(({ body }) => body);
+  t.equal(second?.refresh_token, same?.refresh_token, "and there is one next token");
+  t.match(second, { token_type: "Bearer", scope: "agent.pages.read" });
+  t.equal(await works(second?.access_token), 200);
+  const third = (await refresh(second?.refresh_token)).body;
+  t.equal(await works(third.access_token), 200);
+  t.match(await refresh(first.refresh_token), refused, "a thief has the first");
+  t.same(await Promise.all([works(third.access_token), works(first.access_token)]), [401, 401]);
+  t.match(await refresh(third.refresh_token), refused);
+
+  const { refresh_token } = await signIn();
+  const owner = await service.as("user_acme");
+  const { sessions } = (await owner.get("/v2/account/sessions").expect(200)).body;
+  const { sessionId } = sessions.find(({ kind }: { kind: string }) => kind === "mcp");
+  await owner.delete(`/v2/account/sessions/${sessionId}`).expect(204);
+  t.match(await refresh(refresh_token), refused, "a revoked session is not refreshed");
+  t.same(await keyNames(service.runtime.redis, "oauth-refresh:*"), []);
+});
 
 const verifier = randomBytes(32).toString("base64url");
 const challenge = createHash("sha256").update(verifier).digest("base64url");

@@ -1,4 +1,4 @@
-import type { authorizationForm, authorizationPage, codeRedemption, IssuedToken } from "../../schemas/account.ts";
+import type { authorizationForm, authorizationPage, IssuedToken, tokenRequest } from "../../schemas/account.ts";
 import { scopes as allScopes } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
@@ -6,15 +6,19 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime, Session } from "../platform/runtime.ts";
 import { isSigned, sameText, sign } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
+import { isDocumentId } from "./client-documents.ts";
 import { clientAt, mustBeBuiltIn } from "./clients.ts";
 import { membership, hasRole } from "./handles.ts";
 import { oauthFailure } from "./oauth-failure.ts";
 import { challengeOf } from "./pairing.ts";
+import { type ClientGrant, startRefreshing, useRefreshToken } from "./refresh-tokens.ts";
 import { startSession } from "./session-store.ts";
 import { loginUrl, sessionOfCookie } from "./sign-in.ts";
+import { issueToken } from "./signing.ts";
 
-/** Lifetime in seconds of a code, and of the token that it is redeemed for. */
+/** Lifetime in seconds of a code, of an access token, and of a session that is not refreshed. */
 const CODE_SECONDS = 60;
+const TOKEN_SECONDS = 3600;
 const SESSION_SECONDS = 30 * 86_400;
 const FORM = "mcp authorization form";
 
@@ -36,15 +40,10 @@ export interface ConsentRequest {
 }
 
 /** What a code is redeemed for. */
-interface Grant {
-  clientId: string;
+interface CodeGrant extends ClientGrant {
   client: string;
   redirectUri: string;
   challenge: string;
-  resource: string;
-  scopes: string[];
-  userId: string;
-  email?: string;
 }
 
 /** Authorization server metadata (RFC 8414, section 2). */
@@ -59,10 +58,11 @@ export async function describeServer({ env }: Runtime): Promise<Record<string, u
     scopes_supported: allScopes,
     response_types_supported: ["code"],
     response_modes_supported: ["query"],
-    grant_types_supported: ["authorization_code"],
+    grant_types_supported: ["authorization_code", "refresh_token"],
     code_challenge_methods_supported: ["S256"],
     token_endpoint_auth_methods_supported: ["none"],
     authorization_response_iss_parameter_supported: true,
+    client_id_metadata_document_supported: true,
   };
 }
 
@@ -73,11 +73,14 @@ export async function describeServer({ env }: Runtime): Promise<Record<string, u
 export async function askAuthorization(runtime: Runtime, { cookie, ...request }: Page): Promise<AuthorizationStep> {
   const { env } = runtime;
   mustBeBuiltIn(env);
-  const client = clientAt(env, request.client_id, request.redirect_uri);
+  const session = await sessionOfCookie(runtime, cookie);
+  const signIn = { step: "onward" as const, location: loginUrl(env, addressOf(env, request)) };
+  // Nobody has documents fetched without signing in.
+  if (session === undefined && isDocumentId(request.client_id)) return signIn;
+  const client = await clientAt(runtime, request.client_id, request.redirect_uri);
   const fault = faultOf(env, request);
   if (fault) return { step: "onward", location: backTo(env, request, fault) };
-  const session = await sessionOfCookie(runtime, cookie);
-  if (session === undefined) return { step: "onward", location: loginUrl(env, addressOf(env, request)) };
+  if (session === undefined) return signIn;
   const handle = handleOf(env, request.resource) as string;
   await mustBelong(runtime, handle, session);
   const user = session.email ?? session.userId;
@@ -95,27 +98,64 @@ export async function decideAuthorization(
 ): Promise<{ step: "onward"; location: string }> {
   const { env } = runtime;
   mustBeBuiltIn(env);
-  const client = clientAt(env, request.client_id, request.redirect_uri);
   const session = await sessionOfCookie(runtime, cookie);
   if (session === undefined) throw new Fail("invalid_token");
+  const client = await clientAt(runtime, request.client_id, request.redirect_uri);
   if (!isSigned(env, FORM, formText(request, session.token), proof)) throw new Fail("forbidden");
   const answer = decision === "allow" ? await grant(runtime, request, { client: client.name, session }) : denied;
   return { step: "onward", location: backTo(env, request, answer) };
 }
 
-/** Redeems a code once for a token that is valid only for its resource (RFC 8707). `invalid_request` carries the OAuth error name. */
-export async function redeemCode(runtime: Runtime, input: Infer<typeof codeRedemption>): Promise<IssuedToken> {
+/**
+ * Issues an access token for a code or a refresh token; it is valid only for its resource (RFC 8707). `invalid_request` carries the
+ * OAuth error name.
+ */
+export async function issueAccess(runtime: Runtime, input: Infer<typeof tokenRequest>): Promise<IssuedToken> {
   mustBeBuiltIn(runtime.env);
-  if (input.grant_type !== "authorization_code")
-    throw oauthFailure("unsupported_grant_type", "Use the grant type authorization_code.");
+  if (input.grant_type === "authorization_code") return redeemCode(runtime, input);
+  if (input.grant_type === "refresh_token") return refresh(runtime, input);
+  throw oauthFailure("unsupported_grant_type", "Use the grant type authorization_code or refresh_token.");
+}
+
+/** Redeems a code, once: it starts a session with its tokens. */
+async function redeemCode(runtime: Runtime, input: Infer<typeof tokenRequest>): Promise<IssuedToken> {
   const json = await runtime.redis.getdel(keys.oauthCode(input.code ?? ""));
-  const granted = json === null ? undefined : (JSON.parse(json) as Grant);
+  const granted = json === null ? undefined : (JSON.parse(json) as CodeGrant);
   if (granted === undefined || !isRedeemer(granted, input))
     throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
-  const { userId, email, client: device, resource, scopes } = granted;
+  const { client: device, redirectUri: _uri, challenge: _challenge, ...grant } = granted;
+  const { userId, email, resource, scopes } = grant;
   const who = { userId, ...(email ? { email } : {}), kind: "mcp" as const, device };
-  const made = await startSession(runtime, { ...who, seconds: SESSION_SECONDS, grant: { resource, scopes } });
-  return { access_token: made.token, token_type: "Bearer", expires_in: SESSION_SECONDS, scope: scopes.join(" ") };
+  const lasts = { seconds: SESSION_SECONDS, tokenSeconds: TOKEN_SECONDS };
+  const { token, sessionId, expiresAt } = await startSession(runtime, {
+    ...who,
+    ...lasts,
+    grant: { resource, scopes },
+  });
+  const refreshToken = await startRefreshing(runtime, { sessionId, expiresAt: Date.parse(expiresAt), grant });
+  return issued(grant, token, refreshToken);
+}
+
+/** Continues a session: the refresh token is replaced each time (RFC 6749, section 6; RFC 9700, section 4.14). */
+async function refresh(runtime: Runtime, input: Infer<typeof tokenRequest>): Promise<IssuedToken> {
+  const { client_id, resource, refresh_token = "" } = input;
+  const isFor = (grant: ClientGrant): boolean =>
+    grant.clientId === client_id && (resource === undefined || resource === grant.resource);
+  const expiresAt = Date.now() + SESSION_SECONDS * 1000;
+  const used = await useRefreshToken(runtime, refresh_token, { isFor, expiresAt });
+  if (used === undefined)
+    throw oauthFailure("invalid_grant", "The refresh token is over, was used before, or belongs to another client.");
+  const { grant, sessionId, refreshToken } = used;
+  const claims = { userId: grant.userId, email: grant.email ?? "", sessionId, grant };
+  const ends = Date.now() + TOKEN_SECONDS * 1000;
+  return issued(grant, await issueToken(runtime.signingKey, runtime.env, { ...claims, expiresAt: ends }), refreshToken);
+}
+
+function issued({ scopes }: ClientGrant, token: string, refreshToken: string): IssuedToken {
+  return {
+    ...{ access_token: token, token_type: "Bearer", expires_in: TOKEN_SECONDS },
+    ...{ refresh_token: refreshToken, scope: scopes.join(" ") },
+  };
 }
 
 /** The resource identifier of a handle's tools. */
@@ -132,7 +172,7 @@ async function grant(
 ): Promise<{ code: string }> {
   await mustBelong(runtime, handleOf(runtime.env, request.resource) as string, session);
   const code = runtime.id("oac_");
-  const granted: Grant = {
+  const granted: CodeGrant = {
     clientId: request.client_id,
     client,
     redirectUri: request.redirect_uri,
@@ -146,7 +186,7 @@ async function grant(
   return { code };
 }
 
-function isRedeemer(granted: Grant, input: Infer<typeof codeRedemption>): boolean {
+function isRedeemer(granted: CodeGrant, input: Infer<typeof tokenRequest>): boolean {
   const { clientId, redirectUri, challenge, resource } = granted;
   const isSame = input.client_id === clientId && input.redirect_uri === redirectUri;
   const isResource = input.resource === undefined || input.resource === resource;

@@ -5,18 +5,14 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
-import { oauthFailure } from "./oauth-failure.ts";
+import { documentedClient, isDocumentId, type OAuthClient } from "./client-documents.ts";
+import { oauthFailure, wrongClient } from "./oauth-failure.ts";
+import { isRedirectUri } from "./redirect-addresses.ts";
 import { deviceName } from "./session-store.ts";
 
 /** Largest client registration in bytes; the client id contains it. */
 const MAX_REGISTRATION_BYTES = 1500;
 const PURPOSE = "mcp client";
-
-/** A client, decoded from its id. */
-export interface OAuthClient {
-  name: string;
-  redirectUris: string[];
-}
 
 /**
  * Registers a client (RFC 7591). Nothing is stored: the client id contains the registration and a MAC of this service.
@@ -38,21 +34,29 @@ export async function registerClient(
     client_id_issued_at: issuedAt,
     client_name: client.name,
     redirect_uris: redirectUris,
-    grant_types: ["authorization_code"],
+    grant_types: ["authorization_code", "refresh_token"],
     response_types: ["code"],
     token_endpoint_auth_method: "none",
   };
 }
 
-/** The client of an id, if it registered exactly this redirect address; else `invalid_request`, without a redirect. */
-export function clientAt(env: Env, clientId: string, redirectUri: string): OAuthClient {
-  const [body = "", mac = ""] = clientId.split(".");
-  if (!isSigned(env, PURPOSE, body, mac))
-    throw new Fail("invalid_request", { detail: "The client is not registered." });
-  const client = JSON.parse(Buffer.from(body, "base64url").toString("utf8")) as OAuthClient;
+/**
+ * The client of an id, if it registered exactly this redirect address; else `invalid_request`, without a redirect. An id that is an
+ * address names a client document.
+ */
+export async function clientAt(runtime: Runtime, clientId: string, redirectUri: string): Promise<OAuthClient> {
+  const client = isDocumentId(clientId)
+    ? await documentedClient(runtime, clientId)
+    : registeredClient(runtime.env, clientId);
   if (!client.redirectUris.includes(redirectUri))
-    throw new Fail("invalid_request", { detail: "The client did not register this redirect address." });
+    throw wrongClient("The client did not register this redirect address.");
   return client;
+}
+
+function registeredClient(env: Env, clientId: string): OAuthClient {
+  const [body = "", mac = ""] = clientId.split(".");
+  if (!isSigned(env, PURPOSE, body, mac)) throw wrongClient("The client is not registered.");
+  return JSON.parse(Buffer.from(body, "base64url").toString("utf8")) as OAuthClient;
 }
 
 /** `not_found` unless the built-in sign-in is on; otherwise another authorization server is in charge. */
@@ -66,29 +70,4 @@ function idOf(env: Env, client: OAuthClient): string {
     throw oauthFailure("invalid_client_metadata", `A registration has at most ${MAX_REGISTRATION_BYTES} bytes.`);
   const body = Buffer.from(json).toString("base64url");
   return `${body}.${sign(env, PURPOSE, body)}`;
-}
-
-/** Schemes that browsers handle themselves, so that no app can own them (RFC 8252, section 7.1). */
-const BROWSER_SCHEMES = [
-  "javascript",
-  "data",
-  "file",
-  "blob",
-  "about",
-  "vbscript",
-  "filesystem",
-  "view-source",
-  "ws",
-  "wss",
-  "ftp",
-];
-const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/;
-
-/** https, http on loopback, or an app's scheme; no fragment (RFC 6749, section 3.1.2) and no credentials. */
-function isRedirectUri(uri: string): boolean {
-  if (!URL.canParse(uri) || /[\s"'<>\\#]/.test(uri)) return false;
-  const { protocol, hostname, username, password } = new URL(uri);
-  if (username !== "" || password !== "") return false;
-  if (protocol === "http:") return LOOPBACK.test(hostname);
-  return protocol === "https:" || !BROWSER_SCHEMES.includes(protocol.slice(0, -1));
 }

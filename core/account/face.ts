@@ -6,7 +6,7 @@ export {
   type ConsentRequest,
   decideAuthorization,
   describeServer,
-  redeemCode,
+  issueAccess,
   toolsResource,
 } from "./authorization.ts";
 export { registerClient } from "./clients.ts";

@@ -13,3 +13,8 @@ export type OAuthError =
 export function oauthFailure(error: OAuthError, detail: string): Fail {
   return new Fail("invalid_request", { detail, more: { error } });
 }
+
+/** A client that can't be told of its failure, for nobody knows where it is: its user reads it. */
+export function wrongClient(detail: string, cause?: unknown): Fail {
+  return new Fail("invalid_request", { detail }, cause);
+}

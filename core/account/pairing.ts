@@ -130,7 +130,8 @@ async function session(
   [userId, email, device]: [userId: string, email: string, device: string],
 ): Promise<PairingRedeemed> {
   const { env, redis } = runtime;
-  const made = await startSession(runtime, { userId, email, kind: "desktop", device, seconds: SESSION_TTL_SECONDS });
+  const who = { userId, email, kind: "desktop" as const, device };
+  const { token, expiresAt } = await startSession(runtime, { ...who, seconds: SESSION_TTL_SECONDS });
   const mcpUrls = (await handlesOf(redis, userId)).map(({ handle }) => `${env.BASE_URL}/mcp/${handle}/mcp`);
-  return { status: "authorised", session: made, relay: { baseUrl: env.BASE_URL, mcpUrls } };
+  return { status: "authorised", session: { token, expiresAt }, relay: { baseUrl: env.BASE_URL, mcpUrls } };
 }

@@ -30,23 +30,26 @@ export interface NewSession {
   device: string;
   /** Its lifetime. */
   seconds: number;
+  /** Lifetime of its token, if it is shorter. */
+  tokenSeconds?: number;
   /** The rights of its token, if it has fewer than its user. */
   grant?: Grant;
 }
 
-/** Starts a session and returns its token, a JWT of this service. Both expire in the same second. */
+/** Starts a session and returns its token, a JWT of this service. Both expire in the same second unless `tokenSeconds` is given. */
 export async function startSession(
   { redis, env, signingKey, id }: Pick<Runtime, "redis" | "env" | "signingKey" | "id">,
-  { userId, email = "", kind, device, seconds, grant }: NewSession,
-): Promise<{ token: string; expiresAt: string }> {
+  { userId, email = "", kind, device, seconds, tokenSeconds = seconds, grant }: NewSession,
+): Promise<{ token: string; sessionId: string; expiresAt: string }> {
   const sessionId = id("ses_");
   const now = Date.now();
   const expiresAt = (Math.floor(now / 1000) + seconds) * 1000;
   const stored: StoredSession = { kind, device, createdAt: now, expiresAt };
   const input = { sessionId, json: JSON.stringify(stored), now, expiresAt, max: MAX_SESSIONS };
   await scripts.startSession(redis, { sessions: keys.sessions(userId) }, input);
-  const token = await issueToken(signingKey, env, { userId, email, sessionId, expiresAt, grant });
-  return { token, expiresAt: new Date(expiresAt).toISOString() };
+  const tokenEnds = expiresAt - (seconds - tokenSeconds) * 1000;
+  const token = await issueToken(signingKey, env, { userId, email, sessionId, expiresAt: tokenEnds, grant });
+  return { token, sessionId, expiresAt: new Date(expiresAt).toISOString() };
 }
 
 /** The first non-empty text as a device name: at most 80 characters without control characters. */

@@ -1,5 +1,6 @@
 /** What other modules may import from leads. */
 export { recordConversion } from "./conversions.ts";
-export { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead } from "./leads.ts";
+export { admitLead, captureLead } from "./capture.ts";
+export { eraseLead, exportLeads, listLeads, readLead } from "./leads.ts";
 export { sendLeadDigest, sendLeadNotice } from "./notices.ts";
 export { sendLeadCode, verifyLead } from "./verification.ts";

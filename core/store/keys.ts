@@ -30,6 +30,7 @@ export const keys = {
   sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
   pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, agent, status, user, email, wrong; 10 min
   oauthCode: (code: string) => `oauth-code:{${code}}`, // string, JSON of what an MCP client was allowed; 60 s, single use
+  oauthRefresh: (userId: string, sessionId: string) => `oauth-refresh:{${userId}}:${sessionId}`, // hash round, at (real ms of the last use), json of what an MCP client was allowed; until its session expires
   signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, language, wrong; 10 min
   audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
 
@@ -184,6 +185,7 @@ const kindsOfOthers = [
     "page-checkout",
     "oauth-state",
     "oauth-code",
+    "oauth-refresh",
     "oauth-consent",
   ],
   ["run", "run-chunks", "run-readers", "run-alive", "run-inbox"],

@@ -183,8 +183,8 @@ export class Queues implements Outbox {
   }
 }
 
-/** Jobs in the form that the prelude's `outbox` takes, for a step that writes them in groups. */
-export function outboxEntries(list: (Job | EventJob)[]): OutboxEntry[] {
+/** Jobs as the prelude's `outbox` takes them, for a step that writes them in groups. */
+function outboxEntries(list: (Job | EventJob)[]): OutboxEntry[] {
   return list.map(({ event, ...job }) => ({ id: job.id, json: JSON.stringify(job), event }));
 }
 

@@ -57,6 +57,10 @@ export const scripts = {
     { sessionId: string; now: number },
     "noted" | "gone"
   >(),
+  useRefresh: defineScript("use-refresh.lua", ["grant", "sessions"]).of<
+    { sessionId: string; round: number; now: number; expiresAt: number; graceMs: number },
+    ["unknown" | "reused"] | ["used", round: string, json: string]
+  >(),
   claimDomain: defineScript("claim-domain.lua", ["domain"]).of<
     { account: string; handle: string; instant: string; isProven: boolean },
     "claimed" | "proven" | "taken"

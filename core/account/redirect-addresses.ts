@@ -1,0 +1,24 @@
+/** Schemes that browsers handle themselves, so that no app can own them (RFC 8252, section 7.1). */
+const BROWSER_SCHEMES = [
+  "javascript",
+  "data",
+  "file",
+  "blob",
+  "about",
+  "vbscript",
+  "filesystem",
+  "view-source",
+  "ws",
+  "wss",
+  "ftp",
+];
+export const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/;
+
+/** https, http on loopback, or an app's scheme; no fragment (RFC 6749, section 3.1.2) and no credentials. */
+export function isRedirectUri(uri: string): boolean {
+  if (!URL.canParse(uri) || /[\s"'<>\\#]/.test(uri)) return false;
+  const { protocol, hostname, username, password } = new URL(uri);
+  if (username !== "" || password !== "") return false;
+  if (protocol === "http:") return LOOPBACK.test(hostname);
+  return protocol === "https:" || !BROWSER_SCHEMES.includes(protocol.slice(0, -1));
+}

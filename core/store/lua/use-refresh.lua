@@ -1,0 +1,28 @@
+-- Uses a refresh token: the session goes on, and the next token takes its place. A token that was replaced ends the session, for two
+-- hold it now; the one just before may come again for a while, since its answer may have been lost.
+-- Keys: grant (hash round, at, json), sessions (of the user; hash)
+-- Input: sessionId, round (of the token), now and expiresAt (real ms), graceMs
+-- Returns {"unknown"}, {"reused"} or {"used", round of the next token, json}.
+local round, at, json = unpack(redis.call('HMGET', keys.grant, 'round', 'at', 'json'))
+local session = redis.call('HGET', keys.sessions, input.sessionId)
+if not round or not session then
+  redis.call('DEL', keys.grant)
+  return { 'unknown' }
+end
+local behind = tonumber(round) - input.round
+if behind < 0 then return { 'unknown' } end
+if behind > 1 or (behind == 1 and input.now - tonumber(at) > input.graceMs) then
+  redis.call('HDEL', keys.sessions, input.sessionId, 'used:' .. input.sessionId)
+  redis.call('DEL', keys.grant)
+  return { 'reused' }
+end
+if behind == 1 then return { 'used', round, json } end
+local stored = cjson.decode(session)
+stored.expiresAt = input.expiresAt
+redis.call('HSET', keys.sessions, input.sessionId, cjson.encode(stored), 'used:' .. input.sessionId, input.now)
+if redis.call('PEXPIRETIME', keys.sessions) < input.expiresAt then
+  redis.call('PEXPIREAT', keys.sessions, string.format('%.0f', input.expiresAt))
+end
+redis.call('HSET', keys.grant, 'round', input.round + 1, 'at', string.format('%.0f', input.now))
+redis.call('PEXPIREAT', keys.grant, string.format('%.0f', input.expiresAt))
+return { 'used', tostring(input.round + 1), json }
