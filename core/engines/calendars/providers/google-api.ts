@@ -8,7 +8,7 @@ import type { Account, OAuthSettings } from "./provider.ts";
 /** Scopes of a grant, without their common prefix. */
 export const scopes = ["calendar.events", "calendar.calendarlist.readonly"];
 /** The scope that includes all others. */
-export const everything = "auth/calendar";
+export const FULL_SCOPE = "auth/calendar";
 
 /** An event, or an instance of one. */
 export interface GoogleEvent {

@@ -1,5 +1,5 @@
 import type { Runtime } from "../../../platform/runtime.ts";
-import { type BusyInstance, busyObjects, takenWithin, wholeDays } from "../busy-objects.ts";
+import { type BusyInstance, busyObjects, overlapWith, wholeDays } from "../busy-objects.ts";
 import { everyPage, eventsOf, type GoogleEvent } from "./google-api.ts";
 import type { Account, BusyAnswer, BusyQuestion } from "./provider.ts";
 
@@ -93,5 +93,5 @@ function takenBy(
     start.date && end.date
       ? wholeDays(start.date, end.date, zone)
       : { from: Date.parse(start.dateTime ?? ""), to: Date.parse(end.dateTime ?? "") };
-  return takenWithin({ ...stretch, uid }, question);
+  return overlapWith({ ...stretch, uid }, question);
 }

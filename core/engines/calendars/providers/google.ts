@@ -9,7 +9,7 @@ import {
   address,
   eventsOf,
   everyPage,
-  everything,
+  FULL_SCOPE,
   type GoogleEvent,
   isGone,
   scopes,

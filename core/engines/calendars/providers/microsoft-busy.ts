@@ -1,7 +1,7 @@
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { type BusyInstance, busyObjects, takenWithin, wholeDays } from "../busy-objects.ts";
+import { type BusyInstance, busyObjects, overlapWith, wholeDays } from "../busy-objects.ts";
 import { calendarAt, eventAt, everyPage, type GraphEvent, instantOf, isGone, uidOf } from "./graph.ts";
 import type { Account, BusyAnswer, BusyQuestion } from "./provider.ts";
 
@@ -99,5 +99,5 @@ function takenBy(env: Env, event: GraphEvent, question: BusyQuestion): BusyInsta
     ? // All-day times are midnights in UTC, whatever their zone.
       wholeDays(start.dateTime.slice(0, 10), end.dateTime.slice(0, 10), question.zone)
     : { from: instantOf(start), to: instantOf(end) };
-  return takenWithin({ ...stretch, uid }, question);
+  return overlapWith({ ...stretch, uid }, question);
 }
