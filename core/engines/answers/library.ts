@@ -125,9 +125,13 @@ export class Library {
   readonly #readings = new WeakMap<Section, Reading[]>();
   readonly #likeness = new LRUCache<string, Likeness>({ max: 2000 });
 
-  constructor(sources: readonly Source[]) {
-    for (const source of sources) this.#add(source);
-    for (const section of this.sections) this.#index(section);
+  /** Reads sources; what iterates decides when the next one is read. */
+  *read(sources: Iterable<Source>): Generator<void> {
+    for (const source of sources)
+      for (const section of this.#add(source)) {
+        this.#index(section);
+        yield;
+      }
   }
 
   /** Sections that speak of a question, the best first; nothing that doesn't match fills up. */
@@ -266,12 +270,14 @@ export class Library {
     return 1 + (isHere ? OWN_PAGE : 0) + (isSpoken ? OWN_LANGUAGE : 0) + (near?.has(section) ? NEAR : 0);
   }
 
-  #add(source: Source): void {
+  *#add(source: Source): Generator<Section> {
     const text = () => source.blocks.map((block) => block.text).join("\n");
     const language = source.language ? primaryLanguage(source.language) : languageOf(text());
     for (const blocks of sectionsOf(source.blocks)) {
       if (this.sections.length >= MAX_SECTIONS) return;
-      this.sections.push({ source, language, at: this.sections.length, blocks });
+      const section = { source, language, at: this.sections.length, blocks };
+      this.sections.push(section);
+      yield section;
     }
   }
 
