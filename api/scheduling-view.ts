@@ -2,11 +2,12 @@ import { settingsOf } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Visit } from "../core/scheduling/face.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
+import { filled } from "../core/platform/words.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
 import { failureName } from "./failure-view.ts";
 import type { Request, View } from "./route.ts";
-import { documentOf, escapeHtml, filled, unlisted } from "./shell.ts";
+import { documentOf, escapeHtml, unlisted } from "./shell.ts";
 
 interface Page {
   language: string;
@@ -28,13 +29,14 @@ export async function schedulingView(visit: Visit, request: Request): Promise<Vi
   const language = request.language((await settingsOf(request.runtime.redis, visit.handle)).language);
   const { event, booking, isEmbedded } = visit;
   const title = event?.title ?? booking?.title ?? "";
-  const data = JSON.stringify(visit).replace(/</g, "\\u003c");
+  const { bookingPage: words, events } = wordsOf(language);
+  const data = JSON.stringify({ ...visit, language, words }).replace(/</g, "\\u003c");
   const description = event?.description
     ? `<p class="description" dir="auto">${escapeHtml(event.description)}</p>`
     : "";
   const body = `<main id="scheduling">
 <div class="card starting"><h1 dir="auto">${escapeHtml(title)}</h1>${description}
-<noscript><p class="alert">${escapeHtml(wordsOf(language).events.noscript)}</p></noscript></div>
+<noscript><p class="alert">${escapeHtml(events.noscript)}</p></noscript></div>
 </main>
 <script type="application/json" id="scheduling-visit">${data}</script>
 ${script}`;
