@@ -6,7 +6,6 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import {
   bundleAssets,
-  bundled,
   longestRun,
   openPage,
   picture,

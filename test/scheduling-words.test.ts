@@ -38,7 +38,11 @@ async function run(t: Test): Promise<void> {
     const stage = await openStage(t);
     await stage.event({ slug: "intro", title: "Introduction" });
     for (const [code, { bookingPage: words }] of Object.entries(languages)) {
-      const page = await openPage(t, browser, `${stage.service.url}${place}/intro`, { ...phone, locale: code });
+      const page = await openPage(t, browser, `${stage.service.url}${place}/intro`, {
+        ...phone,
+        // Where the clock has 24 hours.
+        locale: code === "en" ? "en-GB" : code,
+      });
       const month = new Intl.DateTimeFormat(code, { month: "long", year: "numeric" }).format(new Date("2026-10-15"));
       await page.getByRole("heading", { name: month, exact: true }).waitFor();
       await page.getByRole("button", { name: "11:00", exact: true }).click();
