@@ -5,6 +5,7 @@ import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import { filled } from "../core/platform/words.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
+import { cardLink } from "./account-view.ts";
 import { failureName } from "./failure-view.ts";
 import type { Request, View } from "./route.ts";
 import { documentOf, escapeHtml, unlisted } from "./shell.ts";
@@ -59,8 +60,18 @@ export async function eventListView({ events }: { events: PublicEvent[] }, reque
 export function schedulingFailure(fail: Fail, request: Request): View {
   const language = request.language();
   const { title, advice } = wordsOf(language).failures[failureName(fail, request)];
-  const body = `${plain(title, `<p>${escapeHtml(advice)}</p>`)}\n${script}`;
+  const body = `${plain(title, `<p>${escapeHtml(advice)}</p>${wayOn(fail, request, language)}`)}\n${script}`;
   return pageView({ language, title, body, status: fail.status, isPrivate: true, isEmbedded: true });
+}
+
+/** Once more, the handle's other events, or the start; inside another page there is only the same address, which may be framed. */
+function wayOn(fail: Fail, { address, parameters }: Request, language: string): string {
+  const { ways } = wordsOf(language);
+  if (!fail.permanent) return cardLink(ways.again, address);
+  if (new URL(address, "http://service.invalid").searchParams.has("embed")) return "";
+  const { handle = "", eventSlug } = parameters;
+  if (eventSlug === undefined) return cardLink(ways.home, "/");
+  return cardLink(ways.events, `/apps/public/scheduling/${encodeURIComponent(handle)}`);
 }
 
 function eventItem(event: PublicEvent, language: string): string {

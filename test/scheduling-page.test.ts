@@ -4,14 +4,7 @@ import type { AddressInfo } from "node:net";
 import axe from "axe-core";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import {
-  bundleAssets,
-  longestRun,
-  openPage,
-  picture,
-  startBrowser,
-  withoutBrowser,
-} from "../fixtures/browser.ts";
+import { bundleAssets, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { settlePayment } from "../core/scheduling/bookings.ts";
 import { openStage, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -290,6 +283,8 @@ async function run(t: Test): Promise<void> {
       t.equal(hidden?.status, 404);
       t.equal(hidden?.text, unknown?.text);
       t.match(hidden?.headers["content-security-policy"], "default-src 'none'");
+      t.match(hidden?.text, `href="${place}"`, "a way on");
+      t.notMatch((await stage.service.visitor.get(`${place}/nothing?embed=1`)).text, 'href="/apps');
       t.equal((await stage.service.visitor.get(`${place}/intro?booking=nothing`)).status, 404);
       await page.goto(`${stage.service.url}${place}/intro?booking=${uid}`);
       await page.getByRole("button", { name: "Cancel booking" }).waitFor();

@@ -126,9 +126,7 @@ async function letterOf(
     subject: filled(words.subject, names),
     title: isAskedFor ? words.titleAgain : words.title,
     paragraphs: [filled(words.text, names)],
-    facts: [[words.page, page.title], ...(price && !isAskedFor ? [[words.paid, price] as const] : [])].map(
-      ([name, value]) => [name as string, value as string],
-    ),
+    facts: price && !isAskedFor ? [[words.paid, price]] : [],
     actions: [[words.open, linkOf(runtime, { handle, pageSlug, sessionId })]],
     footer: `${filled(isAskedFor ? words.whyAgain : words.why, names)} ${words.keep}`,
   };
