@@ -1,3 +1,4 @@
+// Over 300 lines on purpose: one table, in which a name that means the same everywhere has one row.
 /** What a field means, and the example that requests and answers show. */
 export type FieldNote = readonly [description: string, example?: unknown];
 

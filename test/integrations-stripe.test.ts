@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import request, { type Test as SuperTest } from "supertest";
 import t, { type Test as TapTest } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
-import { settlePayment } from "../core/scheduling/bookings.ts";
+import { settlePayment } from "../core/scheduling/settlements.ts";
 import { keys } from "../core/store/keys.ts";
 import { client, type Notice, type Session, startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";

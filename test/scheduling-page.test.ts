@@ -5,7 +5,7 @@ import axe from "axe-core";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { bundleAssets, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
-import { settlePayment } from "../core/scheduling/bookings.ts";
+import { settlePayment } from "../core/scheduling/settlements.ts";
 import { openStage, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
 

@@ -3,7 +3,7 @@ import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 import { keys } from "../core/store/keys.ts";
-import { expireHold, settlePayment } from "../core/scheduling/bookings.ts";
+import { expireHold, settlePayment } from "../core/scheduling/settlements.ts";
 import type { Order, PaymentProvider } from "../core/platform/runtime.ts";
 
 const base = "/v2/handles/acme/scheduling";

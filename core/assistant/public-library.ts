@@ -4,6 +4,7 @@ import type { LessonCard } from "../../schemas/assistant.ts";
 import {
   type Library,
   openLibrary,
+  openLibraryInSlices,
   type Place,
   type Question,
   readDocument,
@@ -41,6 +42,17 @@ interface Shelf extends Pick<PublicLibrary, "library" | "cards"> {
   bytes: number;
 }
 
+/** What a process keeps, and what it reads at this moment by handle and state. */
+interface Shelves {
+  kept: LRUCache<string, Shelf>;
+  filling: Map<string, Promise<Shelf>>;
+}
+
+interface ShelfSources {
+  pages: PublicPages;
+  knowledge: Knowledge;
+}
+
 /** Documents are absent where there are too many to be read. */
 interface Knowledge extends Partial<TaggedDocuments> {
   found: SearchResult;
@@ -57,7 +69,10 @@ const CHARACTER_BYTES = 16;
 const NO_HITS: SearchResult = { hits: [], mode: "lexical", degraded: false };
 
 const shelvesOf = perConnection(
-  () => new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes }),
+  (): Shelves => ({
+    kept: new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes }),
+    filling: new Map(),
+  }),
 );
 
 /**
@@ -75,7 +90,7 @@ export async function publicLibrary(
   const { visited: page } = pages;
   const { found } = knowledge;
   const question = readQuestion(text, primaryLanguage(page?.language ?? "en"), history);
-  const whole = wholeShelf(runtime.redis, handle, { pages, knowledge });
+  const whole = await wholeShelf(runtime.redis, handle, { pages, knowledge });
   const isWhole = knowledge.documents !== undefined && (page === undefined || pages.pages.has(pageSlug));
   const { library, cards } = isWhole
     ? whole
@@ -106,23 +121,38 @@ async function readKnowledge(runtime: Runtime, handle: string, text: string): Pr
   }
 }
 
-/** All pages and documents that are kept, indexed once for each state of them. */
-function wholeShelf(
-  redis: Redis,
-  handle: string,
-  { pages, knowledge }: { pages: PublicPages; knowledge: Knowledge },
-): Shelf {
-  const cache = shelvesOf(redis);
-  const { version = "", documents = [] } = knowledge;
-  const state = `${pages.counter} ${version}`;
-  const known = cache.get(handle);
+/** All pages and documents that are kept, indexed once for each state of them; questions that meet wait for one index. */
+async function wholeShelf(redis: Redis, handle: string, from: ShelfSources): Promise<Shelf> {
+  const { kept, filling } = shelvesOf(redis);
+  const state = `${from.pages.counter} ${from.knowledge.version ?? ""}`;
+  const known = kept.get(handle);
   if (known?.state === state) return known;
-  const sources = [...[...pages.pages.values()].map(pageSource), ...documents.map(documentSource)];
-  const characters = documents.reduce((sum, { content }) => sum + content.length, 0);
-  const bytes = pages.bytes + CHARACTER_BYTES * characters + 1;
-  const shelf = { state, bytes, library: openLibrary(sources), cards: cardsOf(documents) };
-  cache.set(handle, shelf);
+  const name = `${handle} ${state}`;
+  const reading = filling.get(name) ?? fill(state, from).finally(() => filling.delete(name));
+  filling.set(name, reading);
+  const shelf = await reading;
+  kept.set(handle, shelf);
   return shelf;
+}
+
+async function fill(state: string, { pages, knowledge: { documents = [] } }: ShelfSources): Promise<Shelf> {
+  const cards = new Map<string, LessonCard[]>();
+  const library = await openLibraryInSlices(sourcesOf(pages, documents, cards));
+  const characters = documents.reduce((sum, { content }) => sum + content.length, 0);
+  return { state, bytes: pages.bytes + CHARACTER_BYTES * characters + 1, library, cards };
+}
+
+/** Pages, then documents; the lesson cards of a document are put into `cards` as it is read. */
+function* sourcesOf(
+  { pages }: PublicPages,
+  documents: readonly TaggedDocument[],
+  cards: Map<string, LessonCard[]>,
+): Generator<Source> {
+  for (const page of pages.values()) yield pageSource(page);
+  for (const document of documents) {
+    for (const [id, own] of cardsOf([document])) cards.set(id, own);
+    yield documentSource(document);
+  }
 }
 
 /** What speaks of the question among a shelf that doesn't hold all: its best sources, the visited page, and what a search found. */

@@ -5,7 +5,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { cutText } from "../platform/words.ts";
 import type { LeadContent } from "./merging.ts";
 
-/** What a visitor sent, as it is kept. */
+/** What a visitor sent, as it is stored. */
 export type LeadInput = LeadContent & Pick<Lead, "pageSlug" | "campaignId"> & { language: string | undefined };
 
 /** Longest text in `tracking`, in characters. */
@@ -14,40 +14,40 @@ const MAX_TRACKING_LENGTH = 200;
 const MAX_PART_LENGTH = 20_000;
 
 /**
- * Puts in order what the visitor sent; undefined for a filled honeypot. A blank input of a form counts as none. Of unknown keys
- * scalars and lists of them (checkboxes of one name) are custom fields, and what else they hold is ignored. `invalid_request` with the
- * path of what can't be kept.
+ * Reads what the visitor sent, once; undefined for a filled honeypot. A blank input of a form counts as none. Of unknown keys scalars
+ * and lists of them (checkboxes of one name) are custom fields; all else is ignored. `invalid_request` with the path of what can't be
+ * stored.
  */
-export function readGiven(sent: Infer<typeof newLead>): LeadInput | undefined {
-  const { email, website, ...input } = withoutBlanks(sent);
+export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefined {
+  const { email, website, ...content } = withoutBlanks(input);
   if (
     typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
   )
     return undefined;
   const address = typeof email === "string" ? email.trim() : "";
   if (!isAddress(address)) throw invalid("/email", "must be an email address");
-  const context = decorativePart(input.leadContext);
-  const tracking = decorativePart(input.tracking);
-  const custom = Object.entries(input).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
+  const context = decorativePart(content.leadContext);
+  const tracking = decorativePart(content.tracking);
+  const custom = Object.entries(content).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
   return {
     email: address,
-    name: input.name,
-    firstName: input.firstName,
-    company: input.company,
-    phone: input.phone,
-    service: input.service,
-    message: input.message,
-    source: input.source,
+    name: content.name,
+    firstName: content.firstName,
+    company: content.company,
+    phone: content.phone,
+    service: content.service,
+    message: content.message,
+    source: content.source,
     fields: customFields([
-      ...Object.entries(part(input.fields, "/fields") ?? {}).map(inFields),
+      ...Object.entries(part(content.fields, "/fields") ?? {}).map(inFields),
       ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
     ]),
-    pageSlug: input.pageSlug ?? pageOf(context),
-    campaignId: input.campaignId ?? null,
+    pageSlug: content.pageSlug ?? pageOf(context),
+    campaignId: content.campaignId ?? null,
     leadContext: context ? disclosed(context) : null,
     tracking: tracking ? (cutTexts(tracking) as Record<string, unknown>) : null,
-    consent: input.consent ?? null,
-    language: input.visitorLanguage,
+    consent: content.consent ?? null,
+    language: content.visitorLanguage,
   };
 }
 
@@ -55,8 +55,8 @@ export function readGiven(sent: Infer<typeof newLead>): LeadInput | undefined {
 const ownKeys = new Set(Object.keys(newLead.properties ?? {}));
 const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}`, name, value });
 
-function withoutBlanks(sent: Infer<typeof newLead>): Infer<typeof newLead> {
-  const filled = Object.entries(sent).filter(([name, value]) => value !== "" || !ownKeys.has(name));
+function withoutBlanks(input: Infer<typeof newLead>): Infer<typeof newLead> {
+  const filled = Object.entries(input).filter(([name, value]) => value !== "" || !ownKeys.has(name));
   return Object.fromEntries(filled) as Infer<typeof newLead>;
 }
 

@@ -1,71 +1,22 @@
-import { hash } from "node:crypto";
-import type { Redis } from "ioredis";
-import type { Lead, leadExport, leadListing, leadPath, newLead } from "../../schemas/leads.ts";
-import type { StoredPage } from "../../schemas/pages.ts";
+import type { Lead, leadExport, leadListing, leadPath } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { isAgentEnabled, throttleTag } from "../account/face.ts";
-import { campaignOf, findCampaign } from "../campaigns/face.ts";
-import { delayUntil } from "../platform/clock.ts";
-import { retryOnConflict } from "../store/retry.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
-import { type LeadInput, readGiven } from "./input.ts";
-import { awaitsCode, confirmedOf, contentOf, overlaid, presentLead, type StoredLead } from "./merging.ts";
-import { cursorAfter, pageOf } from "../store/paging.ts";
-import { noticeJobs, withdrawNotices } from "./notices.ts";
-import { captured, leadEvent } from "./verification.ts";
-import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
-import { job } from "../store/outbox.ts";
-import { readRecord, readRecords } from "../store/records.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { cursorAfter, pageOf } from "../store/paging.ts";
+import { readRecord, readRecords } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
-import { scripts } from "../store/scripts.ts";
-import { coalesce } from "../store/coalesce.ts";
-import { takeToken } from "../store/throttle.ts";
+import { digest, RECENT_MS, recentKey } from "./capture.ts";
+import { presentLead, type StoredLead } from "./merging.ts";
+import { withdrawNotices } from "./notices.ts";
 
-/** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
-const RECENT_MS = 86_400_000;
 /** Ms by which a lead's last capture may lie after its first, by which lists are ordered: `recent`, and what clocks may differ by. */
 const RECENT_TTL_MS = RECENT_MS + 3_600_000;
 /** Leads that one list request looks at before it answers with what it has and a cursor. */
 const MAX_SCANNED = 5000;
 const batch = 200;
-
-/** What a visitor learns of a lead: accepted, or waiting for the code that was sent to its address. */
-export interface LeadAcceptance {
-  leadId: string;
-  status: "ACCEPTED" | "UNVERIFIED";
-}
-
-/** Throttle and gate of the lead route, before the body is read: `rate_limited`, or one `not_found` for every reason. */
-export async function admitLead(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
-  const { PUBLIC_LEADS_RATE: rate, PUBLIC_LEADS_BURST: burst } = runtime.env;
-  const tag = await throttleTag(runtime.redis, handle);
-  const [, enabled] = await Promise.all([
-    takeToken(runtime, { name: "leads", tag, rate, burst }),
-    isAgentEnabled(runtime, handle),
-  ]);
-  if (!enabled) throw new Fail("not_found");
-}
-
-/**
- * Takes a lead: it, its trigger and the jobs that follow are one step. The same email, page and campaign within 24 h updates the
- * lead and is a new trigger. A filled honeypot is answered alike and nothing is stored.
- */
-export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: LeadAcceptance }> {
-  const given = readGiven(input);
-  if (given === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
-  const { handle } = input;
-  const capture = await captureOf(runtime, handle, given);
-  const { redis } = runtime;
-  // Most people come for the first time: an earlier lead is read only if the script reports one.
-  const attempt = async (alone: boolean) =>
-    tryCapture(runtime, handle, {
-      capture,
-      known: alone ? stranger : await readKnown(redis, handle, capture.identity),
-    });
-  return { lead: await retryOnConflict(redis, capture.identity, attempt) };
-}
 
 /** One lead; `lead_not_found`. */
 export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>): Promise<{ lead: Lead }> {
@@ -141,117 +92,6 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   await withdrawNotices(runtime, input.handle, all);
 }
 
-/** What was sent, the campaign that it belongs to, whether its address must be confirmed, and the key by which it is known for a day. */
-interface Capture {
-  given: LeadInput;
-  campaignId: string | null;
-  verify: boolean;
-  identity: string;
-}
-
-/**
- * The campaign that was named, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether either asks to verify.
- * A page that is not published is no part of the identity: else one person could be many leads, and get each rule's mail many times.
- */
-async function captureOf(runtime: Runtime, handle: string, given: LeadInput): Promise<Capture> {
-  const { redis } = runtime;
-  const key = keys.page(handle, given.pageSlug ?? "");
-  const read = () => coalesce(redis, key, () => readRecord<StoredPage>(redis, key));
-  const page = given.pageSlug === null ? undefined : await read();
-  const campaignId = await campaignOf(runtime, handle, { named: given.campaignId, page: page?.campaignId ?? null });
-  const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
-  const pageSlug = page?.status === "PUBLISHED" ? given.pageSlug : null;
-  const verify = page?.verifyLeads === true || campaign?.verifyLeads === true;
-  const language = page?.language ?? given.language;
-  const identity = recentKey(handle, { email: given.email, pageSlug, campaignId });
-  return { given: { ...given, language }, campaignId, verify, identity };
-}
-
-/**
- * What a capture causes: its event, the trigger and, of a new lead, the mail to its owners; or first the code where the lead must be
- * verified.
- */
-function consequences(
-  runtime: Runtime,
-  handle: string,
-  { lead, isNew }: { lead: StoredLead; isNew: boolean },
-): (Job | EventJob)[] {
-  const event = leadEvent(runtime, handle, { type: "lead.captured", lead });
-  const notice = isNew ? noticeJobs(runtime, handle, lead.leadId) : [];
-  if (!awaitsCode(lead)) return [event, ...captured(runtime, handle, lead), ...notice];
-  const round = runtime.id("code_");
-  return [event, job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
-}
-
-/** The recent lead of a person on a page and campaign: the id that stands there, and what it names if that is still there. */
-interface RecentLead {
-  leadId: string | null;
-  lead: (StoredLead & { version: number }) | undefined;
-}
-
-const stranger: RecentLead = { leadId: null, lead: undefined };
-
-async function readKnown(redis: Redis, handle: string, identity: string): Promise<RecentLead> {
-  const leadId = await redis.get(identity);
-  return leadId === null ? stranger : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
-}
-
-/** Writes the lead over what is known of the person; undefined where something else is known by now. */
-async function tryCapture(
-  runtime: Runtime,
-  handle: string,
-  { capture, known }: { capture: Capture; known: RecentLead },
-): Promise<LeadAcceptance | undefined> {
-  const at = runtime.now();
-  const next = merged(known.lead?.leadId ?? runtime.id("lead_"), capture, { current: known.lead, at });
-  const places = {
-    recent: capture.identity,
-    lead: keys.lead(handle, next.leadId),
-    list: keys.leads(handle),
-    person: keys.person(handle, digest(next.email)),
-  };
-  const input = {
-    recentId: known.leadId ?? undefined,
-    version: known.lead?.version ?? 0,
-    leadId: next.leadId,
-    json: JSON.stringify(next),
-    at,
-    recentMs: Math.max(1, delayUntil(runtime, at + RECENT_MS)),
-  };
-  const word = await runtime.queues.step(
-    handle,
-    consequences(runtime, handle, { lead: next, isNew: known.lead === undefined }),
-    (outbox, jobs) => scripts.captureLead(runtime.redis, { ...places, outbox }, { ...input, jobs }),
-  );
-  // The same answer for an address that was verified before: strangers learn nothing of it.
-  return word === "written" ? { leadId: next.leadId, status: capture.verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;
-}
-
-/** What is known of the person and over it what was sent now, except for what was confirmed. */
-function merged(
-  leadId: string,
-  { given, campaignId, verify }: Capture,
-  { current, at }: { current: StoredLead | undefined; at: number },
-): StoredLead {
-  const instant = new Date(at).toISOString();
-  const confirmed = current && confirmedOf(current);
-  const newest = overlaid(current && contentOf(current), given);
-  const isPending = confirmed !== undefined && verify;
-  return {
-    leadId,
-    status: confirmed ? "VERIFIED" : verify ? "UNVERIFIED" : "ACCEPTED",
-    ...(confirmed ? overlaid(newest, confirmed) : newest),
-    confirmed,
-    unconfirmed: isPending ? overlaid(current?.unconfirmed, given) : current?.unconfirmed,
-    language: given.language ?? current?.language,
-    pageSlug: given.pageSlug,
-    campaignId,
-    captures: { first: current?.captures.first ?? instant, last: instant },
-    createdAt: current?.createdAt ?? instant,
-    updatedAt: instant,
-  };
-}
-
 interface Some {
   leads: { lead: Lead; at: string }[];
   last: string | undefined;
@@ -317,16 +157,4 @@ function fits(
     ...Object.values(lead.fields),
   ];
   return text.join("\n").toLowerCase().includes(asked.q.toLowerCase());
-}
-
-function recentKey(
-  handle: string,
-  { email, pageSlug, campaignId }: Pick<StoredLead, "email" | "pageSlug" | "campaignId">,
-): string {
-  return keys.recentLead(handle, digest(`${email.toLowerCase()}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
-}
-
-/** An address is the same person whatever its case. */
-function digest(text: string): string {
-  return hash("sha256", text.toLowerCase(), "base64url");
 }

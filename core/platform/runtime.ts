@@ -1,3 +1,4 @@
+// Over 300 lines on purpose: all ports stand here, so that `Runtime` names each of them and imports no other file of core.
 import type { Buffer } from "node:buffer";
 import type { Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";

@@ -11,10 +11,8 @@ import type {
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
-import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { keys } from "../store/keys.ts";
@@ -88,7 +86,7 @@ export async function confirmBooking(
     const jobs = [ownerMailJob(input.handle, booking, "confirmed"), ...reminderJobs(runtime, input.handle, booking)];
     return { booking, time: "keep", events: ["scheduling.booking.confirmed"], jobs };
   };
-  return { booking: await change(runtime, input, confirmed) };
+  return { booking: await changeBooking(runtime, input, confirmed) };
 }
 
 /** The owner declines a request: its slot is free again and a payment goes back; `booking_not_pending`. */
@@ -107,7 +105,7 @@ export async function declineBooking(
     const jobs = [ownerMailJob(input.handle, booking, "declined"), ...refundJobs(input.handle, booking)];
     return { booking, ...ended, jobs };
   };
-  return { booking: await change(runtime, input, declined) };
+  return { booking: await changeBooking(runtime, input, declined) };
 }
 
 /** A booking as its owner reads it; `booking_not_found`. */
@@ -132,64 +130,6 @@ export async function listBookings(
   return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
 }
 
-/** A payment at its provider: the account that has it, and its id there. */
-type Paid = NonNullable<NonNullable<StoredBooking["payment"]>["paid"]>;
-
-/** What became of a payment: the booking stands, it stood already, or the money must go back. */
-export type Settlement = "accepted" | "repeated" | "refund";
-
-/**
- * A checkout was paid: the booking is ACCEPTED. Where its hold has ended it takes the slot again if that is still free; where it
- * can't, or was cancelled, the payment is marked REFUND_DUE and goes back. Any number of calls, in any order, come to one
- * result. `booking_not_found`.
- */
-export async function settlePayment(
-  runtime: Runtime,
-  { handle, bookingUid, paid }: { handle: string; bookingUid: string; paid?: Paid },
-): Promise<Settlement> {
-  return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const kept = await findBooking(runtime.redis, handle, bookingUid);
-    if (kept?.payment == null) throw new Fail("booking_not_found");
-    if (kept.payment.status !== "REQUIRED") return kept.payment.status === "PAID" ? "repeated" : "refund";
-    const isLate = kept.status === "CANCELLED" || Date.parse(kept.start) <= runtime.now();
-    const settled = isLate ? undefined : await commitBooking(runtime, paidEntry(runtime, handle, { kept, paid }));
-    if (settled?.kind === "written") return "accepted";
-    if (settled?.kind === "changed") return undefined;
-    return (await commitBooking(runtime, refundEntry(runtime, handle, { kept, paid }))).kind === "written"
-      ? "refund"
-      : undefined;
-  });
-}
-
-/** Notes that the provider has given a payment back; nothing for a booking that is gone. Any number of calls come to one result. */
-export async function noteRefund(runtime: Runtime, booking: { handle: string; bookingUid: string }): Promise<void> {
-  if ((await findBooking(runtime.redis, booking.handle, booking.bookingUid)) === undefined) return;
-  await change(runtime, booking, (kept) => {
-    if (kept.payment?.status !== "PAID" && kept.payment?.status !== "REFUND_DUE") return undefined;
-    const payment = { ...kept.payment, status: "REFUNDED" as const };
-    return { booking: { ...kept, payment, updatedAt: timestamp(runtime) }, time: "keep", events: [], jobs: [] };
-  });
-}
-
-/** An unpaid booking's hold is over: it is REJECTED and its slot free. Does nothing where it was paid or has ended otherwise. */
-export async function expireHold(
-  runtime: Runtime,
-  { handle, bookingUid }: { handle: string; bookingUid: string },
-): Promise<void> {
-  await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const kept = await findBooking(runtime.redis, handle, bookingUid);
-    if (kept?.status !== "PENDING_PAYMENT") return "over";
-    if (statusAt(kept, runtime.now()) !== "REJECTED") {
-      await expireLater(runtime, handle, kept);
-      return "later";
-    }
-    const why = { cancelledBy: "service" as const, updatedAt: timestamp(runtime) };
-    const booking: StoredBooking = { ...kept, ...why, status: "REJECTED" };
-    const written = await commitBooking(runtime, { handle, before: kept, booking, ...ended, jobs: [] });
-    return written.kind === "written" ? "expired" : undefined;
-  });
-}
-
 /** The booking of a public path; `booking_not_found` for all that is unknown there. */
 export async function findPublicBooking(
   runtime: Runtime,
@@ -206,10 +146,11 @@ export async function findPublicBooking(
 
 type Change = Pick<Transition, "booking" | "time" | "events" | "jobs" | "visitor">;
 
-const ended = { time: "free" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
+/** What the end of a booking shares: its slot is free, and its endpoints learn of it. */
+export const ended = { time: "free" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
 
 /** Commits the transition that `make` returns for a booking, and retries on conflict. */
-async function change(
+export async function changeBooking(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
   make: (kept: BookingRecord) => Change | undefined,
@@ -227,7 +168,7 @@ async function change(
 function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { visitor?: Visitor }): Promise<Booking> {
   const { handle, visitor } = input;
   const by = visitor ? ("visitor" as const) : ("owner" as const);
-  return change(runtime, input, (kept) => {
+  return changeBooking(runtime, input, (kept) => {
     if (kept.status === "CANCELLED") return undefined;
     const isOver = statusAt(kept, runtime.now()) === "REJECTED" || Date.parse(kept.start) <= runtime.now();
     if (isOver) throw new Fail("booking_not_cancellable");
@@ -247,54 +188,6 @@ function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { vis
 
 function mustBePending(kept: BookingRecord, { sequence = kept.sequence }: Seen, now: number): void {
   if (statusAt(kept, now) !== "PENDING" || sequence !== kept.sequence) throw new Fail("booking_not_pending");
-}
-
-interface PaidBooking {
-  kept: BookingRecord;
-  paid: Paid | undefined;
-}
-
-function paymentWith({ kept, paid }: PaidBooking, status: "PAID" | "REFUND_DUE"): BookingRecord["payment"] {
-  return { ...(kept.payment as NonNullable<BookingRecord["payment"]>), status, ...(paid ? { paid } : {}) };
-}
-
-function paidEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking): Transition {
-  const at = timestamp(runtime);
-  const payment = paymentWith({ kept, paid }, "PAID");
-  const base: StoredBooking = { ...kept, payment, status: "ACCEPTED", holdUntil: null };
-  const booking: StoredBooking = { ...base, cancelledBy: null, confirmedAt: at, updatedAt: at };
-  return {
-    handle,
-    before: kept,
-    booking,
-    time: "settle",
-    events: ["scheduling.payment.succeeded", "scheduling.booking.confirmed"],
-    jobs: [mailJob(handle, booking, "confirmed"), ...reminderJobs(runtime, handle, booking)],
-  };
-}
-
-/** The money must go back, and payer and owner are told; a booking that was still waiting has lost its slot. */
-function refundEntry(runtime: Runtime, handle: string, { kept, paid }: PaidBooking): Transition {
-  const payment = paymentWith({ kept, paid }, "REFUND_DUE");
-  const booking: StoredBooking = { ...kept, payment, updatedAt: timestamp(runtime) };
-  const jobs = [mailJob(handle, booking, "refunded"), ...refundJobs(handle, booking)];
-  if (kept.status !== "PENDING_PAYMENT") return { handle, before: kept, booking, time: "keep", events: [], jobs };
-  return {
-    handle,
-    before: kept,
-    booking: { ...booking, status: "REJECTED", cancelledBy: "service" },
-    ...ended,
-    jobs,
-  };
-}
-
-/** The job came before its time, or the hold was made longer. */
-async function expireLater(runtime: Runtime, handle: string, kept: BookingRecord): Promise<void> {
-  const { bookingUid, holdUntil } = kept;
-  const delay = delayUntil(runtime, Date.parse(holdUntil as string)) + 1;
-  await runtime.queues.later(
-    job("scheduling.expire", `expire-${bookingUid}-${kept.version}`, { handle, bookingUid }, { delay }),
-  );
 }
 
 function nameOf(

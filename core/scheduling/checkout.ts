@@ -6,14 +6,13 @@ import {
   toBookingAnswer,
   type Transition,
   commitBooking,
-  forget,
   type BookingRecord,
   findBooking,
   toBooking,
   timestamp,
   statusAt,
 } from "./ledger.ts";
-import { doneRecord, type IdempotencyRecord } from "./repeats.ts";
+import type { IdempotencyRecord } from "./repeats.ts";
 
 /** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Payments"). */
 export const HOLD_MINUTES = 35;
@@ -22,32 +21,34 @@ export const CHECKOUT_MINUTES = 31;
 /** Attempts to record a checkout while the booking changes. */
 const MAX_ATTEMPTS = 10;
 
+/** The request whose booking holds its slot until it is paid. */
+interface HeldRequest {
+  handle: string;
+  bookingUid: string;
+  idempotency: IdempotencyRecord | undefined;
+}
+
 /**
- * The answer to a booking that waits for its payment, with the address of its checkout. Where none can be made the slot is free
- * again and nothing is kept for a repeated request: `service_unavailable`.
+ * The answer to a booking that waits for its payment, with the address of its checkout. If the provider makes none, the slot is free
+ * again and nothing is stored for a repeated request: `service_unavailable`.
  */
-export async function openCheckout(
-  runtime: Runtime,
-  handle: string,
-  asked: { bookingUid: string; repeatable: IdempotencyRecord | undefined },
-): Promise<BookingAnswer> {
+export async function openCheckout(runtime: Runtime, request: HeldRequest): Promise<BookingAnswer> {
+  const { handle, bookingUid } = request;
   for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
-    const kept = await findBooking(runtime.redis, handle, asked.bookingUid);
-    if (kept?.payment == null || statusAt(kept, runtime.now()) !== "PENDING_PAYMENT") break;
-    const url = await checkoutOf(runtime, handle, kept).catch((cause) =>
-      giveUp(runtime, handle, { kept, cause, ...asked }),
-    );
-    const answer = await noteCheckout(runtime, handle, { kept, url, repeatable: asked.repeatable });
+    const before = await findBooking(runtime.redis, handle, bookingUid);
+    if (before?.payment == null || statusAt(before, runtime.now()) !== "PENDING_PAYMENT") break;
+    const url = await checkoutOf(runtime, handle, before).catch((cause) => giveUp(runtime, request, { before, cause }));
+    const answer = await noteCheckout(runtime, request, { before, url });
     if (answer) return answer;
   }
   throw new Fail("scheduling_slot_unavailable", { detail: "The payment hold of this slot has expired." });
 }
 
-async function checkoutOf(runtime: Runtime, handle: string, kept: BookingRecord): Promise<string> {
+async function checkoutOf(runtime: Runtime, handle: string, before: BookingRecord): Promise<string> {
   if (runtime.payments === undefined) throw new Error("There is no payment provider.");
-  const { amountMinor, currency } = kept.payment as NonNullable<BookingRecord["payment"]>;
-  const returnUrl = manageUrl(runtime, handle, kept);
-  const booking = toBooking(handle, kept, runtime.now());
+  const { amountMinor, currency } = before.payment as NonNullable<BookingRecord["payment"]>;
+  const returnUrl = manageUrl(runtime, handle, before);
+  const booking = toBooking(handle, before, runtime.now());
   const order = { handle, booking, amountMinor, currency, returnUrl, openMinutes: CHECKOUT_MINUTES };
   return (await runtime.payments.openCheckout(order)).url;
 }
@@ -55,34 +56,32 @@ async function checkoutOf(runtime: Runtime, handle: string, kept: BookingRecord)
 /** Gives the slot back; the visitor may try again. */
 async function giveUp(
   runtime: Runtime,
-  handle: string,
-  left: { kept: BookingRecord; cause: unknown; repeatable: IdempotencyRecord | undefined },
+  { handle, idempotency }: HeldRequest,
+  { before, cause }: { before: BookingRecord; cause: unknown },
 ): Promise<never> {
-  const { kept, cause, repeatable } = left;
   runtime.log.warn({ handle, error: (cause as Error)?.message }, "payment.checkout_failed");
   await commitBooking(runtime, {
     handle,
-    booking: { ...kept, status: "REJECTED", holdUntil: null, cancelledBy: "service", updatedAt: timestamp(runtime) },
-    before: kept,
+    booking: { ...before, status: "REJECTED", holdUntil: null, cancelledBy: "service", updatedAt: timestamp(runtime) },
+    before,
     time: "free",
     events: ["scheduling.booking.cancelled"],
     jobs: [],
-    record: repeatable && { key: repeatable.key, value: forget },
+    replay: idempotency && { idempotency, finds: "nothing" },
   });
   throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, cause);
 }
 
-/** Writes the address of the checkout and the answer; undefined where the booking has changed meanwhile. */
+/** Writes the address of the checkout and the answer; undefined if the booking has changed meanwhile. */
 async function noteCheckout(
   runtime: Runtime,
-  handle: string,
-  made: { kept: BookingRecord; url: string; repeatable: IdempotencyRecord | undefined },
+  { handle, idempotency }: HeldRequest,
+  { before, url }: { before: BookingRecord; url: string },
 ): Promise<BookingAnswer | undefined> {
-  const { kept, url, repeatable } = made;
-  const payment = { ...(kept.payment as NonNullable<BookingRecord["payment"]>), checkoutUrl: url };
-  const booking = { ...kept, payment };
-  const answer = toBookingAnswer(toBooking(handle, { ...booking, version: kept.version + 1 }, runtime.now()));
-  const record = repeatable && doneRecord(repeatable, answer);
-  const entry: Transition = { handle, booking, before: kept, time: "keep", events: [], jobs: [], record };
-  return (await commitBooking(runtime, entry)).kind === "written" ? answer : undefined;
+  const payment = { ...(before.payment as NonNullable<BookingRecord["payment"]>), checkoutUrl: url };
+  const booking = { ...before, payment };
+  const replay = idempotency && { idempotency, finds: "answer" as const };
+  const transition: Transition = { handle, booking, before, time: "keep", events: [], jobs: [], replay };
+  const result = await commitBooking(runtime, transition);
+  return result.kind === "written" ? toBookingAnswer(result.booking) : undefined;
 }

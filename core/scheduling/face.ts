@@ -4,13 +4,10 @@ export {
   cancelPublicBooking,
   confirmBooking,
   declineBooking,
-  expireHold,
   listBookings,
-  noteRefund,
   readBooking,
   readCalendarFile,
   readPublicBooking,
-  settlePayment,
 } from "./bookings.ts";
 export { openBusySource, pullCalendars } from "./busy-calendars.ts";
 export { createCalendarFeed, deleteCalendarFeed, readCalendarFeed, readFeed } from "./calendar-feeds.ts";
@@ -46,4 +43,5 @@ export {
 } from "./provider-consent.ts";
 export { createBooking, rescheduleBooking } from "./reservations.ts";
 export { deleteSchedule, listSchedules, putSchedule, readSchedule } from "./schedules.ts";
+export { expireHold, noteRefund, settlePayment } from "./settlements.ts";
 export { type Visit, visitEvent } from "./visits.ts";

@@ -1,72 +1,77 @@
 import type { Redis } from "ioredis";
 import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { job, outboxEntries } from "../store/outbox.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
+import type { Job, OutboxEntry, Runtime } from "../platform/runtime.ts";
 import { readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
 import { dispatchJobs, EVENT_TTL_MS, type WebhookEvent, webhookEvent } from "../webhooks/face.ts";
 import { presentPayment } from "./refunds.ts";
+import { type Replay, replayRecord } from "./repeats.ts";
 import { bookedTimeOf } from "./times.ts";
 import { attendeeLimited, limitKeys, networkLimited, type Visitor, visitorLimits } from "./visitor-limits.ts";
 
 export type BookingRecord = StoredBooking & { version: number };
 
-/** One entry of a handle's ledger of bookings: the booking as it will be, what becomes of its time, and what all this causes. */
+/** One change of a booking: the booking as it will be, what becomes of its slot, and what all this causes. */
 export interface Transition {
   handle: string;
   booking: StoredBooking;
   /** As it was read; absent for a new one. */
   before?: BookingRecord | undefined;
-  /** Version of the catalog by which the entry was judged; absent where the catalog doesn't matter. */
+  /** Version of the catalog by which it was judged; absent if the catalog doesn't matter. */
   catalogVersion?: string | undefined;
   /** Whether its time must be free ("take"), must be free unless it still holds it ("settle"), stays ("keep") or ends ("free"). */
   time: "take" | "settle" | "keep" | "free";
   /** The most bookings of its event type that may start in [from, to). */
   dayLimit?: { max: number; from: number; to: number } | undefined;
-  /** Written where the handle has an endpoint that could be told. */
+  /** Written if the handle has an endpoint for them. */
   events: WebhookEventType[];
-  /** What the events tell beside the handle and the booking. */
+  /** The content of the events besides the handle and the booking. */
   about?: Record<string, unknown>;
-  /** True where nobody listened a moment ago: then events aren't even made. */
+  /** True if the handle had no endpoint a moment ago: then the events aren't made at all. */
   isUnheard?: boolean;
   jobs: Job[];
-  /** The visitor who makes, moves or cancels it, where a visitor does: visitors are limited. */
+  /** The visitor who makes, moves or cancels it; absent for owners and jobs, which have no limits. */
   visitor?: Visitor | undefined;
-  /** What a repeated request with the same idempotency key shall find; `forget` removes it. */
-  record?: { key: string; value: string } | undefined;
+  replay?: Replay | undefined;
 }
 
-/** What became of an entry. `repeated` carries the record that an earlier request left. */
+/** What became of a transition. `repeated` carries the record that an earlier request left. */
 export type CommitResult =
   | { kind: "written"; booking: Booking }
   | { kind: "changed" | "taken" | "full" }
   | { kind: "repeated"; record: string };
 
-/** Value of a record that is to be removed. */
-export const forget = "forget";
-/** Real ms for which the answers to idempotency keys are kept (docs/reference.md, "Idempotency"). */
+/** Real ms for which the answers to idempotency keys are stored (docs/reference.md, "Idempotency"). */
 const RECORD_TTL_MS = 86_400_000;
 
 /**
- * Writes an entry with its events and jobs in one atomic step: the only way a booking changes, so that no two bookings of a handle
- * ever overlap, nor one made with busy time that was known. `rate_limited` where a visitor has reached a limit.
+ * Writes a transition with its events and jobs in one atomic step: the only way a booking changes, so that no two bookings of a handle
+ * ever overlap, nor a new one with known busy time. `rate_limited` if the visitor has reached a limit.
  */
-export async function commitBooking(runtime: Runtime, entry: Transition): Promise<CommitResult> {
-  const { handle, booking, jobs, about } = entry;
-  const version = (entry.before?.version ?? 0) + 1;
+export async function commitBooking(runtime: Runtime, transition: Transition): Promise<CommitResult> {
+  const { handle, booking, jobs, about } = transition;
+  const version = (transition.before?.version ?? 0) + 1;
   const next = toBooking(handle, { ...booking, version }, runtime.now());
   // The events of one change happen one after another, each a ms after the one before it.
   const at = runtime.now();
-  const events = (entry.isUnheard ? [] : entry.events).map((type, place) =>
+  const events = (transition.isUnheard ? [] : transition.events).map((type, place) =>
     webhookEvent(runtime, handle, { type, data: { handle, booking: next, ...about }, at: at + place }),
   );
-  const syncs = syncJobs(entry, version);
+  const syncs = syncJobs(transition, version);
+  const record = transition.replay && replayRecord(transition.replay, toBookingAnswer(next));
   const caused = [...jobs, ...syncs, ...dispatchJobs(handle, events)];
-  const [kind, more = ""] = await runtime.queues.step(handle, caused, (outbox) => {
-    const places = { ...keysOf(runtime, entry), outbox, events: events.map(({ key }) => key) };
-    return scripts.writeBooking(runtime.redis, places, inputOf(runtime, entry, { events, syncs }));
+  const [kind, more = ""] = await runtime.queues.step(handle, caused, (outbox, entries) => {
+    const [syncsAt, eventsAt] = [jobs.length, jobs.length + syncs.length];
+    const input = inputOf(runtime, transition, {
+      jobs: entries.slice(0, syncsAt),
+      syncJobs: entries.slice(syncsAt, eventsAt),
+      eventJobs: entries.slice(eventsAt),
+      ...{ events, record },
+    });
+    return scripts.writeBooking(runtime.redis, keysOf(runtime, transition, { outbox, events, record }), input);
   });
   if (kind === "written") return { kind, booking: next };
   if (kind === "limited") throw networkLimited(Number(more));
@@ -83,7 +88,7 @@ export async function findBooking(
   return readRecord<StoredBooking>(redis, keys.booking(handle, bookingUid));
 }
 
-/** The status that holds now: an unpaid hold that has ended is a rejection, whether or not somebody has written it down. */
+/** The status that holds now: an unpaid hold that has ended is a rejection, even before a job has written that. */
 export function statusAt(
   { status, holdUntil }: Pick<StoredBooking, "status" | "holdUntil">,
   now: number,
@@ -93,9 +98,9 @@ export function statusAt(
 }
 
 /** A booking as owner and visitor read it. */
-export function toBooking(handle: string, kept: BookingRecord, now: number): Booking {
-  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = kept;
-  return { ...booking, handle, status: statusAt(kept, now), payment: presentPayment(kept, now) };
+export function toBooking(handle: string, record: BookingRecord, now: number): Booking {
+  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = record;
+  return { ...booking, handle, status: statusAt(record, now), payment: presentPayment(record, now) };
 }
 
 /** The answer to a visitor who has booked, moved or cancelled. */
@@ -110,10 +115,10 @@ export function timestamp({ now }: Pick<Runtime, "now">): string {
   return new Date(now()).toISOString();
 }
 
-/** The list of all bookings, beside those by status. */
+/** The list of all bookings; the others are by status. */
 export const ALL_STATUSES = "ALL";
 
-/** What calendars and meetings must be told: that a booking began to stand, moved, or stands no longer. */
+/** The job that tells calendars and meetings of a booking that was accepted, moved, or ended. */
 function syncJobs({ handle, booking, before }: Transition, version: number): Job[] {
   const { bookingUid, status, sequence } = booking;
   const isSame = before?.status === status && before.sequence === sequence;
@@ -124,11 +129,20 @@ function syncJobs({ handle, booking, before }: Transition, version: number): Job
 type WriteKeys = Parameters<typeof scripts.writeBooking>[1];
 type WriteInput = Parameters<typeof scripts.writeBooking>[2];
 
+/** What a transition writes besides the booking; each group of jobs under a condition of its own. */
+interface Written extends Record<"jobs" | "eventJobs" | "syncJobs", OutboxEntry[]> {
+  events: WebhookEvent[];
+  record: ReturnType<typeof replayRecord> | undefined;
+}
+
 function keysOf(
   runtime: Runtime,
-  { handle, booking, before, record, visitor }: Transition,
-): Omit<WriteKeys, "outbox" | "events"> {
+  { handle, booking, before, visitor }: Transition,
+  { outbox, events, record }: Pick<Written, "events" | "record"> & { outbox: string },
+): WriteKeys {
   return {
+    outbox,
+    events: events.map(({ key }) => key),
     booking: keys.booking(handle, booking.bookingUid),
     blocks: keys.blocks(handle),
     busy: keys.busy(handle),
@@ -146,10 +160,10 @@ function keysOf(
 
 function inputOf(
   runtime: Runtime,
-  entry: Transition,
-  { events, syncs }: { events: WebhookEvent[]; syncs: Job[] },
+  transition: Transition,
+  { events, record, jobs, eventJobs, syncJobs }: Written,
 ): WriteInput {
-  const { booking, before, catalogVersion, time, dayLimit, record } = entry;
+  const { booking, before, catalogVersion, time, dayLimit } = transition;
   const { bookingUid: uid, eventTypeId, status } = booking;
   return {
     version: before?.version ?? 0,
@@ -158,10 +172,10 @@ function inputOf(
     ...{ catalogVersion, time, dayLimit },
     block: time === "take" || time === "settle" ? blockOf(booking) : undefined,
     ...{ record: record?.value, recordMs: RECORD_TTL_MS, eventMs: EVENT_TTL_MS },
-    jobs: outboxEntries(entry.jobs),
-    eventJobs: entry.isUnheard ? undefined : outboxEntries(dispatchJobs(entry.handle, events)),
-    syncJobs: syncs.length === 0 ? undefined : outboxEntries(syncs),
-    ...visitorLimits(runtime, entry.visitor),
+    jobs,
+    eventJobs: transition.isUnheard ? undefined : eventJobs,
+    syncJobs: syncJobs.length === 0 ? undefined : syncJobs,
+    ...visitorLimits(runtime, transition.visitor),
     contents: events.map(({ content }) => content),
   };
 }

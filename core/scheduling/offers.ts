@@ -22,17 +22,17 @@ import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 import { day, minute } from "../platform/zones.ts";
 import { perConnection } from "../store/connections.ts";
 
-/** Longest window of one question for slots, in ms (docs/reference.md, "Slots"). */
+/** Longest window of one query, in ms (docs/reference.md, "Slots"). */
 const MAX_WINDOW_MS = 62 * day;
 /** Most slots of one answer. */
 const MAX_SLOTS = 5000;
 /** Starts beyond this are not listed: years have four digits. */
 const LAST_INSTANT = Date.UTC(9999, 11, 30);
-/** Bytes of answers, and number of questions, that a process keeps. */
+/** Bytes of answers, and number of queries, that a process caches. */
 const MAX_CACHED_BYTES = 16 * 2 ** 20;
 const MAX_CACHED_QUERIES = 5000;
 
-/** Takes one token of a handle where PUBLIC_SCHEDULING_RATE is set (docs/reference.md, "Abuse limits"). */
+/** Takes one token of a handle if PUBLIC_SCHEDULING_RATE is set (docs/reference.md, "Abuse limits"). */
 export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
   const { PUBLIC_SCHEDULING_RATE: rate, PUBLIC_SCHEDULING_BURST: burst } = runtime.env;
   if (rate === undefined) return;
@@ -45,87 +45,87 @@ export async function listPublicEventTypes(
   runtime: Runtime,
   { handle }: Infer<typeof publicHandle>,
 ): Promise<{ events: PublicEvent[] }> {
-  const moment = await readCatalogSnapshot(runtime, handle);
-  if (moment === undefined) throw new Fail("not_found");
-  return { events: [...moment.catalog.offers.values()].filter(isPublic).map(publicEvent) };
+  const snapshot = await readCatalogSnapshot(runtime, handle);
+  if (snapshot === undefined) throw new Fail("not_found");
+  return { events: [...snapshot.catalog.offers.values()].filter(isPublic).map(publicEvent) };
 }
 
-/** One public event type; `event_type_not_found` for all that is unknown, hidden or not active. */
+/** One public event type; `event_type_not_found` for an unknown, hidden or inactive one. */
 export async function readPublicEventType(
   runtime: Runtime,
   { handle, eventSlug }: Infer<typeof publicEventPath>,
 ): Promise<{ event: PublicEvent }> {
-  return { event: publicEvent((await findBookableEvent(runtime, handle, eventSlug)).offer) };
+  return { event: publicEvent((await findBookableEvent(runtime, handle, eventSlug)).bookable) };
 }
 
-/** Fails with `event_type_not_found` where a path names no public event type. */
+/** Fails with `event_type_not_found` if a path names no public event type. */
 export async function mustBePublic(runtime: Runtime, path: Record<string, string>): Promise<void> {
   await findBookableEvent(runtime, path.handle ?? "", path.eventSlug ?? "");
 }
 
-/** A public event type and the moment at which it was read; `event_type_not_found`. */
+/** A public event type and the snapshot in which it was read; `event_type_not_found`. */
 export async function findBookableEvent(
   runtime: Pick<Runtime, "redis">,
   handle: string,
   slug: string,
-): Promise<{ offer: BookableEvent; moment: CatalogSnapshot }> {
-  const moment = await readCatalogSnapshot(runtime, handle);
-  const offer = moment?.catalog.offers.get(slug);
-  if (moment === undefined || offer === undefined || !isPublic(offer)) throw new Fail("event_type_not_found");
-  return { offer, moment };
+): Promise<{ bookable: BookableEvent; snapshot: CatalogSnapshot }> {
+  const snapshot = await readCatalogSnapshot(runtime, handle);
+  const bookable = snapshot?.catalog.offers.get(slug);
+  if (snapshot === undefined || bookable === undefined || !isPublic(bookable)) throw new Fail("event_type_not_found");
+  return { bookable, snapshot };
 }
 
-/** An answer that is written already: its bytes and the tag that changes when they do. */
+/** An answer as bytes, and the tag that changes when they do. */
 export interface SlotAnswer {
   body: Uint8Array;
   etag: string;
 }
 
 /**
- * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (docs/reference.md, "Slots"). What was asked
- * before is kept in the process until the catalog, a booking, busy time or the minute changes it. `event_type_not_found`,
- * `invalid_request` at `/end` where there are more than 5,000 slots.
+ * The slots of an event type that start in [start, end), and the zone in which to show them, as JSON (docs/reference.md, "Slots"). A repeated
+ * answer is cached in the process until the catalog, a booking, busy time or the minute changes it. `event_type_not_found`,
+ * `invalid_request` at `/end` for more than 5,000 slots.
  */
 export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<SlotAnswer> {
   const window = windowOf(input);
-  const { offer, moment } = await findBookableEvent(runtime, input.handle, input.eventSlug);
+  const { bookable, snapshot } = await findBookableEvent(runtime, input.handle, input.eventSlug);
   const now = runtime.now();
   const { timeZone, bookingUid: except } = input;
-  const question = [input.handle, input.eventSlug, window.from, window.to, timeZone ?? "", except ?? ""].join(" ");
+  const name = [input.handle, input.eventSlug, window.from, window.to, timeZone ?? "", except ?? ""].join(" ");
   // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
-  const end = windowEnd({ ...slotRulesOf(offer), timetable: offer.timetable, now });
-  const state = [labelOf(input.handle, moment), Math.ceil(now / minute), end].join(" ");
-  const { answers, questions } = cachesOf(runtime.redis);
-  const known = answers.get(question);
+  const end = windowEnd({ ...slotRulesOf(bookable), timetable: bookable.timetable, now });
+  const state = [labelOf(input.handle, snapshot), Math.ceil(now / minute), end].join(" ");
+  const { answers, queries } = cachesOf(runtime.redis);
+  const known = answers.get(name);
   if (known?.state === state && now < known.until) return known;
-  const answer = { state, ...(await writeSlots(runtime, { offer, moment, window, now, timeZone, except })) };
-  // Windows that begin at the moment of asking never come again: keeping them would only drive the others out.
-  if (questions.has(question)) answers.set(question, answer);
-  questions.set(question, true);
+  const answer = { state, ...(await writeSlots(runtime, { bookable, snapshot, window, now, timeZone, except })) };
+  // Windows that begin at the moment of the request never come again: caching them would only evict the others.
+  if (queries.has(name)) answers.set(name, answer);
+  queries.set(name, true);
   return answer;
 }
 
 /** What decides about the slots of an event type: its hours and rules, and what is taken at this moment. */
 export function slotRequestOf(
-  offer: BookableEvent,
+  bookable: BookableEvent,
   times: Times,
-  asked: { clock: string; now: number; except?: string | undefined },
+  { clock, now, except }: { clock: string; now: number; except?: string | undefined },
 ): SlotRequest {
-  const { event, timetable } = offer;
-  const held = bookedTimes(times, asked.now, asked.except);
+  const { event, timetable } = bookable;
+  const held = bookedTimes(times, now, except);
   const own: Busy = { from: held.map(({ from }) => from), to: held.map(({ to }) => to) };
   const same = held.filter(({ eventTypeId }) => eventTypeId === event.eventTypeId);
   return {
-    ...slotRulesOf(offer),
+    ...slotRulesOf(bookable),
     timetable,
-    clock: asked.clock,
+    clock,
     busy: joinBusy(own, times.busy),
     booked: same.map(({ start }) => start),
-    now: asked.now,
+    now,
   };
 }
 
-/** What an event type itself says of its slots. */
+/** The rules of an event type for its slots. */
 export function slotRulesOf({ event }: BookableEvent): Pick<SlotRequest, "rules" | "notice" | "windowDays" | "perDay"> {
   return {
     rules: {
@@ -140,7 +140,7 @@ export function slotRulesOf({ event }: BookableEvent): Pick<SlotRequest, "rules"
   };
 }
 
-/** What names a handle's state in the caches of this process. */
+/** The name of a handle's state in the caches of this process. */
 export function labelOf(handle: string, { catalog, timesVersion }: CatalogSnapshot): string {
   return [handle, catalog.epoch, catalog.version, timesVersion].join(" ");
 }
@@ -172,49 +172,49 @@ function windowOf({ start, end }: { start: string; end: string }): { from: numbe
   return { from: window.from, to: Math.min(window.to, LAST_INSTANT) };
 }
 
-/** An answer with the state of the handle that it is made of, and the ms at which a hold in it ends. */
+/** An answer with the state of the handle that it shows, and the ms at which a hold in it ends. */
 interface CachedSlots extends SlotAnswer {
   state: string;
   until: number;
 }
 
-/** Answers, and what was asked lately, answered from them or not. */
+/** Answers, and recent queries, answered from them or not. */
 const cachesOf = perConnection(() => ({
   answers: new LRUCache<string, CachedSlots>({
     maxSize: MAX_CACHED_BYTES,
     sizeCalculation: ({ body }) => body.length + 500,
   }),
-  questions: new LRUCache<string, true>({ max: MAX_CACHED_QUERIES }),
+  queries: new LRUCache<string, true>({ max: MAX_CACHED_QUERIES }),
 }));
 
 interface SlotQuery {
-  offer: BookableEvent;
-  moment: CatalogSnapshot;
+  bookable: BookableEvent;
+  snapshot: CatalogSnapshot;
   window: { from: number; to: number };
   now: number;
   timeZone: string | undefined;
   except: string | undefined;
 }
 
-async function writeSlots(runtime: Runtime, asked: SlotQuery): Promise<SlotAnswer & { until: number }> {
-  const { offer, moment, window, now } = asked;
-  const clock = asked.timeZone ?? offer.timeZone;
-  const label = labelOf(offer.handle, moment);
-  const times = await cachedTimes(runtime.redis, offer.handle, { label, ...reachOf(slotRulesOf(offer), window) });
-  const offering = slotRequestOf(offer, times, { clock, now, except: asked.except });
+async function writeSlots(runtime: Runtime, query: SlotQuery): Promise<SlotAnswer & { until: number }> {
+  const { bookable, snapshot, window, now } = query;
+  const clock = query.timeZone ?? bookable.timeZone;
+  const label = labelOf(bookable.handle, snapshot);
+  const times = await cachedTimes(runtime.redis, bookable.handle, { label, ...reachOf(slotRulesOf(bookable), window) });
+  const offering = slotRequestOf(bookable, times, { clock, now, except: query.except });
   const offered = availableSlots(offering, { ...window, maxStarts: MAX_SLOTS + 1 });
   if (offered.at.length > MAX_SLOTS)
     throw invalid("/end", `is too far from start: an answer holds at most ${MAX_SLOTS} slots`);
-  const { event } = offer;
+  const { event } = bookable;
   const duration = event.durationMinutes * minute;
-  const issuer = { handle: offer.handle, eventTypeId: event.eventTypeId, revision: event.version };
+  const issuer = { handle: bookable.handle, eventTypeId: event.eventTypeId, revision: event.version };
   const nonces = bookingNonces(runtime.env, issuer, offered.at, duration);
   const body = slotBytes({ offered, duration, timeZone: clock, nonces });
   const ends = times.blocks.filter(({ hold }) => hold > now).map(({ hold }) => hold);
-  return { body, etag: tagOf(offer, { offered, clock }), until: Math.min(...ends) };
+  return { body, etag: tagOf(bookable, { offered, clock }), until: Math.min(...ends) };
 }
 
-/** A tag of all that the answer is made of, which is a twentieth of its bytes. */
+/** A digest of the answer's parts, which are a twentieth of its bytes. */
 function tagOf({ event }: BookableEvent, { offered, clock }: { offered: AvailableSlots; clock: string }): string {
   // Kinds hold until the next one that differs.
   const changes = offered.stretches.filter(({ kind }, at) => kind !== offered.stretches[at - 1]?.kind);

@@ -5,21 +5,21 @@ import { withOutcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 
-/** A request that may come again (header `Idempotency-Key`, docs/reference.md, "Idempotency"): where its answer is kept, and the digest of its body. */
+/** Where the answer to a request with an `Idempotency-Key` is stored (docs/reference.md, "Idempotency"), and the digest of its body. */
 export interface IdempotencyRecord {
   key: string;
   digest: string;
 }
 
-/** What a first request left: its answer, or a booking whose checkout it is about to make. */
+/** What a first request stored: its answer, or a booking whose checkout it is about to make. */
 export type StoredAnswer =
   | { body: string; answer: BookingAnswer }
   | { body: string; bookingUid: string; until: number };
 
-/** Real ms after which a request that makes a checkout counts as dead, and a repeated one goes on in its place. */
+/** Real ms after which a request that makes a checkout counts as dead, and a repeated one finishes it. */
 const CHECKOUT_TIMEOUT_MS = 30_000;
 
-/** Where a request's answer is kept: by route, handle, event slug and key; undefined where it has no key. */
+/** Where a request's answer is stored: by route, handle, event slug and key; undefined without a key. */
 export function idempotencyRecordOf(
   { handle, eventSlug }: { handle: string; eventSlug: string },
   { idempotencyKey, bodyDigest }: Caller,
@@ -28,41 +28,44 @@ export function idempotencyRecordOf(
   return { key: keys.idempotent(handle, `bookings-${eventSlug}`, keyDigest(idempotencyKey)), digest: bodyDigest };
 }
 
-/** What the first request with this key left; undefined for a first one. `idempotency_conflict` where its body was another. */
+/** What the first request with this key stored; undefined for a first one. `idempotency_conflict` if its body was another. */
 export async function readStoredAnswer(
   { redis }: Pick<Runtime, "redis">,
-  repeatable: IdempotencyRecord,
+  idempotency: IdempotencyRecord,
 ): Promise<StoredAnswer | undefined> {
-  const record = await redis.get(repeatable.key);
-  return record === null ? undefined : parseStoredAnswer(repeatable, record);
+  const record = await redis.get(idempotency.key);
+  return record === null ? undefined : parseStoredAnswer(idempotency, record);
 }
 
-/** Reads a record; `idempotency_conflict` where the body was another. */
-export function parseStoredAnswer(repeatable: IdempotencyRecord, record: string): StoredAnswer {
-  const left = JSON.parse(record) as StoredAnswer;
-  if (left.body !== repeatable.digest) throw new Fail("idempotency_conflict");
-  return left;
+/** Reads a record; `idempotency_conflict` if the body was another. */
+export function parseStoredAnswer(idempotency: IdempotencyRecord, record: string): StoredAnswer {
+  const stored = JSON.parse(record) as StoredAnswer;
+  if (stored.body !== idempotency.digest) throw new Fail("idempotency_conflict");
+  return stored;
 }
 
-/** The stored answer, as one that is given again; `idempotency_in_progress` while the first request is at work. */
-export function replayed(left: StoredAnswer): BookingAnswer | undefined {
-  if ("answer" in left) return withOutcome(left.answer, "replayed");
-  if (Date.now() < left.until) throw new Fail("idempotency_in_progress", { retryAfter: 1 });
+/** The stored answer, marked as replayed; `idempotency_in_progress` while the first request is at work. */
+export function replayed(stored: StoredAnswer): BookingAnswer | undefined {
+  if ("answer" in stored) return withOutcome(stored.answer, "replayed");
+  if (Date.now() < stored.until) throw new Fail("idempotency_in_progress", { retryAfter: 1 });
   return undefined;
 }
 
-/** The record of a request that is done. */
-export function doneRecord({ key, digest }: IdempotencyRecord, answer: BookingAnswer): { key: string; value: string } {
-  return { key, value: JSON.stringify({ body: digest, answer } satisfies StoredAnswer) };
+/** What a repeated request finds from now on: the answer, a checkout that is being made, or nothing. */
+export interface Replay {
+  idempotency: IdempotencyRecord;
+  finds: "answer" | "checkout" | "nothing";
 }
 
-/** The record of a request whose booking is made and whose checkout isn't. */
-export function inProgressRecord(
-  { key, digest }: IdempotencyRecord,
-  bookingUid: string,
-): { key: string; value: string } {
-  return {
-    key,
-    value: JSON.stringify({ body: digest, bookingUid, until: Date.now() + CHECKOUT_TIMEOUT_MS } satisfies StoredAnswer),
-  };
+/** The value of a record that is to be removed. */
+const FORGET = "forget";
+
+/** The record of a replay as the booking's script writes it. */
+export function replayRecord({ idempotency, finds }: Replay, answer: BookingAnswer): { key: string; value: string } {
+  const { key, digest: body } = idempotency;
+  if (finds === "nothing") return { key, value: FORGET };
+  const { bookingUid } = answer;
+  const stored: StoredAnswer =
+    finds === "answer" ? { body, answer } : { body, bookingUid, until: Date.now() + CHECKOUT_TIMEOUT_MS };
+  return { key, value: JSON.stringify(stored) };
 }

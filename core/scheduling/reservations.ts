@@ -1,387 +1,138 @@
-import {
-  type BookingAnswer,
-  type BookingStatus,
-  type bookingMove,
-  type newBooking,
-  type StoredBooking,
-  usualRefundMinutes,
-} from "../../schemas/scheduling.ts";
+import type { BookingAnswer, bookingMove, newBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { delayUntil } from "../platform/clock.ts";
-import { sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Caller, Job, Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { job } from "../store/outbox.ts";
 import { retryOnConflict } from "../store/retry.ts";
-import { checkAnswers } from "./answers.ts";
-import type { CatalogSnapshot, BookableEvent } from "./catalog.ts";
-import { HOLD_MINUTES, openCheckout } from "./checkout.ts";
-import { mailJob, reminderJobs } from "./booking-mails.ts";
+import { type BookingRequest, type MoveRequest, readBookingRequest, readMoveRequest } from "./booking-request.ts";
+import { openCheckout } from "./checkout.ts";
 import {
+  type BookingRecord,
+  commitBooking,
+  type CommitResult,
+  findBooking,
+  statusAt,
   toBookingAnswer,
   type Transition,
-  commitBooking,
-  type BookingRecord,
-  findBooking,
-  toBooking,
-  timestamp,
-  statusAt,
-  type CommitResult,
 } from "./ledger.ts";
-import { checkNonce, isBookable, localDay, availableSlots, reachOf } from "../engines/slots/slots.ts";
-import { findBookableEvent, slotRequestOf, slotRulesOf } from "./offers.ts";
-import { priceOf } from "./prices.ts";
-import {
-  doneRecord,
-  inProgressRecord,
-  readStoredAnswer,
-  parseStoredAnswer,
-  type IdempotencyRecord,
-  idempotencyRecordOf,
-  replayed,
-} from "./repeats.ts";
-import { readTimes, refreshOldBusy } from "./times.ts";
-import { movesWithNext, type Visitor } from "./visitor-limits.ts";
-import { sameWord } from "../platform/words.ts";
-import { minute } from "../platform/zones.ts";
-
-type Request = Infer<typeof newBooking>;
-
-/** A slot that is asked for, in ms. */
-interface Slot {
-  start: number;
-  end: number;
-  nonce: string | undefined;
-}
+import { findBookableEvent } from "./offers.ts";
+import { parseStoredAnswer, readStoredAnswer, replayed } from "./repeats.ts";
+import { requireAvailable } from "./slot-check.ts";
+import { type Bookable, creation, movement, newBookingOf } from "./slot-transitions.ts";
+import { refreshOldBusy } from "./times.ts";
 
 /**
  * Books a slot (docs/reference.md, "Bookings"). `event_type_not_found`, `booking_required_fields`, `invalid_booking_answers`,
  * `payment_provider_not_connected`, `scheduling_slot_unavailable`, `rate_limited`, `idempotency_conflict`,
  * `idempotency_in_progress`.
  */
-export async function createBooking(runtime: Runtime, input: Request, caller: Caller): Promise<BookingAnswer> {
-  const repeatable = idempotencyRecordOf(input, caller);
-  const earlier = repeatable && (await earlierAnswer(runtime, input.handle, repeatable));
+export async function createBooking(
+  runtime: Runtime,
+  input: Infer<typeof newBooking>,
+  caller: Caller,
+): Promise<BookingAnswer> {
+  const request = readBookingRequest(input, caller);
+  const earlier = await earlierAnswer(runtime, request);
   if (earlier) return earlier;
   try {
-    return await book(runtime, input, { repeatable, visitor: caller });
+    return await book(runtime, { ...request, bookingUid: runtime.id("") });
   } catch (error) {
     // The slot may have been taken a moment ago by the first request with this very key.
     const isTaken = error instanceof Fail && error.code === "scheduling_slot_unavailable";
-    const first = isTaken && repeatable && (await earlierAnswer(runtime, input.handle, repeatable));
+    const first = isTaken ? await earlierAnswer(runtime, request) : undefined;
     if (first) return first;
     throw error;
   }
 }
 
 /**
- * Moves a booking to another slot of the same event type in one step; it keeps the old one where that fails.
+ * Moves a booking to another slot of the same event type in one step; a booking that can't move keeps its slot.
  * `event_type_not_found`, `booking_not_found`, `booking_not_reschedulable`, `scheduling_slot_unavailable`, `rate_limited`.
  */
 export async function rescheduleBooking(
   runtime: Runtime,
   input: Infer<typeof bookingMove>,
-  visitor: Caller,
+  caller: Caller,
 ): Promise<BookingAnswer> {
-  const { handle, eventSlug, bookingUid } = input;
-  const slot = slotOf(input);
-  const refreshing = refreshOldBusy(runtime, handle);
-  const written = await judged(runtime, { handle, bookingUid }, async () => {
-    const [{ offer, moment }] = await Promise.all([findBookableEvent(runtime, handle, eventSlug), refreshing]);
-    const before = await findBooking(runtime.redis, handle, bookingUid);
-    if (before?.eventTypeId !== offer.event.eventTypeId) throw new Fail("booking_not_found");
-    mustBeMovable(before, runtime.now());
-    const moves = movesWithNext(runtime, before);
-    await mustBeOffered(runtime, { offer, slot, timeZone: before.attendee.timeZone, moving: bookingUid });
-    const moved = { before, moves, reason: input.reschedulingReason ?? null };
-    return movement(runtime, { offer, moment, slot, visitor, ...moved });
-  });
-  if (written.kind === "written") return toBookingAnswer(written.booking);
+  const request = readMoveRequest(input, caller);
+  const result = await commitJudged(runtime, request, (found) => judgeMove(runtime, found, request));
+  if (result.kind === "written") return toBookingAnswer(result.booking);
   throw new Fail("scheduling_slot_unavailable");
 }
 
 /** The answer that an earlier request with the same key left, or that this one finishes for it. */
 async function earlierAnswer(
   runtime: Runtime,
-  handle: string,
-  repeatable: IdempotencyRecord,
+  { handle, idempotency }: BookingRequest,
 ): Promise<BookingAnswer | undefined> {
-  const left = await readStoredAnswer(runtime, repeatable);
-  if (left === undefined) return undefined;
-  const answer = replayed(left);
-  if (answer || !("bookingUid" in left)) return answer;
+  if (idempotency === undefined) return undefined;
+  const stored = await readStoredAnswer(runtime, idempotency);
+  if (stored === undefined) return undefined;
+  const answer = replayed(stored);
+  if (answer || !("bookingUid" in stored)) return answer;
   // The first request's process ended before its checkout was made.
-  const kept = await findBooking(runtime.redis, handle, left.bookingUid);
-  const isHeld = kept && statusAt(kept, runtime.now()) === "PENDING_PAYMENT";
-  if (isHeld) return openCheckout(runtime, handle, { bookingUid: left.bookingUid, repeatable });
-  await runtime.redis.del(repeatable.key);
+  const { bookingUid } = stored;
+  const before = await findBooking(runtime.redis, handle, bookingUid);
+  const isHeld = before && statusAt(before, runtime.now()) === "PENDING_PAYMENT";
+  if (isHeld) return openCheckout(runtime, { handle, bookingUid, idempotency });
+  await runtime.redis.del(idempotency.key);
   return undefined;
 }
 
-async function book(
-  runtime: Runtime,
-  input: Request,
-  { repeatable, visitor }: { repeatable: IdempotencyRecord | undefined; visitor: Visitor },
-): Promise<BookingAnswer> {
-  const { handle, eventSlug } = input;
-  const slot = slotOf(input);
-  const bookingUid = runtime.id("");
-  const refreshing = refreshOldBusy(runtime, handle);
-  const written = await judged(runtime, { handle, bookingUid }, async () => {
-    const [{ offer, moment }] = await Promise.all([findBookableEvent(runtime, handle, eventSlug), refreshing]);
-    const answers = checkAnswers(offer.event.bookingFields, input.answers);
-    const price = await priceOf(runtime, offer);
-    const timeZone = input.attendee.timeZone ?? offer.timeZone;
-    await mustBeOffered(runtime, { offer, slot, timeZone, moving: undefined });
-    const booking = { ...firstBooking(runtime, offer, { input, slot, timeZone }), bookingUid, answers };
-    const { refundUntilMinutes = usualRefundMinutes } = offer.event.payment;
-    const held = price && { ...price, refundUntilMinutes };
-    return creation(runtime, {
-      offer,
-      moment,
-      slot,
-      visitor,
-      repeatable,
-      booking: awaitingPayment(runtime, booking, held),
-    });
-  });
-  if (written.kind === "repeated") {
-    const answer = repeatable && replayed(parseStoredAnswer(repeatable, written.record));
-    if (answer) return answer;
-    throw new Fail("idempotency_in_progress", { retryAfter: 1 });
-  }
-  if (written.booking.status !== "PENDING_PAYMENT") return toBookingAnswer(written.booking);
-  return openCheckout(runtime, handle, { bookingUid, repeatable });
+async function book(runtime: Runtime, request: BookingRequest & { bookingUid: string }): Promise<BookingAnswer> {
+  const result = await commitJudged(runtime, request, (found) => judgeBooking(runtime, found, request));
+  if (result.kind === "written")
+    return result.booking.status === "PENDING_PAYMENT"
+      ? openCheckout(runtime, request)
+      : toBookingAnswer(result.booking);
+  const { idempotency } = request;
+  const answer = idempotency && replayed(parseStoredAnswer(idempotency, result.record));
+  if (answer) return answer;
+  throw new Fail("idempotency_in_progress", { retryAfter: 1 });
 }
 
-/** Judges and writes until nothing changed in between; `scheduling_slot_unavailable` where the time is not free. */
-async function judged(
+/**
+ * Judges a request by the catalog and busy times of the moment and commits the transition, until nothing changes in between.
+ * `event_type_not_found`; `scheduling_slot_unavailable` if the time is not free.
+ */
+async function commitJudged(
   runtime: Runtime,
-  { handle, bookingUid }: { handle: string; bookingUid: string },
-  judge: () => Promise<Transition>,
+  { handle, eventSlug, bookingUid }: { handle: string; eventSlug: string; bookingUid: string },
+  judge: (found: Bookable) => Promise<Transition>,
 ): Promise<Extract<CommitResult, { kind: "written" | "repeated" }>> {
+  const refreshing = refreshOldBusy(runtime, handle);
   return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const written = await commitBooking(runtime, await judge());
-    if (written.kind === "written" || written.kind === "repeated") return written;
-    if (written.kind !== "changed") throw new Fail("scheduling_slot_unavailable");
+    const [found] = await Promise.all([findBookableEvent(runtime, handle, eventSlug), refreshing]);
+    const result = await commitBooking(runtime, await judge(found));
+    if (result.kind === "written" || result.kind === "repeated") return result;
+    if (result.kind !== "changed") throw new Fail("scheduling_slot_unavailable");
     return undefined;
   });
 }
 
-interface CheckedRequest {
-  offer: BookableEvent;
-  moment: CatalogSnapshot;
-  slot: Slot;
-  visitor: Visitor;
-}
-
-/** The entry of a new booking. */
-function creation(
+async function judgeBooking(
   runtime: Runtime,
-  {
-    offer,
-    moment,
-    slot,
-    visitor,
-    repeatable,
-    booking,
-  }: CheckedRequest & { repeatable: IdempotencyRecord | undefined; booking: StoredBooking },
-): Transition {
-  const { handle } = offer;
-  const answer = toBookingAnswer(toBooking(handle, { ...booking, version: 1 }, runtime.now()));
-  const isPaid = booking.status === "PENDING_PAYMENT";
-  const done =
-    repeatable && (isPaid ? inProgressRecord(repeatable, booking.bookingUid) : doneRecord(repeatable, answer));
-  return {
-    handle,
-    booking,
-    catalogVersion: moment.catalog.version,
-    isUnheard: moment.isUnheard,
-    time: "take",
-    dayLimit: dayLimitOf(offer, slot),
-    visitor,
-    events: eventsAtFirst[booking.status] ?? [],
-    jobs: jobsAtFirst(runtime, handle, booking),
-    record: done,
-  };
+  found: Bookable,
+  request: BookingRequest & { bookingUid: string },
+): Promise<Transition> {
+  const booking = await newBookingOf(runtime, found.bookable, request);
+  const { timeZone } = booking.attendee;
+  await requireAvailable(runtime, found.bookable, { slot: request.slot, timeZone });
+  return creation(runtime, found, { request, booking });
 }
 
-/** The entry of a booking that moves. */
-function movement(
-  runtime: Runtime,
-  asked: CheckedRequest & { before: BookingRecord; moves: string[]; reason: string | null },
-): Transition {
-  const { offer, moment, slot, visitor, before, moves, reason } = asked;
-  const { handle, event } = offer;
-  const rescheduledFrom = { start: before.start, end: before.end };
-  const booking = unconfirmed(event, {
-    ...before,
-    ...timesOf(slot),
-    durationMinutes: event.durationMinutes,
-    buffers: event.buffers,
-    sequence: before.sequence + 1,
-    reschedulingReason: reason,
-    rescheduledFrom,
-    moves,
-    updatedAt: timestamp(runtime),
-  });
-  const isUnpaid = booking.status === "PENDING_PAYMENT";
-  return {
-    handle,
-    booking,
-    before,
-    catalogVersion: moment.catalog.version,
-    isUnheard: moment.isUnheard,
-    time: "take",
-    dayLimit: dayLimitOf(offer, slot),
-    visitor,
-    events: ["scheduling.booking.rescheduled"],
-    about: { previous: rescheduledFrom },
-    jobs: isUnpaid ? [] : [mailJob(handle, booking, "rescheduled"), ...reminderJobs(runtime, handle, booking)],
-  };
+async function judgeMove(runtime: Runtime, found: Bookable, request: MoveRequest): Promise<Transition> {
+  const { handle, slot, bookingUid } = request;
+  const before = await findBooking(runtime.redis, handle, bookingUid);
+  if (before?.eventTypeId !== found.bookable.event.eventTypeId) throw new Fail("booking_not_found");
+  requireMovable(before, runtime.now());
+  const transition = movement(runtime, found, { request, before });
+  await requireAvailable(runtime, found.bookable, { slot, timeZone: before.attendee.timeZone, moving: bookingUid });
+  return transition;
 }
 
-/** A booking that was confirmed for another time waits for its owner again, where the event type asks for confirmation. */
-function unconfirmed({ confirmationRequired }: BookableEvent["event"], booking: StoredBooking): StoredBooking {
-  if (booking.status !== "ACCEPTED" || !confirmationRequired) return booking;
-  // Its meeting is taken away until then.
-  const meetingUrl = linkOf(booking.location);
-  return { ...booking, status: "PENDING", confirmedAt: null, everConfirmed: true, meetingUrl };
-}
-
-function mustBeMovable(kept: BookingRecord, now: number): void {
-  const status = statusAt(kept, now);
-  if (status === "CANCELLED" || status === "REJECTED" || Date.parse(kept.start) <= now)
+function requireMovable(before: BookingRecord, now: number): void {
+  const status = statusAt(before, now);
+  if (status === "CANCELLED" || status === "REJECTED" || Date.parse(before.start) <= now)
     throw new Fail("booking_not_reschedulable");
-}
-
-/** `slot`, or start and end at the top (docs/reference.md, "Bookings"). */
-function slotOf(input: Pick<Request, "slot" | "start" | "end">): Slot {
-  const start = input.slot?.start ?? input.start;
-  const end = input.slot?.end ?? input.end;
-  if (start !== undefined && end !== undefined)
-    return { start: Date.parse(start), end: Date.parse(end), nonce: input.slot?.bookingNonce ?? undefined };
-  const missing = Object.entries({ start, end }).filter(([, value]) => value === undefined);
-  const errors = missing.map(([name]) => ({ path: `/slot/${name}`, message: "is required" }));
-  throw new Fail("booking_required_fields", { errors });
-}
-
-interface SlotCheck extends Pick<CheckedRequest, "offer" | "slot"> {
-  /** The visitor's zone, on whose clock the slot may lie. */
-  timeZone: string;
-  /** A booking that gives up its time for this one. */
-  moving: string | undefined;
-}
-
-/** `scheduling_slot_unavailable` for a slot that the slots route would not list, unless a nonce proves that it did. */
-async function mustBeOffered(runtime: Runtime, wanted: SlotCheck): Promise<void> {
-  const { offer, slot, timeZone, moving } = wanted;
-  const { handle, event } = offer;
-  const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
-  const proof = slot.nonce === undefined ? "none" : checkNonce(runtime.env, issuer, { ...slot, nonce: slot.nonce });
-  const isWhole = slot.end - slot.start === event.durationMinutes * minute;
-  if (!isWhole || proof === "foreign") throw new Fail("scheduling_slot_unavailable");
-  const window = { from: slot.start, to: slot.start + 1 };
-  const times = await readTimes(runtime.redis, handle, reachOf(slotRulesOf(offer), window));
-  const now = runtime.now();
-  const isListed = (clock: string, except: string | undefined) =>
-    availableSlots(slotRequestOf(offer, times, { clock, now, except }), window).at.length > 0;
-  const isProven = () => isBookable(slotRequestOf(offer, times, { clock: timeZone, now, except: moving }), slot.start);
-  // A visitor who moves a booking saw the slots beside it, or those that are there without it.
-  const ways = [offer.timeZone, timeZone].flatMap((clock) => [[clock, moving] as const, [clock, undefined] as const]);
-  if (proof === "offered" && isProven()) return;
-  if (!ways.some(([clock, except]) => isListed(clock, except))) throw new Fail("scheduling_slot_unavailable");
-}
-
-function dayLimitOf({ event, timetable }: BookableEvent, { start }: Slot): Transition["dayLimit"] {
-  const max = event.maxBookingsPerDay;
-  return max ? { max, ...localDay(timetable.timeZone, start) } : undefined;
-}
-
-function firstBooking(
-  runtime: Runtime,
-  { event, timeZone: eventZone }: BookableEvent,
-  { input, slot, timeZone }: { input: Request; slot: Slot; timeZone: string },
-): Omit<StoredBooking, "bookingUid" | "answers"> {
-  const at = timestamp(runtime);
-  const location = locationOf(event, input.location?.type);
-  const isAccepted = !event.confirmationRequired;
-  return {
-    eventTypeId: event.eventTypeId,
-    eventSlug: event.slug,
-    title: event.title,
-    status: isAccepted ? "ACCEPTED" : "PENDING",
-    ...timesOf(slot),
-    durationMinutes: event.durationMinutes,
-    timeZone: eventZone,
-    attendee: { name: input.attendee.name, email: input.attendee.email, timeZone },
-    guests: guestsOf(input),
-    tracking: input.tracking ?? null,
-    location,
-    meetingUrl: linkOf(location),
-    sequence: 0,
-    language: input.language ?? input.visitorLanguage ?? null,
-    syncStatus: "OK",
-    payment: null,
-    holdUntil: null,
-    cancellationReason: null,
-    cancelledBy: null,
-    reschedulingReason: null,
-    rescheduledFrom: null,
-    confirmedAt: isAccepted ? at : null,
-    buffers: event.buffers,
-    reminderMinutes: event.reminderMinutes ?? null,
-    createdAt: at,
-    updatedAt: at,
-  };
-}
-
-/** The location that a visitor chose, else the first. */
-function locationOf({ locations }: BookableEvent["event"], chosen = ""): StoredBooking["location"] {
-  return locations.find(({ type }) => sameWord(type, chosen)) ?? locations[0] ?? null;
-}
-
-/** The address that a link has as its label; a label of several words is none, whatever it begins with. */
-function linkOf(location: StoredBooking["location"]): string | null {
-  if (location?.type !== "link") return null;
-  return /^\S+$/.test(location.label) && URL.canParse(location.label) ? location.label : null;
-}
-
-/** A paid booking holds its slot until it is paid; payment wins over confirmation (docs/reference.md, "Bookings"). */
-function awaitingPayment(
-  { now }: Runtime,
-  booking: StoredBooking,
-  price: { amountMinor: number; currency: string; refundUntilMinutes: number } | null,
-): StoredBooking {
-  if (price === null) return booking;
-  const holdUntil = new Date(now() + HOLD_MINUTES * minute).toISOString();
-  const payment = { ...price, status: "REQUIRED" as const, checkoutUrl: null };
-  return { ...booking, status: "PENDING_PAYMENT", holdUntil, payment, confirmedAt: null };
-}
-
-function timesOf({ start, end }: Slot): { start: string; end: string } {
-  return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
-}
-
-/** Each guest once, and not the attendee again. */
-function guestsOf({ guests, attendee }: Request): StoredBooking["guests"] {
-  const list = guests.map((guest) => (typeof guest === "string" ? { email: guest } : guest));
-  const seen = new Set([sameAddress(attendee.email)]);
-  return list.filter(({ email }) => !seen.has(sameAddress(email)) && seen.add(sameAddress(email)));
-}
-
-const eventsAtFirst: Partial<Record<BookingStatus, WebhookEventType[]>> = {
-  ACCEPTED: ["scheduling.booking.created", "scheduling.booking.confirmed"],
-  PENDING: ["scheduling.booking.created"],
-  PENDING_PAYMENT: ["scheduling.booking.created", "scheduling.payment.required"],
-};
-
-function jobsAtFirst(runtime: Runtime, handle: string, booking: StoredBooking): Job[] {
-  const { status, bookingUid, holdUntil } = booking;
-  if (status === "PENDING") return [mailJob(handle, booking, "requested")];
-  if (status === "ACCEPTED") return [mailJob(handle, booking, "confirmed"), ...reminderJobs(runtime, handle, booking)];
-  const delay = delayUntil(runtime, Date.parse(holdUntil as string));
-  return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
 }

@@ -181,7 +181,7 @@ export class Queues implements Outbox {
 }
 
 /** Jobs as the prelude's `outbox` takes them, for a step that writes them in groups. */
-export function outboxEntries(list: (Job | EventJob)[]): OutboxEntry[] {
+function outboxEntries(list: (Job | EventJob)[]): OutboxEntry[] {
   return list.map(({ event, ...job }) => ({ id: job.id, json: JSON.stringify(job), event }));
 }
 

@@ -10,7 +10,7 @@ import {
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import { Batcher } from "../store/batcher.ts";
-import { job, outboxEntries } from "../store/outbox.ts";
+import { job } from "../store/outbox.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
@@ -148,15 +148,16 @@ async function queueDeliveries(runtime: Runtime, handle: string, deliveries: Sto
     queues: webhookIds.map((webhookId) => keys.webhookQueue(handle, webhookId)),
     awake: webhookIds.map((webhookId) => keys.webhookAwake(handle, webhookId)),
   };
-  const endpoints = webhookIds.map((webhookId, at) => {
+  const endpoints = webhookIds.map((webhookId) => {
     const own = deliveries.filter((delivery) => delivery.webhookId === webhookId);
     const written = own.map((one) => ({ id: one.deliveryId, json: JSON.stringify(one), due: dueAt(one, now) }));
-    return { jobs: outboxEntries(wakes.slice(at, at + 1)), deliveries: written };
+    return { deliveries: written };
   });
   const times = { now, keepMs: EVENT_TTL_MS, callMs: callCounts };
-  await runtime.queues.step(handle, wakes, (outbox) =>
-    scripts.queueDeliveries(runtime.redis, { ...places, outbox }, { ...times, endpoints }),
-  );
+  await runtime.queues.step(handle, wakes, (outbox, jobs) => {
+    const woken = endpoints.map((endpoint, at) => ({ ...endpoint, jobs: jobs.slice(at, at + 1) }));
+    return scripts.queueDeliveries(runtime.redis, { ...places, outbox }, { ...times, endpoints: woken });
+  });
 }
 
 /** Due at once, in the order in which the events were made: real ms with a fraction, never later than now. */

@@ -1,3 +1,8 @@
+/*
+ * Over 300 lines, and not on engines/lanes, for one reason. A turn of a sender is one round trip: it writes results, renews the lease of the
+ * endpoint, leases deliveries and reads them with their events. On a fair line a turn takes three that wait for each other (claim, deliveries,
+ * events), and all lanes of a line are in one key, which each process would have to poll; today a job wakes the sender.
+ */
 import type { JobData } from "../../schemas/jobs.ts";
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { OutboundAnswer } from "../platform/outbound.ts";
@@ -15,7 +20,7 @@ import { type Signer, signedHeaders, signersOf } from "./signature.ts";
 const MAX_CONCURRENT_DELIVERIES = 20;
 /** Ms in which an endpoint must have answered (docs/reference.md, "Webhook delivery"). */
 const TIMEOUT_MS = 15_000;
-/** Ms after which a delivery whose process died is taken again, and in which a sender must give a sign of life. */
+/** Ms after which a delivery whose process died is taken again, and in which a sender must send a heartbeat. */
 const LEASE_MS = 20_000;
 /** Ms between two polls while deliveries are under way, and between two heartbeats of a sender at its limit. */
 const POLL_INTERVAL_MS = 100;
@@ -23,9 +28,9 @@ const HEARTBEAT_INTERVAL_MS = 2000;
 /** Bytes of an answer that the log keeps. */
 const MAX_SNIPPET_BYTES = 1024;
 /** Ms in which a quick endpoint's answers gather, so that the next deliveries are taken together. */
-const gathers = 4;
-/** Ms that an endpoint may be quiet before its sender goes to sleep until the next delivery is due. */
-const staysFor = 1000;
+const GATHER_MS = 4;
+/** Longest wait in ms for the next delivery; before a longer one the sender goes to sleep. */
+const MAX_IDLE_MS = 1000;
 /** Ms for which the first failure of an endpoint is known. */
 const FIRST_FAILURE_TTL_MS = 30 * 86_400_000;
 /** Ms that a delivery waits for an earlier one of its subject: with its own timeout less than its lease. */
@@ -95,7 +100,7 @@ async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): 
   if (word === "gone") await forgetQueue(runtime, place);
   if (reply[1] === "asleep") return staysUp(runtime, place, { next: reply[2], signal });
   if (word === "taken" || (word === "busy" && sender.busy + sender.ended.length > 0)) return true;
-  if (word === "busy") await look(runtime, place, Date.now() + LEASE_MS, "lease");
+  if (word === "busy") await lookAgain(runtime, place, { at: Date.now() + LEASE_MS, why: "lease" });
   return false;
 }
 
@@ -267,15 +272,19 @@ async function staysUp(
 ): Promise<boolean> {
   if (next === "") return false;
   const wait = Number(next) - Date.now();
-  const isHere = !signal.aborted && wait <= staysFor;
+  const isHere = !signal.aborted && wait <= MAX_IDLE_MS;
   if (isHere) await sleep(Math.max(wait, 1));
   else if (signal.aborted) await runtime.queues.later(wake(runtime, place.handle, place.webhookId));
-  else await look(runtime, place, Number(next), "due");
+  else await lookAgain(runtime, place, { at: Number(next), why: "due" });
   return isHere;
 }
 
 /** Looks at the endpoint again at an instant (real ms), once for each second, or each lease of another sender. */
-async function look({ queues }: Runtime, { handle, webhookId }: DeliveryRef, at: number, why: string): Promise<void> {
+async function lookAgain(
+  { queues }: Runtime,
+  { handle, webhookId }: DeliveryRef,
+  { at, why }: { at: number; why: "due" | "lease" },
+): Promise<void> {
   const step = why === "lease" ? LEASE_MS : 1000;
   const second = (Math.ceil(at / step) * step) / 1000;
   const delay = Math.max(1, second * 1000 - Date.now());
@@ -288,7 +297,7 @@ async function look({ queues }: Runtime, { handle, webhookId }: DeliveryRef, at:
 async function oneOf(sender: Sender): Promise<void> {
   if (sender.ended.length === 0)
     await rung(sender, sender.busy < MAX_CONCURRENT_DELIVERIES ? POLL_INTERVAL_MS : HEARTBEAT_INTERVAL_MS);
-  if (sender.busy + sender.ended.length > MAX_CONCURRENT_DELIVERIES / 4) await sleep(gathers);
+  if (sender.busy + sender.ended.length > MAX_CONCURRENT_DELIVERIES / 4) await sleep(GATHER_MS);
 }
 
 function rung(sender: Sender, timeoutMs: number): Promise<void> {

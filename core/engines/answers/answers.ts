@@ -1,7 +1,9 @@
+import { setImmediate } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { wordsOf } from "../../../schemas/languages.ts";
 import { clip, oneLine } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
+import { sliceClock } from "../../platform/slices.ts";
 import type { Block, Link as PublicLink, PublicText as Text } from "./blocks.ts";
 import { figuresIn, holdsFigure } from "./figures.ts";
 import { type Grounding as Filter, ground, type Passage as NumberedPassage } from "./grounding.ts";
@@ -86,8 +88,18 @@ export function readLine(text: string): Block[] {
 }
 
 /** An index of all public text that answers may rest on. Takes some ms for a hundred pages. */
-export function openLibrary(sources: readonly Source[]): Library {
-  return new Index(sources);
+export function openLibrary(sources: Iterable<Source>): Library {
+  const library = new Index();
+  Array.from(library.read(sources));
+  return library;
+}
+
+/** The same in slices of some ms, so that other work goes on meanwhile; each source is taken from `sources` in its slice. */
+export async function openLibraryInSlices(sources: Iterable<Source>): Promise<Library> {
+  const library = new Index();
+  const isDue = sliceClock();
+  for (const _ of library.read(sources)) if (isDue()) await setImmediate();
+  return library;
 }
 
 /** Reads a question once; `language` is what it is taken for where its words don't tell. */

@@ -47,8 +47,12 @@ export interface Hit {
   score: number;
   /** Share of the question, by weight, that the unit and what stands around it speak of, 0 to 1. */
   share: number;
-  /** How sure it is that this answers: the share less what the question speaks of and the section doesn't. */
-  confidence: number;
+  /** The weightiest word of the question that the section lacks, as a share of the rarest word's weight. */
+  missing: number;
+  /** Nothing of the form that is asked for is in it. */
+  isShapeless: boolean;
+  /** Its heading speaks of the subject. */
+  isHeaded: boolean;
 }
 
 /** Where a visitor asks, and sections that an embedding finds near the question. */
@@ -108,9 +112,6 @@ const OWN_LANGUAGE = 0.05;
 const HEADED = 0.1;
 const NEAR = 0.15;
 const SHAPELESS = 0.7;
-/** What confidence loses where nothing of the shape is there, and by the weightiest word that the section lacks. */
-const SHAPELESS_LOSS = 0.9;
-const MISSING_LOSS = 1.5;
 
 const MAX_SECTIONS_READ = 40;
 const MAX_SECTIONS = 20_000;
@@ -125,9 +126,13 @@ export class Library {
   readonly #readings = new WeakMap<Section, Reading[]>();
   readonly #likeness = new LRUCache<string, Likeness>({ max: 2000 });
 
-  constructor(sources: readonly Source[]) {
-    for (const source of sources) this.#add(source);
-    for (const section of this.sections) this.#index(section);
+  /** Reads sources; what iterates decides when the next one is read. */
+  *read(sources: Iterable<Source>): Generator<void> {
+    for (const source of sources)
+      for (const section of this.#add(source)) {
+        this.#index(section);
+        yield;
+      }
   }
 
   /** Sections that speak of a question, the best first; nothing that doesn't match fills up. */
@@ -146,6 +151,11 @@ export class Library {
       return this.#hitsIn(section, { wanted, asks }).map((hit) => ({ ...hit, score: hit.score * lead }));
     });
     return found.sort((one, other) => other.score - one.score);
+  }
+
+  /** All terms of the library that speak of a question. */
+  termsFor(question: Question): Set<string> {
+    return new Set(this.#wanted(question).flatMap(({ likeness }) => [...likeness.keys()]));
   }
 
   /** How a section's units speak, each with what stands around it. */
@@ -205,17 +215,12 @@ export class Library {
       const shape = sum(shaped, asks);
       const share = (sum(held, wanted) + shape) / total;
       const fits = asks.length === 0 || shaped.some((one) => one > 0) ? 1 : SHAPELESS;
-      const headed = wanted.some(({ likeness }) => isHeaded(reading.unit, likeness)) ? 1 + HEADED : 1;
-      const lacksShape =
+      const isHeaded = wanted.some(({ likeness }) => isHeadedBy(reading.unit, likeness));
+      const isShapeless =
         asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) &&
         !shaped.some((one, at) => one >= 0.2 && CERTAIN_SHAPES.includes(asks[at]!.shape));
-      const confidence = share - (lacksShape ? SHAPELESS_LOSS : 0) - MISSING_LOSS * missing;
-      return {
-        unit: reading.unit,
-        share,
-        confidence,
-        score: share * fits * headed,
-      };
+      const score = share * fits * (isHeaded ? 1 + HEADED : 1);
+      return { unit: reading.unit, score, share, missing, isShapeless, isHeaded };
     });
   }
 
@@ -266,12 +271,14 @@ export class Library {
     return 1 + (isHere ? OWN_PAGE : 0) + (isSpoken ? OWN_LANGUAGE : 0) + (near?.has(section) ? NEAR : 0);
   }
 
-  #add(source: Source): void {
+  *#add(source: Source): Generator<Section> {
     const text = () => source.blocks.map((block) => block.text).join("\n");
     const language = source.language ? primaryLanguage(source.language) : languageOf(text());
     for (const blocks of sectionsOf(source.blocks)) {
       if (this.sections.length >= MAX_SECTIONS) return;
-      this.sections.push({ source, language, at: this.sections.length, blocks });
+      const section = { source, language, at: this.sections.length, blocks };
+      this.sections.push(section);
+      yield section;
     }
   }
 
@@ -334,7 +341,7 @@ function askedFor(reading: Reading, { shape, words }: AskedShape): number {
   return (isShaped ? 1 - WORD_OF_SHAPE : 0) + spoken * WORD_OF_SHAPE;
 }
 
-function isHeaded({ block, section }: Unit, likeness: Likeness): boolean {
+function isHeadedBy({ block, section }: Unit, likeness: Likeness): boolean {
   const heading = block.headings.at(-1);
   return (
     heading !== undefined &&

@@ -1,6 +1,8 @@
 import { clip, oneLine } from "../../platform/characters.ts";
 import { wordsOf } from "../../../schemas/languages.ts";
 import type { Block } from "./blocks.ts";
+import { columnQuote } from "./columns.ts";
+import { confidenceIn } from "./confidence.ts";
 import { type Hit, type Library, type Place, type Section, type Source, type Unit, unitsOf } from "./library.ts";
 import type { Question } from "./question.ts";
 
@@ -14,7 +16,7 @@ export interface Quote {
 /** Most characters of what is quoted, headings included. */
 export const MAX_QUOTE_LENGTH = 600;
 /** Confidence from which a quote is an answer, and the share of the question from which it is worth showing. */
-const ANSWERS = -0.15;
+const ANSWERS = 0.35;
 const COMES_CLOSEST = 0.25;
 /** Another section is shown beside the best where it is nearly as good and there is room. */
 const NEARLY_BEST = 0.75;
@@ -31,17 +33,19 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
   const hits = library.hits(question, place);
   const best = hits[0];
   if (best === undefined || best.share < COMES_CLOSEST) return { outcome: "none", markdown: "", units: [] };
-  const chosen = [around(best.unit, hits, MAX_QUOTE_LENGTH)];
+  const column = columnQuote(library, question, { best: best.unit, rows: unitsOf(best.unit.section) });
+  const isColumn = column !== undefined && quoteMarkdown(column.units).length <= MAX_QUOTE_LENGTH;
+  const chosen = [isColumn ? column.units : around(best.unit, hits, MAX_QUOTE_LENGTH)];
   let room = MAX_QUOTE_LENGTH - quoteMarkdown(chosen[0]!).length - 2;
   for (const { unit, score } of hits) {
-    if (score < best.score * NEARLY_BEST || chosen.length === MAX_SECTIONS) break;
+    if (score < best.score * NEARLY_BEST || chosen.length === MAX_SECTIONS || (isColumn && column.isCell)) break;
     if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
     const more = around(unit, hits, room);
     if (quoteMarkdown(more).length > room) continue;
     chosen.push(more);
     room -= quoteMarkdown(more).length + 2;
   }
-  const outcome = best.confidence >= ANSWERS ? "answer" : "closest";
+  const outcome = confidenceIn(hits, question, library.termsFor(question)) >= ANSWERS ? "answer" : "closest";
   return { outcome, markdown: chosen.map(quoteMarkdown).join("\n\n"), units: chosen.flat() };
 }
 

@@ -3,6 +3,7 @@ import type { Redis } from "ioredis";
 import { keys } from "../../store/keys.ts";
 import { Collection, type Entry } from "./collection.ts";
 import type { IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
+import { sliceClock } from "../../platform/slices.ts";
 import { readChunks } from "./stored.ts";
 import { passageTerms } from "./words.ts";
 
@@ -10,8 +11,6 @@ import { passageTerms } from "./words.ts";
 export const maximumBytes = 160 * 2 ** 20;
 /** Chunks per round trip, rounded to whole documents. */
 const CHUNKS_A_READ = 128;
-/** Ms of work before it yields to the event loop. */
-const SLICE = 4;
 
 interface HandleIndex {
   collection: Collection;
@@ -96,7 +95,7 @@ export class MemoryIndex implements SearchIndex {
   private async update(handle: string, held: HandleIndex): Promise<void> {
     const fields = await this.redis.hgetall(keys.knowledge(handle));
     const documents = documentMarks(fields);
-    const isDue = clock();
+    const isDue = sliceClock();
     for (const documentId of held.marks.keys()) {
       if (!documents.has(documentId)) forget(held, documentId);
       if (isDue()) await setImmediate();
@@ -113,7 +112,7 @@ export class MemoryIndex implements SearchIndex {
     // The old text of a changed document must not be found, even if there is no room for the new one.
     if (held.partial) return group.forEach(({ documentId }) => void forget(held, documentId));
     const documents = await readChunks(this.redis, handle, group);
-    const isDue = clock();
+    const isDue = sliceClock();
     for (const [at, { documentId, mark }] of group.entries()) {
       const entries: Entry[] = [];
       for (const chunk of documents[at]!) {
@@ -168,15 +167,4 @@ function groups(changes: Change[]): Change[][] {
     room -= change.count;
   }
   return found;
-}
-
-/** Tells when a slice of work is over, and starts the next one. */
-function clock(): () => boolean {
-  let end = performance.now() + SLICE;
-  return () => {
-    const now = performance.now();
-    if (now < end) return false;
-    end = now + SLICE;
-    return true;
-  };
 }

@@ -61,8 +61,8 @@ end
 -- Ms until the first of the attendee's bookings begins, where there are as many as are allowed.
 local function crowdedFor()
   if input.maxFuture == 0 or not isNew then return nil end
-  redis.call('ZREMRANGEBYSCORE', keys.attendee, '-inf', now)
   if redis.call('ZCARD', keys.attendee) < input.maxFuture then return nil end
+  redis.call('ZREMRANGEBYSCORE', keys.attendee, '-inf', now)
   local count, first, held = 0, nil, redis.call('ZRANGE', keys.attendee, 0, -1, 'WITHSCORES')
   for at = 1, #held, 2 do
     if isHeld(held[at]) then count, first = count + 1, first or held[at + 1] end
@@ -102,8 +102,9 @@ if input.status == 'CANCELLED' or input.status == 'REJECTED' then
   redis.call('ZREM', keys.attendee, input.uid)
 elseif input.start > now then
   redis.call('ZADD', keys.attendee, input.start, input.uid)
-  local lasts = redis.call('ZRANGE', keys.attendee, -1, -1, 'WITHSCORES')[2] - now
-  redis.call('PEXPIRE', keys.attendee, string.format('%.0f', lasts))
+  -- The list lasts until its last booking begins; GT alone would leave a new one without an end.
+  local lasts = string.format('%.0f', input.start - now)
+  if redis.call('PEXPIRE', keys.attendee, lasts, 'NX') == 0 then redis.call('PEXPIRE', keys.attendee, lasts, 'GT') end
 end
 if input.time ~= 'keep' then redis.call('INCR', keys.times) end
 if input.record == 'forget' then redis.call('DEL', keys.record) elseif input.record then

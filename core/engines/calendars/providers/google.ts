@@ -1,27 +1,23 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
-import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
-import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, MAX_INSTANCES, wholeDays } from "../busy-objects.ts";
-import type { Env } from "../../../platform/env.ts";
-import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
+import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
+import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf } from "../authorised-calls.ts";
 import { bringTo } from "../event-states.ts";
 import { revokeToken } from "../oauth.ts";
-import type {
-  Account,
-  BusyAnswer,
-  BusyQuestion,
-  CalendarEvent,
-  OAuthSettings,
-  Provider,
-  ProviderCalendar,
-  WrittenEvent,
-} from "./provider.ts";
+import {
+  address,
+  eventsOf,
+  everyPage,
+  everything,
+  type GoogleEvent,
+  isGone,
+  scopes,
+  settingsFrom,
+} from "./google-api.ts";
+import { readBusy } from "./google-busy.ts";
+import type { Account, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
 
-const scopes = ["calendar.events", "calendar.calendarlist.readonly"];
-/** The scope that includes all others. */
-const everything = "auth/calendar";
 /** Polls of an event whose meeting is still being created. */
 const MAX_POLLS = 4;
 
@@ -44,22 +40,6 @@ export const google: Provider = {
   calendars: { meeting: "google_meet", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },
 };
 
-/** Google issues a refresh token only with consent, so every authorisation asks for consent. */
-function settingsFrom(env: Env): OAuthSettings | undefined {
-  const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret } = env;
-  if (!clientId || !clientSecret) return undefined;
-  return {
-    clientId,
-    clientSecret,
-    authorize: under(env.GOOGLE_AUTH_BASE, "/o/oauth2/v2/auth"),
-    token: under(env.GOOGLE_TOKEN_BASE, "/token"),
-    revoke: under(env.GOOGLE_TOKEN_BASE, "/revoke"),
-    scope: scopes.map((scope) => `https://www.googleapis.com/auth/${scope}`).join(" "),
-    login: "post",
-    parameters: { access_type: "offline", prompt: "consent" },
-  };
-}
-
 interface GoogleCalendar {
   id: string;
   summary?: string;
@@ -79,120 +59,6 @@ async function listCalendars(runtime: Runtime, account: Account): Promise<Provid
       writable: accessRole === "owner" || accessRole === "writer",
     })),
   );
-}
-
-/** An event, or an instance of one. */
-interface GoogleEvent {
-  id: string;
-  etag?: string;
-  status?: "confirmed" | "tentative" | "cancelled";
-  transparency?: string;
-  eventType?: string;
-  recurrence?: string[];
-  /** The series of an instance. */
-  recurringEventId?: string;
-  start?: { date?: string; dateTime?: string };
-  end?: { date?: string; dateTime?: string };
-  attendees?: { self?: boolean; responseStatus?: string }[];
-  extendedProperties?: { private?: Record<string, string> };
-  hangoutLink?: string;
-  conferenceData?: {
-    createRequest?: { status?: { statusCode?: string } };
-    entryPoints?: { entryPointType: string; uri: string }[];
-  };
-}
-
-interface EventPage {
-  timeZone?: string;
-  nextSyncToken?: string;
-  items?: GoogleEvent[];
-}
-
-/** Parameters that must stay the same over all incremental readings. */
-const everyReading = { maxResults: "2500", maxAttendees: "1" };
-const busyFields =
-  "timeZone,nextPageToken,nextSyncToken,items(id,status,transparency,eventType,start,end,recurringEventId,recurrence,attendees(self,responseStatus),extendedProperties/private)";
-
-/**
- * Changes list series as such; the busy time of a changed series is read from its instances. The listing of instances has sync tokens too,
- * but doesn't show which instances a change of a series removed.
- */
-async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
-  const since = question.known && (await changesSince(runtime, account, { question, mark: question.known.mark }));
-  return since ?? readWhole(runtime, account, question);
-}
-
-async function readWhole(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
-  // The sync token comes first: a change during the reading is then read twice and not missed.
-  const path = eventsOf(question.calendarId);
-  const query = { ...everyReading, fields: "nextPageToken,nextSyncToken" };
-  const marks = await everyPage<EventPage>(runtime, account, { path, query });
-  const changed = busyObjects(await instancesAt(runtime, account, { question, path, more: { singleEvents: "true" } }));
-  return { mark: marks.at(-1)?.nextSyncToken ?? null, isWhole: true, changed, removed: [] };
-}
-
-/** The changes since a sync token; undefined if Google has dropped the token. */
-async function changesSince(
-  runtime: Runtime,
-  account: Account,
-  { question, mark }: { question: BusyQuestion; mark: string },
-): Promise<BusyAnswer | undefined> {
-  const query = { ...everyReading, syncToken: mark, fields: busyFields };
-  const path = eventsOf(question.calendarId);
-  const pages = await everyPage<EventPage>(runtime, account, { path, query, gone: [400, 410] });
-  if (pages.length === 0) return undefined;
-  const zone = pages[0]?.timeZone ?? question.zone;
-  const events = pages.flatMap(({ items = [] }) => items);
-  const series = new Set(events.filter(isOfSeries).map(({ id, recurringEventId }) => recurringEventId ?? id));
-  const single = events.filter((event) => !isOfSeries(event) && !series.has(event.id));
-  const read = single.map((event) => instanceOf(event, { question, zone }));
-  const gone = new Set(single.filter(({ status }) => status === "cancelled").map(({ id }) => id));
-  for (const id of series) {
-    const own = `${path}/${encodeURIComponent(id)}/instances`;
-    const instances = await instancesAt(runtime, account, { question, path: own, more: {} });
-    if (instances.length === 0) gone.add(id);
-    else read.push(...instances);
-  }
-  const changed = busyObjects(read.filter(({ objectId }) => !gone.has(objectId)));
-  return { mark: pages.at(-1)?.nextSyncToken ?? null, isWhole: false, changed, removed: [...gone] };
-}
-
-function isOfSeries({ status, recurrence, recurringEventId }: GoogleEvent): boolean {
-  return recurringEventId !== undefined || (recurrence !== undefined && status !== "cancelled");
-}
-
-/** The instances in the window; none if the resource is gone. */
-async function instancesAt(
-  runtime: Runtime,
-  account: Account,
-  { question, path, more }: { question: BusyQuestion; path: string; more: Record<string, string> },
-): Promise<BusyInstance[]> {
-  const [timeMin, timeMax] = [question.from, question.to].map((ms) => new Date(ms).toISOString()) as [string, string];
-  const query = { ...everyReading, ...more, timeMin, timeMax, fields: busyFields };
-  const pages = await everyPage<EventPage>(runtime, account, { path, query, gone: [404, 410] });
-  return pages.flatMap(({ items = [], timeZone: zone = question.zone }) =>
-    items.map((event) => instanceOf(event, { question, zone })),
-  );
-}
-
-function instanceOf(event: GoogleEvent, asked: { question: BusyQuestion; zone: string }): BusyInstance {
-  return { objectId: event.recurringEventId ?? event.id, taken: takenBy(event, asked) };
-}
-
-function takenBy(
-  event: GoogleEvent,
-  { question, zone }: { question: BusyQuestion; zone: string },
-): BusyInstance["taken"] {
-  const { id, status, transparency, eventType = "", start, end, attendees = [] } = event;
-  const isDeclined = attendees.some(({ self, responseStatus }) => self && responseStatus === "declined");
-  const isFree = transparency === "transparent" || ["workingLocation", "birthday"].includes(eventType);
-  if (status === "cancelled" || isDeclined || isFree || !start || !end) return undefined;
-  const uid = event.extendedProperties?.private?.uid ?? id;
-  const stretch =
-    start.date && end.date
-      ? wholeDays(start.date, end.date, zone)
-      : { from: Date.parse(start.dateTime ?? ""), to: Date.parse(end.dateTime ?? "") };
-  return takenWithin({ ...stretch, uid }, question);
 }
 
 /** The event's id is derived from the booking, so that retries create it once. */
@@ -249,10 +115,6 @@ async function readEvent(
   const url = address(runtime.env, `${path}/${id}`);
   const answer = await callProvider(runtime, partyOf(account, settingsFrom(runtime.env)), { url });
   return isGone(answer) ? undefined : jsonOf(answer);
-}
-
-function isGone({ status }: OutboundAnswer): boolean {
-  return status === 404 || status === 410;
 }
 
 /** Event ids allow base32hex only. The booking's own uid would let every guest cancel. */
@@ -317,41 +179,4 @@ async function removeEvent(runtime: Runtime, account: Account, { calendarId, eve
   const party = partyOf(account, settingsFrom(runtime.env));
   const answer = await callProvider(runtime, party, { method: "DELETE", url });
   if (!isGone(answer)) jsonOf(answer);
-}
-
-/** A listing; `gone` are statuses of its first page that mean that the resource doesn't exist. */
-interface Listing {
-  path: string;
-  query: Record<string, string>;
-  gone?: number[];
-}
-
-/** All pages of a listing; empty if the resource is gone. */
-async function everyPage<T extends { items?: unknown[] }>(
-  runtime: Runtime,
-  account: Account,
-  { path, query, gone = [] }: Listing,
-): Promise<T[]> {
-  const party = partyOf(account, settingsFrom(runtime.env));
-  const pages: T[] = [];
-  let read = 0;
-  for (let pageToken = ""; read <= MAX_INSTANCES && pages.length < MAX_PAGES; ) {
-    const parameters = new URLSearchParams({ ...query, ...(pageToken ? { pageToken } : {}) });
-    const answer = await callProvider(runtime, party, { url: `${address(runtime.env, path)}?${parameters}` });
-    if (gone.includes(answer.status)) return [];
-    const page = jsonOf<T & { nextPageToken?: string }>(answer);
-    pages.push(page);
-    if (!page.nextPageToken) return pages;
-    pageToken = page.nextPageToken;
-    read += page.items?.length ?? 0;
-  }
-  throw new Error("The calendar holds too many events.");
-}
-
-function address({ GOOGLE_API_BASE }: Env, path: string): string {
-  return under(GOOGLE_API_BASE, `/calendar/v3${path}`);
-}
-
-function eventsOf(calendarId: string): string {
-  return `/calendars/${encodeURIComponent(calendarId)}/events`;
 }

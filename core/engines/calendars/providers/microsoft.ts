@@ -1,24 +1,24 @@
-import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Env } from "../../../platform/env.ts";
 import { Fail } from "../../../platform/errors.ts";
-import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
-import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
-import { type BusyInstance, busyObjects, MAX_PAGES, takenWithin, MAX_INSTANCES, wholeDays } from "../busy-objects.ts";
+import { callWithToken, jsonOf } from "../authorised-calls.ts";
 import { bringTo } from "../event-states.ts";
 import {
-  type Account,
-  type BusyAnswer,
-  type BusyQuestion,
-  type CalendarEvent,
-  type OAuthSettings,
-  ownUid,
-  type Provider,
-  type ProviderCalendar,
-  type WrittenEvent,
-} from "./provider.ts";
+  address,
+  ask,
+  calendarAt,
+  eventAt,
+  type EventAddress,
+  everyPage,
+  type GraphEvent,
+  instantOf,
+  isGone,
+  settingsFrom,
+  transactionOf,
+} from "./graph.ts";
+import { readBusy } from "./microsoft-busy.ts";
+import type { Account, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
 
 /** Polls of an event whose meeting is still being created. */
 const MAX_POLLS = 4;
@@ -39,20 +39,6 @@ export const microsoft: Provider = {
   calendars: { meeting: "teams", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },
 };
 
-function settingsFrom(env: Env): OAuthSettings | undefined {
-  const { MICROSOFT_CLIENT_ID: clientId, MICROSOFT_CLIENT_SECRET: clientSecret } = env;
-  if (!clientId || !clientSecret) return undefined;
-  return {
-    clientId,
-    clientSecret,
-    authorize: under(env.MICROSOFT_LOGIN_BASE, "/common/oauth2/v2.0/authorize"),
-    token: under(env.MICROSOFT_LOGIN_BASE, "/common/oauth2/v2.0/token"),
-    scope: "offline_access User.Read Calendars.ReadWrite",
-    login: "post",
-    parameters: { response_mode: "query", prompt: "select_account" },
-  };
-}
-
 interface GraphCalendar {
   id: string;
   name: string;
@@ -69,126 +55,6 @@ async function listCalendars(runtime: Runtime, account: Account): Promise<Provid
     primary: isDefaultCalendar,
     writable: canEdit,
   }));
-}
-
-/** An event, an instance, or (with `@removed`) a deletion. */
-interface GraphEvent {
-  id: string;
-  "@odata.etag"?: string;
-  "@removed"?: object;
-  type?: "singleInstance" | "occurrence" | "exception" | "seriesMaster";
-  seriesMasterId?: string | null;
-  start: { dateTime: string; timeZone: string };
-  end: { dateTime: string; timeZone: string };
-  isAllDay?: boolean;
-  isCancelled?: boolean;
-  showAs?: string;
-  responseStatus?: { response?: string };
-  transactionId?: string | null;
-  onlineMeeting?: { joinUrl?: string } | null;
-  singleValueExtendedProperties?: { id: string; value: string }[];
-}
-
-const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
-
-/**
- * Changes name events and series. The busy time of a series is read from its instances, because its changes include neither how an
- * occurrence is shown nor which occurrence was deleted.
- */
-async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
-  const since = question.known && (await changesSince(runtime, account, { question, ...question.known }));
-  return since ?? readWhole(runtime, account, { question, mark: await newMark(runtime, account, question) });
-}
-
-async function readWhole(
-  runtime: Runtime,
-  account: Account,
-  { question, mark }: { question: BusyQuestion; mark: string | null },
-): Promise<BusyAnswer> {
-  const path = `${calendarAt(question.calendarId)}/calendarView`;
-  return {
-    mark,
-    isWhole: true,
-    changed: busyObjects(await instancesAt(runtime, account, { question, path })),
-    removed: [],
-  };
-}
-
-/** The delta link after a whole round of changes, whose content is ignored: later changes come after it. */
-async function newMark(runtime: Runtime, account: Account, question: BusyQuestion): Promise<string | null> {
-  const first = `${calendarAt(question.calendarId)}/calendarView/delta?${windowOf(question)}`;
-  return (await everyPage<GraphEvent>(runtime, account, { first })).deltaLink;
-}
-
-/** The changes since a delta link; undefined if Graph has dropped the link. */
-async function changesSince(
-  runtime: Runtime,
-  account: Account,
-  asked: { question: BusyQuestion; mark: string; tags(): Promise<Map<string, string>> },
-): Promise<BusyAnswer | undefined> {
-  const { question, mark } = asked;
-  const round = await everyPage<GraphEvent>(runtime, account, { first: mark, refuses: isLost });
-  if (round.isRefused) return undefined;
-  const gone = new Set(round.items.filter((event) => event["@removed"]).map(({ id }) => id));
-  const known = gone.size > 0 ? await asked.tags() : undefined;
-  // The deletion of an occurrence doesn't name its series.
-  if (known && [...gone].some((id) => !known.has(id)))
-    return readWhole(runtime, account, { question, mark: round.deltaLink });
-  const events = round.items.filter(({ id }) => !gone.has(id));
-  const series = new Set(events.filter(isOfSeries).map(({ id, seriesMasterId }) => seriesMasterId ?? id));
-  const read = events.filter((event) => !isOfSeries(event)).map((event) => instanceOf(runtime, event, question));
-  for (const id of series) {
-    const instances = await instancesAt(runtime, account, { question, path: `${eventAt(id)}/instances` });
-    if (instances.length === 0) gone.add(id);
-    else read.push(...instances);
-  }
-  return { mark: round.deltaLink, isWhole: false, changed: busyObjects(read), removed: [...gone] };
-}
-
-function isOfSeries({ type, seriesMasterId }: GraphEvent): boolean {
-  return type === "seriesMaster" || Boolean(seriesMasterId);
-}
-
-/** A dropped delta link: the error codes differ between mailboxes. */
-function isLost({ status, body }: OutboundAnswer): boolean {
-  return status === 410 || (status >= 400 && status < 500 && /syncState|resync|fullSync/i.test(body.toString("utf8")));
-}
-
-/** The instances in the window; none if the resource is gone. */
-async function instancesAt(
-  runtime: Runtime,
-  account: Account,
-  { question, path }: { question: BusyQuestion; path: string },
-): Promise<BusyInstance[]> {
-  const first = `${path}?${windowOf(question)}&$select=${busyFields}&$top=1000`;
-  const { items } = await everyPage<GraphEvent>(runtime, account, { first, refuses: isGone });
-  return items.map((event) => instanceOf(runtime, event, question));
-}
-
-function windowOf({ from, to }: BusyQuestion): string {
-  const [startDateTime, endDateTime] = [from, to].map((ms) => new Date(ms).toISOString()) as [string, string];
-  return new URLSearchParams({ startDateTime, endDateTime }).toString();
-}
-
-function instanceOf({ env }: Runtime, event: GraphEvent, question: BusyQuestion): BusyInstance {
-  return { objectId: event.seriesMasterId ?? event.id, taken: takenBy(env, event, question) };
-}
-
-function takenBy(env: Env, event: GraphEvent, question: BusyQuestion): BusyInstance["taken"] {
-  const { start, end, isAllDay, isCancelled, showAs = "busy", responseStatus } = event;
-  const isFree = ["free", "workingElsewhere"].includes(showAs);
-  if (isCancelled || isFree || responseStatus?.response === "declined") return undefined;
-  const uid = uidOf(env, event.transactionId ?? "") ?? event.id;
-  const stretch = isAllDay
-    ? // All-day times are midnights in UTC, whatever their zone.
-      wholeDays(start.dateTime.slice(0, 10), end.dateTime.slice(0, 10), question.zone)
-    : { from: instantOf(start), to: instantOf(end) };
-  return takenWithin({ ...stretch, uid }, question);
-}
-
-/** Every call requests times in UTC. */
-function instantOf({ dateTime }: { dateTime: string }): number {
-  return Date.parse(`${dateTime.slice(0, 19)}Z`);
 }
 
 /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds the event again. */
@@ -214,12 +80,6 @@ async function putEvent(
     etag: made["@odata.etag"] ?? null,
     meetingUrl: made.onlineMeeting?.joinUrl ?? null,
   };
-}
-
-interface EventAddress {
-  calendarId: string;
-  event: CalendarEvent;
-  earlier?: WrittenEvent;
 }
 
 /** The state of the last write. */
@@ -312,21 +172,6 @@ function contentOf({ description, location }: CalendarEvent): object {
   return { body: { contentType: "text", content: description }, location: { displayName: location ?? "" } };
 }
 
-/** The transaction id of a booking in a calendar; a new one for an event that its owner deleted. */
-function transactionOf({ calendarId, event, earlier }: EventAddress): string {
-  const turn = createHash("sha256")
-    .update(`${calendarId} ${earlier?.eventId ?? ""}`)
-    .digest("hex")
-    .slice(0, 12);
-  return `${event.bookingUid}.${turn}`;
-}
-
-/** The booking UID of a transaction id. */
-function uidOf(env: Env, transaction: string): string | undefined {
-  const [, bookingUid] = /^(.+)\.[0-9a-f]{12}$/.exec(transaction) ?? [];
-  return bookingUid && ownUid(env, bookingUid);
-}
-
 /** The event with its meeting, which may be created a moment later. Throws without a meeting, so that it is retried. */
 async function withMeeting(
   runtime: Runtime,
@@ -345,70 +190,4 @@ async function withMeeting(
 async function removeEvent(runtime: Runtime, account: Account, { eventId }: WrittenEvent): Promise<void> {
   const answer = await ask(runtime, account, { method: "DELETE", path: eventAt(eventId) });
   if (!isGone(answer)) jsonOf(answer);
-}
-
-function isGone({ status }: OutboundAnswer): boolean {
-  return status === 404 || status === 410;
-}
-
-/** A complete listing with its delta link. */
-interface Listing<T> {
-  items: T[];
-  deltaLink: string | null;
-  /** The first response had a status that the caller handles. */
-  isRefused: boolean;
-}
-
-async function everyPage<T>(
-  runtime: Runtime,
-  account: Account,
-  { first, refuses = () => false }: { first: string; refuses?: (answer: OutboundAnswer) => boolean },
-): Promise<Listing<T>> {
-  const items: T[] = [];
-  let path = first;
-  for (let pages = 0; items.length <= MAX_INSTANCES && pages < MAX_PAGES; pages++) {
-    const answer = await ask(runtime, account, { path });
-    if (refuses(answer)) return { items: [], deltaLink: null, isRefused: true };
-    const page = jsonOf<{ value: T[]; "@odata.nextLink"?: string; "@odata.deltaLink"?: string }>(answer);
-    for (const item of page.value) items.push(item);
-    const { "@odata.nextLink": next, "@odata.deltaLink": last } = page;
-    if (!next) return { items, deltaLink: last ? within(runtime.env, last) : null, isRefused: false };
-    path = within(runtime.env, next);
-  }
-  throw new Error("The calendar holds too many events.");
-}
-
-/** The path of a link from Graph: the token is only ever sent to the configured address. */
-function within({ MICROSOFT_GRAPH_BASE }: Env, link: string): string {
-  const { pathname, search } = new URL(link, MICROSOFT_GRAPH_BASE);
-  return (pathname + search).replace(/^.*?\/v1\.0/, "");
-}
-
-const preferences = [
-  'outlook.timezone="UTC"',
-  'outlook.body-content-type="text"',
-  'IdType="ImmutableId"',
-  "odata.maxpagesize=200",
-];
-
-function ask(
-  runtime: Runtime,
-  account: Account,
-  { path, ...call }: Omit<AuthorisedCall, "url"> & { path: string },
-): Promise<OutboundAnswer> {
-  const headers = { ...call.headers, prefer: preferences.join(", ") };
-  const party = partyOf(account, settingsFrom(runtime.env));
-  return callProvider(runtime, party, { ...call, url: address(runtime.env, path), headers });
-}
-
-function address({ MICROSOFT_GRAPH_BASE }: Env, path: string): string {
-  return under(MICROSOFT_GRAPH_BASE, `/v1.0${path}`);
-}
-
-function calendarAt(calendarId: string): string {
-  return `/me/calendars/${encodeURIComponent(calendarId)}`;
-}
-
-function eventAt(eventId: string): string {
-  return `/me/events/${encodeURIComponent(eventId)}`;
 }

@@ -1,0 +1,184 @@
+import { hash } from "node:crypto";
+import type { Redis } from "ioredis";
+import type { newLead } from "../../schemas/leads.ts";
+import type { StoredPage } from "../../schemas/pages.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { isAgentEnabled, throttleTag } from "../account/face.ts";
+import { campaignOf, findCampaign } from "../campaigns/face.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail } from "../platform/errors.ts";
+import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
+import { coalesce } from "../store/coalesce.ts";
+import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { readRecord } from "../store/records.ts";
+import { retryOnConflict } from "../store/retry.ts";
+import { scripts } from "../store/scripts.ts";
+import { takeToken } from "../store/throttle.ts";
+import { type LeadInput, readLeadInput } from "./input.ts";
+import { awaitsCode, confirmedOf, contentOf, overlaid, type StoredLead } from "./merging.ts";
+import { noticeJobs } from "./notices.ts";
+import { captured, leadEvent } from "./verification.ts";
+
+/** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
+export const RECENT_MS = 86_400_000;
+
+/** What a visitor learns of a lead: accepted, or waiting for the code that was sent to its address. */
+export interface LeadAcceptance {
+  leadId: string;
+  status: "ACCEPTED" | "UNVERIFIED";
+}
+
+/** Throttle and gate of the lead route, before the body is read: `rate_limited`, or one `not_found` for every reason. */
+export async function admitLead(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
+  const { PUBLIC_LEADS_RATE: rate, PUBLIC_LEADS_BURST: burst } = runtime.env;
+  const tag = await throttleTag(runtime.redis, handle);
+  const [, enabled] = await Promise.all([
+    takeToken(runtime, { name: "leads", tag, rate, burst }),
+    isAgentEnabled(runtime, handle),
+  ]);
+  if (!enabled) throw new Fail("not_found");
+}
+
+/**
+ * Takes a lead: it, its trigger and the jobs that follow are one step. The same email, page and campaign within 24 h updates the
+ * lead and is a new trigger. A filled honeypot is answered alike and nothing is stored.
+ */
+export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: LeadAcceptance }> {
+  const content = readLeadInput(input);
+  if (content === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
+  const { handle } = input;
+  const capture = await captureOf(runtime, handle, content);
+  const { redis } = runtime;
+  // Most people come for the first time: an earlier lead is read only if the script reports one.
+  const attempt = async (alone: boolean) =>
+    tryCapture(runtime, handle, {
+      capture,
+      known: alone ? stranger : await readKnown(redis, handle, capture.identity),
+    });
+  return { lead: await retryOnConflict(redis, capture.identity, attempt) };
+}
+
+/** What was sent, the campaign that it belongs to, whether its address must be confirmed, and the key by which it is known for a day. */
+interface Capture {
+  content: LeadInput;
+  campaignId: string | null;
+  verify: boolean;
+  identity: string;
+}
+
+/**
+ * The campaign that was named, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether either asks to verify.
+ * A page that is not published is no part of the identity: else one person could be many leads, and get each rule's mail many times.
+ */
+async function captureOf(runtime: Runtime, handle: string, content: LeadInput): Promise<Capture> {
+  const { redis } = runtime;
+  const key = keys.page(handle, content.pageSlug ?? "");
+  const read = () => coalesce(redis, key, () => readRecord<StoredPage>(redis, key));
+  const page = content.pageSlug === null ? undefined : await read();
+  const campaignId = await campaignOf(runtime, handle, { named: content.campaignId, page: page?.campaignId ?? null });
+  const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
+  const pageSlug = page?.status === "PUBLISHED" ? content.pageSlug : null;
+  const verify = page?.verifyLeads === true || campaign?.verifyLeads === true;
+  const language = page?.language ?? content.language;
+  const identity = recentKey(handle, { email: content.email, pageSlug, campaignId });
+  return { content: { ...content, language }, campaignId, verify, identity };
+}
+
+/**
+ * What a capture causes: its event, the trigger and, of a new lead, the mail to its owners; or first the code where the lead must be
+ * verified.
+ */
+function consequences(
+  runtime: Runtime,
+  handle: string,
+  { lead, isNew }: { lead: StoredLead; isNew: boolean },
+): (Job | EventJob)[] {
+  const event = leadEvent(runtime, handle, { type: "lead.captured", lead });
+  const notice = isNew ? noticeJobs(runtime, handle, lead.leadId) : [];
+  if (!awaitsCode(lead)) return [event, ...captured(runtime, handle, lead), ...notice];
+  const round = runtime.id("code_");
+  return [event, job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
+}
+
+/** The recent lead of a person on a page and campaign: the id that stands there, and what it names if that is still there. */
+interface RecentLead {
+  leadId: string | null;
+  lead: (StoredLead & { version: number }) | undefined;
+}
+
+const stranger: RecentLead = { leadId: null, lead: undefined };
+
+async function readKnown(redis: Redis, handle: string, identity: string): Promise<RecentLead> {
+  const leadId = await redis.get(identity);
+  return leadId === null ? stranger : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
+}
+
+/** Writes the lead over what is known of the person; undefined where something else is known by now. */
+async function tryCapture(
+  runtime: Runtime,
+  handle: string,
+  { capture, known }: { capture: Capture; known: RecentLead },
+): Promise<LeadAcceptance | undefined> {
+  const at = runtime.now();
+  const next = merged(known.lead?.leadId ?? runtime.id("lead_"), capture, { current: known.lead, at });
+  const places = {
+    recent: capture.identity,
+    lead: keys.lead(handle, next.leadId),
+    list: keys.leads(handle),
+    person: keys.person(handle, digest(next.email)),
+  };
+  const input = {
+    recentId: known.leadId ?? undefined,
+    version: known.lead?.version ?? 0,
+    leadId: next.leadId,
+    json: JSON.stringify(next),
+    at,
+    recentMs: Math.max(1, delayUntil(runtime, at + RECENT_MS)),
+  };
+  const word = await runtime.queues.step(
+    handle,
+    consequences(runtime, handle, { lead: next, isNew: known.lead === undefined }),
+    (outbox, jobs) => scripts.captureLead(runtime.redis, { ...places, outbox }, { ...input, jobs }),
+  );
+  // The same answer for an address that was verified before: strangers learn nothing of it.
+  return word === "written" ? { leadId: next.leadId, status: capture.verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;
+}
+
+/** What is known of the person and over it what was sent now, except for what was confirmed. */
+function merged(
+  leadId: string,
+  { content, campaignId, verify }: Capture,
+  { current, at }: { current: StoredLead | undefined; at: number },
+): StoredLead {
+  const instant = new Date(at).toISOString();
+  const confirmed = current && confirmedOf(current);
+  const newest = overlaid(current && contentOf(current), content);
+  const isPending = confirmed !== undefined && verify;
+  return {
+    leadId,
+    status: confirmed ? "VERIFIED" : verify ? "UNVERIFIED" : "ACCEPTED",
+    ...(confirmed ? overlaid(newest, confirmed) : newest),
+    confirmed,
+    unconfirmed: isPending ? overlaid(current?.unconfirmed, content) : current?.unconfirmed,
+    language: content.language ?? current?.language,
+    pageSlug: content.pageSlug,
+    campaignId,
+    captures: { first: current?.captures.first ?? instant, last: instant },
+    createdAt: current?.createdAt ?? instant,
+    updatedAt: instant,
+  };
+}
+
+/** The key of the recent lead of a person on a page and campaign. */
+export function recentKey(
+  handle: string,
+  { email, pageSlug, campaignId }: Pick<StoredLead, "email" | "pageSlug" | "campaignId">,
+): string {
+  return keys.recentLead(handle, digest(`${email.toLowerCase()}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
+}
+
+/** A digest by which the same address is one person, whatever its case. */
+export function digest(text: string): string {
+  return hash("sha256", text.toLowerCase(), "base64url");
+}
