@@ -1,9 +1,10 @@
 import type { AuthorizationStep, ConsentRequest } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
+import { filled } from "../core/platform/words.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, filled } from "./shell.ts";
+import { escapeHtml } from "./shell.ts";
 
 /** The consent page of a client that asks for the tools of a handle, or a redirect. */
 export function authorizationView(step: AuthorizationStep, request: Request): View {

@@ -10,15 +10,12 @@ import {
   selectCalendars,
   startAuthorization,
 } from "../core/scheduling/face.ts";
-import { admitPayer, receiveStripeEvent, returnToPage, startPageCheckout } from "../core/payments/face.ts";
-import { signedRequest } from "../schemas/email.ts";
 import {
   calendarList,
   calendarsPath,
   newCaldavCredential,
   selectedCalendarsAnswer,
   selection,
-  checkoutAnswer,
   credentialAnswer,
   credentialPath,
   integrationList,
@@ -28,30 +25,20 @@ import {
   oauthCallback,
   oauthReturn,
   oauthStarted,
-  pageCheckout,
-  pageCheckoutReturn,
   providerPath,
-  received,
-  stripeEvent,
 } from "../schemas/integrations.ts";
 import { failureView } from "./failure-view.ts";
 import { consentView, decidedView, returnView } from "./provider-consent-view.ts";
-import { creator, anyone, type Row, route, type View } from "./route.ts";
+import { creator, anyone, type Row, route } from "./route.ts";
 
 const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;
 const consent = "/oauth/scheduling/:providerKey";
-const checkout = "/v2/public/pages/:handle/:pageSlug/checkout";
-const payer = {
-  guard: admitPayer,
-  headerInputs: { ":authority": "host" },
-  said: { service_unavailable: "paymentAway" },
-} as const;
 
 /** Pages for a browser, which may carry a session cookie. */
 const browserPage = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
 
-/** Provider accounts, and the return of browsers from providers and checkouts. */
+/** Provider accounts, and the return of browsers from providers. */
 export const integrationRows: Row[] = [
   route(`GET ${integrations}`, creator, integrationsPath, listIntegrations, {
     returns: integrationList,
@@ -116,35 +103,4 @@ export const integrationRows: Row[] = [
     description: "Removes the account with its selection and gives the grant back to the provider.",
     failures: ["integration_not_found"],
   }),
-  route(`POST ${checkout}`, anyone, pageCheckout, startPageCheckout, {
-    ...payer,
-    accepts: "form",
-    page: ({ nextAction }) => redirectView({ location: nextAction.url }),
-    returns: checkoutAnswer,
-    summary: "Start the checkout of a paid page",
-    description:
-      "Send the visitor's browser to `nextAction.url`; a form post that prefers HTML is led there by 303. It returns to the page with a code that unlocks it.",
-    failures: ["page_not_found", "payment_provider_not_connected", "rate_limited"],
-  }),
-  route(`GET ${checkout}/return`, anyone, pageCheckoutReturn, returnToPage, {
-    ...payer,
-    view: redirectView,
-    errorView: failureView,
-    hidden: true,
-  }),
-  route("POST /v2/public/providers/stripe/webhook", anyone, signedRequest, receiveStripeEvent, {
-    accepts: "raw",
-    limit: 262_144,
-    returns: received,
-    summary: "Receive a Stripe event",
-    signed: "stripe",
-    consumes: { "application/json": stripeEvent },
-    description: "For Stripe: reports what became of a checkout. Unknown events are acknowledged and ignored.",
-  }),
 ];
-
-/** Redirects the browser; the codes in the address go to no other server. */
-function redirectView({ location }: { location: string }): View {
-  const headers = { Location: location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
-  return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
-}

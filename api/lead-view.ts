@@ -1,10 +1,11 @@
 import { settingsOf } from "../core/account/face.ts";
-import { wordsOf } from "../schemas/languages.ts";
+import { publicPageOf } from "../core/pages/face.ts";
+import { hasWords, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
 
-/** The page after a form was submitted: thanks and a link back, or the form for the code that was mailed. */
+/** The page after a form was submitted, in the language of the form's page: thanks and a link back, or the form for the mailed code. */
 export async function leadView(
   { lead }: { lead: { leadId: string; status: string } },
   request: Request,
@@ -30,7 +31,17 @@ export async function verifiedView(_verified: object, request: Request): Promise
   return cardView({ language, title: thanks.title, body: `<p>${escapeHtml(thanks.confirmed)}</p>` });
 }
 
+/** The language of the page with the form, if it is one of the handle's and the service has its words; else the visitor's. */
 async function languageOf(request: Request): Promise<string> {
-  const { language } = await settingsOf(request.runtime.redis, request.parameters.handle ?? "");
-  return request.language(language);
+  const { runtime, formPage } = request;
+  const { handle = "" } = request.parameters;
+  const page = formPage && (await publicPageOf(runtime, { handle, pageSlug: slugOf(formPage) }));
+  if (page && hasWords(page.language)) return page.language;
+  return request.language((await settingsOf(runtime.redis, handle)).language);
+}
+
+/** The last segment of a page's path; `index` on a host's root (docs/reference.md, "Public page"). */
+function slugOf(path: string): string {
+  const [last = ""] = path.split(/[?#]/);
+  return last.split("/").at(-1) || "index";
 }

@@ -6,7 +6,7 @@ import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import { entityTag } from "./reply.ts";
 import type { Request, View } from "./route.ts";
-import { documentOf, escapeHtml } from "./shell.ts";
+import { documentOf, escapeHtml, sentence } from "./shell.ts";
 
 /** Runs only the service's own scripts. Content may have inline styles, and images and media from any secure origin. */
 const policy = [
@@ -55,6 +55,14 @@ ${cardLink(ways.page, request.pagePath ?? "/")}`;
   return cardView({ language, title: sale.share, body });
 }
 
+/** What those read who asked for the link to a page that they paid for: the same, whether a payment has their address. */
+export function accessMailView({ email }: { email: string }, request: Request): View {
+  const language = request.language();
+  const { sale, ways } = wordsOf(language);
+  const body = `<p>${sentence(sale.linkDetail, { email })}</p>\n${cardLink(ways.page, request.pagePath ?? "/")}`;
+  return cardView({ language, title: sale.linkTitle, body });
+}
+
 interface Rendered {
   bytes: Buffer;
   tag: string;
@@ -99,8 +107,9 @@ function preview(visit: Visit): string {
   return `<main class="svc-preview"><h1>${escapeHtml(title)}</h1><p>${escapeHtml(description)}</p>${teaser}\n${sale(visit)}</main>`;
 }
 
-/** The price, the checkout button, and the form for readers who paid in another browser. */
-function sale({ handle, page, language, isForSale }: Visit): string {
+/** The price, the checkout button, and the forms for readers who paid in another browser. */
+function sale(visit: Visit): string {
+  const { handle, page, language, isForSale } = visit;
   if (!isForSale || !page.price) return "";
   const { buy, note, bought, how, code, open } = wordsOf(language).sale;
   const localized = (html: string): string => withLanguage(language, html);
@@ -112,9 +121,18 @@ function sale({ handle, page, language, isForSale }: Visit): string {
 </form>
 <details class="svc-bought">
 <summary>${localized(escapeHtml(bought))}</summary>
-<p>${localized(escapeHtml(how))}</p>
+${linkForm(visit)}<p>${localized(escapeHtml(how))}</p>
 <form method="get"><label>${localized(escapeHtml(code))} <input name="access" required maxlength="200" autocomplete="off"></label> <button type="submit">${localized(escapeHtml(open))}</button></form>
 </details>
+`;
+}
+
+/** The form by which a buyer gets the link by mail. */
+function linkForm({ handle, page, language, mailsLinks }: Visit): string {
+  if (!mailsLinks) return "";
+  const { paidWith, send } = wordsOf(language).sale;
+  const localized = (text: string): string => withLanguage(language, escapeHtml(text));
+  return `<form method="post" action="${actionOf(handle, page.pageSlug, "access-mail")}"><label>${localized(paidWith)} <input name="email" type="email" required maxlength="254" autocomplete="email"></label> <button type="submit">${localized(send)}</button></form>
 `;
 }
 

@@ -1,9 +1,10 @@
 import type { PairingVisit } from "../core/account/face.ts";
+import { filled } from "../core/platform/words.ts";
 import type { PairingDecided } from "../schemas/account.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
 import { cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, filled, sentence } from "./shell.ts";
+import { escapeHtml, sentence } from "./shell.ts";
 
 /** The page of a pairing attempt: the client, its scopes and their lifetime, the code to compare, and the decision or the sign-in. */
 export function pairingView(visit: PairingVisit, request: Request): View {

@@ -1,9 +1,10 @@
 import type { ConsentQuestion, SignInNeeded } from "../core/scheduling/face.ts";
+import { filled } from "../core/platform/words.ts";
 import type { ProviderKey } from "../schemas/integrations.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, filled } from "./shell.ts";
+import { escapeHtml } from "./shell.ts";
 
 const NAMES: Record<ProviderKey, string> = {
   google: "Google",

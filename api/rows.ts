@@ -13,6 +13,7 @@ import { leadRows } from "./leads.ts";
 import { mcpRows } from "./mcp.ts";
 import type { Metrics } from "./metrics.ts";
 import { pageRows } from "./pages.ts";
+import { paymentRows } from "./payments.ts";
 import type { Row } from "./route.ts";
 import { schedulingRows } from "./scheduling.ts";
 import { schedulingPageRows } from "./scheduling-page.ts";
@@ -41,6 +42,7 @@ export function rows(metrics: Metrics, loginPath = "/login"): Row[] {
       ...calendarFeedRows,
       ...schedulingPageRows,
       ...integrationRows,
+      ...paymentRows,
       ...webhookRows,
       ...strategyRows,
       ...mcpRows(() => all),

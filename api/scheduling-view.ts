@@ -2,11 +2,13 @@ import { settingsOf } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Visit } from "../core/scheduling/face.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
+import { filled } from "../core/platform/words.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
+import { cardLink } from "./account-view.ts";
 import { failureName } from "./failure-view.ts";
 import type { Request, View } from "./route.ts";
-import { documentOf, escapeHtml, filled, unlisted } from "./shell.ts";
+import { documentOf, escapeHtml, unlisted } from "./shell.ts";
 
 interface Page {
   language: string;
@@ -28,13 +30,14 @@ export async function schedulingView(visit: Visit, request: Request): Promise<Vi
   const language = request.language((await settingsOf(request.runtime.redis, visit.handle)).language);
   const { event, booking, isEmbedded } = visit;
   const title = event?.title ?? booking?.title ?? "";
-  const data = JSON.stringify(visit).replace(/</g, "\\u003c");
+  const { bookingPage: words, events } = wordsOf(language);
+  const data = JSON.stringify({ ...visit, language, words }).replace(/</g, "\\u003c");
   const description = event?.description
     ? `<p class="description" dir="auto">${escapeHtml(event.description)}</p>`
     : "";
   const body = `<main id="scheduling">
 <div class="card starting"><h1 dir="auto">${escapeHtml(title)}</h1>${description}
-<noscript><p class="alert">${escapeHtml(wordsOf(language).events.noscript)}</p></noscript></div>
+<noscript><p class="alert">${escapeHtml(events.noscript)}</p></noscript></div>
 </main>
 <script type="application/json" id="scheduling-visit">${data}</script>
 ${script}`;
@@ -57,8 +60,18 @@ export async function eventListView({ events }: { events: PublicEvent[] }, reque
 export function schedulingFailure(fail: Fail, request: Request): View {
   const language = request.language();
   const { title, advice } = wordsOf(language).failures[failureName(fail, request)];
-  const body = `${plain(title, `<p>${escapeHtml(advice)}</p>`)}\n${script}`;
+  const body = `${plain(title, `<p>${escapeHtml(advice)}</p>${wayOn(fail, request, language)}`)}\n${script}`;
   return pageView({ language, title, body, status: fail.status, isPrivate: true, isEmbedded: true });
+}
+
+/** Once more, the handle's other events, or the start; inside another page there is only the same address, which may be framed. */
+function wayOn(fail: Fail, { address, parameters }: Request, language: string): string {
+  const { ways } = wordsOf(language);
+  if (!fail.permanent) return cardLink(ways.again, address);
+  if (new URL(address, "http://service.invalid").searchParams.has("embed")) return "";
+  const { handle = "", eventSlug } = parameters;
+  if (eventSlug === undefined) return cardLink(ways.home, "/");
+  return cardLink(ways.events, `/apps/public/scheduling/${encodeURIComponent(handle)}`);
 }
 
 function eventItem(event: PublicEvent, language: string): string {

@@ -41,12 +41,7 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }
 
-/** Fills the placeholders (`{email}`) of a sentence, as text. */
-export function filled(text: string, names: Readonly<Record<string, string>>): string {
-  return text.replace(/\{(\w+)\}/g, (place, key: string) => names[key] ?? place);
-}
-
-/** The same as HTML; the names are emphasised and keep their own text direction. */
+/** Fills the placeholders (`{email}`) of a sentence, as HTML; the names are emphasised and keep their own text direction. */
 export function sentence(text: string, names: Readonly<Record<string, string>>): string {
   const name = (place: string, key: string): string =>
     names[key] === undefined ? place : `<strong dir="auto">${escapeHtml(names[key])}</strong>`;

@@ -1,8 +1,9 @@
 import type { SignInStep } from "../core/account/face.ts";
+import { filled } from "../core/platform/words.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
 import { type Card, cardLink, cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, filled, sentence } from "./shell.ts";
+import { escapeHtml, sentence } from "./shell.ts";
 
 /** The language and the service's name. */
 interface Setting {

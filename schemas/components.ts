@@ -30,6 +30,7 @@ import { calendar, credential, selectedCalendars } from "./integrations.ts";
 import { document, documentWithContent, queryResult } from "./knowledge.ts";
 import { campaign, lead, leadContext } from "./leads.ts";
 import { page, pageAssistant, pagePrice } from "./pages.ts";
+import { listedPurchase, purchase } from "./payments.ts";
 import {
   availableSlot,
   booking,
@@ -47,7 +48,7 @@ import {
 } from "./scheduling.ts";
 import type { Schema } from "./schema.ts";
 import { group, strategyAnswer } from "./strategy.ts";
-import { attempt, delivery as webhookDelivery, purchase, returnedMail, shownWebhook, webhook } from "./webhooks.ts";
+import { attempt, delivery as webhookDelivery, returnedMail, shownWebhook, webhook } from "./webhooks.ts";
 
 /** The shapes that the OpenAPI document names: each one becomes a type of generated clients. */
 export const components: Record<string, Schema<unknown>> = {
@@ -123,6 +124,7 @@ export const components: Record<string, Schema<unknown>> = {
   WebhookAttempt: attempt,
   ReturnedMail: returnedMail,
   Purchase: purchase,
+  ListedPurchase: listedPurchase,
 
   StrategyRetrieval: strategyAnswer,
   StrategyGroup: group,

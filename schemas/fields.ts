@@ -541,6 +541,12 @@ export const fields: Record<string, FieldNote> = {
   purchase: ["The page that was bought."],
   "Purchase.sessionId": ["The checkout at the payment provider.", "cs_live_a1B2"],
   "Purchase.pageSlug": ["The page.", "course"],
+  "Purchase.email": ["The address that the buyer entered at the checkout; null if none is known.", "ada@example.com"],
+  "ListedPurchase.email": ["The buyer's address; null if none is known or the buyer is erased.", "ada@example.com"],
+  "ListedPurchase.sessionId": ["The checkout at the payment provider.", "cs_live_a1B2"],
+  "ListedPurchase.pageSlug": ["The page.", "course"],
+  purchases: ["The purchases, newest first."],
+  refundedAt: ["When the provider said that the money went back; null if it did not.", null],
   purchasedAt: ["When the payment became known.", "2026-11-02T09:30:00.000Z"],
 
   // strategy and MCP

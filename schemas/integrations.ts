@@ -1,13 +1,10 @@
-import { nextAction } from "./scheduling.ts";
 import {
-  anything,
   array,
   boolean,
   handle,
   ignored,
   type Infer,
   instant,
-  map,
   object,
   oneOf,
   optional,
@@ -72,19 +69,6 @@ export const oauthStarted = object({ authorizeUrl: string({ format: "uri" }), st
 
 /** A stored account; `secret` is sealed JSON, null if the provider needs none. */
 export type StoredCredential = Credential & { secret: string | null };
-
-/** `POST …/pages/{slug}/checkout` and the return from it. */
-export const pageCheckout = object({ handle: string(), pageSlug: string(), host: optional(string()) });
-export const pageCheckoutReturn = object({
-  handle: string(),
-  pageSlug: string(),
-  host: optional(string()),
-  session: optional(string({ maxLength: 255, pattern: "^[A-Za-z0-9_]+$" })),
-});
-export const checkoutAnswer = object({ nextAction });
-/** A webhook event of Stripe; its type decides how `data.object` is read. */
-export const stripeEvent = object({ id: string(), type: string(), data: object({ object: map(anything) }) });
-export const received = object({ received: boolean });
 
 /** `POST …/integrations/caldav/credentials`. */
 export const newCaldavCredential = object({

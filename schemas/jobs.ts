@@ -57,6 +57,14 @@ export const jobs = {
   "scheduling.sync": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
   "scheduling.pull": row("scheduling", object({ handle: string() }), 10, 2000),
   "payments.refund": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
+  "payments.purchase-mail": row("scheduling", object({ handle: string(), sessionId: string() }), 12, 2000),
+  // `buyer` is the digest of an address that somebody named.
+  "payments.access-mail": row(
+    "scheduling",
+    object({ handle: string(), pageSlug: string(), buyer: string(), round: id }),
+    12,
+    2000,
+  ),
   "webhooks.dispatch": row("webhooks", object({ handle: string(), eventId: id }), 10, 1000),
   "webhooks.dispatch-all": row("webhooks", object({ handle: string(), eventIds: array(id) }), 10, 1000),
   "webhooks.deliver": row("webhooks", object({ handle: string(), webhookId: id }), 20, 500),

@@ -1,6 +1,7 @@
 import { conversion } from "./campaigns.ts";
 import { purposes } from "./email.ts";
 import { lead } from "./leads.ts";
+import { purchase } from "./payments.ts";
 import { booking } from "./scheduling.ts";
 import {
   array,
@@ -148,15 +149,6 @@ export const returnedMail = object({
 });
 export type ReturnedMail = Infer<typeof returnedMail>;
 const emailData = object({ handle, email: returnedMail });
-/** A paid page that was bought. */
-export const purchase = object({
-  sessionId: string(),
-  pageSlug: string(),
-  amountMinor: nullable(integer(0)),
-  currency: nullable(string()),
-  purchasedAt: instant,
-});
-export type Purchase = Infer<typeof purchase>;
 
 /** The `data` of each kind of event. */
 export const webhookData: Record<WebhookEventType | typeof testEventType, { summary: string; data: Schema<unknown> }> =

@@ -40,7 +40,7 @@ const alone = ["rolling"].map(fileOf);
  * sets of questions, and what Redis keeps when other programs are killed.
  */
 const alikeEverywhere = [
-  ...["account-browser", "scheduling-look", "scheduling-page", "visitor-browser"],
+  ...["account-browser", "scheduling-look", "scheduling-page", "scheduling-words", "visitor-browser"],
   ...["widget", "widget-chat", "widget-comfort", "widget-lead", "widget-words"],
   ...["alerts", "client", "house", "openapi", "answers-sets", "hostile-servers", "throttle"],
   ...["admin", "campaigns-far", "campaigns-restart", "drill", "email-crash", "full-redis"],

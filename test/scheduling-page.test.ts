@@ -85,7 +85,7 @@ async function run(t: Test): Promise<void> {
     await page.evaluate(() => {
       for (let times = 0; times < 3; times++) document.querySelector("form")?.requestSubmit();
     });
-    await page.getByRole("alert").getByText("The service can't be reached").waitFor();
+    await page.getByRole("alert").getByText("The service can’t be reached").waitFor();
     t.equal(keys.length, 1, "while one is on its way no other is sent");
     await picture(page, "scheduling-offline");
     await page.getByRole("button", { name: "Confirm booking" }).click();
@@ -283,6 +283,8 @@ async function run(t: Test): Promise<void> {
       t.equal(hidden?.status, 404);
       t.equal(hidden?.text, unknown?.text);
       t.match(hidden?.headers["content-security-policy"], "default-src 'none'");
+      t.match(hidden?.text, `href="${place}"`, "a way on");
+      t.notMatch((await stage.service.visitor.get(`${place}/nothing?embed=1`)).text, 'href="/apps');
       t.equal((await stage.service.visitor.get(`${place}/intro?booking=nothing`)).status, 404);
       await page.goto(`${stage.service.url}${place}/intro?booking=${uid}`);
       await page.getByRole("button", { name: "Cancel booking" }).waitFor();

@@ -1,10 +1,12 @@
 import axe from "axe-core";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
 import { bundleAssets, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import { Inbox } from "../fixtures/inbox.ts";
 import { startStripe } from "../fixtures/providers/stripe.ts";
 import { freePort } from "../fixtures/redis.ts";
-import { type Service, startService } from "../fixtures/service.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 const title = "Rechtsschutzversicherungsberatung für Kraftfahrzeughalterinnen";
 const looks: Record<string, BrowserContextOptions> = {
@@ -18,13 +20,14 @@ t.test("the service's pages in a browser", { skip: withoutBrowser }, run);
 async function run(t: Test): Promise<void> {
   await bundleAssets();
   const browser = await startBrowser(t);
-  const { service, owner, url } = await startShop(t);
+  const { service, owner, inbox, url } = await startShop(t);
   const open = (path: string, look: BrowserContextOptions = {}): Promise<Page> =>
     openPage(t, browser, `${url}${path}`, { locale: "de-DE", ...looks.desktop, ...look });
 
   await t.test("a visitor buys a page, is led back to it and reads it; programs alone see JSON", async (t) => {
     const page = await open("/p/acme/course");
     await page.getByRole("button", { name: /^Für 19,00\s€ lesen$/ }).click();
+    await page.getByLabel("Email").fill("ada@far.example");
     await page.getByRole("button", { name: /pay/i }).click();
     await page.getByText("the whole course").waitFor();
     t.equal(new URL(page.url()).pathname, "/p/acme/course");
@@ -40,6 +43,24 @@ async function run(t: Test): Promise<void> {
     await elsewhere.getByLabel("Code").fill(code);
     await elsewhere.getByRole("button", { name: "Öffnen" }).click();
     await elsewhere.getByText("the whole course").waitFor();
+  });
+
+  await t.test("a buyer who has lost the browser asks for the link in another one, and reads", async (t) => {
+    const elsewhere = await open("/p/acme/course", looks.phone);
+    await elsewhere.getByText("Schon gekauft?").click();
+    await assess(t, elsewhere, "paid-lost-phone");
+    await elsewhere.getByLabel("E-Mail-Adresse, mit der Sie bezahlt haben").fill("Ada@far.example");
+    await elsewhere.getByRole("button", { name: "Link zusenden" }).click();
+    await elsewhere.getByRole("heading", { name: "Sehen Sie in Ihr Postfach" }).waitFor();
+    await assess(t, elsewhere, "paid-mailed-phone");
+    const [, mail] = await eventually(() => inbox.mails.length >= 2 && inbox.mails);
+    const { html = "" } = await PostalMime.parse(mail!.source);
+    const read = await elsewhere.context().newPage();
+    await read.setContent(html);
+    await picture(read, "paid-mail");
+    await read.getByRole("link", { name: "Seite lesen" }).click();
+    await read.getByText("the whole course").waitFor();
+    t.equal(new URL(read.url()).pathname, "/p/acme/course");
   });
 
   await t.test("a visitor's form ends in thanks and leads back; what was wrong is said", async (t) => {
@@ -66,13 +87,15 @@ async function run(t: Test): Promise<void> {
 /** A handle with a paid page, a form, an Arabic page and an event, at an address that a browser can open. */
 async function startShop(
   t: Test,
-): Promise<{ service: Service; owner: Awaited<ReturnType<Service["handle"]>>; url: string }> {
+): Promise<{ service: Service; owner: Awaited<ReturnType<Service["handle"]>>; inbox: Inbox; url: string }> {
+  const inbox = new Inbox();
   const stripe = await startStripe();
   t.teardown(() => stripe.close());
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const env = { ...stripe.env, BASE_URL: url, LOGIN_BUILTIN: "1", PUBLIC_PAGE_AGENT_ENABLED: "1" };
-  const service = await startService(t, { port, env });
+  const local = { BASE_URL: url, LOGIN_BUILTIN: "1", PUBLIC_PAGE_AGENT_ENABLED: "1" };
+  const env = { ...stripe.env, ...local, SMTP_URL: await inbox.start(t) };
+  const service = await startService(t, { port, env, workers: ["scheduling"] });
   const owner = await service.handle("acme");
   const page = { status: "PUBLISHED", language: "de", description: "Beratung an drei Abenden." };
   const sale = { accessMode: "PAID", price: { amountMinor: 1900, currency: "EUR" }, teaser: "<p>Ein Anfang.</p>" };
@@ -96,7 +119,7 @@ async function startShop(
   const event = { slug: "talk", title, durationMinutes: 90, timeZone: "Europe/Berlin" };
   await owner.post("/v2/handles/acme/scheduling/event-types").send(event).expect(201);
   await owner.put("/v2/handles/acme/settings").send({ displayName: "Räder & Rost" }).expect(200);
-  return { service, owner, url };
+  return { service, owner, inbox, url };
 }
 
 /** Each page in each look. */

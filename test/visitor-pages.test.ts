@@ -123,6 +123,12 @@ t.test("a page's form ends in thanks and a way back; mistakes are named plainly"
   t.equal((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads.length, 1);
   const wrong = await send({ email: "ada" }).expect(400).expect("content-type", /html/);
   t.match(wrong.text, /Das ist keine E-Mail-Adresse\..*href="\/p\/acme\/contact\?x=1"/s);
+  const page = { pageSlug: "contacto", title: "Contacto", language: "es", status: "PUBLISHED" };
+  await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  const spanish = "http://service.test/p/acme/contacto";
+  const there = await send({ email: "cy@example.com" }).set("Referer", spanish).expect(200);
+  t.match(there.text, /<html lang="es".*Gracias.*href="\/p\/acme\/contacto"/s, "in the language of the form's page");
+  await send({ email: "dan@example.com" }).set("Referer", "http://service.test/p/acme/%zz").expect(200);
   const far = await send({ email: "bob@example.com" }).set("Referer", "https://evil.example/x").expect(200);
   t.notMatch(far.text, /evil/);
   t.match((await send({ email: "eve@example.com" }, "*/*").expect(202)).body, { lead: { status: "ACCEPTED" } });

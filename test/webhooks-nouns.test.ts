@@ -111,7 +111,7 @@ t.test("leads, conversions, mails and purchases tell their webhooks once each, a
   const mailed = { messageId, purpose: "TRANSACTIONAL_API", suppressed: true };
   t.match(of("email.bounced"), [{ handle: "acme", email: { ...mailed, recipient: "bob@far.example", smtpCode: 550 } }]);
   t.match(of("email.complained"), [{ handle: "acme", email: { ...mailed, recipient: "ann@far.example" } }]);
-  const purchase = { sessionId, pageSlug: "course", amountMinor: 900, currency: "EUR" };
+  const purchase = { sessionId, pageSlug: "course", email: "buyer@example.com", amountMinor: 900, currency: "EUR" };
   t.match(of("page.purchased"), [{ handle: "acme", purchase }]);
   t.equal(events.length, 6, "nothing is told twice");
   t.same(await undocumented(service, events), []);

@@ -2,7 +2,9 @@ import { setTimeout } from "node:timers/promises";
 import { erasePerson } from "../core/email/face.ts";
 import { fireRules, promoteDueSends, sendRule } from "../core/campaigns/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
+import { erasePurchases } from "../core/payments/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
+import type { JobData } from "../schemas/jobs.ts";
 import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two polls for delayed sends that are nearly due. */
@@ -14,9 +16,14 @@ export const leadJobs: WorkerRow[] = [
   job("campaigns.send", sendRule),
   job("leads.notify", sendLeadNotice),
   job("leads.digest", sendLeadDigest),
-  job("leads.erase", erasePerson),
+  job("leads.erase", eraseEverywhere),
   job("leads.send-code", sendLeadCode),
 ];
+
+async function eraseEverywhere(runtime: Runtime, person: JobData<"leads.erase">): Promise<void> {
+  await erasePurchases(runtime, person);
+  await erasePerson(runtime, person);
+}
 
 /** What a campaigns worker does continuously: enqueues delayed sends that are nearly due. */
 export const leadLoops: WorkerLoop[] = [{ queue: "campaigns", run: promote }];

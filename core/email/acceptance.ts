@@ -38,7 +38,7 @@ export interface MailRequest {
    * The origin. A refused `api` mail throws. For all other origins the refusal is recorded: a message whose deliveries are DENIED with the
    * code as reason.
    */
-  origin: "api" | "rule" | "scheduling" | "verification" | "lead";
+  origin: "api" | "rule" | "scheduling" | "verification" | "lead" | "payment";
   /** A once-only key, remembered for 400 days: a second call with the same key changes nothing and returns the first message. */
   key?: string | undefined;
   /** Limits per recipient and UTC day that apply; mails beyond them are DENIED as `visitor_mail_limit`. */

@@ -14,6 +14,7 @@ export {
 export { erasePerson } from "./erasure.ts";
 export { listMessageEvents } from "./events.ts";
 export { receiveDeliveryReports, receiveInboundMail } from "./feedback.ts";
+export { sendForHandle } from "./handle-mail.ts";
 export { resealIdentity } from "./identity.ts";
 export { cancelMessage, listMessages, readMessage } from "./messages.ts";
 export { findSender, listSenders, putSender, refusal, sendingRights } from "./senders.ts";

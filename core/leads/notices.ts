@@ -1,9 +1,9 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, type Words, wordsOf } from "../../schemas/languages.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
-import { ownerAddresses, sendServiceMail, settingsOf } from "../account/face.ts";
+import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
-import { acceptMessage, cancelMessage, findSender, isSuppressed } from "../email/face.ts";
+import { cancelMessage, sendForHandle } from "../email/face.ts";
 import { type Fact, layOut, type Letter } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
@@ -25,11 +25,8 @@ const MAX_DIGEST_LEADS = 50;
 const MAX_DIGEST_TEXT = 300;
 /** Real ms after the hour at which its digest is sent: clocks differ, and late leads belong to it too. */
 const DIGEST_GRACE_MS = 5_000;
-/** Real ms for which a digest's leads are stored after the hour, and seconds for which a sent mail is remembered. */
+/** Real ms for which a digest's leads are kept beyond the hour. */
 const DIGEST_RETENTION_MS = 86_400_000;
-const SENT_RETENTION_SECONDS = 400 * 86_400;
-/** Purposes of senders that may send these mails, best first. */
-const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
 
 /** The job that notifies the owners of a new lead; none without a mail server. */
 export function noticeJobs({ env }: Runtime, handle: string, leadId: string): Job[] {
@@ -129,16 +126,11 @@ interface Notice {
   write: (about: About) => Promise<Letter> | Letter;
 }
 
-/** Sends through a sender of the handle, else through the service itself. */
 async function tellOwners(runtime: Runtime, handle: string, { key, replyTo, write }: Notice): Promise<void> {
   const content = { ...layOut(await write(await aboutOf(runtime, handle))), ...(replyTo ? { replyTo } : {}) };
-  const by = await senderOf(runtime, handle);
   const owners = (await ownerAddresses(runtime.redis, handle)).filter(isAddress);
-  for (const owner of owners) {
-    const mail = { handle, to: [owner], content, key: noticeKey(key, owner) };
-    if (by) await acceptMessage(runtime, { ...mail, ...by, origin: "lead" });
-    else await sendByService(runtime, handle, { owner, content, key: mail.key });
-  }
+  for (const owner of owners)
+    await sendForHandle(runtime, { handle, to: owner, content, key: noticeKey(key, owner), origin: "lead" });
 }
 
 async function aboutOf({ redis }: Runtime, handle: string): Promise<About> {
@@ -147,30 +139,6 @@ async function aboutOf({ redis }: Runtime, handle: string): Promise<About> {
   const { lead: words } = wordsOf(language).mails;
   const name = displayName ?? handle;
   return { language, words, sender: name, footer: filled(words.why, { name }) };
-}
-
-async function senderOf(
-  runtime: Runtime,
-  handle: string,
-): Promise<{ senderId: string; purpose: (typeof purposes)[number] } | undefined> {
-  for (const purpose of purposes) {
-    const sender = await findSender(runtime, handle, purpose);
-    if (sender) return { senderId: sender.senderId, purpose };
-  }
-  return undefined;
-}
-
-/** A crash after the acceptance may repeat the mail, but never loses it. */
-async function sendByService(
-  runtime: Runtime,
-  handle: string,
-  { owner, content, key }: { owner: string; content: ReturnType<typeof layOut>; key: string },
-): Promise<void> {
-  const { env, redis } = runtime;
-  const sent = keys.emailOnce(handle, keyDigest(key));
-  if ((await redis.exists(sent)) || (await isSuppressed(runtime, handle, owner))) return;
-  await sendServiceMail(env, owner, content);
-  await redis.set(sent, "service", "EX", SENT_RETENTION_SECONDS);
 }
 
 function singleOf(runtime: Runtime, handle: string, lead: StoredLead): Notice["write"] {

@@ -19,7 +19,7 @@ import { settingsOf } from "../account/face.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
-import { digestTag, takeToken } from "../store/throttle.ts";
+import { digestTag, hasToken } from "../store/throttle.ts";
 
 /** Lifetime of a code in ms, and the number of wrong codes that ends it (docs/reference.md, "Lead verification"). */
 const CODE_TTL_MS = 600_000;
@@ -43,7 +43,9 @@ export async function sendLeadCode(
     runtime.log.warn({ handle }, "lead.verification_sender_missing");
     return;
   }
-  if (!(await isAllowed(runtime, handle, lead.email))) return;
+  const tag = digestTag(runtime.env, handle, addressDigest(lead.email));
+  // Too many codes for one address: the newest that was sent still counts.
+  if (!(await hasToken(runtime, { name: "lead-code", tag, ...allowed }))) return;
   await transact(runtime.redis, (transaction) => {
     transaction.del(keys.leadCode(handle, leadId)).hset(keys.leadCode(handle, leadId), { round, wrong: 0 });
     transaction.pexpire(keys.leadCode(handle, leadId), CODE_TTL_MS);
@@ -136,21 +138,6 @@ async function tryCode(
     const places = { code: keys.leadCode(handle, leadId), lead: keys.lead(handle, leadId), outbox };
     return scripts.tryLeadCode(redis, places, { ...tried, jobs });
   });
-}
-
-async function isAllowed(runtime: Runtime, handle: string, email: string): Promise<boolean> {
-  try {
-    await takeToken(runtime, {
-      name: "lead-code",
-      tag: digestTag(runtime.env, handle, addressDigest(email)),
-      ...allowed,
-    });
-    return true;
-  } catch (error) {
-    // Too many codes for one address: the latest one remains valid.
-    if (error instanceof Fail && error.code === "rate_limited") return false;
-    throw error;
-  }
 }
 
 async function letterOf(

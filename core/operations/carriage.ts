@@ -90,6 +90,9 @@ export const carriage: Readonly<Record<string, Carriage>> = {
   "calendar-draft": "left behind",
   "calendar-objects": "made again",
   "page-purchase": "as is",
+  "page-purchases": "as is",
+  "page-buyer": "as is",
+  "page-refund": "as is",
 
   webhook: "sealed again",
   webhooks: "as is",

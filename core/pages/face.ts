@@ -3,4 +3,12 @@ export { handleOfHost, isOwnHost, visitedUrl } from "./hosts.ts";
 export { createPage, deletePage, listPages, pageUrl, publishPage, readPage, updatePage } from "./pages.ts";
 export { type PublicPage, type PublicPages, publicPages } from "./public-text.ts";
 export { listPublished } from "./published.ts";
-export { accessCode, checkPageAccess, publishedPage, shareAccess, type Visit, visitPage } from "./visits.ts";
+export {
+  accessCode,
+  checkPageAccess,
+  publicPageOf,
+  publishedPage,
+  shareAccess,
+  type Visit,
+  visitPage,
+} from "./visits.ts";

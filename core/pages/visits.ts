@@ -27,6 +27,8 @@ export interface Visit {
   assistant: boolean;
   /** True if the visitor has no access and can buy it. */
   isForSale: boolean;
+  /** True where those who bought it are mailed a link that opens it. */
+  mailsLinks: boolean;
   /** A cookie to set, after a checkout. */
   cookie?: string;
 }
@@ -49,7 +51,8 @@ export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>
   const hasAccess = cookie !== undefined || mayRead(runtime, shown.page, input);
   const url = pageUrl(runtime, input.handle, input.pageSlug);
   const isForSale = !hasAccess && (await canBeBought(runtime, input.handle, shown.page));
-  return { handle: input.handle, ...shown, url, hasAccess, isForSale, ...(cookie ? { cookie } : {}) };
+  const mailsLinks = runtime.env.SMTP_URL !== undefined;
+  return { handle: input.handle, ...shown, url, hasAccess, isForSale, mailsLinks, ...(cookie ? { cookie } : {}) };
 }
 
 async function canBeBought({ payments }: Runtime, handle: string, { price }: StoredPage): Promise<boolean> {
@@ -77,6 +80,20 @@ async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promis
     ]);
     return { page, language: pageLanguage(page, settings.language), assistant };
   });
+}
+
+/** Title and language of a page as its visitors see it; undefined where they see none. */
+export async function publicPageOf(
+  runtime: Runtime,
+  path: Infer<typeof pagePath>,
+): Promise<{ title: string; language: string } | undefined> {
+  try {
+    const { page, language } = await shownPage(runtime, path);
+    return { title: page.title, language };
+  } catch (error) {
+    if (error instanceof Fail && error.code === "page_not_found") return undefined;
+    throw error;
+  }
 }
 
 /** The published page of an active handle; `page_not_found` otherwise. */

@@ -1,4 +1,5 @@
-/** What other modules may import from payments. */
+/** What the others may use of payments. */
+export { admitAsker, askForAccess, openByLink, sendAccessMail, sendPurchaseMail } from "./access-mails.ts";
 export {
   admitPayer,
   openPayments,
@@ -7,3 +8,4 @@ export {
   returnToPage,
   startPageCheckout,
 } from "./payments.ts";
+export { eraseBuyer, erasePurchases, listPurchases } from "./purchases.ts";

@@ -1,14 +1,14 @@
 import type { Buffer } from "node:buffer";
-import type { pageCheckout, pageCheckoutReturn } from "../../schemas/integrations.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
+import type { pageCheckout, pageCheckoutReturn } from "../../schemas/payments.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
-import { recordPurchase } from "./purchases.ts";
+import { noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
 import { credentialsOf, commitBooking, noteRefund, findBooking, settlePayment, timestamp } from "../scheduling/face.ts";
 import {
   type CheckoutSession,
@@ -85,7 +85,8 @@ export async function returnToPage(
   const page = await visitedUrl(runtime, input, host);
   const paid = session === undefined ? undefined : await paidSession(runtime, input, session);
   if (paid) await recordPurchase(runtime, input, paid);
-  if (paid && (await mayReturn(runtime, paid.id))) page.searchParams.set("access", await accessCode(runtime, input));
+  if (paid && (await mayReturn(runtime, input.handle, paid)))
+    page.searchParams.set("access", await accessCode(runtime, input));
   return { location: page.href };
 }
 
@@ -103,15 +104,18 @@ async function paidSession(
   return session?.payment_status === "paid" && isOfPage ? session : undefined;
 }
 
-async function mayReturn({ redis }: Runtime, session: string): Promise<boolean> {
+/** True within an hour of the first return, while the money has not gone back. */
+async function mayReturn(runtime: Runtime, handle: string, { id, payment_intent }: CheckoutSession): Promise<boolean> {
+  if (await refundedAt(runtime, handle, payment_intent)) return false;
   const now = Date.now();
-  const first = await redis.set(keys.pageCheckout(session), now, "EX", RETURN_RETENTION_SECONDS, "NX", "GET");
+  const first = await runtime.redis.set(keys.pageCheckout(id), now, "EX", RETURN_RETENTION_SECONDS, "NX", "GET");
   return first === null || now - Number(first) < RETURN_WINDOW_MS;
 }
 
 /**
  * A signed notice of Stripe, in any order and any number: a payment settles its booking, or goes back where the slot is lost; a
- * checkout that failed or expired gives the slot back; a page that was paid is noted. `invalid_request` for a wrong signature.
+ * checkout that failed or expired gives the slot back; a page that was paid, or paid back, is noted. `invalid_request` for a wrong
+ * signature.
  */
 export async function receiveStripeEvent(
   runtime: Runtime,
@@ -122,9 +126,19 @@ export async function receiveStripeEvent(
   const { kind, handle, bookingUid, pageSlug } = event.data.object.metadata ?? {};
   if (handle === undefined || !(await isOfAccount(runtime, handle, event))) return { received: true };
   if (kind === "booking" && bookingUid !== undefined) await act(runtime, event, { handle, bookingUid });
-  if (kind === "page" && pageSlug !== undefined && tellsOfPayment(event))
-    await recordPurchase(runtime, { handle, pageSlug }, event.data.object);
+  if (kind === "page" && pageSlug !== undefined) await notePage(runtime, event, { handle, pageSlug });
   return { received: true };
+}
+
+async function notePage(
+  runtime: Runtime,
+  event: StripeEvent,
+  page: { handle: string; pageSlug: string },
+): Promise<void> {
+  const { object } = event.data;
+  if (isRefunded(event) && object.payment_intent)
+    return noteReturnedPayment(runtime, page.handle, object.payment_intent);
+  if (tellsOfPayment(event)) await recordPurchase(runtime, page, object);
 }
 
 async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: string }> {

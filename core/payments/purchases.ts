@@ -1,33 +1,143 @@
-import type { Purchase } from "../../schemas/webhooks.ts";
+import type { JobData } from "../../schemas/jobs.ts";
+import type { ListedPurchase, purchaseListing, purchasePath, StoredPurchase } from "../../schemas/payments.ts";
+import type { Infer } from "../../schemas/schema.ts";
 import type { CheckoutSession } from "../engines/calendars/calendars.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import { addressDigest, isAddress } from "../platform/address.ts";
+import { Fail } from "../platform/errors.ts";
+import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { listIds } from "../store/records.ts";
+import { pipelined } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
 
-/** Seconds for which a purchase is remembered, so that no later notice or return of its checkout is another one. */
+/** Seconds for which a purchase is remembered: its buyer gets the link, and a later notice of its checkout is no other purchase. */
 const PURCHASE_RETENTION_SECONDS = 400 * 86_400;
 
-/** Notes that the page of a paid checkout was bought, with its webhook event, in one step; again is no change. */
-export async function recordPurchase(
-  runtime: Runtime,
-  { handle, pageSlug }: { handle: string; pageSlug: string },
-  { id: sessionId, amount_total: amountMinor, currency }: CheckoutSession,
-): Promise<void> {
-  const purchasedAt = new Date(runtime.now()).toISOString();
-  const purchase: Purchase = {
-    sessionId,
-    pageSlug,
-    amountMinor,
-    currency: currency?.toUpperCase() ?? null,
-    purchasedAt,
+type Path = { handle: string; pageSlug: string };
+
+/** Notes that the page of a paid checkout was bought, with its webhook event and the buyer's mail, in one step; again is no change. */
+export async function recordPurchase(runtime: Runtime, path: Path, session: CheckoutSession): Promise<void> {
+  const { handle, pageSlug } = path;
+  const purchase = purchaseOf(runtime, path, session);
+  const { sessionId, email, purchasedAt } = purchase;
+  const names = {
+    purchase: keys.pagePurchase(handle, sessionId),
+    purchases: keys.pagePurchases(handle, pageSlug),
+    buyer: keys.pageBuyer(handle, email === null ? "" : addressDigest(email)),
   };
-  const event = eventJob(runtime, handle, { type: "page.purchased", data: { handle, purchase } });
-  await runtime.queues.step(handle, [event], (outbox, jobs) =>
-    scripts.recordPurchase(
-      runtime.redis,
-      { purchase: keys.pagePurchase(handle, sessionId), outbox },
-      { json: JSON.stringify(purchase), keepSeconds: PURCHASE_RETENTION_SECONDS, jobs },
-    ),
+  const input = {
+    json: JSON.stringify(purchase),
+    sessionId,
+    ms: Date.parse(purchasedAt),
+    keepSeconds: PURCHASE_RETENTION_SECONDS,
+    hasBuyer: email !== null,
+  };
+  await runtime.queues.step(handle, causedBy(runtime, handle, purchase), (outbox, jobs) =>
+    scripts.recordPurchase(runtime.redis, { ...names, outbox }, { ...input, jobs }),
   );
+}
+
+function purchaseOf(
+  runtime: Runtime,
+  { pageSlug }: Path,
+  { id, amount_total, currency, payment_intent, customer_details }: CheckoutSession,
+): StoredPurchase {
+  const email = customer_details?.email ?? "";
+  return {
+    sessionId: id,
+    pageSlug,
+    email: isAddress(email) ? email : null,
+    amountMinor: amount_total,
+    currency: currency?.toUpperCase() ?? null,
+    purchasedAt: new Date(runtime.now()).toISOString(),
+    payment: payment_intent,
+  };
+}
+
+/** The event of a purchase, which is erased with its buyer, and the mail with the buyer's link. */
+function causedBy(runtime: Runtime, handle: string, { payment: _, ...purchase }: StoredPurchase): (Job | EventJob)[] {
+  const { sessionId, email } = purchase;
+  const person = email === null ? {} : { person: addressDigest(email) };
+  const event = eventJob(runtime, handle, { type: "page.purchased", data: { handle, purchase }, ...person });
+  if (email === null || runtime.env.SMTP_URL === undefined) return [event];
+  return [event, job("payments.purchase-mail", `purchase-mail-${sessionId}`, { handle, sessionId })];
+}
+
+/** Notes that the payment of a page went back: from now on its link opens nothing. The notice may come before that of the purchase. */
+export async function noteReturnedPayment(runtime: Runtime, handle: string, payment: string): Promise<void> {
+  const at = new Date(runtime.now()).toISOString();
+  await runtime.redis.set(keys.pageRefund(handle, payment), at, "EX", PURCHASE_RETENTION_SECONDS, "NX");
+}
+
+/** When the payment of a page went back, or null. */
+export async function refundedAt({ redis }: Runtime, handle: string, payment: string | null): Promise<string | null> {
+  return payment === null ? null : redis.get(keys.pageRefund(handle, payment));
+}
+
+/** The purchase of a checkout, with the instant of its refund; undefined for one that is not known. */
+export async function findPurchase(
+  runtime: Runtime,
+  handle: string,
+  sessionId: string,
+): Promise<ListedPurchase | undefined> {
+  return (await readPurchases(runtime, handle, [sessionId]))[0];
+}
+
+/** The newest purchase of a page by the buyer of an address (`addressDigest`) whose money was not paid back; undefined without any. */
+export async function purchaseOfBuyer(
+  runtime: Runtime,
+  { handle, pageSlug, buyer }: Path & { buyer: string },
+): Promise<ListedPurchase | undefined> {
+  const sessions = await runtime.redis.smembers(keys.pageBuyer(handle, buyer));
+  const all = await readPurchases(runtime, handle, sessions);
+  return all
+    .filter((one) => one.pageSlug === pageSlug && one.refundedAt === null)
+    .sort((one, other) => other.purchasedAt.localeCompare(one.purchasedAt))[0];
+}
+
+/** The purchases of a page, the newest first. */
+export async function listPurchases(
+  runtime: Runtime,
+  input: Infer<typeof purchaseListing>,
+): Promise<{ purchases: ListedPurchase[]; nextCursor: string | null }> {
+  const { ids, nextCursor } = await listIds(runtime, keys.pagePurchases(input.handle, input.pageSlug), input);
+  return { purchases: await readPurchases(runtime, input.handle, ids), nextCursor };
+}
+
+async function readPurchases(runtime: Runtime, handle: string, sessions: string[]): Promise<ListedPurchase[]> {
+  const stored = await pipelined(runtime.redis, (pipeline) => {
+    for (const sessionId of sessions) pipeline.get(keys.pagePurchase(handle, sessionId));
+  });
+  const known = (stored as (string | null)[]).flatMap((json) => (json ? [JSON.parse(json) as StoredPurchase] : []));
+  return Promise.all(
+    known.map(async ({ payment = null, email = null, ...purchase }) => ({
+      ...purchase,
+      email,
+      refundedAt: await refundedAt(runtime, handle, payment),
+    })),
+  );
+}
+
+/** Starts to erase the buyer of a purchase; `not_found`. */
+export async function eraseBuyer(runtime: Runtime, input: Infer<typeof purchasePath>): Promise<void> {
+  const { handle, pageSlug, sessionId } = input;
+  const purchase = await findPurchase(runtime, handle, sessionId);
+  if (purchase?.pageSlug !== pageSlug) throw new Fail("not_found");
+  if (purchase.email === null) return;
+  const address = addressDigest(purchase.email);
+  await runtime.queues.later(job("leads.erase", `purchases.erase-${sessionId}`, { handle, address }));
+}
+
+/** Takes the address of a person out of the purchases of a handle, which stay. */
+export async function erasePurchases(runtime: Runtime, { handle, address }: JobData<"leads.erase">): Promise<void> {
+  const { redis } = runtime;
+  const list = keys.pageBuyer(handle, address);
+  for (const sessionId of await redis.smembers(list)) {
+    const key = keys.pagePurchase(handle, sessionId);
+    const stored = await redis.get(key);
+    if (stored !== null) await redis.set(key, JSON.stringify({ ...JSON.parse(stored), email: null }), "KEEPTTL", "XX");
+  }
+  await redis.del(list);
 }

@@ -132,8 +132,10 @@ export const keys = {
   oauthState: (state: string) => `oauth-state:{${state}}`, // string, JSON of handle, provider, user, verifier; 10 min, single use
   oauthConsent: (consentId: string) => `oauth-consent:{${consentId}}`, // string, sealed JSON of an account that its user has not confirmed yet; 10 min, single use
   pageCheckout: (session: string) => `page-checkout:{${session}}`, // string, real ms of the first way back from this checkout; 400 d
-
   pagePurchase: (handle: string, session: string) => `page-purchase:{${handle}}:${session}`, // string, JSON of a page that was bought by this checkout; 400 d
+  pagePurchases: (handle: string, slug: string) => `page-purchases:{${handle}}:${slug}`, // zset checkout by ms of its purchase; entries 400 d
+  pageBuyer: (handle: string, digest: string) => `page-buyer:{${handle}}:${digest}`, // set, checkouts of one address; 400 d after the last, or until its person is erased
+  pageRefund: (handle: string, payment: string) => `page-refund:{${handle}}:${payment}`, // string, instant at which this payment of a page went back; 400 d
 
   // webhooks
   webhook: (handle: string, webhookId: string) => `webhook:{${handle}}:${webhookId}`, // hash version, json, status; for ever

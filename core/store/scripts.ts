@@ -240,8 +240,8 @@ export const scripts = {
   }).of<{ documentId: string; prefix: string }, 0 | 1>(),
 
   // payments and webhooks
-  recordPurchase: defineScript("record-purchase.lua", ["purchase", "outbox"]).of<
-    { json: string; keepSeconds: number; jobs: Jobs },
+  recordPurchase: defineScript("record-purchase.lua", ["purchase", "purchases", "buyer", "outbox"]).of<
+    { json: string; sessionId: string; ms: number; keepSeconds: number; hasBuyer: boolean; jobs: Jobs },
     "written" | "known"
   >(),
   queueDeliveries: defineScript("queue-deliveries.lua", ["outbox", "delivery", "lists[]", "queues[]", "awake[]"]).of<

@@ -52,6 +52,17 @@ export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucke
   if (place >= tokens) throw new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000) });
 }
 
+/** True if the bucket had a token, which is taken. */
+export async function hasToken(store: Pick<Runtime, "redis">, bucket: Bucket): Promise<boolean> {
+  try {
+    await takeToken(store, bucket);
+    return true;
+  } catch (error) {
+    if (error instanceof Fail && error.code === "rate_limited") return false;
+    throw error;
+  }
+}
+
 function takeTogether(redis: Redis, key: string, { rate, burst }: Bucket): Promise<TokenGrant> {
   const { count = 0 } = batchesOf(redis).get(key) ?? {};
   batchesOf(redis).delete(key);

@@ -1,4 +1,5 @@
 import { formatMoney } from "../../../core/platform/formats.ts";
+import { filled } from "../../../core/platform/words.ts";
 import type { Booking } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import { calendarLinks } from "./calendars.ts";
@@ -10,7 +11,6 @@ import { type Icon, icon } from "./icons.ts";
 import { bookingFacts } from "./info.ts";
 import { dateText, timeText } from "./times.ts";
 import { addressOf } from "./visit.ts";
-import { filled } from "./words.ts";
 
 /** Ms between two looks at a booking that waits for its payment. */
 const paymentPause = 3000;

@@ -1,8 +1,8 @@
+import { filled } from "../../../core/platform/words.ts";
 import { element } from "../agent/element.ts";
 import { type Field, fieldOf } from "./fields.ts";
 import type { Host } from "./host.ts";
 import { icon } from "./icons.ts";
-import { filled } from "./words.ts";
 
 /** Most guests of a booking (docs/reference.md, "Bookings"). */
 const MAX_GUESTS = 20;

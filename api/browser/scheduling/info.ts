@@ -1,11 +1,12 @@
 import { formatMinutes, formatMoney } from "../../../core/platform/formats.ts";
+import { filled } from "../../../core/platform/words.ts";
 import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { type Icon, icon } from "./icons.ts";
 import { linked } from "./links.ts";
 import { dateText, rangeText, zoneText } from "./times.ts";
-import { filled, type Words } from "./words.ts";
+import type { Words } from "./words.ts";
 
 type Location = PublicEvent["locations"][number];
 

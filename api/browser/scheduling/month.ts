@@ -1,6 +1,7 @@
+import { filled } from "../../../core/platform/words.ts";
 import { element } from "../agent/element.ts";
 import { datesOf, dayText, firstWeekday, inMonth, plusDays, weekdayOf } from "./times.ts";
-import { filled, type Words } from "./words.ts";
+import type { Words } from "./words.ts";
 
 /** A month as the grid shows it. */
 export interface Month {

@@ -9,15 +9,14 @@ import { eventInfo } from "./info.ts";
 import { Picker } from "./picker.ts";
 import { ownClock } from "./times.ts";
 import { addressOf, type Visit } from "./visit.ts";
-import { chooseLanguage, languageOf } from "./words.ts";
+import { localeOf } from "./words.ts";
 
 /** Names of the steps in the browser's history, so that its back button goes one step back. */
 type Name = "choose" | "details" | "booking" | "move" | "move-details";
 
 /** Makes the page interactive: the free times, or the booking that its address names. */
 export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): void {
-  const { locale, words } = chooseLanguage(navigator.languages);
-  document.documentElement.lang = languageOf(locale);
+  const { words } = visit;
   document.body.append(region);
   if (visit.isEmbedded) {
     takeLook();
@@ -29,7 +28,7 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
   const host: Host = {
     visit,
     words,
-    clock: ownClock(locale),
+    clock: ownClock(localeOf(visit.language, navigator.languages)),
     calls: openCalls(visit.handle, visit.eventSlug),
     draft: prefilled(),
     booking: null,

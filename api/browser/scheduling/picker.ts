@@ -1,3 +1,4 @@
+import { filled } from "../../../core/platform/words.ts";
 import { element, randomId } from "../agent/element.ts";
 import type { Problem, Slot } from "./calls.ts";
 import type { Host } from "./host.ts";
@@ -5,7 +6,6 @@ import { icon } from "./icons.ts";
 import { dayButton, monthGrid } from "./month.ts";
 import { sentenceOf } from "./problem.ts";
 import { dateOf, dayText, monthText, plusMonths, spanOf, timeText, timeTextWithZone } from "./times.ts";
-import { filled } from "./words.ts";
 import { zoneControls } from "./zones.ts";
 
 type Days = Map<string, Slot[]>;

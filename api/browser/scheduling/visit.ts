@@ -1,4 +1,5 @@
 import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
+import type { Words } from "./words.ts";
 
 /** What the service wrote into the page. */
 export interface Visit {
@@ -12,6 +13,9 @@ export interface Visit {
   /** The service's time when it made the page, in ms. */
   now: number;
   isEmbedded: boolean;
+  /** The language of the page, which is the visitor's if the service speaks it (ISO 639-1), and its words. */
+  language: string;
+  words: Words;
 }
 
 /** Reads it; undefined on a page that is none of an event type. */

@@ -33,6 +33,8 @@ export interface CheckoutSession {
   payment_intent: string | null;
   amount_total: number | null;
   currency: string | null;
+  /** What the payer entered; null until then. */
+  customer_details?: { email: string | null } | null;
   metadata: Record<string, string> | null;
 }
 

@@ -1,0 +1,47 @@
+import { sendServiceMail } from "../account/face.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keyDigest } from "../store/idempotency.ts";
+import { keys } from "../store/keys.ts";
+import { acceptMessage, type MailRequest } from "./acceptance.ts";
+import { findSender } from "./senders.ts";
+import { isSuppressed } from "./suppressions.ts";
+
+/** Seconds for which a mail that the service itself sent is remembered. */
+const SENT_RETENTION_SECONDS = 400 * 86_400;
+/** What the handle's senders may be for, the best first. */
+const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
+
+/** A mail that the service writes for a handle, to one person. */
+export interface HandleMail extends Pick<MailRequest, "handle" | "origin" | "caps"> {
+  to: string;
+  content: { subject: string; text: string; html: string; replyTo?: string };
+  /** Names the mail, so that it is sent once. */
+  key: string;
+}
+
+/** Sends a mail through a sender of the handle; by the service itself where the handle has none that may send. */
+export async function sendForHandle(runtime: Runtime, mail: HandleMail): Promise<void> {
+  const by = await senderOf(runtime, mail.handle);
+  if (by) await acceptMessage(runtime, { ...mail, ...by, to: [mail.to] });
+  else await sendByService(runtime, mail);
+}
+
+async function senderOf(
+  runtime: Runtime,
+  handle: string,
+): Promise<{ senderId: string; purpose: (typeof purposes)[number] } | undefined> {
+  for (const purpose of purposes) {
+    const sender = await findSender(runtime, handle, purpose);
+    if (sender) return { senderId: sender.senderId, purpose };
+  }
+  return undefined;
+}
+
+/** A crash after the mail was taken may repeat it, and never loses one. */
+async function sendByService(runtime: Runtime, { handle, to, content, key }: HandleMail): Promise<void> {
+  const { env, redis } = runtime;
+  const sent = keys.emailOnce(handle, keyDigest(key));
+  if ((await redis.exists(sent)) || (await isSuppressed(runtime, handle, to))) return;
+  await sendServiceMail(env, to, content);
+  await redis.set(sent, "service", "EX", SENT_RETENTION_SECONDS);
+}

@@ -1,0 +1,142 @@
+import type { JobData } from "../../schemas/jobs.ts";
+import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
+import type { accessLink, accessMail, ListedPurchase } from "../../schemas/payments.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { settingsOf } from "../account/face.ts";
+import { sendForHandle } from "../email/face.ts";
+import { type Letter, layOut } from "../engines/mail/mail.ts";
+import { accessCode, pageUrl, publicPageOf, publishedPage, visitedUrl } from "../pages/face.ts";
+import { addressDigest, isAddress } from "../platform/address.ts";
+import { invalid } from "../platform/errors.ts";
+import { formatMoney } from "../platform/formats.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { isSigned, sign } from "../platform/sealing.ts";
+import { filled } from "../platform/words.ts";
+import { job } from "../store/outbox.ts";
+import { digestTag, hasToken, takeToken } from "../store/throttle.ts";
+import { findPurchase, purchaseOfBuyer } from "./purchases.ts";
+
+const linkPurpose = "page purchase link";
+/** Uses of one buyer's link: 20 at once, then 20 a day, so that it can't stand in public for long. */
+const linkLimit = { burst: 20, rate: 20 / 86_400 };
+/** Requests for links that one network may make: 20 at once, then one a minute. */
+const askLimit = { burst: 20, rate: 1 / 60 };
+/** Links that are mailed to one address because somebody asked for them: 3 at once, then 5 a day. */
+const mailLimit = { burst: 3, rate: 5 / 86_400 };
+
+/** Counts a request for a link, before anything is read; `rate_limited`. */
+export async function admitAsker(runtime: Runtime, _path: unknown, { network = "" }: Caller): Promise<void> {
+  await takeToken(runtime, { name: "access-ask", tag: digestTag(runtime.env, network), ...askLimit });
+}
+
+/**
+ * Somebody asks for the link of a page that they paid for, by the address of that payment. The answer and the time that it takes are
+ * the same whether there is such a payment: the job looks. `invalid_request`, `page_not_found`.
+ */
+export async function askForAccess(runtime: Runtime, input: Infer<typeof accessMail>): Promise<{ email: string }> {
+  const { handle, pageSlug } = input;
+  const email = (input.email ?? "").trim();
+  if (!isAddress(email)) throw invalid("/email", "must be an email address");
+  await publishedPage(runtime, input);
+  const round = runtime.id("acm_");
+  const data = { handle, pageSlug, buyer: addressDigest(email), round };
+  await runtime.queues.later(job("payments.access-mail", `access-mail-${round}`, data));
+  return { email };
+}
+
+/**
+ * The link of a buyer: to the page on the host where the visitor is, with a code that opens it. Without a code where the link is not
+ * ours, or its payment went back. `page_not_found`, `rate_limited`.
+ */
+export async function openByLink(runtime: Runtime, input: Infer<typeof accessLink>): Promise<{ location: string }> {
+  await publishedPage(runtime, input);
+  const page = await visitedUrl(runtime, input, input.host ?? "");
+  const purchase = await purchaseOfLink(runtime, input);
+  if (purchase) page.searchParams.set("access", await accessCode(runtime, input));
+  return { location: page.href };
+}
+
+async function purchaseOfLink(
+  runtime: Runtime,
+  { handle, pageSlug, token }: Infer<typeof accessLink>,
+): Promise<ListedPurchase | undefined> {
+  const [sessionId = "", mac = ""] = token.split(".");
+  if (!isSigned(runtime.env, linkPurpose, `${handle} ${pageSlug} ${sessionId}`, mac)) return undefined;
+  await takeToken(runtime, { name: "access-link", tag: digestTag(runtime.env, handle, sessionId), ...linkLimit });
+  const purchase = await findPurchase(runtime, handle, sessionId);
+  return purchase?.refundedAt === null ? purchase : undefined;
+}
+
+/** Mails the link to the buyer of a page, once. */
+export async function sendPurchaseMail(
+  runtime: Runtime,
+  { handle, sessionId }: JobData<"payments.purchase-mail">,
+): Promise<void> {
+  const purchase = await findPurchase(runtime, handle, sessionId);
+  if (purchase) await mailLink(runtime, handle, { purchase, key: `purchase ${sessionId}`, isAskedFor: false });
+}
+
+/** Mails the link to an address that bought the page; to others nothing. What is over the limit of an address is dropped. */
+export async function sendAccessMail(
+  runtime: Runtime,
+  { handle, pageSlug, buyer, round }: JobData<"payments.access-mail">,
+): Promise<void> {
+  const purchase = await purchaseOfBuyer(runtime, { handle, pageSlug, buyer });
+  if (purchase === undefined) return;
+  const bucket = { name: "access-mail", tag: digestTag(runtime.env, handle, buyer), ...mailLimit };
+  if (await hasToken(runtime, bucket))
+    await mailLink(runtime, handle, { purchase, key: `access ${round}`, isAskedFor: true });
+}
+
+interface LinkMail {
+  purchase: ListedPurchase;
+  /** Names the mail, so that it is sent once. */
+  key: string;
+  isAskedFor: boolean;
+}
+
+/** Nobody is mailed after a refund, once the buyer was erased, or while the page can't be opened. */
+async function mailLink(runtime: Runtime, handle: string, mail: LinkMail): Promise<void> {
+  const { email, refundedAt } = mail.purchase;
+  if (email === null || refundedAt !== null) return;
+  const letter = await letterOf(runtime, handle, mail);
+  if (letter === undefined) return;
+  const caps = mail.isAskedFor ? (["visitor"] as const) : [];
+  const content = layOut(letter);
+  await sendForHandle(runtime, { handle, to: email, content, key: mail.key, origin: "payment", caps });
+}
+
+async function letterOf(
+  runtime: Runtime,
+  handle: string,
+  { purchase, isAskedFor }: LinkMail,
+): Promise<Letter | undefined> {
+  const { sessionId, pageSlug, amountMinor, currency } = purchase;
+  const page = await publicPageOf(runtime, { handle, pageSlug });
+  if (page === undefined) return undefined;
+  const language = spokenLanguage(page.language);
+  const { purchase: words } = wordsOf(language).mails;
+  const sender = (await settingsOf(runtime.redis, handle)).displayName ?? handle;
+  const price =
+    amountMinor !== null && currency !== null ? formatMoney({ amountMinor, currency }, language) : undefined;
+  const names = { title: page.title, name: sender };
+  return {
+    language,
+    sender,
+    subject: filled(words.subject, names),
+    title: isAskedFor ? words.titleAgain : words.title,
+    paragraphs: [filled(words.text, names)],
+    facts: price && !isAskedFor ? [[words.paid, price]] : [],
+    actions: [[words.open, linkOf(runtime, { handle, pageSlug, sessionId })]],
+    footer: `${filled(isAskedFor ? words.whyAgain : words.why, names)} ${words.keep}`,
+  };
+}
+
+function linkOf(
+  runtime: Runtime,
+  { handle, pageSlug, sessionId }: Record<"handle" | "pageSlug" | "sessionId", string>,
+): string {
+  const mac = sign(runtime.env, linkPurpose, `${handle} ${pageSlug} ${sessionId}`);
+  const path = `/v2/public/pages/${handle}/${pageSlug}/access-link/${sessionId}.${mac}`;
+  return new URL(path, pageUrl(runtime, handle, pageSlug)).href;
+}

@@ -1,0 +1,230 @@
+import PostalMime, { type Email } from "postal-mime";
+import t, { type Test } from "tap";
+import { keys } from "../core/store/keys.ts";
+import { makeSending } from "../fixtures/email.ts";
+import { Inbox } from "../fixtures/inbox.ts";
+import { connectAccount } from "../fixtures/providers/consent.ts";
+import { type Notice, type Session, startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+
+const course = {
+  pageSlug: "course",
+  title: "The <course> & more",
+  language: "en",
+  accessMode: "PAID",
+  status: "PUBLISHED",
+  content: "<p>secret</p>",
+  teaser: "<p>teaser</p>",
+  price: { amountMinor: 1900, currency: "EUR" },
+};
+const shown = "/v2/public/pages/acme/course";
+const purchases = "/v2/handles/acme/pages/course/purchases";
+const html = { Accept: "text/html", "Content-Type": "application/x-www-form-urlencoded" };
+
+interface Shop {
+  service: Service;
+  owner: Awaited<ReturnType<Service["handle"]>>;
+  stripe: StripeServer;
+  inbox: Inbox;
+}
+
+async function open(t: Test, env: Record<string, string> = {}): Promise<Shop> {
+  const [stripe, inbox] = [await startStripe(), new Inbox()];
+  t.teardown(() => stripe.close());
+  const all = { ...stripe.env, SMTP_URL: await inbox.start(t), ...env };
+  const service = await startService(t, { env: all, workers: ["scheduling", "email", "campaigns"] });
+  const owner = await service.handle("acme");
+  await connectAccount(owner, "stripe");
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  return { service, owner, stripe, inbox };
+}
+
+/** A visitor pays with an address, and the provider tells of it. */
+async function buy({ service, stripe }: Shop, email: string): Promise<Session> {
+  await service.visitor.post(`${shown}/checkout`).expect(200);
+  const session = stripe.pay([...stripe.sessions.keys()].at(-1) ?? "", email);
+  await tell(service, await stripe.notice(session, "checkout.session.completed"));
+  return session;
+}
+
+async function tell({ visitor }: Service, { body, signature }: Notice): Promise<void> {
+  const notice = visitor.post("/v2/public/providers/stripe/webhook").set("stripe-signature", signature);
+  await notice.set("Content-Type", "application/json").send(body).expect(200);
+}
+
+function mailsTo({ inbox }: Shop, address: string): Promise<Email[]> {
+  return Promise.all(inbox.mails.filter(({ to }) => to === address).map(({ source }) => PostalMime.parse(source)));
+}
+
+/** The mails of an address once there are so many. */
+function mailed(shop: Shop, address: string, count: number): Promise<Email[]> {
+  return eventually(async () => {
+    const mails = await mailsTo(shop, address);
+    return mails.length >= count && mails;
+  });
+}
+
+function linkIn(mail: Email | undefined): string {
+  const [link = ""] = /http\S+access-link\S+/.exec(mail?.text ?? "") ?? [];
+  return link.replace(/^http:\/\/[^/]+/, "");
+}
+
+/** What a browser that follows a link reads at its end. */
+async function read({ service }: Shop, link: string): Promise<string> {
+  const { location = "" } = (await service.visitor.get(link).expect(303)).headers;
+  return (await service.visitor.get(location.replace(/^http:\/\/[^/]+/, "")).expect(200)).text;
+}
+
+function ask({ service }: Shop, email: string) {
+  return service.visitor.post(`${shown}/access-mail`).set(html).send(new URLSearchParams({ email }).toString());
+}
+
+t.test("a buyer is mailed a link that opens the page in any browser, any number of times", async (t) => {
+  const shop = await open(t);
+  await buy(shop, "ada@far.example");
+  const [mail] = await mailed(shop, "ada@far.example", 1);
+  t.equal(mail?.subject, "Your link to “The <course> & more”");
+  t.match(mail?.text, "Paid: €19.00");
+  t.match(mail?.html, "The &lt;course&gt; &amp; more");
+  const link = linkIn(mail);
+  for (let browser = 0; browser < 3; browser++) t.match(await read(shop, link), "secret");
+  t.match(await read(shop, link.slice(0, -1)), "teaser", "a cut link opens nothing");
+  await shop.owner
+    .post("/v2/handles/acme/pages")
+    .send({ ...course, pageSlug: "other" })
+    .expect(201);
+  const other = (await shop.service.visitor.get(link.replace("/course/", "/other/")).expect(303)).headers.location;
+  t.notMatch(other, "access=", "nor does it open another page");
+  let last = 303;
+  for (let uses = 0; uses < 20; uses++) last = (await shop.service.visitor.get(link)).status;
+  t.equal(last, 429, "a link that everybody uses rests");
+  await buy(shop, "not an address");
+  await buy(shop, "bob@far.example");
+  await mailed(shop, "bob@far.example", 1);
+  t.same([...new Set(shop.inbox.mails.map(({ to }) => to))].sort(), ["ada@far.example", "bob@far.example"]);
+});
+
+t.test("who has lost the browser asks for the link; strangers learn nothing, and mails are bounded", async (t) => {
+  const shop = await open(t);
+  t.match((await shop.service.visitor.get("/p/acme/course")).text, 'name="email" type="email"');
+  await buy(shop, "Ada@far.example");
+  await mailed(shop, "Ada@far.example", 1);
+  const known = await ask(shop, " ada@far.EXAMPLE ").expect(200);
+  const unknown = await ask(shop, "eve@far.EXAMPLE").expect(200);
+  t.equal(known.text.replaceAll("ada@", "eve@"), unknown.text, "the answer is the same");
+  t.match(known.text, /is on its way.*href="\/p\/acme\/course"/s);
+  const [, mail] = await mailed(shop, "Ada@far.example", 2);
+  t.match(mail?.text, "somebody asked for the link with your address");
+  t.match(await read(shop, linkIn(mail)), "secret");
+  for (let again = 0; again < 6; again++) await ask(shop, "ada@far.example").expect(200);
+  await mailed(shop, "Ada@far.example", 4);
+  const before = shop.inbox.mails.length;
+  await ask(shop, "ada@far.example").expect(200);
+  await buy(shop, "last@far.example");
+  await mailed(shop, "last@far.example", 1);
+  t.equal(shop.inbox.mails.length, before + 1, "three that were asked for in a row, then some a day");
+  t.notOk(shop.inbox.mails.some(({ to }) => to.startsWith("eve@")));
+  t.match((await ask(shop, "ada").expect(400)).text, "That is not an email address.");
+  const missing = shop.service.visitor.post(`${shown.replace("course", "none")}/access-mail`).set(html);
+  await missing.send("email=ada%40far.example").expect(404).expect("content-type", /html/);
+  let last = 200;
+  for (let times = 0; times < 20; times++) last = (await ask(shop, `x${times}@far.example`)).status;
+  t.equal(last, 429, "one network can't ask for ever");
+});
+
+t.test("a refund ends the link, whichever notice comes first", async (t) => {
+  const shop = await open(t);
+  const session = await buy(shop, "ada@far.example");
+  const link = linkIn((await mailed(shop, "ada@far.example", 1))[0]);
+  t.match(await read(shop, link), "secret");
+  await tell(shop.service, await shop.stripe.refundNotice(session));
+  t.match(await read(shop, link), "teaser");
+  await shop.service.visitor.post(`${shown}/checkout`).expect(200);
+  const early = shop.stripe.pay([...shop.stripe.sessions.keys()].at(-1) ?? "", "bob@far.example");
+  await tell(shop.service, await shop.stripe.refundNotice(early));
+  await tell(shop.service, await shop.stripe.notice(early, "checkout.session.completed"));
+  const back = new URL((early.form.success_url ?? "").replace("{CHECKOUT_SESSION_ID}", early.id));
+  const returned = await shop.service.visitor.get(back.pathname + back.search).expect(303);
+  t.notMatch(returned.headers.location, "access=", "nor does the way back open the page");
+  for (const email of ["ada@far.example", "bob@far.example"]) await ask(shop, email).expect(200);
+  await buy(shop, "last@far.example");
+  await mailed(shop, "last@far.example", 1);
+  t.same(
+    shop.inbox.mails.map(({ to }) => to),
+    ["ada@far.example", "last@far.example"],
+    "nobody else is mailed",
+  );
+  const { body } = await shop.owner.get(purchases).expect(200);
+  t.same(
+    body.purchases.map(({ email, refundedAt }: Record<string, string | null>) => [email, refundedAt !== null]),
+    [
+      ["last@far.example", false],
+      ["bob@far.example", true],
+      ["ada@far.example", true],
+    ],
+  );
+});
+
+t.test("owners list the purchases of a page, and erase a buyer without losing them", async (t) => {
+  const shop = await open(t);
+  const session = await buy(shop, "ada@far.example");
+  await buy(shop, "bob@far.example");
+  await mailed(shop, "bob@far.example", 1);
+  const first = (await shop.owner.get(`${purchases}?limit=1`).expect(200)).body;
+  t.match(first.purchases, [{ email: "bob@far.example", pageSlug: "course", amountMinor: 1900, currency: "EUR" }]);
+  const rest = (await shop.owner.get(purchases).query({ cursor: first.nextCursor }).expect(200)).body;
+  t.match(rest, {
+    purchases: [{ email: "ada@far.example", sessionId: session.id, refundedAt: null }],
+    nextCursor: null,
+  });
+  await (await shop.service.as("user_other")).get(purchases).expect(403);
+  await shop.owner.delete(`${purchases}/none/buyer`).expect(404);
+  await shop.owner.delete(`${purchases}/${session.id}/buyer`).expect(204);
+  const { redis } = shop.service.runtime;
+  await eventually(async () => (await shop.owner.get(purchases)).body.purchases[1].email === null);
+  await shop.owner.delete(`${purchases}/${session.id}/buyer`).expect(204);
+  const left = await redis.keys("*");
+  const texts = await Promise.all(
+    left.map(async (key) => ((await redis.type(key)) === "string" ? await redis.get(key) : "")),
+  );
+  t.notOk(texts.some((text) => text?.includes("ada@far.example")));
+  t.ok((await redis.ttl(keys.pagePurchase("acme", session.id))) > 399 * 86_400, "a purchase keeps its lifetime");
+  const before = shop.inbox.mails.length;
+  await ask(shop, "ada@far.example").expect(200);
+  await ask(shop, "bob@far.example").expect(200);
+  await mailed(shop, "bob@far.example", 2);
+  t.equal(shop.inbox.mails.length, before + 1);
+});
+
+t.test("a person who is erased as a lead is erased as a buyer too", async (t) => {
+  const shop = await open(t, { PUBLIC_PAGE_AGENT_ENABLED: "1" });
+  await buy(shop, "ada@far.example");
+  const lead = { email: "ada@far.example", message: "Hi" };
+  const { leadId } = (await shop.service.visitor.post("/v2/public/handles/acme/leads").send(lead).expect(202)).body
+    .lead;
+  await shop.owner.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  await eventually(async () => (await shop.owner.get(purchases)).body.purchases[0].email === null);
+});
+
+t.test("a handle with a sender writes to its buyers itself, in the page's language and under its name", async (t) => {
+  const shop = await open(t);
+  await makeSending(shop.service);
+  await shop.owner.put("/v2/handles/acme/settings").send({ displayName: "Räder & Rost" }).expect(200);
+  await shop.owner.put("/v2/handles/acme/pages/course").send({ language: "de-AT", title: "Der Kurs" }).expect(200);
+  await buy(shop, "ada@far.example");
+  const [mail] = await mailed(shop, "ada@far.example", 1);
+  t.match(mail, { subject: "Ihr Link zu „Der Kurs“", from: { address: "noreply@acme.example" } });
+  t.match(mail?.text, /Bezahlt: €\s19,00.*eine Seite von Räder & Rost gekauft/s);
+});
+
+t.test("without a mail server nobody is promised a mail", async (t) => {
+  const stripe = await startStripe();
+  t.teardown(() => stripe.close());
+  const service = await startService(t, { env: stripe.env });
+  const owner = await service.handle("acme");
+  await connectAccount(owner, "stripe");
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  const page = (await service.visitor.get("/p/acme/course").expect(200)).text;
+  t.match(page, "Already bought?");
+  t.notMatch(page, "access-mail");
+});

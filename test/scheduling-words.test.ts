@@ -1,0 +1,71 @@
+import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import axe from "axe-core";
+import t, { type Test } from "tap";
+import {
+  bundleAssets,
+  bundled,
+  longestRun,
+  openPage,
+  picture,
+  startBrowser,
+  withoutBrowser,
+} from "../fixtures/browser.ts";
+import { openStage } from "../fixtures/scheduling/owner.ts";
+import { languages } from "../schemas/languages.ts";
+
+const place = "/apps/public/scheduling/acme";
+const phone = { timezoneId: "Europe/Berlin", viewport: { width: 320, height: 740 } };
+
+t.setTimeout(longestRun);
+t.test("what the visitor's page says", { skip: withoutBrowser, timeout: longestRun }, run);
+
+t.test("its script, style sheet and the words of one language weigh at most 19 kB", async (t) => {
+  const sheet = readFileSync(new URL("../api/browser/scheduling.css", import.meta.url));
+  const fixed = [await bundled("scheduling"), sheet].map((part) => gzipSync(part, { level: 9 }).length);
+  for (const [code, { bookingPage }] of Object.entries(languages)) {
+    const words = gzipSync(JSON.stringify(bookingPage), { level: 9 }).length;
+    const sum = words + fixed[0]! + fixed[1]!;
+    t.ok(sum <= 19_000, `${code}: ${sum} bytes`);
+  }
+});
+
+async function run(t: Test): Promise<void> {
+  await bundleAssets();
+  const browser = await startBrowser(t);
+
+  await t.test("it speaks each language of the service, with its dates, and brings one alone", async (t) => {
+    const stage = await openStage(t);
+    await stage.event({ slug: "intro", title: "Introduction" });
+    for (const [code, { bookingPage: words }] of Object.entries(languages)) {
+      const page = await openPage(t, browser, `${stage.service.url}${place}/intro`, {
+        ...phone,
+        // Where the clock has 24 hours.
+        locale: code === "en" ? "en-GB" : code,
+      });
+      const month = new Intl.DateTimeFormat(code, { month: "long", year: "numeric" }).format(new Date("2026-10-15"));
+      await page.getByRole("heading", { name: month, exact: true }).waitFor();
+      await page.getByRole("button", { name: "11:00", exact: true }).click();
+      await page.getByRole("heading", { name: words.details, exact: true }).waitFor();
+      for (const label of [words.name, words.email]) t.ok(await page.getByLabel(label, { exact: true }).isVisible());
+      await page.getByRole("button", { name: words.confirm, exact: true }).click();
+      t.ok(await page.getByText(words.missing).first().isVisible());
+      t.equal(await page.locator("html").getAttribute("lang"), code);
+      const found = (await page.evaluate(`${axe.source}; axe.run()`)) as { violations: { id: string }[] };
+      t.same(found.violations, [], code);
+      await picture(page, `scheduling-details-${code}`);
+      t.notOk(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), `${code} fits`);
+      await page.context().close();
+    }
+    const german = await stage.service.visitor.get(`${place}/intro`).set("Accept-Language", "de-CH").expect(200);
+    t.match(german.text, languages.de!.bookingPage.confirm);
+    t.notMatch(german.text, languages.en!.bookingPage.confirm);
+    await stage.owner.put("/v2/handles/acme/settings").send({ language: "pt" }).expect(200);
+    const finnish = await stage.service.visitor.get(`${place}/intro`).set("Accept-Language", "fi").expect(200);
+    t.match(
+      finnish.text,
+      languages.pt!.bookingPage.confirm,
+      "without words of the visitor's language that of the handle",
+    );
+  });
+}
