@@ -72,6 +72,7 @@ export async function walk({ url, token, handle, hook, proof, codeOf, onAnswer }
   need(await owner.PUT("/v2/handles/{handle}/pages/{pageSlug}", { ...page, body: { description: "What it costs" } }));
   need(await owner.POST("/v2/handles/{handle}/pages/{pageSlug}/publish", page));
   need(await owner.GET("/v2/handles/{handle}/pages/{pageSlug}", page));
+  need(await owner.GET("/v2/handles/{handle}/pages/{pageSlug}/purchases", page));
   need(await owner.GET("/v2/handles/{handle}/pages", own));
   need(await owner.DELETE("/v2/handles/{handle}/pages/{pageSlug}", at({ pageSlug: "old" })));
   need(await visitor.GET("/v2/public/pages/{handle}/{pageSlug}/access-check", page));

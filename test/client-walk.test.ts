@@ -14,7 +14,14 @@ t.setTimeout(120_000);
 /** What only a person's browser or another service can ask for; tests of their own do. */
 const others = [
   ...["finishAuthorization", "connectCaldav", "listCalendars", "selectCalendars", "disconnectAccount"],
-  ...["startPageCheckout", "receiveStripeEvent", "receiveDeliveryReports", "receiveInboundMail", "readLeadForm"],
+  ...[
+    "startPageCheckout",
+    "eraseBuyer",
+    "receiveStripeEvent",
+    "receiveDeliveryReports",
+    "receiveInboundMail",
+    "readLeadForm",
+  ],
 ];
 
 t.test("a typed client calls a hundred operations, and every answer is as the document says", async (t) => {

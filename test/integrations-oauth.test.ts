@@ -143,7 +143,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     t.match((await get(address).expect(200)).text, /Sign in to continue/, "without a session nothing happens");
     const lured = await agree((await begin(owner, kind)).authorizeUrl);
     const refused = await get(lured.pathname + lured.search, theirs).expect(400);
-    t.match(refused.text, /not started here/, "in a victim's browser neither");
+    t.match(refused.text, /not started in this browser/, "in a victim's browser neither");
     t.equal(oauth.grants.length, 0, "no code was used");
     const asking = new URL((await get(address, mine).expect(303)).headers.location as string);
     t.notMatch(asking.search, /code=|state=/);
@@ -161,7 +161,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     t.match(done.text, /is connected to acme/);
     t.match(await credentialsOf(owner), [{ account: kinds[kind].account }]);
     await decide(asking.pathname, mine, { consentId, proof, decision: "connect" }).expect(400);
-    t.match((await get(address, mine).expect(400)).text, /not started here/, "a state works once");
+    t.match((await get(address, mine).expect(400)).text, /not started in this browser/, "a state works once");
   });
 
   t.test(`${kind}: states of others, of other providers and old ones are refused, wrong codes too`, async (t) => {
