@@ -36,15 +36,27 @@ const long = [
 /** Test files that run alone, after the others: competition for the cores must not affect what they measure. */
 const alone = ["rolling"].map(fileOf);
 /**
- * Test files that `--brief` skips, because the runtime doesn't affect them: the code of browsers, the format of the sources, answers to
- * sets of questions, and what Redis keeps when other programs are killed.
+ * Test files that `--brief` skips, because the runtime doesn't affect them: the code of browsers, the format of the sources, pure
+ * computation, rules that scripts of Redis decide, and what other programs do.
  */
 const alikeEverywhere = [
   ...["account-browser", "scheduling-look", "scheduling-page", "scheduling-words", "visitor-browser"],
   ...["widget", "widget-chat", "widget-comfort", "widget-lead", "widget-words"],
-  ...["alerts", "client", "house", "openapi", "answers-sets", "hostile-servers", "throttle"],
-  ...["admin", "campaigns-far", "campaigns-restart", "drill", "email-crash", "full-redis"],
-  ...["integrations-writing", "sentinel", "webhooks-crash"],
+  ...["alerts", "client", "client-walk", "house", "openapi", "languages", "access-walk", "data", "lists"],
+  ...["answers-sets", "assistant-models", "grounding", "knowledge-chunking", "knowledge-ranking"],
+  ...["lead-forms", "lead-section", "lead-notices", "groups", "collisions", "lock", "throttle", "addresses"],
+  ...["campaigns", "campaigns-far", "campaigns-restart", "email-errors", "email-fairness", "email-grammar"],
+  ...["email-crash", "email-feedback", "email-verdict", "pages-content", "webhooks-crash", "webhooks-nouns"],
+  ...["scheduling-invitations", "scheduling-limits", "scheduling-offers", "scheduling-owner", "scheduling-payment"],
+  ...["scheduling-owner-links", "scheduling-races", "scheduling-recurrence", "scheduling-slots"],
+  ...[
+    "integrations-google",
+    "integrations-late",
+    "integrations-links",
+    "integrations-microsoft",
+    "integrations-writing",
+  ],
+  ...["integrations-zoom", "hostile-servers", "admin", "drill", "failover", "full-redis", "handle-import", "sentinel"],
 ].map(fileOf);
 /** Most seconds per file. */
 const longest = 300;

@@ -50,7 +50,7 @@ t.test("every list refuses cursors of other lists and of other handles, and malf
 /** A list's address up to its cursor; for pages that of the other handle. */
 function addressOf({ path }: Row, webhookId: string): string {
   const handle = path === "/v2/handles/:handle/pages" ? "other" : "acme";
-  const named = { handle, campaignId: "cmp_spring", webhookId } as Record<string, string>;
+  const named = { handle, campaignId: "cmp_spring", webhookId, pageSlug: "a" } as Record<string, string>;
   const filled = path.replace(/:(\w+)/g, (_, name: string) => named[name] ?? "");
   return path.endsWith("/email/events") ? `${filled}?purpose=CALENDAR&` : `${filled}?`;
 }

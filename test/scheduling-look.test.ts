@@ -88,7 +88,7 @@ async function run(t: Test): Promise<void> {
     await item.click();
     await page.getByText("90 minutes").waitFor();
     t.ok(await page.getByText("€49.00, paid in the next step").isVisible());
-    t.ok(await page.getByText("Needs the host's confirmation").isVisible());
+    t.ok(await page.getByText("Needs the host’s confirmation").isVisible());
   });
 
   await t.test("addresses in a description are links, and nothing else in it is", async (t) => {

@@ -156,16 +156,24 @@ function embedder(host: string, model: string): Embedder {
 function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
   return new Ollama({
     host,
-    fetch: (input, init) => {
-      const begun = new AbortController();
-      const end = () => begun.abort(new Error("The model server did not answer in time."));
-      const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs);
-      const signals = [init?.signal, signal, begun.signal].filter(
-        (one): one is AbortSignal => one instanceof AbortSignal,
-      );
-      return fetch(input, { ...init, signal: AbortSignal.any(signals) }).finally(() => clearTimeout(timer));
+    fetch: async (input, init) => {
+      const ended = new AbortController();
+      for (const one of [signal, init?.signal]) if (one) endWith(ended, one);
+      const late = () => ended.abort(new Error("The model server did not answer in time."));
+      const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
+      const response = await fetch(input, { ...init, signal: ended.signal }).finally(() => clearTimeout(timer));
+      // Deno 2.9 loses the signal of a fetch to the garbage collector once the response has begun; the pipe keeps it.
+      const body = response.body?.pipeThrough(new TransformStream(), { signal: ended.signal }) ?? null;
+      return new Response(body, response);
     },
   });
+}
+
+/** Aborts as the signal does, now or later. */
+function endWith(controller: AbortController, signal: AbortSignal): void {
+  const end = () => controller.abort(signal.reason);
+  if (signal.aborted) end();
+  else signal.addEventListener("abort", end, { once: true });
 }
 
 /** Some model families are trained with a prefix that says what a text is. */

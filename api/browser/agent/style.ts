@@ -1,4 +1,7 @@
-/** The widget's style sheet. What a page may set stands in docs/widget.md; the rest can't be reached from outside. */
+/**
+ * The widget's style sheet. What a page may set stands in docs/widget.md; the rest can't be reached from outside. At its end the log
+ * keeps the room of the button `latest`, so that nothing moves when that goes.
+ */
 export const style = `
 :host {
   all: initial;
@@ -47,6 +50,7 @@ button { display: inline-flex; align-items: center; justify-content: center; gap
 .middle { flex: 1; min-block-size: 0; display: flex; flex-direction: column; }
 .log { position: relative; flex: 1; min-block-size: 0; overflow-y: auto; overscroll-behavior: contain; padding: 1.125rem; scrollbar-width: thin; scrollbar-color: var(--line) transparent; overflow-anchor: none; }
 .log:focus-visible { outline-offset: -3px; }
+.log:has(+ .latest[hidden]) { padding-block-end: calc(1.125rem + 44px); }
 .latest { flex: none; padding: 0; border-radius: 0; border: 0; border-block-start: 1px solid var(--line); color: var(--muted); }
 .latest:focus-visible { outline-offset: -3px; }
 
