@@ -3,7 +3,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./setup.mjs";
 
-/** The esbuild options. The widget contains only its English texts; the page brings those of other languages. */
+/**
+ * The esbuild options. The widget contains only its English texts; the page brings those of other languages.
+ * @returns {import("esbuild").BuildOptions}
+ */
 export function browserOptions() {
   const { widget } = JSON.parse(readFileSync(join(root, "schemas", "languages", "en.json"), "utf8"));
   return {
