@@ -1,4 +1,3 @@
-import { Buffer } from "node:buffer";
 import type { Visit } from "../core/pages/face.ts";
 import { formatMoney } from "../core/platform/formats.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
@@ -30,7 +29,7 @@ function policyOf({ isForSale }: Visit, { STRIPE_API_BASE }: Runtime["env"]): st
 
 /** A page in the service's shell. Without access, a paid page shows title, description, teaser and price. */
 export function pageView(visit: Visit, { runtime }: Request): View {
-  const { bytes, tag } = rendered(visit);
+  const { html, tag } = rendered(visit);
   const sharing = visit.page.accessMode === "PAID" || visit.cookie ? "private, no-cache" : "public, no-cache";
   const headers = {
     ETag: tag,
@@ -39,7 +38,7 @@ export function pageView(visit: Visit, { runtime }: Request): View {
     ...guards,
     ...(visit.cookie ? { "Set-Cookie": visit.cookie } : {}),
   };
-  return { type: "text/html; charset=utf-8", body: bytes, headers };
+  return { type: "text/html; charset=utf-8", body: html, headers };
 }
 
 const guards = { "Referrer-Policy": "strict-origin-when-cross-origin" };
@@ -64,21 +63,21 @@ export function accessMailView({ email }: { email: string }, request: Request): 
 }
 
 interface Rendered {
-  bytes: Buffer;
+  html: string;
   tag: string;
 }
 
 const renderedPages = new WeakMap<object, Map<string, Rendered>>();
 
-/** The page's bytes and entity tag, rendered once per variant and cached as long as the page. */
+/** The page and its entity tag, rendered once per variant and cached as long as the page. */
 function rendered(visit: Visit): Rendered {
   const variants = renderedPages.get(visit.page) ?? new Map<string, Rendered>();
   renderedPages.set(visit.page, variants);
   const variant = [visit.hasAccess, visit.assistant, visit.isForSale].map(Number).join("");
   const cached = variants.get(variant);
   if (cached) return cached;
-  const bytes = Buffer.from(document(visit));
-  const result = { bytes, tag: entityTag(bytes) };
+  const html = document(visit);
+  const result = { html, tag: entityTag(html) };
   variants.set(variant, result);
   return result;
 }

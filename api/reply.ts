@@ -28,7 +28,7 @@ export function common(ctx: Context): Record<string, string> {
 }
 
 /** The entity tag of a body (RFC 9110, section 8.8.3), computed from its bytes. */
-export function entityTag(body: Uint8Array): string {
+export function entityTag(body: string | Uint8Array): string {
   return `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
 }
 
