@@ -4,7 +4,7 @@ interface Renderer {
   init(address: string, options: object, place: HTMLElement): unknown;
 }
 
-// Not bundled: the renderer is a file of its own.
+// Not bundled: the renderer is a separate file.
 const renderer = "/assets/api-reference.js";
 const place = document.getElementById("reference");
 if (place) void import(renderer).then(({ init }: Renderer) => init("/openapi.json", {}, place));

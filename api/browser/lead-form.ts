@@ -1,11 +1,11 @@
 /**
- * The script inside the lead form's frame (docs/reference.md, "Form frame"). The frame has an origin of its own, may load, store and send nothing, and
- * tells its parent what was entered and how tall it is. The parent decides what becomes of that.
+ * The script inside the lead form's frame (docs/reference.md, "Form frame"). The frame has its own opaque origin and may not load, store
+ * or request anything. It posts its entries and its height to the parent, which decides what to do with them.
  */
 
-/** The widget's nonce: it knows its own frame by it. */
+/** The widget's nonce, by which the widget recognises its own frame. */
 const nonce = location.hash.slice(1);
-/** Tallest frame in CSS pixels. */
+/** Maximum height of the frame, in CSS pixels. */
 const tallest = 2000;
 
 const colours = new URLSearchParams(location.search);
@@ -24,12 +24,12 @@ document.addEventListener("submit", (event) => {
   tell({ type: "svc-lead-form", payload: Object.fromEntries(new FormData(event.target as HTMLFormElement)) });
 });
 
-// The parent opens the form again where it could not be sent.
+// The parent enables the form again after a failed submission.
 addEventListener("message", ({ source, data }) => {
   if (source === parent && data?.nonce === nonce && data.type === "svc-lead-form-open") lock(false);
 });
 
-// A browser draws no frame that is out of sight, and so observes none: the first size is told without it.
+// A browser doesn't lay out a frame that is out of view, and so reports no size: the first size is sent without an observer.
 addEventListener("DOMContentLoaded", () => {
   tellSize();
   new ResizeObserver(tellSize).observe(document.body);
@@ -43,7 +43,7 @@ function tellSize(): void {
 }
 
 function tell(message: object): void {
-  // Its content security policy lets nobody but the page's own origins be the parent.
+  // The content security policy allows only the page's own origins as the parent.
   parent.postMessage({ ...message, nonce }, "*");
 }
 

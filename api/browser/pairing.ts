@@ -3,7 +3,7 @@
 const form = document.querySelector<HTMLFormElement>("#decide");
 const signIn = document.querySelector<HTMLElement>("#sign-in");
 const said = document.querySelector<HTMLElement>("#said");
-/** What the page says, in the language that the service chose. */
+/** The page's texts, in the language that the service chose. */
 const words = JSON.parse(document.querySelector("#pairing-words")?.textContent ?? "{}") as Record<string, string>;
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 
@@ -72,14 +72,14 @@ function say(text = ""): void {
   if (said) said.textContent = text;
 }
 
-/** Whom the token names, for the person to see; the service checks it. */
+/** The user that the token names, for display; the service verifies the token. */
 function nameIn(token: string): string {
   try {
     const bytes = atob((token.split(".")[1] ?? "").replace(/-/g, "+").replace(/_/g, "/"));
     const claims = JSON.parse(new TextDecoder().decode(Uint8Array.from(bytes, (letter) => letter.charCodeAt(0))));
     return String(claims.email ?? claims.sub ?? "");
   } catch {
-    // Not a token; the service will say so.
+    // Not a token; the service will reject it.
     return "";
   }
 }

@@ -3,10 +3,10 @@ import { place } from "./agent/placement.ts";
 import { style } from "./agent/style.ts";
 import { useWords } from "./agent/words.ts";
 
-/** Id of the widget's element: there is one on a page. */
+/** Id of the widget's element; a page has one. */
 const id = "svc-public-page-agent";
 
-/** The script stands in the head and may run before the page is there. */
+/** The script is in the head and may run before the body is parsed. */
 if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
 else start();
 

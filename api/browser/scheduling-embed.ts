@@ -1,14 +1,14 @@
 /**
- * Puts scheduling pages into any other page, also into elements that it gets later:
+ * Embeds scheduling pages in any page, including elements that are added later:
  *
  *     <div data-svc-scheduling="acme/intro"></div>
  *     <script async src="https://service.example/assets/scheduling-embed.js"></script>
  *
- * `data-theme` is `light` or `dark` (else that of the page), `data-accent` a colour, `data-name` and `data-email` fill the form,
- * `data-title` names the frame (else the event does).
+ * `data-theme` is `light` or `dark` (default: that of the page), `data-accent` is a colour, `data-name` and `data-email` fill in the form,
+ * and `data-title` names the frame (default: the event's title).
  */
 
-/** Least and most CSS pixels that a frame is given. */
+/** Minimum and maximum height of a frame, in CSS pixels. */
 const [shortest, tallest] = [120, 4000];
 const places = "[data-svc-scheduling]";
 
@@ -21,7 +21,7 @@ function start(service: string): void {
       if (!frameOf(place)) place.replaceChildren(makeFrame(place, service));
   };
   new MutationObserver((changes) => {
-    // Another event in the same place.
+    // Another event in the same element.
     for (const { type, target } of changes) if (type === "attributes") (target as HTMLElement).replaceChildren();
     embedAll();
   }).observe(document, {
@@ -45,18 +45,18 @@ function makeFrame(place: HTMLElement, service: string): HTMLIFrameElement {
   const frame = document.createElement("iframe");
   frame.title = title;
   frame.src = `${service}/apps/public/scheduling/${path}?${query}`;
-  // A frame is transparent only where it has the scheme of what it shows.
+  // A frame is transparent only if its colour scheme equals that of its content.
   frame.style.cssText = "display:block;inline-size:100%;border:0;background:none;block-size:720px";
   frame.style.colorScheme = theme || "light dark";
   return frame;
 }
 
-/** A page that doesn't say it can be dark is light, whatever the system prefers. */
+/** A page that doesn't declare a dark scheme is light, whatever the system prefers. */
 function themeOf(place: HTMLElement): string {
   return getComputedStyle(place).colorScheme.includes("dark") ? "" : "light";
 }
 
-/** Takes height and title from a frame of ours, while it shows the service. */
+/** Applies the height and title that one of our frames sends, while it shows the service. */
 function hear({ source, data }: MessageEvent): void {
   const place = [...document.querySelectorAll<HTMLElement>(places)].find(
     (one) => frameOf(one)?.contentWindow === source,

@@ -1,10 +1,10 @@
-/** The address as the browser reads it where it is an absolute one of http or https; undefined otherwise. */
+/** The normalised URL if the text is an absolute http or https URL; otherwise undefined. */
 export function webAddress(text: string): string | undefined {
   try {
     const { protocol, href } = new URL(text);
     return protocol === "https:" || protocol === "http:" ? href : undefined;
   } catch {
-    // Not an address.
+    // Not a URL.
     return undefined;
   }
 }

@@ -1,16 +1,16 @@
 import { plainText } from "./markdown.ts";
 import { element } from "./element.ts";
 
-/** Ms after which what was said is taken away, so that nobody meets it again while reading. */
+/** Ms after which an announcement is removed, so that a screen reader doesn't read it again. */
 const lasts = 15_000;
 
-/** Speaks to those who don't see the widget: a live region that gets whole sentences. */
+/** Announces to screen readers through a live region, in whole sentences. */
 export interface Announcer {
   region: HTMLElement;
   say(words: string): void;
-  /** Says the sentences of a growing text that are whole and were not said; with `whole`, also what is left. */
+  /** Announces the new complete sentences of a growing text; with `whole`, the remainder too. */
   follow(text: string, whole: boolean): void;
-  /** A new text begins. */
+  /** Starts a new text. */
   restart(): void;
 }
 
@@ -40,8 +40,8 @@ export function openAnnouncer(): Announcer {
 }
 
 /**
- * Length of the sentences that are whole: a mark of the end with white space after it, one that needs none, or a new line. A point
- * after a digit is that of a list or an ordinal as often as an end, so it is none.
+ * Length of the complete sentences: up to a full stop, question mark or exclamation mark with white space after it, a mark that needs
+ * none, or a line break. A full stop after a digit is ignored, since it may end a list number or an ordinal.
  */
 function endOfSentences(text: string): number {
   let length = 0;

@@ -5,7 +5,7 @@ import { link } from "./markdown.ts";
 import { isHere, showPassage } from "./sources.ts";
 import { words } from "./words.ts";
 
-/** The sources of an answer, a card each, with a link if the source can be opened. `leave` makes room for the page behind the widget. */
+/** One card per source, with a link if the source has an address. `leave` closes a panel that covers the page. */
 export function evidenceCards(cards: EvidenceCard[], leave: () => void): HTMLElement {
   const items = cards.map((card, at) =>
     element("li", { part: "evidence-card", class: "source" }, evidenceCard(card, at + 1, leave)),
@@ -36,7 +36,7 @@ function evidenceCard(source: EvidenceCard, number: number, leave: () => void): 
   return card;
 }
 
-/** A link to a passage of the page that the visitor reads already. */
+/** A link to a passage of the current page. */
 function passageLink(source: EvidenceCard, href: string, leave: () => void): HTMLElement {
   const show = (event: Event): void => {
     event.preventDefault();
@@ -46,7 +46,7 @@ function passageLink(source: EvidenceCard, href: string, leave: () => void): HTM
   return element("a", { href, click: show });
 }
 
-/** What the page invites to, as links. */
+/** The page's calls to action, as links. */
 export function actionLinks(cards: CtaCard[]): HTMLElement {
   const made = cards.flatMap(({ label, href }) => {
     const address = webAddress(href);
@@ -60,7 +60,7 @@ export function actionLinks(cards: CtaCard[]): HTMLElement {
   return element("div", { class: "actions" }, ...made);
 }
 
-/** Buttons that ask a question each. */
+/** One button per suggested question. */
 export function questionButtons(questions: string[], title: string, ask: (question: string) => void): HTMLElement {
   const buttons = questions.map((question) =>
     element(
@@ -72,7 +72,7 @@ export function questionButtons(questions: string[], title: string, ask: (questi
   return element("div", { class: "chips", role: "group", "aria-label": title }, ...buttons);
 }
 
-/** Lessons found in the knowledge. */
+/** Lessons from the knowledge documents. */
 export function lessonCards(cards: LessonCard[]): HTMLElement {
   return element("div", { class: "lessons", role: "group", "aria-label": words.lessons }, ...cards.map(lessonCard));
 }

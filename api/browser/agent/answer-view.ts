@@ -7,19 +7,19 @@ import { type LeadHost, leadCard } from "./lead-card.ts";
 import { drawMarkdown } from "./markdown.ts";
 import { words } from "./words.ts";
 
-/** What a drawn answer needs of the widget. */
+/** The parts of the widget that an answer uses. */
 export interface AnswerHost extends LeadHost {
   retry(): void;
-  /** Closes the panel where it covers the page. */
+  /** Closes the panel if it covers the page. */
   leavePanel(): void;
 }
 
-/** One turn on the screen. */
+/** One rendered turn. */
 export interface TurnView {
   node: HTMLElement;
-  /** Draws what has arrived. */
+  /** Renders the answer as received so far. */
   update(answer: Answer): void;
-  /** A later turn has begun: what only the latest answer offers goes. */
+  /** A later turn has started: removes the actions that only the latest answer offers. */
   settle(): void;
 }
 
@@ -53,7 +53,7 @@ export function drawTurn(question: string, host: AnswerHost): TurnView {
       drawParts(below, parts, belowText(answer, host));
       drawState(state, answer);
       const ended = isOver(answer) ? answer : undefined;
-      // A second answer to the same question may be over before the first frame that would have shown it under way.
+      // A second answer to the same question may finish before a frame has shown it in progress.
       if (ended !== offered) offers.replaceChildren(...(ended ? offersOf(ended, host, text) : []));
       offered = ended;
     },
@@ -61,10 +61,10 @@ export function drawTurn(question: string, host: AnswerHost): TurnView {
   };
 }
 
-/** Name, what it is made of, and how. */
+/** Name, content, and the function that renders it. */
 type Part = [name: string, value: unknown, make: () => HTMLElement];
 
-/** What stands below the text, once the text no longer grows. */
+/** The parts below the text; shown once the text is complete. */
 function belowText(answer: Answer, host: AnswerHost): Part[] {
   if (!answer.textEnded) return [];
   const { evidence, degraded, actions, lessons, section } = answer;
@@ -78,7 +78,7 @@ function belowText(answer: Answer, host: AnswerHost): Part[] {
   return parts.filter((part) => part !== false && part !== undefined);
 }
 
-/** Makes what is new or made of something else; what is there already, an open card for example, stays as it is. */
+/** Creates new parts and those whose content changed; keeps the others, such as an open card. */
 function drawParts(below: HTMLElement, drawn: Map<string, { value: unknown; node: HTMLElement }>, parts: Part[]): void {
   for (const [name, { node }] of drawn) {
     if (parts.some((part) => part[0] === name && part[1] === drawn.get(name)!.value)) continue;

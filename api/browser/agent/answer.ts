@@ -1,7 +1,7 @@
 import type { CtaCard, EvidenceCard, LeadSection, LessonCard } from "../../../schemas/assistant.ts";
 import { words } from "./words.ts";
 
-/** Where an answer stands. */
+/** State of an answer. */
 export type Status =
   | "waiting"
   | "queued"
@@ -12,15 +12,15 @@ export type Status =
   | "interrupted"
   | "failed";
 
-/** What has arrived of an answer. */
+/** An answer as received so far. */
 export interface Answer {
   status: Status;
-  /** What went wrong, for the visitor. */
+  /** The error, for the visitor. */
   problem: string;
-  /** Number of the last event that was read. */
+  /** Number of the last event received. */
   last: string;
   text: string;
-  /** True once the text is whole, so that what stands below it can be shown without moving. */
+  /** True once the text is complete, so that the parts below it don't move. */
   textEnded: boolean;
   degraded: boolean;
   evidence: EvidenceCard[];
@@ -41,7 +41,7 @@ interface Chunk {
   output?: unknown;
 }
 
-/** An answer of which nothing has come. */
+/** An answer before its first event. */
 export function blankAnswer(): Answer {
   return {
     status: "waiting",
@@ -57,19 +57,19 @@ export function blankAnswer(): Answer {
   };
 }
 
-/** True where nothing more will come. */
+/** True if no event will follow. */
 export function isOver({ status }: Answer): boolean {
   return /done|stopped|interrupted|failed/.test(status);
 }
 
-/** What the visitor is told of where an answer stands; nothing while all goes well. */
+/** The status text for the visitor; empty while all goes well. */
 export function stateOf({ status, problem }: Answer): string {
   const { waiting, queued, reconnecting, stopped, interrupted } = words;
   const states: Partial<Record<Status, string>> = { waiting, queued, reconnecting, stopped, interrupted };
   return problem || (states[status] ?? "");
 }
 
-/** Adds one part of the stream to an answer; a replay begins again. Unknown parts are left out. */
+/** Adds one part of the stream to an answer; a replay starts again. Unknown parts are ignored. */
 export function addChunk(answer: Answer, chunk: Chunk): void {
   const { type, data } = chunk;
   if (type === "start") Object.assign(answer, blankAnswer(), { degraded: chunk.messageMetadata?.degraded === true });
@@ -79,10 +79,10 @@ export function addChunk(answer: Answer, chunk: Chunk): void {
   else if (type === "data-cta") answer.actions = data?.cards ?? [];
   else if (type === "data-follow-ups") answer.followUps = data?.questions ?? [];
   else if (type === "tool-output-available") addOutput(answer, chunk.output);
-  // A model may think, and its first sentence be checked, long after the stream has begun.
+  // A model may think, and its first sentence may be checked, long after the stream starts.
   answer.status = answer.text.trim() === "" && !answer.textEnded ? "waiting" : "streaming";
   if (type === "finish") end(answer, "done");
-  // The visitor who stops an answer reads no further, so here somebody else ended it.
+  // If the visitor stops an answer, reading ends; so another client stopped this one.
   else if (type === "abort") end(answer, "interrupted");
   else if (type === "error") end(answer, "failed", words.interrupted);
 }
@@ -92,7 +92,7 @@ export function end(answer: Answer, status: Status, problem = ""): void {
   Object.assign(answer, { status, problem, textEnded: true });
 }
 
-/** The two tools are told apart by what they put out. */
+/** The two tools are told apart by their output. */
 function addOutput(answer: Answer, output: unknown): void {
   const { cards, sectionId, dynamicView, fields } = (output ?? {}) as { cards?: LessonCard[] } & Partial<LeadSection>;
   if (Array.isArray(cards)) answer.lessons = cards;

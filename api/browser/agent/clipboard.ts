@@ -1,6 +1,6 @@
 import { element } from "./element.ts";
 
-/** Puts a text on the clipboard; where the browser gives no access to it, by way of a selection beside `neighbour`. */
+/** Copies a text. If the browser denies the clipboard API, it copies a selection next to `neighbour`. */
 export async function copyText(text: string, neighbour: HTMLElement): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const held = element("textarea", { class: "unseen" });

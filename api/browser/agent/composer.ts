@@ -1,18 +1,18 @@
 import { element, icon } from "./element.ts";
 import { words } from "./words.ts";
 
-/** Most characters of a question, as Unicode code points (docs/reference.md, "Questions"). */
+/** Maximum length of a question, in Unicode code points (docs/reference.md, "Questions"). */
 const MAX_QUESTION_LENGTH = 500;
-/** From here on the visitor sees how many there are. */
+/** The number of characters is shown from here on. */
 const counted = 400;
 
-/** Where the visitor writes. */
+/** The question's text field. */
 export interface Composer {
   node: HTMLElement;
   focus(): void;
-  /** Puts a question there instead of asking it. */
+  /** Enters a question without sending it. */
   fill(question: string): void;
-  /** Shows the button that fits: send, or stop while an answer comes. */
+  /** Shows the matching button: send, or stop during an answer. */
   show(isBusy: boolean): void;
 }
 
@@ -48,7 +48,7 @@ export function drawComposer(actions: {
   };
   input.addEventListener("input", count);
   input.addEventListener("keydown", (event) => {
-    // Enter that ends a composition of Asian script chooses a word and sends nothing.
+    // Enter that ends an IME composition chooses a word; it doesn't send.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     if (!isBusy) submit(event);

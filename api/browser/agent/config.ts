@@ -1,17 +1,17 @@
 import type { Words } from "./words.ts";
 
-/** What the page's shell tells the widget (docs/reference.md, "Widget"). */
+/** The configuration in the page's shell (docs/reference.md, "Widget"). */
 export interface Config {
   pageSlug: string;
   chatUrl: string;
   leadUrl: string;
-  /** The widget's words in the page's language, or in English where the service has none. */
+  /** The widget's texts in the page's language, or in English if the service has none. */
   words: Partial<Words>;
   wordsLanguage: string;
   assistant: { title?: string; intro?: string; suggestedQuestions?: string[] };
 }
 
-/** The config of this page; undefined where it carries none that can be used. */
+/** The configuration of this page; undefined if it is missing or invalid. */
 export function readConfig(): Config | undefined {
   const source = document.querySelector('script[type="application/json"]#svc-public-page-agent-config');
   try {
@@ -20,7 +20,7 @@ export function readConfig(): Config | undefined {
     if (!chatUrl || !leadUrl) return undefined;
     return { pageSlug, chatUrl, leadUrl, words, wordsLanguage, assistant: assistant ?? {} };
   } catch {
-    // A page without an assistant is whole without it.
+    // A page without an assistant has no configuration.
     return undefined;
   }
 }

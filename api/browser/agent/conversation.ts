@@ -11,17 +11,17 @@ export interface Turn {
   answer: Answer;
 }
 
-/** The visitor's side of a chat. */
+/** The client side of a chat. */
 export interface Conversation {
   isBusy(): boolean;
-  /** Asks; nothing happens while an answer is on its way. */
+  /** Asks a question; ignored during an answer. */
   ask(question: string): void;
   stop(): void;
-  /** Asks the latest question once more. */
+  /** Asks the latest question again. */
   retry(): void;
 }
 
-/** A chat that lives as long as the page; nothing of it is stored. `changed` hears of every turn that is new or has changed. */
+/** A chat that ends with the page and is not stored. `changed` is called with every new or changed turn. */
 export function openConversation(config: Config, changed: (turn: Turn) => void): Conversation {
   const chatId = randomId();
   const streamUrl = `${config.chatUrl}/${chatId}/stream`;
@@ -43,7 +43,7 @@ export function openConversation(config: Config, changed: (turn: Turn) => void):
       const response = await send(config.chatUrl, { method: "POST", body, signal }).catch(() => undefined);
       if (response?.ok) await follow({ answer, streamUrl, signal, changed: tell }, response);
       else if (response) end(answer, "failed", await problemOf(response));
-      // Without a connection the question waits for the next one.
+      // Offline, the question waits for a connection.
       else if (navigator.onLine) end(answer, "failed", words.unreachable);
     }
     if (signal.aborted) end(answer, "stopped");
@@ -60,7 +60,7 @@ export function openConversation(config: Config, changed: (turn: Turn) => void):
     stop() {
       if (!isBusy()) return;
       control.abort();
-      // The answer is stopped here already; when the service can't be told, it stops by itself.
+      // The answer has stopped here already. If this request fails, the service stops it after its own timeout.
       void send(streamUrl, { method: "DELETE" }).catch(() => undefined);
     },
     retry() {
@@ -69,7 +69,7 @@ export function openConversation(config: Config, changed: (turn: Turn) => void):
   };
 }
 
-/** The chat as the service reads it: texts, and a mark where a lead section was shown, so that it is shown once. */
+/** The chat as the service reads it: texts, and a mark for a lead section, so that it is offered once. */
 function history(turns: Turn[]): object[] {
   return turns.flatMap(({ id, question, answer }) => {
     const asked = { id, role: "user", parts: [{ type: "text", text: question }] };
@@ -86,7 +86,7 @@ function partsOf({ text, section }: Answer): object[] {
   return [...said, { type, toolCallId: sectionId, state: "output-available", input: {}, output: { sectionId } }];
 }
 
-/** What is wrong, by the code of the service's problem (RFC 9457), or by the status where something else answers. */
+/** The error text, by the problem's code (RFC 9457), or by the status if another server replied. */
 async function problemOf(response: Response): Promise<string> {
   const { code } = await response.json().catch(() => ({}));
   const { status } = response;

@@ -1,7 +1,7 @@
 type Attributes = Record<string, string | boolean | ((event: never) => void) | undefined>;
 type Child = Node | string | false | undefined;
 
-/** An element with attributes (`true` is an empty one, a function listens to the event of that name) and children as text or nodes. */
+/** Creates an element with attributes (`true` is an empty one; a function listens to the event of that name) and children (text or nodes). */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -16,7 +16,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Lines of 24 by 24 units. */
+/** Paths in a box of 24 by 24 units. */
 const icons = {
   ask: "M4 5h16v11H9l-5 4z",
   close: "M6 6l12 12M18 6L6 18",
@@ -30,7 +30,7 @@ const icons = {
 };
 const svg = "http://www.w3.org/2000/svg";
 
-/** A small drawing that assistive technology doesn't see. */
+/** An icon, hidden from assistive technology. */
 export function icon(name: keyof typeof icons): SVGElement {
   const drawing = document.createElementNS(svg, "svg");
   for (const [attribute, value] of [

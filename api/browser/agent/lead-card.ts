@@ -7,16 +7,16 @@ import { confirmLead, readEntries, type Submission, submitLead } from "./lead.ts
 import { drawLeadFrame } from "./lead-frame.ts";
 import { words } from "./words.ts";
 
-/** What a lead card needs of the widget. */
+/** The parts of the widget that a lead card uses. */
 export interface LeadHost {
   config: Config;
   ask(question: string): void;
-  /** Brings something in the conversation to the top. */
+  /** Scrolls an element of the conversation to the top. */
   reveal(node: HTMLElement): void;
   say(words: string): void;
 }
 
-/** The card of a lead section: closed it invites, open it shows the form, and below it the way until the form is sent. */
+/** The card of a lead section: first an invitation; when opened, the form, with the next steps below until the form is sent. */
 export function leadCard(section: LeadSection, host: LeadHost, { followUps }: Answer): HTMLElement {
   const { collapsedTitle, collapsedBody, dynamicView } = section;
   const content = element("div", { class: "lead-content", id: `lead-${randomId()}`, hidden: true });
@@ -51,7 +51,7 @@ export function leadCard(section: LeadSection, host: LeadHost, { followUps }: An
   return card;
 }
 
-/** The way that the section proposes, without what the visitor has read already. */
+/** The steps that the section proposes, without those that the visitor has read. */
 function drawView(section: LeadSection, followUps: string[], host: LeadHost): (HTMLElement | false)[] {
   const { dynamicView: view } = section;
   const { label, body } = view.recommendedPath;
@@ -73,7 +73,7 @@ function drawView(section: LeadSection, followUps: string[], host: LeadHost): (H
   ];
 }
 
-/** True for a sign that repeats the card, the question or the names of the sources. */
+/** True for a signal that repeats the card, the question or the names of the sources. */
 function isKnown(signal: string, { collapsedTitle, collapsedBody, dynamicView, leadContext }: LeadSection): boolean {
   const said = [collapsedTitle, collapsedBody, dynamicView.headline, dynamicView.subhead].map((text) =>
     text.toLowerCase(),
@@ -83,7 +83,7 @@ function isKnown(signal: string, { collapsedTitle, collapsedBody, dynamicView, l
   return isSaid || [visitorQuestion, ...evidenceTitles].some((text) => text !== "" && signal.includes(text));
 }
 
-/** The form with the disclosure beside it, until it is sent. */
+/** The form with its disclosure, until it is sent. */
 function drawForm(section: LeadSection, host: LeadHost, sent: () => void): HTMLElement {
   const problem = element("p", { class: "problem", role: "alert" });
   let isSending = false;
@@ -117,7 +117,7 @@ function drawForm(section: LeadSection, host: LeadHost, sent: () => void): HTMLE
   return form;
 }
 
-/** Thanks instead of the form, or first the code that the owner asks for. */
+/** Shows thanks instead of the form, after the code if the owner requires one. */
 function finish(form: HTMLElement, result: Submission, host: LeadHost): void {
   const confirmed = (): void => finish(form, { kind: "accepted" }, host);
   const thanks = element("p", { class: "sent", tabindex: "-1" }, icon("tick"), words.sent);

@@ -3,20 +3,20 @@ import type { Config } from "./config.ts";
 import { element, randomId } from "./element.ts";
 import { words } from "./words.ts";
 
-/** Tallest and lowest frame in CSS pixels (docs/reference.md, "Form frame"). */
+/** Maximum and minimum height of the frame, in CSS pixels (docs/reference.md, "Form frame"). */
 const tallest = 2000;
 const lowest = 80;
-/** Ms after which a frame that has said nothing counts as missing. */
+/** Ms after which a frame without a message counts as failed. */
 const TIMEOUT_MS = 10_000;
 
-/** The frame with the form. It has an origin of its own: nothing goes in but an address, nothing comes out but messages. */
+/** The frame with the form. It has its own opaque origin: its URL is the only input, messages are the only output. */
 export interface LeadFrame {
   node: HTMLIFrameElement;
-  /** Lets the visitor submit once more. */
+  /** Enables the submit button again. */
   reopen(): void;
 }
 
-/** Draws the form's frame; `submitted` gets whatever was sent from it, unchecked. */
+/** Creates the form's frame; `submitted` gets each submitted value, unchecked. */
 export function drawLeadFrame(
   section: LeadSection,
   config: Config,
@@ -39,7 +39,7 @@ export function drawLeadFrame(
     node.className = "";
     node.height = String(Math.min(tallest, Math.max(lowest, Math.ceil(data.height))));
   });
-  // The colours are known when the frame stands in its card.
+  // The colours are computed once the frame is in its card.
   queueMicrotask(() => node.setAttribute("src", `${formUrl(config, section)}?${colours(node)}#${nonce}`));
   const reopen = (): void => node.contentWindow?.postMessage({ type: "svc-lead-form-open", nonce }, "*");
   return { node, reopen };
@@ -49,7 +49,7 @@ function formUrl({ chatUrl }: Config, { sectionId }: LeadSection): string {
   return `${chatUrl.replace(/[^/]*$/, "lead-sections")}/${encodeURIComponent(sectionId)}/form`;
 }
 
-/** What a document of another origin can't see: the colours around it. */
+/** The surrounding colours, which a document of another origin can't read. */
 function colours(node: HTMLElement): URLSearchParams {
   const probe = element("span", { class: "probe", hidden: true });
   node.after(probe);

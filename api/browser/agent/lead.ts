@@ -2,18 +2,18 @@ import type { FormField, LeadSection } from "../../../schemas/assistant.ts";
 import type { Config } from "./config.ts";
 import { send } from "./reading.ts";
 
-/** What the frame's form may send: texts by field. */
+/** The values that the frame's form may send: texts by field. */
 export type Entries = Record<string, string>;
 
-/** Longest text by type of field, as the form itself limits it. */
+/** Maximum length by field type, as in the form itself. */
 const MAX_LENGTHS = { text: 200, email: 254, tel: 40, textarea: 2000, select: 80 };
-/** The field that people don't see. */
+/** The honeypot field. */
 const trap = "website";
 const native = ["email", "name", "company", "phone", "message", trap];
 
 /**
- * What a frame sent, where it is exactly what its form can send: texts of known fields, none too long, choices that were offered,
- * and something like an address. Undefined otherwise: whatever runs in the frame gets nothing else through.
+ * The submission, if it is exactly what the form can send: known fields, texts within their limits, offered choices, and a plausible
+ * address. Otherwise undefined, so that no other data leaves the frame.
  */
 export function readEntries(fields: FormField[], payload: unknown): Entries | undefined {
   if (typeof payload !== "object" || payload === null) return undefined;
@@ -38,14 +38,14 @@ function isAnswer(field: FormField | undefined, value: string): boolean {
 }
 
 /**
- * How a submission ended; `code` asks for the one that was sent by mail, `wrong` means that an entry is refused, `limited` that too
- * many came from this network.
+ * The result of a submission; `code` asks for the code that was mailed, `wrong` means an invalid entry, `limited` means too many
+ * submissions from this network.
  */
 export type Submission = { kind: "accepted" | "wrong" | "limited" | "failed" } | { kind: "code"; leadId: string };
 
 const refusals: Record<number, "wrong" | "limited"> = { 400: "wrong", 429: "limited" };
 
-/** Gives a lead to the service with the context that the visitor was told of. */
+/** Submits a lead with the context that the visitor has seen. */
 export async function submitLead(config: Config, section: LeadSection, entries: Entries): Promise<Submission> {
   const filled = Object.entries(entries).filter(([, value]) => value.trim() !== "");
   const isNative = ([key]: [string, string]): boolean => native.includes(key);
@@ -62,7 +62,7 @@ export async function submitLead(config: Config, section: LeadSection, entries: 
   return status === "UNVERIFIED" ? { kind: "code", leadId } : { kind: "accepted" };
 }
 
-/** Confirms a lead by the code that was sent to its address. */
+/** Confirms a lead with the code that was mailed to its address. */
 export async function confirmLead(config: Config, leadId: string, code: string): Promise<Submission> {
   const { ok, status } = await post(`${config.leadUrl}/${encodeURIComponent(leadId)}/verify`, { code });
   return { kind: ok ? "accepted" : status === 400 ? "wrong" : "failed" };
@@ -80,7 +80,7 @@ async function post(url: string, body: object): Promise<Reply> {
     const { ok, status } = response;
     return { ok, status, body: ok ? await response.json() : {} };
   } catch {
-    // No answer is told like a refusal: the visitor may try again, and the service folds repeats.
+    // A missing reply is presented as a refusal: the visitor may try again, and the service merges repeats.
     return { ok: false, status: 0, body: {} };
   }
 }

@@ -1,18 +1,18 @@
 import { element, icon } from "./element.ts";
 import { words } from "./words.ts";
 
-/** Pixels that may be out of sight below without a button that leads there. */
+/** Pixels below the visible part without a button that scrolls there. */
 const closeToEnd = 48;
-/** Pixels above what is brought to the top. */
+/** Pixels above an element that is scrolled to the top. */
 const margin = 12;
 
-/** Where the turns of a conversation stand, below each other. */
+/** The scrolling list of turns. */
 export interface Log {
   node: HTMLElement;
-  /** A question is asked: what follows is kept in view until the visitor scrolls. */
+  /** A question was asked: follows the end until the visitor scrolls. */
   begin(): void;
   add(turn: HTMLElement): void;
-  /** Something was drawn. */
+  /** Something was rendered. */
   drawn(isBusy: boolean): void;
   reveal(node: HTMLElement): void;
 }
@@ -36,7 +36,7 @@ export function drawLog(welcome: HTMLElement): Log {
   const reveal = (node: HTMLElement): void => {
     log.scrollTop = node.offsetTop - margin;
   };
-  /** Keeps the end in view until the question has reached the top: then the answer stands still, to be read. */
+  /** Follows the end until the question has reached the top; then the answer keeps still for reading. */
   const follow = (): void => {
     reveal(log.lastElementChild as HTMLElement);
     scrolledTo = log.scrollTop;
@@ -55,7 +55,7 @@ export function drawLog(welcome: HTMLElement): Log {
     begin() {
       isFollowing = true;
       log.setAttribute("aria-busy", "true");
-      // A button that asks goes away with what it belongs to; the focus must not go with it.
+      // A suggestion button disappears with its card; the focus must stay in the log.
       if ((log.getRootNode() as ShadowRoot).activeElement?.tagName === "BUTTON") rest();
     },
     add: (turn) => log.append(turn),

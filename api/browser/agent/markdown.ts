@@ -1,21 +1,21 @@
 import { webAddress } from "./address.ts";
 import { element } from "./element.ts";
 
-/** Deepest nesting of lists, quotes and emphasis that is drawn; what lies deeper is shown as it is written. */
+/** Maximum nesting of lists, quotes and emphasis; deeper markup is shown as source text. */
 const deepest = 5;
-/** Farthest that the end of an emphasis or a link is looked for, in UTF-16 units, so that no text costs more than its length. */
+/** Maximum distance to the end of an emphasis or a link, in UTF-16 units, so that rendering is linear in the length. */
 const farthest = 1500;
 
 const fence = /^ {0,3}(```+|~~~+)/;
 const heading = /^ {0,3}#{1,6}\s+(.*?)\s*#*$/;
 const bullet = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(.*)$/;
-/** Kinds of block that are lists: of points, and of numbers. */
+/** List kinds: bulleted and numbered. */
 const lists = ["-", "1"];
 const quote = /^ {0,3}>\s?/;
 
 /**
- * Draws Markdown that grows: each call takes the whole text so far and redraws only the blocks that have changed. Blocks are
- * paragraphs, headings, lists, quotes and code; everything is made by createElement and text nodes.
+ * Renders growing Markdown: each call takes the whole text so far and replaces only the changed blocks. Blocks are paragraphs, headings,
+ * lists, quotes and code. It uses createElement and text nodes only.
  */
 export function drawMarkdown(parent: HTMLElement): (text: string) => void {
   let drawn: string[] = [];
@@ -29,14 +29,14 @@ export function drawMarkdown(parent: HTMLElement): (text: string) => void {
   };
 }
 
-/** What the text says without its marks, for the ear and the clipboard's plain reader. */
+/** The text without its markup, for screen readers and plain copies. */
 export function plainText(text: string): string {
   return text
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
     .replace(/^ {0,3}(#+|>|[-*+])\s+|[*`]+|\\(?=[!-/:-@[-`{-~])/gm, "");
 }
 
-/** Blocks as pieces of source. Each piece of a growing text but the last stays as it is. */
+/** Splits the source into blocks. In a growing text only the last block changes. */
 function splitBlocks(text: string): string[] {
   const blocks: string[] = [];
   let open: string[] = [];
@@ -62,7 +62,7 @@ function splitBlocks(text: string): string[] {
   return blocks.map((block) => block.trimEnd()).filter((block) => block !== "");
 }
 
-/** The kind of block that a line belongs to, beside the one that is open: a fence's own marks, `#`, `>`, `-`, `1`, `p`, nothing. */
+/** The kind of block that a line starts or continues, given the open one: a fence's marks, `#`, `>`, `-`, `1`, `p`, or empty. */
 function kindOf(line: string, open: string, mark: string | undefined): string {
   if (mark) return mark;
   const isList = lists.includes(open);
@@ -116,7 +116,7 @@ function drawList(lines: string[], depth: number): HTMLElement {
   return list;
 }
 
-/** Blocks inside a block; a paragraph at the beginning needs no element of its own. */
+/** Nested blocks; a single leading paragraph gets no element. */
 function drawInside<E extends HTMLElement>(parent: E, lines: string[], depth: number): E {
   const [first, ...rest] = splitBlocks(lines.join("\n")).map((block) => drawBlock(block, depth + 1));
   if (first) parent.append(...(first.tagName === "P" ? first.childNodes : [first]), ...rest);
@@ -161,12 +161,12 @@ function readPiece(text: string, at: number, place: Place): Piece | undefined {
   if (mark === "\\") return readEscape(text[at + 1] ?? "", at);
   if (mark === "`") return readCode(text, at);
   if (mark === "[") return readLink(text, at, place);
-  // An image is its description.
+  // An image is replaced by its description.
   if (mark === "!") return text[at + 1] === "[" ? readLink(text, at + 1, { ...place, links: false }) : undefined;
   return mark === "h" ? readAddress(text, at, place) : readEmphasis(text, at, place);
 }
 
-/** A mark that is meant as itself, or a line break. */
+/** An escaped mark, or a line break. */
 function readEscape(letter: string, at: number): Piece | undefined {
   if (letter === "\n") return { node: element("br"), end: at + 2 };
   return /[!-/:-@[-`{-~]/.test(letter) ? { node: letter, end: at + 2 } : undefined;
@@ -195,7 +195,7 @@ function readEmphasis(text: string, at: number, place: Place): Piece | undefined
   return { node, end: close + marks.length };
 }
 
-/** Where an emphasis ends: at its marks after something other than white space, not inside longer marks or a word. */
+/** The end of an emphasis: its marks after a character other than white space, not inside longer marks or a word. */
 function closing(text: string, start: number, marks: string): number {
   const end = Math.min(text.length, start + farthest);
   for (let at = text.indexOf(marks, start + 1); at >= 0 && at < end; at = text.indexOf(marks, at)) {
@@ -230,7 +230,7 @@ function readAddress(text: string, at: number, place: Place): Piece | undefined 
   return { node, end: at + bare.length };
 }
 
-/** A link that opens beside the page, since the conversation would end with it. */
+/** A link in a new tab, since leaving the page would end the conversation. */
 export function link(href: string): HTMLAnchorElement {
   return element("a", { href, target: "_blank", rel: "noopener nofollow" });
 }
@@ -239,7 +239,7 @@ function near(text: string, at: number): string {
   return text.slice(at, at + farthest);
 }
 
-/** How often the character at a place is repeated. */
+/** How often the character at a position is repeated. */
 function runLength(text: string, at: number): number {
   let end = at + 1;
   while (/[*_`]/.test(text[at]!) && text[end] === text[at]) end++;

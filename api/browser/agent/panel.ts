@@ -9,13 +9,13 @@ import { element, icon } from "./element.ts";
 import { drawLog } from "./log.ts";
 import { words } from "./words.ts";
 
-/** The conversation with all that belongs to it, in place or in a floating panel. */
+/** The conversation and its controls, inline or in a floating panel. */
 export interface Panel {
   nodes: HTMLElement[];
   focus(): void;
 }
 
-/** `close` and `leave` are ways out of a floating panel: always, and where it covers the page. */
+/** `close` closes a floating panel, `leave` closes it only if it covers the page. */
 export function drawPanel(config: Config, { close, leave }: { close?: () => void; leave?: () => void } = {}): Panel {
   const announcer = openAnnouncer();
   const conversation = openConversation(config, oncePerFrame(draw));
@@ -63,7 +63,7 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
   return { nodes, focus: composer.focus };
 }
 
-/** Draws at most once a frame, however many chunks arrive. Only the latest turn ever changes. */
+/** Renders at most once a frame, however many chunks arrive. Only the latest turn ever changes. */
 function oncePerFrame(draw: (turn: Turn) => void): (turn: Turn) => void {
   let waiting: Turn | undefined;
   return (turn) => {
@@ -78,7 +78,7 @@ function oncePerFrame(draw: (turn: Turn) => void): (turn: Turn) => void {
   };
 }
 
-/** Says how an answer goes to those who don't see it. */
+/** Announces the progress of an answer to screen readers. */
 function teller(announcer: Announcer): { begin(): void; of(turn: Turn): void } {
   let told = "";
   return {

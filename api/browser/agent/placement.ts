@@ -5,11 +5,11 @@ import { words } from "./words.ts";
 
 /** If a page has mounts, the widget renders in the first (docs/widget.md, "Where it appears"). */
 const mount = "#svc-public-page-agent-inline,[data-svc-public-page-agent-inline]";
-/** On such screens the panel takes all of it and the page behind rests. */
+/** On such screens the panel covers the page, which becomes inert. */
 const small = "(max-width: 30rem), (max-height: 30rem)";
 const panelPart = { part: "panel", "aria-labelledby": "title" };
 
-/** Puts the widget into the page's mount, or a launcher at the corner of the page. */
+/** Mounts the widget in the page's element for it, or as a launcher in the corner. */
 export function place(config: Config, host: HTMLElement, root: ShadowRoot): void {
   const [found, ...others] = document.querySelectorAll<HTMLElement>(mount);
   if (found) {
@@ -24,7 +24,7 @@ export function place(config: Config, host: HTMLElement, root: ShadowRoot): void
   document.body.append(host);
 }
 
-/** The launcher and its panel, which is made when it is first opened. */
+/** The launcher and its panel, which is created when first opened. */
 function drawLauncher(config: Config): HTMLElement[] {
   let panel: Panel | undefined;
   const dialog = element("dialog", { class: "panel floating", ...panelPart });
@@ -44,13 +44,13 @@ function drawLauncher(config: Config): HTMLElement[] {
     if (!dialog.firstChild) dialog.append(...panel.nodes);
     turn(true);
     show(dialog);
-    // A keyboard on the screen would hide what it is for.
+    // Focus would open the on-screen keyboard, which hides the panel.
     if (matchMedia("(pointer: coarse)").matches) dialog.querySelector("button")?.focus();
     else panel.focus();
   });
   dialog.addEventListener("close", () => {
     turn(false);
-    // A visitor who was led to a passage of the page stays there.
+    // The visitor followed a link to a passage and stays there.
     const { activeElement } = document;
     const { host } = launcher.getRootNode() as ShadowRoot;
     if (activeElement === host || activeElement === document.body) launcher.focus();
@@ -68,7 +68,7 @@ function show(dialog: HTMLDialogElement): void {
   else dialog.show();
 }
 
-/** A keyboard on the screen covers the panel without making it smaller: the style sheet hears what is left. */
+/** An on-screen keyboard covers the panel without resizing it: the style sheet gets the visible height. */
 function fitToKeyboard(root: ShadowRoot): void {
   const seen = window.visualViewport;
   const size = new CSSStyleSheet();

@@ -4,18 +4,18 @@ import { readEvents } from "./stream.ts";
 /** An answer that is being read. */
 export interface Reading {
   answer: Answer;
-  /** Where it is taken up again. */
+  /** The URL for resuming it. */
   streamUrl: string;
   signal: AbortSignal;
   changed(): void;
 }
 
-/** Ms before each attempt to go on with an answer; the service keeps writing for 10 s without a reader. */
+/** Ms before each attempt to resume an answer; the service keeps generating for 10 s without a reader. */
 const pauses = [200, 800, 2000, 4000];
-/** Ms for which events are read without a break. */
+/** Ms for which events are read before yielding to the page. */
 const MAX_TURN_MS = 8;
 
-/** Reads an answer to its end, over as many connections as that takes. */
+/** Reads an answer to its end, over as many connections as necessary. */
 export async function follow(reading: Reading, first: Response): Promise<void> {
   const { answer, signal } = reading;
   let response: Response | undefined = first;
@@ -32,7 +32,7 @@ export async function follow(reading: Reading, first: Response): Promise<void> {
   }
 }
 
-/** A request to the page's own service that carries nothing that tells who the visitor is. */
+/** A request to the page's own service without credentials or a referrer. */
 export function send(url: string, more: RequestInit): Promise<Response> {
   const headers = more.body ? { "content-type": "application/json" } : more.headers;
   return fetch(url, { credentials: "omit", cache: "no-store", ...more, ...(headers ? { headers } : {}) });
@@ -47,7 +47,7 @@ async function read({ answer, changed }: Reading, response: Response): Promise<v
     if (id) answer.last = id;
     changed();
     if (performance.now() - since < MAX_TURN_MS) continue;
-    // Much may arrive at once, and the page has other things to do.
+    // Many events may arrive at once; the page must stay responsive.
     await new Promise((resolve) => setTimeout(resolve));
     since = performance.now();
   }
@@ -59,7 +59,7 @@ async function resume({ answer, streamUrl, signal }: Reading): Promise<Response 
   return response?.ok ? response : undefined;
 }
 
-/** Waits; offline for as long as that lasts. */
+/** Waits; while offline, until there is a connection. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (!navigator.onLine) return connected(signal);
   return new Promise((resolve) => {
@@ -68,7 +68,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Waits until the browser has a connection, or the signal ends it. */
+/** Waits until the browser is online, or the signal is aborted. */
 export function connected(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const go = (): void => resolve();

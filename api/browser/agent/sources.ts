@@ -2,14 +2,14 @@ import type { EvidenceCard } from "../../../schemas/assistant.ts";
 import type { Answer } from "./answer.ts";
 import { plainText } from "./markdown.ts";
 
-/** Words of a passage that are looked for on the page, the longest first: the page may break it by links and cells. */
+/** Number of words to look for on the page, most first: links and table cells may interrupt a passage. */
 const passageWords = [12, 6, 3];
-/** Ms for which a passage is marked. */
+/** Ms for which a passage is highlighted. */
 const markedFor = 2500;
-/** Colour in which it is marked, at first. */
+/** Initial highlight colour. */
 const mark = "#f5b30099";
 
-/** The text of an answer without a last line that only names its sources, once their cards stand below it. */
+/** The text of an answer without a final line that only names the sources, once their cards are shown below it. */
 export function visibleText({ text, textEnded, evidence }: Answer): string {
   if (!textEnded || evidence.length === 0) return text;
   const at = text.trimEnd().lastIndexOf("\n\n");
@@ -17,13 +17,13 @@ export function visibleText({ text, textEnded, evidence }: Answer): string {
   return at > 0 && /^[^:：]{1,30}[:：][\s,，]*$/.test(rest.trim()) ? text.slice(0, at) : text;
 }
 
-/** True for the page that the visitor reads. */
+/** True for the current page. */
 export function isHere(address: string): boolean {
   const canonical = document.querySelector<HTMLLinkElement>("link[rel=canonical]")?.href;
   return [location.href, canonical].some((own) => own && placeOf(own) === placeOf(address));
 }
 
-/** Scrolls the page to the passage of a card, marks it for a moment, and moves the focus there; the page's top where it isn't found. */
+/** Scrolls to the passage of a card, highlights it for a moment and moves the focus there; to the top of the page if it isn't found. */
 export function showPassage({ snippet }: EvidenceCard): void {
   const found = findPassage(snippet);
   if (!found) return void scrollTo({ top: 0, behavior: motion() });
@@ -33,7 +33,7 @@ export function showPassage({ snippet }: EvidenceCard): void {
   found.focus({ preventScroll: true });
 }
 
-/** The innermost element that holds the beginning of a passage. */
+/** The innermost element that contains the beginning of a passage. */
 function findPassage(snippet: string): HTMLElement | undefined {
   const words = normalized(snippet).split(" ");
   const elements = [...document.body.querySelectorAll<HTMLElement>("*:not(script, style)")];

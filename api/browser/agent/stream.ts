@@ -7,7 +7,7 @@ export interface StreamEvent {
 /** Ms without a byte after which a connection counts as lost; the service sends one at least every 10 s. */
 const silence = 25_000;
 
-/** Events of a response as they arrive. Ends where the connection does, or when it has been silent for too long. */
+/** The events of a response as they arrive. Ends when the connection closes or has been silent for too long. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
   const reader = body.getReader();
   const decoder = new TextDecoder();

@@ -1,6 +1,6 @@
 /**
- * The widget's style sheet. What a page may set stands in docs/widget.md; the rest can't be reached from outside. At its end the log
- * keeps the room of the button `latest`, so that nothing moves when that goes.
+ * The widget's style sheet. docs/widget.md lists the properties that a page may set; the rest can't be reached from outside. The end of
+ * the log reserves room for the button `latest`, so that nothing moves when it disappears.
  */
 export const style = `
 :host {

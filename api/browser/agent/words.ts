@@ -1,15 +1,15 @@
 import type { Words as AllWords } from "../../../schemas/languages.ts";
 
-/** What the widget itself says (schemas/languages). */
+/** The widget's own texts (schemas/languages). */
 export type Words = AllWords["widget"];
 
-/** Put in by the build (scripts/browser.mjs). */
+/** Inserted by the build (scripts/browser.mjs). */
 declare const englishWords: Words;
 
-/** The words in use: English until the page brings others. */
+/** The current texts: English until the page brings others. */
 export const words: Words = { ...englishWords };
 
-/** Speaks the page's language from now on. */
+/** Switches to the page's language. */
 export function useWords(given: Partial<Words>): void {
   Object.assign(words, given);
 }

@@ -12,10 +12,10 @@ import { bookingFacts } from "./info.ts";
 import { dateText, timeText } from "./times.ts";
 import { addressOf } from "./visit.ts";
 
-/** Ms between two looks at a booking that waits for its payment. */
+/** Ms between two polls of a booking that awaits its payment. */
 const paymentPause = 3000;
 
-/** A booking: what became of it, what it is, and what can be done with it. `title` says what has just happened. */
+/** A booking: its state, its details, and its actions. `title` names the change that has just happened. */
 export function bookedStep(host: Host, booking: Booking, title?: string): Step {
   const told = tell(host, booking);
   const heading = element("h2", { tabindex: "-1" }, title ?? told.title);
@@ -67,7 +67,7 @@ function rejected(host: Host, booking: Booking): { title: string; text: string }
   return { title: words.declined, text: ending(host, booking, words.declinedText) };
 }
 
-/** How a booking ended, and what becomes of the money: that for a time that could not be kept comes back. */
+/** How a booking ended, and whether it is refunded: always if its slot was lost. */
 function ending({ words }: Host, { payment, cancelledBy }: Booking, text: string): string {
   const isBack = payment?.status === "REFUNDED";
   if (!isBack && payment?.status !== "REFUND_DUE") return text;
@@ -106,7 +106,7 @@ function actions(host: Host, booking: Booking): HTMLElement {
   return row;
 }
 
-/** A new window where the page stands in another one: checkouts don't let themselves be framed. */
+/** A new window if the page is embedded: checkouts refuse to be framed. */
 function payLink({ words, clock, visit }: Host, { payment, status }: Booking): HTMLElement | undefined {
   const url = payment?.checkoutUrl;
   if (status !== "PENDING_PAYMENT" || !payment || !url || !/^https?:/i.test(url)) return undefined;
@@ -124,7 +124,7 @@ function startAnew(host: Host): void {
   host.choose();
 }
 
-/** The question before a booking is cancelled, in place of the actions. */
+/** The confirmation prompt for cancelling, instead of the actions. */
 function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTMLElement): HTMLElement {
   const { words, calls } = host;
   const reason = fieldOf(
@@ -156,7 +156,7 @@ function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTML
   return form;
 }
 
-/** Says before a paid booking is cancelled whether its money comes back. */
+/** Says before a paid booking is cancelled whether it will be refunded. */
 function refundText({ words, clock }: Host, { payment }: Booking): string | undefined {
   if (payment?.status !== "PAID") return undefined;
   const values = {
@@ -166,12 +166,12 @@ function refundText({ words, clock }: Host, { payment }: Booking): string | unde
   return filled(payment.refundable ? words.cancelRefund : words.cancelKept, values);
 }
 
-/** Looks until the payment has arrived or its hold is over; stops when something else is shown. */
+/** Polls until the payment has arrived or the hold has expired; stops when another view is shown. */
 async function watchPayment(host: Host, booking: Booking, view: HTMLElement): Promise<void> {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, paymentPause));
     if (!view.isConnected) return;
-    // A look that fails is followed by the next one.
+    // A failed poll is retried by the next one.
     const now = document.hidden ? booking : await host.calls.read(booking.bookingUid).catch(() => booking);
     if (!view.isConnected) return;
     if (now.status !== booking.status)

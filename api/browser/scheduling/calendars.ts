@@ -3,7 +3,7 @@ import { element } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { addressOf } from "./visit.ts";
 
-/** Links that put a booking into the usual calendars, and its file for all others. */
+/** Links that add a booking to the usual calendars, and its file for all others. */
 export function calendarLinks(host: Host, booking: Booking): HTMLElement {
   const { words, calls } = host;
   const opened = (name: string, href: string): HTMLElement =>
@@ -23,7 +23,7 @@ export function calendarLinks(host: Host, booking: Booking): HTMLElement {
   );
 }
 
-/** Google's page of a new event; times are in UTC without marks. */
+/** Google's page for a new event; times are in UTC, in basic format. */
 function googleAddress(host: Host, booking: Booking): string {
   const compact = (instant: string): string => new Date(instant).toISOString().replace(/[-:]|\.\d+/g, "");
   const { title, text, place } = tellOf(host, booking);
@@ -32,7 +32,7 @@ function googleAddress(host: Host, booking: Booking): string {
   return `https://calendar.google.com/calendar/render?${query}`;
 }
 
-/** Outlook's page of a new event, for private accounts or those of organisations. */
+/** Outlook's page for a new event, for private accounts or organisations. */
 function outlookAddress(site: string, host: Host, booking: Booking): string {
   const { title, text, place } = tellOf(host, booking);
   const [startdt, enddt] = [booking.start, booking.end].map((instant) => new Date(instant).toISOString());
@@ -48,7 +48,7 @@ function outlookAddress(site: string, host: Host, booking: Booking): string {
   return `https://${site}/calendar/0/deeplink/compose?${query}`;
 }
 
-/** What the event says in any calendar; its text leads back to the booking. */
+/** The event's title and text for every calendar; the text links to the booking. */
 function tellOf({ visit }: Host, booking: Booking): { title: string; text: string; place: string } {
   const address = new URL(addressOf(booking.bookingUid), location.href);
   for (const ofFrame of ["embed", "theme", "accent"]) address.searchParams.delete(ofFrame);

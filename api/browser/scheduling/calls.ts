@@ -1,13 +1,13 @@
 import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
 
-/** A time that can be booked. */
+/** A bookable time. */
 export interface Slot {
   start: string;
   end: string;
   bookingNonce: string;
 }
 
-/** Why a call gave nothing; `offline` where no answer came. `wait` is in seconds, `limit` names the limit that was reached. */
+/** Why a call failed; `offline` if no reply came. `wait` is in seconds, `limit` names the limit that was reached. */
 export class Problem extends Error {
   readonly code: string;
   readonly wait: number;
@@ -23,14 +23,14 @@ export class Problem extends Error {
   }
 }
 
-/** Ms after which a call counts as lost. */
+/** Ms after which a call times out. */
 const TIMEOUT_MS = 20_000;
-/** How often a call is repeated that the service only put off. */
+/** Attempts of a call that the service answers with a short wait. */
 const MAX_ATTEMPTS = 4;
-/** Ms of the shortest window that is asked for in halves. */
+/** Ms of the shortest window that is still split into halves. */
 const MIN_WINDOW_MS = 3_600_000;
 
-/** What is asked of the slots route: `start` and `end` are instants. */
+/** Query of the slots route: `start` and `end` are instants. */
 export type SlotQuestion = { start: string; end: string } & Record<string, string>;
 
 /** The public routes of one event type. */
@@ -56,7 +56,7 @@ export function openCalls(handle: string, eventSlug: string): Calls {
   };
 }
 
-/** Where the service has too many slots for one answer, they are those of both halves of the window. */
+/** If the window has too many slots for one answer, both halves are requested. */
 async function slotsOf(root: string, asked: SlotQuestion): Promise<Slot[]> {
   try {
     return (await call<{ slots: Slot[] }>(`${root}/slots?${new URLSearchParams(asked)}`)).slots;
@@ -74,7 +74,7 @@ function sent(body: object, headers: Record<string, string> = {}): RequestInit {
   return { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) };
 }
 
-/** The answer's JSON; a short wait that the service asks for is kept, everything else is a `Problem`. */
+/** The reply's JSON. Observes a short `Retry-After`; throws `Problem` for every other failure. */
 async function call<T>(url: string, init: RequestInit = {}): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

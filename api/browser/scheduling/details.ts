@@ -8,13 +8,13 @@ import type { Host } from "./host.ts";
 import { icon } from "./icons.ts";
 import { placeName, timeOf } from "./info.ts";
 
-/** A step: what is shown, and where the focus goes. */
+/** A step: its content, and the element that gets the focus. */
 export interface Step {
   view: HTMLElement;
   heading: HTMLElement;
 }
 
-/** The form between a time and its booking. */
+/** The form between choosing a time and booking it. */
 export function detailsStep(host: Host, event: PublicEvent, slot: Slot): Step {
   const { words, draft } = host;
   const fields = questionsOf(host, event);
@@ -93,7 +93,7 @@ function questionsOf({ words, draft }: Host, event: PublicEvent): Field[] {
   ];
 }
 
-/** Where there are several places; the service tells them apart by their types. */
+/** The choice between several places; the service tells them apart by type. */
 function placeField({ locations }: PublicEvent, value: string | undefined, words: Host["words"]): Field[] {
   const places = locations.filter(({ type }, at) => locations.findIndex((one) => one.type === type) === at);
   if (places.length < 2) return [];
@@ -125,7 +125,7 @@ function bodyOf({ clock, visit }: Host, given: { event: PublicEvent; slot: Slot;
   };
 }
 
-/** Sends a booking; the same entries sent again have the same key, so that they are never booked twice. */
+/** Sends a booking. The same entries get the same idempotency key, so that a repeat never books twice. */
 function sender(host: Host, body: () => object): () => Promise<void> {
   const { calls, words } = host;
   let sent = { text: "", key: "" };
@@ -141,7 +141,7 @@ function sender(host: Host, body: () => object): () => Promise<void> {
   };
 }
 
-/** Back to the free times where the chosen one is gone; every other problem is for the form. */
+/** Returns to the free times if the chosen one is taken; every other problem is shown in the form. */
 function takenTo(host: Host): (error: unknown) => undefined {
   return (error) => {
     if (!(error instanceof Problem) || error.code !== "scheduling_slot_unavailable") throw error;

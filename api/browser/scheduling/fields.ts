@@ -4,31 +4,31 @@ import type { Words } from "./words.ts";
 
 /** One question of a form. */
 export interface Field {
-  /** Where its value stands in the request, by which the service names what is wrong. */
+  /** Path of its value in the request, as the service's errors name it. */
   path: string;
   node: HTMLElement;
   read(): string;
-  /** What is wrong with the value, if anything. */
+  /** The error in the value, if any. */
   check(): string | undefined;
-  /** Shows what is wrong, or with nothing takes it away. */
+  /** Shows an error, or removes it. */
   mark(fault?: string): void;
   focus(): void;
 }
 
-/** What a field is made of. */
+/** Definition of a field. */
 export interface Question {
   path: string;
   label: string;
   type: BookingField["type"];
   required: boolean;
   options?: readonly string[] | undefined;
-  /** What each option is called where that differs from its value. */
+  /** Labels of the options that differ from their values. */
   names?: readonly string[];
   autocomplete?: string;
   value?: string | undefined;
 }
 
-/** A field of any type of question. */
+/** A field for any type of question. */
 export function fieldOf(question: Question, words: Words): Field {
   const { type, options = [] } = question;
   if (type === "radio") return choiceField(question, options, words);
@@ -95,7 +95,7 @@ interface Parts {
   read(): string;
 }
 
-/** A field around its controls, with the place for what is wrong tied to them. */
+/** A field around its controls, with an error message tied to them. */
 function fieldWith({ question, words, label, controls, box, read }: Parts): Field {
   const fault = element("p", { class: "fault", id: `fault-${randomId()}`, hidden: true });
   const isGroup = label?.tagName === "LEGEND";
@@ -124,7 +124,7 @@ function labelOf({ label, required }: Question, words: Words): (HTMLElement | fa
   return [text, !required && element("span", { class: "optional" }, ` ${words.optional}`)];
 }
 
-/** Commas as people write them in numbers become points. */
+/** A decimal comma becomes a point. */
 function readText(text: string, type: string): string {
   const trimmed = text.trim();
   return type === "number" && /^[+-]?\d+,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
@@ -144,7 +144,7 @@ function canParse(text: string): boolean {
   try {
     return Boolean(new URL(text));
   } catch {
-    // Not an address, which is what was asked.
+    // Not a URL, which is the test.
     return false;
   }
 }

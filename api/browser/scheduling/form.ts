@@ -4,21 +4,21 @@ import type { Field } from "./fields.ts";
 import type { Host } from "./host.ts";
 import { sentenceOf } from "./problem.ts";
 
-/** What a form asks and does. */
+/** Content and actions of a form. */
 export interface Form {
   fields(): Field[];
-  /** What stands above the button. */
+  /** Elements above the button. */
   parts: (HTMLElement | false)[];
-  /** What the button says. */
+  /** Label of the button. */
   action: string;
   look?: string;
-  /** Beside the button. */
+  /** Elements next to the button. */
   others?: HTMLElement[];
-  /** Sends; what it throws is told to the visitor. */
+  /** Submits; a failure is shown to the visitor. */
   send(): Promise<void>;
 }
 
-/** A form that checks, sends once at a time, and ties what is wrong to the fields. */
+/** A form that validates, submits once at a time, and ties errors to their fields. */
 export function openForm(host: Host, form: Form): HTMLFormElement {
   const { words, say } = host;
   const told = element("p", { class: "alert", role: "alert", hidden: true });
@@ -53,7 +53,7 @@ export function openForm(host: Host, form: Form): HTMLFormElement {
   return element("form", { novalidate: true, class: "form", submit }, ...form.parts, told, actions);
 }
 
-/** Marks what is wrong and goes to the first of it; true where something is. */
+/** Marks the invalid fields and focuses the first; true if there is one. */
 function markFaults(fields: Field[]): boolean {
   const faults = fields.map((field) => ({ field, fault: field.check() }));
   for (const { field, fault } of faults) field.mark(fault);
@@ -62,7 +62,7 @@ function markFaults(fields: Field[]): boolean {
   return first !== undefined;
 }
 
-/** The same with what the service found. */
+/** The same for the errors that the service found. */
 function markFrom(fields: Field[], { faults }: Problem, text: string): boolean {
   const named = fields.filter(({ path }) =>
     faults.some((fault) => fault.path === path || fault.path.startsWith(`${path}/`)),

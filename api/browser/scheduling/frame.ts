@@ -1,7 +1,7 @@
-/** Luminance (WCAG 2) from which black is read better than white. */
+/** Luminance (WCAG 2) above which black text has more contrast than white. */
 const bright = 0.179;
 
-/** Tells the page around an embedded one how tall it is, and what is booked in it: nothing that anybody must not know. */
+/** Posts the height and the title to the embedding page; neither contains personal data. */
 export function tellSize(content: HTMLElement, title = document.title): void {
   if (parent === window) return;
   document.body.classList.add("embedded");
@@ -14,7 +14,7 @@ export function tellSize(content: HTMLElement, title = document.title): void {
   }).observe(content);
 }
 
-/** Takes light or dark and the accent that the page around asks for. */
+/** Applies the scheme and the accent colour that the embedding page asks for. */
 export function takeLook(): void {
   const given = new URLSearchParams(location.search);
   const { style } = document.documentElement;

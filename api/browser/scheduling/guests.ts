@@ -4,21 +4,21 @@ import { type Field, fieldOf } from "./fields.ts";
 import type { Host } from "./host.ts";
 import { icon } from "./icons.ts";
 
-/** Most guests of a booking (docs/reference.md, "Bookings"). */
+/** Maximum number of guests of a booking (docs/reference.md, "Bookings"). */
 const MAX_GUESTS = 20;
 
-/** Addresses of guests, one a row. */
+/** Addresses of guests, one per row. */
 export interface Guests {
   node: HTMLElement;
   fields(): Field[];
 }
 
-/** No row at first, unless some were entered before. */
+/** No row at first, unless addresses were entered before. */
 export function guestList({ words, say }: Host, entered: string[]): Guests {
   const rows = element("div", { class: "guests" });
   let fields: Field[] = [];
   const add = element("button", { type: "button", class: "text" }, icon("add"), words.addGuest);
-  /** Draws the rows again with these values, so that their numbers are right. */
+  /** Renders the rows again with these values, to renumber them. */
   const draw = (values: string[]): void => {
     fields = values.map((value, at) => {
       const label = filled(words.guest, { count: at + 1 });

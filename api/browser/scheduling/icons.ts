@@ -1,4 +1,4 @@
-/** Lines of 24 by 24 units. */
+/** Paths in a box of 24 by 24 units. */
 const icons = {
   before: "M15 5l-7 7 7 7",
   after: "M9 5l7 7-7 7",
@@ -14,7 +14,7 @@ const icons = {
 const svg = "http://www.w3.org/2000/svg";
 export type Icon = keyof typeof icons;
 
-/** A small drawing that assistive technology doesn't see. */
+/** An icon, hidden from assistive technology. */
 export function icon(name: Icon): SVGElement {
   const drawing = document.createElementNS(svg, "svg");
   drawing.setAttribute("viewBox", "0 0 24 24");

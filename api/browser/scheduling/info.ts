@@ -10,7 +10,7 @@ import type { Words } from "./words.ts";
 
 type Location = PublicEvent["locations"][number];
 
-/** What is booked: title, length, and for those who still decide the place, the price and the time that they chose. */
+/** Summary of the event: title and length; before booking also the place, the price and the chosen time. */
 export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: string; end: string }): HTMLElement {
   const { visit, clock } = host;
   const { event, booking } = visit;
@@ -38,7 +38,7 @@ function hostName({ host: { name, logoUrl } }: Host["visit"]): HTMLElement {
   return element("p", { class: "handle" }, logo, element("span", { dir: "auto" }, name));
 }
 
-/** The time that a booking keeps while another is chosen. */
+/** The booking's present time while another is chosen. */
 function formerTime(host: Host, booking: Booking): HTMLElement {
   return element("span", {}, element("strong", {}, host.words.before), timeOf(host, booking));
 }
@@ -54,7 +54,7 @@ export function timeOf({ clock }: Pick<Host, "clock">, slot: { start: string; en
   );
 }
 
-/** The name by which people know a place; an address of a meeting is only shown to those who booked. */
+/** The display name of a place. A meeting link is only shown to the attendee. */
 export function placeName({ type, label }: Location, words: Words): string {
   const isAddress = /^https?:/i.test(label);
   const names: Record<string, string> = {
@@ -88,7 +88,7 @@ function fact(name: Icon, text: string | HTMLElement, look = ""): HTMLElement {
   );
 }
 
-/** Who booked and what became of it, as rows of a name and a value. */
+/** The attendee and the state of the booking, as rows of a name and a value. */
 export function bookingFacts(host: Host, booking: Booking): HTMLElement {
   const { words } = host;
   const rows: [string, string | HTMLElement | null | undefined][] = [

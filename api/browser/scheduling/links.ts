@@ -1,7 +1,7 @@
 import { webAddress } from "../agent/address.ts";
 import { element } from "../agent/element.ts";
 
-/** A text whose addresses of http and https are links; everything else stays text. */
+/** A text whose http and https URLs are links; everything else stays text. */
 export function linked(text: string): (HTMLElement | string)[] {
   const pieces: (HTMLElement | string)[] = [];
   let written = 0;
@@ -16,7 +16,7 @@ export function linked(text: string): (HTMLElement | string)[] {
   return [...pieces, text.slice(written)];
 }
 
-/** Without the marks that end a sentence or close a bracket that stands before the address. */
+/** The URL without trailing punctuation and without a closing bracket whose opening one precedes the URL. */
 function withoutEnd(address: string): string {
   const bare = address.replace(/[.,;:!?\]}»”’]+$/, "");
   return bare.endsWith(")") && !bare.includes("(") ? withoutEnd(bare.slice(0, -1)) : bare;

@@ -10,19 +10,19 @@ export interface Month {
   today: string;
   /** The date whose times are shown. */
   chosen: string | undefined;
-  /** The date that Tab leads to. */
+  /** The date that Tab moves to. */
   entry: string;
-  /** How many times each date has. */
+  /** Number of free times by date. */
   counts: Map<string, number>;
   isLoading: boolean;
   locale: string;
   words: Words;
   choose(date: string): void;
-  /** The keys lead to a date, perhaps of another month. */
+  /** The arrow keys move to a date, perhaps of another month. */
   go(date: string): void;
 }
 
-/** The days of a month as a grid through which arrow keys lead (ARIA practices, date picker). */
+/** The days of a month as a grid with arrow key navigation (ARIA practices, date picker). */
 export function monthGrid(shown: Month, labelId: string): HTMLElement {
   const first = firstWeekday(shown.locale);
   const dates = datesOf(shown.month);

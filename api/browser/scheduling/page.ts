@@ -11,10 +11,10 @@ import { ownClock } from "./times.ts";
 import { addressOf, type Visit } from "./visit.ts";
 import { localeOf } from "./words.ts";
 
-/** Names of the steps in the browser's history, so that its back button goes one step back. */
+/** Names of the steps in the browser's history, so that Back returns to the previous step. */
 type Name = "choose" | "details" | "booking" | "move" | "move-details";
 
-/** Makes the page interactive: the free times, or the booking that its address names. */
+/** Makes the page interactive: shows the free times, or the booking in the URL. */
 export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): void {
   const { words } = visit;
   document.body.append(region);
@@ -53,7 +53,7 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
     pay: (answer) => pay(answer),
     back: () => history.back(),
   };
-  /** The booking that was looked at last. */
+  /** The booking that was loaded last. */
   let shown = visit.booking;
 
   const show = ({ view, heading }: Step, look: string, chosen?: Slot): void => {
@@ -77,7 +77,7 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
   const showBooking = (booking: Booking, title?: string): void => {
     shown = booking;
     host.booking = null;
-    // From here on the address is that of the booking, also after reloading.
+    // From here on the URL is that of the booking, also after reloading.
     history.replaceState({ step: "booking" }, "", addressOf(booking.bookingUid));
     show(bookedStep(host, booking, title), "done");
   };
@@ -100,7 +100,7 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
   go(first);
 }
 
-/** What the address brings along for the form. */
+/** Values for the form from the URL. */
 function prefilled(): Map<string, string> {
   const given = new URLSearchParams(location.search);
   const entries = [
@@ -110,12 +110,12 @@ function prefilled(): Map<string, string> {
   return new Map(entries.filter((entry): entry is [(typeof entry)[0], string] => Boolean(entry[1])));
 }
 
-/** The step, what is booked, and with whom. */
+/** The step, the event, and the host. */
 function titleOf(step: string | null, { event, booking, host }: Visit): string {
   return [step, event?.title ?? booking?.title, host.name].filter(Boolean).join(" · ");
 }
 
-/** Said again even where the words are those of the last time. */
+/** Announced again even if the text equals the last one. */
 function say(region: HTMLElement, text: string): void {
   const one = element("p", { dir: "auto" }, text);
   region.replaceChildren(one);

@@ -10,12 +10,12 @@ import { zoneControls } from "./zones.ts";
 
 type Days = Map<string, Slot[]>;
 
-/** Months that are looked through for a free time. */
+/** Number of months to search for a free time. */
 const farthest = 12;
-/** Ms after which free times are asked for again when the visitor comes back to the page. */
+/** Ms after which free times are reloaded when the visitor returns to the page. */
 const freshFor = 30_000;
 
-/** The free times: a month, the times of one day, and the zone in which they are told. */
+/** The free times: a month, the times of one day, and the zone in which they are shown. */
 export class Picker {
   readonly view: HTMLElement;
   readonly heading: HTMLElement;
@@ -29,7 +29,7 @@ export class Picker {
   private month: string;
   private entry: string;
   private chosen: string | undefined;
-  /** Counts the loads; an answer to an earlier one is not shown. */
+  /** Number of the latest load; the result of an earlier one is ignored. */
   private turn = 0;
   private loadedAt = 0;
 
@@ -100,7 +100,7 @@ export class Picker {
     void this.load(this.month);
   };
 
-  /** Brings the times up to date when the visitor returns; a view that is gone listens no more. */
+  /** Reloads the times when the visitor returns; a removed view stops listening. */
   private readonly returned = (): void => {
     if (!this.view.isConnected) {
       document.removeEventListener("visibilitychange", this.returned);
@@ -112,7 +112,7 @@ export class Picker {
     void this.load(this.month);
   };
 
-  /** Shows a month; with `isHop` only where it has free times. */
+  /** Shows a month; with `isHop` only if it has free times. */
   private async load(month: string, isHop = false): Promise<void> {
     const turn = ++this.turn;
     const before = this.month;
@@ -138,7 +138,7 @@ export class Picker {
     const asked = { ...spanOf(month), ...(booking ? { bookingUid: booking.bookingUid } : {}) };
     const { zone } = clock;
     const found = await calls.slots({ ...asked, timeZone: zone }).catch((error: Problem) => {
-      // A zone that this browser knows and the service doesn't: the grid lies on the event's own clock then.
+      // The browser knows this zone and the service doesn't: the grid uses the event's own zone.
       const isZone = error.faults.some(({ path }) => path === "/timeZone");
       return isZone && visit.event ? calls.slots(asked) : Promise.reject(error);
     });
@@ -167,7 +167,7 @@ export class Picker {
     this.month = month;
     if (!this.entry.startsWith(month)) this.entry = month === today.slice(0, 7) ? today : `${month}-01`;
     this.title.textContent = monthText(month, clock.locale);
-    // Not `disabled`, which would drop the focus of who just came here with this button.
+    // Not `disabled`, which would drop the focus from the button that was just pressed.
     this.earlier.setAttribute("aria-disabled", String(month <= today.slice(0, 7)));
     const counts = new Map([...(this.known.get(month) ?? [])].map(([date, slots]) => [date, slots.length]));
     const { chosen, entry } = this;
@@ -232,7 +232,7 @@ export class Picker {
     if (isBelow) this.times.scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
   }
 
-  /** The keys lead to a date: the focus goes there, and the month with it. */
+  /** The arrow keys move the focus to a date, and change the month if necessary. */
   private go(date: string): void {
     const first = this.today();
     this.entry = date < first ? first : date;
@@ -272,7 +272,7 @@ export class Picker {
     this.times.replaceChildren(bar, element("ul", { "aria-label": words.times }, ...buttons));
   }
 
-  /** To the next day of this month that has free times. */
+  /** Moves to the next day of this month that has free times. */
   private dayTurn(name: "before" | "after", label: string, step: number): HTMLElement {
     const dates = [...(this.known.get(this.month)?.keys() ?? [])];
     const date = dates[dates.indexOf(this.chosen ?? "") + step];

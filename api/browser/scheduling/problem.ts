@@ -1,7 +1,7 @@
 import type { Problem } from "./calls.ts";
 import type { Words } from "./words.ts";
 
-/** What became of a call, in the visitor's words. */
+/** The message for a failed call, in the visitor's language. */
 export function sentenceOf({ code, limit }: Problem, words: Words): string {
   const limits: Record<string, string> = {
     network: words.limitNetwork,

@@ -1,11 +1,11 @@
-/** How the visitor reads time. */
+/** Zone, clock and language that the visitor reads times in. */
 export interface Clock {
   locale: string;
   zone: string;
   isTwelveHours: boolean;
 }
 
-/** What the visitor's own device prefers. */
+/** The preferences of the visitor's device. */
 export function ownClock(locale: string): Clock {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const { hourCycle } = new Intl.DateTimeFormat(locale, { hour: "numeric" }).resolvedOptions();
@@ -32,7 +32,7 @@ export function timeText(instant: string, { locale, zone, isTwelveHours }: Clock
   return formatter(locale, { timeZone: zone, ...hours(isTwelveHours) }).format(new Date(instant));
 }
 
-/** The same with the zone's short name, where a clock shows one time twice in a night. */
+/** The same with the zone's short name, if a local time occurs twice when clocks change. */
 export function timeTextWithZone(instant: string, { locale, zone, isTwelveHours }: Clock): string {
   const options = { timeZone: zone, timeZoneName: "short", ...hours(isTwelveHours) } as const;
   return formatter(locale, options).format(new Date(instant));
@@ -65,7 +65,7 @@ export function zoneText(zone: string, at: number, locale: string): string {
   return name === offset ? name : `${name} (${offset})`;
 }
 
-/** A date of the calendar in words; `YYYY-MM-DD` has no zone. */
+/** A calendar date in words; `YYYY-MM-DD` has no zone. */
 export function dayText(date: string, locale: string, options: Intl.DateTimeFormatOptions): string {
   return formatter(locale, { timeZone: "UTC", ...options }).format(noon(date));
 }
@@ -87,7 +87,7 @@ export function plusMonths(month: string, months: number): string {
   return first.toISOString().slice(0, 7);
 }
 
-/** The same day some months later, or the last one of a month that is too short for it. */
+/** The same day some months later, or the last day of a shorter month. */
 export function inMonth(date: string, months: number): string {
   const dates = datesOf(plusMonths(date.slice(0, 7), months));
   return dates[Number(date.slice(8)) - 1] ?? dates.at(-1)!;
@@ -99,7 +99,7 @@ export function datesOf(month: string): string[] {
   return Array.from({ length: 31 }, (_, days) => plusDays(first, days)).filter((date) => date.startsWith(month));
 }
 
-/** Instants around a month that hold it in every zone, 33 days apart at most. */
+/** Instants that enclose a month in every zone, 33 days apart at most. */
 export function spanOf(month: string): { start: string; end: string } {
   const around = 15 * 3_600_000;
   const [from, to] = [month, plusMonths(month, 1)].map((one) => Date.parse(`${one}-01T00:00:00Z`)) as [number, number];
@@ -111,7 +111,7 @@ export function weekdayOf(date: string): number {
   return noon(date).getUTCDay();
 }
 
-/** The weekday with which weeks begin here, 0 for Sunday. */
+/** The first weekday of the locale, 0 for Sunday. */
 export function firstWeekday(locale: string): number {
   const known = new Intl.Locale(locale) as Intl.Locale & {
     getWeekInfo?: () => { firstDay: number };

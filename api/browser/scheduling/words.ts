@@ -1,9 +1,9 @@
 import type { Words as AllWords } from "../../../schemas/languages.ts";
 
-/** What the page itself says in one language (schemas/languages); `{…}` are places. */
+/** The page's own texts in one language (schemas/languages); `{…}` are placeholders. */
 export type Words = AllWords["bookingPage"];
 
-/** The way in which the visitor writes dates and money: that of their region where they speak the page's language, else the language's own. */
+/** The locale of dates and money: the visitor's region if its language is the page's, else the language alone. */
 export function localeOf(language: string, preferred: readonly string[]): string {
   return preferred.find((locale) => primary(locale) === primary(language)) ?? language;
 }

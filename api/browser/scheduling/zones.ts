@@ -2,7 +2,7 @@ import { element, randomId } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { zoneText } from "./times.ts";
 
-/** The choice of the zone and of the clock's way, above whom `changed` says which of them it was. */
+/** The choice of the zone and the 12 or 24 hour clock; `changed` tells which of them was changed. */
 export function zoneControls(host: Host, changed: (what: "zone" | "clock") => void): HTMLElement {
   return element(
     "div",
@@ -24,7 +24,7 @@ function zonePicker(host: Host, changed: () => void): HTMLElement {
   const near = [...new Set([clock.zone, ownZone(), visit.event?.timeZone ?? "UTC", "UTC"])];
   select.append(group(words.suggested, near, host));
   select.value = clock.zone;
-  // Some hundred names with their offsets take a moment: they come when somebody wants them.
+  // Several hundred names with their offsets take a moment: they are added when the list is first used.
   const fill = (): void => {
     const chosen = select.value;
     const others = Intl.supportedValuesOf("timeZone").filter((zone) => !near.includes(zone));
