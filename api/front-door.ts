@@ -12,7 +12,7 @@ const quiet = { logged: false, hidden: true };
 const host = { headerInputs: { ":authority": "host" } };
 
 /**
- * What browsers and crawlers request from a host itself. The crawlers' rows of a page host come before the page row, whose path matches
+ * Requests of browsers and crawlers to a host itself. The crawlers' rows of a page host come before the page row, whose path matches
  * too.
  */
 export const frontDoorRows: Row[] = [
@@ -21,7 +21,7 @@ export const frontDoorRows: Row[] = [
   route("GET /robots.txt", anyone, nothing, async () => ({}), { ...quiet, view: robotsView }),
 ];
 
-/** What crawlers request from a host that shows pages. */
+/** Requests of crawlers to a host with pages. */
 export const crawlerRows: Row[] = [
   route("GET /p/:handle/robots.txt", anyone, publishedPages, listPublished, {
     ...quiet,

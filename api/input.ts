@@ -82,7 +82,7 @@ function sentenceOf({ keyword, params, message, instancePath }: ErrorObject, inp
   return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : expected;
 }
 
-/** JSON pointer of what is wrong: of the missing or unknown property itself, not of the object that lacks or has it. */
+/** JSON pointer to the fault: to the missing or unknown property itself, not to its object. */
 function pathOf(error: ErrorObject): string {
   const name = error.params.missingProperty ?? error.params.additionalProperty;
   return name === undefined

@@ -110,7 +110,7 @@ function parsed(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    // The library answers this with an error of its own.
+    // The library replies to this with its own error.
     return undefined;
   }
 }

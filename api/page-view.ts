@@ -54,7 +54,7 @@ ${cardLink(ways.page, request.pagePath ?? "/")}`;
   return cardView({ language, title: sale.share, body });
 }
 
-/** What those read who asked for the link to a page that they paid for: the same, whether a payment has their address. */
+/** The page after a request for the link to a paid page: the same whether the address has bought it. */
 export function accessMailView({ email }: { email: string }, request: Request): View {
   const language = request.language();
   const { sale, ways } = wordsOf(language);

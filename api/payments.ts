@@ -32,7 +32,7 @@ const purchases = "/v2/handles/:handle/pages/:pageSlug/purchases";
 const headerInputs = { ":authority": "host" };
 const payer = { guard: admitPayer, headerInputs, said: { service_unavailable: "paymentAway" } } as const;
 
-/** Payments: checkouts of paid pages, what buyers and the provider come back with, and what was bought. */
+/** Payments: checkouts of paid pages, returns and events from the provider, and purchases. */
 export const paymentRows: Row[] = [
   route(`POST ${checkout}`, anyone, pageCheckout, startPageCheckout, {
     ...payer,
@@ -86,7 +86,7 @@ export const paymentRows: Row[] = [
   }),
 ];
 
-/** A browser goes on; codes in addresses are told to nobody else. */
+/** Redirects a browser. The code in its address is not sent to any other host. */
 function onward({ location }: { location: string }): View {
   const headers = { Location: location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
   return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };

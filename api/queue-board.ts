@@ -36,7 +36,7 @@ const types: Record<string, string> = {
 export const boardPath = "/queues";
 
 /**
- * A read-only bull-board over the service's queues. It shows ids only, for jobs contain nothing else; the admin command retries failed
+ * A read-only bull-board over the service's queues. It shows ids only, since jobs contain no content; the admin command retries failed
  * jobs. Only the reading routes exist, so no other site can make a browser change a queue. `@bull-board/koa` would add a second router, a
  * body parser and a template engine with over seventy packages, and its page loads fonts from another host.
  */

@@ -113,7 +113,7 @@ export interface Columns<R> {
   headers: Record<string, string>;
   /** False if the function writes its own, shorter log line. */
   logged: boolean;
-  /** True for a POST that changes nothing of the owner's; the audit stream records writes only. */
+  /** True for a POST that changes no data of the owner; the audit stream records writes only. */
   isReadOnly: boolean;
   /** The audited id of the result, for a POST whose path has no id below the handle. */
   wrote: (result: R) => string;

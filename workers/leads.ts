@@ -10,7 +10,7 @@ import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
 /** Ms between two polls for delayed sends that are nearly due. */
 const POLL_INTERVAL_MS = 1000;
 
-/** Jobs that leads and conversions cause. */
+/** Jobs of leads and conversions. */
 export const leadJobs: WorkerRow[] = [
   job("campaigns.trigger", fireRules),
   job("campaigns.send", sendRule),

@@ -32,8 +32,8 @@ export interface Workers {
 }
 
 /**
- * Concurrency of queues with an unusual one. Calls to endpoints, name servers and calendar servers take a place while they wait, and a slow
- * server must not hold up the others (`Lanes`). Rules wait for Redis more than they compute.
+ * Concurrency of queues with an unusual one. Calls to endpoints, name servers and calendar servers occupy a slot while they wait, and a slow
+ * server must not block the others (`Lanes`). Rules wait for Redis more than they compute.
  */
 const concurrencyOf: Partial<Record<QueueName, number>> = { webhooks: 500, scheduling: 256, email: 64, campaigns: 32 };
 const usuallyAtOnce = 8;

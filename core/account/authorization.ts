@@ -39,7 +39,7 @@ export interface ConsentRequest {
   proof: string;
 }
 
-/** What a code is redeemed for. */
+/** The grant behind a code. */
 interface CodeGrant extends ClientGrant {
   client: string;
   redirectUri: string;
@@ -75,7 +75,7 @@ export async function askAuthorization(runtime: Runtime, { cookie, ...request }:
   mustBeBuiltIn(env);
   const session = await sessionOfCookie(runtime, cookie);
   const signIn = { step: "onward" as const, location: loginUrl(env, addressOf(env, request)) };
-  // Nobody has documents fetched without signing in.
+  // Documents are fetched only for signed-in users.
   if (session === undefined && isDocumentId(request.client_id)) return signIn;
   const client = await clientAt(runtime, request.client_id, request.redirect_uri);
   const fault = faultOf(env, request);

@@ -7,20 +7,20 @@ import { wrongClient } from "./oauth-failure.ts";
 import { isRedirectUri, LOOPBACK } from "./redirect-addresses.ts";
 import { deviceName } from "./session-store.ts";
 
-/** A client as its id tells of it. */
+/** A client as described by its id. */
 export interface OAuthClient {
   name: string;
   redirectUris: string[];
 }
 
-/** A document is small, is fetched without redirects, and is believed for five minutes. */
+/** A document is small, fetched without redirects, and cached for five minutes. */
 const FETCH = { timeoutMs: 3000, limit: 5 * 1024, headers: { accept: "application/json" } };
 const CACHED_MS = 300_000;
 const MAX_CACHED = 500;
 const MAX_ADDRESS_LENGTH = 500;
 const MAX_REDIRECTS = 10;
 
-/** What a document says, not believed yet. */
+/** The document's claims, unverified. */
 interface ClientDocument {
   client_id?: unknown;
   client_name?: unknown;
@@ -30,14 +30,14 @@ interface ClientDocument {
 
 const caches = new WeakMap<Runtime["outbound"], LRUCache<string, OAuthClient>>();
 
-/** True for a client id that is an address, and so names a document; a registered one never does. */
+/** True for a client id that is a URL and so refers to a document; ids of registered clients never do. */
 export function isDocumentId(clientId: string): boolean {
   return /^https?:/i.test(clientId);
 }
 
 /**
- * The client of a metadata document (draft-ietf-oauth-client-id-metadata-document): the document stands at its id and names it, has
- * its redirect addresses, and no secret. `invalid_request` where it can't be had or says otherwise.
+ * The client of a metadata document (draft-ietf-oauth-client-id-metadata-document): the document is at the URL of its id, contains that id
+ * and the redirect addresses, and has no secret. `invalid_request` if it can't be fetched or is invalid.
  */
 export async function documentedClient(
   { outbound }: Pick<Runtime, "outbound">,
@@ -53,7 +53,7 @@ export async function documentedClient(
   return client;
 }
 
-/** https (http on loopback), with a path that is written plainly, and nothing that could hide another one (section 3). */
+/** https (http on loopback), with a plain path, without userinfo, query or fragment (section 3). */
 function isDocumentAddress(clientId: string): boolean {
   if (clientId.length > MAX_ADDRESS_LENGTH || !URL.canParse(clientId)) return false;
   const { href, protocol, hostname, pathname, username, password } = new URL(clientId);
@@ -87,7 +87,7 @@ function clientOf(clientId: string, document: ClientDocument): OAuthClient {
   const redirectUris = Array.isArray(redirect_uris) ? redirect_uris.slice(0, MAX_REDIRECTS) : [];
   if (!redirectUris.every((uri): uri is string => typeof uri === "string" && isRedirectUri(uri)))
     throw wrongClient("The client's document has a redirect address that can't be used.");
-  // The host is known, the name is the client's own word.
+  // The host is verified; the name is only the client's claim.
   const { host } = new URL(clientId);
   return { name: deviceName([deviceName(client_name), host].filter(Boolean).join(" – ")), redirectUris };
 }

@@ -41,8 +41,8 @@ export async function registerClient(
 }
 
 /**
- * The client of an id, if it registered exactly this redirect address; else `invalid_request`, without a redirect. An id that is an
- * address names a client document.
+ * The client of an id, if it registered exactly this redirect address; else `invalid_request`, without a redirect. An id that is a URL
+ * refers to a client document.
  */
 export async function clientAt(runtime: Runtime, clientId: string, redirectUri: string): Promise<OAuthClient> {
   const client = isDocumentId(clientId)

@@ -134,8 +134,8 @@ export async function revokeRole(redis: Redis, input: { handle: string; userId: 
 export const IMPORTING = "IMPORTING";
 
 /**
- * Switches a handle off or on; an inactive handle answers like an unknown one. `not_found` for one that is to be switched on while
- * its import is unfinished.
+ * Activates or deactivates a handle; an inactive handle answers like an unknown one. `not_found` for activating a handle whose import is
+ * unfinished.
  */
 export async function setHandleActive(redis: Redis, handle: string, active: boolean): Promise<void> {
   await mustExist(redis, handle);
@@ -168,7 +168,7 @@ export async function entitlementsOf(redis: Redis, account: string): Promise<str
   return fields.flatMap((field) => (field.startsWith("entitlement:") ? [field.slice("entitlement:".length)] : []));
 }
 
-/** Adds an entitlement to an account or takes it away. */
+/** Adds an entitlement to an account, or removes it. */
 export async function setEntitlement(redis: Redis, account: string, entitlement: string, has: boolean): Promise<void> {
   if (!(await redis.exists(keys.account(account))))
     throw new Fail("not_found", { detail: `There is no account ${account}.` });

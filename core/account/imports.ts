@@ -4,20 +4,20 @@ import type { Role, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { grantRole, IMPORTING, pagesCounter, userOfEmail } from "./handles.ts";
 
-/** A handle that arrives from another installation or name. */
+/** A handle to be imported from another installation or name. */
 export interface ArrivingHandle {
   handle: string;
   account: string;
-  /** Fields of its record that stay: settings and its turns in mail. */
+  /** Fields of its record that are kept: settings and its weight in the mail queue. */
   fields: Record<string, string>;
-  /** The entitlements of an account that is new here. */
+  /** The entitlements of a newly created account. */
   entitlements: string[];
   members: { userId: string; role: Role; email: string | null }[];
 }
 
 /**
- * Claims the name of a handle that is about to be imported: until `finishImport` it answers like an unknown one. An account
- * that is new here is made. Again after a crash is no change. `invalid_request` where there is such a handle.
+ * Claims the name of a handle to be imported: until `finishImport` it answers like an unknown one. Creates the account if it is new.
+ * Idempotent, also after a crash. `invalid_request` if the handle exists.
  */
 export async function beginImport(
   { redis, now }: Pick<Runtime, "redis" | "now">,
@@ -26,7 +26,7 @@ export async function beginImport(
   const key = keys.handle(handle);
   const isFresh = (await redis.hsetnx(key, "account", account)) === 1;
   const [holder, status] = await redis.hmget(key, "account", "status");
-  // A claim that a crash has cut short has no status yet.
+  // A claim cut short by a crash has no status yet.
   const isOurs = isFresh || status === null || status === IMPORTING;
   if (!isOurs) throw invalid("/handle", `${handle} exists already; name another one or erase it first`);
   if (holder !== account) throw invalid("/account", `must be ${holder}, as when this import began`);
@@ -36,7 +36,7 @@ export async function beginImport(
   await redis.hset(keys.account(account), { createdAt: new Date(now()).toISOString(), ...entitled });
 }
 
-/** Gives an imported handle its members and activates it. Returns the members that were left out. */
+/** Adds the members to an imported handle and activates it. Returns the members that were left out. */
 export async function finishImport(
   { redis, now }: Pick<Runtime, "redis" | "now">,
   arriving: ArrivingHandle,
@@ -45,15 +45,15 @@ export async function finishImport(
   await redis.sadd(keys.handles, handle);
   await redis.sadd(keys.accountHandles(account), handle);
   const membersLeft = await grantAll(redis, arriving);
-  // Processes keep pages by this counter, and all else by the time of making.
+  // Processes cache pages by this counter, and everything else by creation time.
   const createdAt = new Date(now()).toISOString();
   await redis.hset(keys.handle(handle), { ...fields, createdAt, [pagesCounter]: Date.now(), status: "ACTIVE" });
   return { membersLeft };
 }
 
 /**
- * Members keep their roles: whoever signs in with a member's address here is that member, else the user id is. An id that belongs to
- * another address here is another person, who gets nothing.
+ * Members keep their roles. A member is identified by address if a user here has it, else by user id. If another address has that id here,
+ * it is another person, who gets no role.
  */
 async function grantAll(redis: Redis, { handle, members }: ArrivingHandle): Promise<string[]> {
   const left: string[] = [];

@@ -14,7 +14,7 @@ export function oauthFailure(error: OAuthError, detail: string): Fail {
   return new Fail("invalid_request", { detail, more: { error } });
 }
 
-/** A client that can't be told of its failure, for nobody knows where it is: its user reads it. */
+/** A failure that must not be redirected, since the client's redirect address is unknown: the user sees it. */
 export function wrongClient(detail: string, cause?: unknown): Fail {
   return new Fail("invalid_request", { detail }, cause);
 }

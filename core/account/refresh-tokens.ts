@@ -4,7 +4,7 @@ import { isSigned, sign } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
 
-/** What a session of a client may do, as it was allowed. */
+/** The rights of a client's session, as granted. */
 export interface ClientGrant {
   clientId: string;
   resource: string;
@@ -13,7 +13,7 @@ export interface ClientGrant {
   email?: string;
 }
 
-/** A token as its text says: the session that it continues, and how many came before it. */
+/** A parsed token: its session, and its number within it. */
 interface RefreshToken {
   userId: string;
   sessionId: string;
@@ -23,7 +23,7 @@ interface RefreshToken {
 type Store = Pick<Runtime, "redis" | "env">;
 
 const PURPOSE = "refresh token";
-/** Ms in which a token may come again: the answer to its first use may have been lost. */
+/** Ms in which a used token is accepted again: the response to its first use may have been lost. */
 const GRACE_MS = 10_000;
 
 /** The first refresh token of a session (RFC 6749, section 1.5); it lives as long as the session. */
@@ -37,7 +37,7 @@ export async function startRefreshing(
   return textOf(env, { userId: grant.userId, sessionId, round: 0 });
 }
 
-/** A session that goes on, with its next token. */
+/** A continued session, with its next token. */
 export interface Refreshed {
   sessionId: string;
   grant: ClientGrant;
@@ -45,8 +45,8 @@ export interface Refreshed {
 }
 
 /**
- * Uses a refresh token, once: the session goes on until `expiresAt`, real ms. Undefined for every text that is no live token; one that
- * was replaced ends its session (RFC 9700, section 4.14.2). Within ten seconds the same token gets the same answer.
+ * Uses a refresh token, once: the session continues until `expiresAt`, real ms. Undefined for an invalid token; reuse of a replaced one
+ * ends its session (RFC 9700, section 4.14.2). Within ten seconds the same token gets the same answer.
  */
 export async function useRefreshToken(
   { redis, env }: Store,
@@ -59,7 +59,7 @@ export async function useRefreshToken(
   const grantKey = keys.oauthRefresh(userId, sessionId);
   const json = await redis.hget(grantKey, "json");
   const grant = json === null ? undefined : (JSON.parse(json) as ClientGrant);
-  // Another client's request uses nothing up.
+  // A request by another client doesn't consume the token.
   if (grant === undefined || !isFor(grant)) return undefined;
   const [became, next] = await scripts.useRefresh(
     redis,

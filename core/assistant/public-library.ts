@@ -42,7 +42,7 @@ interface Shelf extends Pick<PublicLibrary, "library" | "cards"> {
   bytes: number;
 }
 
-/** What a process keeps, and what it reads at this moment by handle and state. */
+/** The cached indexes of a process, and the running reads by handle and state. */
 interface Shelves {
   kept: LRUCache<string, Shelf>;
   filling: Map<string, Promise<Shelf>>;
@@ -53,7 +53,7 @@ interface ShelfSources {
   knowledge: Knowledge;
 }
 
-/** Documents are absent where there are too many to be read. */
+/** Documents are absent if there are too many to read. */
 interface Knowledge extends Partial<TaggedDocuments> {
   found: SearchResult;
 }
@@ -121,7 +121,7 @@ async function readKnowledge(runtime: Runtime, handle: string, text: string): Pr
   }
 }
 
-/** All pages and documents that are kept, indexed once for each state of them; questions that meet wait for one index. */
+/** All cached pages and documents, indexed once per state; concurrent questions share one index. */
 async function wholeShelf(redis: Redis, handle: string, from: ShelfSources): Promise<Shelf> {
   const { kept, filling } = shelvesOf(redis);
   const state = `${from.pages.counter} ${from.knowledge.version ?? ""}`;
@@ -142,7 +142,7 @@ async function fill(state: string, { pages, knowledge: { documents = [] } }: She
   return { state, bytes: pages.bytes + CHARACTER_BYTES * characters + 1, library, cards };
 }
 
-/** Pages, then documents; the lesson cards of a document are put into `cards` as it is read. */
+/** Pages, then documents; adds the lesson cards of each document to `cards`. */
 function* sourcesOf(
   { pages }: PublicPages,
   documents: readonly TaggedDocument[],
@@ -155,7 +155,7 @@ function* sourcesOf(
   }
 }
 
-/** What speaks of the question among a shelf that doesn't hold all: its best sources, the visited page, and what a search found. */
+/** The sources for a question if not all can be read: the best ones, the visited page, and the search results. */
 function partOf(
   { library, cards }: Shelf,
   { page, question, found }: { page: PublicPage | undefined; question: Question; found: SearchResult },

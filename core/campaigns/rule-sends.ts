@@ -31,7 +31,7 @@ export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">
   await settle(runtime, data, message.status === "DENIED" ? "denied" : "sent");
 }
 
-/** Settles every send of a handle that waits as denied, after an import has left its job behind. Returns how many there were. */
+/** Denies every waiting send of a handle, since an import doesn't carry their jobs. Returns their number. */
 export async function abandonSends(store: Pick<Runtime, "redis">, handle: string): Promise<number> {
   const { redis } = store;
   let count = 0;
@@ -94,7 +94,7 @@ function mail(
     templateId: rule?.templateId,
     variables: snapshot(lead, rule?.variableMappings ?? {}),
     origin: "rule",
-    // Owners report conversions; leads come from anybody.
+    // Owners report conversions; anybody can submit a lead.
     caps: rule?.trigger === "CONVERSION" ? [] : ["visitor", "rule"],
     key: `rule ${data.ruleId} ${data.leadId}`,
   };

@@ -77,7 +77,7 @@ export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChang
   return { rule: { ...changed, handle } };
 }
 
-/** Deletes a rule: it sends nothing more, and its waiting sends are denied when due. Idempotent. */
+/** Deletes a rule: its waiting sends are denied when due. Idempotent. */
 export async function deleteRule(runtime: Runtime, input: Infer<typeof rulePath>): Promise<void> {
   const { handle, campaignId, ruleId } = input;
   await findCampaign(runtime, handle, campaignId);
@@ -128,7 +128,7 @@ export async function listRules(
   return { rules, nextCursor };
 }
 
-/** The mail that a rule would send to a lead now; sends nothing. */
+/** The mail that a rule would send to a lead now; it is not sent. */
 export async function previewRule(runtime: Runtime, input: Infer<typeof rulePreview>): Promise<Rendered> {
   const { handle, campaignId, leadId } = input;
   await findCampaign(runtime, handle, campaignId);

@@ -8,18 +8,18 @@ import { isSuppressed } from "./suppressions.ts";
 
 /** Seconds for which a mail that the service itself sent is remembered. */
 const SENT_RETENTION_SECONDS = 400 * 86_400;
-/** What the handle's senders may be for, the best first. */
+/** Purposes of usable senders, best first. */
 const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
 
 /** A mail that the service writes for a handle, to one person. */
 export interface HandleMail extends Pick<MailRequest, "handle" | "origin" | "caps"> {
   to: string;
   content: { subject: string; text: string; html: string; replyTo?: string };
-  /** Names the mail, so that it is sent once. */
+  /** Identifies the mail, so that it is sent once. */
   key: string;
 }
 
-/** Sends a mail through a sender of the handle; by the service itself where the handle has none that may send. */
+/** Sends a mail through a sender of the handle, or from the service's own address if the handle has no usable one. */
 export async function sendForHandle(runtime: Runtime, mail: HandleMail): Promise<void> {
   const by = await senderOf(runtime, mail.handle);
   if (by) await acceptMessage(runtime, { ...mail, ...by, to: [mail.to] });
@@ -37,7 +37,7 @@ async function senderOf(
   return undefined;
 }
 
-/** A crash after the mail was taken may repeat it, and never loses one. */
+/** A crash after the mail was accepted may repeat it, but never loses one. */
 async function sendByService(runtime: Runtime, { handle, to, content, key }: HandleMail): Promise<void> {
   const { env, redis } = runtime;
   const sent = keys.emailOnce(handle, keyDigest(key));

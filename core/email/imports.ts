@@ -43,8 +43,8 @@ export async function exportDomains(
 }
 
 /**
- * Attaches a domain to the account of an imported handle, unproven: its records are checked soon. One that the account holds stays
- * as it is. False where it is another account's.
+ * Attaches a domain to the account of an imported handle, unproven: its records are checked soon. A domain that the account already has
+ * is unchanged. False if another account owns it.
  */
 export async function importDomain(
   store: Pick<Runtime, "redis" | "env" | "now">,
@@ -65,8 +65,8 @@ export async function importDomain(
 }
 
 /**
- * Makes imported messages the handle's own, so that the links in mails that were sent go on working, and cancels what was not sent: it
- * waits where it came from. Returns the number of cancelled deliveries.
+ * Assigns imported messages to the handle, so that the links in sent mails still work, and cancels the unsent ones, which the exporting
+ * installation still has. Returns the number of cancelled deliveries.
  */
 export async function adoptMessages(
   store: Pick<Runtime, "redis" | "now" | "queues">,

@@ -23,7 +23,7 @@ import { captured, leadEvent } from "./verification.ts";
 /** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 export const RECENT_MS = 86_400_000;
 
-/** What a visitor learns of a lead: accepted, or waiting for the code that was sent to its address. */
+/** The visitor's view of a lead: accepted, or awaiting the code that was mailed to its address. */
 export interface LeadAcceptance {
   leadId: string;
   status: "ACCEPTED" | "UNVERIFIED";
@@ -41,8 +41,8 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
 }
 
 /**
- * Takes a lead: it, its trigger and the jobs that follow are one step. The same email, page and campaign within 24 h updates the
- * lead and is a new trigger. A filled honeypot is answered alike and nothing is stored.
+ * Stores a lead with its trigger and jobs in one step. The same email, page and campaign within 24 h updates the lead and is a new
+ * trigger. A filled honeypot gets the same response and is not stored.
  */
 export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: LeadAcceptance }> {
   const content = readLeadInput(input);
@@ -50,7 +50,7 @@ export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>
   const { handle } = input;
   const capture = await captureOf(runtime, handle, content);
   const { redis } = runtime;
-  // Most people come for the first time: an earlier lead is read only if the script reports one.
+  // Most visitors are new: an earlier lead is read only if the script reports one.
   const attempt = async (alone: boolean) =>
     tryCapture(runtime, handle, {
       capture,
@@ -59,7 +59,7 @@ export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>
   return { lead: await retryOnConflict(redis, capture.identity, attempt) };
 }
 
-/** What was sent, the campaign that it belongs to, whether its address must be confirmed, and the key by which it is known for a day. */
+/** The input, its campaign, whether its address must be verified, and the key that identifies it for a day. */
 interface Capture {
   content: LeadInput;
   campaignId: string | null;
@@ -68,8 +68,9 @@ interface Capture {
 }
 
 /**
- * The campaign that was named, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether either asks to verify.
- * A page that is not published is no part of the identity: else one person could be many leads, and get each rule's mail many times.
+ * The named campaign, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether page or campaign
+ * require verification. An unpublished page is not part of the identity: otherwise one person could be many leads and get each rule's mail
+ * many times.
  */
 async function captureOf(runtime: Runtime, handle: string, content: LeadInput): Promise<Capture> {
   const { redis } = runtime;
@@ -86,8 +87,8 @@ async function captureOf(runtime: Runtime, handle: string, content: LeadInput): 
 }
 
 /**
- * What a capture causes: its event, the trigger and, of a new lead, the mail to its owners; or first the code where the lead must be
- * verified.
+ * The jobs of a capture: its event and the trigger, and for a new lead the mail to its owners; or only the mail with the code if the lead
+ * must be verified first.
  */
 function consequences(
   runtime: Runtime,
@@ -101,7 +102,7 @@ function consequences(
   return [event, job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
 }
 
-/** The recent lead of a person on a page and campaign: the id that stands there, and what it names if that is still there. */
+/** The recent lead of a person on a page and campaign: the stored id, and its lead if that still exists. */
 interface RecentLead {
   leadId: string | null;
   lead: (StoredLead & { version: number }) | undefined;
@@ -114,7 +115,7 @@ async function readKnown(redis: Redis, handle: string, identity: string): Promis
   return leadId === null ? stranger : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
 }
 
-/** Writes the lead over what is known of the person; undefined where something else is known by now. */
+/** Writes the lead, merged with the known one; undefined if a concurrent request has changed that. */
 async function tryCapture(
   runtime: Runtime,
   handle: string,
@@ -141,11 +142,11 @@ async function tryCapture(
     consequences(runtime, handle, { lead: next, isNew: known.lead === undefined }),
     (outbox, jobs) => scripts.captureLead(runtime.redis, { ...places, outbox }, { ...input, jobs }),
   );
-  // The same answer for an address that was verified before: strangers learn nothing of it.
+  // The same answer for a verified address: strangers can't learn about it.
   return word === "written" ? { leadId: next.leadId, status: capture.verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;
 }
 
-/** What is known of the person and over it what was sent now, except for what was confirmed. */
+/** The known lead overlaid with the new input, except for verified content. */
 function merged(
   leadId: string,
   { content, campaignId, verify }: Capture,
@@ -178,7 +179,7 @@ export function recentKey(
   return keys.recentLead(handle, digest(`${email.toLowerCase()}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
 }
 
-/** A digest by which the same address is one person, whatever its case. */
+/** A digest that is equal for one address in any case. */
 export function digest(text: string): string {
   return hash("sha256", text.toLowerCase(), "base64url");
 }

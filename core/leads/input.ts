@@ -5,18 +5,18 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { cutText } from "../platform/words.ts";
 import type { LeadContent } from "./merging.ts";
 
-/** What a visitor sent, as it is stored. */
+/** A visitor's input in stored form. */
 export type LeadInput = LeadContent & Pick<Lead, "pageSlug" | "campaignId"> & { language: string | undefined };
 
-/** Longest text in `tracking`, in characters. */
+/** Maximum length of a text in `tracking`, in characters. */
 const MAX_TRACKING_LENGTH = 200;
-/** Longest JSON of a nested object. */
+/** Maximum length of the JSON of a nested object. */
 const MAX_PART_LENGTH = 20_000;
 
 /**
- * Reads what the visitor sent, once; undefined for a filled honeypot. A blank input of a form counts as none. Of unknown keys scalars
- * and lists of them (checkboxes of one name) are custom fields; all else is ignored. `invalid_request` with the path of what can't be
- * stored.
+ * Parses a visitor's input once; undefined for a filled honeypot. Blank form inputs count as absent. Unknown keys become custom fields if
+ * they have scalars or lists of them (checkboxes with one name); others are ignored. `invalid_request` with the path of a value that can't
+ * be stored.
  */
 export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefined {
   const { email, website, ...content } = withoutBlanks(input);
@@ -65,7 +65,7 @@ function pageOf(context: Record<string, unknown> | undefined): string | null {
   return (typeof context?.pageSlug === "string" && context.pageSlug.slice(0, 96)) || null;
 }
 
-/** True for a value that no custom field can have: an object, or a list of anything but scalars. */
+/** True for a value that can't be a custom field: an object, or a list of anything but scalars. */
 function isNested(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return !Array.isArray(value) || value.some((one) => typeof one === "object");

@@ -12,7 +12,7 @@ import { digest, RECENT_MS, recentKey } from "./capture.ts";
 import { presentLead, type StoredLead } from "./merging.ts";
 import { withdrawNotices } from "./notices.ts";
 
-/** Ms by which a lead's last capture may lie after its first, by which lists are ordered: `recent`, and what clocks may differ by. */
+/** Ms by which a lead's last capture may be later than its first, which orders the lists: `recent`, plus the tolerance for clocks. */
 const RECENT_TTL_MS = RECENT_MS + 3_600_000;
 /** Leads that one list request scans before it returns its results and a cursor. */
 const MAX_SCANNED = 5000;

@@ -8,13 +8,13 @@ export type LeadContent = Pick<
   (typeof textNames)[number] | "email" | "fields" | "leadContext" | "tracking" | "consent"
 >;
 
-/** A lead as it is stored. */
+/** A stored lead. */
 export type StoredLead = Lead & {
   /** Content that the person verified by a code; only another code changes it. */
   confirmed?: LeadContent | undefined;
   /** The language of the page, else of the browser (BCP 47). */
   language?: string | undefined;
-  /** Later content for the same address that waits for a code. */
+  /** Later content for the same address that awaits a code. */
   unconfirmed?: LeadContent | undefined;
 };
 
@@ -56,7 +56,7 @@ export function presentLead(stored: StoredLead & { version?: number }): Lead {
   return lead;
 }
 
-/** True while some content waits for verification. */
+/** True while some content awaits verification. */
 export function awaitsCode({ status, unconfirmed }: StoredLead): boolean {
   return status === "UNVERIFIED" || unconfirmed !== undefined;
 }

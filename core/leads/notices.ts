@@ -18,14 +18,14 @@ import { scripts } from "../store/scripts.ts";
 import type { StoredLead } from "./merging.ts";
 
 const HOUR_MS = 3_600_000;
-/** Most single mails per hour; further leads come in one digest at its end (docs/reference.md, "Leads"). */
+/** Maximum number of single mails per hour; further leads come in one digest at its end (docs/reference.md, "Leads"). */
 const MAX_NOTICES_AN_HOUR = 20;
-/** Most leads of a digest, and characters of each message. */
+/** Maximum number of leads in a digest, and of characters of each message. */
 const MAX_DIGEST_LEADS = 50;
 const MAX_DIGEST_TEXT = 300;
 /** Real ms after the hour at which its digest is sent: clocks differ, and late leads belong to it too. */
 const DIGEST_GRACE_MS = 5_000;
-/** Real ms for which a digest's leads are kept beyond the hour. */
+/** Real ms for which a digest's leads are stored beyond the hour. */
 const DIGEST_RETENTION_MS = 86_400_000;
 
 /** The job that notifies the owners of a new lead; none without a mail server. */

@@ -1,10 +1,10 @@
 /**
- * How a kind of key travels when a handle moves to another installation or name: as it is, sealed again with the keys that the
- * import has, made again by the import, or left behind.
+ * How a kind of key is transferred when a handle moves to another installation or name: unchanged, sealed again with the importing
+ * installation's key, made again by the import, or left behind.
  */
 export type Carriage = "as is" | "sealed again" | "made again" | "left behind";
 
-/** Every kind of key that a handle has, in the order of the table of keys; a test compares the two. */
+/** Every kind of key that a handle has, in the order of the key table; a test compares the two. */
 export const carriage: Readonly<Record<string, Carriage>> = {
   outbox: "left behind",
   throttle: "left behind",
@@ -114,7 +114,7 @@ export function kindOf(key: string): string {
   return key.slice(0, key.indexOf(":"));
 }
 
-/** True for a key that an export holds and an import writes; what else a handle has is made again or left behind. */
+/** True for a key that an export contains and an import writes; all others are made again or left behind. */
 export function isCarried(key: string): boolean {
   return carriage[kindOf(key)] === "as is" || carriage[kindOf(key)] === "sealed again";
 }

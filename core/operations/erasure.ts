@@ -7,14 +7,14 @@ import { domainsOf, mustExist, setHandleActive } from "../account/face.ts";
 import { removeJobs } from "./handle-jobs.ts";
 import { removeKeys } from "./handle-keys.ts";
 
-/** Ms in which a step that was under way has written what it writes. */
+/** Ms within which a step in progress has finished its writes. */
 const SETTLE_MS = 500;
 
 /**
- * Removes everything that belongs to a handle, its jobs, its memberships and what its account says of it; grants of other services
- * are given back where those answer, unless the handle has moved and uses them elsewhere (`keepGrants`). The handle is switched off first and its record goes last, so that a run that was cut short can
- * be made again. Runs of answers have a tag of their own and go by themselves within ten minutes. Returns the number of keys removed,
- * and the services that didn't take their grants back.
+ * Removes everything that belongs to a handle: its keys, jobs, memberships and its entries in its account. Grants of other services are
+ * revoked if those respond, unless the handle has moved and uses them elsewhere (`keepGrants`). The handle is deactivated first and its
+ * record is removed last, so that an interrupted run can be repeated. Runs of answers have their own tag and expire within ten minutes.
+ * Returns the number of removed keys, and the services that did not revoke their grants.
  */
 export async function eraseHandle(
   runtime: Runtime,
@@ -44,7 +44,7 @@ async function leaveQueues(redis: Redis, handle: string): Promise<number> {
   return sum(await Promise.all(lines.map((line) => redis.zrem(line, handle))));
 }
 
-/** Takes the handle out of what is kept elsewhere: its users' lists, its account's list and domains, the list of all handles. */
+/** Removes the handle from records outside its tag: its users' lists, its account's list and domains, and the list of all handles. */
 async function unlink(redis: Redis, handle: string): Promise<void> {
   const { account = "", ...fields } = await redis.hgetall(keys.handle(handle));
   const users = Object.keys(fields).flatMap((field) => (field.startsWith("role:") ? [field.slice(5)] : []));

@@ -7,7 +7,7 @@ import { isOfHandle } from "../store/keys.ts";
 import { carriage, kindOf } from "./carriage.ts";
 import { EXPORT_VERSION, type ExportEnd, type ExportHeader, type ExportedKey } from "./handle-export.ts";
 
-/** Most bytes of a line: a key with all that it holds. */
+/** Maximum bytes of a line: a key with its whole value. */
 const MAX_LINE_BYTES = 256 * 2 ** 20;
 
 const text = { type: "string" };
@@ -56,8 +56,8 @@ export interface ExportFile {
 }
 
 /**
- * Opens a file that `exportHandle` wrote. `invalid_request` with the number of the line that is wrong: no JSON, another form or
- * version, a key that is not the handle's or of a kind that is unknown here, an end that is missing or counts other keys.
+ * Opens a file that `exportHandle` wrote. `invalid_request` with the number of the offending line: invalid JSON, another format or
+ * version, a key of another handle or of an unknown kind, a missing end or one that counts other keys.
  */
 export async function openExport(file: string): Promise<ExportFile> {
   const lines = linesOf(file);
@@ -87,7 +87,7 @@ async function* keysIn(lines: AsyncGenerator<string>, handle: string): AsyncGene
   throw wrong(number + 1, "the end is missing: the file was cut short");
 }
 
-/** Members of a zset come in pairs with their scores. */
+/** Members of a zset alternate with their scores. */
 function isWhole({ type, value: content }: ExportedKey): boolean {
   if (type !== "zset") return true;
   const pairs = content as unknown[];

@@ -6,17 +6,17 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { keysOf } from "./handle-keys.ts";
 
-/** The form of the lines of an export; another number is another form. */
+/** Version of the format of the lines. */
 export const EXPORT_VERSION = 2;
 
-/** The first line: whose keys follow, and what an import needs of what is kept elsewhere. */
+/** The first line: the handle, and the data from outside its keys that an import needs. */
 export interface ExportHeader {
   format: "handle-export";
   version: typeof EXPORT_VERSION;
   handle: string;
   account: string;
   exportedAt: string;
-  /** The base URL of the installation; addresses of the handle in its content begin with it. */
+  /** The base URL of the installation, with which the handle's own URLs in its content begin. */
   baseUrl: string;
   entitlements: string[];
   members: { userId: string; role: string; email: string | null }[];
@@ -26,24 +26,24 @@ export interface ExportHeader {
 /** Text for valid UTF-8, else the bytes in base64. */
 export type Value = string | { base64: string };
 
-/** One key of a handle, complete: `value` has the form of its type, members and scores of a zset in turn. */
+/** One key of a handle with its value in the form of its type; a zset is a list of members alternating with scores. */
 export interface ExportedKey {
   key: string;
   type: string;
-  /** Milliseconds until the key goes by itself, or null. */
+  /** Milliseconds until the key expires, or null. */
   expiresInMs: number | null;
   value: unknown;
 }
 
-/** The last line, so that a file that was cut short is known. */
+/** The last line, by which a truncated file is detected. */
 export interface ExportEnd {
   end: true;
   keys: number;
 }
 
 /**
- * The lines of an export: header, every key of the handle with its value, and the end; `not_found` for an unknown handle. Reads the
- * whole key space: not for requests. What changes meanwhile may be in it by half: switch the handle off first.
+ * The lines of an export: header, every key of the handle with its value, and the end; `not_found` for an unknown handle. Reads the whole
+ * key space: not for requests. It is not a snapshot: deactivate the handle first.
  */
 export async function* exportHandle(
   { redis, env }: Pick<Runtime, "redis" | "env">,
@@ -51,7 +51,7 @@ export async function* exportHandle(
 ): AsyncGenerator<ExportHeader | ExportedKey | ExportEnd> {
   await mustExist(redis, handle);
   yield await headerOf({ redis, env }, handle);
-  // A scan may name a key twice.
+  // A scan may return a key twice.
   const seen = new Set<string>();
   let count = 0;
   for await (const found of keysOf(redis, handle))
@@ -97,7 +97,7 @@ const readers: Record<string, (redis: Redis, key: string) => Promise<unknown>> =
   stream: async (redis, key) => toPlainValue(await redis.xrangeBuffer(key, "-", "+")),
 };
 
-/** Replies as JSON can hold them. */
+/** Replies in a form that JSON can represent. */
 function toPlainValue(reply: unknown): unknown {
   if (Buffer.isBuffer(reply)) return textOrBase64(reply);
   if (Array.isArray(reply)) return reply.map(toPlainValue);

@@ -16,28 +16,28 @@ import { openExport } from "./export-file.ts";
 import type { ExportHeader, ExportedKey, Value } from "./handle-export.ts";
 import { KEY_BATCH, removeKeys } from "./handle-keys.ts";
 
-/** Members of a key that one command writes. */
+/** Members of a key per command. */
 const MEMBER_BATCH = 500;
 
-/** The result of an import, and what its owner has to do. */
+/** The result of an import, and the tasks that are left to its owner. */
 export interface Imported {
   handle: string;
   account: string;
   keys: number;
   /** Documents that are being indexed. */
   documents: number;
-  /** Attached, to be proven by their DNS records; and those that another account holds. */
+  /** Domains attached, to be proven by their DNS records; and domains of another account. */
   domains: string[];
   domainsTaken: string[];
   /** User ids that belong to other people here. */
   membersLeft: string[];
-  /** Endpoints with a new secret: rotate it to learn one. */
+  /** Endpoints with a new secret, which must be rotated to be read. */
   webhooksToRotate: string[];
-  /** Accounts at other services to connect again. */
+  /** Accounts at other services that must be connected again. */
   accountsToConnect: { providerKey: string; account: string }[];
-  /** Reminders of future bookings that are scheduled. */
+  /** Number of scheduled reminders of future bookings. */
   reminders: number;
-  /** Mails and rules' mails that waited to be sent, and are not. */
+  /** Number of waiting mails and rule sends that are not sent. */
   cancelledMails: number;
   deniedSends: number;
 }
@@ -45,9 +45,10 @@ export interface Imported {
 type Store = Pick<Runtime, "redis" | "queues" | "env" | "now" | "id">;
 
 /**
- * Reads a file that `exportHandle` wrote, under another handle or account too. The whole file is checked before anything is written,
- * and until everything is there the handle answers like an unknown one, so that a run that was cut short can be made again. Nothing is
- * mailed, no webhook is called; documents are indexed, and reminders of future bookings scheduled. `invalid_request` for a wrong file and for a handle that exists.
+ * Imports a file that `exportHandle` wrote, under another handle or account if asked. The whole file is checked before the first write.
+ * Until the import is complete the handle answers like an unknown one, and an interrupted run can be repeated. No mail is sent and no
+ * webhook is called; documents are indexed, and reminders of future bookings are scheduled. `invalid_request` for an invalid file and for
+ * an existing handle.
  */
 export async function importHandle(
   store: Store,
@@ -59,7 +60,7 @@ export async function importHandle(
   return done.result;
 }
 
-/** The handle as the whole file has it. */
+/** The handle according to the whole file. */
 async function read(
   file: string,
   { handle, account }: { handle?: string | undefined; account?: string | undefined },
@@ -107,7 +108,7 @@ async function take(store: Store, { file, arriving, lease }: Taking): Promise<Im
   return { handle, account, keys: count, ...settled, ...(await finishImport(store, arriving)) };
 }
 
-/** The entries that follow from the existing keys, without the handle's own record. */
+/** The entries for the existing keys, without the handle's own record. */
 async function settle(store: Store, header: ExportHeader, { handle, account }: ArrivingHandle) {
   const { redis } = store;
   const moved = { from: header.handle, handle };
@@ -120,7 +121,7 @@ async function settle(store: Store, header: ExportHeader, { handle, account }: A
     attached.set(one.domain, await importDomain(store, { handle, account, from: header.account }, one));
   const domains = [...attached.keys()].filter((domain) => attached.get(domain));
   const domainsTaken = [...attached.keys()].filter((domain) => !attached.get(domain));
-  // Processes keep passages by this counter: it goes on from beyond that of an erased handle of the same name.
+  // Processes cache passages by this counter: it starts above that of an erased handle of the same name.
   await redis.hset(keys.knowledge(handle), "version", Date.now());
   const documents = await reindexDocuments(store, handle);
   const reminders = await resumeReminders(store, handle);
@@ -179,7 +180,7 @@ const writers: Record<string, Writer> = {
     for (const some of parts(value as Value[], rename)) pipeline.sadd(key, ...some);
   },
   zset: (pipeline, key, value, rename) => {
-    // Redis wants the score first.
+    // Redis expects the score first.
     for (const some of parts(value as Value[], rename))
       pipeline.zadd(key, ...some.flatMap((member, at) => (at % 2 === 0 ? [some[at + 1] as string, member] : [])));
   },
@@ -193,7 +194,7 @@ const writers: Record<string, Writer> = {
   },
 };
 
-/** Values as Redis takes them, some at a time. */
+/** Values in the form of Redis commands, in batches. */
 function parts(list: Value[], rename: Rename): (string | Buffer)[][] {
   return Array.from({ length: Math.ceil(list.length / MEMBER_BATCH) }, (_, at) =>
     list.slice(at * MEMBER_BATCH, (at + 1) * MEMBER_BATCH).map((one) => bytesOf(one, rename)),
@@ -208,8 +209,8 @@ function bytesOf(value: Value, rename: Rename): string | Buffer {
 const paths = "p|v2/handles|v2/public/(?:pages|handles|scheduling|calendars)|apps/(?:public/)?scheduling|mcp";
 
 /**
- * Gives the handle its new name where a stored value says it: as the member `handle` of an object, and in addresses of the service,
- * whole ones of the installation that it left or those that begin with a path.
+ * Replaces the handle's name in stored values: as the member `handle` of an object, and in URLs of the service, absolute ones of the
+ * exporting installation or those that begin with a path.
  */
 function renamer(from: { handle: string; baseUrl: string }, to: { handle: string; baseUrl: string }): Rename {
   if (from.handle === to.handle && from.baseUrl === to.baseUrl) return (text) => text;

@@ -9,7 +9,7 @@ const BATCH_SIZE = 1000;
 const atRest: JobType[] = ["waiting", "delayed", "prioritized", "failed", "completed"];
 
 /**
- * Removes the jobs of a handle from all queues, finished ones included, and the queues' traces of jobs that are gone. Returns how many it
+ * Removes the jobs of a handle from all queues, finished ones included, and the queues' references to removed jobs. Returns the number
  * found, including running jobs, which can't be removed.
  */
 export async function removeJobs({ queues, redis }: Store, handle: string): Promise<number> {

@@ -2,10 +2,10 @@ import type { Redis } from "ioredis";
 import { isOfHandle, keys } from "../store/keys.ts";
 import { mastersOf, pipelined } from "../store/redis.ts";
 
-/** Keys that are read, written or removed in one round trip. */
+/** Keys per round trip. */
 export const KEY_BATCH = 200;
 
-/** The keys of a handle, some at a time. Names of other kinds may hold the same word as their tag and are left alone. */
+/** The keys of a handle, in batches. Kinds of keys whose tag is not a handle are skipped, even if their tag is the same word. */
 export async function* keysOf(redis: Redis, handle: string): AsyncGenerator<string[]> {
   for (const server of mastersOf(redis)) {
     const seen = server.scanStream({ match: `*:{${handle}}*`, count: 1000 });
@@ -16,7 +16,7 @@ export async function* keysOf(redis: Redis, handle: string): AsyncGenerator<stri
   }
 }
 
-/** Removes every key of a handle but its record. Returns how many there were. */
+/** Removes every key of a handle but its record. Returns the number removed. */
 export async function removeKeys(redis: Redis, handle: string): Promise<number> {
   const message = keys.message(handle, "");
   let removed = 0;
@@ -30,7 +30,7 @@ export async function removeKeys(redis: Redis, handle: string): Promise<number> 
   return removed;
 }
 
-/** The message's own tag names the owning handle; after an import that is another one. */
+/** The message's own tag names the handle; after an import it names another one. */
 async function disownMessage(redis: Redis, handle: string, messageId: string): Promise<void> {
   const owner = keys.messageOwner(messageId);
   if ((await redis.get(owner)) === handle) await redis.unlink(owner);

@@ -10,7 +10,7 @@ export interface Readiness {
   queues: "ok" | "unreachable";
   /** Queues without a live worker. */
   queuesWithoutWorker: string[];
-  /** The index that answers questions; absent without Redis. */
+  /** The index for questions; absent without Redis. */
   knowledgeIndex?: IndexStatus;
 }
 

@@ -6,7 +6,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { resealCredentials } from "../scheduling/face.ts";
 import { resealWebhooks } from "../webhooks/face.ts";
 
-/** Numbers of secrets that were sealed again with the current key. */
+/** Number of secrets that were sealed again with the current key. */
 export interface Resealed {
   signingKeys: number;
   identities: number;
@@ -17,8 +17,8 @@ export interface Resealed {
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
 /**
- * Seals everything again that SECRET_KEY_PREVIOUS sealed, while the service runs. Afterwards nothing stored needs the previous key. An
- * interrupted run can be repeated; a second run finds nothing.
+ * Seals again everything that SECRET_KEY_PREVIOUS sealed, while the service runs. Afterwards no stored value needs the previous key. An
+ * interrupted run can be repeated; a complete one changes nothing more.
  */
 export async function resealAll(store: Store): Promise<Resealed> {
   const done = { signingKeys: Number(await resealSigningKey(store)), identities: 0, webhooks: 0, credentials: 0 };

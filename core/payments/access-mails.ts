@@ -17,11 +17,11 @@ import { digestTag, hasToken, takeToken } from "../store/throttle.ts";
 import { findPurchase, purchaseOfBuyer } from "./purchases.ts";
 
 const linkPurpose = "page purchase link";
-/** Uses of one buyer's link: 20 at once, then 20 a day, so that it can't stand in public for long. */
+/** Uses of one buyer's link: 20 at once, then 20 a day, so that a published link soon stops working. */
 const linkLimit = { burst: 20, rate: 20 / 86_400 };
 /** Requests for links that one network may make: 20 at once, then one a minute. */
 const askLimit = { burst: 20, rate: 1 / 60 };
-/** Links that are mailed to one address because somebody asked for them: 3 at once, then 5 a day. */
+/** Requested links mailed to one address: 3 at once, then 5 a day. */
 const mailLimit = { burst: 3, rate: 5 / 86_400 };
 
 /** Counts a request for a link, before anything is read; `rate_limited`. */
@@ -30,8 +30,8 @@ export async function admitAsker(runtime: Runtime, _path: unknown, { network = "
 }
 
 /**
- * Somebody asks for the link of a page that they paid for, by the address of that payment. The answer and the time that it takes are
- * the same whether there is such a payment: the job looks. `invalid_request`, `page_not_found`.
+ * Requests the link of a paid page by the buyer's address. Response and timing are the same whether that address has paid: a job looks it
+ * up. `invalid_request`, `page_not_found`.
  */
 export async function askForAccess(runtime: Runtime, input: Infer<typeof accessMail>): Promise<{ email: string }> {
   const { handle, pageSlug } = input;
@@ -45,8 +45,8 @@ export async function askForAccess(runtime: Runtime, input: Infer<typeof accessM
 }
 
 /**
- * The link of a buyer: to the page on the host where the visitor is, with a code that opens it. Without a code where the link is not
- * ours, or its payment went back. `page_not_found`, `rate_limited`.
+ * Follows a buyer's link: redirects to the page on the visitor's host, with an access code. Without a code if the link is invalid or its
+ * payment was refunded. `page_not_found`, `rate_limited`.
  */
 export async function openByLink(runtime: Runtime, input: Infer<typeof accessLink>): Promise<{ location: string }> {
   await publishedPage(runtime, input);
@@ -76,7 +76,7 @@ export async function sendPurchaseMail(
   if (purchase) await mailLink(runtime, handle, { purchase, key: `purchase ${sessionId}`, isAskedFor: false });
 }
 
-/** Mails the link to an address that bought the page; to others nothing. What is over the limit of an address is dropped. */
+/** Mails the link to an address that bought the page; no other address is mailed. Requests over the address's limit are dropped. */
 export async function sendAccessMail(
   runtime: Runtime,
   { handle, pageSlug, buyer, round }: JobData<"payments.access-mail">,
@@ -90,12 +90,12 @@ export async function sendAccessMail(
 
 interface LinkMail {
   purchase: ListedPurchase;
-  /** Names the mail, so that it is sent once. */
+  /** Identifies the mail, so that it is sent once. */
   key: string;
   isAskedFor: boolean;
 }
 
-/** Nobody is mailed after a refund, once the buyer was erased, or while the page can't be opened. */
+/** No mail after a refund, after the buyer's erasure, or while the page can't be opened. */
 async function mailLink(runtime: Runtime, handle: string, mail: LinkMail): Promise<void> {
   const { email, refundedAt } = mail.purchase;
   if (email === null || refundedAt !== null) return;

@@ -1,4 +1,4 @@
-/** What the others may use of payments. */
+/** What other modules may import from payments. */
 export { admitAsker, askForAccess, openByLink, sendAccessMail, sendPurchaseMail } from "./access-mails.ts";
 export {
   admitPayer,

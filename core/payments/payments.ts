@@ -22,13 +22,13 @@ import {
 
 type Tools = Pick<Runtime, "env" | "redis" | "outbound">;
 
-/** Seconds for which the first return from a checkout is remembered, and ms for which further returns give another code. */
+/** Seconds for which the first return from a checkout is remembered, and ms in which further returns give another code. */
 const RETURN_RETENTION_SECONDS = 400 * 86_400;
 const RETURN_WINDOW_MS = 3_600_000;
-/** Calls to the provider that one network may cause by checkouts of pages: 20 at once, then one in 6 seconds. */
+/** Provider calls that one network may cause by checkouts of pages: 20 at once, then one in 6 seconds. */
 const checkoutLimit = { burst: 20, rate: 1 / 6 };
 
-/** Paid bookings by Stripe Checkout on the handle's connected account; undefined where the installation has no key. */
+/** Payments for bookings by Stripe Checkout on the handle's connected account; undefined if the installation has no key. */
 export function openPayments(tools: Tools): PaymentProvider | undefined {
   if (!tools.env.STRIPE_SECRET_KEY) return undefined;
   return {
@@ -42,7 +42,7 @@ export async function admitPayer(runtime: Runtime, _path: unknown, { network = "
   await takeToken(runtime, { name: "checkout", tag: digestTag(runtime.env, network), ...checkoutLimit });
 }
 
-/** A visitor wants to read a paid page: where to pay. `page_not_found`, `payment_provider_not_connected`. */
+/** Opens a checkout for a paid page and returns its address. `page_not_found`, `payment_provider_not_connected`. */
 export async function startPageCheckout(
   runtime: Runtime,
   input: Infer<typeof pageCheckout>,
@@ -59,7 +59,7 @@ export async function startPageCheckout(
     title: page.title,
     ...price,
     metadata: { kind: "page", handle, pageSlug },
-    // The provider puts the session's id there.
+    // The provider inserts the session's id there.
     successUrl: `${visited.origin}/v2/public/pages/${handle}/${pageSlug}/checkout/return?session={CHECKOUT_SESSION_ID}`,
     cancelUrl: visited.href,
   }).catch((error: Error) => unavailable(runtime, handle, error));
@@ -73,8 +73,8 @@ function priceOf({ accessMode, price }: StoredPage): NonNullable<StoredPage["pri
 }
 
 /**
- * The way back from a page's checkout: to the page on the host where the visitor is, with a code that opens it if the money has
- * come. A code or an answer may get lost on its way, so each return within an hour of the first one gives another code.
+ * The return from a page's checkout: redirects to the page on the visitor's host, with an access code if it has been paid. Codes and
+ * responses may get lost, so each return within an hour of the first one gives another code.
  */
 export async function returnToPage(
   runtime: Runtime,
@@ -90,7 +90,7 @@ export async function returnToPage(
   return { location: page.href };
 }
 
-/** The session of the handle's account by which this page was paid; undefined where it is none such. */
+/** The session of the handle's account by which this page was paid; undefined for any other session. */
 async function paidSession(
   runtime: Runtime,
   { handle, pageSlug }: Infer<typeof pageCheckoutReturn>,
@@ -104,7 +104,7 @@ async function paidSession(
   return session?.payment_status === "paid" && isOfPage ? session : undefined;
 }
 
-/** True within an hour of the first return, while the money has not gone back. */
+/** True within an hour of the first return, unless the payment was refunded. */
 async function mayReturn(runtime: Runtime, handle: string, { id, payment_intent }: CheckoutSession): Promise<boolean> {
   if (await refundedAt(runtime, handle, payment_intent)) return false;
   const now = Date.now();
@@ -113,9 +113,8 @@ async function mayReturn(runtime: Runtime, handle: string, { id, payment_intent 
 }
 
 /**
- * A signed notice of Stripe, in any order and any number: a payment settles its booking, or goes back where the slot is lost; a
- * checkout that failed or expired gives the slot back; a page that was paid, or paid back, is noted. `invalid_request` for a wrong
- * signature.
+ * Handles a signed event of Stripe; idempotent in any order. A payment settles its booking, or is refunded if the slot is lost; a failed
+ * or expired checkout releases the slot; purchases and refunds of pages are recorded. `invalid_request` for a wrong signature.
  */
 export async function receiveStripeEvent(
   runtime: Runtime,
@@ -145,7 +144,7 @@ async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: s
   const { handle, booking, amountMinor, currency, returnUrl, openMinutes } = order;
   const account = await accountOf(tools, handle);
   if (account === undefined) throw new Error("No account is connected.");
-  // The same booking must ask the same thing, so that the same session answers; a moved clock has no real instant to go by.
+  // Repeated calls for a booking must send the same parameters to get the same session; with a test clock, only real time is valid there.
   const opened = tools.env.TEST_CLOCK === undefined ? Date.parse(booking.createdAt) : Date.now();
   const session = await openSession(tools, {
     account,
@@ -161,13 +160,13 @@ async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: s
   return { url: addressOf(session) };
 }
 
-/** The connected account that takes a handle's money: the newest. */
+/** The connected account that receives a handle's payments: the newest. */
 async function accountOf(tools: Pick<Runtime, "redis">, handle: string): Promise<string | undefined> {
   const all = await credentialsOf(tools, handle);
   return all.filter(({ providerKey }) => providerKey === "stripe").at(-1)?.account;
 }
 
-/** An account of one's own could create sessions that name others' bookings. */
+/** Another account could create sessions that name somebody else's bookings. */
 async function isOfAccount(runtime: Runtime, handle: string, { account }: StripeEvent): Promise<boolean> {
   const all = await credentialsOf(runtime, handle);
   return all.some((one) => one.providerKey === "stripe" && one.account === account);
@@ -190,8 +189,8 @@ async function act(
 }
 
 /**
- * Gives the payment of a booking back that must go back, and notes it once the provider says that it is done: with its answer, or by a
- * notice later. Throws where the provider can't be asked.
+ * Refunds the payment of a booking that is due for it, and records it once the provider confirms: in its response, or by a later event.
+ * Throws if the provider can't be reached.
  */
 export async function refundBooking(
   runtime: Runtime,
@@ -226,7 +225,7 @@ async function settle(
   runtime.log.info({ handle, bookingUid, settlement }, "payment.settled");
 }
 
-/** A checkout that can't be paid any more gives the slot back before the hold ends. */
+/** A checkout that can no longer be paid releases the slot before the hold ends. */
 async function release(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
@@ -238,7 +237,7 @@ async function release(
     handle,
     before: kept,
     booking: { ...kept, ...why, status: "REJECTED" },
-    time: "free",
+    slot: "release",
     events: ["scheduling.booking.cancelled"],
     jobs: [],
   });

@@ -12,12 +12,12 @@ import { pipelined } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
 
-/** Seconds for which a purchase is remembered: its buyer gets the link, and a later notice of its checkout is no other purchase. */
+/** Seconds for which a purchase is stored: its buyer can get the link, and a later event of its checkout is recognised. */
 const PURCHASE_RETENTION_SECONDS = 400 * 86_400;
 
 type Path = { handle: string; pageSlug: string };
 
-/** Notes that the page of a paid checkout was bought, with its webhook event and the buyer's mail, in one step; again is no change. */
+/** Records the purchase of a page, with its webhook event and the buyer's mail, in one step; idempotent. */
 export async function recordPurchase(runtime: Runtime, path: Path, session: CheckoutSession): Promise<void> {
   const { handle, pageSlug } = path;
   const purchase = purchaseOf(runtime, path, session);
@@ -65,18 +65,18 @@ function causedBy(runtime: Runtime, handle: string, { payment: _, ...purchase }:
   return [event, job("payments.purchase-mail", `purchase-mail-${sessionId}`, { handle, sessionId })];
 }
 
-/** Notes that the payment of a page went back: from now on its link opens nothing. The notice may come before that of the purchase. */
+/** Records the refund of a page, which invalidates its link. The event may precede that of the purchase. */
 export async function noteReturnedPayment(runtime: Runtime, handle: string, payment: string): Promise<void> {
   const at = new Date(runtime.now()).toISOString();
   await runtime.redis.set(keys.pageRefund(handle, payment), at, "EX", PURCHASE_RETENTION_SECONDS, "NX");
 }
 
-/** When the payment of a page went back, or null. */
+/** When the payment of a page was refunded, or null. */
 export async function refundedAt({ redis }: Runtime, handle: string, payment: string | null): Promise<string | null> {
   return payment === null ? null : redis.get(keys.pageRefund(handle, payment));
 }
 
-/** The purchase of a checkout, with the instant of its refund; undefined for one that is not known. */
+/** The purchase of a checkout, with the instant of its refund; undefined for an unknown one. */
 export async function findPurchase(
   runtime: Runtime,
   handle: string,
@@ -85,7 +85,7 @@ export async function findPurchase(
   return (await readPurchases(runtime, handle, [sessionId]))[0];
 }
 
-/** The newest purchase of a page by the buyer of an address (`addressDigest`) whose money was not paid back; undefined without any. */
+/** The newest purchase of a page by the buyer of an address (`addressDigest`) that was not refunded; undefined without any. */
 export async function purchaseOfBuyer(
   runtime: Runtime,
   { handle, pageSlug, buyer }: Path & { buyer: string },
@@ -120,7 +120,7 @@ async function readPurchases(runtime: Runtime, handle: string, sessions: string[
   );
 }
 
-/** Starts to erase the buyer of a purchase; `not_found`. */
+/** Starts the erasure of a purchase's buyer; `not_found`. */
 export async function eraseBuyer(runtime: Runtime, input: Infer<typeof purchasePath>): Promise<void> {
   const { handle, pageSlug, sessionId } = input;
   const purchase = await findPurchase(runtime, handle, sessionId);
@@ -130,7 +130,7 @@ export async function eraseBuyer(runtime: Runtime, input: Infer<typeof purchaseP
   await runtime.queues.later(job("leads.erase", `purchases.erase-${sessionId}`, { handle, address }));
 }
 
-/** Takes the address of a person out of the purchases of a handle, which stay. */
+/** Removes a person's address from the purchases of a handle; the purchases stay. */
 export async function erasePurchases(runtime: Runtime, { handle, address }: JobData<"leads.erase">): Promise<void> {
   const { redis } = runtime;
   const list = keys.pageBuyer(handle, address);

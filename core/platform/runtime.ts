@@ -1,4 +1,4 @@
-// Over 300 lines on purpose: all ports stand here, so that `Runtime` names each of them and imports no other file of core.
+// Over 300 lines on purpose: it declares all ports, so that `Runtime` names each of them and imports no other file of core.
 import type { Buffer } from "node:buffer";
 import type { Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
@@ -47,7 +47,7 @@ export interface Runtime {
   readonly log: Log;
   /** Domain time in ms since 1970, which TEST_CLOCK can shift. Leases, tokens and signatures use real time instead. */
   now(): number;
-  /** Aborted when the process shall stop: it finishes running work and fetches no more. */
+  /** Aborted when the process must stop: it finishes running work and fetches no more. */
   readonly shutdownController: AbortController;
   /** A new random id: the prefix and 128 random bits in base 62. */
   id(prefix: string): string;
@@ -305,7 +305,7 @@ export interface SearchIndex {
   close(): Promise<void>;
 }
 
-/** A knowledge document as it is stored. Status and chunk count change separately and are fields of the knowledge hash. */
+/** A stored knowledge document. Status and chunk count change separately and are fields of the knowledge hash. */
 export interface StoredDocument {
   [field: string]: string | number | string[] | undefined;
   documentId: string;

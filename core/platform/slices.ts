@@ -1,4 +1,4 @@
-/** Longest that a slice of work holds up the event loop, in ms. */
+/** Longest time for which a slice of work may block the event loop, in ms. */
 const SLICE_MS = 4;
 
 /** Tells when a slice of long work is over, so that the caller awaits `setImmediate`, and starts the next one. */

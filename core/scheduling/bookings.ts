@@ -86,7 +86,7 @@ export async function confirmBooking(
     const at = timestamp(runtime);
     const booking: StoredBooking = { ...kept, status: "ACCEPTED", confirmedAt: at, updatedAt: at };
     const jobs = [ownerMailJob(input.handle, booking, "confirmed"), ...reminderJobs(runtime, input.handle, booking)];
-    return { booking, time: "keep", events: ["scheduling.booking.confirmed"], jobs };
+    return { booking, slot: "hold", events: ["scheduling.booking.confirmed"], jobs };
   };
   return { booking: await changeBooking(runtime, input, confirmed) };
 }
@@ -146,10 +146,10 @@ export async function findPublicBooking(
   return kept;
 }
 
-type Change = Pick<Transition, "booking" | "time" | "events" | "jobs" | "visitor">;
+type Change = Pick<Transition, "booking" | "slot" | "events" | "jobs" | "visitor">;
 
 /** What the end of a booking shares: its slot is free, and its endpoints learn of it. */
-export const ended = { time: "free" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
+export const ended = { slot: "release" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
 
 /** Commits the transition that `make` returns for a booking, and retries on conflict. */
 export async function changeBooking(

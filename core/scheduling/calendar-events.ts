@@ -283,7 +283,7 @@ async function settleOnce(
     handle,
     before,
     booking,
-    time: "keep",
+    slot: "hold",
     events: isWorse ? ["scheduling.sync.degraded"] : [],
     about: trouble ? describeFailure(trouble) : {},
     jobs: late ? [linkJob] : [],

@@ -29,8 +29,8 @@ interface HeldRequest {
 }
 
 /**
- * The answer to a booking that waits for its payment, with the address of its checkout. If the provider makes none, the slot is free
- * again and nothing is stored for a repeated request: `service_unavailable`.
+ * The answer to a booking that awaits its payment, with the address of its checkout. If the provider opens none, the slot is released and
+ * a repeated request starts again: `service_unavailable`.
  */
 export async function openCheckout(runtime: Runtime, request: HeldRequest): Promise<BookingAnswer> {
   const { handle, bookingUid } = request;
@@ -64,7 +64,7 @@ async function giveUp(
     handle,
     booking: { ...before, status: "REJECTED", holdUntil: null, cancelledBy: "service", updatedAt: timestamp(runtime) },
     before,
-    time: "free",
+    slot: "release",
     events: ["scheduling.booking.cancelled"],
     jobs: [],
     replay: idempotency && { idempotency, finds: "nothing" },
@@ -81,7 +81,7 @@ async function noteCheckout(
   const payment = { ...(before.payment as NonNullable<BookingRecord["payment"]>), checkoutUrl: url };
   const booking = { ...before, payment };
   const replay = idempotency && { idempotency, finds: "answer" as const };
-  const transition: Transition = { handle, booking, before, time: "keep", events: [], jobs: [], replay };
+  const transition: Transition = { handle, booking, before, slot: "hold", events: [], jobs: [], replay };
   const result = await commitBooking(runtime, transition);
   return result.kind === "written" ? toBookingAnswer(result.booking) : undefined;
 }

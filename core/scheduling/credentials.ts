@@ -127,8 +127,8 @@ export async function resealCredentials(
 }
 
 /**
- * Binds the secrets of imported accounts to their handle, from the one that they were sealed for. Returns the accounts whose secrets
- * can't be opened here: they are forgotten, for their owner to connect again.
+ * Binds the secrets of imported accounts to their handle, instead of the one for which they were sealed. Returns the accounts whose
+ * secrets can't be opened here: they are removed, and their owner must connect them again.
  */
 export async function rebindCredentials(
   runtime: Pick<Runtime, "redis" | "queues" | "env">,

@@ -7,8 +7,8 @@ import { reminderJobs } from "./booking-mails.ts";
 const BOOKING_BATCH = 200;
 
 /**
- * Schedules the reminders of an imported handle's future bookings; their jobs stayed where they came from. Returns how many there
- * are. Again is no change.
+ * Schedules the reminders of an imported handle's future bookings, since their jobs were not exported. Idempotent. Returns the number of
+ * bookings.
  */
 export async function resumeReminders(
   { redis, queues, env, now }: Pick<Runtime, "redis" | "queues" | "env" | "now">,
@@ -19,7 +19,7 @@ export async function resumeReminders(
   for (let at = 0; at < ids.length; at += BOOKING_BATCH) {
     const names = ids.slice(at, at + BOOKING_BATCH).map((id) => keys.booking(handle, id));
     const found = await readRecords<StoredBooking>(redis, names);
-    // The handle that the bookings came from may be here too, with jobs of the same names.
+    // The original handle may exist here too, with jobs of the same names.
     const jobs = found.flatMap((booking) => reminderJobs({ env, now }, handle, booking));
     await queues.later(...jobs.map((one) => ({ ...one, id: `${one.id}-${handle}` })));
     count += jobs.length;

@@ -165,7 +165,7 @@ function configured(env: Env, providerKey: string): { key: ProviderKey; settings
   return { key, settings, provider };
 }
 
-/** A provider that needs no client of ours: a calendar server. */
+/** A provider without OAuth: a calendar server. */
 function isFree(key: ProviderKey): boolean {
   return providers[key] !== undefined && providers[key].oauth === undefined;
 }

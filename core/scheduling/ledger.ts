@@ -14,23 +14,23 @@ import { attendeeLimited, limitKeys, networkLimited, type Visitor, visitorLimits
 
 export type BookingRecord = StoredBooking & { version: number };
 
-/** One change of a booking: the booking as it will be, what becomes of its slot, and what all this causes. */
+/** One change of a booking: the booking afterwards, the fate of its slot, and the resulting events and jobs. */
 export interface Transition {
   handle: string;
   booking: StoredBooking;
-  /** The booking as it was read; absent for a new one. */
+  /** The booking as read before; absent for a new one. */
   before?: BookingRecord | undefined;
   /** Version of the catalog by which it was judged; absent if the catalog doesn't matter. */
   catalogVersion?: string | undefined;
-  /** Whether its time must be free ("take"), must be free unless it still holds it ("settle"), stays ("keep") or is released ("free"). */
-  time: "take" | "settle" | "keep" | "free";
+  /** Claims the slot, which must be free; reclaims it, which succeeds too if the booking still has it; holds it as it is; or releases it. */
+  slot: "claim" | "reclaim" | "hold" | "release";
   /** The most bookings of its event type that may start in [from, to). */
   dayLimit?: { max: number; from: number; to: number } | undefined;
   /** Written if the handle has an endpoint for them. */
   events: WebhookEventType[];
   /** The content of the events besides the handle and the booking. */
   about?: Record<string, unknown>;
-  /** True if the handle had no endpoint a moment ago: then the events aren't made at all. */
+  /** True if the handle had no endpoint a moment ago: then no events are written. */
   isUnheard?: boolean;
   jobs: Job[];
   /** The visitor who makes, moves or cancels it; absent for owners and jobs, which have no limits. */
@@ -38,7 +38,7 @@ export interface Transition {
   replay?: Replay | undefined;
 }
 
-/** What became of a transition. `repeated` carries the record that an earlier request left. */
+/** The result of a transition. `repeated` carries the record of the earlier request. */
 export type CommitResult =
   | { kind: "written"; booking: Booking }
   | { kind: "changed" | "taken" | "full" }
@@ -79,7 +79,7 @@ export async function commitBooking(runtime: Runtime, transition: Transition): P
   return kind === "repeated" ? { kind, record: more } : { kind: kind as "changed" | "taken" | "full" };
 }
 
-/** A booking as it is stored, or undefined. */
+/** A stored booking, or undefined. */
 export async function findBooking(
   redis: Redis,
   handle: string,
@@ -88,7 +88,7 @@ export async function findBooking(
   return readRecord<StoredBooking>(redis, keys.booking(handle, bookingUid));
 }
 
-/** The status that holds now: an unpaid hold that has ended is a rejection, even before a job has written that. */
+/** The effective status: an unpaid booking with an expired hold is rejected, even before a job has written that. */
 export function statusAt(
   { status, holdUntil }: Pick<StoredBooking, "status" | "holdUntil">,
   now: number,
@@ -129,8 +129,8 @@ function syncJobs({ handle, booking, before }: Transition, version: number): Job
 type WriteKeys = Parameters<typeof scripts.writeBooking>[1];
 type WriteInput = Parameters<typeof scripts.writeBooking>[2];
 
-/** What a transition writes besides the booking; each group of jobs under a condition of its own. */
-interface Written extends Record<"jobs" | "eventJobs" | "syncJobs", OutboxEntry[]> {
+/** The writes of a transition besides the booking; each group of jobs has its own condition. */
+interface TransitionWrites extends Record<"jobs" | "eventJobs" | "syncJobs", OutboxEntry[]> {
   events: WebhookEvent[];
   record: ReturnType<typeof replayRecord> | undefined;
 }
@@ -138,7 +138,7 @@ interface Written extends Record<"jobs" | "eventJobs" | "syncJobs", OutboxEntry[
 function keysOf(
   runtime: Runtime,
   { handle, booking, before, visitor }: Transition,
-  { outbox, events, record }: Pick<Written, "events" | "record"> & { outbox: string },
+  { outbox, events, record }: Pick<TransitionWrites, "events" | "record"> & { outbox: string },
 ): WriteKeys {
   return {
     outbox,
@@ -161,16 +161,16 @@ function keysOf(
 function inputOf(
   runtime: Runtime,
   transition: Transition,
-  { events, record, jobs, eventJobs, syncJobs }: Written,
+  { events, record, jobs, eventJobs, syncJobs }: TransitionWrites,
 ): WriteInput {
-  const { booking, before, catalogVersion, time, dayLimit } = transition;
+  const { booking, before, catalogVersion, slot, dayLimit } = transition;
   const { bookingUid: uid, eventTypeId, status } = booking;
   return {
     version: before?.version ?? 0,
     json: JSON.stringify({ ...booking, version: undefined }),
     ...{ uid, eventTypeId, status, start: Date.parse(booking.start), now: runtime.now() },
-    ...{ catalogVersion, time, dayLimit },
-    block: time === "take" || time === "settle" ? blockOf(booking) : undefined,
+    ...{ catalogVersion, slot, dayLimit },
+    block: slot === "claim" || slot === "reclaim" ? blockOf(booking) : undefined,
     ...{ record: record?.value, recordMs: RECORD_TTL_MS, eventMs: EVENT_TTL_MS },
     jobs,
     eventJobs: transition.isUnheard ? undefined : eventJobs,
@@ -180,7 +180,7 @@ function inputOf(
   };
 }
 
-/** What a booking takes of its owner's time, and how that is stored. */
+/** The booking's block of its owner's time, as stored. */
 function blockOf(booking: StoredBooking): WriteInput["block"] {
   const { member, from, to } = bookedTimeOf(booking);
   return { member, from, to };

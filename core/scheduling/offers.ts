@@ -172,13 +172,13 @@ function windowOf({ start, end }: { start: string; end: string }): { from: numbe
   return { from: window.from, to: Math.min(window.to, LAST_INSTANT) };
 }
 
-/** An answer with the state of the handle that it shows, and the ms at which a hold in it ends. */
+/** An answer with the handle's state behind it, and the ms at which one of its holds expires. */
 interface CachedSlots extends SlotAnswer {
   state: string;
   until: number;
 }
 
-/** Answers, and recent queries, answered from them or not. */
+/** Cached answers, and recent queries with whether they were answered from the cache. */
 const cachesOf = perConnection(() => ({
   answers: new LRUCache<string, CachedSlots>({
     maxSize: MAX_CACHED_BYTES,
@@ -216,7 +216,7 @@ async function writeSlots(runtime: Runtime, query: SlotQuery): Promise<SlotAnswe
 
 /** A digest of the answer's parts, which are a twentieth of its bytes. */
 function tagOf({ event }: BookableEvent, { offered, clock }: { offered: AvailableSlots; clock: string }): string {
-  // Kinds hold until the next one that differs.
+  // Each kind applies until the next entry.
   const changes = offered.stretches.filter(({ kind }, at) => kind !== offered.stretches[at - 1]?.kind);
   const kinds = changes.map(({ kind, from }) => `${kind} ${from}`).join(" ");
   const digest = createHash("sha1").update(`${event.eventTypeId} ${event.version} ${clock} ${kinds}`);

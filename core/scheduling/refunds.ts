@@ -5,7 +5,7 @@ import { job } from "../store/outbox.ts";
 
 type Paid = Pick<StoredBooking, "payment" | "start">;
 
-/** A payment as owner and visitor see it: until when a visitor's cancellation is refunded, and whether that applies now. */
+/** A payment as owner and visitor see it: the end of the visitor's refund period, and whether it still runs. */
 export function presentPayment(booking: Paid, now: number): Booking["payment"] {
   if (booking.payment === null) return null;
   const { refundUntilMinutes = usualRefundMinutes, paid: _paid, ...payment } = booking.payment;

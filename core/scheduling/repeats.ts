@@ -11,7 +11,7 @@ export interface IdempotencyRecord {
   digest: string;
 }
 
-/** What a first request stored: its answer, or a booking whose checkout it is about to make. */
+/** The record of a first request: its answer, or a booking whose checkout it is about to open. */
 export type StoredAnswer =
   | { body: string; answer: BookingAnswer }
   | { body: string; bookingUid: string; until: number };
@@ -28,7 +28,7 @@ export function idempotencyRecordOf(
   return { key: keys.idempotent(handle, `bookings-${eventSlug}`, keyDigest(idempotencyKey)), digest: bodyDigest };
 }
 
-/** What the first request with this key stored; undefined for a first one. `idempotency_conflict` if its body was another. */
+/** The record of the first request with this key; undefined for a first one. `idempotency_conflict` if its body was another. */
 export async function readStoredAnswer(
   { redis }: Pick<Runtime, "redis">,
   idempotency: IdempotencyRecord,
@@ -44,14 +44,14 @@ export function parseStoredAnswer(idempotency: IdempotencyRecord, record: string
   return stored;
 }
 
-/** The stored answer, marked as replayed; `idempotency_in_progress` while the first request is at work. */
+/** The stored answer, marked as replayed; `idempotency_in_progress` while the first request is running. */
 export function replayed(stored: StoredAnswer): BookingAnswer | undefined {
   if ("answer" in stored) return withOutcome(stored.answer, "replayed");
   if (Date.now() < stored.until) throw new Fail("idempotency_in_progress", { retryAfter: 1 });
   return undefined;
 }
 
-/** What a repeated request finds from now on: the answer, a checkout that is being made, or nothing. */
+/** Stores the record for repeated requests: the answer, a checkout in progress, or none. */
 export interface Replay {
   idempotency: IdempotencyRecord;
   finds: "answer" | "checkout" | "nothing";

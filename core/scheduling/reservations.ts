@@ -70,7 +70,7 @@ async function earlierAnswer(
   if (stored === undefined) return undefined;
   const answer = replayed(stored);
   if (answer || !("bookingUid" in stored)) return answer;
-  // The first request's process ended before its checkout was made.
+  // The first request's process ended before it opened the checkout.
   const { bookingUid } = stored;
   const before = await findBooking(runtime.redis, handle, bookingUid);
   const isHeld = before && statusAt(before, runtime.now()) === "PENDING_PAYMENT";
@@ -92,8 +92,8 @@ async function book(runtime: Runtime, request: BookingRequest & { bookingUid: st
 }
 
 /**
- * Judges a request by the catalog and busy times of the moment and commits the transition, until nothing changes in between.
- * `event_type_not_found`; `scheduling_slot_unavailable` if the time is not free.
+ * Checks a request against the current catalog and busy times and commits the transition; retries after a concurrent change.
+ * `event_type_not_found`; `scheduling_slot_unavailable` if the slot is not free.
  */
 async function commitJudged(
   runtime: Runtime,

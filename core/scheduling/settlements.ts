@@ -13,13 +13,12 @@ import { refundJobs } from "./refunds.ts";
 /** A payment at its provider: the account that has it, and its id there. */
 type Paid = NonNullable<NonNullable<StoredBooking["payment"]>["paid"]>;
 
-/** What became of a payment: the booking stands, it stood already, or the money must go back. */
+/** The result of a payment: the booking is accepted, it was accepted before, or the payment must be refunded. */
 export type Settlement = "accepted" | "repeated" | "refund";
 
 /**
- * A checkout was paid: the booking is ACCEPTED. Where its hold has ended it takes the slot again if that is still free; where it
- * can't, or was cancelled, the payment is marked REFUND_DUE and goes back. Any number of calls, in any order, come to one
- * result. `booking_not_found`.
+ * Settles a paid checkout: the booking becomes ACCEPTED. If its hold has expired, it reclaims the slot; if the slot is taken or the
+ * booking was cancelled, the payment is marked REFUND_DUE and refunded. Idempotent in any order of calls. `booking_not_found`.
  */
 export async function settlePayment(
   runtime: Runtime,
@@ -41,17 +40,17 @@ export async function settlePayment(
   });
 }
 
-/** Notes that the provider has given a payment back; nothing for a booking that is gone. Any number of calls come to one result. */
+/** Records that the provider has refunded a payment; does nothing if the booking is gone. Idempotent. */
 export async function noteRefund(runtime: Runtime, booking: { handle: string; bookingUid: string }): Promise<void> {
   if ((await findBooking(runtime.redis, booking.handle, booking.bookingUid)) === undefined) return;
   await changeBooking(runtime, booking, (before) => {
     if (before.payment?.status !== "PAID" && before.payment?.status !== "REFUND_DUE") return undefined;
     const payment = { ...before.payment, status: "REFUNDED" as const };
-    return { booking: { ...before, payment, updatedAt: timestamp(runtime) }, time: "keep", events: [], jobs: [] };
+    return { booking: { ...before, payment, updatedAt: timestamp(runtime) }, slot: "hold", events: [], jobs: [] };
   });
 }
 
-/** An unpaid booking's hold is over: it is REJECTED and its slot free. Does nothing where it was paid or has ended otherwise. */
+/** Ends an expired payment hold: the booking becomes REJECTED and its slot free. Does nothing if it was paid or has ended otherwise. */
 export async function expireHold(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
@@ -88,18 +87,18 @@ function paidTransition(runtime: Runtime, handle: string, { before, paid }: Paid
     handle,
     before,
     booking,
-    time: "settle",
+    slot: "reclaim",
     events: ["scheduling.payment.succeeded", "scheduling.booking.confirmed"],
     jobs: [mailJob(handle, booking, "confirmed"), ...reminderJobs(runtime, handle, booking)],
   };
 }
 
-/** The money must go back, and payer and owner are told; a booking that was still waiting has lost its slot. */
+/** Marks the payment for a refund and informs payer and owner; a booking that still awaited its payment has lost its slot. */
 function refundTransition(runtime: Runtime, handle: string, { before, paid }: PaidBooking): Transition {
   const payment = paymentWith({ before, paid }, "REFUND_DUE");
   const booking: StoredBooking = { ...before, payment, updatedAt: timestamp(runtime) };
   const jobs = [mailJob(handle, booking, "refunded"), ...refundJobs(handle, booking)];
-  if (before.status !== "PENDING_PAYMENT") return { handle, before, booking, time: "keep", events: [], jobs };
+  if (before.status !== "PENDING_PAYMENT") return { handle, before, booking, slot: "hold", events: [], jobs };
   return {
     handle,
     before,
@@ -109,7 +108,7 @@ function refundTransition(runtime: Runtime, handle: string, { before, paid }: Pa
   };
 }
 
-/** The job came before its time, or the hold was made longer. */
+/** The job came too early, or the hold was extended. */
 async function expireLater(runtime: Runtime, handle: string, before: BookingRecord): Promise<void> {
   const { bookingUid, holdUntil } = before;
   const delay = delayUntil(runtime, Date.parse(holdUntil as string)) + 1;

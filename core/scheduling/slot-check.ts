@@ -7,10 +7,10 @@ import type { BookableEvent } from "./catalog.ts";
 import { slotRequestOf, slotRulesOf } from "./offers.ts";
 import { readTimes } from "./times.ts";
 
-/** A slot, and what decides beside the event type whether it can be booked. */
+/** A slot, and the circumstances that decide whether it can be booked. */
 export interface SlotCheck {
   slot: Slot;
-  /** The visitor's zone, on whose clock the slot may lie. */
+  /** The visitor's zone, whose clock may align the slots. */
   timeZone: string;
   /** A booking that gives up its time for this one. */
   moving?: string;
@@ -27,7 +27,7 @@ export async function requireAvailable(runtime: Runtime, bookable: BookableEvent
   const requestOn = (clock: string, except: string | undefined) =>
     slotRequestOf(bookable, times, { clock, now: runtime.now(), except });
   if (proof === "offered" && isBookable(requestOn(timeZone, moving), slot.start)) return;
-  // A visitor who moves a booking saw the slots beside it, or those that are free without it.
+  // A visitor who moves a booking saw the slots that exclude its own time, or those that ignore it.
   const ways = [bookable.timeZone, timeZone].flatMap((clock) => [
     [clock, moving] as const,
     [clock, undefined] as const,

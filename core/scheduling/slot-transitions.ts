@@ -15,13 +15,13 @@ import { type BookingRecord, timestamp, type Transition } from "./ledger.ts";
 import { priceOf } from "./prices.ts";
 import { movesWithNext } from "./visitor-limits.ts";
 
-/** An event type and the snapshot of the catalog in which it was read. */
+/** An event type and the snapshot of the catalog from which it was read. */
 export interface Bookable {
   bookable: BookableEvent;
   snapshot: CatalogSnapshot;
 }
 
-/** What a booking has before anything has happened to it. */
+/** The initial fields of every booking. */
 const untouched = {
   sequence: 0,
   syncStatus: "OK",
@@ -33,7 +33,7 @@ const untouched = {
   rescheduledFrom: null,
 } as const;
 
-/** The booking that a request makes; `invalid_booking_answers`, `payment_provider_not_connected`. */
+/** The booking that a request creates; `invalid_booking_answers`, `payment_provider_not_connected`. */
 export async function newBookingOf(
   runtime: Runtime,
   bookable: BookableEvent,
@@ -90,7 +90,7 @@ export function creation(
   };
 }
 
-/** The transition of a booking that moves; `rate_limited` after too many moves. */
+/** The transition of a booking to another slot; `rate_limited` after too many moves. */
 export function movement(
   runtime: Runtime,
   found: Bookable,
@@ -119,17 +119,17 @@ export function movement(
   };
 }
 
-/** What the transitions that claim a slot share. */
+/** The common part of the transitions that claim a slot. */
 function claimOf(
   { bookable, snapshot }: Bookable,
   { handle, slot, visitor }: ClaimRequest,
-): Pick<Transition, "handle" | "catalogVersion" | "isUnheard" | "time" | "dayLimit" | "visitor"> {
+): Pick<Transition, "handle" | "catalogVersion" | "isUnheard" | "slot" | "dayLimit" | "visitor"> {
   const { catalog, isUnheard } = snapshot;
   return {
     handle,
     catalogVersion: catalog.version,
     isUnheard,
-    time: "take",
+    slot: "claim",
     dayLimit: dayLimitOf(bookable, slot),
     visitor,
   };
@@ -149,13 +149,13 @@ function locationOf({ locations }: BookableEvent["event"], chosen = ""): StoredB
   return locations.find(({ type }) => sameWord(type, chosen)) ?? locations[0] ?? null;
 }
 
-/** The address that a link has as its label; a label of several words is none, whatever it begins with. */
+/** The URL in a location's label; a label with several words is none, whatever it begins with. */
 function linkOf(location: StoredBooking["location"]): string | null {
   if (location?.type !== "link") return null;
   return /^\S+$/.test(location.label) && URL.canParse(location.label) ? location.label : null;
 }
 
-/** A paid booking holds its slot until it is paid; payment wins over confirmation (docs/reference.md, "Bookings"). */
+/** A paid booking holds its slot until it is paid; payment takes precedence over confirmation (docs/reference.md, "Bookings"). */
 function awaitingPayment(
   { now }: Runtime,
   booking: StoredBooking,
@@ -166,10 +166,10 @@ function awaitingPayment(
   return { ...booking, status: "PENDING_PAYMENT", holdUntil, payment, confirmedAt: null };
 }
 
-/** A booking that was confirmed for another time waits for its owner again if the event type asks for confirmation. */
+/** A confirmed booking that moves awaits its owner again if the event type requires confirmation. */
 function unconfirmed({ confirmationRequired }: BookableEvent["event"], booking: StoredBooking): StoredBooking {
   if (booking.status !== "ACCEPTED" || !confirmationRequired) return booking;
-  // Its meeting is taken away until then.
+  // Its meeting is removed until then.
   const meetingUrl = linkOf(booking.location);
   return { ...booking, status: "PENDING", confirmedAt: null, everConfirmed: true, meetingUrl };
 }
@@ -188,7 +188,7 @@ function firstJobs(runtime: Runtime, handle: string, booking: StoredBooking): Jo
   return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
 }
 
-/** Nobody was told of a booking that waits for its payment. */
+/** Nobody has been informed of a booking that awaits its payment. */
 function moveJobs(runtime: Runtime, handle: string, booking: StoredBooking): Job[] {
   if (booking.status === "PENDING_PAYMENT") return [];
   return [mailJob(handle, booking, "rescheduled"), ...reminderJobs(runtime, handle, booking)];

@@ -13,7 +13,7 @@ import { perConnection } from "../store/connections.ts";
 export interface BookedTime {
   from: number;
   to: number;
-  /** Ms at which an unpaid hold ends; 0 for a time without an end. */
+  /** Ms at which an unpaid hold expires; 0 for none. */
   hold: number;
   start: number;
   eventTypeId: string;
@@ -43,7 +43,7 @@ export function bookedTimeOf(booking: StoredBooking): BookedTime & { member: str
   return { from, to, hold, start, eventTypeId, bookingUid, member };
 }
 
-/** Bytes of times that a process keeps, and about what a block and a busy time take of them. */
+/** Bytes of times that a process caches, and the approximate bytes of a block and of a busy time. */
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 const BLOCK_BYTES = 250;
 const BUSY_BYTES = 32;
@@ -88,7 +88,7 @@ export async function readTimes(
   };
 }
 
-/** The blocks at a moment, without ended holds and without a booking that is being moved. */
+/** The blocks at a moment, without expired holds and without a booking that is being moved. */
 export function bookedTimes(times: Times, now: number, except?: string): BookedTime[] {
   return times.blocks.filter(({ hold, bookingUid }) => (hold === 0 || hold > now) && bookingUid !== except);
 }

@@ -1,6 +1,6 @@
 /**
  * Every key of the service: our schema.sql. Kind first, then the hash tag, so that all keys of one tag can change in one step.
- * Type and lifetime stand behind each; "for ever" means until its owner deletes it.
+ * Each entry names type and lifetime; "for ever" means until its owner deletes it.
  */
 export const keys = {
   // the service itself
@@ -9,14 +9,14 @@ export const keys = {
   probe: "service:{probe}", // string, written by readiness checks; 60 s
   heartbeat: (queue: string) => `heartbeat:{${queue}}`, // string, set by each worker of a queue; 30 s
   queuePrefix: (queue: string) => `queue:{${queue}}`, // prefix of BullMQ's own keys; finished jobs 1 h, failed ones 7 d
-  jobHolder: (queue: string, jobId: string) => `job-holder:{${queue}}:${jobId}`, // string, Redis client id of the process that runs a job that waits for other people's servers; until the job ends, a day at most
+  jobHolder: (queue: string, jobId: string) => `job-holder:{${queue}}:${jobId}`, // string, Redis client id of the process that runs a job that calls external servers; until the job ends, a day at most
   outbox: (tag: string) => `outbox:{${tag}}`, // hash job id -> job; a field lives until it is enqueued
-  dirty: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last mark; until swept
+  dirty: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last registration; until swept
   handleImport: "handle-import:{handle-import}", // string, the command that imports a handle; 10 s after its last heartbeat
   throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; until the bucket is full again, and 10 s
 
   // account
-  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (turns in mail, 1), role:<userId>, setting:<name> (JSON); for ever
+  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (share of the mail queue, 1), role:<userId>, setting:<name> (JSON); for ever
   handles: "handles:{all}", // set of every handle; for ever
   user: (userId: string) => `user:{${userId}}`, // hash email; for ever
   userHandles: (userId: string) => `user-handles:{${userId}}`, // set of handles, hint only (roles live in handle:); for ever
@@ -29,8 +29,8 @@ export const keys = {
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
   sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
   pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, agent, status, user, email, wrong; 10 min
-  oauthCode: (code: string) => `oauth-code:{${code}}`, // string, JSON of what an MCP client was allowed; 60 s, single use
-  oauthRefresh: (userId: string, sessionId: string) => `oauth-refresh:{${userId}}:${sessionId}`, // hash round, at (real ms of the last use), json of what an MCP client was allowed; until its session expires
+  oauthCode: (code: string) => `oauth-code:{${code}}`, // string, JSON of an MCP client's grant; 60 s, single use
+  oauthRefresh: (userId: string, sessionId: string) => `oauth-refresh:{${userId}}:${sessionId}`, // hash round, at (real ms of the last use), json of an MCP client's grant; until its session expires
   signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, language, wrong; 10 min
   audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
 
@@ -49,7 +49,7 @@ export const keys = {
   strategyContext: (handle: string, contextId: string) => `strategy-context:{${handle}}:${contextId}`, // string, JSON; 24 h
 
   // leads
-  lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json, notice (how its owners are told); until erased
+  lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json, notice (mail or digest to its owners); until erased
   leads: (handle: string) => `leads:{${handle}}`, // zset lead id by ms of its first capture; until erased
   recentLead: (handle: string, digest: string) => `lead-recent:{${handle}}:${digest}`, // string, lead of a person on a page and campaign; 24 h
   conversions: (handle: string, leadId: string) => `conversions:{${handle}}:${leadId}`, // hash conversion id -> json; until the lead is erased
@@ -67,10 +67,10 @@ export const keys = {
   ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; until the rule is deleted, then 400 d
   ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; until the rule is deleted, then 400 d
   farSends: (handle: string) => `far-sends:{${handle}}`, // zset "campaignId ruleId leadId" -> domain ms when due; until it is a job
-  farTurns: "far-turns:{far-sends}", // zset handle -> real µs of the next look at its far sends; for ever
+  farTurns: "far-turns:{far-sends}", // zset handle -> real µs of the next poll of its delayed sends; for ever
   campaignsVersion: (handle: string) => `campaigns-version:{${handle}}`, // counter, bumped by each change of a campaign; for ever
 
-  // email: a message and all that is said of it has the tag of its handle; identities have that of their domain
+  // email: messages, their deliveries and events have the tag of their handle; identities have that of their domain
   emailIdentity: (domain: string, account: string) => `email-identity:{${domain}}:${account}`, // hash identityKey, status, token, DKIM key; for ever
   domainChecks: "domain-checks:{email-checks}", // zset "domain account" -> real µs of the next check; for ever
   sender: (handle: string, senderId: string) => `sender:{${handle}}:${senderId}`, // hash; for ever
@@ -88,7 +88,7 @@ export const keys = {
   emailEvents: (handle: string, list: string) => `email-events:{${handle}}:${list}`, // zset "messageId:place" by stamp, a list for each purpose and each recipient (to:digest); entries 90 d
   emailStamp: (handle: string) => `email-stamp:{${handle}}`, // string, the newest event's stamp, domain µs; for ever
   emailQueue: (handle: string, rank: number | "") => `email-queue:{${handle}}:${rank}`, // zset "messageId:place" -> real ms when due; until taken
-  emailLeases: (handle: string) => `email-leases:{${handle}}`, // zset "messageId:place" -> real ms at which its sending counts as lost; until it is sent or lost
+  emailLeases: (handle: string) => `email-leases:{${handle}}`, // zset "messageId:place" -> real ms at which the lease of its sender ends; until it is sent or returned
   emailQuota: (handle: string, day: string) => `email-quota:{${handle}}:${day}`, // string, recipients accepted on that UTC day; 2 d
   mailCaps: (handle: string, day: string) => `mail-caps:{${handle}}:${day}`, // hash "cap:digest of a mailbox" -> mails accepted for it on that UTC day; 2 d
   emailOnce: (handle: string, digest: string) => `email-once:{${handle}}:${digest}`, // string, message id of an accept with a once-only key; 400 d
@@ -98,7 +98,7 @@ export const keys = {
   suppressions: (handle: string) => `suppressions:{${handle}}`, // zset digest of an address by ms; for ever
   idempotent: (handle: string, route: string, digest: string) => `idempotent:{${handle}}:${route}:${digest}`, // string, JSON of body digest and answer; 24 h
 
-  // scheduling: all that decides about an owner's time has the handle's tag, so that one step can keep it free of overlaps
+  // scheduling: everything that decides about an owner's time has the handle's tag, so that one step can prevent overlaps
   schedule: (handle: string, scheduleId: string) => `schedule:{${handle}}:${scheduleId}`, // hash version, json; for ever
   schedules: (handle: string) => `schedules:{${handle}}`, // zset schedule id by creation ms; for ever
   eventType: (handle: string, eventTypeId: string) => `event-type:{${handle}}:${eventTypeId}`, // hash version, json, slug; for ever
@@ -106,7 +106,7 @@ export const keys = {
   eventTypeSlugs: (handle: string) => `event-type-slugs:{${handle}}`, // hash slug -> event type id; for ever
   catalogVersion: (handle: string) => `catalog-version:{${handle}}`, // counter, bumped by each change of a schedule or event type; for ever
   booking: (handle: string, bookingUid: string) => `booking:{${handle}}:${bookingUid}`, // hash version, json, status, block, written (JSON of its event and meeting at the providers), linkless; for ever
-  syncLock: (handle: string, bookingUid: string) => `sync-lock:{${handle}}:${bookingUid}`, // string, who writes this booking to its providers; 10 s after its last heartbeat
+  syncLock: (handle: string, bookingUid: string) => `sync-lock:{${handle}}:${bookingUid}`, // string, the process that writes this booking to its providers; 10 s after its last heartbeat
   unsynced: (handle: string) => `unsynced:{${handle}}`, // set of bookings whose event could not be written; until it could
   bookings: (handle: string, status: string) => `bookings:{${handle}}:${status}`, // zset booking uid by start ms, a list for each status and ALL; for ever
   bookingBucket: (handle: string, network: string) => `booking-bucket:{${handle}}:${network}`, // hash tokens, at; until the bucket is full again, and 10 s
@@ -114,7 +114,7 @@ export const keys = {
   calendarFeed: (handle: string) => `calendar-feed:{${handle}}`, // string, JSON of the digest of its secret and createdAt; until revoked
   blocks: (handle: string) => `blocks:{${handle}}`, // zset "from:to:hold:start:eventTypeId:bookingUid" by from, bookings with their buffers, never overlapping; for ever
   busy: (handle: string) => `busy:{${handle}}`, // zset "from:to" by from, busy time of the selected calendars, merged; until replaced
-  busyDraft: (handle: string, draft: string) => `busy-draft:{${handle}}:${draft}`, // zset that takes the place of busy when it is whole; 60 s
+  busyDraft: (handle: string, draft: string) => `busy-draft:{${handle}}:${draft}`, // zset that replaces busy when it is complete; 60 s
   busyState: (handle: string) => `busy-state:{${handle}}`, // hash at (real ms of the last pull), source (digest of the calendars' states); until the calendars are unselected
   timesVersion: (handle: string) => `times-version:{${handle}}`, // counter, bumped by each change of blocks or busy; for ever
   webhookEvent: (handle: string, eventId: string) => `webhook-event:{${handle}}:${eventId}`, // string, JSON; 30 d
@@ -123,43 +123,43 @@ export const keys = {
   credential: (handle: string, credentialId: string) => `credential:{${handle}}:${credentialId}`, // hash version, json (its secret sealed); until disconnected
   credentials: (handle: string) => `credentials:{${handle}}`, // zset credential id by creation ms; until disconnected
   credentialsVersion: (handle: string) => `credentials-version:{${handle}}`, // counter, bumped by each change of a credential; for ever
-  refreshLock: (handle: string, credentialId: string) => `refresh-lock:{${handle}}:${credentialId}`, // string, who fetches new tokens; 10 s after its last heartbeat
-  providerPause: (handle: string, credentialId: string) => `provider-pause:{${handle}}:${credentialId}`, // string, no calls for this account; as long as its provider said
-  calendarPause: (handle: string) => `calendar-pause:{${handle}}`, // string, JSON of the interrupted jobs in a row and the real ms until which the handle's calendar servers are left alone; an hour after that
+  refreshLock: (handle: string, credentialId: string) => `refresh-lock:{${handle}}:${credentialId}`, // string, the process that refreshes its tokens; 10 s after its last heartbeat
+  providerPause: (handle: string, credentialId: string) => `provider-pause:{${handle}}:${credentialId}`, // string, no calls for this account; as long as its provider's Retry-After
+  calendarPause: (handle: string) => `calendar-pause:{${handle}}`, // string, JSON of the interrupted jobs in a row and the real ms until which the handle's calendar servers are paused; an hour after that
   selectedCalendars: (handle: string) => `selected-calendars:{${handle}}`, // hash credential id -> JSON; until the account is disconnected
-  calendarDraft: (handle: string, draft: string) => `calendar-draft:{${handle}}:${draft}`, // hash that takes the place of a calendar's objects when it is whole; 30 d if a process ends meanwhile
+  calendarDraft: (handle: string, draft: string) => `calendar-draft:{${handle}}:${draft}`, // hash that replaces a calendar's objects when it is complete; 30 d if the process crashes
   calendarObjects: (handle: string, calendar: string) => `calendar-objects:{${handle}}:${calendar}`, // hash object -> JSON of its tag and busy time, "" -> the last reading; 30 d after it
   oauthState: (state: string) => `oauth-state:{${state}}`, // string, JSON of handle, provider, user, verifier; 10 min, single use
   oauthConsent: (consentId: string) => `oauth-consent:{${consentId}}`, // string, sealed JSON of an account that its user has not confirmed yet; 10 min, single use
-  pageCheckout: (session: string) => `page-checkout:{${session}}`, // string, real ms of the first way back from this checkout; 400 d
-  pagePurchase: (handle: string, session: string) => `page-purchase:{${handle}}:${session}`, // string, JSON of a page that was bought by this checkout; 400 d
+  pageCheckout: (session: string) => `page-checkout:{${session}}`, // string, real ms of the first return from this checkout; 400 d
+  pagePurchase: (handle: string, session: string) => `page-purchase:{${handle}}:${session}`, // string, JSON of a purchase, by its checkout; 400 d
   pagePurchases: (handle: string, slug: string) => `page-purchases:{${handle}}:${slug}`, // zset checkout by ms of its purchase; entries 400 d
   pageBuyer: (handle: string, digest: string) => `page-buyer:{${handle}}:${digest}`, // set, checkouts of one address; 400 d after the last, or until its person is erased
-  pageRefund: (handle: string, payment: string) => `page-refund:{${handle}}:${payment}`, // string, instant at which this payment of a page went back; 400 d
+  pageRefund: (handle: string, payment: string) => `page-refund:{${handle}}:${payment}`, // string, instant at which this payment of a page was refunded; 400 d
 
   // webhooks
   webhook: (handle: string, webhookId: string) => `webhook:{${handle}}:${webhookId}`, // hash version, json, status; for ever
   webhooks: (handle: string) => `webhooks:{${handle}}`, // zset webhook id by creation ms; for ever
   webhooksVersion: (handle: string) => `webhooks-version:{${handle}}`, // counter, bumped by each change of an endpoint; for ever
   webhookQueue: (handle: string, webhookId: string) => `webhook-queue:{${handle}}:${webhookId}`, // zset delivery id -> real ms when due, or when its lease ends; until settled
-  webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, job that sends this endpoint's deliveries; 60 s after its last heartbeat
+  webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, the job that sends this endpoint's deliveries; 60 s after its last heartbeat
   webhookFailing: (handle: string, webhookId: string) => `webhook-failing:{${handle}}:${webhookId}`, // string, real ms of the first failure since the last success; 30 d
-  personEvents: (handle: string, digest: string) => `person-events:{${handle}}:${digest}`, // set of keys of events that tell of one address; 30 d after the last
+  personEvents: (handle: string, digest: string) => `person-events:{${handle}}:${digest}`, // set of keys of events about one address; 30 d after the last
   webhookDelivery: (handle: string, deliveryId: string) => `webhook-delivery:{${handle}}:${deliveryId}`, // string, JSON; 30 d
   webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
 
-  // assistant: the run of an answer; its keys share one tag, the inbox of a web process has its own
-  run: (runId: string) => `run:{${runId}}`, // hash, the question and all that answering needs; 10 min from its creation, and no longer than its answer takes
-  runChunks: (runId: string) => `run-chunks:{${runId}}`, // stream, ids generation-number, the last entry is the end; 10 min after it
+  // assistant: the keys of one answer's run share a tag; the inbox of a web process has its own
+  run: (runId: string) => `run:{${runId}}`, // hash, the input of the answer; 10 min from its creation, and no longer than its run
+  runChunks: (runId: string) => `run-chunks:{${runId}}`, // stream, ids generation-number, whose last entry ends the run; 10 min after it
   runReaders: (runId: string) => `run-readers:{${runId}}`, // zset inbox -> real ms at which its lease ends; 10 min
-  runAlive: (runId: string) => `run-alive:{${runId}}`, // string, there while a worker answers; 15 s after its last heartbeat
+  runAlive: (runId: string) => `run-alive:{${runId}}`, // string, exists while a worker answers; 15 s after its last heartbeat
   chatRun: (handle: string, slug: string, chat: string) => `chat:{${handle}}:${slug}:${chat}`, // string, run of a chat's latest answer; 10 min
-  chatSection: (handle: string, slug: string, chat: string) => `chat-section:{${handle}}:${slug}:${chat}`, // string, the lead section was shown; 24 h
+  chatSection: (handle: string, slug: string, chat: string) => `chat-section:{${handle}}:${slug}:${chat}`, // string, exists once the lead section was shown; 24 h
   leadSection: (handle: string, slug: string, section: string) => `lead-section:{${handle}}:${slug}:${section}`, // string, JSON of fields and submit label; 24 h
-  inbox: (readerId: string) => `run-inbox:{${readerId}}`, // stream of what a web process reads; 30 s after its last heartbeat
+  inbox: (readerId: string) => `run-inbox:{${readerId}}`, // stream of chunks for one web process; 30 s after its last heartbeat
 } as const;
 
-/** Kinds of keys whose tag is something else than a handle: a handle may have the name of an account, a queue or a user. */
+/** Kinds of keys whose tag is not a handle: a handle may have the same name as an account, a queue or a user. */
 const kindsOfOthers = [
   [
     "service",
@@ -194,7 +194,7 @@ const kindsOfOthers = [
   ["email-identity", "domain-checks", "message-owner", "email-turns", "far-turns", "bounce-mailbox"],
 ].flat();
 
-/** True for a key that belongs to the handle and goes with it. */
+/** True for a key that belongs to the handle and is erased with it. */
 export function isOfHandle(key: string, handle: string): boolean {
   const [, kind = "", tag] = /^([a-z-]+)(?::[a-z-]+)?:\{([^}]*)\}/.exec(key) ?? [];
   return tag === handle && !kindsOfOthers.includes(kind);

@@ -8,13 +8,13 @@ type Bare<N extends string> = N extends `${infer List}[]` ? List : N;
 type Named<N extends string, One> = { [Name in N as Bare<Name>]: Name extends `${string}[]` ? readonly One[] : One };
 type Value = string | number | Buffer;
 
-/** The columns of a script besides its file and its keys. */
+/** Optional columns of a script. */
 interface Columns<B extends string> {
-  /** Preludes that it needs beside `prelude.lua`. */
+  /** Preludes that it needs in addition to `prelude.lua`. */
   needs?: readonly string[];
   /** Why it runs on a full Redis too (Redis 7, "Script flags"). */
   runsWhenFull?: string;
-  /** Fields of the input that are bytes or long texts. They go beside the JSON; the script finds them in `input` all the same. */
+  /** Input fields that are bytes or long texts. They are separate arguments; the script finds them in `input` all the same. */
   blobs?: readonly B[];
 }
 
@@ -28,9 +28,9 @@ export interface Script<K extends string, I, R> {
 }
 
 /**
- * A row of the script table. In Lua the keys are `keys.<name>` and the input is `input.<name>`, decoded from one JSON text; names
- * that end in `[]` are lists, and those of one script are equally long. Scripts are deliberately not defined as commands of the
- * connection: ioredis copies each of those onto every pipeline that it makes.
+ * A row of the script table. In Lua the keys are `keys.<name>` and the input is `input.<name>`, decoded from one JSON text. Names that end
+ * in `[]` are lists; all lists of a script have the same length. Scripts are deliberately not defined as commands of the connection:
+ * ioredis copies each of those onto every pipeline that it creates.
  */
 export function defineScript<const K extends string, const B extends string = never>(
   file: string,
@@ -62,7 +62,7 @@ async function evaluate(redis: Redis, { lua, sha }: { lua: string; sha: string }
   }
 }
 
-/** The input as one JSON text, and its blobs behind it. */
+/** The input as one JSON text, followed by its blobs. */
 function encode(input: object, blobs: readonly string[]): Value[] {
   const fields: Record<string, unknown> = { ...input };
   const apart = blobs.flatMap((name) => fields[name] as Value | Value[]);
@@ -80,7 +80,7 @@ function toJson(fields: object): string {
 const folder = fileOf("core/store/lua/");
 const read = (file: string): string => readFileSync(new URL(file, folder), "utf8");
 
-/** With this first line, a full, read-only or failing Redis refuses a script as a whole, so that none runs partially. */
+/** This first line makes a full, read-only or failing Redis reject the script as a whole, so that it never runs partially. */
 function sourceOf(
   file: string,
   keyNames: readonly string[],
@@ -95,7 +95,7 @@ function sourceOf(
   return [shebang, read("prelude.lua"), ...bindings, ...needs.map(read), read(file)].join("\n");
 }
 
-/** Lua that gives keys, or the arguments after the first, their names: `lead = KEYS[2]`. */
+/** Lua that names the keys, or the arguments after the first: `lead = KEYS[2]`. */
 function bind(names: readonly string[], values: "KEYS" | "ARGV"): string[] {
   const [lists, before] = [names.filter(isList), values === "ARGV" ? 1 : 0];
   const ones = names.length - lists.length + before;
@@ -105,7 +105,7 @@ function bind(names: readonly string[], values: "KEYS" | "ARGV"): string[] {
   ];
 }
 
-/** Lists come last: they share what there is after the single values. */
+/** Lists come last: they share the entries after the single values. */
 function inOrder(names: readonly string[]): string[] {
   return [...names.filter((name) => !isList(name)), ...names.filter(isList)];
 }

@@ -13,15 +13,15 @@ const eventTypeKeys = ["eventType", "list", "counter", "slugs"] as const;
  */
 export const scripts = {
   // the store itself
-  releaseLock: defineScript("release-lock.lua", ["lock"], { runsWhenFull: "it frees" }).of<
+  releaseLock: defineScript("release-lock.lua", ["lock"], { runsWhenFull: "it frees memory" }).of<
     { holder: string },
     "released" | "lost"
   >(),
-  renewLock: defineScript("renew-lock.lua", ["lock"], { runsWhenFull: "it adds nothing" }).of<
+  renewLock: defineScript("renew-lock.lua", ["lock"], { runsWhenFull: "it adds no memory" }).of<
     { holder: string; leaseMs: number },
     "renewed" | "lost"
   >(),
-  clearDirty: defineScript("clear-dirty.lua", ["shard"], { runsWhenFull: "it frees" }).of<
+  clearDirty: defineScript("clear-dirty.lua", ["shard"], { runsWhenFull: "it frees memory" }).of<
     { tag: string; score: string },
     0 | 1
   >(),
@@ -45,7 +45,7 @@ export const scripts = {
     string
   >(),
   dropRecord: defineScript("drop-record.lua", ["record", "list", "counter", "outbox"], {
-    runsWhenFull: "it frees more than its jobs take",
+    runsWhenFull: "it frees more memory than its jobs take",
   }).of<{ member: string; jobs: Jobs; field?: string | undefined }, 0 | 1>(),
 
   // account
@@ -67,7 +67,7 @@ export const scripts = {
   >(),
   useToken: defineScript("use-token.lua", ["token"], {
     blobs: ["digest"],
-    runsWhenFull: "it writes over what is there",
+    runsWhenFull: "it overwrites a field",
   }).of<{ digest: Buffer; now: number; intervalMs: number }, [user: string, scopes: string] | []>(),
   trySignIn: defineScript("try-sign-in.lua", ["signIn"]).of<
     { isRight: boolean; maxWrong: number },
@@ -158,7 +158,7 @@ export const scripts = {
   >(),
   moveDelivery: defineScript("move-delivery.lua", [...deliveryKeys, "leases", "suppressed", "suppressions", "outbox"], {
     needs: ["email-prelude.lua"],
-    runsWhenFull: "a mail whose sending was not noted would be sent again",
+    runsWhenFull: "a mail whose sending is not recorded would be sent again",
   }).of<
     {
       messageId: string;
@@ -236,7 +236,7 @@ export const scripts = {
   >(),
   dropChunks: defineScript("drop-chunks.lua", ["document", "knowledge", "list"], {
     needs: ["knowledge-prelude.lua"],
-    runsWhenFull: "it frees",
+    runsWhenFull: "it frees memory",
   }).of<{ documentId: string; prefix: string }, 0 | 1>(),
 
   // payments and webhooks
@@ -256,7 +256,7 @@ export const scripts = {
   turnWebhookSender: defineScript(
     "turn-webhook-sender.lua",
     ["queue", "awake", "failing", "endpoint", "delivery", "event"],
-    { runsWhenFull: "an event whose sending was not noted would be sent again" },
+    { runsWhenFull: "an event whose sending is not recorded would be sent again" },
   ).of<
     {
       senderId: string;
@@ -278,7 +278,7 @@ export const scripts = {
     { version: number; json: string; eventTypeId: string; score: number; slug: string },
     string
   >(),
-  dropEventType: defineScript("drop-event-type.lua", eventTypeKeys, { runsWhenFull: "it frees" }).of<
+  dropEventType: defineScript("drop-event-type.lua", eventTypeKeys, { runsWhenFull: "it frees memory" }).of<
     { eventTypeId: string },
     0 | 1
   >(),
@@ -298,7 +298,7 @@ export const scripts = {
       uid: string;
       start: number;
       now: number;
-      time: "take" | "settle" | "keep" | "free";
+      slot: "claim" | "reclaim" | "hold" | "release";
       block?: { member: string; from: number; to: number } | undefined;
       eventTypeId: string;
       dayLimit?: { max: number; from: number; to: number } | undefined;

@@ -40,7 +40,7 @@ const batchesOf = perConnection(() => new Map<string, TokenBatch>());
 
 /**
  * Takes one token of a bucket shared by all processes; `rate_limited` with the wait if it is empty. Callers of one tick of the
- * event loop ask together, and the first ones get what is there.
+ * event loop share one request, and the first ones get the available tokens.
  */
 export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
   const all = batchesOf(redis);

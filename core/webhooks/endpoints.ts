@@ -131,7 +131,7 @@ export async function setWebhookStatus(
   runtime.log.info({ handle, webhookId, status }, "webhook.status_changed");
 }
 
-/** An endpoint as it is stored; `webhook_not_found`. */
+/** A stored endpoint; `webhook_not_found`. */
 export async function storedWebhook(
   { redis }: Pick<Runtime, "redis">,
   { handle, webhookId }: { handle: string; webhookId: string },
@@ -170,8 +170,8 @@ export async function resealWebhooks(
 }
 
 /**
- * Binds the secrets of imported endpoints to their handle, from the one that they were sealed for. Returns the endpoints whose secrets
- * can't be opened here: each has a new one, which its owner learns by rotating it.
+ * Binds the secrets of imported endpoints to their handle, instead of the one for which they were sealed. Returns the endpoints whose
+ * secrets can't be opened here: each gets a new one, which its owner learns by rotating it.
  */
 export async function rebindWebhooks(
   runtime: Pick<Runtime, "redis" | "queues" | "env">,

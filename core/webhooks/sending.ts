@@ -1,7 +1,7 @@
 /*
  * Over 300 lines, and not on engines/lanes, for one reason. A turn of a sender is one round trip: it writes results, renews the lease of the
- * endpoint, leases deliveries and reads them with their events. On a fair line a turn takes three that wait for each other (claim, deliveries,
- * events), and all lanes of a line are in one key, which each process would have to poll; today a job wakes the sender.
+ * endpoint, leases deliveries and reads them with their events. On a fair queue a turn takes three in sequence (claim, deliveries,
+ * events), and all lanes of a queue are in one key, which each process would have to poll; today a job wakes the sender.
  */
 import type { JobData } from "../../schemas/jobs.ts";
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
@@ -138,14 +138,14 @@ function turnKeys({ handle, webhookId }: DeliveryRef): Parameters<typeof scripts
   };
 }
 
-/** What became of a delivery, as the script takes it. */
+/** The result of a delivery, as the script expects it. */
 function endedOf({ delivery, outcome }: Ended): TurnInput["ended"][number] {
   const { deliveryId: id, nextAttemptAt } = delivery;
   const due = nextAttemptAt === null ? undefined : Date.parse(nextAttemptAt);
   return { id, json: JSON.stringify(delivery), due, outcome };
 }
 
-/** Starts what was taken: the endpoint's JSON is there where it is news. */
+/** Starts the leased deliveries; the endpoint's JSON is present only if its version is new. */
 function start(
   runtime: Runtime,
   sender: Sender,
@@ -278,7 +278,7 @@ async function staysUp(
   return isHere;
 }
 
-/** Looks at the endpoint again at an instant (real ms), once for each second, or each lease of another sender. */
+/** Polls the endpoint again at an instant (real ms), once per second, or once per lease of another sender. */
 async function lookAgain(
   { queues }: Runtime,
   { handle, webhookId }: DeliveryRef,

@@ -14,12 +14,12 @@ export function newSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`;
 }
 
-/** A secret as it is stored, bound to its endpoint. */
+/** A sealed secret, bound to its endpoint. */
 export function sealSecret({ env }: Pick<Runtime, "env">, place: string, secret: string): string {
   return seal(env, purpose, place, secret);
 }
 
-/** A secret bound to another endpoint; undefined where it can't be opened here. */
+/** A secret bound to another endpoint; undefined if it can't be opened here. */
 export function reboundSecret(
   { env }: Pick<Runtime, "env">,
   places: { from: string; to: string },

@@ -1,11 +1,11 @@
--- Accepts a message: answers a repeated request, refuses suppressed and capped recipients and a used-up quota, else writes the message, its
--- deliveries with their events, their places in the queue, the quota and the answer for repeats, all in one step.
+-- Accepts a message. Answers a repeated request; refuses suppressed and capped recipients and an exhausted quota; otherwise writes the message,
+-- its deliveries with their events and queue entries, the quota and the answer for repeats, all in one step.
 -- Keys: those of email-prelude.lua, list (messages by time; zset), suppressed (hash), quota (of the day), once, idempotent, caps (mails
 --   of the day by cap and mailbox; hash)
 -- Input: messageId, json, content, purpose, rank, instant, at (domain ms), due (real ms), recipients (each about, digest, mailbox: the
 --   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key), isOnce (with a once-only key),
---   denied (reason; absent to send), refusesAll (one suppressed recipient refuses all, else it is denied alone), isClosed (nothing can
---   be sent), caps (that count; each name, max: mails a day for a mailbox)
+--   denied (reason; absent to send), refusesAll (one suppressed recipient refuses the message, else only that delivery is denied), isClosed
+--   (the handle can't send), caps (that count; each name, max: mails a day for a mailbox)
 -- Returns {"accepted"}, {"repeated", answer}, {"once", id}, {"suppressed", n ...}, {"quota"}, {"closed"}.
 local id, recipients, caps = input.messageId, input.recipients, input.caps
 
@@ -68,7 +68,7 @@ for n, status in ipairs(statuses) do
   if status == 'QUEUED' then redis.call('ZADD', keys.queues .. input.rank, input.due, id .. ':' .. (n - 1)) end
 end
 redis.call('ZADD', keys.list, input.at, id)
-redis.call('ZREMRANGEBYSCORE', keys.list, '-inf', string.format('(%.0f', input.at - kept * 1000))
+redis.call('ZREMRANGEBYSCORE', keys.list, '-inf', string.format('(%.0f', input.at - retention_s * 1000))
 if input.answer then redis.call('SET', keys.idempotent, input.answer, 'EX', 86400) end
 if input.isOnce then redis.call('SET', keys.once, id, 'EX', 34560000) end
 return { 'accepted' }

@@ -1,7 +1,6 @@
--- Stands before the scripts that take tokens of a bucket, a hash of tokens and real ms (of TIME, so that all processes share one
--- clock). take_tokens(key, tokens a second, burst, most) takes up to that many. Returns how many it
--- took, and the ms until the next one where it took fewer. A full bucket needs no key: the key expires 10 s after the bucket
--- is full again. A refusal writes nothing.
+-- Prelude of the scripts that take tokens from a bucket: a hash of tokens and real ms (from TIME, so that all processes share one clock).
+-- take_tokens(key, tokens per second, burst, most) takes up to that many. Returns the number taken, and the ms until the next token if
+-- that is fewer. A full bucket needs no key: the key expires 10 s after the bucket is full again. A refusal writes nothing.
 local function take_tokens(key, rate, burst, most)
   local time = redis.call('TIME')
   local now = time[1] * 1000 + time[2] / 1000

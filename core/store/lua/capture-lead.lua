@@ -1,8 +1,8 @@
--- Writes a new lead or the next version of a known one, with the trigger that it is.
+-- Writes a new lead or the next version of a known one, with its trigger.
 -- Keys: recent (lead of this person, page and campaign), lead, list, person (leads of the person), outbox
--- Input: recentId (that was read; absent for none), version (that was read; 0: the lead is new), leadId, json, at (ms of the capture,
+-- Input: recentId (as read; absent for none), version (as read; 0: the lead is new), leadId, json, at (ms of the capture,
 --   which orders the list if it is the first), recentMs (for which the lead is recent), jobs
--- Returns "written", or "changed" when another capture came between.
+-- Returns "written", or "changed" if another capture was written since the read.
 if not input.recentId then
   if not redis.call('SET', keys.recent, input.leadId, 'NX', 'PX', input.recentMs) then return 'changed' end
 else

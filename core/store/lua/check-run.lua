@@ -1,4 +1,4 @@
--- A worker's heartbeat for its run, and what it must know: is the run still its own, who reads it, what has arrived.
+-- A worker's heartbeat for its run. Reports whether the run is still the worker's, whether it has readers, and its inboxes.
 -- Keys: chunks, readers, alive
 -- Input: generation, lostMs (until the run counts as lost), keepMs
 -- Returns {"read" | "unread", number of the last chunk stored, inbox ...}, or {"unknown"}, {"superseded"}, {"ended", state}.

@@ -1,14 +1,14 @@
--- Notes that an account attaches a domain, or has proven that it is the account's own. Claims stand side by side until one of
--- them is proven; from then on the domain is nobody else's.
+-- Records that an account attaches a domain, or has proven its ownership. Several accounts may claim a domain until one of
+-- them proves it; from then on the domain belongs to that account alone.
 -- Keys: domain (hash)
 -- Input: account, handle ('' for none), instant, isProven
--- Returns "taken" when another account has proven it, else "claimed" or "proven", as the domain now is for this account.
+-- Returns "taken" if another account has proven it, else "claimed" or "proven": the domain's state for this account.
 local account, owned = unpack(redis.call('HMGET', keys.domain, 'account', 'owned'))
 local mine = account == input.account
 if owned == '1' and not mine then return 'taken' end
 redis.call('HSET', keys.domain, 'claim:' .. input.account, input.handle)
 redis.call('HSETNX', keys.domain, 'createdAt', input.instant)
--- The fields account and handle name the owner or, while there is none, the first to attach the domain.
+-- The fields account and handle name the owner or, before a proof, the first account to attach the domain.
 if mine or not account or input.isProven then
   redis.call('HSET', keys.domain, 'account', input.account, 'handle', input.handle)
 end

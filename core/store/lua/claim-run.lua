@@ -1,7 +1,7 @@
--- Takes a run for one attempt of its job, once, and shuts out earlier attempts: their entries have lower ids, which the stream refuses.
+-- Claims a run for one attempt of its job, once, and fences off earlier attempts: their entries have lower ids, which the stream rejects.
 -- Keys: chunks, readers, alive
 -- Input: generation, token (of the attempt), lostMs (until the run counts as lost), keepMs
--- Returns {"claimed", inbox ...}, or why not: {"unknown"}, {"ended"}, {"superseded"}, {"sent"} (chunks are out), {"unread"} (all readers left).
+-- Returns {"claimed", inbox ...}, or the reason for a refusal: {"unknown"}, {"ended"}, {"superseded"}, {"sent"} (chunks were sent), {"unread"} (all readers left).
 local newest = redis.call('XREVRANGE', keys.chunks, '+', '-', 'COUNT', 1)[1]
 if not newest then return { 'unknown' } end
 local generation, number = string.match(newest[1], '^(%d+)-(%d+)$')

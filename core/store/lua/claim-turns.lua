@@ -1,7 +1,7 @@
--- Claims the lanes that are due, those that have waited longest first, and moves them to the end of the queue.
+-- Claims the lanes that are due, longest waiting first, and moves them to the end of the queue.
 -- Keys: lanes (zset lane -> real µs of its next turn)
 -- Input: limit, leaseUs
--- Returns how many lanes are due, then each claimed lane and its new position.
+-- Returns the number of due lanes, then each claimed lane and its new position.
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
 local turns = { redis.call('ZCOUNT', keys.lanes, '-inf', now) }

@@ -1,7 +1,7 @@
--- Decides a pairing attempt, once.
+-- Records the decision on a pairing attempt, once.
 -- Keys: attempt
 -- Input: status ("authorised" or "denied"), userId, email (of the user, or empty)
--- Returns "decided", "unknown" when there is no such attempt, or "late" when it was decided before.
+-- Returns "decided", "unknown" if the attempt doesn't exist, or "late" if it was decided before.
 local status = redis.call('HGET', keys.attempt, 'status')
 if not status then return 'unknown' end
 if status ~= 'pending' then return 'late' end

@@ -1,7 +1,7 @@
--- Removes a document with its chunks and its place in the list, and bumps the handle's version.
+-- Removes a document with its chunks and its list entry, and bumps the handle's version.
 -- Keys: document, knowledge, list
 -- Input: documentId, prefix (of its chunk keys)
--- Returns 1 when the document was there, else 0.
+-- Returns 1 if the document existed, else 0.
 local field = 'd:' .. input.documentId
 local count = tonumber(string.match(redis.call('HGET', keys.knowledge, field) or '', ':(%d+)$')) or 0
 countLanguage(keys.knowledge, redis.call('HGET', input.prefix .. '0', 'language'), -count)

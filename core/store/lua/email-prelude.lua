@@ -1,9 +1,8 @@
--- Stands before the scripts of email that need it. A delivery is one recipient of a message, numbered n from 0; deliveries are
--- named "id:n" in queues and leases. The hash of a message holds json, content, purpose, rank, status, statuses (of its
--- deliveries, joined by commas) and for each delivery about:n (members of its events), digest:n, attempt:n, token:n.
--- Keys of those scripts: messages, timelines, events (lists) and queues, all prefixes, and stamp.
--- happened(id, n, event) and become(id, n, status) write and return nothing. Returns nothing by itself.
-local kept = 7776000 -- seconds for which a message and its events stay after the last one
+-- Prelude of the email scripts. A delivery is one recipient of a message, numbered n from 0; queues and leases name it "id:n". The hash of
+-- a message has the fields json, content, purpose, rank, status, statuses (of its deliveries, comma-separated) and, for each delivery,
+-- about:n (members of its events), digest:n, attempt:n, token:n. Keys of those scripts: messages, timelines, events (lists) and queues,
+-- all prefixes, and stamp. happened(id, n, event) and become(id, n, status) write and return nothing. Returns nothing by itself.
+local retention_s = 7776000 -- seconds for which a message and its events are stored after the last event
 
 local unfinished = { QUEUED = 1, DEFERRED = 2, SENDING = 3 }
 local was_sent = { SENT = true, DELIVERED = true, BOUNCED = true, COMPLAINED = true }
@@ -14,7 +13,7 @@ local function split(text)
   return parts
 end
 
--- The status of a message: of several deliveries the least advanced that is unfinished, else SENT, FAILED, DENIED in this order.
+-- The status of a message with several deliveries: the least advanced unfinished one, else SENT, FAILED or DENIED, in this order.
 local function overall(statuses)
   if #statuses == 1 then return statuses[1] end
   local least, seen = nil, {}
@@ -29,7 +28,7 @@ local function overall(statuses)
   return 'CANCELLED'
 end
 
--- Gives a delivery its status, and the message the one that follows. What was to be sent goes when nothing is left to send.
+-- Sets the status of a delivery and the resulting status of its message. Removes the content once every delivery is finished.
 local function become(id, n, status)
   local message = keys.messages .. id
   local statuses = split(redis.call('HGET', message, 'statuses'))
@@ -40,7 +39,7 @@ local function become(id, n, status)
 end
 
 -- Appends an event (type, at, ms, more: further JSON members, each after a comma) to the timeline and to the lists of its purpose
--- and recipient. Stamps are domain microseconds, each larger than all before it.
+-- and recipient. Stamps are domain microseconds and strictly increasing.
 local function happened(id, n, event)
   local message = keys.messages .. id
   local about, digest, purpose, attempt = unpack(redis.call('HMGET', message, 'about:' .. n, 'digest:' .. n, 'purpose', 'attempt:' .. n))
@@ -50,9 +49,9 @@ local function happened(id, n, event)
   local place = redis.call('RPUSH', keys.timelines .. id, json) - 1
   for _, list in ipairs({ keys.events .. purpose, keys.events .. 'to:' .. digest }) do
     redis.call('ZADD', list, stamp, id .. ':' .. place)
-    redis.call('ZREMRANGEBYSCORE', list, '-inf', string.format('(%.0f', (event.ms - kept * 1000) * 1000))
-    redis.call('EXPIRE', list, kept)
+    redis.call('ZREMRANGEBYSCORE', list, '-inf', string.format('(%.0f', (event.ms - retention_s * 1000) * 1000))
+    redis.call('EXPIRE', list, retention_s)
   end
-  redis.call('EXPIRE', message, kept)
-  redis.call('EXPIRE', keys.timelines .. id, kept)
+  redis.call('EXPIRE', message, retention_s)
+  redis.call('EXPIRE', keys.timelines .. id, retention_s)
 end

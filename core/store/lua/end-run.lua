@@ -1,7 +1,7 @@
--- Writes the last entry of a run, after which the stream takes no other: its id is above all that a worker writes. The run's fields,
--- what a visitor has asked and said before, are needed no more.
+-- Writes the last entry of a run, which closes its stream: the id is above all that a worker writes. Deletes the run's fields, including
+-- the visitor's questions.
 -- Keys: chunks, readers, alive, fields
--- Input: state, keepMs, condition ("anyway"; "unread": no reader's lease lasts; "silent": the worker shows no life; "written": the
+-- Input: state, keepMs, condition ("anyway"; "unread": no reader has a lease; "silent": the worker's heartbeat has expired; "written": the
 --   newest entry's id is newest), newest
 -- Returns {"ended", number of the last chunk, inbox ...}, or {"unknown"}, {"already", state}, {"refused"} when the condition fails.
 local newest = redis.call('XREVRANGE', keys.chunks, '+', '-', 'COUNT', 1)[1]

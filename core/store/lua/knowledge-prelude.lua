@@ -1,6 +1,5 @@
--- Stands before the scripts that count languages.
--- countLanguage(key, language, change) counts a handle's chunks by language in the field languages of its knowledge hash, a JSON
--- object; a language without chunks is left out. Chunks of earlier versions have none. Returns nothing by itself.
+-- Prelude of the scripts that count languages. countLanguage(key, language, change) counts a handle's chunks by language in the field
+-- languages of its knowledge hash, a JSON object without zero counts. Chunks of earlier versions have no language. Returns nothing.
 local function countLanguage(key, language, change)
   if not language or change == 0 then return end
   local counts = cjson.decode(redis.call('HGET', key, 'languages') or '{}')

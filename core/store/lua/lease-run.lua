@@ -1,8 +1,8 @@
--- Says until when a web process reads a run: it joins, stays, or (with a short lease or none) leaves.
+-- Renews or ends a web process's lease on reading a run: it joins, stays, or (with a short lease or none) leaves.
 -- Keys: chunks, readers, alive
 -- Input: inbox, leaseMs (from now, TIME), keepMs
--- Returns {"read" | "unread", ms until the run counts as lost, 0 when it does, id of the newest entry}, "unread" where no lease is left;
--- or {"unknown"}.
+-- Returns {"read" | "unread", ms until the run counts as lost, 0 if it does, id of the newest entry}, "unread" if no lease is left; or
+-- {"unknown"}.
 local newest = redis.call('XREVRANGE', keys.chunks, '+', '-', 'COUNT', 1)[1]
 if not newest then return { 'unknown' } end
 local time = redis.call('TIME')

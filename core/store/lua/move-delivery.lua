@@ -1,10 +1,10 @@
--- Moves a delivery to another status, or notes an event of it, with what that causes: its place in the queue, a suppression.
+-- Moves a delivery to another status, or records an event of it, with the consequences: its queue entry, a suppression.
 -- Keys: those of email-prelude.lua, leases (zset), suppressed (hash), suppressions (by time; zset), outbox
 -- Input: messageId, n, from (statuses from which it may move), to (the new status; absent to keep it), type (of the event), instant, at
---   (domain ms), members (further JSON members of the event), token (of the sender; absent where nobody sends), due (real ms when it is
---   due again; absent for never), givesBack (the attempt does not count), suppression (JSON, perhaps), lifted (a suppression that ends,
---   as JSON, perhaps), jobs
--- Returns "moved", or "stale" where it is not in one of the statuses, another one sends it now, or the suppression has ended.
+--   (domain ms), members (further JSON members of the event), token (of the sender; absent if none is sending), due (real ms of the next
+--   attempt; absent for none), givesBack (the attempt does not count), suppression (optional JSON), lifted (optional JSON of a suppression
+--   to remove), jobs
+-- Returns "moved", or "stale" if it is in none of those statuses, another sender has it, or the suppression was removed before.
 local id, n, place = input.messageId, input.n, input.messageId .. ':' .. input.n
 local message = keys.messages .. id
 local statuses, token, rank = unpack(redis.call('HMGET', message, 'statuses', 'token:' .. n, 'rank'))

@@ -1,11 +1,11 @@
--- Stands before every script. part(values, before, n, parts): after the first values come some parts of equal length; this is part n, from 0.
+-- Prelude of every script. part(values, before, n, parts): the first `before` values are followed by parts of equal length; this is part n, from 0.
 local function part(values, before, n, parts)
   local length, found = (#values - before) / parts, {}
   for at = 1, length do found[at] = values[before + n * length + at] end
   return found
 end
 
--- Writes a webhook event (key, content, retentionMs, endpoints, perhaps person) where there is an endpoint. Returns whether it did.
+-- Writes a webhook event (key, content, retentionMs, endpoints, optional person) if the handle has an endpoint. Returns whether it did.
 local function put_event(event)
   if redis.call('EXISTS', event.endpoints) == 0 then return false end
   redis.call('SET', event.key, event.content, 'PX', event.retentionMs)

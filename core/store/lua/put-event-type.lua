@@ -1,7 +1,7 @@
--- Writes an event type if its version is the expected one and no other has its slug.
+-- Writes an event type if its version is the expected one and its slug is free.
 -- Keys: eventType (hash version, json, slug), list (zset), counter (of the catalog), slugs (hash slug -> id)
 -- Input: version (expected; 0: it must not exist), json, eventTypeId, score (in the list), slug
--- Returns "written", "taken", or the version that is there ("0" for none).
+-- Returns "written", "taken", or the stored version ("0" for none).
 local version = redis.call('HGET', keys.eventType, 'version') or '0'
 if tonumber(version) ~= input.version then return version end
 local holder = redis.call('HGET', keys.slugs, input.slug)

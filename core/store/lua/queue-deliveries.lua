@@ -1,9 +1,9 @@
--- Puts deliveries into their endpoints' queues once, and wakes their senders, unless one is awake.
--- Keys: outbox, delivery (what the keys of deliveries begin with), and of each endpoint lists (its deliveries, zset by ms), queues (zset
+-- Adds deliveries to their endpoints' queues once, and wakes the endpoints' senders, unless they are awake.
+-- Keys: outbox, delivery (prefix of the keys of deliveries), and of each endpoint lists (its deliveries, zset by ms), queues (zset
 --   by real ms when due), awake (the active sender, string)
--- Input: now (real ms), keepMs (of a delivery), callMs (for which a call to wake up counts), endpoints, each with jobs (that wake it) and
---   deliveries (id, json, due: real ms, which put them in their order)
--- Returns how many were queued; those that were queued before are not.
+-- Input: now (real ms), keepMs (of a delivery), callMs (validity of a wake-up call), endpoints, each with jobs (that wake it) and
+--   deliveries (id, json, due: real ms, by which they are ordered)
+-- Returns the number of added deliveries; those added before don't count.
 local queued = 0
 for at, endpoint in ipairs(input.endpoints) do
   local fresh = {}

@@ -1,4 +1,4 @@
--- Notes a conversion of a lead, with what it causes.
+-- Records a conversion of a lead, with its jobs.
 -- Keys: conversions (of the lead; hash), outbox
 -- Input: conversionId, json, jobs
 -- Returns nothing.

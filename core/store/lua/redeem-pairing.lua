@@ -1,4 +1,4 @@
--- Redeems a pairing attempt, once: what is handed out is gone, and so is an attempt that was tried with too many wrong proofs.
+-- Redeems a pairing attempt, once. Deletes the attempt after success, and after too many wrong proofs.
 -- Keys: attempt
 -- Input: isRight (the proof), maxWrong (proofs; the last of them ends the attempt)
 -- Returns {"unknown"}, {"wrong"}, {"pending"}, {"denied"} or {"authorised", user id, email, device}.

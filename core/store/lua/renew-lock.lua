@@ -1,7 +1,7 @@
 -- Renews a lock, if it is still the caller's.
 -- Keys: lock (string, its holder)
 -- Input: holder, leaseMs (from now)
--- Returns "renewed", or "lost" where the lock has ended or is another's.
+-- Returns "renewed", or "lost" if the lock has expired or is another's.
 if redis.call('GET', keys.lock) ~= input.holder then return 'lost' end
 redis.call('PEXPIRE', keys.lock, input.leaseMs)
 return 'renewed'

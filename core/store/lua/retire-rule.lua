@@ -1,7 +1,7 @@
--- Deletes a rule: its record, out of the list, and the notes of its sends are kept for a while and then go.
+-- Deletes a rule and its list entry. The record and the states of its sends expire later.
 -- Keys: rule (hash version, json), list (zset), counter (of changes), sends (of the rule), counts (of the rule)
 -- Input: version (expected), json, ruleId, keepSeconds
--- Returns "retired", or the version that is there ("0" for none).
+-- Returns "retired", or the stored version ("0" for none).
 local version = redis.call('HGET', keys.rule, 'version') or '0'
 if tonumber(version) ~= input.version then return version end
 redis.call('HSET', keys.rule, 'version', version + 1, 'json', input.json)

@@ -1,7 +1,7 @@
--- Notes how a rule's send to a lead ended. Repeating it changes nothing.
+-- Records how a rule's send to a lead ended. Idempotent.
 -- Keys: sends (of the rule), counts (of the rule)
 -- Input: leadId, state ("sent" or "denied")
--- Returns "settled", or the state that is there.
+-- Returns "settled", or the stored state.
 local state = redis.call('HGET', keys.sends, input.leadId)
 if state ~= 'waiting' then return state or 'unknown' end
 redis.call('HSET', keys.sends, input.leadId, input.state)

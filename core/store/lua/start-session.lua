@@ -1,4 +1,4 @@
--- Adds a session of a user and drops those that have expired; of too many the one that was unused for longest goes first.
+-- Adds a session of a user and drops the expired ones; beyond the limit the least recently used one is dropped.
 -- Keys: sessions (of the user; hash)
 -- Input: sessionId, json, now and expiresAt (real ms), max (sessions of a user)
 -- Returns the number of sessions that the user has now.

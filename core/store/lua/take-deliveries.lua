@@ -1,6 +1,6 @@
--- Takes deliveries of a handle that are due, the first rank first, and leases them; what a lost worker held goes back before.
+-- Leases due deliveries of a handle, the first rank first. Before that, returns expired leases to the queue.
 -- Keys: those of email-prelude.lua, leases (zset), bucket, handle (hash)
--- Input: perTurn (deliveries), maxRank (the last to look at), now and leaseEndsAt (real ms), token, instant, at (domain ms), rate (tokens
+-- Input: perTurn (deliveries), maxRank (the last rank to include), now and leaseEndsAt (real ms), token, instant, at (domain ms), rate (tokens
 --   a second), burst, most (deliveries for a handle of any weight)
 -- Returns {real ms at which there may be more ("" for unknown), [place, json, content, attempt, quota] for each delivery}.
 local now, at = input.now, input.at

@@ -1,8 +1,8 @@
--- Tries a lead's verification code. The right one makes the lead verified, with the trigger that this is; the last wrong one ends it.
--- The right one is right again until it expires, and then changes nothing.
+-- Tries a lead's verification code. The right one makes the lead verified, with its trigger; the last wrong one ends the code.
+-- Until it expires, the right code is accepted again without effect.
 -- Keys: code (hash round, wrong, used), lead, outbox
--- Input: isRight, maxWrong (codes; the last of them ends it), version (that was read), json (of the verified lead), jobs
--- Returns "verified", "wrong", "ended", "unknown", or "changed" when the lead is another version by now.
+-- Input: isRight, maxWrong (codes; the last of them ends it), version (as read), json (of the verified lead), jobs
+-- Returns "verified", "wrong", "ended", "unknown", or "changed" if the lead has another version by now.
 if redis.call('EXISTS', keys.code) == 0 then return 'unknown' end
 if input.isRight then
   if redis.call('HEXISTS', keys.code, 'used') == 1 then return 'verified' end

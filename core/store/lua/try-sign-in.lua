@@ -1,4 +1,4 @@
--- Tries a sign-in code, once where it is right; too many wrong ones end the sign-in.
+-- Tries a sign-in code. The right one works once; too many wrong ones end the sign-in.
 -- Keys: signIn
 -- Input: isRight, maxWrong (codes; the last of them ends the sign-in)
 -- Returns {"unknown"}, {"wrong"}, {"ended"} or {"right", user id, email}. An address without a user has no right code.

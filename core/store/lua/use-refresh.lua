@@ -1,5 +1,5 @@
--- Uses a refresh token: the session goes on, and the next token takes its place. A token that was replaced ends the session, for two
--- hold it now; the one just before may come again for a while, since its answer may have been lost.
+-- Uses a refresh token and replaces it by the next one. Reuse of a replaced token ends the session, since two parties have it; the
+-- previous token is accepted for a grace period, since its response may have been lost.
 -- Keys: grant (hash round, at, json), sessions (of the user; hash)
 -- Input: sessionId, round (of the token), now and expiresAt (real ms), graceMs
 -- Returns {"unknown"}, {"reused"} or {"used", round of the next token, json}.

@@ -1,16 +1,16 @@
--- Makes a booking, moves it or changes its state, if it has the expected version and its time is free, with all that this causes.
--- Blocks (bookings with their buffers) never overlap, nor does busy time: the last that starts before an end tells all.
+-- Creates, moves or updates a booking, if it has the expected version and its slot is free, with its jobs and events.
+-- Neither blocks (bookings with their buffers) nor busy times overlap among themselves, so the last one that starts before an end decides.
 -- Keys: booking (hash version, json, status, block), blocks (zset "from:to:hold:start:eventTypeId:uid" by from), busy (zset "from:to" by
---   from), all (bookings; zset uid by start), before and after (those of its status before and after), catalog and times (counters),
---   outbox, record (of the idempotency key), webhooks (endpoints; zset), credentials (connected accounts; zset), bucket (of the
---   visitor's network), attendee (its future bookings; zset uid by start), events (webhook events)
--- Input: version (expected; 0: there is none yet), catalogVersion (that was read; absent: any), json, status, uid, start, now, time
---   ("take" a time, "settle": the same, but what it holds it may keep, "keep" or "free" it), block (member, from, to; where it takes
---   one), eventTypeId, dayLimit (perhaps: max bookings from from to to), record (to store; "forget" removes it), recordMs, eventMs,
---   jobs, eventJobs (absent: they were left out because nobody listens), syncJobs (for the connected accounts), networkLimit (perhaps:
---   rate, tokens a second, and burst of the bucket), maxFuture (bookings of the attendee; 0: any number), contents (of the events)
--- Returns {"written"}, {"changed"}, {"taken"}, {"full"}, {"crowded", domain ms until the attendee's next booking begins},
---   {"limited", ms until the bucket has a token}, or {"repeated", record} when the idempotency key was used before.
+--   from), all (bookings; zset uid by start), before and after (lists of its status before and after), catalog and times (counters),
+--   outbox, record (of the idempotency key), webhooks (endpoints; zset), credentials (connected accounts; zset), bucket (of the visitor's
+--   network), attendee (its future bookings; zset uid by start), events (webhook events)
+-- Input: version (expected; 0: a new booking), catalogVersion (as read; absent: any), json, status, uid, start, now, slot ("claim" it;
+--   "reclaim" it, which succeeds too if the booking still has it; "hold" it as it is; "release" it), block (member, from, to; for a claim),
+--   eventTypeId, dayLimit (optional: max bookings from `from` to `to`), record (to store; "forget" removes it), recordMs, eventMs, jobs,
+--   eventJobs (absent: left out because the handle has no endpoint), syncJobs (for the connected accounts), networkLimit (optional: rate,
+--   tokens per second, and burst of the bucket), maxFuture (bookings of the attendee; 0: any number), contents (of the events)
+-- Returns {"written"}, {"changed"}, {"taken"}, {"full"}, {"crowded", domain ms until the attendee's next booking begins}, {"limited", ms
+--   until the bucket has a token}, or {"repeated", record} if the idempotency key was used before.
 local now, isNew = input.now, input.version == 0
 if isNew and input.record then
   local record = redis.call('GET', keys.record)
@@ -24,7 +24,7 @@ local function lastBefore(key, to)
   return redis.call('ZRANGE', key, string.format('(%.0f', to), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1)[1]
 end
 
--- Removes holds that have ended on its way.
+-- Removes expired holds that it meets.
 local function isTaken(from, to)
   local last = lastBefore(keys.blocks, to)
   while last do
@@ -51,14 +51,14 @@ local function isFull()
   return count >= limit.max
 end
 
--- A hold that has ended counts no more, even while its booking still waits to be marked as REJECTED.
+-- An expired hold doesn't count, even before its booking is marked as REJECTED.
 local function isHeld(uid)
   local key = string.sub(keys.booking, 1, -#input.uid - 1) .. uid
   local hold = string.match(redis.call('HGET', key, 'block') or '', '^%d+:%d+:(%d+):')
   return hold == '0' or (hold and tonumber(hold) > now)
 end
 
--- Ms until the first of the attendee's bookings begins, where there are as many as are allowed.
+-- Ms until the first of the attendee's bookings begins, if the attendee has as many as allowed.
 local function crowdedFor()
   if input.maxFuture == 0 or not isNew then return nil end
   if redis.call('ZCARD', keys.attendee) < input.maxFuture then return nil end
@@ -70,7 +70,7 @@ local function crowdedFor()
   return count >= input.maxFuture and first - now or nil
 end
 
--- Ms until the network may change a booking again; takes the token where there is one.
+-- Ms until the network may change a booking again; takes a token if there is one.
 local function limitedFor()
   local limit = input.networkLimit
   if not limit then return nil end
@@ -81,7 +81,7 @@ end
 local before = redis.call('HGET', keys.booking, 'block') or ''
 local held = before ~= '' and redis.call('ZREM', keys.blocks, before) == 1
 local refused, wait = false, nil
-if input.time == 'take' or (input.time == 'settle' and not held) then
+if input.slot == 'claim' or (input.slot == 'reclaim' and not held) then
   refused = isTaken(input.block.from, input.block.to) and 'taken' or isFull() and 'full'
 end
 if not refused then wait = crowdedFor(); refused = wait and 'crowded' end
@@ -91,7 +91,7 @@ if refused then
   return { refused, wait and string.format('%.0f', wait) }
 end
 local after = input.block and input.block.member or ''
-if input.time == 'keep' and held then after = before end
+if input.slot == 'hold' and held then after = before end
 if after ~= '' then redis.call('ZADD', keys.blocks, string.match(after, '^%d+'), after) end
 
 redis.call('HSET', keys.booking, 'version', input.version + 1, 'json', input.json, 'status', input.status, 'block', after)
@@ -102,16 +102,16 @@ if input.status == 'CANCELLED' or input.status == 'REJECTED' then
   redis.call('ZREM', keys.attendee, input.uid)
 elseif input.start > now then
   redis.call('ZADD', keys.attendee, input.start, input.uid)
-  -- The list lasts until its last booking begins; GT alone would leave a new one without an end.
-  local lasts = string.format('%.0f', input.start - now)
-  if redis.call('PEXPIRE', keys.attendee, lasts, 'NX') == 0 then redis.call('PEXPIRE', keys.attendee, lasts, 'GT') end
+  -- The list expires when its last booking begins; GT alone would leave a new key without an expiry.
+  local ttl = string.format('%.0f', input.start - now)
+  if redis.call('PEXPIRE', keys.attendee, ttl, 'NX') == 0 then redis.call('PEXPIRE', keys.attendee, ttl, 'GT') end
 end
-if input.time ~= 'keep' then redis.call('INCR', keys.times) end
+if input.slot ~= 'hold' then redis.call('INCR', keys.times) end
 if input.record == 'forget' then redis.call('DEL', keys.record) elseif input.record then
   redis.call('SET', keys.record, input.record, 'PX', input.recordMs)
 end
 outbox(keys.outbox, input.jobs)
--- Without an endpoint nobody could be told of an event, now or later.
+-- Without an endpoint there are no subscribers, now or later.
 if input.syncJobs and redis.call('EXISTS', keys.credentials) == 1 then outbox(keys.outbox, input.syncJobs) end
 if #keys.events > 0 and redis.call('EXISTS', keys.webhooks) == 1 then
   for at, key in ipairs(keys.events) do redis.call('SET', key, input.contents[at], 'PX', input.eventMs) end

@@ -1,8 +1,8 @@
--- Replaces a document's chunks if the document still has the revision that they were made of, and bumps the handle's version.
+-- Replaces a document's chunks if the document still has the revision from which they were made, and bumps the handle's version.
 -- Keys: document, knowledge, outbox, chunks
--- Input: revision, documentId, prefix (of its chunk keys), status, jobs, language, sizes (how many values each chunk has), values (each
---   chunk's fields and their values in turn)
--- Returns "written", or "changed" when the document is another one by now.
+-- Input: revision, documentId, prefix (of its chunk keys), status, jobs, language, sizes (number of values of each chunk), values (each
+--   chunk's fields and values, alternating)
+-- Returns "written", or "changed" if the document has another revision by now.
 if (redis.call('HGET', keys.document, 'revision') or '') ~= input.revision then return 'changed' end
 local field = 'd:' .. input.documentId
 local count = #keys.chunks
@@ -13,7 +13,7 @@ local at = 1
 for place, key in ipairs(keys.chunks) do
   local after = at + input.sizes[place]
   redis.call('HDEL', key, 'vector', 'model', 'dimensions')
-  -- One command, since a search module indexes the chunk again with each that writes it.
+  -- One command, since a search module indexes the chunk again after each command that writes it.
   redis.call('HSET', key, unpack(input.values, at, after - 1))
   at = after
 end
