@@ -35,6 +35,13 @@ export function cardLink(label: string, href: string): string {
   return `<p class="actions"><a class="button" href="${escapeHtml(href)}">${escapeHtml(label)}</a></p>`;
 }
 
+/** Rows of a name and a value (HTML). A value keeps its own text direction. */
+export function factList(rows: readonly [name: string, html: string][]): string {
+  const row = ([name, html]: readonly [string, string]): string =>
+    `<div><dt>${escapeHtml(name)}</dt><dd><bdi>${html}</bdi></dd></div>`;
+  return `<dl class="facts">${rows.map(row).join("")}</dl>`;
+}
+
 function headersOf({ leadsTo = [], script, isFramed }: Card): Record<string, string> {
   const policy = [
     "default-src 'none'",

@@ -15,7 +15,7 @@ import { readBody } from "./body.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
-import { mayBePageHost, movedPage, pageHost } from "./hosts.ts";
+import { mayBePageHost, movedPage, onThisHost, pageHost } from "./hosts.ts";
 import { hasWords, languages, wordsLanguage } from "../schemas/languages.ts";
 import { failureView } from "./failure-view.ts";
 import { asFail, problem } from "./problem.ts";
@@ -350,11 +350,6 @@ class AppRequest implements Request {
     const first = wordsLanguage(fallback ?? "en");
     return this.#ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
   }
-}
-
-/** A path that starts with `//` or `/\` would lead to another host. */
-function onThisHost(address: string): string {
-  return address.replace(/^[/\\]+/, "/");
 }
 
 function unmatched(routes: Routes, ctx: Context): never {

@@ -2,9 +2,9 @@ import type { AuthorizationStep, ConsentRequest } from "../core/account/face.ts"
 import type { Fail } from "../core/platform/errors.ts";
 import { filled } from "../core/platform/words.ts";
 import { wordsOf } from "../schemas/languages.ts";
-import { cardView } from "./account-view.ts";
+import { cardView, factList } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml } from "./shell.ts";
+import { escapeHtml, sentence } from "./shell.ts";
 
 /** The consent page of a client that asks for the tools of a handle, or a redirect. */
 export function authorizationView(step: AuthorizationStep, request: Request): View {
@@ -23,23 +23,23 @@ export function oauthFailureView(fail: Fail): View | undefined {
 }
 
 /** The consent page for the signed-in person. */
-function consentView({ client, handle, user, scopes, request, proof }: ConsentRequest, asked: Request): View {
+function consentView({ client, handle, name, user, scopes, request, proof }: ConsentRequest, asked: Request): View {
   const language = asked.language();
   const { authorize: words, connect, pairing } = wordsOf(language);
   const target = new URL(request.redirect_uri);
-  const facts = [
-    [words.app, filled(words.named, { client })],
-    [words.place, target.host || filled(words.onDevice, { scheme: target.protocol })],
-    [connect.handle, handle],
-    [connect.user, user],
-  ].map(([name = "", value = ""]) => `<div><dt>${escapeHtml(name)}</dt><dd dir="auto">${escapeHtml(value)}</dd></div>`);
+  const facts = factList([
+    [words.app, sentence(words.named, { client })],
+    [words.place, escapeHtml(target.host || filled(words.onDevice, { scheme: target.protocol }))],
+    [connect.handle, escapeHtml(handle)],
+    [connect.user, escapeHtml(user)],
+  ]);
   const meanings: Record<string, string> = words.rights;
   const rights = scopes.map((scope) => `<li>${escapeHtml(meanings[scope] ?? scope)}</li>`).join("");
   const hidden = Object.entries({ ...request, proof })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value ?? "")}">`);
-  const body = `<p>${escapeHtml(filled(words.question, { client, handle }))}</p>
-<dl class="facts">${facts.join("")}</dl>
+  const body = `<p>${sentence(words.question, { client, handle: name })}</p>
+${facts}
 <ul>${rights}</ul>
 <form method="post" action="/oauth/authorize">
 ${hidden.join("")}

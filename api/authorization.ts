@@ -18,7 +18,14 @@ import { failureView } from "./failure-view.ts";
 import { authorizationView, oauthFailureView } from "./authorization-view.ts";
 import { anyone, type Row, route } from "./route.ts";
 
-const person = { headerInputs: { cookie: "cookie" }, errorView: failureView, view: authorizationView, hidden: true };
+const said = { invalid_request: "appUnknown" } as const;
+const person = {
+  headerInputs: { cookie: "cookie" },
+  errorView: failureView,
+  view: authorizationView,
+  said,
+  hidden: true,
+};
 const client = { errorView: oauthFailureView, hidden: true };
 
 /** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */

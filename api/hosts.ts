@@ -38,6 +38,11 @@ export function movedPage(runtime: Runtime, { path, search, state }: Context): R
   return { status: 301, headers: { Location: pageUrl(runtime, handle, slug) + search, "Cache-Control": "no-cache" } };
 }
 
+/** A path on the same host: one that starts with `//` or `/\` would lead to another. */
+export function onThisHost(address: string): string {
+  return address.replace(/^[/\\]+/, "/");
+}
+
 /** Liveness can be checked at any host, also while Redis can't resolve the host. */
 function allowLiveness(ctx: Context, error: unknown): undefined {
   if (ctx.path !== "/healthz" || !isRedisAway(error)) throw error;

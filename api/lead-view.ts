@@ -1,43 +1,82 @@
-import { settingsOf } from "../core/account/face.ts";
-import { publicPageOf } from "../core/pages/face.ts";
+import type { Fail } from "../core/platform/errors.ts";
 import { hasWords, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
+import { onThisHost } from "./hosts.ts";
+import { languageOfPage } from "./page-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
+
+/** Where the visitor's form is, and its language. */
+interface Origin {
+  language: string;
+  /** Path of the page on the visitor's host. */
+  page: string | undefined;
+}
 
 /** The page after a form was submitted, in the language of the form's page: thanks and a link back, or the form for the mailed code. */
 export async function leadView(
   { lead }: { lead: { leadId: string; status: string } },
   request: Request,
 ): Promise<View> {
-  const language = await languageOf(request);
-  const { thanks, ways } = wordsOf(language);
-  const back = request.formPage === undefined ? "" : cardLink(ways.page, request.formPage);
-  if (lead.status !== "UNVERIFIED")
-    return cardView({ language, title: thanks.title, body: `<p>${escapeHtml(thanks.detail)}</p>\n${back}` });
-  const action = `/v2/public/handles/${request.parameters.handle}/leads/${lead.leadId}/verify`;
-  const body = `<p>${escapeHtml(thanks.codeDetail)}</p>
-<form method="post" action="${escapeHtml(action)}">
-<label>${escapeHtml(thanks.code)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" required maxlength="7"></label>
-<button>${escapeHtml(thanks.confirm)}</button>
-</form>`;
-  return cardView({ language, title: thanks.codeTitle, body });
+  const { formPage: page } = request;
+  const origin = { language: await languageOfPage(request, page && slugOf(page)), page };
+  if (lead.status === "UNVERIFIED") return codeView(request, origin, { leadId: lead.leadId, isWrong: false });
+  const { thanks } = wordsOf(origin.language);
+  return thanksView(thanks.detail, origin);
 }
 
 /** The page after the visitor has verified an address. */
-export async function verifiedView(_verified: object, request: Request): Promise<View> {
-  const language = await languageOf(request);
-  const { thanks } = wordsOf(language);
-  return cardView({ language, title: thanks.title, body: `<p>${escapeHtml(thanks.confirmed)}</p>` });
+export function verifiedView(_verified: object, request: Request): View {
+  const origin = originOf(request);
+  return thanksView(wordsOf(origin.language).thanks.confirmed, origin);
 }
 
-/** The language of the page with the form, if it is one of the handle's and the service has its words; else the visitor's. */
-async function languageOf(request: Request): Promise<string> {
-  const { runtime, formPage } = request;
-  const { handle = "" } = request.parameters;
-  const page = formPage && (await publicPageOf(runtime, { handle, pageSlug: slugOf(formPage) }));
-  if (page && hasWords(page.language)) return page.language;
-  return request.language((await settingsOf(runtime.redis, handle)).language);
+/** The form once more after a wrong code from it; undefined for all other failures. */
+export function wrongCodeView(fail: Fail, request: Request): View | undefined {
+  const { leadId = "" } = request.parameters;
+  const isFromForm = queryOf(request).has("language");
+  if (fail.code !== "invalid_verification_code" || !isFromForm) return undefined;
+  return codeView(request, originOf(request), { leadId, isWrong: true });
+}
+
+function thanksView(detail: string, { language, page }: Origin): View {
+  const { thanks, ways } = wordsOf(language);
+  const back = page === undefined ? "" : `\n${cardLink(ways.page, page)}`;
+  return cardView({ language, title: thanks.title, body: `<p>${escapeHtml(detail)}</p>${back}` });
+}
+
+/** The form for the mailed code. Its address carries the origin, since the answer has no other way to know it. */
+function codeView(
+  { parameters: { handle = "" } }: Request,
+  { language, page }: Origin,
+  { leadId, isWrong }: { leadId: string; isWrong: boolean },
+): View {
+  const { thanks, ways, signIn } = wordsOf(language);
+  const query = new URLSearchParams({ language, ...(page === undefined ? {} : { page }) });
+  const action = `/v2/public/handles/${handle}/leads/${encodeURIComponent(leadId)}/verify?${query}`;
+  const alert = isWrong ? `<p class="alert" role="alert" id="problem">${escapeHtml(signIn.wrong)}</p>\n` : "";
+  const invalid = isWrong ? ' aria-invalid="true" aria-describedby="problem"' : "";
+  const back = page === undefined ? "" : `\n<p class="other"><a href="${escapeHtml(page)}">${escapeHtml(ways.page)}</a></p>`;
+  const body = `<p>${escapeHtml(thanks.codeDetail)}</p>
+<form method="post" action="${escapeHtml(action)}">
+${alert}<label>${escapeHtml(thanks.code)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" required maxlength="7"${invalid}></label>
+<button>${escapeHtml(thanks.confirm)}</button>
+</form>${back}`;
+  return cardView({ language, title: thanks.codeTitle, body, ...(isWrong ? { status: 400 } : {}) });
+}
+
+/** The origin that the form for the code carries. Anyone can write that address: it leads to this host at most. */
+function originOf(request: Request): Origin {
+  const query = queryOf(request);
+  const [language = "", page] = [query.get("language") ?? "", query.get("page")];
+  return {
+    language: hasWords(language) ? language : request.language(),
+    page: page?.startsWith("/") ? onThisHost(page) : undefined,
+  };
+}
+
+function queryOf({ address }: Request): URLSearchParams {
+  return new URL(address, "http://service.invalid").searchParams;
 }
 
 /** The last segment of a page's path; `index` on a host's root (docs/reference.md, "Public page"). */

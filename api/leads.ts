@@ -16,7 +16,7 @@ import {
   newLead,
 } from "../schemas/leads.ts";
 import { leadsCsv } from "./leads-csv.ts";
-import { leadView, verifiedView } from "./lead-view.ts";
+import { leadView, verifiedView, wrongCodeView } from "./lead-view.ts";
 import { creator, anyone, operator, type Row, route } from "./route.ts";
 
 const leads = "/v2/handles/:handle/leads";
@@ -40,6 +40,7 @@ export const leadRows: Row[] = [
     accepts: "form",
     guard: admitLead,
     page: verifiedView,
+    errorView: wrongCodeView,
     logged: false,
     summary: "Verify the email address of a lead",
     returns: leadVerified,

@@ -1,6 +1,6 @@
 import type { OwnerState, OwnerVisit } from "../core/scheduling/face.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
-import { cardView } from "./account-view.ts";
+import { cardView, factList } from "./account-view.ts";
 import type { View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
 
@@ -10,7 +10,7 @@ type PageWords = Words["ownerBookingPage"];
 export function ownerBookingView({ state, language, host, facts }: OwnerVisit): View {
   const { ownerBookingPage: words } = wordsOf(language);
   const name = host === "" ? "" : `<p dir="auto">${escapeHtml(host)}</p>`;
-  const list = facts.length === 0 ? "" : `<dl class="facts">${facts.map(factRow).join("")}</dl>`;
+  const list = facts.length === 0 ? "" : factList(facts.map(factRow));
   const { title, body } = contentOf(state, words);
   const headers = { Vary: "Accept-Language", "Referrer-Policy": "no-referrer" };
   return cardView({
@@ -32,11 +32,11 @@ function contentOf(state: OwnerState, words: PageWords): { title: string; body: 
   return { title, body: `<p role="status">${escapeHtml(words[state])}</p>` };
 }
 
-function factRow([name, value, address]: OwnerVisit["facts"][number]): string {
+function factRow([name, value, address]: OwnerVisit["facts"][number]): [name: string, html: string] {
   const text = escapeHtml(value).replace(/&#10;|\n/g, "<br>");
   const shown =
     address && /^https?:/i.test(address) ? `<a href="${escapeHtml(address)}" rel="noreferrer">${text}</a>` : text;
-  return `<div><dt>${escapeHtml(name)}</dt><dd dir="auto">${shown}</dd></div>`;
+  return [name, shown];
 }
 
 /** A form that posts to the page's own address. */

@@ -1,4 +1,5 @@
-import type { Visit } from "../core/pages/face.ts";
+import { settingsOf } from "../core/account/face.ts";
+import { publicPageOf, type Visit } from "../core/pages/face.ts";
 import { formatMoney } from "../core/platform/formats.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
@@ -44,8 +45,8 @@ export function pageView(visit: Visit, { runtime }: Request): View {
 const guards = { "Referrer-Policy": "strict-origin-when-cross-origin" };
 
 /** The code and the link that open a paid page in another browser. */
-export function sharedView({ code, url }: { code: string; url: string }, request: Request): View {
-  const language = request.language();
+export async function sharedView({ code, url }: { code: string; url: string }, request: Request): Promise<View> {
+  const language = await languageOfPage(request);
   const { sale, ways } = wordsOf(language);
   const body = `<p>${escapeHtml(sale.shareDetail)}</p>
 <p><a href="${escapeHtml(url)}">${escapeHtml(url)}</a></p>
@@ -55,11 +56,20 @@ ${cardLink(ways.page, request.pagePath ?? "/")}`;
 }
 
 /** The page after a request for the link to a paid page: the same whether the address has bought it. */
-export function accessMailView({ email }: { email: string }, request: Request): View {
-  const language = request.language();
+export async function accessMailView({ email }: { email: string }, request: Request): Promise<View> {
+  const language = await languageOfPage(request);
   const { sale, ways } = wordsOf(language);
   const body = `<p>${sentence(sale.linkDetail, { email })}</p>\n${cardLink(ways.page, request.pagePath ?? "/")}`;
   return cardView({ language, title: sale.linkTitle, body });
+}
+
+/** The language of a page of the handle, for what follows a form on it, if the service has its words; else the visitor's. */
+export async function languageOfPage(request: Request, slug?: string): Promise<string> {
+  const { runtime, parameters } = request;
+  const { handle = "", pageSlug = slug } = parameters;
+  const page = pageSlug === undefined ? undefined : await publicPageOf(runtime, { handle, pageSlug });
+  if (page && hasWords(page.language)) return page.language;
+  return request.language((await settingsOf(runtime.redis, handle)).language);
 }
 
 interface Rendered {

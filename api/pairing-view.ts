@@ -2,7 +2,7 @@ import type { PairingVisit } from "../core/account/face.ts";
 import { filled } from "../core/platform/words.ts";
 import type { PairingDecided } from "../schemas/account.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
-import { cardView } from "./account-view.ts";
+import { cardView, factList } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml, sentence } from "./shell.ts";
 
@@ -12,13 +12,13 @@ export function pairingView(visit: PairingVisit, request: Request): View {
   const { pairing: words, failures } = wordsOf(language);
   const service = new URL(request.runtime.env.BASE_URL).host;
   const who = visit.user?.email ?? visit.user?.userId;
-  const facts = [
-    fact(words.device, visit.device || words.anyDevice),
-    ...(who ? [fact(words.account, who)] : []),
-    fact(words.duration, filled(words.days, { count: String(visit.days) })),
-  ];
+  const facts = factList([
+    [words.device, escapeHtml(visit.device || words.anyDevice)],
+    ...(who ? [[words.account, escapeHtml(who)] as [string, string]] : []),
+    [words.duration, escapeHtml(filled(words.days, { count: String(visit.days) }))],
+  ]);
   const body = `<p>${sentence(words.intro, { service })}</p>
-<dl class="facts">${facts.join("")}</dl>
+${facts}
 <p>${escapeHtml(words.may)}</p>
 <p id="code-label">${escapeHtml(words.codeLabel)}</p>
 <p class="code" aria-labelledby="code-label">${escapeHtml(visit.code)}</p>
@@ -36,10 +36,6 @@ export function pairedView({ status }: PairingDecided, request: Request): View {
 }
 
 type PairingWords = Words["pairing"];
-
-function fact(name: string, value: string): string {
-  return `<div><dt>${escapeHtml(name)}</dt><dd dir="auto">${escapeHtml(value)}</dd></div>`;
-}
 
 function buttons({ allow, deny }: PairingWords): string {
   return `<div class="actions"><button name="decision" value="allow">${escapeHtml(allow)}</button><button name="decision" value="deny" class="quiet">${escapeHtml(deny)}</button></div>`;

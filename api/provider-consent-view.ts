@@ -1,10 +1,9 @@
 import type { ConsentQuestion, SignInNeeded } from "../core/scheduling/face.ts";
-import { filled } from "../core/platform/words.ts";
 import type { ProviderKey } from "../schemas/integrations.ts";
 import { wordsOf } from "../schemas/languages.ts";
-import { cardLink, cardView } from "./account-view.ts";
+import { cardLink, cardView, factList } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml } from "./shell.ts";
+import { escapeHtml, sentence } from "./shell.ts";
 
 const NAMES: Record<ProviderKey, string> = {
   google: "Google",
@@ -24,17 +23,17 @@ export function returnView(next: { step: "onward"; location: string } | SignInNe
 /** The page that asks whether to connect an account to a handle. */
 export function consentView(question: ConsentQuestion | SignInNeeded, request: Request): View {
   if (question.step === "sign-in") return signInView(question, request);
-  const { providerKey, account, handle, user, consentId, proof } = question;
+  const { providerKey, account, handle, name, user, consentId, proof } = question;
   const language = request.language();
   const { connect: words } = wordsOf(language);
-  const facts = [
+  const facts = factList([
     [words.provider, NAMES[providerKey]],
-    [words.account, account],
-    [words.handle, handle],
-    [words.user, user],
-  ].map(([name = "", value = ""]) => `<div><dt>${escapeHtml(name)}</dt><dd dir="auto">${escapeHtml(value)}</dd></div>`);
-  const body = `<p>${escapeHtml(filled(words.question, { account, handle }))}</p>
-<dl class="facts">${facts.join("")}</dl>
+    [words.account, escapeHtml(account)],
+    [words.handle, escapeHtml(handle)],
+    [words.user, escapeHtml(user)],
+  ]);
+  const body = `<p>${sentence(words.question, { account, handle: name })}</p>
+${facts}
 <form method="post" action="/oauth/scheduling/${providerKey}/connect">
 <input type="hidden" name="consentId" value="${escapeHtml(consentId)}"><input type="hidden" name="proof" value="${escapeHtml(proof)}">
 <div class="actions"><button name="decision" value="connect">${escapeHtml(words.connect)}</button><button name="decision" value="cancel" class="quiet">${escapeHtml(words.cancel)}</button></div>
@@ -45,13 +44,13 @@ export function consentView(question: ConsentQuestion | SignInNeeded, request: R
 
 /** The page after the decision. */
 export function decidedView(
-  { isConnected, account, handle }: { isConnected: boolean; account: string; handle: string },
+  { isConnected, account, name }: { isConnected: boolean; account: string; name: string },
   request: Request,
 ): View {
   const language = request.language();
   const { done, doneDetail, cancelled, cancelledDetail } = wordsOf(language).connect;
   const [title, detail] = isConnected ? [done, doneDetail] : [cancelled, cancelledDetail];
-  return cardView({ language, title, body: `<p>${escapeHtml(filled(detail, { account, handle }))}</p>` });
+  return cardView({ language, title, body: `<p>${sentence(detail, { account, handle: name })}</p>` });
 }
 
 function signInView({ loginUrl }: SignInNeeded, request: Request): View {

@@ -20,7 +20,7 @@ export function signInView(step: SignInStep, request: Request): View {
   const language = request.language();
   const { signIn: words, mistakes } = wordsOf(language);
   const setting = { language, words, noAddress: mistakes.email, service: new URL(BASE_URL).host };
-  if (step.step === "done") return done(step, setting);
+  if (step.step === "done") return done(step, setting, wayOn(request, language));
   return cardView({
     language,
     leadsTo,
@@ -68,13 +68,24 @@ ${kept({ returnTo, signInId })}<button>${escapeHtml(words.submit)}</button>
   return { title: words.codeTitle, body };
 }
 
-function done(step: Extract<SignInStep, { step: "done" }>, { language, words, service }: Setting): View {
+function done(
+  step: Extract<SignInStep, { step: "done" }>,
+  { language, words, service }: Setting,
+  way: string,
+): View {
   const { email, location, cookies } = step;
-  const body = `<p>${sentence(words.done, { email, service })}</p>`;
+  const body = `<p>${sentence(words.done, { email, service })}</p>\n${way}`;
   const more = location
     ? { status: 303, headers: { "Set-Cookie": cookies, Location: location } }
     : { headers: { "Set-Cookie": cookies } };
   return cardView({ language, title: words.doneTitle, body, ...more });
+}
+
+/** A link to the application; if it is this service itself, to its documentation. */
+function wayOn({ runtime: { env } }: Request, language: string): string {
+  const { signIn, frontDoor } = wordsOf(language);
+  const isOwn = new URL(env.APP_URL).origin === new URL(env.BASE_URL).origin;
+  return isOwn ? cardLink(frontDoor.docs, "/docs") : cardLink(signIn.goOn, env.APP_URL);
 }
 
 function alert(text: string | undefined): string {

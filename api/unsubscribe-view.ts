@@ -1,16 +1,10 @@
 import type { UnsubscribeVisit } from "../core/email/face.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
+import { type Card, cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { documentOf, escapeHtml, sentence } from "./shell.ts";
+import { escapeHtml, sentence } from "./shell.ts";
 
-const headers = {
-  "Content-Security-Policy":
-    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-  "Cache-Control": "no-store",
-  "Referrer-Policy": "no-referrer",
-  "X-Robots-Tag": "noindex",
-  Vary: "Accept-Language",
-};
+const headers = { "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex", Vary: "Accept-Language" };
 
 type Link = NonNullable<UnsubscribeVisit["link"]>;
 
@@ -20,13 +14,10 @@ export function unsubscribeView({ link }: UnsubscribeVisit, request: Request): V
   const { unsubscribe: words } = wordsOf(language);
   const content = link ? contentOf(link, words) : page(words.title, escapeHtml(words.missing));
   const status = link ? 200 : 404;
-  return { type: "text/html; charset=utf-8", status, body: documentOf({ language, ...content }), headers };
+  return cardView({ language, ...content, status, headers });
 }
 
-interface Content {
-  title: string;
-  body: string;
-}
+type Content = Pick<Card, "title" | "body">;
 
 function contentOf(link: Link, words: Words["unsubscribe"]): Content {
   const { state, canUndo } = link;
@@ -37,7 +28,7 @@ function contentOf(link: Link, words: Words["unsubscribe"]): Content {
 }
 
 function page(title: string, sentence: string, form = ""): Content {
-  return { title, body: `<main>\n<h1>${escapeHtml(title)}</h1>\n<p>${sentence}</p>\n${form}\n</main>` };
+  return { title, body: `<p>${sentence}</p>\n${form}` };
 }
 
 function saying(text: string, { recipient, from }: Link): string {

@@ -133,6 +133,8 @@ for (const kind of Object.keys(kinds) as Kind[]) {
   t.test(`${kind}: where sign-in is built in, a page asks the user who started, and nobody else`, async (t) => {
     const { service, owner, oauth } = await start(t, kind, [], { LOGIN_BUILTIN: "1" });
     await service.grant("acme", "user_victim", "OWNER");
+    await owner.put("/v2/handles/acme/settings").send({ displayName: "Acme Kitchens" }).expect(200);
+    const said = (html: string): string => html.replace(/<[^>]+>/g, "");
     const [mine, theirs] = [await service.token("user_acme"), await service.token("user_victim")];
     const get = (path: string, token?: string) =>
       token ? service.visitor.get(path).set("Cookie", `session=${token}`) : service.visitor.get(path);
@@ -151,14 +153,14 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     const page = asking.pathname + asking.search;
     await get(page, theirs).expect(400);
     const { text } = await get(page, mine).expect(200);
-    t.match(text, new RegExp(`Connect ${kinds[kind].account} to the handle acme\\?`));
+    t.match(said(text), `Connect ${kinds[kind].account} to Acme Kitchens?`);
     const consentId = asking.searchParams.get("consentId");
     const proof = /name="proof" value="([^"]+)"/.exec(text)?.[1];
     await decide(asking.pathname, theirs, { consentId, proof, decision: "connect" }).expect(403);
     await decide(asking.pathname, mine, { consentId, proof: "forged", decision: "connect" }).expect(403);
     t.same(await credentialsOf(owner), []);
     const done = await decide(asking.pathname, mine, { consentId, proof, decision: "connect" }).expect(200);
-    t.match(done.text, /is connected to acme/);
+    t.match(said(done.text), "is connected to Acme Kitchens");
     t.match(await credentialsOf(owner), [{ account: kinds[kind].account }]);
     await decide(asking.pathname, mine, { consentId, proof, decision: "connect" }).expect(400);
     t.match((await get(address, mine).expect(400)).text, /not started in this browser/, "a state works once");

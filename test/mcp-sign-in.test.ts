@@ -137,10 +137,12 @@ for (const [name, make] of Object.entries(clients)) {
     const first = make(url, provider);
     await t.rejects(first.client.connect(first.transport), { name: /Unauthorized|Error/ });
     const browser = new Browser(await service.token("user_acme", { email: "ada@example.com" }));
+    const settings = { displayName: "Räder & Rost" };
+    await (await service.handle("acme")).put("/v2/handles/acme/settings").send(settings).expect(200);
     t.equal((await browser.open(provider.asked as URL)).status, 200);
     const said = unescaped(browser.text.replace(/<[^>]+>/g, "\n")).split("\n");
-    for (const fact of ["Agent <b>One</b> (name given by the app)", "127.0.0.1:33418", "acme", "ada@example.com"])
-      t.ok(said.includes(fact), fact);
+    const named = ["Agent <b>One</b>", " (name given by the app)", settings.displayName, "acme"];
+    for (const fact of [...named, "127.0.0.1:33418", "ada@example.com"]) t.ok(said.includes(fact), fact);
     const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
     t.equal(back.origin + back.pathname, callback);
     t.match(Object.fromEntries(back.searchParams), { state: "a state of the client", iss: service.url });

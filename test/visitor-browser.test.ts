@@ -2,7 +2,7 @@ import axe from "axe-core";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
-import { bundleAssets, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import { bundleAssets, fitsEverywhere, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { startStripe } from "../fixtures/providers/stripe.ts";
 import { freePort } from "../fixtures/redis.ts";
@@ -156,5 +156,5 @@ async function assess(t: Test, page: Page, name: string): Promise<void> {
     [],
     name,
   );
-  t.notOk(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), `${name} fits`);
+  t.ok(await fitsEverywhere(page), `${name} fits`);
 }

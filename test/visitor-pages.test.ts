@@ -137,19 +137,25 @@ t.test("a page's form ends in thanks and a way back; mistakes are named plainly"
 });
 
 t.test(
-  "a visitor whose address must be confirmed gets the form for the code, and a page for a wrong one",
+  "a visitor whose address must be confirmed gets the form for the code, once more for a wrong one, in the page's language",
   async (t) => {
     const service = await startService(t, assistant);
     const owner = await service.handle("acme");
-    const page = { pageSlug: "contact", title: "Contact", status: "PUBLISHED", verifyLeads: true };
+    const page = { pageSlug: "contact", title: "Contact", status: "PUBLISHED", verifyLeads: true, language: "de" };
     await owner.post("/v2/handles/acme/pages").send(page).expect(201);
     const post = (path: string, fields: object) =>
       service.visitor.post(path).type(form).set("Accept", html).set("Accept-Language", "fr").send(fields);
-    const asked = await post(leads, { email: "ada@example.com", pageSlug: "contact" }).expect(200);
-    const [, action = ""] = /action="([^"]+)"/.exec(asked.text) ?? [];
-    t.match(action, /^\/v2\/public\/handles\/acme\/leads\/lead_\w+\/verify$/);
+    const fields = { email: "ada@example.com", pageSlug: "contact" };
+    const asked = await post(leads, fields).set("Referer", `${service.url}/p/acme/contact`).expect(200);
+    const [, action = ""] = /action="([^"]+)"/.exec(asked.text.replaceAll("&#38;", "&")) ?? [];
+    const [path = ""] = action.split("?");
+    t.match(path, /^\/v2\/public\/handles\/acme\/leads\/lead_\w+\/verify$/);
     const wrong = await post(action, { code: "000000" }).expect(400).expect("content-type", /html/);
-    t.match(wrong.text, "Ce code n’est pas le bon");
+    t.match(wrong.text, /<html lang="de".*role="alert".*Dieser Code stimmt nicht.*name="code".*href="\/p\/acme\/contact"/s);
+    t.equal(/action="([^"]+)"/.exec(wrong.text.replaceAll("&#38;", "&"))?.[1], action);
+    const lured = await post(`${path}?language=de&page=//far.example/x`, { code: "000000" }).expect(400);
+    t.match(lured.text, 'href="/far.example/x"', "the way back stays on this host");
+    t.match((await service.visitor.post(path).send({ code: "000000" }).expect(400)).body, { code: "invalid_verification_code" });
   },
 );
 

@@ -13,6 +13,7 @@ import { oauthFailure } from "./oauth-failure.ts";
 import { challengeOf } from "./pairing.ts";
 import { type ClientGrant, startRefreshing, useRefreshToken } from "./refresh-tokens.ts";
 import { startSession } from "./session-store.ts";
+import { displayNameOf } from "./settings.ts";
 import { loginUrl, sessionOfCookie } from "./sign-in.ts";
 import { issueToken } from "./signing.ts";
 
@@ -33,6 +34,8 @@ export interface ConsentRequest {
   step: "ask";
   client: string;
   handle: string;
+  /** The name by which people know the handle. */
+  name: string;
   user: string;
   scopes: string[];
   request: Fields;
@@ -84,8 +87,9 @@ export async function askAuthorization(runtime: Runtime, { cookie, ...request }:
   const handle = handleOf(env, request.resource) as string;
   await mustBelong(runtime, handle, session);
   const user = session.email ?? session.userId;
+  const name = await displayNameOf(runtime.redis, handle);
   const proof = sign(env, FORM, formText(request, session.token));
-  return { step: "ask", client: client.name, handle, user, scopes: scopesOf(request), request, proof };
+  return { step: "ask", client: client.name, handle, name, user, scopes: scopesOf(request), request, proof };
 }
 
 /**

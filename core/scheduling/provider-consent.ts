@@ -1,4 +1,4 @@
-import { handleSession, loginUrl, sessionOfCookie } from "../account/face.ts";
+import { displayNameOf, handleSession, loginUrl, sessionOfCookie } from "../account/face.ts";
 import { takeState } from "../engines/calendars/calendars.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
@@ -33,6 +33,8 @@ export interface ConsentQuestion {
   providerKey: ProviderKey;
   account: string;
   handle: string;
+  /** The name by which people know the handle. */
+  name: string;
   user: string;
   consentId: string;
   proof: string;
@@ -74,7 +76,8 @@ export async function askForConsent(
   const { account, handle } = pending;
   const proof = sign(runtime.env, FORM, `${consentId} ${session.token}`);
   const user = session.email ?? session.userId;
-  return { step: "ask", providerKey: pending.providerKey, account, handle, user, consentId, proof };
+  const name = await displayNameOf(runtime.redis, handle);
+  return { step: "ask", providerKey: pending.providerKey, account, handle, name, user, consentId, proof };
 }
 
 /**
@@ -84,7 +87,7 @@ export async function askForConsent(
 export async function decideConsent(
   runtime: Runtime,
   { consentId, decision, proof, cookie }: Infer<typeof consentForm>,
-): Promise<{ isConnected: boolean; account: string; handle: string }> {
+): Promise<{ isConnected: boolean; account: string; name: string }> {
   const session = await sessionOfCookie(runtime, cookie);
   if (session === undefined) throw new Fail("invalid_token");
   if (!isSigned(runtime.env, FORM, `${consentId} ${session.token}`, proof)) throw new Fail("forbidden");
@@ -94,7 +97,7 @@ export async function decideConsent(
   const isConnected = decision === "connect";
   if (isConnected) await keepCredential(runtime, handle, { providerKey, account, secret });
   else await revokeUnused(runtime, handle, { providerKey, account, secret });
-  return { isConnected, account, handle };
+  return { isConnected, account, name: await displayNameOf(runtime.redis, handle) };
 }
 
 /** True if no other application completes authorisations: users sign in here, and the application is this service. */
