@@ -56,7 +56,8 @@ function codeView(
   const action = `/v2/public/handles/${handle}/leads/${encodeURIComponent(leadId)}/verify?${query}`;
   const alert = isWrong ? `<p class="alert" role="alert" id="problem">${escapeHtml(signIn.wrong)}</p>\n` : "";
   const invalid = isWrong ? ' aria-invalid="true" aria-describedby="problem"' : "";
-  const back = page === undefined ? "" : `\n<p class="other"><a href="${escapeHtml(page)}">${escapeHtml(ways.page)}</a></p>`;
+  const back =
+    page === undefined ? "" : `\n<p class="other"><a href="${escapeHtml(page)}">${escapeHtml(ways.page)}</a></p>`;
   const body = `<p>${escapeHtml(thanks.codeDetail)}</p>
 <form method="post" action="${escapeHtml(action)}">
 ${alert}<label>${escapeHtml(thanks.code)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" required maxlength="7"${invalid}></label>

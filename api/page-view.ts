@@ -1,7 +1,8 @@
 import { settingsOf } from "../core/account/face.ts";
-import { publicPageOf, type Visit } from "../core/pages/face.ts";
-import { formatMoney } from "../core/platform/formats.ts";
+import { publicPageOf, readingMinutes, type Visit } from "../core/pages/face.ts";
+import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
+import { filled } from "../core/platform/words.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import { entityTag } from "./reply.ts";
@@ -83,7 +84,7 @@ const renderedPages = new WeakMap<object, Map<string, Rendered>>();
 function rendered(visit: Visit): Rendered {
   const variants = renderedPages.get(visit.page) ?? new Map<string, Rendered>();
   renderedPages.set(visit.page, variants);
-  const variant = [visit.hasAccess, visit.assistant, visit.isForSale].map(Number).join("");
+  const variant = [visit.hasAccess, visit.assistant, visit.isForSale, visit.isReceipt].map(Number).join("");
   const cached = variants.get(variant);
   if (cached) return cached;
   const html = document(visit);
@@ -94,7 +95,7 @@ function rendered(visit: Visit): Rendered {
 
 function document(visit: Visit): string {
   const { page, language } = visit;
-  const content = visit.hasAccess ? page.content + sharing(visit) : preview(visit);
+  const content = visit.hasAccess ? receipt(visit) + page.content + sharing(visit) : preview(visit);
   const head = [...description(visit), ...(visit.assistant ? agent(visit) : [])];
   return documentOf({ language, title: page.title, head, body: content });
 }
@@ -125,7 +126,7 @@ function sale(visit: Visit): string {
   const price = `<bdi lang="${escapeHtml(language)}">${escapeHtml(formatMoney(page.price, language))}</bdi>`;
   const label = escapeHtml(buy).replace("{price}", () => price);
   return `<form class="svc-sale" method="post" action="${actionOf(handle, page.pageSlug, "checkout")}">
-<p><button type="submit">${localized(label)}</button></p>
+<p><button type="submit">${localized(label)}</button>${lengthOf(visit)}</p>
 <p><small>${localized(escapeHtml(note))}</small></p>
 </form>
 <details class="svc-bought">
@@ -134,6 +135,22 @@ ${linkForm(visit)}<p>${localized(escapeHtml(how))}</p>
 <form method="get"><label>${localized(escapeHtml(code))} <input name="access" required maxlength="200" autocomplete="off"></label> <button type="submit">${localized(escapeHtml(open))}</button></form>
 </details>
 `;
+}
+
+/** How much text the buyer gets, as the time to read it; "" for hardly any. */
+function lengthOf({ page, language }: Visit): string {
+  const minutes = readingMinutes(page.content, language);
+  if (minutes === 0) return "";
+  const duration = formatMinutes(minutes, wordsLanguage(language));
+  const text = escapeHtml(filled(wordsOf(language).sale.length, { duration }));
+  return ` <small>${withLanguage(language, text)}</small>`;
+}
+
+/** Once after the payment: that it has arrived. */
+function receipt({ isReceipt, language }: Visit): string {
+  if (!isReceipt) return "";
+  const text = withLanguage(language, escapeHtml(wordsOf(language).sale.received));
+  return `<p class="svc-receipt" role="status">${text}</p>\n`;
 }
 
 /** The form by which a buyer gets the link by mail. */

@@ -68,11 +68,7 @@ ${kept({ returnTo, signInId })}<button>${escapeHtml(words.submit)}</button>
   return { title: words.codeTitle, body };
 }
 
-function done(
-  step: Extract<SignInStep, { step: "done" }>,
-  { language, words, service }: Setting,
-  way: string,
-): View {
+function done(step: Extract<SignInStep, { step: "done" }>, { language, words, service }: Setting, way: string): View {
   const { email, location, cookies } = step;
   const body = `<p>${sentence(words.done, { email, service })}</p>\n${way}`;
   const more = location

@@ -69,10 +69,15 @@ function linkIn(mail: Email | undefined): string {
   return link.replace(/^http:\/\/[^/]+/, "");
 }
 
-/** What a browser that follows a link reads at its end. */
-async function read({ service }: Shop, link: string): Promise<string> {
+/** What a browser that follows a link reads at its end, and the cookie that it gets. */
+async function follow({ service }: Shop, link: string): Promise<{ text: string; cookie: string }> {
   const { location = "" } = (await service.visitor.get(link).expect(303)).headers;
-  return (await service.visitor.get(location.replace(/^http:\/\/[^/]+/, "")).expect(200)).text;
+  const { text, headers } = await service.visitor.get(location.replace(/^http:\/\/[^/]+/, "")).expect(200);
+  return { text, cookie: headers["set-cookie"]?.[0]?.split(";")[0] ?? "" };
+}
+
+async function read(shop: Shop, link: string): Promise<string> {
+  return (await follow(shop, link)).text;
 }
 
 function ask({ service }: Shop, email: string) {
@@ -132,13 +137,25 @@ t.test("who has lost the browser asks for the link; strangers learn nothing, and
   t.equal(last, 429, "one network can't ask for ever");
 });
 
-t.test("a refund ends the link, whichever notice comes first", async (t) => {
+t.test("a refund ends the link and the access of browsers, whichever notice comes first", async (t) => {
   const shop = await open(t);
   const session = await buy(shop, "ada@far.example");
   const link = linkIn((await mailed(shop, "ada@far.example", 1))[0]);
-  t.match(await read(shop, link), "secret");
+  const { text, cookie } = await follow(shop, link);
+  t.match(text, "secret");
+  t.notMatch(text, "Payment received", "which the way back from the checkout says");
+  const visit = (path: string) => shop.service.visitor.get(path).set("Cookie", cookie).expect(200);
+  const share = () => shop.service.visitor.post(`${shown}/access-code`).set(html).set("Cookie", cookie).send("");
+  t.match((await visit("/p/acme/course")).text, "secret");
+  const [, shared = ""] = /href="http:\/\/[^/]+([^"]+access=[^"]+)"/.exec((await share().expect(200)).text) ?? [];
+  const other = (await shop.service.visitor.get(shared).expect(200)).headers["set-cookie"]?.[0] ?? "";
   await tell(shop.service, await shop.stripe.refundNotice(session));
   t.match(await read(shop, link), "teaser");
+  t.notMatch((await visit("/p/acme/course")).text, "secret");
+  t.match((await visit(`${shown}/access-check`)).body, { hasAccess: false });
+  await share().expect(403);
+  const elsewhere = await shop.service.visitor.get("/p/acme/course").set("Cookie", other).expect(200);
+  t.match(elsewhere.text, "teaser", "a browser that was let in by a code neither");
   await shop.service.visitor.post(`${shown}/checkout`).expect(200);
   const early = shop.stripe.pay([...shop.stripe.sessions.keys()].at(-1) ?? "", "bob@far.example");
   await tell(shop.service, await shop.stripe.refundNotice(early));
@@ -215,6 +232,15 @@ t.test("a handle with a sender writes to its buyers itself, in the page's langua
   const [mail] = await mailed(shop, "ada@far.example", 1);
   t.match(mail, { subject: "Ihr Link zu „Der Kurs“", from: { address: "noreply@acme.example" } });
   t.match(mail?.text, /Bezahlt: €\s19,00.*eine Seite von Räder & Rost gekauft/s);
+  for (let again = 0; again < 6; again++) await ask(shop, "ada@far.example").expect(200);
+  const denied = await eventually(async () => {
+    const { events } = (await shop.owner.get("/v2/handles/acme/email/events").expect(200)).body;
+    const found = events.filter(({ type }: { type: string }) => type === "DENIED");
+    return found.length > 0 && found;
+  });
+  t.match(denied, [{ recipient: "ada@far.example", reason: "visitor_mail_limit" }]);
+  await mailed(shop, "ada@far.example", 4);
+  t.equal(denied.length, 1, "one a day");
 });
 
 t.test("without a mail server nobody is promised a mail", async (t) => {

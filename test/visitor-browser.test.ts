@@ -31,7 +31,10 @@ async function run(t: Test): Promise<void> {
     await page.getByRole("button", { name: /pay/i }).click();
     await page.getByText("the whole course").waitFor();
     t.equal(new URL(page.url()).pathname, "/p/acme/course");
+    t.match(await page.getByRole("status").first().textContent(), "Zahlung eingegangen.");
+    await assess(t, page, "paid-received");
     await page.goto(`${url}/p/acme/course`);
+    t.equal(await page.getByText("Zahlung eingegangen.").count(), 0, "once");
     t.ok(await page.getByText("the whole course").isVisible(), "the browser keeps its access");
     await page.getByRole("button", { name: "Auf einem anderen Gerät lesen" }).click();
     await page.getByRole("heading", { name: "Auf einem anderen Gerät lesen" }).waitFor();

@@ -151,11 +151,16 @@ t.test(
     const [path = ""] = action.split("?");
     t.match(path, /^\/v2\/public\/handles\/acme\/leads\/lead_\w+\/verify$/);
     const wrong = await post(action, { code: "000000" }).expect(400).expect("content-type", /html/);
-    t.match(wrong.text, /<html lang="de".*role="alert".*Dieser Code stimmt nicht.*name="code".*href="\/p\/acme\/contact"/s);
+    t.match(
+      wrong.text,
+      /<html lang="de".*role="alert".*Dieser Code stimmt nicht.*name="code".*href="\/p\/acme\/contact"/s,
+    );
     t.equal(/action="([^"]+)"/.exec(wrong.text.replaceAll("&#38;", "&"))?.[1], action);
     const lured = await post(`${path}?language=de&page=//far.example/x`, { code: "000000" }).expect(400);
     t.match(lured.text, 'href="/far.example/x"', "the way back stays on this host");
-    t.match((await service.visitor.post(path).send({ code: "000000" }).expect(400)).body, { code: "invalid_verification_code" });
+    t.match((await service.visitor.post(path).send({ code: "000000" }).expect(400)).body, {
+      code: "invalid_verification_code",
+    });
   },
 );
 
@@ -166,7 +171,12 @@ t.test("a paid page shows its localised price and a button, only if it can be bo
   await connect();
   t.match(await shown(), /<form class="svc-sale" method="post" action="\/v2\/public\/pages\/acme\/course\/checkout">/);
   t.match(await shown(), /Für <bdi lang="de">19,00\s€<\/bdi> lesen/);
-  t.notMatch(await shown(), /secret/);
+  t.notMatch(await shown(), /secret|Lesezeit/);
+  await owner
+    .put("/v2/handles/acme/pages/course")
+    .send({ content: `<p>${"viel Text ".repeat(220)}</p>` })
+    .expect(200);
+  t.match(await shown(), /Lesezeit etwa 2 Minuten/, "of 440 words");
   await owner
     .put("/v2/handles/acme/pages/course")
     .send({ price: { amountMinor: 1900, currency: "JPY" } })

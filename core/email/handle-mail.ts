@@ -12,18 +12,21 @@ const SENT_RETENTION_SECONDS = 400 * 86_400;
 const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
 
 /** A mail that the service writes for a handle, to one person. */
-export interface HandleMail extends Pick<MailRequest, "handle" | "origin" | "caps"> {
+export interface HandleMail extends Pick<MailRequest, "handle" | "origin" | "caps" | "denied"> {
   to: string;
   content: { subject: string; text: string; html: string; replyTo?: string };
   /** Identifies the mail, so that it is sent once. */
   key: string;
 }
 
-/** Sends a mail through a sender of the handle, or from the service's own address if the handle has no usable one. */
+/**
+ * Sends a mail through a sender of the handle, or from the service's own address if the handle has no usable one. A denied mail is never
+ * sent; it is recorded if the handle has a sender.
+ */
 export async function sendForHandle(runtime: Runtime, mail: HandleMail): Promise<void> {
   const by = await senderOf(runtime, mail.handle);
   if (by) await acceptMessage(runtime, { ...mail, ...by, to: [mail.to] });
-  else await sendByService(runtime, mail);
+  else if (mail.denied === undefined) await sendByService(runtime, mail);
 }
 
 async function senderOf(

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import type { pagePath, pageSharing, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled, settingsOf } from "../account/face.ts";
@@ -31,6 +32,16 @@ export interface Visit {
   mailsLinks: boolean;
   /** A cookie to set, after a checkout. */
   cookie?: string;
+  /** True on the return from the checkout: the visitor reads that the payment has arrived. */
+  isReceipt: boolean;
+}
+
+/** The basis of an access code. */
+export interface AccessGrant {
+  /** The payment at the provider; a refund of it ends the access. */
+  payment: string | null;
+  /** True for the return from the checkout. */
+  isReceipt?: boolean;
 }
 
 /** Seconds for which a browser has access to a paid page (docs/reference.md, "Paid pages"). */
@@ -47,12 +58,12 @@ const shareLimit = { burst: 5, rate: 5 / 86_400 };
 export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<Visit> {
   const shown = await shownPage(runtime, input);
   const { access, method } = input;
-  const cookie = access === undefined || method === "HEAD" ? undefined : await redeem(runtime, { ...input, access });
-  const hasAccess = cookie !== undefined || mayRead(runtime, shown.page, input);
+  const redeemed = access === undefined || method === "HEAD" ? undefined : await redeem(runtime, { ...input, access });
+  const hasAccess = redeemed !== undefined || (await mayRead(runtime, shown.page, input));
   const url = pageUrl(runtime, input.handle, input.pageSlug);
   const isForSale = !hasAccess && (await canBeBought(runtime, input.handle, shown.page));
   const mailsLinks = runtime.env.SMTP_URL !== undefined;
-  return { handle: input.handle, ...shown, url, hasAccess, isForSale, mailsLinks, ...(cookie ? { cookie } : {}) };
+  return { handle: input.handle, ...shown, url, hasAccess, isForSale, mailsLinks, isReceipt: false, ...redeemed };
 }
 
 async function canBeBought({ payments }: Runtime, handle: string, { price }: StoredPage): Promise<boolean> {
@@ -65,7 +76,7 @@ export async function checkPageAccess(
   input: Infer<typeof pageVisit>,
 ): Promise<{ accessMode: "PUBLIC" | "PAID"; hasAccess: boolean }> {
   const { page } = await shownPage(runtime, input);
-  return { accessMode: page.accessMode, hasAccess: mayRead(runtime, page, input) };
+  return { accessMode: page.accessMode, hasAccess: await mayRead(runtime, page, input) };
 }
 
 type VisitContent = Pick<Visit, "page" | "language" | "assistant">;
@@ -110,9 +121,14 @@ export async function publishedPage(
 }
 
 /** A single-use code that opens a paid page in the browser that brings it, for the return from a checkout. */
-export async function accessCode({ redis, id }: Runtime, input: Infer<typeof pagePath>): Promise<string> {
+export async function accessCode(
+  { redis, id }: Runtime,
+  { handle, pageSlug }: Infer<typeof pagePath>,
+  { payment, isReceipt }: AccessGrant,
+): Promise<string> {
   const code = id("pac_");
-  await redis.set(keys.pageAccess(code), `${input.handle} ${input.pageSlug}`, "EX", CODE_TTL_SECONDS);
+  const granted = [handle, pageSlug, tokenOf(payment), ...(isReceipt ? ["receipt"] : [])].join(" ");
+  await redis.set(keys.pageAccess(code), granted, "EX", CODE_TTL_SECONDS);
   return code;
 }
 
@@ -123,10 +139,11 @@ export async function shareAccess(
 ): Promise<{ code: string; url: string }> {
   const { env } = runtime;
   await publishedPage(runtime, input);
-  if (!holdsAccess(runtime, input)) throw new Fail("forbidden");
+  const held = heldAccess(runtime, input);
+  if (held === undefined || (await isPaidBack(runtime, input, held.payment))) throw new Fail("forbidden");
   const cookie = readCookie(input.cookie, cookieName(input)) ?? "";
   await takeToken(runtime, { name: "access-code", tag: digestTag(env, cookie), ...shareLimit });
-  const code = await accessCode(runtime, input);
+  const code = await accessCode(runtime, input, held);
   const url = await visitedUrl(runtime, input, input.host ?? "");
   url.searchParams.set("access", code);
   return { code, url: url.href };
@@ -135,25 +152,50 @@ export async function shareAccess(
 /** Exchanges an access code for the cookie of its page. */
 async function redeem(
   runtime: Runtime,
-  input: { handle: string; pageSlug: string; access: string },
-): Promise<string | undefined> {
+  input: Infer<typeof pagePath> & { access: string },
+): Promise<{ cookie: string; isReceipt: boolean } | undefined> {
   const granted = await runtime.redis.getdel(keys.pageAccess(input.access));
-  if (granted !== `${input.handle} ${input.pageSlug}`) return undefined;
+  const [handle, pageSlug, token = "", receipt] = granted?.split(" ") ?? [];
+  if (handle !== input.handle || pageSlug !== input.pageSlug) return undefined;
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
-  const mac = sign(runtime.env, "page access", `${input.handle} ${input.pageSlug} ${until}`);
+  const mac = sign(runtime.env, "page access", accessText(input, String(until), token));
   const secure = runtime.env.BASE_URL.startsWith("https:");
-  return writeCookie(cookieName(input), `${until}.${mac}`, { seconds: ACCESS_TTL_SECONDS, path: "/", secure });
+  const value = [until, ...(token === "" ? [] : [token]), mac].join(".");
+  const cookie = writeCookie(cookieName(input), value, { seconds: ACCESS_TTL_SECONDS, path: "/", secure });
+  return { cookie, isReceipt: receipt !== undefined };
 }
 
-function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Infer<typeof pageVisit>): boolean {
-  return accessMode === "PUBLIC" || holdsAccess(runtime, input);
+async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Infer<typeof pageVisit>): Promise<boolean> {
+  if (accessMode === "PUBLIC") return true;
+  const held = heldAccess(runtime, input);
+  return held !== undefined && !(await isPaidBack(runtime, input, held.payment));
 }
 
-function holdsAccess({ env }: Runtime, input: Infer<typeof pageVisit>): boolean {
-  const [until = "", mac = ""] = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
-  return (
-    Number(until) > Date.now() / 1000 && isSigned(env, "page access", `${input.handle} ${input.pageSlug} ${until}`, mac)
-  );
+/** The access that the cookie of a browser proves; undefined without a valid one. Cookies of the first kind name no payment. */
+function heldAccess({ env }: Runtime, input: Infer<typeof pageVisit>): AccessGrant | undefined {
+  const parts = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
+  const [until = "", mac = "", token = ""] = [parts[0], parts.at(-1), parts.length > 2 ? parts[1] : ""];
+  const isValid =
+    Number(until) > Date.now() / 1000 && isSigned(env, "page access", accessText(input, until, token), mac);
+  return isValid ? { payment: token === "" ? null : Buffer.from(token, "base64url").toString() } : undefined;
+}
+
+/** True once the provider has said that the payment went back. */
+async function isPaidBack(
+  { redis }: Runtime,
+  { handle }: Infer<typeof pagePath>,
+  payment: string | null,
+): Promise<boolean> {
+  return payment !== null && (await redis.exists(keys.pageRefund(handle, payment))) === 1;
+}
+
+function accessText({ handle, pageSlug }: Infer<typeof pagePath>, until: string, token: string): string {
+  return [handle, pageSlug, until, ...(token === "" ? [] : [token])].join(" ");
+}
+
+/** A payment in letters that a cookie and an access code can carry. */
+function tokenOf(payment: string | null): string {
+  return Buffer.from(payment ?? "").toString("base64url");
 }
 
 function cookieName(input: { handle: string; pageSlug: string }): string {

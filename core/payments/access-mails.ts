@@ -1,6 +1,6 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
-import type { accessLink, accessMail, ListedPurchase } from "../../schemas/payments.ts";
+import type { accessLink, accessMail } from "../../schemas/payments.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import { sendForHandle } from "../email/face.ts";
@@ -14,7 +14,7 @@ import { isSigned, sign } from "../platform/sealing.ts";
 import { filled } from "../platform/words.ts";
 import { job } from "../store/outbox.ts";
 import { digestTag, hasToken, takeToken } from "../store/throttle.ts";
-import { findPurchase, purchaseOfBuyer } from "./purchases.ts";
+import { findPurchase, type KnownPurchase, purchaseOfBuyer } from "./purchases.ts";
 
 const linkPurpose = "page purchase link";
 /** Uses of one buyer's link: 20 at once, then 20 a day, so that a published link soon stops working. */
@@ -52,14 +52,14 @@ export async function openByLink(runtime: Runtime, input: Infer<typeof accessLin
   await publishedPage(runtime, input);
   const page = await visitedUrl(runtime, input, input.host ?? "");
   const purchase = await purchaseOfLink(runtime, input);
-  if (purchase) page.searchParams.set("access", await accessCode(runtime, input));
+  if (purchase) page.searchParams.set("access", await accessCode(runtime, input, purchase));
   return { location: page.href };
 }
 
 async function purchaseOfLink(
   runtime: Runtime,
   { handle, pageSlug, token }: Infer<typeof accessLink>,
-): Promise<ListedPurchase | undefined> {
+): Promise<KnownPurchase | undefined> {
   const [sessionId = "", mac = ""] = token.split(".");
   if (!isSigned(runtime.env, linkPurpose, `${handle} ${pageSlug} ${sessionId}`, mac)) return undefined;
   await takeToken(runtime, { name: "access-link", tag: digestTag(runtime.env, handle, sessionId), ...linkLimit });
@@ -76,7 +76,10 @@ export async function sendPurchaseMail(
   if (purchase) await mailLink(runtime, handle, { purchase, key: `purchase ${sessionId}`, isAskedFor: false });
 }
 
-/** Mails the link to an address that bought the page; no other address is mailed. Requests over the address's limit are dropped. */
+/**
+ * Mails the link to an address that bought the page; no other address is mailed. Requests over the address's limit are recorded as one
+ * DENIED mail a day.
+ */
 export async function sendAccessMail(
   runtime: Runtime,
   { handle, pageSlug, buyer, round }: JobData<"payments.access-mail">,
@@ -85,14 +88,19 @@ export async function sendAccessMail(
   if (purchase === undefined) return;
   const bucket = { name: "access-mail", tag: digestTag(runtime.env, handle, buyer), ...mailLimit };
   if (await hasToken(runtime, bucket))
-    await mailLink(runtime, handle, { purchase, key: `access ${round}`, isAskedFor: true });
+    return mailLink(runtime, handle, { purchase, key: `access ${round}`, isAskedFor: true });
+  const day = new Date(runtime.now()).toISOString().slice(0, 10);
+  const key = `access-denied ${pageSlug} ${buyer} ${day}`;
+  await mailLink(runtime, handle, { purchase, key, isAskedFor: true, denied: "visitor_mail_limit" });
 }
 
 interface LinkMail {
-  purchase: ListedPurchase;
+  purchase: KnownPurchase;
   /** Identifies the mail, so that it is sent once. */
   key: string;
   isAskedFor: boolean;
+  /** Why it is not sent. */
+  denied?: string;
 }
 
 /** No mail after a refund, after the buyer's erasure, or while the page can't be opened. */
@@ -102,8 +110,8 @@ async function mailLink(runtime: Runtime, handle: string, mail: LinkMail): Promi
   const letter = await letterOf(runtime, handle, mail);
   if (letter === undefined) return;
   const caps = mail.isAskedFor ? (["visitor"] as const) : [];
-  const content = layOut(letter);
-  await sendForHandle(runtime, { handle, to: email, content, key: mail.key, origin: "payment", caps });
+  const { key, denied } = mail;
+  await sendForHandle(runtime, { handle, to: email, content: layOut(letter), key, origin: "payment", caps, denied });
 }
 
 async function letterOf(

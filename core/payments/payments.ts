@@ -86,7 +86,10 @@ export async function returnToPage(
   const paid = session === undefined ? undefined : await paidSession(runtime, input, session);
   if (paid) await recordPurchase(runtime, input, paid);
   if (paid && (await mayReturn(runtime, input.handle, paid)))
-    page.searchParams.set("access", await accessCode(runtime, input));
+    page.searchParams.set(
+      "access",
+      await accessCode(runtime, input, { payment: paid.payment_intent, isReceipt: true }),
+    );
   return { location: page.href };
 }
 

@@ -65,7 +65,7 @@ function causedBy(runtime: Runtime, handle: string, { payment: _, ...purchase }:
   return [event, job("payments.purchase-mail", `purchase-mail-${sessionId}`, { handle, sessionId })];
 }
 
-/** Records the refund of a page, which invalidates its link. The event may precede that of the purchase. */
+/** Records the refund of a page, which invalidates its link and its cookies. The event may precede that of the purchase. */
 export async function noteReturnedPayment(runtime: Runtime, handle: string, payment: string): Promise<void> {
   const at = new Date(runtime.now()).toISOString();
   await runtime.redis.set(keys.pageRefund(handle, payment), at, "EX", PURCHASE_RETENTION_SECONDS, "NX");
@@ -76,12 +76,15 @@ export async function refundedAt({ redis }: Runtime, handle: string, payment: st
   return payment === null ? null : redis.get(keys.pageRefund(handle, payment));
 }
 
+/** A purchase with the instant of its refund, and its payment at the provider. */
+export type KnownPurchase = ListedPurchase & Pick<StoredPurchase, "payment">;
+
 /** The purchase of a checkout, with the instant of its refund; undefined for an unknown one. */
 export async function findPurchase(
   runtime: Runtime,
   handle: string,
   sessionId: string,
-): Promise<ListedPurchase | undefined> {
+): Promise<KnownPurchase | undefined> {
   return (await readPurchases(runtime, handle, [sessionId]))[0];
 }
 
@@ -89,7 +92,7 @@ export async function findPurchase(
 export async function purchaseOfBuyer(
   runtime: Runtime,
   { handle, pageSlug, buyer }: Path & { buyer: string },
-): Promise<ListedPurchase | undefined> {
+): Promise<KnownPurchase | undefined> {
   const sessions = await runtime.redis.smembers(keys.pageBuyer(handle, buyer));
   const all = await readPurchases(runtime, handle, sessions);
   return all
@@ -103,10 +106,11 @@ export async function listPurchases(
   input: Infer<typeof purchaseListing>,
 ): Promise<{ purchases: ListedPurchase[]; nextCursor: string | null }> {
   const { ids, nextCursor } = await listIds(runtime, keys.pagePurchases(input.handle, input.pageSlug), input);
-  return { purchases: await readPurchases(runtime, input.handle, ids), nextCursor };
+  const known = await readPurchases(runtime, input.handle, ids);
+  return { purchases: known.map(({ payment: _, ...purchase }) => purchase), nextCursor };
 }
 
-async function readPurchases(runtime: Runtime, handle: string, sessions: string[]): Promise<ListedPurchase[]> {
+async function readPurchases(runtime: Runtime, handle: string, sessions: string[]): Promise<KnownPurchase[]> {
   const stored = await pipelined(runtime.redis, (pipeline) => {
     for (const sessionId of sessions) pipeline.get(keys.pagePurchase(handle, sessionId));
   });
@@ -114,6 +118,7 @@ async function readPurchases(runtime: Runtime, handle: string, sessions: string[
   return Promise.all(
     known.map(async ({ payment = null, email = null, ...purchase }) => ({
       ...purchase,
+      payment,
       email,
       refundedAt: await refundedAt(runtime, handle, payment),
     })),
