@@ -3,7 +3,7 @@ import type { Fail } from "../core/platform/errors.ts";
 import type { Visit } from "../core/scheduling/face.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import { filled } from "../core/platform/words.ts";
-import { wordsOf } from "../schemas/languages.ts";
+import { hasWords, languages, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
 import { cardLink } from "./account-view.ts";
 import { failureName } from "./failure-view.ts";
@@ -27,11 +27,14 @@ const script = '<script src="/assets/scheduling.js" defer></script>';
 
 /** The page of an event type: the content that works without the script, and the script's initial data. */
 export async function schedulingView(visit: Visit, request: Request): Promise<View> {
-  const language = request.language((await settingsOf(request.runtime.redis, visit.handle)).language);
+  const language = languageOf(request, (await settingsOf(request.runtime.redis, visit.handle)).language);
   const { event, booking, isEmbedded } = visit;
   const title = event?.title ?? booking?.title ?? "";
   const { bookingPage: words, events } = wordsOf(language);
-  const data = JSON.stringify({ ...visit, language, words }).replace(/</g, "\\u003c");
+  const data = JSON.stringify({ ...visit, language, languages: Object.keys(languages), words }).replace(
+    /</g,
+    "\\u003c",
+  );
   const description = event?.description
     ? `<p class="description" dir="auto">${escapeHtml(event.description)}</p>`
     : "";
@@ -48,7 +51,7 @@ ${script}`;
 export async function eventListView({ events }: { events: PublicEvent[] }, request: Request): Promise<View> {
   const { handle = "" } = request.parameters;
   const { displayName, language: ofHandle } = await settingsOf(request.runtime.redis, handle);
-  const language = request.language(ofHandle);
+  const language = languageOf(request, ofHandle);
   const words = wordsOf(language).events;
   const title = filled(words.title, { host: displayName ?? handle });
   const items = events.map((event) => eventItem(event, language)).join("");
@@ -58,10 +61,16 @@ export async function eventListView({ events }: { events: PublicEvent[] }, reque
 
 /** The page of a failure: its sentence and the next step. It never reveals whether something hidden exists. */
 export function schedulingFailure(fail: Fail, request: Request): View {
-  const language = request.language();
+  const language = languageOf(request);
   const { title, advice } = wordsOf(language).failures[failureName(fail, request)];
   const body = `${plain(title, `<p>${escapeHtml(advice)}</p>${wayOn(fail, request, language)}`)}\n${script}`;
   return pageView({ language, title, body, status: fail.status, isPrivate: true, isEmbedded: true });
+}
+
+/** The language that the visitor has chosen on the page (`?language=`), else that of the browser, else that of the handle. */
+function languageOf(request: Request, ofHandle?: string | null): string {
+  const chosen = new URL(request.address, "http://service.invalid").searchParams.get("language") ?? "";
+  return hasWords(chosen) ? wordsLanguage(chosen) : request.language(ofHandle);
 }
 
 /** Once more, the handle's other events, or the start; inside another page there is only the same address, which may be framed. */

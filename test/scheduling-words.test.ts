@@ -57,6 +57,19 @@ async function run(t: Test): Promise<void> {
       t.notOk(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), `${code} fits`);
       await page.context().close();
     }
+    const page = await openPage(t, browser, `${stage.service.url}${place}/intro?embed=1`, { ...phone, locale: "fr" });
+    await page.getByLabel("Langue").selectOption("Deutsch");
+    await page.getByRole("heading", { name: "Oktober 2026" }).waitFor();
+    t.match(new URL(page.url()).search, "?embed=1&language=de");
+    t.equal(await page.getByLabel("Sprache").inputValue(), "de");
+    t.equal(await page.locator("html").getAttribute("lang"), "de");
+    await page.getByRole("button", { name: "11:00", exact: true }).click();
+    await page.getByLabel("Name", { exact: true }).fill("Ada Lovelace");
+    await page.getByLabel("E-Mail", { exact: true }).fill("ada@example.com");
+    await page.getByRole("button", { name: languages.de!.bookingPage.confirm, exact: true }).click();
+    await page.getByRole("heading", { name: languages.de!.bookingPage.booked }).waitFor();
+    const { bookings } = (await stage.owner.get("/v2/handles/acme/scheduling/bookings").expect(200)).body;
+    t.match(bookings, [{ language: "de" }], "the mails speak the chosen language too");
     const german = await stage.service.visitor.get(`${place}/intro`).set("Accept-Language", "de-CH").expect(200);
     t.match(german.text, languages.de!.bookingPage.confirm);
     t.notMatch(german.text, languages.en!.bookingPage.confirm);

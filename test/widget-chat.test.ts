@@ -125,6 +125,14 @@ async function run(t: Test): Promise<void> {
       performance.getEntriesByType("resource").map(({ name }) => new URL(name).origin),
     );
     t.same([...new Set(origins)], [new URL(server.url).origin], "nothing is asked of anybody else");
+    await visitor.page.getByRole("button", { name: "New conversation" }).click();
+    t.equal(await visitor.log.locator(".question").count(), 0);
+    t.equal(await visitor.page.getByRole("button", { name: "New conversation" }).count(), 0, "there is none to leave");
+    await visitor.ask("From when?");
+    await visitor.answered();
+    const third = server.of("POST", "/agentic-chat").at(-1)?.body as { id: string };
+    t.match(third, { messages: [{ parts: [{ text: "From when?" }] }] }, "what was said before is not sent");
+    t.not(third.id, first!.id);
   });
 
   await t.test("a visitor stops an answer, and asks again", async (t) => {

@@ -19,12 +19,16 @@ export interface Conversation {
   stop(): void;
   /** Asks the latest question again. */
   retry(): void;
+  /** Starts a new chat without the earlier turns. */
+  renew(): void;
+  /** False for a turn of an earlier conversation. */
+  holds(turn: Turn): boolean;
 }
 
 /** A chat that ends with the page and is not stored. `changed` is called with every new or changed turn. */
 export function openConversation(config: Config, changed: (turn: Turn) => void): Conversation {
-  const chatId = randomId();
-  const streamUrl = `${config.chatUrl}/${chatId}/stream`;
+  let chatId = randomId();
+  const streamOf = (id: string): string => `${config.chatUrl}/${id}/stream`;
   const turns: Turn[] = [];
   let control = new AbortController();
   const isBusy = (): boolean => turns.length > 0 && !isOver(turns.at(-1)!.answer);
@@ -32,6 +36,7 @@ export function openConversation(config: Config, changed: (turn: Turn) => void):
   async function run(turn: Turn, trigger: string): Promise<void> {
     control = new AbortController();
     const { signal } = control;
+    const streamUrl = streamOf(chatId);
     const answer = blankAnswer();
     turn.answer = answer;
     const tell = (): void => changed(turn);
@@ -50,18 +55,26 @@ export function openConversation(config: Config, changed: (turn: Turn) => void):
     tell();
   }
 
+  function stop(): void {
+    if (!isBusy()) return;
+    control.abort();
+    // The answer has stopped here already. If this request fails, the service stops it after its own timeout.
+    void send(streamOf(chatId), { method: "DELETE" }).catch(() => undefined);
+  }
+
   return {
     isBusy,
+    stop,
+    holds: (turn) => turns.includes(turn),
     ask(question) {
       if (isBusy()) return;
       turns.push({ id: randomId(), question, answer: blankAnswer() });
       void run(turns.at(-1)!, "submit-message");
     },
-    stop() {
-      if (!isBusy()) return;
-      control.abort();
-      // The answer has stopped here already. If this request fails, the service stops it after its own timeout.
-      void send(streamUrl, { method: "DELETE" }).catch(() => undefined);
+    renew() {
+      stop();
+      turns.length = 0;
+      chatId = randomId();
     },
     retry() {
       if (turns.length > 0 && !isBusy()) void run(turns.at(-1)!, "regenerate-message");

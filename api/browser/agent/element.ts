@@ -20,6 +20,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
 const icons = {
   ask: "M4 5h16v11H9l-5 4z",
   close: "M6 6l12 12M18 6L6 18",
+  renew: "M12 5v14M5 12h14",
   send: "M12 20V5m-6 6l6-6 6 6",
   stop: "M7 7h10v10H7z",
   copy: "M9 9h10v11H9zM5 15V4h10",

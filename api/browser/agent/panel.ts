@@ -39,6 +39,16 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
     conversation.retry();
   }
 
+  function renew(): void {
+    conversation.renew();
+    for (const { node } of views.values()) node.remove();
+    views.clear();
+    renewer.hidden = true;
+    composer.show(false);
+    log.drawn(false);
+    composer.focus();
+  }
+
   function begin(): void {
     log.begin();
     tell.begin();
@@ -46,6 +56,8 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
   }
 
   function draw(turn: Turn): void {
+    if (!conversation.holds(turn)) return;
+    renewer.hidden = false;
     let view = views.get(turn);
     if (!view) {
       view = drawTurn(turn.question, host);
@@ -58,8 +70,17 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
     log.drawn(conversation.isBusy());
   }
 
+  const renewer = headerButton("renew", renew);
+  renewer.hidden = true;
   const disclaimer = element("p", { class: "disclaimer", part: "disclaimer" }, words.disclaimer);
-  const nodes = [drawHeader(config, close), log.node, offlineNote(), composer.node, disclaimer, announcer.region];
+  const nodes = [
+    drawHeader(config, renewer, close && headerButton("close", close)),
+    log.node,
+    offlineNote(),
+    composer.node,
+    disclaimer,
+    announcer.region,
+  ];
   return { nodes, focus: composer.focus };
 }
 
@@ -95,19 +116,17 @@ function teller(announcer: Announcer): { begin(): void; of(turn: Turn): void } {
   };
 }
 
-function drawHeader({ assistant }: Config, close?: () => void): HTMLElement {
-  const closer =
-    close &&
-    element(
-      "button",
-      { type: "button", class: "close", part: "close", "aria-label": words.close, click: close },
-      icon("close"),
-    );
+function drawHeader({ assistant }: Config, ...buttons: (HTMLElement | undefined)[]): HTMLElement {
+  const title = element("h2", { id: "title", dir: "auto" }, assistant.title ?? words.title);
+  return element("div", { class: "header", part: "header" }, title, ...buttons);
+}
+
+function headerButton(name: "renew" | "close", click: () => void): HTMLElement {
+  const label = words[name];
   return element(
-    "div",
-    { class: "header", part: "header" },
-    element("h2", { id: "title", dir: "auto" }, assistant.title ?? words.title),
-    closer,
+    "button",
+    { type: "button", class: name, part: name, "aria-label": label, title: label, click },
+    icon(name),
   );
 }
 

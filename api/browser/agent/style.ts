@@ -46,7 +46,7 @@ button { display: inline-flex; align-items: center; justify-content: center; gap
 
 .header { display: flex; align-items: center; gap: .5rem; min-block-size: 3.75rem; padding-block: .625rem; padding-inline: 1.125rem .5rem; border-block-end: 1px solid var(--line); }
 .header h2 { flex: 1; min-inline-size: 0; font-weight: 650; font-size: 1.0625rem; line-height: 1.3; overflow-wrap: anywhere; hyphens: auto; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden; }
-.close { color: var(--muted); }
+.header button { color: var(--muted); }
 .middle { flex: 1; min-block-size: 0; display: flex; flex-direction: column; }
 .log { position: relative; flex: 1; min-block-size: 0; overflow-y: auto; overscroll-behavior: contain; padding: 1.125rem; scrollbar-width: thin; scrollbar-color: var(--line) transparent; overflow-anchor: none; }
 .log:focus-visible { outline-offset: -3px; }

@@ -122,6 +122,7 @@ function bodyOf({ clock, visit }: Host, given: { event: PublicEvent; slot: Slot;
     guests: under("/guests/").map(([, address]) => address),
     ...(place ? { location: { type: place } } : {}),
     tracking,
+    language: clock.locale,
   };
 }
 

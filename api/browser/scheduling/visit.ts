@@ -15,6 +15,8 @@ export interface Visit {
   isEmbedded: boolean;
   /** The language of the page (ISO 639-1), which is the visitor's if the service has it, and its texts. */
   language: string;
+  /** The languages that the visitor can choose. */
+  languages: string[];
   words: Words;
 }
 
@@ -24,11 +26,12 @@ export function readVisit(): Visit | undefined {
   return text ? JSON.parse(text) : undefined;
 }
 
-/** The URL of this page with or without a booking; it stays embedded if it is now. */
-export function addressOf(bookingUid?: string): string {
+/** The URL of this page with or without a booking, in this or another language; it stays embedded if it is now. */
+export function addressOf(bookingUid?: string, language?: string): string {
   const query = new URLSearchParams();
   if (bookingUid) query.set("booking", bookingUid);
   const given = new URLSearchParams(location.search);
-  for (const name of ["embed", "theme", "accent"]) if (given.has(name)) query.set(name, given.get(name)!);
+  for (const name of ["embed", "theme", "accent", "language"]) if (given.has(name)) query.set(name, given.get(name)!);
+  if (language) query.set("language", language);
   return `${location.pathname}${query.size > 0 ? `?${query}` : ""}`;
 }
