@@ -104,7 +104,7 @@ async function startShop(
   const sale = { accessMode: "PAID", price: { amountMinor: 1900, currency: "EUR" }, teaser: "<p>Ein Anfang.</p>" };
   const form = `<main><h1>Kontakt</h1><form method="post" action="/v2/public/handles/acme/leads"><label>Mail <input name="email"></label><button>Senden</button></form></main>`;
   for (const one of [
-    { pageSlug: "course", title, content: "<p>the whole course</p>", ...sale },
+    { pageSlug: "course", title, content: "<main><h1>Kurs</h1><p>the whole course</p></main>", ...sale },
     { pageSlug: "arabic", title: "دورة في القانون", content: "<p>x</p>", ...sale, language: "ar" },
     { pageSlug: "contact", title: "Kontakt", content: form },
   ])
