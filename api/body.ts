@@ -73,7 +73,9 @@ function asClientError(error: Error & { status?: number; httpCode?: number }): E
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);
   if (status === 415) return new Fail("unsupported_media_type", {}, error);
-  return new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
+  const [, position] = /in JSON at position (\d+)/.exec(error.message) ?? [];
+  const detail = position ? `The body is not valid JSON at position ${position}.` : "The body cannot be parsed.";
+  return new Fail("invalid_request", { detail }, error);
 }
 
 async function bytes(ctx: Context, limit: number): Promise<Buffer> {

@@ -15,7 +15,7 @@ export const errors = {
   idempotency_conflict: [409, "The idempotency key was already used with a different request body."],
   idempotency_in_progress: [409, "A request with this idempotency key is still in progress; retry later."],
   payload_too_large: [413, "The request body is too large."],
-  unsupported_media_type: [415, "The content type of the request body is not supported."],
+  unsupported_media_type: [415, "The content type of the request body is not supported; send application/json."],
   rate_limited: [429, "Too many requests; retry after the time in Retry-After."],
   internal_error: [500, "An internal error occurred."],
   service_unavailable: [503, "The service is temporarily unavailable; retry after the time in Retry-After."],

@@ -155,9 +155,9 @@ function parsed(
 /** Handles have their own format; other ids become parts of keys and must not contain braces or spaces. */
 function checkValue(option: string, value: string): void {
   if (option === "handle" && !new RegExp(String(handleShape.pattern)).test(value))
-    throw invalid("/handle", "is not a handle");
+    throw invalid("/handle", "must be 1 to 63 lower-case letters, digits and hyphens");
   if (/^(account|owner|user)$/.test(option) && !/^[^\s{}]{1,255}$/.test(value))
-    throw invalid(`/${option}`, "is not an id");
+    throw invalid(`/${option}`, "must be 1 to 255 characters without spaces and braces");
 }
 
 /** Connects as the environment says, else to the service that `npm run dev` runs. */
