@@ -234,7 +234,8 @@ t.test("a handle with a sender writes to its buyers itself, in the page's langua
   t.match(mail?.text, /Bezahlt: €\s19,00.*eine Seite von Räder & Rost gekauft/s);
   for (let again = 0; again < 6; again++) await ask(shop, "ada@far.example").expect(200);
   const denied = await eventually(async () => {
-    const { events } = (await shop.owner.get("/v2/handles/acme/email/events?purpose=TRANSACTIONAL_API").expect(200)).body;
+    const { events } = (await shop.owner.get("/v2/handles/acme/email/events?purpose=TRANSACTIONAL_API").expect(200))
+      .body;
     const found = events.filter(({ type }: { type: string }) => type === "DENIED");
     return found.length > 0 && found;
   });
