@@ -84,7 +84,8 @@ const troubles: Record<string, (pair: RedisPair) => Promise<unknown>> = {
     }),
   LOADING: ({ master, other }) =>
     tell(master, async (redis) => {
-      // More than the backlog holds, so that all data has to be sent.
+      // The backlog is too small for these writes, so that all data has to be sent.
+      await tell(other, (source) => source.config("SET", "repl-backlog-size", "16384"));
       const populate = "for i = 1, 50000 do redis.call('SET', 'key' .. i, i) end";
       await tell(other, (source) => source.eval(populate, 0));
       await redis.config("SET", "key-load-delay", "500", "loading-process-events-interval-bytes", "1024");
