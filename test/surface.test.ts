@@ -159,6 +159,9 @@ t.test("bad bodies get a code and change nothing", async (t) => {
   t.match((await raw("[1,2]")).body, { status: 400, code: "invalid_request" });
   t.match((await raw('"text"')).body, { status: 400, code: "invalid_request" });
   t.match((await raw("<a/>", "application/xml")).body, { status: 415, code: "unsupported_media_type" });
+  t.match((await raw('{"pageSlug":"Z","title":"Z"}', "application/vnd.owner+json")).body, {
+    errors: [{ path: "/pageSlug", message: /pattern/ }],
+  });
   t.match((await raw(JSON.stringify({ pageSlug: "a", title: "A", content: "x".repeat(1_100_000) }))).body, {
     status: 413,
     code: "payload_too_large",
