@@ -32,6 +32,8 @@ t.test("every failure is a problem document with the request's id", async (t) =>
   const method = await visitor.delete("/healthz").expect(405);
   t.match(method.body, { code: "method_not_allowed" });
   t.match(method.headers.allow, /GET/);
+  for (const asset of ["none.js", "page.css.map", "..%2Fserver.js"])
+    t.match((await visitor.get(`/assets/${asset}`)).body, { status: 404, code: "not_found" }, asset);
 });
 
 t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not", async (t) => {
