@@ -8,6 +8,12 @@ import type { Row } from "./route.ts";
 const limits = { owner: 1_048_576, public: 65_536 };
 /** Ms within which a body must arrive. */
 const TIMEOUT_MS = 10_000;
+/** The content types of each kind of body: what is accepted here is what the parser reads. */
+const types = {
+  json: ["json", "+json"],
+  urlencoded: ["application/x-www-form-urlencoded"],
+  multipart: ["multipart/form-data"],
+};
 /** Deepest nesting of a body, far above any schema's. Code that walks a body recursively relies on it. */
 const MAX_DEPTH = 64;
 
@@ -33,8 +39,8 @@ function hasBody(ctx: Context): boolean {
 }
 
 function isAccepted(ctx: Context, row: Row): boolean {
-  const types = row.accepts === "form" ? ["json", "+json", "urlencoded", "multipart"] : ["json", "+json"];
-  return Boolean(ctx.request.is(types));
+  const forms = row.accepts === "form" ? [...types.urlencoded, ...types.multipart] : [];
+  return Boolean(ctx.request.is([...types.json, ...forms]));
 }
 
 /** True if a chunked body (RFC 9112) turns out to be empty. */
@@ -59,6 +65,9 @@ function create(form: boolean, limit: number): ReturnType<typeof koaBody> {
     text: false,
     urlencoded: form,
     multipart: form,
+    jsonTypes: types.json,
+    urlencodedTypes: types.urlencoded,
+    multipartTypes: types.multipart,
     jsonLimit: limit,
     formLimit: limit,
     formidable: { maxFieldsSize: limit, maxFields: 200, maxFiles: 0, allowEmptyFiles: false },

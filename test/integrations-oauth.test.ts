@@ -127,6 +127,8 @@ for (const kind of Object.keys(kinds) as Kind[]) {
       t.match(await credentialsOf(owner), [{ account: kinds[kind].account }]);
       const refused = await service.visitor.get(`${back.pathname}?error=access_denied&state=${state}`).expect(303);
       t.match(refused.headers.location, /\?providerKey=\w+&state=[^&]+&error=access_denied$/);
+      for (const unknown of ["nope", "caldav"])
+        await service.visitor.get(`/oauth/scheduling/${unknown}/return?code=c&state=s`).expect(404);
     },
   );
 

@@ -38,6 +38,8 @@ t.test("the language of a text is told by its small words, and is the given one 
   ];
   for (const [text, language] of asked) t.equal(languageOf(text, "sv"), language, text);
   t.equal(languageOf("Zumba?", "nl"), "nl");
+  for (const code of ["de", "en", "es", "fr", "it", "nl", "pt"]) t.equal(languageOf("Demo?", code), code);
+  for (const code of ["en", "fr"]) t.equal(languageOf("Contact?", code), code);
   t.equal(languageOf("", "fr"), "fr");
 });
 

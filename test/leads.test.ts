@@ -198,6 +198,7 @@ t.test("pages that are not published don't make one person many leads", async (t
   const live = await at("live");
   t.not(live, first);
   t.equal(await at("live"), live);
+  t.equal((await lead(service, { email: "ada@example.com" }).expect(202)).body.lead.leadId, first);
   t.match((await owner.get(`/v2/handles/acme/leads/${first}`)).body.lead, { pageSlug: "no-such-page-2" });
   await owner.delete(`/v2/handles/acme/leads/${first}`).expect(204);
   t.same(await keyNames(service.runtime.redis, "lead*:{acme}:*"), []);

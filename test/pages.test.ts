@@ -303,7 +303,16 @@ t.test("lists continue by cursor, and only by their own", async (t) => {
   const second = await owner.get(`/v2/handles/acme/pages?limit=2&cursor=${first.body.nextCursor}`).expect(200);
   t.same([...first.body.pages, ...second.body.pages].map(({ pageSlug }) => pageSlug).sort(), ["a", "b", "c"]);
   t.equal(second.body.nextCursor, null);
-  for (const query of ["limit=0", "limit=x", "limit=1.5", "cursor=%20", "cursor=abc"])
+  for (const query of [
+    "limit=0",
+    "limit=x",
+    "limit=1.5",
+    "limit=1e1",
+    "limit=0x10",
+    "limit=Infinity",
+    "cursor=%20",
+    "cursor=abc",
+  ])
     await owner.get(`/v2/handles/acme/pages?${query}`).expect(400);
   await owner.get("/v2/handles/acme/pages?limit=1000").expect(200);
 });

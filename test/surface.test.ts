@@ -32,6 +32,8 @@ t.test("every failure is a problem document with the request's id", async (t) =>
   const method = await visitor.delete("/healthz").expect(405);
   t.match(method.body, { code: "method_not_allowed" });
   t.match(method.headers.allow, /GET/);
+  for (const asset of ["none.js", "page.css.map", "..%2Fserver.js"])
+    t.match((await visitor.get(`/assets/${asset}`)).body, { status: 404, code: "not_found" }, asset);
 });
 
 t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not", async (t) => {
@@ -166,6 +168,9 @@ t.test("bad bodies get a code and change nothing", async (t) => {
     status: 415,
     code: "unsupported_media_type",
     detail: /send application\/json/,
+  });
+  t.match((await raw('{"pageSlug":"Z","title":"Z"}', "application/vnd.owner+json")).body, {
+    errors: [{ path: "/pageSlug", message: /pattern/ }],
   });
   t.match((await raw(JSON.stringify({ pageSlug: "a", title: "A", content: "x".repeat(1_100_000) }))).body, {
     status: 413,

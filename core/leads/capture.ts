@@ -163,7 +163,7 @@ function merged(
     confirmed,
     unconfirmed: isPending ? overlaid(current?.unconfirmed, content) : current?.unconfirmed,
     language: content.language ?? current?.language,
-    pageSlug: content.pageSlug,
+    pageSlug: content.pageSlug ?? current?.pageSlug ?? null,
     campaignId,
     captures: { first: current?.captures.first ?? instant, last: instant },
     createdAt: current?.createdAt ?? instant,

@@ -64,7 +64,7 @@ const grammars: Record<string, Grammar> = {
 
 const TEXT_READ = 4000;
 const WORDS_READ = 400;
-/** A letter-based detection below this confidence is a guess. */
+/** A letter-based detection below this confidence is a guess, and decides nothing. */
 const SURE = 0.3;
 /** Fewest stop words for a detection, and the factor by which they must outnumber those of another language. */
 const FEW_WORDS = 2;
@@ -108,9 +108,9 @@ export function primaryLanguage(tag: string): string {
 export function languageOf(text: string, fallback = "en"): string {
   const sample = inMainScript(text.slice(0, TEXT_READ).normalize("NFC"));
   const scores = smallWordScores(sample.toLowerCase());
-  const guesses = detectAll(sample);
-  if (scores.size === 0) return (guesses[0]?.accuracy ?? 0) >= SURE ? guesses[0]!.lang : fallback;
-  for (const { lang, accuracy } of guesses)
+  const detected = detectAll(sample).filter(({ accuracy }) => accuracy >= SURE);
+  if (scores.size === 0) return detected[0]?.lang ?? fallback;
+  for (const { lang, accuracy } of detected)
     if (scores.has(lang)) scores.set(lang, scores.get(lang)! + accuracy * LETTERS_WEIGHT);
   const best = Math.max(...scores.values());
   if (scores.get(fallback) === best) return fallback;
@@ -160,6 +160,10 @@ function spellings(word: string): string[] {
   return [word, word.normalize("NFD").replace(/\p{M}/gu, "")].filter((spelling) => spelling !== "");
 }
 
+function isOneWord(phrase: string): boolean {
+  return /^[\p{L}\p{M}]+$/u.test(phrase);
+}
+
 /** The languages that contain each word. */
 function owners(lists: [language: string, words: Iterable<string>][]): Map<string, string[]> {
   const found = new Map<string, string[]>();
@@ -170,7 +174,12 @@ function owners(lists: [language: string, words: Iterable<string>][]): Map<strin
 
 const languagesOf = owners(Object.entries(grammars).map(([language, { stopWords }]) => [language, stopWords]));
 const files = Object.entries(languages).map(([language, { answers }]) => ({ language, ...answers }));
-const mattersOf = owners(files.map(({ language, matters }) => [language, Object.values(matters).join(" ").split(" ")]));
+/** Words of what people ask for: of prices, hours and the like, and wishes in one word, such as "demo". */
+const wordsOfWishes = files.map(({ language, matters, lead }): [string, string[]] => [
+  language,
+  [...Object.values(matters).join(" ").split(" "), ...Object.values(lead).flat().filter(isOneWord)],
+]);
+const mattersOf = owners(wordsOfWishes);
 const lettersOf = new Map(
   files.flatMap(({ language, letters }) => [...letters].map((letter) => [letter, [language]] as const)),
 );

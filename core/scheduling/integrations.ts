@@ -49,7 +49,7 @@ export async function startAuthorization(
   { handle, providerKey }: Infer<typeof providerPath>,
   { userId = "" }: Pick<Caller, "userId">,
 ): Promise<{ authorizeUrl: string; state: string }> {
-  const { key, settings } = configured(runtime.env, providerKey);
+  const { key, settings } = configuredProvider(runtime.env, providerKey);
   return startAuthorisation(runtime, { handle, providerKey: key, userId }, settings);
 }
 
@@ -59,7 +59,7 @@ export async function finishAuthorization(
   { handle, providerKey, code, state }: Infer<typeof oauthCallback>,
   { userId = "" }: Pick<Caller, "userId">,
 ): Promise<{ credential: Credential }> {
-  configured(runtime.env, providerKey);
+  configuredProvider(runtime.env, providerKey);
   const started = await takeState(runtime, { providerKey, state, userId });
   if (started.handle !== handle) throw new Fail("invalid_oauth_state");
   const account = await authorisedAccount(runtime, { ...started, code });
@@ -79,7 +79,7 @@ export async function authorisedAccount(
   asked: Started & { code: string },
 ): Promise<AuthorisedAccount> {
   const { providerKey } = asked;
-  const { settings, provider } = configured(runtime.env, providerKey);
+  const { settings, provider } = configuredProvider(runtime.env, providerKey);
   const found = await connected(runtime, { settings, provider, asked }).catch((error: Error) => {
     if (error instanceof Fail) throw error;
     throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
@@ -157,7 +157,11 @@ async function connected(
   return provider.connect?.(runtime, await exchangeCode(runtime, settings, asked));
 }
 
-function configured(env: Env, providerKey: string): { key: ProviderKey; settings: OAuthSettings; provider: Provider } {
+/** A provider with OAuth and its settings; `integration_not_found`, `provider_not_configured`. */
+export function configuredProvider(
+  env: Env,
+  providerKey: string,
+): { key: ProviderKey; settings: OAuthSettings; provider: Provider } {
   const key = providerKeys.find((one) => one === providerKey);
   if (key === undefined || isFree(key)) throw new Fail("integration_not_found");
   const [settings, provider] = [settingsOf(env, key), providers[key]];

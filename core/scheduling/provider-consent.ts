@@ -8,7 +8,7 @@ import { keys } from "../store/keys.ts";
 import type { consentForm, consentPage, oauthReturn, ProviderKey } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { keepCredential } from "./credentials.ts";
-import { type AuthorisedAccount, authorisedAccount, revokeUnused } from "./integrations.ts";
+import { type AuthorisedAccount, authorisedAccount, configuredProvider, revokeUnused } from "./integrations.ts";
 
 /** Seconds within which a user must confirm an account. */
 const CONSENT_TTL_SECONDS = 600;
@@ -43,7 +43,8 @@ export interface ConsentQuestion {
 /**
  * Handles a browser that returns from a provider. It is redirected to the application, which completes the authorisation as the user who
  * started it; nothing is connected here. If the built-in sign-in serves the application too, the consent page follows, only for that user's
- * browser. `invalid_oauth_state`, `oauth_exchange_failed`.
+ * browser. `integration_not_found` for a provider that does not exist, `provider_not_configured`, `invalid_oauth_state`,
+ * `oauth_exchange_failed`.
  */
 export async function returnFromProvider(
   runtime: Runtime,
@@ -51,6 +52,7 @@ export async function returnFromProvider(
 ): Promise<{ step: "onward"; location: string } | SignInNeeded> {
   const { env } = runtime;
   const { providerKey, code, state, error } = input;
+  configuredProvider(env, providerKey);
   if (!asksItself(env)) return { step: "onward", location: address(env.APP_URL, { providerKey, code, state, error }) };
   if (error !== undefined || code === undefined) throw new Fail("oauth_exchange_failed");
   if (state === undefined) throw new Fail("invalid_oauth_state");
@@ -62,11 +64,14 @@ export async function returnFromProvider(
   return { step: "onward", location: address(pageOf(env, `${providerKey}/connect`), { consentId }) };
 }
 
-/** The contents of the consent page; `invalid_oauth_state` for another user's account and for a decided or old one. */
+/**
+ * The contents of the consent page; `integration_not_found`; `invalid_oauth_state` for another user's account and for a decided or old one.
+ */
 export async function askForConsent(
   runtime: Runtime,
   { providerKey, consentId, cookie }: Infer<typeof consentPage>,
 ): Promise<ConsentQuestion | SignInNeeded> {
+  configuredProvider(runtime.env, providerKey);
   const session = await sessionOfCookie(runtime, cookie);
   if (session === undefined) return signInFirst(runtime.env, `${providerKey}/connect`, { consentId });
   const pending = pendingOf(runtime, session, {
