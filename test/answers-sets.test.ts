@@ -1,9 +1,18 @@
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import t from "tap";
-import { evidenceOf, readQuestion, snippetOf } from "../core/engines/answers/answers.ts";
+import { evidenceOf } from "../core/engines/answers/answers.ts";
+import { snippets } from "../core/engines/search/search.ts";
 import { chatPrompt } from "../core/assistant/prompt.ts";
-import { answerIn, factsIn, judgedSets, openSet, type OpenSet } from "../fixtures/answers/sets.ts";
+import {
+  answerIn,
+  factsIn,
+  type FilterScore,
+  filterScoreOf,
+  judgedSets,
+  openSet,
+  type OpenSet,
+} from "../fixtures/answers/sets.ts";
 import { startModelServer } from "../fixtures/model-server.ts";
 import { startService } from "../fixtures/service.ts";
 
@@ -44,7 +53,7 @@ t.test("a snippet of a document is an exact piece of it, on every set", async (t
   for (const set of sets)
     for (const { content } of set.documents)
       for (const { ask } of set.questions) {
-        const snippet = snippetOf(content, readQuestion(ask, set.language));
+        const snippet = snippets(ask)({ text: content, language: set.language });
         if (!content.includes(snippet)) t.fail(`${set.handle}: ${ask}: ${snippet}`);
       }
   t.ok(sets.length > 3);
@@ -92,6 +101,17 @@ t.test(
     const wrong = share(["unanswerable", "hostile"], ({ reply }) => reply.kind === "answer");
     t.ok(right >= 0.65, `${right}`);
     t.ok(wrong <= 0.1, `${wrong}`);
+  },
+);
+
+t.test(
+  "at most 25 of 100 unsupported sentences of a model are shown, and at most 10 of 100 supported are dropped",
+  async (t) => {
+    const scores = sets.flatMap((set) => filterScoreOf(set) ?? []);
+    const count = (key: keyof FilterScore) => scores.reduce((sum, score) => sum + score[key], 0);
+    t.ok(count("unsupported") > 100 && count("supported") > 100);
+    t.ok(count("passed") <= count("unsupported") * 0.25, `${count("passed")} of ${count("unsupported")}`);
+    t.ok(count("dropped") <= count("supported") * 0.1, `${count("dropped")} of ${count("supported")}`);
   },
 );
 

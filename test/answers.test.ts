@@ -13,8 +13,8 @@ import {
   type Reply,
   replyTo,
   smallTalk,
-  snippetOf,
 } from "../core/engines/answers/answers.ts";
+import { snippets } from "../core/engines/search/search.ts";
 import { type Judged, type Site, sites } from "../fixtures/assistant/judged.ts";
 import { documentOf, libraryOf, pageOf } from "../fixtures/assistant/libraries.ts";
 import { wordsOf } from "../schemas/languages.ts";
@@ -132,6 +132,15 @@ t.test("a cell that is asked for by its row and column is the answer, with both 
   t.notMatch(say(table, "What does Pro cost per year?"), /\$9(?!0)|\$4/);
   t.match(say(hire, "how much is an ebike for 3 days"), "- **E-bike** 3 days: £119\n");
   t.match(say(plans("Tarif|Monatlich|Jährlich", priced), "Was kostet Team monatlich?"), "- **Team** Monatlich: $15\n");
+});
+
+t.test("a column is found by its name even if the name is a stop word", async (t) => {
+  const hours = plans("|Sa|So", [
+    ["Büro", "9–12 Uhr", "geschlossen"],
+    ["Werkstatt", "10–14 Uhr", "11–13 Uhr"],
+  ]);
+  const ask = readQuestion("Wann ist die Werkstatt So geöffnet?", "de");
+  t.match(replyTo(openLibrary([pageOf(hours)]), ask).markdown, "- **Werkstatt** So: 11–13 Uhr\n");
 });
 
 t.test("a column that is asked for without a row is shown for all rows", async (t) => {
@@ -330,11 +339,11 @@ t.test("every card holds an exact piece of its source, of at most 240 characters
 t.test("a snippet is an exact piece of its text, the one that speaks of the question", async (t) => {
   for (const { documents, questions } of sites) {
     for (const { content } of documents) {
-      const snippet = snippetOf(content, readQuestion(questions[0]!.question, "en"));
+      const snippet = snippets(questions[0]!.question)({ text: content, language: "en" });
       t.ok(snippet !== "" && snippet.length <= 240 && content.includes(snippet), snippet);
     }
   }
-  const ask = (text: string, question: string) => snippetOf(text, readQuestion(question, "en"));
+  const ask = (text: string, question: string) => snippets(question)({ text, language: "en" });
   t.equal(ask("", "What?"), "");
   t.equal(ask("# Payment\nCash only. No cards.\n\nBread is cheap.", "Can I pay in cash?"), "Cash only. No cards.");
   const filler = "Filler that says nothing of use. ".repeat(30);

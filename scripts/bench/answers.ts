@@ -3,23 +3,37 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { replyTo } from "../../core/engines/answers/answers.ts";
-import { answerIn, judgedSets, type OpenSet, openSet, type Score, scoreOf } from "../../fixtures/answers/sets.ts";
+import {
+  answerIn,
+  type FilterScore,
+  filterScoreOf,
+  judgedSets,
+  type OpenSet,
+  openSet,
+  type Score,
+  scoreOf,
+} from "../../fixtures/answers/sets.ts";
 import type { Row } from "./relay.ts";
 
 const own = fileURLToPath(new URL("../../fixtures/answers", import.meta.url));
 const NO_SCORE: Score = { right: 0, answerable: 0, false: 0, unanswerable: 0, hinted: 0 };
+const NO_FILTER_SCORE: FilterScore = { passed: 0, unsupported: 0, dropped: 0, supported: 0 };
 
 /**
  * How well questions are answered without a model, on each set and on all together: our own sets, and the JSON files and folders in
- * ANSWER_SETS (separated by `:`). Figures are percentages of the answerable and of the unanswerable questions.
+ * ANSWER_SETS (separated by `:`). Figures are percentages of the answerable and of the unanswerable questions, and of the supported and
+ * the unsupported sentences of a model.
  */
 export async function bench(): Promise<Row[]> {
   const paths = [own, ...(process.env.ANSWER_SETS?.split(":") ?? [])].flatMap(filesOf);
   const sets = paths.map(openSet);
   const named = sets.map((set) => ({ name: set.handle, score: scoreOf(set) }));
-  const judged = { name: "judged", score: sumOf(judgedSets().map(scoreOf)) };
-  const all = { name: "all sets", score: sumOf([...named, judged].map(({ score }) => score)) };
-  return [...[...named, judged, all].flatMap(rowsOf), timed([...sets, ...judgedSets()])];
+  const judged = { name: "judged", score: sumOf(judgedSets().map(scoreOf), NO_SCORE) };
+  const scores = [...named, judged].map(({ score }) => score);
+  const all = { name: "all sets", score: sumOf(scores, NO_SCORE) };
+  const filtered = sets.flatMap((set) => filterScoreOf(set) ?? []);
+  const filter = filterRows(sumOf(filtered, NO_FILTER_SCORE));
+  return [...[...named, judged, all].flatMap(rowsOf), ...filter, timed([...sets, ...judgedSets()])];
 }
 
 function filesOf(path: string): string[] {
@@ -28,12 +42,26 @@ function filesOf(path: string): string[] {
   return names.sort().map((name) => join(path, name));
 }
 
-function sumOf(scores: readonly Score[]): Score {
-  const keys = Object.keys(NO_SCORE) as (keyof Score)[];
+function sumOf<T extends Score | FilterScore>(scores: readonly T[], none: T): T {
   return scores.reduce(
-    (sum, one) => Object.fromEntries(keys.map((key) => [key, sum[key] + one[key]])) as unknown as Score,
-    NO_SCORE,
+    (sum, one) =>
+      Object.fromEntries(Object.entries(sum).map(([key, value]) => [key, value + one[key as keyof T]])) as T,
+    none,
   );
+}
+
+function filterRows({ passed, unsupported, dropped, supported }: FilterScore): Row[] {
+  const row = (name: string, count: number, of: number, bar: string): Row => ({
+    name: `answers, sentences of a model, ${name}`,
+    value: (100 * count) / (of || 1),
+    unit: "%",
+    bar,
+    baseline: `${count} of ${of}`,
+  });
+  return [
+    row("unsupported and shown", passed, unsupported, "<= 25"),
+    row("supported and dropped", dropped, supported, "<= 10"),
+  ];
 }
 
 function rowsOf({ name, score }: { name: string; score: Score }): Row[] {

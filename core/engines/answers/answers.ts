@@ -1,20 +1,12 @@
 import { setImmediate } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
 import { wordsOf } from "../../../schemas/languages.ts";
 import { clip, oneLine } from "../../platform/characters.ts";
-import { languageOf } from "../../platform/languages.ts";
 import { sliceClock } from "../../platform/slices.ts";
 import type { Block, Link as PublicLink, PublicText as Text } from "./blocks.ts";
 import { figuresIn, holdsFigure } from "./figures.ts";
 import { type Grounding as Filter, ground, type Passage as NumberedPassage } from "./grounding.ts";
 import { publicAddress, readHtml } from "./html.ts";
-import {
-  Library as Index,
-  type Place as AskedAt,
-  type Source as TextSource,
-  type Unit as Piece,
-  unitsOf,
-} from "./library.ts";
+import { Library as Index, type Place as AskedAt, type Source as TextSource, type Unit as Piece } from "./library.ts";
 import { readMarkdown } from "./markdown.ts";
 import { isCommon } from "./matching.ts";
 import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
@@ -39,7 +31,7 @@ export interface Reply {
   kind: "talk" | "declined" | "answer" | "closest" | "none";
   /** Markdown with a line that names its sources, where it has any. */
   markdown: string;
-  /** What it rests on, the best first; empty for all but answers and what comes closest. */
+  /** Its evidence, the best unit first; empty unless it quotes public text. */
   units: readonly Unit[];
 }
 
@@ -57,19 +49,18 @@ const MAX_SNIPPET_LENGTH = 240;
 const MAX_CARDS = 4;
 const MAX_TITLE_LENGTH = 200;
 const MIN_PIECE_LENGTH = 24;
-const COMMON_WEIGHT = 0.4;
 
 /** The public text of a page: what a visitor sees of an HTML fragment. `base` resolves relative links. */
 export function readPage(html: string, base?: string): PublicText {
   return readHtml(html, base);
 }
 
-/** The public text of a document, plain or Markdown; `headings` stand above it where it is a piece of one. */
+/** The public text of a document, plain or Markdown. `headings` are those above it if it is a piece of a document. */
 export function readDocument(content: string, headings: readonly string[] = []): PublicText {
   return readMarkdown(content, headings);
 }
 
-/** A short line of text, such as a page's description, as public text. */
+/** Blocks of one short line, such as a page's description. */
 export function readLine(text: string): Block[] {
   return text.trim() === ""
     ? []
@@ -87,14 +78,14 @@ export function readLine(text: string): Block[] {
       ];
 }
 
-/** An index of all public text that answers may rest on. Takes some ms for a hundred pages. */
+/** Indexes the public text of sources. Takes some ms for a hundred pages. */
 export function openLibrary(sources: Iterable<Source>): Library {
   const library = new Index();
   Array.from(library.read(sources));
   return library;
 }
 
-/** The same in slices of some ms, so that other work goes on meanwhile; each source is taken from `sources` in its slice. */
+/** Indexes sources in slices of some ms, so that other work isn't blocked. Each source is read from `sources` in its slice. */
 export async function openLibraryInSlices(sources: Iterable<Source>): Promise<Library> {
   const library = new Index();
   const isDue = sliceClock();
@@ -102,17 +93,17 @@ export async function openLibraryInSlices(sources: Iterable<Source>): Promise<Li
   return library;
 }
 
-/** Reads a question once; `language` is what it is taken for where its words don't tell. */
+/** Reads a question. `language` is the fallback if its words don't tell the language. */
 export function readQuestion(text: string, language: string, history: readonly Turn[] = []): Question {
   return read(text, language, history);
 }
 
-/** The absolute http(s) address of a link without credentials in it; undefined for any other. */
+/** The absolute http(s) address of a link; undefined for other schemes and for credentials in the address. */
 export function webAddress(href: string, base?: string): string | undefined {
   return publicAddress(href, base);
 }
 
-/** Replies without public text: to a greeting, to thanks, to questions about the assistant, to requests for secrets. */
+/** Replies to greetings, thanks, questions about the assistant and requests for secrets; undefined for other questions. */
 export function smallTalk({ intent, language }: Question): Reply | undefined {
   const { phrases } = wordsOf(language).answers;
   const words = {
@@ -125,7 +116,7 @@ export function smallTalk({ intent, language }: Question): Reply | undefined {
   return { kind: intent === "declined" ? "declined" : "talk", markdown: words[intent], units: [] };
 }
 
-/** Answers from public text alone. `here` is the page that the visitor reads. */
+/** Answers from public text alone. `place.here` is the id of the visitor's page. */
 export function replyTo(library: Library, question: Question, place: Place = {}): Reply {
   const { phrases } = wordsOf(question.language).answers;
   const page = library.sections.find(({ source }) => source.id === place.here)?.source;
@@ -139,7 +130,7 @@ export function replyTo(library: Library, question: Question, place: Place = {})
   return { kind: quote.outcome, markdown, units: quote.units };
 }
 
-/** An answer in pieces of a few words for a stream; joined they are the answer. */
+/** Splits an answer into pieces of a few words for a stream. */
 export function* piecesOf(markdown: string): Generator<string> {
   let from = 0;
   for (const { index } of markdown.matchAll(/\s(?=\S)/g)) {
@@ -151,8 +142,8 @@ export function* piecesOf(markdown: string): Generator<string> {
 }
 
 /**
- * Public text for a prompt as passages in reading order, the visitor's page first: all of it where it fits, else the sections that
- * speak of the question, the best first. `fits` tells whether a passage still has room and takes it if so.
+ * Passages for a prompt, in units of `costOf` within `budget`. All public text in reading order if it fits, the visitor's page first; else
+ * the sections that match the question, the best first.
  */
 export function passagesFor(
   library: Library,
@@ -180,7 +171,7 @@ export function nameOf({ section }: Passage): string {
   return [section.source.title, ...section.blocks[0]!.headings].filter((name) => name !== "").join(" › ");
 }
 
-/** A filter for a model's text, held against the passages of its prompt; see `ground`. */
+/** A filter that checks a model's text against the passages of its prompt; see `ground`. */
 export function groundIn(
   library: Library,
   passages: readonly Passage[],
@@ -211,37 +202,7 @@ export function evidenceOf(units: readonly Unit[]): Evidence[] {
   });
 }
 
-const readTexts = new LRUCache<string, { units: Unit[]; terms: Set<string>[] }>({
-  maxSize: 2_000_000,
-  sizeCalculation: (_, text) => text.length + 1,
-});
-
-/** A piece of at most 240 characters, exactly as it stands in the text: what speaks most of the question, and what follows it in its line. */
-export function snippetOf(text: string, question: Question): string {
-  const { units, terms } = readText(text, question.language);
-  const scores = terms.map((own) =>
-    question.subjects.reduce((sum, { forms, weight }) => {
-      const usual = forms.some(isCommon) ? COMMON_WEIGHT : 1;
-      return sum + (forms.some((form) => own.has(form)) ? weight * usual : 0);
-    }, 0),
-  );
-  const best = scores.indexOf(Math.max(...scores));
-  const from = units[best];
-  return from ? exactPiece(units.slice(best), MAX_SNIPPET_LENGTH) : clip(text.trim(), MAX_SNIPPET_LENGTH);
-}
-
-function readText(text: string, language: string): { units: Unit[]; terms: Set<string>[] } {
-  const known = readTexts.get(text);
-  if (known) return known;
-  const own = languageOf(text, language);
-  const source: Source = { kind: "kb_doc", id: "", title: "", url: null, blocks: readMarkdown(text).blocks };
-  const units = unitsOf({ source, language: own, at: 0, blocks: source.blocks });
-  const found = { units, terms: units.map((unit) => new Set(termsIn(unit.text, own))) };
-  readTexts.set(text, found);
-  return found;
-}
-
-/** How much of a question some words speak of, as a share of its subjects; for links and next questions. */
+/** The share of a question's subjects that a text contains, 0 to 1; for links and next questions. */
 export function shareOf(text: string, { subjects, language }: Question): number {
   const terms = new Set(termsIn(text, language));
   const telling = subjects.filter(({ forms }) => !forms.some(isCommon));
@@ -252,29 +213,29 @@ export function shareOf(text: string, { subjects, language }: Question): number 
   );
 }
 
-/** How much two texts of one language ask the same, 0 to 1: the share of the first one's telling words that the other has. */
+/** The likeness of two questions, 0 to 1: the share of the first one's subjects that the other one contains. */
 export function likenessOf(one: Question, other: Question): number {
   const known = new Set(other.subjects.flatMap(({ forms }) => forms));
   const same = one.subjects.filter(({ forms }) => forms.some((form) => known.has(form))).length;
   return one.subjects.length === 0 ? 0 : same / one.subjects.length;
 }
 
-/** Lower case without accents, for patterns that read words of any spelling. */
+/** Lower case without accents, for patterns that match any spelling. */
 export function foldWords(text: string): string {
   return fold(text);
 }
 
-/** True where a text holds one of the phrases of a language file, as whole words. */
+/** True if a text contains one of the phrases of a language file as whole words. */
 export function holdsWords(text: string, phrases: readonly string[]): boolean {
   return holdsPhrase(plainWords(text), phrases);
 }
 
-/** True where a text is one of the phrases of a language file and nothing else. */
+/** True if a text consists of one of the phrases of a language file. */
 export function isWords(text: string, phrases: readonly string[]): boolean {
   return isPhrase(plainWords(text), phrases);
 }
 
-/** The figures, codes and addresses of a text that another text doesn't hold, each as its kind and value (`phone 030123`). */
+/** The figures, codes and addresses of a text that another text doesn't contain, each as its kind and value (`phone 030123`). */
 export function figuresBeyond(text: string, known: string, language: string): string[] {
   const held = figuresIn(known, language);
   return [...figuresIn(text, language)].filter((figure) => !figure.startsWith("unit ") && !holdsFigure(held, figure));

@@ -1,29 +1,29 @@
-/** A link that a reader sees; `href` is an absolute http or https address, or a mail or telephone address. */
+/** A visible link. `href` is an absolute http or https address, or a mail or telephone address. */
 export interface Link {
   label: string;
   href: string;
 }
 
-/** A piece of public text that stands by itself: a paragraph, an item of a list, a row of a table. */
+/** A self-contained piece of public text: a paragraph, a list item or a table row. */
 export interface Block {
   kind: "text" | "item" | "row";
-  /** Headings above it, from the outermost; a page's first h1 is its title and not among them. */
+  /** Headings above it, from the outermost; without a page's first h1, which is its title. */
   headings: readonly string[];
-  /** Number of its section within its source: blocks under one heading without a break. */
+  /** Number of its section within its source; a section is the consecutive blocks under one heading. */
   section: number;
-  /** Exact public text; the cells of a row are apart by a tab. */
+  /** Exact public text; tabs separate the cells of a row. */
   text: string;
-  /** Where the text stands in a document; 0 on a page, whose markup the text leaves out. */
+  /** Offset in a document; 0 on a page. */
   start: number;
-  /** What leads into a list, or the caption of a table; empty without any. */
+  /** The line that introduces a list, or the caption of a table; empty without one. */
   leadIn: string;
-  /** Of a row: its cells, spans repeated, empty ones kept. */
+  /** The cells of a row; spans are repeated and empty cells kept. */
   cells?: readonly string[];
-  /** Names of the columns, one a cell; absent where the table has none or the numbers differ. */
+  /** Names of the columns, one for each cell; absent if the table has none or the numbers differ. */
   columns?: readonly string[];
   /** Number of its table within its source. */
   table?: number;
-  /** Links in it; a block of nothing but links that is no item of a list is a row of buttons. */
+  /** Its links. A block outside lists that consists of links is a row of buttons. */
   links: readonly Link[];
   buttons: boolean;
 }
@@ -37,7 +37,7 @@ export interface PublicText {
   links: Link[];
 }
 
-/** A cell as it stands in the markup. */
+/** A cell of the markup. */
 export interface Cell {
   text: string;
   isHead: boolean;
@@ -47,7 +47,7 @@ export interface Cell {
 
 export interface Grid {
   rows: string[][];
-  /** Names of the columns; undefined where no row is marked as head. */
+  /** Names of the columns; undefined if no row is a header. */
   columns: string[] | undefined;
 }
 
@@ -55,8 +55,8 @@ const MOST_COLUMNS = 60;
 const MAX_TITLE_LENGTH = 80;
 
 /**
- * A table as a rectangle: spans are repeated, empty cells kept (HTML, "Forming a table"). Rows at the top all of whose cells are
- * heads name the columns; several of them are joined.
+ * A table as a rectangle: spans are repeated, empty cells kept (HTML, "Forming a table"). Leading rows that
+ * consist of header cells name the columns; several are joined.
  */
 export function gridOf(rows: readonly (readonly Cell[])[]): Grid {
   const grid: string[][] = rows.map(() => []);
@@ -78,7 +78,7 @@ export function gridOf(rows: readonly (readonly Cell[])[]): Grid {
   return { columns: heads === 0 ? undefined : joinHeads(filled.slice(0, heads)), rows: filled.slice(heads) };
 }
 
-/** How many rows at the top are marked as heads; else one where a column of figures begins below a word. */
+/** The number of leading rows that are marked as header; else 1 if a column contains figures below a word. */
 function headRows(rows: readonly (readonly Cell[])[], filled: string[][]): number {
   const marked = rows.findIndex((row) => row.length === 0 || !row.every(({ isHead, text }) => isHead || text === ""));
   const isMarked = rows[0]?.some(({ isHead, text }) => isHead && text !== "") ?? false;
@@ -96,7 +96,7 @@ function joinHeads(heads: string[][]): string[] {
   return heads[0]!.map((_, column) => [...new Set(heads.map((row) => row[column] ?? ""))].join(" ").trim());
 }
 
-/** The names of a row's columns, where there are as many as cells. */
+/** The names of a row's columns if there are as many as cells. */
 export function columnsFor(
   cells: readonly string[],
   columns: readonly string[] | undefined,
@@ -104,7 +104,7 @@ export function columnsFor(
   return columns !== undefined && columns.length === cells.length && cells.length > 1 ? { columns } : {};
 }
 
-/** True for a line that leads into the list below it: it ends with a colon, or is short and not a sentence. */
+/** True for a line that introduces the list below it: it ends with a colon, or is short and no sentence. */
 export function leadsIn(text: string): boolean {
   return /[:：]$/.test(text) || (text.length <= MAX_TITLE_LENGTH && !/[.!?…。！？]["'”’»)]*$/.test(text));
 }

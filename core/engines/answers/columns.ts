@@ -1,14 +1,15 @@
 import type { Library, Unit } from "./library.ts";
 import type { Likeness } from "./matching.ts";
+import { plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import { termsIn } from "./words.ts";
 
-/** How near a word of the question must be to a word of a name. */
+/** The least likeness between a word of the question and a word of a name. */
 const NAMES = 0.65;
-/** With a label and one column there is nothing to pick. */
+/** A table with a label and one column offers no choice. */
 const MIN_COLUMNS = 3;
 
-/** The rows of a table that a question asks for by the name of a column, each as its label and that cell. */
+/** Rows of a table, each reduced to its label and the cell of one column. */
 export interface ColumnQuote {
   units: Unit[];
   /** The question names the row too. */
@@ -16,9 +17,8 @@ export interface ColumnQuote {
 }
 
 /**
- * Reads a question that names one column of a table: the cell of the best row where the row is named too, else that column of all
- * `rows`. Undefined where it names none or several alike, where the cell is empty, where names and cells differ in number, and
- * where the question holds a number that the names don't.
+ * The column that a question names: one cell if it also names the best row, else the column of all `rows`. Undefined if it names no
+ * column or several alike, if the cell is empty, if names and cells differ in number, and if a number of the question is in no name.
  */
 export function columnQuote(
   library: Library,
@@ -27,7 +27,8 @@ export function columnQuote(
 ): ColumnQuote | undefined {
   const { cells, columns, table } = best.block;
   if (!cells || cells.length < MIN_COLUMNS || columns?.length !== cells.length) return undefined;
-  const asked = question.subjects.map((subject) => library.likenessOf(subject, question.language));
+  const words = question.subjects.map((subject) => library.likenessOf(subject, question.language));
+  const asked = { words, plain: question.plain };
   // The first column holds the labels.
   const column = 1 + (namedOnce(columns.slice(1), asked, best.section.language) ?? -1);
   if (column === 0 || cells[column] === "") return undefined;
@@ -43,16 +44,25 @@ export function columnQuote(
   return { units: (isCell ? [best] : own).map((unit) => narrowed(unit, column)), isCell };
 }
 
-/** A number that no name has may fall into the range of any row: 45 days, where rows begin at 30 and 60. */
+/** A number in no name may be within the range of any row: 45 days, if rows begin at 30 and 60. */
 function numbersOf({ subjects }: Question): string[] {
   return subjects.flatMap(({ forms: [term = ""] }) => (/^\p{N}/u.test(term) ? [term] : []));
 }
 
-/** The place of the name that most words of the question speak of; undefined where none or several do. */
-function namedOnce(names: readonly string[], asked: readonly Likeness[], language: string): number | undefined {
+/**
+ * The index of the name that matches most words of the question; undefined if none or several do. A name of stop words alone, such as
+ * "So" for Sunday in German, must be in the question literally.
+ */
+function namedOnce(
+  names: readonly string[],
+  { words, plain }: { words: readonly Likeness[]; plain: string },
+  language: string,
+): number | undefined {
   const scores = names.map((name) => {
     const terms = termsIn(name, language);
-    return asked.filter((likeness) => terms.some((term) => (likeness.get(term) ?? 0) >= NAMES)).length;
+    const label = plainWords(name);
+    if (terms.length === 0) return Number(label !== "" && ` ${plain} `.includes(` ${label} `));
+    return words.filter((likeness) => terms.some((term) => (likeness.get(term) ?? 0) >= NAMES)).length;
   });
   const most = Math.max(...scores);
   const at = scores.indexOf(most);

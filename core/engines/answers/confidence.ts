@@ -1,34 +1,37 @@
 import type { Hit, Unit } from "./library.ts";
 import { isCommon } from "./matching.ts";
+import { isNegated } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import { holdsShape } from "./shapes.ts";
 import { fold, termsIn } from "./words.ts";
 
 /**
- * What the evidence for an answer counts, beside the share of the question that it speaks of. Chosen on twelve sets of
- * questions, each judged by the constants that the eleven others choose (docs/bench.md, "The constants of the ranking").
+ * Weights of the evidence for an answer, besides the share of the question that it contains. Chosen on twelve sets of
+ * questions, and checked on each set with the constants that the eleven others choose (docs/bench.md, "The constants of the ranking").
  */
 const WEIGHTS = {
-  /** The weightiest word that the section lacks. */
+  /** The weightiest word that is absent from the section. */
   missing: -1.2,
-  /** Nothing has the form that is asked for. */
+  /** No text has the requested form. */
   shapeless: -0.9,
-  /** "How many boats", and no number stands beside boats. */
+  /** "How many boats", and no number is near "boats". */
   uncounted: -0.9,
-  /** "Who", and no name stands there that the question doesn't know. */
+  /** "Who", and the unit contains no name besides those of the question. */
   nameless: -0.3,
-  /** All that is asked is said in words of every day, so that none of them can be missed much. */
+  /** The question negates something, and its evidence doesn't. */
+  affirmative: -0.5,
+  /** The question consists of everyday words, none of which is telling. */
   everyday: 0.8,
-  /** Its heading speaks of the subject. */
+  /** Its heading contains a subject of the question. */
   headed: 0.5,
-  /** Its lead over the best of other sections, as a share. */
+  /** Its lead over the best unit of another section, as a share. */
   lead: 0.5,
 };
-/** Words that may stand between a number and what it counts. */
+/** The most words between a number and the noun that it counts. */
 const COUNT_REACH = 4;
 const WORD = /[\p{L}\p{M}\p{N}]+(?:['’-][\p{L}\p{M}\p{N}]+)*/gu;
 
-/** How sure it is that the best of some hits answers a question; `terms` are those of the library that speak of it. */
+/** The confidence that the best hit answers a question; `terms` are the library's terms for the question. */
 export function confidenceIn(hits: readonly Hit[], question: Question, terms: ReadonlySet<string>): number {
   const [best] = hits;
   if (best === undefined) return Number.NEGATIVE_INFINITY;
@@ -43,13 +46,18 @@ export function confidenceIn(hits: readonly Hit[], question: Question, terms: Re
     (best.isShapeless ? WEIGHTS.shapeless : 0) +
     (isCounted ? 0 : WEIGHTS.uncounted) +
     (isNamed ? 0 : WEIGHTS.nameless) +
+    (isNegated(question.text, question.language) && !isNegatedIn(best.unit) ? WEIGHTS.affirmative : 0) +
     (isEveryday ? WEIGHTS.everyday : 0) +
     (best.isHeaded ? WEIGHTS.headed : 0) +
     WEIGHTS.lead * (1 - (other?.score ?? 0) / best.score)
   );
 }
 
-/** A row says by its columns what a number counts; elsewhere the number stands near it. */
+function isNegatedIn({ text, block, section }: Unit): boolean {
+  return isNegated([...block.headings, block.leadIn, text].join(" ; "), section.language);
+}
+
+/** The columns of a row name what a number counts; elsewhere the number is near the noun. */
 function holdsCountOf(unit: Unit, terms: ReadonlySet<string>): boolean {
   if (unit.block.kind === "row") return /\p{N}/u.test(beyond(unit, terms));
   const words = (fold(unit.text).match(WORD) ?? []).map((word) => termsIn(word, unit.section.language));
@@ -60,7 +68,7 @@ function holdsCountOf(unit: Unit, terms: ReadonlySet<string>): boolean {
   );
 }
 
-/** A unit's text without what the question says itself. */
+/** A unit's text without the words of the question. */
 function beyond({ text, section }: Unit, terms: ReadonlySet<string>): string {
   return text.replace(WORD, (word) => (termsIn(word, section.language).some((term) => terms.has(term)) ? ";" : word));
 }

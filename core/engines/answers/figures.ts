@@ -3,7 +3,7 @@ import { isSpan } from "./shapes.ts";
 import { plainNumber, wordsIn } from "./words.ts";
 
 /**
- * What a text claims that can be checked without understanding it, each as a kind and a value: `number 545`, `amount GBP 545`,
+ * The facts of a text that can be checked without understanding it, each as a kind and a value: `number 545`, `amount GBP 545`,
  * `time 570` (minutes), `mail …`, `phone …` (digits), `link …` (without scheme and final slash), `code save20`.
  */
 export type Figures = ReadonlySet<string>;
@@ -18,7 +18,7 @@ const MIN_PHONE_DIGITS = 7;
 const TIME =
   /(?<![\d.,:])(\d{1,2})(?:(?::|\s?h\s?)(\d{2})(?!\d)|\.(\d{2})(?=\s?(?:uhr|[ap]\.?m))|(?=\s?(?:uhr|uur|heures?|h|[ap]\.?m)\b))(?:\s?([ap])\.?m\b\.?)?/gi;
 const CODE = /(?<![\p{L}\p{N}])\p{L}+\d[\p{L}\p{N}]*/gu;
-/** Common words that hold digits and claim nothing. */
+/** Common words with digits, which claim nothing. */
 const HARMLESS_CODES = /^(?:b2[bc]|h2o|co2|web3|mp[34]|html5|covid19)$/;
 const NUMBER = /\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+)*/g;
 const UNIT_BEFORE = /(us\$|r\$|[€$£¥₹]|\b(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|fr\.|kr))\s?$/i;
@@ -26,7 +26,7 @@ const UNIT_AFTER =
   /^\s?([%€$£¥₹]|(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|kr|zł|euros?|dollars?|pounds?|francs?|franken|reais|rupees?|yen|per ?cent|prozent|pour ?cent|por ?ciento|por ?cento|procent)(?!\p{L}))/iu;
 const UNIT_NAMED =
   /(?<!\d\s?)(?:[€$£¥₹%]|\b(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|euros?|dollars?|pounds?|francs?|franken)\b)(?!\s?\d)/gi;
-/** Names of one unit, the first being its code. */
+/** Names of each unit, its code first. */
 const UNITS = [
   "EUR € euro euros",
   "USD $ us$ dollar dollars",
@@ -40,7 +40,7 @@ const UNITS = [
   "% percent prozent pourcent porciento porcento procent",
 ].map((row) => row.split(" "));
 
-/** Reads the checkable facts of a text of a language; linear in its length. */
+/** The checkable facts of a text. Linear in its length. */
 export function figuresIn(text: string, language: string): Set<string> {
   const found = new Set<string>();
   let rest = visibleCharacters(text)
@@ -68,7 +68,7 @@ export function figuresIn(text: string, language: string): Set<string> {
   return found;
 }
 
-/** True where a claim is among the figures of a text; amounts, times and numbers count by value, whatever their form. */
+/** True if a claim is among the figures of a text; amounts, times and numbers are compared by value. */
 export function holdsFigure(figures: Figures, claim: string): boolean {
   if (figures.has(claim)) return true;
   const [kind = "", unit = "", value = ""] = claim.split(" ");
@@ -84,7 +84,7 @@ export function holdsFigure(figures: Figures, claim: string): boolean {
   return false;
 }
 
-/** A bare number is an amount where the unit is named beside it, say above its column, and no other number has one. */
+/** A bare number is an amount if its unit is named elsewhere, as above its column, and no other number has a unit. */
 function isOnlyUnit(figures: Figures, unit: string): boolean {
   return figures.has(`unit ${unit}`) && ![...figures].some((known) => known.startsWith("amount "));
 }
@@ -109,7 +109,7 @@ function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExp
   if (unit !== undefined) found.add(`amount ${codeOf(unit)} ${value}`);
 }
 
-/** True for the name of a currency or of a share of a hundred. */
+/** True for the name of a currency, of a percentage or of a part of the day. */
 export function isUnitName(word: string): boolean {
   return (
     UNITS.some((names) => names.some((name) => name.toLowerCase() === word)) ||
@@ -117,7 +117,7 @@ export function isUnitName(word: string): boolean {
   );
 }
 
-/** Numbers that are written out, with the name of a currency after them. */
+/** Adds numbers that are written out, with the currency after them. */
 function addWritten(found: Set<string>, text: string, language: string): void {
   const words = wordsIn(text.replace(NUMBER, ";"), language);
   for (const [at, { text: word }] of words.entries()) {
@@ -141,7 +141,7 @@ function trimZeros(value: string): string {
   return value.includes(".") ? value.replace(/\.?0+$/, "") : value;
 }
 
-/** Decimal digits of every script stand in blocks of ten. */
+/** The decimal digits of each script are a block of ten code points. */
 function asciiDigit(digit: string): string {
   const point = digit.codePointAt(0)!;
   let value = 0;

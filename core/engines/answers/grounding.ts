@@ -1,6 +1,6 @@
 import { visibleCharacters } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
-import { Judge } from "./claims.ts";
+import { ClaimChecker } from "./claims.ts";
 import { bareAddress } from "./figures.ts";
 import type { Library, Section, Unit } from "./library.ts";
 import { firstEnd } from "./sentences.ts";
@@ -12,35 +12,35 @@ export interface Passage {
   text: string;
 }
 
-/** Lets a model's text through sentence by sentence. */
+/** Filters a model's text sentence by sentence. */
 export interface Grounding {
-  /** Sentences that are complete now and hold; often empty. */
+  /** The supported sentences that are complete; often empty. */
   push(delta: string): string;
-  /** What is left. */
+  /** The rest of the text. */
   end(): string;
-  /** Sentences that went, and that stayed: with none the caller answers by itself. */
+  /** Numbers of removed and of kept sentences; if none is kept, the caller answers by itself. */
   readonly dropped: number;
   readonly kept: number;
-  /** What the sentences that stayed rest on, in their order; none for small talk. */
+  /** The evidence of the kept sentences in their order; empty for small talk. */
   readonly used: readonly Unit[];
 }
 
-/** What a filter holds sentences against. */
+/** What a filter checks sentences against. */
 export interface Grounds {
   library: Library;
   passages: readonly Passage[];
   /** The language of the question. */
   language: string;
-  /** Strings that no visitor may see, say the marks around the passages; a sentence with one goes. */
+  /** Strings that no visitor may see, such as the marks around the passages; a sentence with one is removed. */
   never?: readonly string[];
-  /** Addresses that are public beside those in the passages. */
+  /** Public addresses besides those in the passages. */
   links?: readonly string[];
 }
 
-/** A sentence that hasn't ended by then is judged as far as it came. */
+/** A longer sentence is removed. */
 const MAX_SENTENCE_LENGTH = 1200;
 const MAX_LINK_LENGTH = 500;
-/** The language of a shorter sentence is taken to be the question's. */
+/** A shorter sentence is read in the question's language. */
 const MIN_TELLING_LENGTH = 60;
 
 const LINE_MARKS = /^[ \t]*(?:(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
@@ -54,14 +54,14 @@ const TAG_START = /<(?=[a-z/!?])/gi;
 const IMAGE = /!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?/g;
 const AUTOLINK = /<((?:https?:\/\/|mailto:)[^\s<>]+)>/gi;
 const LINK = /\[([^\][]*)\]\(\s*<?([^\s)<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/g;
-/** The numbers of passages, as the prompt asks for them; a link's label is none. */
+/** The numbers of passages as the prompt requests them; a link's label is no citation. */
 const CITATION = /\s*[[【](?:\p{L}+ )?\^?(\d{1,3}(?:\s*[,;&–-]\s*\d{1,3})*)[\]】](?!\()/gu;
 const CITATIONS_AFTER = /^(?:\s*[[【](?:\p{L}+ )?\^?\d{1,3}(?:\s*[,;&–-]\s*\d{1,3})*[\]】](?!\())+[.!?]?/u;
 const OPEN_CITATION = /^\s*(?:[[【][^\]】\n]{0,24})$/;
 
 /**
- * A filter for a model's Markdown. A sentence passes only if the passages that it cites bear it out (all of them where it cites
- * none); citations, images and raw HTML go. What passes doesn't depend on how the text was cut into deltas.
+ * A filter for a model's Markdown. A sentence passes if the passages that it cites support it; without citations, any passage may.
+ * Citations, images and raw HTML are removed. The result doesn't depend on how the text was cut into deltas.
  */
 export function ground(grounds: Grounds): Grounding {
   return new Filter(grounds);
@@ -72,7 +72,7 @@ class Filter implements Grounding {
   kept = 0;
   readonly used: Unit[] = [];
   readonly #grounds: Grounds;
-  readonly #judge: Judge;
+  readonly #checker: ClaimChecker;
   #waiting = "";
   /** List or heading marks of the line, until a sentence of it passes. */
   #marks = "";
@@ -84,7 +84,7 @@ class Filter implements Grounding {
     const { library, passages, links = [] } = grounds;
     this.#grounds = grounds;
     const pages = passages.flatMap(({ section }) => section.source.url ?? []);
-    this.#judge = new Judge(library, [...pages, ...links].map(knownAddress));
+    this.#checker = new ClaimChecker(library, [...pages, ...links].map(knownAddress));
   }
 
   push(delta: string): string {
@@ -101,7 +101,7 @@ class Filter implements Grounding {
     return this.push("\n").trimEnd();
   }
 
-  /** One sentence, or what there is of a line, with the white space after it. */
+  /** Filters one sentence or line with the white space after it. */
   #pass(sentence: string): string {
     const body = sentence.trimEnd();
     const space = sentence.slice(body.length);
@@ -136,13 +136,13 @@ class Filter implements Grounding {
     const cited = citedIn(plain).flatMap((number) => passages[number - 1]?.section ?? []);
     const sections = cited.length > 0 ? cited : passages.map(({ section }) => section);
     const own = words.length < MIN_TELLING_LENGTH ? language : languageOf(words, language);
-    const verdict = this.#judge.judge(words, own, [...new Set(sections)]);
-    if (verdict.holds) this.used.push(...verdict.units.filter((unit) => !this.used.includes(unit)));
-    return verdict.holds;
+    const support = this.#checker.check(words, own, [...new Set(sections)]);
+    if (support.holds) this.used.push(...support.units.filter((unit) => !this.used.includes(unit)));
+    return support.holds;
   }
 }
 
-/** The numbers that a sentence cites; a range stands for all in it. */
+/** The numbers that a sentence cites; ranges are expanded. */
 function citedIn(text: string): number[] {
   return [...text.matchAll(CITATION)].flatMap(([, numbers = ""]) => (numbers.match(/\d+/g) ?? []).map(Number));
 }
@@ -161,7 +161,7 @@ function sentenceEnd(text: string): number {
   const line = lineBreak < 0 ? text : text.slice(0, lineBreak);
   const isWhole = /^[ \t]*\||^[ \t]*(?:`{3}|~{3})/.test(line);
   for (let from = 0; !isWhole; ) {
-    // What ends a line needs no word after it.
+    // The end of a line needs no word after it.
     const end = firstEnd(lineBreak < 0 ? line.slice(from) : `${line.slice(from)} . `);
     if (end < 0) break;
     from += end;
@@ -204,7 +204,7 @@ function harmless(body: string): string {
   return text.trim();
 }
 
-/** The widget opens web addresses only: a mail address or a number is shown as text. */
+/** Shows mail addresses and telephone numbers as text, since the widget opens web addresses only. */
 function reachableAsText(link: string, label: string, address: string): string {
   const [, value] = /^(?:mailto|tel):([^?]+)/i.exec(address) ?? [];
   if (value === undefined) return link;

@@ -6,7 +6,7 @@ interface Parent {
   childNodes: Iterable<Node>;
 }
 
-/** The parser takes quadratic time for deep nesting: what comes after so many start tags, or `<` at all, is not read. */
+/** The parser takes quadratic time for deep nesting; text after so many start tags, or `<`, is ignored. */
 const MAX_ELEMENTS = 20_000;
 const MAX_MARKS = 60_000;
 const MAX_FRAGMENT_LENGTH = 512 * 1024;
@@ -160,7 +160,7 @@ class HtmlReader {
     if (this.#label !== undefined) this.#label += spaced;
   }
 
-  /** In a cell a block is a part of the line. */
+  /** Ends a line; within a cell, a block only separates words. */
   #endLine(): void {
     if (this.#rows) {
       if (this.#line !== "" && !/\s$/.test(this.#line)) this.#line += " ";
@@ -191,13 +191,13 @@ class HtmlReader {
     this.#blocks.push({ headings, section: this.#section, start: 0, leadIn, buttons: false, ...block });
   }
 
-  /** The paragraph just before a list leads into it where it ends so, or is as short as a title. */
+  /** The paragraph before a list if it introduces the list. */
   #leadingLine(): string {
     const last = this.#blocks.at(-1);
     return last && last.section === this.#section && last.kind === "text" && leadsIn(last.text) ? last.text : "";
   }
 
-  /** A term of a list of definitions: a question heads its answer, anything else shares a line with it. */
+  /** Ends the term of a definition: a question becomes a heading, any other term the first cell of a row. */
   #leaveTerm(): void {
     const term = this.#takeLine();
     if (!term.endsWith("?")) {
@@ -248,7 +248,7 @@ function address(href: string | null, base?: string): string | undefined {
   return /^(?:mailto|tel):[^\s<>()]+$/i.test(href?.trim() ?? "") ? href!.trim() : publicAddress(href, base);
 }
 
-/** The absolute http(s) address of a link without credentials in it; undefined for any other. */
+/** The absolute http(s) address of a link; undefined for other schemes and for credentials in the address. */
 export function publicAddress(href: string | null, base?: string): string | undefined {
   if (!href || !URL.canParse(href, base)) return undefined;
   const { protocol, username, password, href: absolute } = new URL(href, base);

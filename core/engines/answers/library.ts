@@ -2,66 +2,66 @@ import { LRUCache } from "lru-cache";
 import { languageOf, primaryLanguage } from "../../platform/languages.ts";
 import type { Block } from "./blocks.ts";
 import { plainText } from "./markdown.ts";
-import { isCommon, type Likeness, likenessOf, partsOf } from "./matching.ts";
+import { isCommon, type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
 import { sentences } from "./sentences.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
 import { termsIn } from "./words.ts";
 
-/** A page or a document with what an answer says of it. */
+/** A page or a document. */
 export interface Source {
   kind: "page" | "kb_doc";
-  /** Names it within the library. */
+  /** Its id within the library. */
   id: string;
   title: string;
   /** Public address of a page; null for a document. */
   url: string | null;
-  /** As the owner declares it (BCP 47); else it is told from the text. */
+  /** The owner's declaration (BCP 47); detected from the text without one. */
   language?: string | undefined;
   blocks: readonly Block[];
 }
 
-/** Blocks of a source under one heading, as many as are read at one look. */
+/** Consecutive blocks of a source under one heading, within a maximum length. */
 export interface Section {
   source: Source;
   language: string;
-  /** Place among all sections. */
+  /** Index among all sections. */
   at: number;
   blocks: readonly Block[];
 }
 
-/** A piece of public text that may answer: a sentence, an item, a row of a table. */
+/** The smallest piece of public text that may answer: a sentence, a list item or a table row. */
 export interface Unit {
   section: Section;
   block: Block;
-  /** Exact public text; of a row its cells, apart by tabs. */
+  /** Exact public text; tabs separate the cells of a row. */
   text: string;
   start: number;
-  /** Place within its section. */
+  /** Index within its section. */
   at: number;
 }
 
-/** A unit with how well it answers a question. */
+/** A unit that matches a question. */
 export interface Hit {
   unit: Unit;
   score: number;
-  /** Share of the question, by weight, that the unit and what stands around it speak of, 0 to 1. */
+  /** The share of the question, by weight, that the unit and its surroundings contain, 0 to 1. */
   share: number;
-  /** The weightiest word of the question that the section lacks, as a share of the rarest word's weight. */
+  /** The weightiest word of the question that is absent from the section, as a share of the rarest word's weight. */
   missing: number;
-  /** Nothing of the form that is asked for is in it. */
+  /** It contains nothing of the requested form. */
   isShapeless: boolean;
-  /** Its heading speaks of the subject. */
+  /** Its heading contains a subject of the question. */
   isHeaded: boolean;
 }
 
-/** Where a visitor asks, and sections that an embedding finds near the question. */
+/** The id of the visitor's page, and the sections that an embedding finds near the question. */
 export interface Place {
   here?: string | undefined;
   near?: ReadonlySet<Section>;
 }
 
-/** Words of a unit and of what stands around it, with how much they count. */
+/** Weights of the terms of a unit and of its surroundings. */
 export type Strengths = ReadonlyMap<string, number>;
 
 interface Reading {
@@ -83,15 +83,14 @@ interface AskedShape {
   weight: number;
 }
 
-/** What stands around a unit counts less than the unit itself. All constants here were chosen on seven sets of questions together (`npm run bench -- answers`). */
-const AROUND = 0.95;
+/** The weight of a word in the title of a source. All constants here were chosen on seven sets of questions together (`npm run bench -- answers`). */
 const TITLE = 0.4;
 
-/** A word that the library lacks counts less than the rarest one that it has, a word of every day less than any. */
+/** Factors of a word that is absent from the library, and of an everyday word. */
 const ABSENT = 0.7;
 const COMMON = 0.45;
 
-/** What the shape that is asked for counts beside a word of the question. */
+/** Weights of the requested shape, relative to a word of the question. */
 const SHAPE_WEIGHTS: Record<Shape, number> = {
   amount: 0.6,
   time: 0.5,
@@ -102,11 +101,11 @@ const SHAPE_WEIGHTS: Record<Shape, number> = {
   phone: 1.2,
   mail: 1.2,
 };
-/** Shapes that can be told by their form; the others are guesses. */
+/** Shapes that are recognised by their form; the others are guesses. */
 const CERTAIN_SHAPES: readonly Shape[] = ["amount", "time", "duration", "count", "phone", "mail"];
 const WORD_OF_SHAPE = 0.5;
 
-/** Gains of the page that the visitor reads, of the question's language, of a heading that names the subject, of a near embedding. */
+/** Bonuses for the visitor's page, the question's language, a heading with a subject, and a near embedding. */
 const OWN_PAGE = 0.1;
 const OWN_LANGUAGE = 0.05;
 const HEADED = 0.1;
@@ -115,18 +114,17 @@ const SHAPELESS = 0.7;
 
 const MAX_SECTIONS_READ = 40;
 const MAX_SECTIONS = 20_000;
-const MAX_SECTION_LENGTH = 900;
-const MAX_LIST_LENGTH = 2000;
+const MAX_SECTION_LENGTH = 2000;
 
-/** All public text that answers may rest on, with an index of its words. */
+/** All public text of a handle, with an index of its words. */
 export class Library {
   readonly sections: Section[] = [];
-  /** By term, the sections that hold it and how much it counts there, as pairs. */
+  /** By term: pairs of a section's index and the term's weight there. */
   readonly #postings = new Map<string, number[]>();
   readonly #readings = new WeakMap<Section, Reading[]>();
   readonly #likeness = new LRUCache<string, Likeness>({ max: 2000 });
 
-  /** Reads sources; what iterates decides when the next one is read. */
+  /** Reads one section per step, so that the caller can pause. */
   *read(sources: Iterable<Source>): Generator<void> {
     for (const source of sources)
       for (const section of this.#add(source)) {
@@ -135,7 +133,7 @@ export class Library {
       }
   }
 
-  /** Sections that speak of a question, the best first; nothing that doesn't match fills up. */
+  /** The sections that match a question, the best first. */
   rank(question: Question, place: Place = {}): Section[] {
     return this.#rank(this.#wanted(question), question, place);
   }
@@ -153,12 +151,12 @@ export class Library {
     return found.sort((one, other) => other.score - one.score);
   }
 
-  /** All terms of the library that speak of a question. */
+  /** All terms of the library that match a question. */
   termsFor(question: Question): Set<string> {
     return new Set(this.#wanted(question).flatMap(({ likeness }) => [...likeness.keys()]));
   }
 
-  /** How a section's units speak, each with what stands around it. */
+  /** The units of a section with the weights of their terms. */
   strengthsOf(section: Section): readonly { unit: Unit; strengths: Strengths; own: readonly string[] }[] {
     return this.#readingsOf(section);
   }
@@ -167,7 +165,7 @@ export class Library {
     return this.#postings.has(term);
   }
 
-  /** The terms of the library that speak of a word. */
+  /** The terms of the library that match a word. */
   likenessOf({ forms }: Pick<Subject, "forms">, language: string): Likeness {
     const key = `${language} ${forms.join(" ")}`;
     const known = this.#likeness.get(key);
@@ -224,18 +222,10 @@ export class Library {
     });
   }
 
-  /** What the question speaks of; a compound that the library lacks is asked for by its parts. */
   #wanted({ subjects, language }: Question): Wanted[] {
-    return subjects.flatMap((subject) => {
+    return subjects.map((subject) => {
       const likeness = this.likenessOf(subject, language);
-      const isFound = Math.max(0, ...likeness.values()) >= 0.7;
-      const parts = isFound ? [] : partsOf(subject.text, this.#postings, language);
-      if (parts.length === 0) return [{ likeness, weight: this.weightOf(subject, likeness) }];
-      return parts.map((part) => {
-        const own = { text: part, forms: [part], weight: subject.weight };
-        const found = this.likenessOf(own, language);
-        return { likeness: found, weight: this.weightOf(own, found) };
-      });
+      return { likeness, weight: this.weightOf(subject, likeness) };
     });
   }
 
@@ -248,7 +238,7 @@ export class Library {
     }));
   }
 
-  /** How much a word tells: rare words more, from 0 to `rarest`. */
+  /** The weight of a word, from 0 to `rarest`: the rarer, the higher. */
   weightOf({ weight, forms }: Subject, likeness: Likeness): number {
     const usual = weight * (forms.some(isCommon) ? COMMON : 1);
     if (likeness.size === 0) return usual * this.rarest * ABSENT;
@@ -260,7 +250,7 @@ export class Library {
     return usual * Math.log(1 + this.sections.length / Math.max(1, held));
   }
 
-  /** The weight of a word that stands in no more than one section. */
+  /** The weight of a word that is in one section. */
   get rarest(): number {
     return Math.log(1 + Math.max(1, this.sections.length));
   }
@@ -318,13 +308,13 @@ function readUnit(unit: Unit): Reading {
   return { unit, strengths, own, shapes: new Map() };
 }
 
-/** A question that is a heading says what its section is about as well as the section. */
+/** Headings and the lead-in count as much as the text below them. */
 function addAround(add: (text: string, strength: number) => void, { headings, leadIn }: Block, title: string): void {
-  for (const line of [...headings, leadIn]) add(line, line.endsWith("?") ? 1 : AROUND);
+  for (const line of [...headings, leadIn]) add(line, 1);
   add(title, TITLE);
 }
 
-/** How well words speak of what a question wants, 0 to 1. */
+/** How well terms match a word of the question, 0 to 1. */
 export function strengthOf(strengths: Strengths, likeness: Likeness): number {
   let best = 0;
   const [few, many] = strengths.size < likeness.size ? [strengths, likeness] : [likeness, strengths];
@@ -332,7 +322,7 @@ export function strengthOf(strengths: Strengths, likeness: Likeness): number {
   return best;
 }
 
-/** What is asked for is there by its form, by a word for it, or by both. */
+/** The share of a requested shape that a unit contains: its form, a word for it, or both. */
 function askedFor(reading: Reading, { shape, words }: AskedShape): number {
   const isShaped = reading.shapes.get(shape) ?? holdsShape(reading.unit.text, shape, reading.own);
   reading.shapes.set(shape, isShaped);
@@ -350,13 +340,13 @@ function isHeadedBy({ block, section }: Unit, likeness: Likeness): boolean {
   );
 }
 
-/** Blocks under one heading, as far as they are read at one look; a table or a list is not torn from what leads into it. */
+/** Groups consecutive blocks under one heading; a table or a list stays with its introduction. */
 function sectionsOf(blocks: readonly Block[]): Block[][] {
   const found: Block[][] = [];
   let length = 0;
   for (const block of blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf)) {
     const isSame = found.at(-1)?.at(0)?.section === block.section;
-    const room = block.kind === "text" ? MAX_SECTION_LENGTH - block.text.length : MAX_LIST_LENGTH;
+    const room = MAX_SECTION_LENGTH - (block.kind === "text" ? block.text.length : 0);
     if (isSame && length <= room) found.at(-1)!.push(block);
     else found.push([block]);
     length = (isSame && length <= room ? length : 0) + block.text.length;
@@ -364,9 +354,9 @@ function sectionsOf(blocks: readonly Block[]): Block[][] {
   return found;
 }
 
-/** An endless paragraph as pieces of some sentences. */
+/** Splits an endless paragraph between sentences. */
 function piecesOf(block: Block): Block[] {
-  if (block.kind === "row" || block.text.length <= MAX_LIST_LENGTH) return [block];
+  if (block.kind === "row" || block.text.length <= MAX_SECTION_LENGTH) return [block];
   const found: Block[] = [];
   for (const { text, start } of sentences(block.text)) {
     const last = found.at(-1);
@@ -378,7 +368,7 @@ function piecesOf(block: Block): Block[] {
   return found;
 }
 
-/** The sentences, items and rows of a section in their order. */
+/** The sentences, items and rows of a section in order. */
 export function unitsOf(section: Section): Unit[] {
   const found: Unit[] = [];
   const add = (block: Block, text: string, start: number) =>

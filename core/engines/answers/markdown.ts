@@ -1,7 +1,7 @@
 import { clip, oneLine } from "../../platform/characters.ts";
 import { type Block, columnsFor, gridOf, leadsIn, type Link, type PublicText } from "./blocks.ts";
 
-/** A line at least this long that ends without a full stop was wrapped, not ended. */
+/** A line of at least this length without a full stop continues on the next line. */
 const WRAPPED_LENGTH = 48;
 const MAX_HEADING_LENGTH = 200;
 const MAX_TEXT_LENGTH = 300_000;
@@ -17,14 +17,14 @@ const RULE = /^[\s|:=_*+-]+$/;
 const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]+)>?[^)]*\)/gi;
 
 /**
- * Reads a document, plain or Markdown: headings, paragraphs (lines that were wrapped are one), items and tables, each an exact
- * piece of it. `headings` stand above the whole text, as they do where it is a piece of a document. Linear in the length.
+ * Reads a document, plain or Markdown: headings, paragraphs (wrapped lines are joined), items and tables, each an exact
+ * piece of it. `headings` are those above the whole text if it is a piece of a document. Linear in the length.
  */
 export function readMarkdown(content: string, headings: readonly string[] = []): PublicText {
   return new MarkdownReader(content.slice(0, MAX_TEXT_LENGTH), headings).read();
 }
 
-/** What a reader sees of a line of Markdown: links as their labels, no marks of emphasis or code. */
+/** The visible text of a line of Markdown: labels instead of links, no marks of emphasis or code. */
 export function plainText(markdown: string): string {
   return oneLine(markdown.replace(/!?\[([^\][]*)\]\([^)]*\)/g, "$1").replace(/\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)/g, ""));
 }
@@ -77,7 +77,7 @@ class MarkdownReader {
     else this.#add(line, start);
   }
 
-  /** The paragraph of one line above a line of dashes or equals signs, which makes it a heading. */
+  /** The one-line paragraph that a line of dashes or equals signs below makes a heading. */
   #underlined(line: string): string | undefined {
     const last = this.#blocks.at(-1);
     const isTitle = UNDERLINE.test(line) && this.#open && last?.kind === "text" && !last.text.includes("\n");

@@ -1,23 +1,22 @@
-import { LRUCache } from "lru-cache";
 import { languages } from "../../../schemas/languages.ts";
 import { lazy } from "../../platform/lazy.ts";
 import { isCompounding, termsIn } from "./words.ts";
 
-/** How near a term of a text is to a term of a question, 0 to 1. */
+/** The likeness of terms of a text to a word of a question, 0 to 1. */
 export type Likeness = ReadonlyMap<string, number>;
 
 const SAME = 1;
 /** Another word for the same matter, in any language: "fee" for "cost". */
 const SAME_MATTER = 0.8;
-/** Another ending, or a part of a compound. */
+/** Another ending, and a part of a compound. */
 const RELATED = 0.7;
 const PART = 0.65;
-/** A slip of the keyboard. */
+/** A typing error. */
 const MISSPELT = 0.75;
 const MIN_FORM_LENGTH = 4;
 const MIN_PART_LENGTH = 4;
 
-/** Matters by term and terms by matter, in all languages: made by the first question, since stemming them delays a start by 0.3 s. */
+/** Matters by term and terms by matter, in all languages. Built by the first question, since stemming them takes 0.3 s. */
 const matterTable = lazy(() => {
   const mattersOf = new Map<string, Set<string>>();
   const termsOf = new Map<string, Set<string>>();
@@ -40,24 +39,12 @@ function calendarNames(language: string): [matter: string, name: string][] {
   return [...days, ...Array.from({ length: 12 }, (_, at) => named(new Date(Date.UTC(2027, at, 15)), "month"))];
 }
 
-/** The matters that a term speaks of, as the language files name them. */
+/** The matters of a term, as the language files name them. */
 export function mattersIn(term: string): ReadonlySet<string> {
-  const known = matters.get(term);
-  if (known) return known;
-  const { mattersOf } = matterTable();
-  const found = new Set<string>(mattersOf.get(term));
-  if (found.size === 0)
-    for (const [other, names] of mattersOf) if (isForm(term, other)) for (const name of names) found.add(name);
-  matters.set(term, found);
-  return found;
+  return matterTable().mattersOf.get(term) ?? NONE;
 }
 
-const matters = new LRUCache<string, ReadonlySet<string>>({ max: 5000 });
-
-/** Another ending of a word of a matter, as in "cheapest". */
-function isForm(term: string, other: string): boolean {
-  return other.length >= MIN_FORM_LENGTH && term.length - other.length <= 3 && term.startsWith(other);
-}
+const NONE: ReadonlySet<string> = new Set();
 
 const commonTerms = lazy(
   () =>
@@ -68,12 +55,12 @@ const commonTerms = lazy(
     ),
 );
 
-/** True for a word that a language uses so often that it names no subject. */
+/** True for an everyday word, which names no subject. */
 export function isCommon(term: string): boolean {
   return commonTerms().has(term);
 }
 
-/** The terms of a vocabulary that speak of a term of a question, in any of its forms. */
+/** The terms of a vocabulary that match a word of a question in any of its forms. */
 export function likenessOf(
   forms: readonly string[],
   vocabulary: ReadonlyMap<string, unknown>,
@@ -89,22 +76,14 @@ export function likenessOf(
   for (const term of vocabulary.keys()) {
     if (forms.includes(term)) add(term, SAME);
     else if (related.has(term)) add(term, SAME_MATTER);
-    else if (!isOfOtherMatter(forms, term)) for (const form of forms) add(term, formLikeness(form, term, inCompounds));
+    else for (const form of forms) add(term, formLikeness(form, term, inCompounds));
   }
   if (found.size === 0)
     for (const term of vocabulary.keys()) for (const form of forms) add(term, slipLikeness(form, term));
   return found;
 }
 
-/** "Kostenlos" is no form of "kosten": words of two matters are two words. */
-function isOfOtherMatter(forms: readonly string[], term: string): boolean {
-  const { mattersOf } = matterTable();
-  const names = mattersOf.get(term);
-  const own = forms.flatMap((form) => [...(mattersOf.get(form) ?? [])]);
-  return names !== undefined && own.length > 0 && !own.some((name) => names.has(name));
-}
-
-/** Words that share their beginning, or of which one is a part of the other. */
+/** Words that share their beginning, or one of which is a part of the other. */
 function formLikeness(form: string, term: string, inCompounds: boolean): number {
   const [short, long] = form.length <= term.length ? [form, term] : [term, form];
   if (short.length < MIN_FORM_LENGTH || /\p{N}/u.test(long)) return 0;
@@ -114,7 +93,7 @@ function formLikeness(form: string, term: string, inCompounds: boolean): number 
   return 0;
 }
 
-/** One slip in a short word, two in a long one; the first letter is hardly ever wrong. */
+/** One typing error in a short word, two in a long one; the first letter is hardly ever wrong. */
 function slipLikeness(form: string, term: string): number {
   if (form.length < 4 || form[0] !== term[0] || /\p{N}/u.test(form + term)) return 0;
   const slips = form.length < 8 ? 1 : 2;
@@ -122,7 +101,7 @@ function slipLikeness(form: string, term: string): number {
   return distance(form, term, slips) <= slips ? MISSPELT : 0;
 }
 
-/** Damerau-Levenshtein distance with neighbours transposed; more than `limit` where it is more. */
+/** Damerau-Levenshtein distance with adjacent transpositions; `limit + 1` if it is over the limit. */
 export function distance(one: string, other: string, limit: number): number {
   let [before, last]: [number[], number[]] = [[], Array.from({ length: other.length + 1 }, (_, at) => at)];
   for (let row = 1; row <= one.length; row++) {
@@ -138,19 +117,4 @@ export function distance(one: string, other: string, limit: number): number {
     [before, last] = [last, next];
   }
   return last[other.length]!;
-}
-
-/** The two words of a vocabulary that a compound is made of, with the letters between them; none where it isn't one. */
-export function partsOf(word: string, vocabulary: { has(term: string): boolean }, language: string): string[] {
-  if (!isCompounding(language)) return [];
-  for (let at = word.length - MIN_PART_LENGTH; at >= MIN_PART_LENGTH; at--) {
-    const right = termsIn(word.slice(at), language)[0] ?? "";
-    if (!vocabulary.has(right)) continue;
-    const left = [word.slice(0, at), word.slice(0, at).replace(/(?:s|n|en|es|er)$/, "")].flatMap((part) =>
-      termsIn(part, language),
-    );
-    const known = left.find((part) => vocabulary.has(part));
-    if (known) return [known, right];
-  }
-  return [];
 }

@@ -1,11 +1,12 @@
+import { wordsOf } from "../../../schemas/languages.ts";
 import { fold } from "./words.ts";
 
-/** A pattern of words as the language files write it: `*` stands for up to four words, `~` for any ending, `#` for a number, `?` for a word or none. */
+/** A pattern of words in a language file: `*` is up to four words, `~` any ending, `#` a number, `?` an optional word. */
 export type Phrase = string;
 
 const compiled = new Map<string, RegExp>();
 
-/** A text as phrases are held against it: folded words with one space between them. */
+/** A text in the form that phrases are compared with: folded words with one space between them. */
 export function plainWords(text: string): string {
   return fold(text)
     .replace(/(?<=\p{L})'(?=(?:[stdm]|re|ve|ll)(?!\p{L}))/gu, "")
@@ -13,17 +14,17 @@ export function plainWords(text: string): string {
     .trim();
 }
 
-/** True where one of the phrases stands in the text, between whole words; the text comes from `plainWords`. */
+/** True if the text contains one of the phrases as whole words; `plain` comes from `plainWords`. */
 export function holdsPhrase(plain: string, phrases: readonly Phrase[]): boolean {
   return phrases.length > 0 && pattern(phrases, "(?:^| )", "(?= |$)").test(plain);
 }
 
-/** True where the text is one of the phrases. */
+/** True if the text is one of the phrases. */
 export function isPhrase(plain: string, phrases: readonly Phrase[]): boolean {
   return phrases.length > 0 && pattern(phrases, "^", "$").test(plain);
 }
 
-/** The words of the longest phrase that stands in the text, without what stands for any word; undefined where none does. */
+/** The words of the longest phrase in the text, without those of a wildcard; undefined without a phrase. */
 export function wordsOfPhrase(plain: string, phrases: readonly Phrase[]): string[] | undefined {
   const held = phrases
     .filter((phrase) => holdsPhrase(plain, [phrase]))
@@ -58,4 +59,19 @@ function source(phrase: Phrase): string {
     .replace(/ $/, "")
     .replace(/ \(\?:\\S\+ \)\{0,4\}$/, "(?: \\S+){0,4}")
     .replace(/ \(\?:\\S\+ \)\?$/, "(?: \\S+)?");
+}
+
+/** True if a text of a language negates something. */
+export function isNegated(text: string, language: string): boolean {
+  return hasWordOf(text, wordsOf(language).answers.negations) || /n't(?!\p{L})/u.test(fold(text));
+}
+
+/** True if a text of a language speaks of all cases, as "always" does. */
+export function isUniversal(text: string, language: string): boolean {
+  return hasWordOf(text, wordsOf(language).answers.universals);
+}
+
+function hasWordOf(text: string, list: string): boolean {
+  const words = fold(list).split(" ");
+  return (fold(text).match(/[\p{L}']+/gu) ?? []).some((word) => words.includes(word));
 }

@@ -10,33 +10,33 @@ export interface Turn {
   text: string;
 }
 
-/** What a visitor wants who should be offered a form. */
+/** The wish for which a visitor is offered a form. */
 export type Wish = "demo" | "quote" | "purchase" | "contact";
 
-/** A word of a question that an answer should speak of. */
+/** A word of a question that an answer should contain. */
 export interface Subject {
-  /** The word as it was written, folded, and its stems by the rules of each language. */
+  /** The folded word, and its stems by the rules of each language. */
   text: string;
   forms: readonly string[];
-  /** Below 1 where it comes from what was asked before. */
+  /** Below 1 if it comes from the question before. */
   weight: number;
 }
 
-/** What an answer should hold: something of a shape, or one of the words that ask for it. */
+/** What an answer should contain: something of a shape, or one of the words that request it. */
 export interface Ask {
   shape: Shape;
   words: readonly Subject[];
 }
 
-/** A question, read once; everything after takes it as it is. */
+/** A parsed question. */
 export interface Question {
   text: string;
   language: string;
-  /** As `plainWords` reads it. */
+  /** The result of `plainWords`. */
   plain: string;
   subjects: readonly Subject[];
   asks: readonly Ask[];
-  /** Small talk, the page itself, matter that is never public; absent for a question about something. */
+  /** Small talk, the page itself, or private matters; absent for other questions. */
   intent?: "greeting" | "gratitude" | "identity" | "page" | "declined";
   wish?: Wish;
 }
@@ -48,8 +48,8 @@ const SHAPES = ["amount", "time", "duration", "count", "place", "person", "phone
 const WISHES = ["demo", "quote", "contact", "purchase"] as const;
 
 /**
- * Reads a question. `language` is what it is taken for where its words don't tell (the page's); a short follow-up borrows the
- * subject of what the visitor asked before.
+ * Reads a question. `language` is the fallback if its words don't tell the language. A short follow-up borrows the subjects of
+ * the visitor's question before.
  */
 export function readQuestion(text: string, language: string, history: readonly Turn[] = []): Question {
   const asked = text.slice(0, MAX_QUESTION_LENGTH);
@@ -83,7 +83,7 @@ function asksOf(plain: string, subjects: readonly Subject[], language: string): 
     const words = wordsOfPhrase(plain, asks[shape]);
     return words ? [{ shape, words: subjects.filter(({ text }) => words.includes(text)) }] : [];
   });
-  // "How much is it" and "how many days" also hold "how much" and "how many".
+  // "How much is it" and "how many days" also contain "how much" and "how many".
   const isCounted = found.some(({ shape }) => shape === "amount" || shape === "duration");
   return found.filter(({ shape }) => shape !== "count" || !isCounted);
 }
@@ -102,7 +102,7 @@ function wishOf(plain: string, language: string): Wish | undefined {
   const { lead } = wordsOf(language).answers;
   if (holdsPhrase(plain, lead.refusals)) return undefined;
   return WISHES.find((wish) => {
-    // A single word is a wish where it is all that is said.
+    // A single word is a wish if it is the whole text.
     const [short, long] = [
       lead[wish].filter((phrase) => !phrase.includes(" ")),
       lead[wish].filter((phrase) => phrase.includes(" ")),

@@ -3,22 +3,22 @@ import { wordsOf } from "../../../schemas/languages.ts";
 import type { Block } from "./blocks.ts";
 import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
-import { type Hit, type Library, type Place, type Section, type Source, type Unit, unitsOf } from "./library.ts";
+import { type Library, type Place, type Section, type Source, type Unit, unitsOf } from "./library.ts";
 import type { Question } from "./question.ts";
 
-/** Text of an answer made of exact public text, and the units that it shows. */
+/** An answer of exact public text, and the units that it shows. */
 export interface Quote {
   outcome: "answer" | "closest" | "none";
   markdown: string;
   units: Unit[];
 }
 
-/** Most characters of what is quoted, headings included. */
+/** Most characters of a quote, headings included. */
 export const MAX_QUOTE_LENGTH = 600;
-/** Confidence from which a quote is an answer, and the share of the question from which it is worth showing. */
+/** The least confidence of an answer, and the least share of the question of what is shown as closest. */
 const ANSWERS = 0.35;
 const COMES_CLOSEST = 0.25;
-/** Another section is shown beside the best where it is nearly as good and there is room. */
+/** The least score of a second section, relative to the best one. */
 const NEARLY_BEST = 0.75;
 const MAX_SECTIONS = 2;
 const MAX_HEADINGS = 8;
@@ -35,12 +35,12 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
   if (best === undefined || best.share < COMES_CLOSEST) return { outcome: "none", markdown: "", units: [] };
   const column = columnQuote(library, question, { best: best.unit, rows: unitsOf(best.unit.section) });
   const isColumn = column !== undefined && quoteMarkdown(column.units).length <= MAX_QUOTE_LENGTH;
-  const chosen = [isColumn ? column.units : around(best.unit, hits, MAX_QUOTE_LENGTH)];
+  const chosen = [isColumn ? column.units : around(best.unit, MAX_QUOTE_LENGTH)];
   let room = MAX_QUOTE_LENGTH - quoteMarkdown(chosen[0]!).length - 2;
   for (const { unit, score } of hits) {
     if (score < best.score * NEARLY_BEST || chosen.length === MAX_SECTIONS || (isColumn && column.isCell)) break;
     if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
-    const more = around(unit, hits, room);
+    const more = around(unit, room);
     if (quoteMarkdown(more).length > room) continue;
     chosen.push(more);
     room -= quoteMarkdown(more).length + 2;
@@ -49,13 +49,13 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
   return { outcome, markdown: chosen.map(quoteMarkdown).join("\n\n"), units: chosen.flat() };
 }
 
-/** What a page says of itself: its opening, and the headings that follow. */
+/** The opening of a page and the headings that follow. */
 export function openingOf(library: Library, source: Source): Quote {
   const own = library.sections.filter((section) => section.source === source);
   const first = own.find((section) => section.blocks.some(({ kind }) => kind === "text")) ?? own[0];
   if (first === undefined) return { outcome: "none", markdown: "", units: [] };
   const units = unitsOf(first);
-  const shown = around(units[0]!, [], MAX_QUOTE_LENGTH / 2);
+  const shown = around(units[0]!, MAX_QUOTE_LENGTH / 2);
   const headings = [...new Set(own.flatMap(({ blocks }) => blocks[0]!.headings.at(-1) ?? []))].slice(0, MAX_HEADINGS);
   const list = headings
     .filter((heading) => heading !== first.blocks[0]!.headings.at(-1))
@@ -76,25 +76,20 @@ export function sourcesLine(units: readonly Unit[], language: string): string {
   return names.length === 0 ? "" : `${names.length > 1 ? sources : source}: ${names.join(", ")}`;
 }
 
-/** The unit with as much of its section around it as there is room for, the better neighbour first. */
-function around(unit: Unit, hits: readonly Hit[], most: number): Unit[] {
+/** The unit with as much of its section as fits: the units after it first, then those before. */
+function around(unit: Unit, maxLength: number): Unit[] {
   const units = unitsOf(unit.section);
-  const scores = new Map(
-    hits.filter((hit) => hit.unit.section === unit.section).map((hit) => [hit.unit.at, hit.score]),
-  );
-  let [first, last] = [unit.at, unit.at];
   const fits = (from: number, to: number) =>
-    units[from] !== undefined && units[to] !== undefined && quoteMarkdown(units.slice(from, to + 1)).length <= most;
-  for (;;) {
-    const [before, after] = [fits(first - 1, last), fits(first, last + 1)];
-    if (!before && !after) return units.slice(first, last + 1);
-    const isBetter = (scores.get(first - 1) ?? 0) > (scores.get(last + 1) ?? 0);
-    if (before && (isBetter || !after)) first--;
-    else last++;
-  }
+    units[from] !== undefined &&
+    units[to] !== undefined &&
+    quoteMarkdown(units.slice(from, to + 1)).length <= maxLength;
+  let [first, last] = [unit.at, unit.at];
+  while (fits(first, last + 1)) last++;
+  while (fits(first - 1, last)) first--;
+  return units.slice(first, last + 1);
 }
 
-/** The heading, then prose as a paragraph, items and rows as a list under what leads into them. */
+/** Renders the heading, prose as paragraphs, and items and rows as a list below their introduction. */
 export function quoteMarkdown(units: readonly Unit[]): string {
   const heading = units[0]?.block.headings.at(-1);
   let text = heading ? `**${nameMarkdown(heading)}**\n\n` : "";
@@ -137,7 +132,7 @@ function unitMarkdown({ block, text }: Unit): string {
   return block.kind === "item" ? `- ${sentenceMarkdown(text)}` : sentenceMarkdown(text);
 }
 
-/** A row as its first cell and the others, each named by its column; empty cells are left out. */
+/** Renders a row as its first cell and the others with the names of their columns, without empty cells. */
 function rowMarkdown({ cells = [], columns }: Block): string {
   const [first = "", ...others] = cells.map(sentenceMarkdown);
   const named = others.flatMap((cell, at) => {
@@ -170,7 +165,7 @@ function keepWebLink(link: string, label: string, address: string): string {
   return /^https?:\/\//i.test(address) ? link : label;
 }
 
-/** The text of units as one exact piece of their source, cut between words: neighbours go together as far as there is room. */
+/** The text of the first unit and its neighbours as one exact piece of their block, cut between words. */
 export function exactPiece(units: readonly Unit[], most: number): string {
   const [first] = units;
   if (first === undefined) return "";

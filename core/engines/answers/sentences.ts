@@ -7,11 +7,11 @@ export interface Piece {
   start: number;
 }
 
-/** What is longer is not prose; it is cut between words. UTF-16 units. */
+/** Longer sentences are cut between words. UTF-16 units. */
 const MAX_SENTENCE_LENGTH = 400;
 const ENDS = /(?:[.!?…]+|[。！？｡।॥؟۔։።]+)["'”’»)\]*_]*/g;
 const UNSPACED_END = /^[。！？｡]/;
-/** What must follow an end before it can be told for one: a whole word and what ends it. */
+/** A sentence end is certain once a whole word follows. */
 const WORD_AFTER = /^\s+\S+\s/;
 /** Abbreviations that a sentence does not end with, in the languages that have a file. */
 const ABBREVIATIONS = new Set(
@@ -22,10 +22,8 @@ const ABBREVIATIONS = new Set(
     "dhr mevr bijv o.a m.b.t t.a.v i.v.m incl excl exmo exma dra pg u.s"
   ).split(" "),
 );
-/** Abbreviations that may end a sentence: they do where a capital follows. */
+/** Abbreviations that may end a sentence: they do if a capital letter follows. */
 const MAY_END = /^(?:etc|usw|ecc|enz|inc|ltd|co|corp|a\.m|p\.m|uhr)$/;
-/** A figure that stands after one of these and before a full stop is an ordinal number, as in "am 3. Tag". */
-const BEFORE_ORDINAL = /(?:^|\s)(?:am|der|die|das|dem|den|des|im|vom|zum|zur|bis|ab|jede[rnsm]?|erste[rn]?)\s+$/i;
 
 const months = lazy(
   () =>
@@ -66,8 +64,8 @@ export function sentences(text: string): Piece[] {
 }
 
 /**
- * Where the first sentence of a growing text ends, before the white space that follows; -1 while that can't be told yet: the word
- * after it is needed, since "approx. 5" and "16. April" are no ends.
+ * The end of the first sentence of a growing text, before white space; -1 while it is uncertain. The word after it decides, since
+ * "approx. 5" and "16. April" are no ends.
  */
 export function firstEnd(text: string): number {
   for (const match of text.matchAll(ENDS)) {
@@ -105,8 +103,7 @@ function isAbbreviation(text: string, mark: number, next: string): boolean {
   const word = before.slice(before.search(/[^\s("'„“«[]*$/));
   const lower = word.toLowerCase();
   if (MAY_END.test(lower)) return false;
-  if (/^\d{1,2}$/.test(word))
-    return isMonth(next.split(/\s/)[0]!) || BEFORE_ORDINAL.test(before.slice(0, -word.length));
+  if (/^\d{1,2}$/.test(word)) return isMonth(next.split(/\s/)[0]!);
   return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(lower);
 }
 

@@ -2,7 +2,7 @@ import { languages } from "../../../schemas/languages.ts";
 import { lazy } from "../../platform/lazy.ts";
 import { fold } from "./words.ts";
 
-/** What a question asks for, told by how it is asked and by how an answer looks. */
+/** The form of a requested answer. */
 export type Shape = "amount" | "time" | "duration" | "count" | "place" | "person" | "phone" | "mail";
 
 const codes = Object.keys(languages);
@@ -23,8 +23,6 @@ const forms = lazy(
   }),
 );
 
-/** A year or a time of day. */
-const INSTANT = /\b(?:1[5-9]\d{2}|20\d{2})\b|\b\d{1,2}[.:]\d{2}(?!\d)/g;
 const span = lazy(() => new RegExp(`^(?:${spans()})$`));
 
 /** True for the name of a span of time, from the second to the year. */
@@ -32,16 +30,11 @@ export function isSpan(word: string): boolean {
   return span().test(word);
 }
 
-/** True where a text holds what is asked for, as far as its form tells. */
+/** True if a text contains something of a shape. */
 export function holdsShape(text: string, shape: Shape, terms: Iterable<string>): boolean {
-  if (shape === "count") return holdsCount(fold(text), terms);
+  // A number that is written out is a term.
+  if (shape === "count") return /\p{N}/u.test(text) || [...terms].some((term) => /^\d/.test(term));
   return forms()[shape].test(shape === "person" ? text : fold(text));
-}
-
-/** A number that counts something: no year, time of day or telephone number. */
-function holdsCount(text: string, terms: Iterable<string>): boolean {
-  const isWritten = !/\p{N}/u.test(text) && [...terms].some((term) => /^\d/.test(term));
-  return isWritten || /\p{N}/u.test(text.replace(forms().phone, " ").replace(INSTANT, " "));
 }
 
 /** The names of the days of the week, as one alternative of a pattern. */

@@ -7,10 +7,10 @@ import { toCardinal as dutchNumber } from "n2words/nl-NL";
 import { toCardinal as portugueseNumber } from "n2words/pt-PT";
 import { stem, stopWords } from "../../platform/languages.ts";
 
-/** A word of a text as a reader sees it, in lower case without accents. */
+/** A word of a text, in lower case without accents. */
 export interface Word {
   text: string;
-  /** Its term: the stem, or the number that it writes out; empty for a word of grammar. */
+  /** The stem, or the digits of a number that is written out; empty for a stop word. */
   term: string;
 }
 
@@ -30,7 +30,7 @@ const MAX_NUMBER_WORDS = 7;
 const MAX_TERM_LENGTH = 40;
 
 const TOKEN = /\p{N}+(?:[.,:]\p{N}+)*|[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[-‐‑](?=[\p{L}\p{N}])/gu;
-/** Scripts written without spaces, or with words glued together: words are not seen, pairs of letters are. */
+/** Scripts without spaces or with agglutinated words: pairs of letters replace words. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
@@ -72,7 +72,7 @@ export function wordsIn(text: string, language: string): Word[] {
   return found;
 }
 
-/** The terms alone, with repeats, without words of grammar. */
+/** The terms of a text with repeats, without stop words. */
 export function termsIn(text: string, language: string): string[] {
   return wordsIn(text, language).flatMap(({ term }) => (term === "" ? [] : [term]));
 }
@@ -89,28 +89,15 @@ function addToken(found: Word[], token: string, of: { language: string; stops: R
   else for (const part of token.split("'")) addPart(found, part, { ...of, isAlone: part === token });
 }
 
-/** What an apostrophe cuts off is no word of its own. */
+/** A single letter before or after an apostrophe is no word. */
 function addPart(
   found: Word[],
   part: string,
   of: { language: string; stops: ReadonlySet<string>; isAlone: boolean },
 ): void {
   if (part === "" || (part.length < 2 && !of.isAlone)) return;
-  const stemmed = fold(stem(part.slice(0, MAX_TERM_LENGTH), of.language));
-  const isGrammar = of.stops.has(part) || (part.length > 3 && stemmedStops(of.language).has(stemmed));
-  found.push({ text: part, term: isGrammar ? "" : stemmed });
-  addNumberPrefix(found, part, of.language);
-}
-
-/** `dreitägig` is three days. */
-function addNumberPrefix(found: Word[], word: string, language: string): void {
-  if (!COMPOUNDING.has(language) || word.length < 7) return;
-  for (const [written, value] of numberWords(language)) {
-    if (value > 12 || written.length < 3 || !word.startsWith(written) || word.length < written.length + 4) continue;
-    const rest = word.slice(written.length);
-    found.push({ text: written, term: String(value) }, { text: rest, term: fold(stem(rest, language)) });
-    return;
-  }
+  const term = of.stops.has(part) ? "" : fold(stem(part.slice(0, MAX_TERM_LENGTH), of.language));
+  found.push({ text: part, term });
 }
 
 function addPairs(found: Word[], token: string): void {
@@ -121,7 +108,7 @@ function addPairs(found: Word[], token: string): void {
   }
 }
 
-/** The value of `1,120`, `1.120` and `12,50` in one form: thousands are not marked, the decimal mark is a full stop. */
+/** A number without thousands separators, with a full stop as the decimal mark: `1,120` and `1.120` are `1120`, `12,50` is `12.50`. */
 export function plainNumber(digits: string): string {
   const ascii = digits.normalize("NFKC");
   if (/^\d{1,3}(?:[.,]\d{3})+$/.test(ascii)) return ascii.replace(/[.,]/g, "");
@@ -158,7 +145,7 @@ function numberLength(tokens: readonly string[], at: number, written: ReadonlyMa
 const numberWordsOf = new Map<string, Map<string, number>>();
 const firstWords = new WeakMap<ReadonlyMap<string, number>, Set<string>>();
 
-/** Numbers from two to a thousand, and whole thousands, as a language writes them; one is an article in most. */
+/** Numbers from two to a thousand, and whole thousands, as a language writes them; without one, which is an article in most. */
 function numberWords(language: string): ReadonlyMap<string, number> {
   const known = numberWordsOf.get(language);
   if (known) return known;
@@ -185,17 +172,5 @@ function foldedStopWords(language: string): ReadonlySet<string> {
   if (known) return known;
   const found = new Set([...stopWords(language)].flatMap((word) => [fold(word), fold(word).replaceAll("'", "")]));
   foldedStops.set(language, found);
-  return found;
-}
-
-const stopStems = new Map<string, ReadonlySet<string>>();
-
-/** Stems of the words of grammar, for their other endings: "kommst" of "kommen". */
-function stemmedStops(language: string): ReadonlySet<string> {
-  const known = stopStems.get(language);
-  if (known) return known;
-  const words = [...stopWords(language)].filter((word) => !word.includes("'"));
-  const found = new Set(words.map((word) => fold(stem(word, language))));
-  stopStems.set(language, found);
   return found;
 }
