@@ -228,13 +228,13 @@ t.test(
     t.match(confirmed["ada@example.com"]?.text, "Topic: <b>Engines</b>");
     t.match(confirmed["user_acme@example.com"]?.subject, /^New booking: Introduction with Ada/);
     t.notMatch(confirmed["guest@example.com"]?.text, bookingUid, "a guest can't manage it");
-    const file = read(confirmed["guest@example.com"]?.calendar ?? "");
-    t.match(file, {
-      method: "REQUEST",
-      sequence: 0,
-      organizer: "mailto:calendar@acme.example",
-      uid: `${bookingUid}@service.test`,
-    });
+    t.notMatch(confirmed["guest@example.com"]?.calendar, bookingUid, "nor by the UID of the invitation");
+    const invitation = read(confirmed["guest@example.com"]?.calendar ?? "");
+    const file = read(confirmed["ada@example.com"]?.calendar ?? "");
+    for (const one of [invitation, file])
+      t.match(one, { method: "REQUEST", sequence: 0, organizer: "mailto:calendar@acme.example" });
+    t.equal(file.uid, `${bookingUid}@service.test`);
+    t.equal(read(confirmed["user_acme@example.com"]?.calendar ?? "").uid, file.uid);
     const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
     await stage.service.visitor
       .post(`${shown}/intro/reschedule`)
@@ -254,6 +254,8 @@ t.test(
     t.match(cancelled["ada@example.com"]?.subject, /^Cancelled: Introduction/);
     t.match(cancelled["guest@example.com"]?.text, "Reason: Ill", "the owner's words reach everybody");
     t.match(read(cancelled["ada@example.com"]?.calendar ?? ""), { uid: file.uid, method: "CANCEL", sequence: 2 });
+    const ended = read(cancelled["guest@example.com"]?.calendar ?? "");
+    t.match(ended, { uid: invitation.uid, method: "CANCEL", sequence: 2 });
     const again = { handle: "acme", bookingUid, kind: "cancelled" as const, sequence: 1 };
     await sendMails(stage.service.runtime, again);
     await sendMails(stage.service.runtime, { ...again, kind: "confirmed", sequence: 0 });

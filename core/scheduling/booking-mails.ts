@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
 import { spokenLanguage } from "../../schemas/languages.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, MailKind, StoredBooking, StoredEventType } from "../../schemas/scheduling.ts";
@@ -219,7 +220,10 @@ async function attachmentsOf(
   return [{ filename: "invite.ics", contentType, content: Buffer.from(text) }];
 }
 
-/** Only the visitor's file has the visitor's link. Owners are accepted attendees, so that their calendars import the invitation. */
+/**
+ * Only the visitor's file has the visitor's link, and a guest's file hides the uid, which is as good as that link. Owners are accepted
+ * attendees, so that their calendars import the invitation.
+ */
 async function fileFor(
   runtime: Runtime,
   handle: string,
@@ -228,5 +232,11 @@ async function fileFor(
   if (reader.as === "attendee") return visitorFile(runtime, handle, booking);
   const organizer = await organizerOf(runtime, handle);
   const owner = reader.as === "owner" ? { owner: { email: reader.email, name: reader.host } } : {};
-  return calendarFile(withPresentableNames(booking), organizer, { description: event.description, ...owner });
+  const uid = reader.isOwner ? {} : { uid: guestUid(booking) };
+  return calendarFile(withPresentableNames(booking), organizer, { description: event.description, ...owner, ...uid });
+}
+
+/** A constant name of a booking that does not give its uid away. */
+function guestUid({ bookingUid }: Booking): string {
+  return createHash("sha256").update(`guest ${bookingUid}`).digest("hex").slice(0, 32);
 }

@@ -26,6 +26,8 @@ export interface FileNotes {
    * 3.2.2).
    */
   owner?: { email: string; name: string };
+  /** The local part of the UID; by default the uid of the booking, with which its reader can manage the booking. */
+  uid?: string;
 }
 
 /** A calendar file and the method that the mail's content type must name. */
@@ -113,7 +115,7 @@ function addEvent(
   const at = (instant: string) => Temporal.Instant.from(instant).toZonedDateTimeISO(zone);
   const { location, meetingUrl } = booking;
   const event = calendar.createEvent({
-    id: `${booking.bookingUid}@${about.organizer.host}`,
+    id: `${about.notes.uid ?? booking.bookingUid}@${about.organizer.host}`,
     sequence: booking.sequence + (about.isOver ? 1 : 0),
     start: at(booking.start),
     end: at(booking.end),
