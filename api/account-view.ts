@@ -1,5 +1,5 @@
 import type { View } from "./route.ts";
-import { documentOf, escapeHtml, unlisted } from "./shell.ts";
+import { htmlDocument, escapeHtml, unlisted } from "./shell.ts";
 
 /** A page with one message or one question: a card with a title. */
 export interface Card {
@@ -62,7 +62,7 @@ function headersOf({ leadsTo = [], script, isFramed }: Card): Record<string, str
 }
 
 function document({ language, title, body, script, isListed }: Card): string {
-  return documentOf({
+  return htmlDocument({
     language,
     title,
     styles: ["page.css", "account.css"],

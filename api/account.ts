@@ -93,7 +93,7 @@ export const accountRows: Row[] = [
   route("PUT /v2/handles/:handle/settings", operator, settingsChange, updateSettings, {
     returns: settingsAnswer,
     summary: "Update the settings of a handle",
-    description: "An absent field keeps its value. `displayName` is shown wherever a person meets the handle.",
+    description: "An absent field keeps its value. `displayName` is the name that people see.",
   }),
   route(`POST ${desktop}/start`, anyone, pairingStart, startPairing, {
     headerInputs: { "user-agent": "userAgent" },

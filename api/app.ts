@@ -18,8 +18,8 @@ import { Metrics } from "./metrics.ts";
 import { mayBePageHost, movedPage, onThisHost, pageHost } from "./hosts.ts";
 import { hasWords, languages, wordsLanguage } from "../schemas/languages.ts";
 import { failureView } from "./failure-view.ts";
-import { asFail, problem } from "./problem.ts";
-import { type Reply, sendReply } from "./reply.ts";
+import { asFail, problemReply } from "./problem.ts";
+import { type HttpReply, sendReply } from "./reply.ts";
 import type { Request, Row, View } from "./route.ts";
 import { type RouteMatch, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
@@ -47,7 +47,7 @@ export function buildApp(runtime: Runtime): Koa {
 }
 
 /** Handles one request. It is one function because each layer of middleware costs as much as the access check. */
-async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<Reply | undefined> {
+async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<HttpReply | undefined> {
   const { origin } = ctx.req.headers;
   const allowed = origin ? allowOrigins(runtime, routes, ctx, origin) : undefined;
   if (allowed) return allowed;
@@ -64,7 +64,7 @@ async function answer(
   runtime: Runtime,
   metrics: Metrics,
   ctx: Context,
-  handle: () => Promise<Reply | undefined>,
+  handle: () => Promise<HttpReply | undefined>,
 ): Promise<void> {
   const started = performance.now();
   ctx.state.requestId = requestId(ctx.req.headers["x-request-id"]);
@@ -93,7 +93,7 @@ async function fail(runtime: Runtime, ctx: Context, error: unknown): Promise<voi
   const known = asFail(error);
   if (known.status >= 500) logFailure(runtime, ctx, known);
   if (ctx.headerSent) return void ctx.res.destroy();
-  const reply = problem(known, ctx.state.requestId, challengeOf(runtime, ctx));
+  const reply = problemReply(known, ctx.state.requestId, challengeOf(runtime, ctx));
   const page = await failurePage(runtime, ctx, known);
   sendReply(ctx, page ? replyOfView({ ...page, headers: { ...reply.headers, ...page.headers } }) : reply);
 }
@@ -146,7 +146,7 @@ async function languageOfHandle({ redis }: Runtime, { state }: Context, known: F
  * Allows any origin to call public rows, without credentials, and the application's origin to call all others (docs/reference.md, "CORS").
  * Returns the reply to a preflight request.
  */
-function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, origin: string): Reply | undefined {
+function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, origin: string): HttpReply | undefined {
   const method = ctx.method === "OPTIONS" ? ctx.get("access-control-request-method") : ctx.method;
   if (method === "") return undefined;
   const row = routes.find(ctx.path, method)?.row;
@@ -173,7 +173,7 @@ function preflight(method: string): Record<string, string> {
 }
 
 /** Runs a row: access, guard, input, function, presenter. */
-async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Context): Promise<Reply | undefined> {
+async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Context): Promise<HttpReply | undefined> {
   ctx.state.row = row;
   ctx.state.parameters = parameters;
   const admitted = await admit(runtime, row.access, {
@@ -263,7 +263,7 @@ function idempotency(ctx: Context): { idempotencyKey?: string } {
 }
 
 /** The reply for a result; undefined if a stream has already been sent. */
-async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown): Promise<Reply | undefined> {
+async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown): Promise<HttpReply | undefined> {
   if (isStream(result) && !row.view) {
     await sendStream(ctx, result);
     return undefined;
@@ -283,7 +283,7 @@ function isStream(result: unknown): result is AsyncIterable<StreamEvent> {
 }
 
 /** A view as a reply. */
-function replyOfView(view: View, status = 200, headers?: Row["headers"]): Reply {
+function replyOfView(view: View, status = 200, headers?: Row["headers"]): HttpReply {
   const all = { ...headers, ...view.headers, "Content-Type": view.type };
   return { status: view.status ?? status, headers: all, body: view.body };
 }

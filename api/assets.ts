@@ -32,7 +32,7 @@ export const assetRows: Row[] = [
 ];
 
 /** The icon of every host. */
-export function icon(): View {
+export function favicon(): View {
   return assetView(asset("favicon.ico"));
 }
 

@@ -1,6 +1,6 @@
 import type { AuthorizationStep, ConsentRequest } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
-import { filled } from "../core/platform/words.ts";
+import { fillPlaceholders } from "../core/platform/words.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { cardView, factList } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
@@ -29,7 +29,7 @@ function consentView({ client, handle, name, user, scopes, request, proof }: Con
   const target = new URL(request.redirect_uri);
   const facts = factList([
     [words.app, sentence(words.named, { client })],
-    [words.place, escapeHtml(target.host || filled(words.onDevice, { scheme: target.protocol }))],
+    [words.place, escapeHtml(target.host || fillPlaceholders(words.onDevice, { scheme: target.protocol }))],
     [connect.handle, escapeHtml(handle)],
     [connect.user, escapeHtml(user)],
   ]);

@@ -5,7 +5,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { object } from "../schemas/schema.ts";
 import { admit } from "./access.ts";
 import type { QueueBoard } from "./queue-board.ts";
-import type { Reply } from "./reply.ts";
+import type { HttpReply } from "./reply.ts";
 import { metrics, type Row, route } from "./route.ts";
 
 const path = "/queues";
@@ -29,7 +29,7 @@ export function isDashboard(address: string): boolean {
  * The queue board for operators, at `/queues`. METRICS_TOKEN is the bearer token, or the password of a browser's login with any user name.
  * The board is loaded at the first request, so that other web processes don't carry it.
  */
-export async function dashboard(runtime: Runtime, ctx: Context): Promise<Reply> {
+export async function dashboard(runtime: Runtime, ctx: Context): Promise<HttpReply> {
   ctx.state.row = row;
   if (ctx.method !== "GET" && ctx.method !== "HEAD") {
     ctx.set("Allow", "GET");
@@ -42,7 +42,7 @@ export async function dashboard(runtime: Runtime, ctx: Context): Promise<Reply> 
   return { status, headers: { ...headers, ...view.headers, "Content-Type": type }, body };
 }
 
-const asksForPassword: Reply = {
+const asksForPassword: HttpReply = {
   status: 401,
   headers: {
     ...headers,

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Row, View } from "./route.ts";
-import { documentOf, escapeHtml } from "./shell.ts";
+import { htmlDocument, escapeHtml } from "./shell.ts";
 import { tagOf, tags } from "./openapi/tags.ts";
 
 /** The API reference: a renderer shows /openapi.json. Without scripts the page lists the operations. */
@@ -28,7 +28,7 @@ export function docsView(rows: Row[]): View {
 
 /** The renderer copies the page's nonce to its style elements. */
 function page(groups: string, nonce: string): string {
-  return documentOf({
+  return htmlDocument({
     language: "en",
     title: "API reference",
     styles: ["api-docs.css"],

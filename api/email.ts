@@ -58,7 +58,7 @@ import {
   templatePreview,
   templateVersionPath,
   unsubscribeForm,
-  unsubscribePath,
+  unsubscribeLink,
 } from "../schemas/email.ts";
 import { string } from "../schemas/schema.ts";
 import { anyone, operator, type Row, route, user } from "./route.ts";
@@ -104,7 +104,7 @@ export const emailRows: Row[] = [
   route(`GET ${domains}/:domain/email-identity`, user, domainPath, readEmailIdentity, {
     returns: identityAnswer,
     summary: "Get the email identity of a domain",
-    description: "The DNS records to publish with what was found, and the senders of the domain.",
+    description: "The DNS records to publish with the values found, and the senders of the domain.",
     failures: ["account_domain_not_found", "insufficient_role"],
   }),
   route(`POST ${domains}/:domain/email-identity/reconcile`, user, domainPath, reconcileEmailIdentity, {
@@ -245,7 +245,7 @@ export const emailRows: Row[] = [
       "For mail providers: a delivery report (RFC 3464) or a complaint in Abuse Reporting Format (RFC 5965), as it came. Signed with `EMAIL_FEEDBACK_SECRET`.",
     failures: ["invalid_token"],
   }),
-  route("GET /v2/public/email/unsubscribe/:token", anyone, unsubscribePath, visitUnsubscribe, {
+  route("GET /v2/public/email/unsubscribe/:token", anyone, unsubscribeLink, visitUnsubscribe, {
     view: unsubscribeView,
     hidden: true,
   }),

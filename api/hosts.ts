@@ -3,7 +3,7 @@ import { handleOfHost, isOwnHost, pageUrl } from "../core/pages/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";
-import type { Reply } from "./reply.ts";
+import type { HttpReply } from "./reply.ts";
 
 /** False for the service's own hosts and for IP addresses, which is nearly always. */
 export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
@@ -31,7 +31,7 @@ const pagePath = /^\/p\/([a-z0-9-]+)\/([a-z0-9-]+)\/?$/;
  * Redirects the request for a page at another host to the page's own host, so that owners' HTML never shares an origin with the sign-in.
  * Undefined without PUBLIC_DOMAIN and for all other paths.
  */
-export function movedPage(runtime: Runtime, { path, search, state }: Context): Reply | undefined {
+export function movedPage(runtime: Runtime, { path, search, state }: Context): HttpReply | undefined {
   if (runtime.env.PUBLIC_DOMAIN === undefined || state.pageHost) return undefined;
   const [, handle, slug] = pagePath.exec(path) ?? [];
   if (handle === undefined || slug === undefined) return undefined;

@@ -3,7 +3,7 @@ import { formHtml, type LeadForm, mustBeOpen, readLeadForm, type StoredForm } fr
 import { leadFormPath } from "../schemas/assistant.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { anyone, type Request, type Row, route, type View } from "./route.ts";
-import { documentOf, escapeHtml } from "./shell.ts";
+import { htmlDocument, escapeHtml } from "./shell.ts";
 
 /** The form inside the widget's sandboxed frame. */
 export const leadFormRows: Row[] = [
@@ -53,7 +53,7 @@ function pageOrigins(form: LeadForm, { runtime }: Request): string[] {
 function document({ fields, submitLabel, language = "en" }: StoredForm, nonce: string): string {
   const title = wordsOf(language).widget.form;
   const form = formHtml(fields, submitLabel, true) ?? "";
-  return documentOf({
+  return htmlDocument({
     language,
     title,
     styles: [],

@@ -67,7 +67,7 @@ export const leadRows: Row[] = [
   route(`DELETE ${leads}/:leadId`, operator, leadPath, eraseLead, {
     summary: "Erase the person of a lead",
     description:
-      "Erases all leads of the address on this handle and what was copied from them. A suppression of the address stays, as a digest.",
+      "Erases all leads of the address on this handle and all copies of their data. A suppression of the address stays, as a digest.",
     failures: ["lead_not_found"],
   }),
   route("POST /v2/handles/:handle/campaigns", creator, newCampaign, createCampaign, {

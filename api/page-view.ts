@@ -2,12 +2,12 @@ import { settingsOf } from "../core/account/face.ts";
 import { publicPageOf, readingMinutes, type Visit } from "../core/pages/face.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { filled } from "../core/platform/words.ts";
+import { fillPlaceholders } from "../core/platform/words.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import { entityTag } from "./reply.ts";
 import type { Request, View } from "./route.ts";
-import { documentOf, escapeHtml, sentence } from "./shell.ts";
+import { htmlDocument, escapeHtml, sentence } from "./shell.ts";
 
 /** Runs only the service's own scripts. Content may have inline styles, and images and media from any secure origin. */
 const policy = [
@@ -97,7 +97,7 @@ function document(visit: Visit): string {
   const { page, language } = visit;
   const content = visit.hasAccess ? receipt(visit) + page.content + sharing(visit) : preview(visit);
   const head = [...description(visit), ...(visit.assistant ? agent(visit) : [])];
-  return documentOf({ language, title: page.title, head, body: content });
+  return htmlDocument({ language, title: page.title, head, body: content });
 }
 
 /** Metadata for search engines and link previews. */
@@ -142,7 +142,7 @@ function lengthOf({ page, language }: Visit): string {
   const minutes = readingMinutes(page.content, language);
   if (minutes === 0) return "";
   const duration = formatMinutes(minutes, wordsLanguage(language));
-  const text = escapeHtml(filled(wordsOf(language).sale.length, { duration }));
+  const text = escapeHtml(fillPlaceholders(wordsOf(language).sale.length, { duration }));
   return ` <small>${withLanguage(language, text)}</small>`;
 }
 

@@ -1,5 +1,5 @@
 import type { PairingVisit } from "../core/account/face.ts";
-import { filled } from "../core/platform/words.ts";
+import { fillPlaceholders } from "../core/platform/words.ts";
 import type { PairingDecided } from "../schemas/account.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
 import { cardView, factList } from "./account-view.ts";
@@ -15,7 +15,7 @@ export function pairingView(visit: PairingVisit, request: Request): View {
   const facts = factList([
     [words.device, escapeHtml(visit.device || words.anyDevice)],
     ...(who ? [[words.account, escapeHtml(who)] as [string, string]] : []),
-    [words.duration, escapeHtml(filled(words.days, { count: String(visit.days) }))],
+    [words.duration, escapeHtml(fillPlaceholders(words.days, { count: String(visit.days) }))],
   ]);
   const body = `<p>${sentence(words.intro, { service })}</p>
 ${facts}

@@ -82,7 +82,7 @@ export const paymentRows: Row[] = [
     summary: "Receive a Stripe event",
     signed: "stripe",
     consumes: { "application/json": stripeEvent },
-    description: "For Stripe: reports what became of a checkout. Unknown events are acknowledged and ignored.",
+    description: "For Stripe: reports the outcome of a checkout. Unknown events are acknowledged and ignored.",
   }),
 ];
 

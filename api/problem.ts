@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { Fail, type FailDetails } from "../core/platform/errors.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import { errors } from "../schemas/errors.ts";
-import type { Reply } from "./reply.ts";
+import type { HttpReply } from "./reply.ts";
 
 /** Converts any error to a Fail: other errors become `service_unavailable` if Redis is away, else `internal_error`. */
 export function asFail(error: unknown): Fail {
@@ -12,7 +12,7 @@ export function asFail(error: unknown): Fail {
 }
 
 /** A failure as a problem document (RFC 9457, docs/reference.md, "Errors"); `challenge` adds parameters to `WWW-Authenticate`. */
-export function problem(fail: Fail, requestId: string, challenge: Record<string, string> = {}): Reply {
+export function problemReply(fail: Fail, requestId: string, challenge: Record<string, string> = {}): HttpReply {
   const { detail, errors: inputs, retryAfter, more } = fail.details;
   const { status, code } = fail;
   const body = {

@@ -4,14 +4,14 @@ import { Readable } from "node:stream";
 import type { Context } from "koa";
 
 /** A response. The body may be a stream. */
-export interface Reply {
+export interface HttpReply {
   status: number;
   headers: Readonly<Record<string, string | string[]>>;
   body?: string | Uint8Array | AsyncIterable<string>;
 }
 
 /** Sends a reply through Koa, with the common headers; 304 if the client's copy is current (RFC 9110, section 13). */
-export function sendReply(ctx: Context, { status, headers, body = "" }: Reply): void {
+export function sendReply(ctx: Context, { status, headers, body = "" }: HttpReply): void {
   ctx.status = status;
   ctx.set({ ...common(ctx), ...headers });
   if (ctx.fresh) ctx.status = 304;
@@ -41,6 +41,6 @@ function bytes(body: string | Uint8Array): string | Buffer {
   return typeof body === "string" ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }
 
-function isStream(body: NonNullable<Reply["body"]>): body is AsyncIterable<string> {
+function isStream(body: NonNullable<HttpReply["body"]>): body is AsyncIterable<string> {
   return typeof body === "object" && Symbol.asyncIterator in body;
 }

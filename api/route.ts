@@ -75,7 +75,7 @@ export interface Request {
 }
 
 /** A row as agents see it. */
-export interface Tool {
+export interface ToolColumn {
   name: string;
   /** The scope that a personal access token needs. */
   scope: Scope;
@@ -142,7 +142,7 @@ export interface Columns<R> {
   /** Omitted from the OpenAPI document. */
   hidden: boolean;
   /** The row is also a tool for agents (docs/reference.md, "MCP"). */
-  tool: Tool;
+  tool: ToolColumn;
 }
 
 /** One route of the service. */

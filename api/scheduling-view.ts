@@ -2,13 +2,13 @@ import { settingsOf } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Visit } from "../core/scheduling/face.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
-import { filled } from "../core/platform/words.ts";
+import { fillPlaceholders } from "../core/platform/words.ts";
 import { hasWords, languages, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
 import { cardLink } from "./account-view.ts";
 import { failureName } from "./failure-view.ts";
 import type { Request, View } from "./route.ts";
-import { documentOf, escapeHtml, unlisted } from "./shell.ts";
+import { htmlDocument, escapeHtml, unlisted } from "./shell.ts";
 
 interface Page {
   language: string;
@@ -53,7 +53,7 @@ export async function eventListView({ events }: { events: PublicEvent[] }, reque
   const { displayName, language: ofHandle } = await settingsOf(request.runtime.redis, handle);
   const language = languageOf(request, ofHandle);
   const words = wordsOf(language).events;
-  const title = filled(words.title, { host: displayName ?? handle });
+  const title = fillPlaceholders(words.title, { host: displayName ?? handle });
   const items = events.map((event) => eventItem(event, language)).join("");
   const list = items === "" ? `<p>${escapeHtml(words.none)}</p>` : `<ul class="events">${items}</ul>`;
   return pageView({ language, title, body: plain(title, list) });
@@ -134,7 +134,7 @@ function headersOf({ isEmbedded, isPrivate }: Page): Record<string, string> {
 }
 
 function document({ language, title, body, isPrivate, isEmbedded, status }: Page): string {
-  return documentOf({
+  return htmlDocument({
     language,
     title,
     head: isPrivate || isEmbedded ? [unlisted] : [],

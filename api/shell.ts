@@ -1,7 +1,7 @@
 import { directionOf } from "../core/platform/language-tags.ts";
 
 /** One HTML document of the service. */
-export interface Document {
+export interface HtmlDocument {
   /** BCP 47. */
   language: string;
   title: string;
@@ -16,7 +16,7 @@ export interface Document {
 }
 
 /** The shell of every HTML page for people: language, direction, title and head around a body. */
-export function documentOf({ language, title, body, head = [], styles = ["page.css"], look }: Document): string {
+export function htmlDocument({ language, title, body, head = [], styles = ["page.css"], look }: HtmlDocument): string {
   const sheets = styles.map((file) => `<link rel="stylesheet" href="/assets/${file}">`);
   return `<!doctype html>
 <html lang="${escapeHtml(language)}" dir="${directionOf(language)}">

@@ -1,5 +1,5 @@
 import type { SignInStep } from "../core/account/face.ts";
-import { filled } from "../core/platform/words.ts";
+import { fillPlaceholders } from "../core/platform/words.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
 import { type Card, cardLink, cardView } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
@@ -39,9 +39,9 @@ function emailForm(step: Extract<SignInStep, { step: "email" }>, { words, noAddr
 <form method="post">
 ${alert(problem && alerts[problem])}
 <label>${escapeHtml(words.email)}<input type="email" name="email" autocomplete="email" autofocus required maxlength="254"${wrong(problem)}></label>
-${kept({ returnTo })}<button>${escapeHtml(words.send)}</button>
+${hiddenInputs({ returnTo })}<button>${escapeHtml(words.send)}</button>
 </form>`;
-  return { title: filled(words.title, { service }), body };
+  return { title: fillPlaceholders(words.title, { service }), body };
 }
 
 /** For a browser with a session: the account and a link to continue; below, a form to switch accounts. */
@@ -61,9 +61,9 @@ function codeForm(step: Extract<SignInStep, { step: "code" }>, { words }: Settin
 <form method="post">
 ${alert(problem && words.wrong)}
 <label>${escapeHtml(words.code)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" autofocus required maxlength="7"${wrong(problem)}></label>
-${kept({ returnTo, signInId })}<button>${escapeHtml(words.submit)}</button>
+${hiddenInputs({ returnTo, signInId })}<button>${escapeHtml(words.submit)}</button>
 </form>
-<form method="post">${kept({ returnTo, email })}<button class="quiet">${escapeHtml(words.resend)}</button></form>
+<form method="post">${hiddenInputs({ returnTo, email })}<button class="quiet">${escapeHtml(words.resend)}</button></form>
 <p class="other"><a href="?returnTo=${escapeHtml(encodeURIComponent(returnTo))}">${escapeHtml(words.other)}</a></p>`;
   return { title: words.codeTitle, body };
 }
@@ -92,7 +92,7 @@ function wrong(problem: string | undefined): string {
   return problem ? ' aria-invalid="true" aria-describedby="problem"' : "";
 }
 
-function kept(fields: Record<string, string>): string {
+function hiddenInputs(fields: Record<string, string>): string {
   return Object.entries(fields)
     .map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`)
     .join("");

@@ -27,12 +27,12 @@ export async function sendStream(ctx: Context, events: AsyncIterable<StreamEvent
   const { res } = ctx;
   res.writeHead(200, { ...common(ctx), ...headers });
   res.write(": open\n\n");
-  const beat = setInterval(() => res.write(": pulse\n\n"), KEEP_ALIVE_MS);
+  const keepAlive = setInterval(() => res.write(": pulse\n\n"), KEEP_ALIVE_MS);
   try {
     await forward(res, events);
     res.end("data: [DONE]\n\n");
   } finally {
-    clearInterval(beat);
+    clearInterval(keepAlive);
     if (!res.writableEnded) res.destroy();
   }
 }

@@ -6,7 +6,7 @@ import type { Schema } from "../schemas/schema.ts";
 import { checkInput } from "./input.ts";
 import { operationId } from "./openapi/operation.ts";
 import { type Published, published } from "./openapi/published.ts";
-import { asFail, problem } from "./problem.ts";
+import { asFail, problemReply } from "./problem.ts";
 import type { Row } from "./route.ts";
 
 /** A row that agents may call. */
@@ -118,6 +118,6 @@ function refusal(runtime: Runtime, error: unknown, caller: Caller): CallToolResu
   const fail = asFail(error);
   if (fail.code === "internal_error")
     runtime.log.error({ requestId: caller.requestId, error: (error as Error)?.stack }, "mcp.tool.failed");
-  const { body } = problem(fail, caller.requestId);
+  const { body } = problemReply(fail, caller.requestId);
   return { isError: true, content: [{ type: "text", text: body as string }] };
 }

@@ -14,7 +14,7 @@ import {
 import { conversion, rule } from "./campaigns.ts";
 import {
   accountDomain,
-  delivery as messageDelivery,
+  mailDelivery as messageDelivery,
   dnsRecord,
   feedback,
   identity,
@@ -48,7 +48,7 @@ import {
 } from "./scheduling.ts";
 import type { Schema } from "./schema.ts";
 import { group, strategyAnswer } from "./strategy.ts";
-import { attempt, delivery as webhookDelivery, returnedMail, shownWebhook, webhook } from "./webhooks.ts";
+import { attempt, webhookDelivery, returnedMail, shownWebhook, webhook } from "./webhooks.ts";
 
 /** The shapes that the OpenAPI document names: each one becomes a type of generated clients. */
 export const components: Record<string, Schema<unknown>> = {

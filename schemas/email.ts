@@ -51,7 +51,7 @@ export type MessageStatus = (typeof statuses)[number];
 
 /** Types of event: every status, and a recipient's unsubscription and resubscription. */
 export const eventTypes = [...statuses, "UNSUBSCRIBED", "RESUBSCRIBED"] as const;
-export type EventType = (typeof eventTypes)[number];
+export type MailEventType = (typeof eventTypes)[number];
 
 /** Most recipients of one message. */
 export const MAX_RECIPIENTS = 50;
@@ -286,7 +286,7 @@ export const newMessage = object({
 export const messagePath = object({ handle, messageId: string() });
 
 /** One recipient of a message. */
-export const delivery = object({ recipient: string(), status });
+export const mailDelivery = object({ recipient: string(), status });
 
 /** A message as its owner reads it. */
 export const message = object({
@@ -299,7 +299,7 @@ export const message = object({
   fromEmail: string(),
   templateId: nullable(string()),
   templateVersion: nullable(integer(1)),
-  deliveries: array(delivery),
+  deliveries: array(mailDelivery),
   createdAt: instant,
 });
 export type Message = Infer<typeof message>;
@@ -381,6 +381,6 @@ export const signedRequest = object({ body: optional(anything), headers: anythin
 export const feedbackAnswer = object({ applied: integer(0) });
 
 /** A visitor's unsubscribe link. */
-export const unsubscribePath: Schema<{ token: string }> = object({ token: string({ maxLength: 500 }) });
+export const unsubscribeLink: Schema<{ token: string }> = object({ token: string({ maxLength: 500 }) });
 /** The form of that link: mail programs post `List-Unsubscribe=One-Click` (RFC 8058), the page's second button posts `undo`. */
 export const unsubscribeForm = object({ token: string({ maxLength: 500 }), undo: optional(text(10)) });

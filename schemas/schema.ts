@@ -122,7 +122,7 @@ export function merge<A, B>(first: Schema<A>, second: Schema<B>): Schema<Flat<Om
 
 export const string = (more: Schema<unknown> = {}): Schema<string> => ({ type: "string", ...more }) as Schema<string>;
 export const text = (maxLength: number, more: Schema<unknown> = {}): Schema<string> => string({ maxLength, ...more });
-export const filled = (maxLength: number): Schema<string> => string({ minLength: 1, maxLength, pattern: "\\S" });
+export const nonBlank = (maxLength: number): Schema<string> => string({ minLength: 1, maxLength, pattern: "\\S" });
 export const line = (maxLength: number): Schema<string> =>
   string({ minLength: 1, maxLength, pattern: "^[^\\u0000-\\u001f\\u007f]*\\S[^\\u0000-\\u001f\\u007f]*$" });
 export const integer = (minimum?: number, maximum?: number): Schema<number> =>

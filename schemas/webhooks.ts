@@ -113,7 +113,7 @@ export const attempt = object({
 export type DeliveryAttempt = Infer<typeof attempt>;
 
 /** One event on its way to one endpoint. */
-export const delivery = object({
+export const webhookDelivery = object({
   deliveryId: string(),
   webhookId: string(),
   eventId: string(),
@@ -123,9 +123,9 @@ export const delivery = object({
   nextAttemptAt: nullable(instant),
   createdAt: instant,
 });
-export type Delivery = Infer<typeof delivery>;
-export const deliveryAnswer = object({ delivery });
-export const deliveryList = object({ deliveries: array(delivery), nextCursor: nullable(string()) });
+export type Delivery = Infer<typeof webhookDelivery>;
+export const deliveryAnswer = object({ delivery: webhookDelivery });
+export const deliveryList = object({ deliveries: array(webhookDelivery), nextCursor: nullable(string()) });
 
 /**
  * A stored delivery. `asked` deliveries were requested by the owner and go to disabled endpoints too. Deliveries of one subject, such as a

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { Unready } from "./setup.mjs";
 
 /** Ms within which a process must shut down; the service itself takes at most 25 s. */
-const patience = 26_000;
+const TIMEOUT_MS = 26_000;
 /** Log lines of a dead process to show. */
 const lastLines = 15;
 
@@ -60,7 +60,7 @@ export class Children {
     this.#stopping = true;
     for (const { child, ended } of this.#list.reverse()) {
       signal(child.pid, "SIGTERM");
-      const late = setTimeout(() => signal(child.pid, "SIGKILL"), patience);
+      const late = setTimeout(() => signal(child.pid, "SIGKILL"), TIMEOUT_MS);
       await ended;
       clearTimeout(late);
     }

@@ -16,7 +16,7 @@ import { demo, seed, seedCheckout, seedMail } from "./seed.mjs";
 import { ensureDependencies, ensureRedis, main, root, Unready } from "./setup.mjs";
 
 /** Ms within which everything must be ready. */
-const patience = 60_000;
+const TIMEOUT_MS = 60_000;
 /** Lifetime of the printed token in seconds. */
 const tokenLasts = 30 * 86_400;
 
@@ -167,13 +167,13 @@ function service(children, name, source, env) {
 
 /** Ready means: Redis can be written and every queue has a worker. */
 async function untilReady(base) {
-  const until = Date.now() + patience;
+  const until = Date.now() + TIMEOUT_MS;
   for (;;) {
     const answer = await fetch(`${base}/readyz`).catch((error) => error);
     const state = answer instanceof Error ? undefined : await answer.json();
     if (answer.ok && state.queuesWithoutWorker.length === 0) return;
     const said = state ? JSON.stringify(state) : `${base} can't be asked: ${(answer.cause ?? answer).message}`;
-    if (Date.now() > until) throw new Unready(`Not ready within ${patience / 1000} s: ${said}`);
+    if (Date.now() > until) throw new Unready(`Not ready within ${TIMEOUT_MS / 1000} s: ${said}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
@@ -257,7 +257,7 @@ async function takeOver() {
 async function endLeft(pid) {
   const isOurs = () => /redis-server|--import (tsx|\.\/scripts\/sources\.mjs)|smtp-sink/.test(commandOf(pid) ?? "");
   if (isOurs()) signal(pid, "SIGTERM");
-  const until = Date.now() + patience;
+  const until = Date.now() + TIMEOUT_MS;
   while (isOurs() && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 100));
   if (isOurs()) throw new Unready(`Process ${pid} of an earlier start does not end; end it by hand.`);
 }

@@ -21,7 +21,7 @@ import process from "node:process";
 import { findProgram, main, root, Unready } from "./setup.mjs";
 
 /** Ms within which `npm run dev` must be ready: it installs everything first. */
-const patience = 900_000;
+const TIMEOUT_MS = 900_000;
 /** The environment of a new user; the certificates of this machine's network are needed there too. */
 const certificates = process.env.NODE_EXTRA_CA_CERTS;
 const plain = {
@@ -156,7 +156,7 @@ function must(program, words) {
 }
 
 async function until(isThere, { dead, said }) {
-  for (const end = Date.now() + patience; !isThere(); ) {
+  for (const end = Date.now() + TIMEOUT_MS; !isThere(); ) {
     if (dead() || Date.now() > end) throw new Unready(`npm run dev was not ready:\n${said()}`);
     await new Promise((resolve) => setTimeout(resolve, 500));
   }

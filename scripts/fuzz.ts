@@ -16,7 +16,7 @@ try {
   const started = Date.now();
   const { sent, statuses, refused, faults } = await fuzz(target, { cases, seed });
   for (const { route, what, times, request, answer } of faults)
-    process.stdout.write(`${route}: ${what}, ${times} times\n  ${shown(request)}\n  ${answer}\n`);
+    process.stdout.write(`${route}: ${what}, ${times} times\n  ${presentFailure(request)}\n  ${answer}\n`);
   process.stdout.write(
     `${sent} requests in ${Math.round((Date.now() - started) / 1000)} s: ${JSON.stringify(statuses)}\n`,
   );
@@ -27,7 +27,7 @@ try {
   for (const end of ends.reverse()) await end();
 }
 
-function shown({
+function presentFailure({
   method,
   path,
   headers,

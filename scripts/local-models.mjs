@@ -1,7 +1,7 @@
 /** Finds models of an Ollama server on this machine. */
 
 /** Ms within which a local server must respond. */
-const patience = 800;
+const TIMEOUT_MS = 800;
 
 /**
  * `{ host, chat, embedding }` of an Ollama server: its first chat model and its first embedding model, each undefined if it has none.
@@ -21,7 +21,7 @@ async function ask(host, path, body) {
   const address = new URL(path, host.includes("://") ? host : `http://${host}`);
   const options = body ? { method: "POST", body: JSON.stringify(body) } : {};
   try {
-    const answer = await fetch(address, { ...options, signal: AbortSignal.timeout(patience) });
+    const answer = await fetch(address, { ...options, signal: AbortSignal.timeout(TIMEOUT_MS) });
     return answer.ok ? await answer.json() : undefined;
   } catch {
     return undefined; // no server

@@ -61,7 +61,7 @@ const alikeEverywhere = [
 /** Most seconds per file. */
 const longest = 300;
 /** Ms after which an unfinished file is ended. */
-const patience = (longest + 15) * 1000;
+const TIMEOUT_MS = (longest + 15) * 1000;
 
 await main(async () => {
   const named = process.argv.slice(2).filter((word) => !/^--(deno|cluster|brief)$/.test(word));
@@ -153,7 +153,7 @@ function testFiles() {
  */
 async function run([program, ...args], { env, say }) {
   const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "inherit"] });
-  const timer = setTimeout(() => child.kill("SIGKILL"), patience);
+  const timer = setTimeout(() => child.kill("SIGKILL"), TIMEOUT_MS);
   const ended = new Promise((resolve) => child.once("close", resolve));
   let count;
   for await (const line of createInterface({ input: child.stdout })) {

@@ -1,6 +1,6 @@
 import t, { type Test } from "tap";
 import { createHandle } from "../core/account/handles.ts";
-import { codeOf } from "../core/account/sign-in.ts";
+import { signInCode } from "../core/account/sign-in.ts";
 import { keys } from "../core/store/keys.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { keyNames } from "../fixtures/redis.ts";
@@ -90,7 +90,7 @@ t.test("an address without a user gets the same answer, and no mail", async (t) 
   await codeAt(inbox);
   const signInId = /sgn_\w+/.exec(unknown.text)?.[0] as string;
   t.match(
-    (await post(service, { signInId, code: codeOf(service.runtime.env.SECRET_KEY, signInId) }).expect(400)).text,
+    (await post(service, { signInId, code: signInCode(service.runtime.env.SECRET_KEY, signInId) }).expect(400)).text,
     /That code is not right/,
   );
   await eventually(

@@ -177,7 +177,7 @@ t.test("failed jobs are listed without their data, and are retried on command", 
   t.equal((await admin("retry-job", "--id", "knowledge.index-waiting")).error?.code, "job_not_failed");
 });
 
-t.test("an export holds every key of a handle, and erasing it leaves all others as they were", async (t) => {
+t.test("an export contains every key of a handle, and erasing it leaves all others unchanged", async (t) => {
   const service = await startService(t);
   const admin = adminOf(t, service);
   // Names that are tags of other keys too.

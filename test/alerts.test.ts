@@ -1,6 +1,6 @@
 import t from "tap";
 import { mastersOf } from "../core/store/redis.ts";
-import { text } from "../fixtures/sources.ts";
+import { sourceText } from "../fixtures/sources.ts";
 import { eventually, startService } from "../fixtures/service.ts";
 
 /** What Prometheus itself adds, and words of its language. */
@@ -8,7 +8,9 @@ const ofPrometheus = ["up"];
 const language =
   /^(sum|rate|histogram_quantile|by|le|min|max|delta|predict_linear|queue|job|state|kind|status|web|generation|reason)$/;
 
-const expressions = [...text("docs/alerts.yml").matchAll(/^ +expr: (.*)$/gm)].map(([, expression]) => expression ?? "");
+const expressions = [...sourceText("docs/alerts.yml").matchAll(/^ +expr: (.*)$/gm)].map(
+  ([, expression]) => expression ?? "",
+);
 
 /** Names in an expression, without what stands in braces, brackets and quotes. */
 function metricsIn(expression: string): string[] {
@@ -16,7 +18,7 @@ function metricsIn(expression: string): string[] {
   return (bare.match(/[a-z_]{2,}[a-z0-9_]*/g) ?? []).filter((word) => !language.test(word));
 }
 
-t.test("every metric of the alerts is there, with the labels that they name", async (t) => {
+t.test("every metric of the alerts exists, with the labels that they name", async (t) => {
   const { visitor } = await startService(t, { workers: ["knowledge"] });
   await visitor.get("/v2/handles/acme/pages").expect(401);
   const { text: shown } = await visitor.get("/metrics").expect(200);
@@ -45,7 +47,7 @@ t.test("Redis memory and its limit are reported, and the age of an unswept outbo
   const { visitor, runtime } = await startService(t);
   const limits = mastersOf(runtime.redis).map((server) => server.config("SET", "maxmemory", "100mb"));
   await Promise.all(limits);
-  await runtime.queues.mark("acme");
+  await runtime.queues.register("acme");
   const read = async (): Promise<string> => (await visitor.get("/metrics").expect(200)).text;
   const shown = await read();
   t.match(shown, /^redis_memory_bytes\{server="[\d.:]+",kind="used"\} [1-9]/m);
@@ -56,7 +58,7 @@ t.test("Redis memory and its limit are reported, and the age of an unswept outbo
 });
 
 t.test("each alert has a name, a severity and a sentence", (t) => {
-  const rules = text("docs/alerts.yml")
+  const rules = sourceText("docs/alerts.yml")
     .split(/^ +- alert: /m)
     .slice(1);
   t.equal(rules.length, expressions.length);

@@ -72,7 +72,7 @@ t.test("every figure of an answer is in public text, on every set", async (t) =>
   t.ok(all.length > 10);
 });
 
-t.test("the prompt holds the facts of at least 97 of 100 questions", async (t) => {
+t.test("the prompt contains the facts of at least 97 of 100 questions", async (t) => {
   const asked = all.flatMap((set) =>
     set.questions
       .filter(({ kind }) => kind === "answerable")

@@ -16,7 +16,7 @@ import {
 } from "../core/engines/answers/answers.ts";
 import { snippets } from "../core/engines/search/search.ts";
 import { type Judged, type Site, sites } from "../fixtures/assistant/judged.ts";
-import { documentOf, libraryOf, pageOf } from "../fixtures/assistant/libraries.ts";
+import { documentSource, libraryOf, pageSource } from "../fixtures/assistant/libraries.ts";
 import { wordsOf } from "../schemas/languages.ts";
 
 interface Answered extends Judged {
@@ -96,7 +96,7 @@ t.test("every figure of an answer is in the text that it cites", async (t) => {
 });
 
 t.test("an answer names its source, a page with its address", async (t) => {
-  const library = openLibrary([pageOf("<p>It costs $9.</p>")]);
+  const library = openLibrary([pageSource("<p>It costs $9.</p>")]);
   const { markdown, units } = replyTo(library, readQuestion("How much does it cost?", "en"));
   t.equal(markdown, "It costs $9.\n\nSource: [Acme](https://acme.example/pricing)");
   t.equal(units.length, 1);
@@ -107,7 +107,7 @@ const hire = `<h1>Hire</h1><p>Helmets are free.</p><table><thead><tr><th></th><t
 <h2>Not included</h2><ul><li>Dinners</li><li>Travel insurance</li></ul>`;
 
 t.test("a row is shown with its column names, even if the first column has none", async (t) => {
-  const library = openLibrary([pageOf(hire)]);
+  const library = openLibrary([pageSource(hire)]);
   const { markdown, kind } = replyTo(library, readQuestion("how much is an ebike", "en"));
   t.equal(kind, "answer");
   t.match(markdown, "**E-bike** 1 day: £45, 3 days: £119");
@@ -125,7 +125,7 @@ const priced = [
 ];
 
 t.test("a cell that is asked for by its row and column is the answer, with both names", async (t) => {
-  const say = (html: string, ask: string) => replyTo(openLibrary([pageOf(html)]), readQuestion(ask, "en")).markdown;
+  const say = (html: string, ask: string) => replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
   const table = plans("Plan|Monthly|Yearly", priced);
   t.match(say(table, "What does Pro cost per year?"), "- **Pro** Yearly: $90\n");
   t.match(say(table, "monthly price of the Team plan"), "- **Team** Monthly: $15\n");
@@ -140,11 +140,11 @@ t.test("a column is found by its name even if the name is a stop word", async (t
     ["Werkstatt", "10–14 Uhr", "11–13 Uhr"],
   ]);
   const ask = readQuestion("Wann ist die Werkstatt So geöffnet?", "de");
-  t.match(replyTo(openLibrary([pageOf(hours)]), ask).markdown, "- **Werkstatt** So: 11–13 Uhr\n");
+  t.match(replyTo(openLibrary([pageSource(hours)]), ask).markdown, "- **Werkstatt** So: 11–13 Uhr\n");
 });
 
 t.test("a column that is asked for without a row is shown for all rows", async (t) => {
-  const library = openLibrary([pageOf(plans("Plan|Monthly|Yearly", priced))]);
+  const library = openLibrary([pageSource(plans("Plan|Monthly|Yearly", priced))]);
   const { markdown } = replyTo(library, readQuestion("what are the yearly prices of Basic and Pro?", "en"));
   t.match(markdown, "- **Basic** Yearly: $40\n- **Pro** Yearly: $90\n");
   t.notMatch(markdown, "Monthly");
@@ -153,7 +153,8 @@ t.test("a column that is asked for without a row is shown for all rows", async (
 t.test(
   "no cell is picked where names and cells differ in number, two columns are named, or a number is in neither name",
   async (t) => {
-    const say = (html: string, ask: string) => replyTo(openLibrary([pageOf(html)]), readQuestion(ask, "en")).markdown;
+    const say = (html: string, ask: string) =>
+      replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
     const uneven = say(plans("Plan|Monthly|Yearly|Notes", priced), "What does Pro cost per year?");
     t.notMatch(uneven, /Yearly:|Monthly:/);
     const both = say(plans("Plan|Monthly|Yearly", priced), "What does Pro cost monthly and yearly?");
@@ -168,13 +169,13 @@ t.test(
 );
 
 t.test("an item is shown under its heading", async (t) => {
-  const { markdown } = replyTo(openLibrary([pageOf(hire)]), readQuestion("are dinners included?", "en"));
+  const { markdown } = replyTo(openLibrary([pageSource(hire)]), readQuestion("are dinners included?", "en"));
   t.match(markdown, /\*\*Not included\*\*\n\n- Dinners/);
 });
 
 t.test("a list is shown with its introduction", async (t) => {
   const library = openLibrary([
-    documentOf("## Access\n\nYou need one of these:\n\n- a passport\n- a driving licence\n"),
+    documentSource("## Access\n\nYou need one of these:\n\n- a passport\n- a driving licence\n"),
   ]);
   t.match(
     replyTo(library, readQuestion("Is a driving licence enough?", "en")).markdown,
@@ -183,11 +184,11 @@ t.test("a list is shown with its introduction", async (t) => {
 });
 
 t.test("the question's language wins if the same statement exists in two languages", async (t) => {
-  const english = pageOf("<p>Breakfast is served from 7 am to 10 am in the Hotel Astoria.</p>", {
+  const english = pageSource("<p>Breakfast is served from 7 am to 10 am in the Hotel Astoria.</p>", {
     id: "en",
     title: "Breakfast",
   });
-  const german = pageOf("<p>Frühstück gibt es im Hotel Astoria von 7 bis 10 Uhr.</p>", {
+  const german = pageSource("<p>Frühstück gibt es im Hotel Astoria von 7 bis 10 Uhr.</p>", {
     id: "de",
     title: "Frühstück",
   });
@@ -198,7 +199,7 @@ t.test("the question's language wins if the same statement exists in two languag
 
 t.test("typing errors, joined words, spelled-out numbers and chat spelling are understood", async (t) => {
   const library = openLibrary([
-    pageOf(
+    pageSource(
       "<h2>Deposit</h2><p>We need £150 as a deposit for e-bikes.</p><h2>Weather</h2><p>We ride in any weather.</p><h2>Tours</h2><p>The 3 day tour starts on Mondays.</p><h2>Office</h2><p>Tel: 01328 555 0142</p>",
     ),
   ]);
@@ -213,7 +214,7 @@ t.test("typing errors, joined words, spelled-out numbers and chat spelling are u
 
 t.test("a large library is read in slices: other work goes on meanwhile, and it answers alike", async (t) => {
   const sources = Array.from({ length: 300 }, (_, at) =>
-    documentOf(
+    documentSource(
       Array.from({ length: 30 }, (_, line) => `## Part ${line}\n\nRoom ${at} ${line} has a blue door.`).join("\n\n"),
     ),
   );
@@ -253,7 +254,7 @@ t.test("the assistant's own words are in the question's language", async (t) => 
     ["Vocês vendem helicópteros?", "pt"],
     ["ヘリコプターはありますか", "en"],
   ];
-  const library = openLibrary([pageOf("<p>We bake bread.</p>")]);
+  const library = openLibrary([pageSource("<p>We bake bread.</p>")]);
   for (const [question, language] of asked)
     t.equal(replyTo(library, readQuestion(question, "en")).markdown, phrasesOf(language).unanswered, question);
 });
@@ -298,12 +299,12 @@ t.test("a question about the page itself gets its opening, from the page", async
 t.test("no markup of public text becomes markup of the answer", async (t) => {
   const text =
     "The price is <img src=x onerror=alert(1)> $9 ![x](https://evil.example/i.png) and <script>alert(1)</script>.";
-  const { kind, markdown } = replyTo(openLibrary([documentOf(text)]), readQuestion("What is the price?", "en"));
+  const { kind, markdown } = replyTo(openLibrary([documentSource(text)]), readQuestion("What is the price?", "en"));
   t.equal(kind, "answer");
   t.notMatch(markdown, /(?<!\\)<[a-z/]/i);
   t.notMatch(markdown, /(?<!\\)!\[/);
   const linked = replyTo(
-    openLibrary([documentOf("The price is [here](javascript:alert) $9.")]),
+    openLibrary([documentSource("The price is [here](javascript:alert) $9.")]),
     readQuestion("What is the price?", "en"),
   );
   t.notMatch(linked.markdown, "javascript:");
@@ -319,7 +320,10 @@ t.test("huge and strange text is answered without trouble", async (t) => {
     "",
   ];
   for (const text of strange)
-    t.type(replyTo(openLibrary([documentOf(text)]), readQuestion("What is the price of x?", "en")).markdown, "string");
+    t.type(
+      replyTo(openLibrary([documentSource(text)]), readQuestion("What is the price of x?", "en")).markdown,
+      "string",
+    );
   t.type(replyTo(openLibrary([]), readQuestion("?".repeat(500), "en")).markdown, "string");
 });
 
@@ -495,7 +499,7 @@ t.test(
   "a prompt numbers its passages, each on a line that begins with its number, with links as Markdown",
   async (t) => {
     const html = `${hire}<p>Mail <a href="mailto:hi@acme.example">us</a> or <a href="/book">book online</a> today.</p>`;
-    const { messages, passages } = promptOf([pageOf(html), documentOf("Cash only.")], "How much is it?");
+    const { messages, passages } = promptOf([pageSource(html), documentSource("Cash only.")], "How much is it?");
     const system = messages[0]!.content;
     for (const at of passages.keys()) t.match(system, new RegExp(`^\\[${at + 1}\\] `, "m"));
     t.match(system, "- **E-bike** 1 day: £45, 3 days: £119");
@@ -506,7 +510,7 @@ t.test(
 
 t.test("a prompt holds its data between random marks and fits the context in any script", async (t) => {
   for (const text of ["A sentence of words about tea. ".repeat(2000), "日本語のお茶。".repeat(8000)]) {
-    const { messages } = promptOf([documentOf(text)], "営業時間は？".repeat(80), text);
+    const { messages } = promptOf([documentSource(text)], "営業時間は？".repeat(80), text);
     const tokens = messages.reduce(
       (sum, { content }) =>
         sum + content.length / 3.2 + (content.match(/(?!\p{Script=Latin})\p{L}/gu)?.length ?? 0) * 0.7,
@@ -514,7 +518,7 @@ t.test("a prompt holds its data between random marks and fits the context in any
     );
     t.ok(tokens < 7400, `${Math.round(tokens)}`);
   }
-  const [first, second] = [promptOf([documentOf("Text.")], "What?"), promptOf([documentOf("Text.")], "What?")];
+  const [first, second] = [promptOf([documentSource("Text.")], "What?"), promptOf([documentSource("Text.")], "What?")];
   t.not(first.marks[0], second.marks[0]);
   const system = first.messages[0]!.content;
   t.ok(
@@ -574,7 +578,7 @@ t.test(
     );
     const uneven = readPage("<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>2</td><td>3</td></tr></table>");
     t.equal(uneven.blocks[0]?.columns, undefined);
-    const marked = documentOf("| When | Back |\n|---|---|\n| early | all |\n| late | nothing |").blocks;
+    const marked = documentSource("| When | Back |\n|---|---|\n| early | all |\n| late | nothing |").blocks;
     t.same(
       marked.map(({ cells, columns }) => [cells, columns]),
       [

@@ -88,7 +88,7 @@ t.test("if the worker is killed, the question fails with a request to retry", as
 });
 
 t.test(
-  "a web process that stops ends its streams with an error chunk, and its logs hold nothing of the question",
+  "a stopping web process ends its streams with an error chunk, and its logs contain no part of the question",
   async (t) => {
     const service = await running(t);
     const reader = await ask(service);
@@ -102,7 +102,7 @@ t.test(
   },
 );
 
-t.test("of an answer that fails the logs hold that it did and nothing else", async (t) => {
+t.test("a failed answer is logged by name only", async (t) => {
   const service = await running(t);
   const reader = await ask(service);
   await readTo(reader, "text-delta");
@@ -124,7 +124,7 @@ t.test("of an answer that fails the logs hold that it did and nothing else", asy
   t.notMatch(service.web.stdout, "known-to-the-visitor");
 });
 
-t.test("the worker's log line of an answer holds the agreed fields and no others", async (t) => {
+t.test("the worker's log line of an answer has the agreed fields and no others", async (t) => {
   const service = await running(t);
   const reader = await ask(service);
   await readTo(reader, "text-delta");

@@ -9,7 +9,7 @@ const inTwoHours = { trigger: "LEAD_CAPTURED_DELAYED", delayMinutes: 120 };
 const twoHours = 7_200_000;
 
 const outside = ({ service }: StartedCampaign): Promise<string[]> =>
-  service.runtime.redis.zrange(keys.farSends("acme"), "0", "-1");
+  service.runtime.redis.zrange(keys.delayedSends("acme"), "0", "-1");
 
 const delayed = ({ service }: StartedCampaign): Promise<number> =>
   service.runtime.queues.queue("campaigns").getDelayedCount();
@@ -49,13 +49,13 @@ t.test("a promotion that died in the middle, or that several workers make, doubl
   for (const name of ["a", "b", "c"]) await campaign.capture({ email: `${name}@example.com` });
   const workers = await campaign.service.startWorkers();
   await eventually(async () => (await outside(campaign)).length === 3);
-  const left = await runtime.redis.zrange(keys.farSends("acme"), "0", "-1", "WITHSCORES");
+  const left = await runtime.redis.zrange(keys.delayedSends("acme"), "0", "-1", "WITHSCORES");
   await workers.close();
   const again = async (): Promise<void> => {
     // What a crash before the removal leaves, and a look that is due.
     for (let at = 0; at < left.length; at += 2)
-      await runtime.redis.zadd(keys.farSends("acme"), left[at + 1] as string, left[at] as string);
-    await runtime.redis.zadd(keys.farTurns, 0, "acme");
+      await runtime.redis.zadd(keys.delayedSends("acme"), left[at + 1] as string, left[at] as string);
+    await runtime.redis.zadd(keys.delayedSendPolls, 0, "acme");
   };
   await eventually(async () => {
     await again();

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import t from "tap";
 import { challengeOf } from "../core/account/pairing.ts";
 import { startDns } from "../fixtures/dns.ts";
-import { type ClientAnswer, Described, readDocument } from "../fixtures/document.ts";
+import { type ClientAnswer, Described, readOpenApi } from "../fixtures/document.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import { eventually } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
@@ -74,7 +74,7 @@ t.test("a typed client calls a hundred operations, and every answer is as the do
     answers.flatMap((one) => described.faults(one).map((fault) => `${one.method} ${one.path} ${fault}`)),
     [],
   );
-  const { paths } = readDocument();
+  const { paths } = readOpenApi();
   const called = answers.map(({ method, path }) => paths[path]?.[method.toLowerCase()]?.operationId as string);
   const all = Object.values(paths).flatMap((verbs) => Object.values(verbs).map(({ operationId }) => operationId));
   t.ok(new Set(called).size >= 100, `${new Set(called).size} operations`);

@@ -53,7 +53,7 @@ t.test("outboxes that a crash left on any node are swept", async (t) => {
   for (const tag of tags) {
     await createHandle(runtime, { handle: tag, account: "acct", owner: "user", assistant: true });
     const left = { name: "knowledge.index", id: `left-${tag}`, data: { handle: tag, documentId: "doc_none" } };
-    await runtime.queues.mark(tag);
+    await runtime.queues.register(tag);
     await runtime.redis.hset(keys.outbox(tag), left.id, JSON.stringify(left));
   }
   t.equal(await runtime.queues.sweep(-1000), tags.length);

@@ -6,7 +6,7 @@ import { dataPage, type KeyRow, keyTable } from "../fixtures/key-table.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { keyNames, startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
-import { text } from "../fixtures/sources.ts";
+import { sourceText } from "../fixtures/sources.ts";
 
 /** What a key holds, as text. */
 async function content(redis: Redis, key: string): Promise<string> {
@@ -25,7 +25,7 @@ async function content(redis: Redis, key: string): Promise<string> {
 const goesSoon = /^run(-[a-z]+)?:/;
 
 t.test("docs/data.md is the table of keys", async (t) => {
-  t.equal(text("docs/data.md"), dataPage(), "`npm run -s docs` writes it anew");
+  t.equal(sourceText("docs/data.md"), dataPage(), "`npm run -s docs` rewrites it");
 });
 
 t.test("every key that a handle's life leaves is in the table, of its type, and goes when it says", async (t) => {

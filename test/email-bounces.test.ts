@@ -54,7 +54,7 @@ const bouncesOf = async ({ acme }: Started, messageId: string): Promise<number> 
   (await acme.read(messageId)).timeline.filter(({ type }) => type === "BOUNCED").length;
 
 t.test(
-  "a bounce in the mailbox finds its delivery, and is marked as seen; other mail holds nothing up",
+  "a bounce in the mailbox finds its delivery, and is marked as seen; other mail blocks no bounce",
   { skip },
   async (t) => {
     const started = await start(t);

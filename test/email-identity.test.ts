@@ -171,7 +171,7 @@ t.test("failed DNS queries never make a domain unready, 72 hours of absence do",
   publish(dns, requiredDnsRecords);
   t.equal((await now()).status, "READY", "and back with the record");
   dns.zone.delete(`TXT ${requiredDnsRecords[1]?.name}`);
-  t.equal((await now()).status, "READY", "a new absence begins anew");
+  t.equal((await now()).status, "READY", "a new absence starts a new period");
 });
 
 t.test("only an answer that says so is absence", async (t) => {

@@ -77,7 +77,7 @@ t.test("a key in the header makes a send safe to repeat too, and one in the body
   t.match(other.body, { status: 409, code: "idempotency_conflict" });
 });
 
-t.test("the quota counts recipients of a handle and day, and holds against a race", async (t) => {
+t.test("the quota counts recipients of a handle and day, also in a race", async (t) => {
   const service = await startMailing(t, nowhere, { env: { EMAIL_QUOTA_PER_DAY: "10" } });
   const acme = await makeSending(service);
   const other = await makeSending(service, "other");

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
 import { groundIn, type Link, openLibrary, passagesFor, readQuestion } from "../core/engines/answers/answers.ts";
-import { documentOf, pageOf } from "../fixtures/assistant/libraries.ts";
+import { documentSource, pageSource } from "../fixtures/assistant/libraries.ts";
 
 const library = openLibrary([
-  pageOf(
+  pageSource(
     "<h2>Plans</h2><p>The Team plan costs $9 per person. Setup is 1,000 €. You save 10 % with the code SAVE20. The warranty is two years.</p>" +
       '<h2>Contact</h2><p>Mail hi@acme.example, call +49 30 1234567 or visit <a href="https://acme.example/demo">the demo</a>. Open 9:00 to 17:00.</p>',
   ),
-  documentOf(
+  documentSource(
     "## Hire\n\n| | 1 day | 3 days |\n|---|---|---|\n| Road bike | £26 | £66 |\n| E-bike | £45 | £119 |\n\nDogs are not allowed in the shop.\n\n" +
       "## Ages\n\nRiders must be 14 or over on multi-day tours and 10 or over on day tours.\n\n## Not included\n\n- Dinners\n- Insurance\n\n" +
       "## Termine\n\nDer Kurs beginnt am 16. April 2027 um 18 Uhr.",

@@ -11,7 +11,7 @@ import { type SpawnedService, spawnProgram, spawnService } from "../fixtures/pro
 import { attacks, type DavStep, type HostileDav, startHostileDav } from "../fixtures/providers/hostile-dav.ts";
 import { startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
-import { type Ask, type Answered, asker } from "../fixtures/settled-handle.ts";
+import { type ApiCall, type ApiAnswered, asker } from "../fixtures/settled-handle.ts";
 
 t.setTimeout(280_000);
 
@@ -22,11 +22,11 @@ interface Stage {
   service: SpawnedService;
   runtime: Runtime;
   dav: HostileDav;
-  owner: Ask;
+  owner: ApiCall;
   /** The milliseconds that `/healthz` takes meanwhile, at most. */
   slowestHealth<T>(work: () => Promise<T>): Promise<{ result: T; ms: number }>;
-  connect(): Promise<Answered>;
-  select(credentialId: string): Promise<Answered>;
+  connect(): Promise<ApiAnswered>;
+  select(credentialId: string): Promise<ApiAnswered>;
   credentials(): Promise<unknown>;
 }
 
@@ -138,7 +138,7 @@ t.test("a hostile calendar server is refused with its reason in 5 s and delays n
   t.match(await stage.service.web.end(), { code: 0 }, "SIGTERM ends the process in order");
 });
 
-t.test("a hostile calendar server holds up no worker: other handles are answered and SIGTERM works", async (t) => {
+t.test("a hostile calendar server blocks no worker: other handles are served and SIGTERM works", async (t) => {
   const stage = await open(t);
   const { runtime, dav, service } = stage;
   const credentialId = ((await stage.connect()).body.credential as { credentialId: string }).credentialId;

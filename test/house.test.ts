@@ -3,7 +3,16 @@ import t from "tap";
 import ts from "typescript";
 import { logPage } from "../fixtures/log-table.ts";
 import { routeTable } from "../fixtures/routes.ts";
-import { files, type Import, nodes, place, root, type Source, sources, text } from "../fixtures/sources.ts";
+import {
+  files,
+  type Import,
+  nodes,
+  positionText,
+  projectRoot,
+  type SourceFile,
+  sources,
+  sourceText,
+} from "../fixtures/sources.ts";
 import { logEvents } from "../core/platform/log-events.ts";
 import { isOfHandle, keys } from "../core/store/keys.ts";
 import { scripts } from "../core/store/scripts.ts";
@@ -46,12 +55,12 @@ const entries = ["api/server.ts", "workers/main.ts"];
 const floorOf = (path: string): string => path.split("/")[0] as string;
 
 /** The places, as `path:line`, of the nodes that a rule refuses. */
-function found(list: Source[], refuses: (node: ts.Node) => boolean): string[] {
-  return list.flatMap((source) => [...nodes(source.tree)].filter(refuses).map((node) => place(source, node)));
+function found(list: SourceFile[], refuses: (node: ts.Node) => boolean): string[] {
+  return list.flatMap((source) => [...nodes(source.tree)].filter(refuses).map((node) => positionText(source, node)));
 }
 
 /** The imports that a rule refuses, as `from -> to`. */
-function arrows(list: Source[], refuses: (one: Import, from: string) => boolean): string[] {
+function arrows(list: SourceFile[], refuses: (one: Import, from: string) => boolean): string[] {
   return list.flatMap(({ path, imports }) =>
     imports.filter((one) => refuses(one, path)).map(({ target }) => `${path} -> ${target}`),
   );
@@ -179,15 +188,18 @@ t.test("rooms keep to their budgets, or this report says by how much they don't"
     const lines = files(room).filter(
       (path) => /\.(ts|lua)$/.test(path) && (room === "api/browser" || !path.startsWith("api/browser/")),
     );
-    const count = lines.reduce((sum, path) => sum + text(path).split("\n").length - 1, 0);
+    const count = lines.reduce((sum, path) => sum + sourceText(path).split("\n").length - 1, 0);
     t.comment(`${room}: ${count} lines of ${budget}`);
   }
   t.ok(Object.keys(budgets).length > 0);
 });
 
 t.test("no path aliases, and every import of a file names its ending", async (t) => {
-  const options = JSON.parse(text("tsconfig.json")).compilerOptions;
-  t.same([options.paths, options.baseUrl, JSON.parse(text("package.json")).imports], [undefined, undefined, undefined]);
+  const options = JSON.parse(sourceText("tsconfig.json")).compilerOptions;
+  t.same(
+    [options.paths, options.baseUrl, JSON.parse(sourceText("package.json")).imports],
+    [undefined, undefined, undefined],
+  );
   t.same(
     arrows(everything, ({ isOurs, target }) => isOurs && !/\.(m?ts|mjs|json)$/.test(target)),
     [],
@@ -244,25 +256,25 @@ t.test("a file is named after a noun", async (t) => {
   );
 });
 
-t.test("the top of the house holds its floors and nothing else", async (t) => {
+t.test("the top folder contains only the floors", async (t) => {
   const folders = ["api", "core", "docs", "fixtures", "schemas", "scripts", "test", "workers"];
   const plain = ["LICENSE", "Procfile", "README.md", "biome.json", "package-lock.json", "package.json"];
   const known = [...folders, ...plain, "tsconfig.json", "dist", "node_modules"];
-  const stray = readdirSync(root).filter((name) => !name.startsWith(".") && !/^dist-\d+$/.test(name));
+  const stray = readdirSync(projectRoot).filter((name) => !name.startsWith(".") && !/^dist-\d+$/.test(name));
   t.same(
     stray.filter((name) => !known.includes(name)),
     [],
   );
 });
 
-t.test("every script of Redis says what it does, with which keys, and returns words or values", async (t) => {
+t.test("every script documents its purpose, keys, input and result, and returns words or values", async (t) => {
   const paths = files("core/store/lua").filter((path) => path.endsWith(".lua") && !path.endsWith("/prelude.lua"));
   t.ok(paths.length > 0);
   for (const path of paths) {
-    const [header = ""] = /^(--.*\n)+/.exec(text(path)) ?? [];
+    const [header = ""] = /^(--.*\n)+/.exec(sourceText(path)) ?? [];
     const words = path.endsWith("-prelude.lua") ? ["Returns"] : ["Keys:", "Input:", "Returns"];
     for (const word of words) t.match(header, new RegExp(word), `${path} names ${word}`);
-    t.notMatch(text(path), /\breturn\s+-\d/, `${path} returns no negative number`);
+    t.notMatch(sourceText(path), /\breturn\s+-\d/, `${path} returns no negative number`);
     t.match(path, /^core\/store\/lua\/[a-z]+(-[a-z]+)+\.lua$/);
   }
 });
@@ -274,7 +286,7 @@ t.test("each script is a row of the table, with every key and every field that i
   const fields = inputFields();
   for (const [name, { file, keys, needs }] of rows) {
     t.equal(file, `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.lua`);
-    const lua = [...needs, file].map((path) => text(`core/store/lua/${path}`).replace(/--.*$/gm, "")).join("\n");
+    const lua = [...needs, file].map((path) => sourceText(`core/store/lua/${path}`).replace(/--.*$/gm, "")).join("\n");
     t.same(namesIn(lua, "keys"), keys.map((key) => key.replace("[]", "")).sort(), `${file}: keys`);
     t.same(namesIn(lua, "input"), fields.get(name), `${file}: input`);
     t.notMatch(lua, /\b(KEYS|ARGV)\b/, `${file} reads nothing by its number`);
@@ -300,7 +312,7 @@ function inputFields(): Map<string, string[]> {
 t.test("every code of the error table is provoked by a test", async (t) => {
   const said = files("test")
     .filter((path) => path.endsWith(".test.ts"))
-    .map(text)
+    .map(sourceText)
     .join("\n");
   t.same(
     Object.keys(errors).filter((code) => !said.includes(`"${code}"`)),
@@ -313,11 +325,11 @@ t.test("every job has one worker that does it", async (t) => {
 });
 
 t.test("the surface is the agreed one: `npm run routes` rewrites it", async (t) => {
-  t.equal(routeTable(), text("fixtures/routes.txt"));
+  t.equal(routeTable(), sourceText("fixtures/routes.txt"));
 });
 
 t.test("the lock file has an entry for every optional package, and no host", async (t) => {
-  const { packages } = JSON.parse(text("package-lock.json")) as { packages: Record<string, Locked> };
+  const { packages } = JSON.parse(sourceText("package-lock.json")) as { packages: Record<string, Locked> };
   const optional = Object.values(packages).flatMap((entry) => Object.keys(entry.optionalDependencies ?? {}));
   const places = new Set(Object.keys(packages).map((path) => path.split("node_modules/").at(-1)));
   t.same(
@@ -332,13 +344,16 @@ t.test("the lock file has an entry for every optional package, and no host", asy
 });
 
 t.test("every dependency is pinned, used and explained", async (t) => {
-  const { dependencies, devDependencies } = JSON.parse(text("package.json")) as Record<string, Record<string, string>>;
+  const { dependencies, devDependencies } = JSON.parse(sourceText("package.json")) as Record<
+    string,
+    Record<string, string>
+  >;
   const all = { ...dependencies, ...devDependencies };
   t.same(
     Object.entries(all).filter(([, version]) => !/^(npm:ai@)?\d+\.\d+\.\d+$/.test(version)),
     [],
   );
-  const resolved = house.flatMap(({ path }) => [...text(path).matchAll(/import\.meta\.resolve\("([^"]+)"\)/g)]);
+  const resolved = house.flatMap(({ path }) => [...sourceText(path).matchAll(/import\.meta\.resolve\("([^"]+)"\)/g)]);
   const named = [
     ...house.flatMap(({ imports }) => imports.map(({ target }) => target)),
     ...resolved.map(([, to]) => to),
@@ -349,7 +364,7 @@ t.test("every dependency is pinned, used and explained", async (t) => {
     [],
     "no package for show",
   );
-  const readme = text("README.md");
+  const readme = sourceText("README.md");
   t.same(
     Object.keys(all).filter((name) => !readme.includes(`\`${name}\``)),
     [],
@@ -358,11 +373,11 @@ t.test("every dependency is pinned, used and explained", async (t) => {
 });
 
 t.test("comments cite headings that docs/reference.md has", async (t) => {
-  const headings = new Set([...text("docs/reference.md").matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading));
+  const headings = new Set([...sourceText("docs/reference.md").matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading));
   const cited = [...Object.keys(floors), "scripts", "fixtures"]
     .flatMap(files)
     .flatMap((path) =>
-      [...text(path).matchAll(/docs\/reference\.md, "([^"]+)"/g)].map((match) => ({ path, heading: match[1] })),
+      [...sourceText(path).matchAll(/docs\/reference\.md, "([^"]+)"/g)].map((match) => ({ path, heading: match[1] })),
     );
   t.ok(cited.length > 50);
   t.same(
@@ -372,9 +387,9 @@ t.test("comments cite headings that docs/reference.md has", async (t) => {
 });
 
 t.test("docs/log.md is the table of log events, and the sources log each of them", async (t) => {
-  t.equal(text("docs/log.md"), logPage(), "`npm run -s docs` rewrites it");
+  t.equal(sourceText("docs/log.md"), logPage(), "`npm run -s docs` rewrites it");
   const sources = ["core", "api", "workers"].flatMap(files).filter((path) => path !== "core/platform/log-events.ts");
-  const code = sources.map(text).join("\n");
+  const code = sources.map(sourceText).join("\n");
   for (const name of Object.keys(logEvents)) {
     t.match(name, /^[a-z]+(\.[a-z]+)?\.[a-z_]+$/, "area.object.event");
     const named = new RegExp(`"${name}"|\\$\\{[\\w.]+\\}${name.slice(name.indexOf("."))}\``);
@@ -396,7 +411,7 @@ t.test("the repository speaks of the product alone", async (t) => {
   const folders = [...Object.keys(floors), "scripts", "fixtures", "test"];
   const paths = [...folders.flatMap(files), "README.md", "package.json", ".ci/run"].filter((path) => path !== here);
   const said = paths.flatMap((path) =>
-    foreign.filter((word) => word.test(text(path))).map((word) => `${path}: ${word}`),
+    foreign.filter((word) => word.test(sourceText(path))).map((word) => `${path}: ${word}`),
   );
   t.same(said, []);
 });
@@ -423,7 +438,7 @@ function opens(from: string, target: string): boolean {
   return from === "core/open.ts" && lazy.includes(target);
 }
 
-function isRedis({ path }: Source): boolean {
+function isRedis({ path }: SourceFile): boolean {
   return path === "core/store/keys.ts";
 }
 

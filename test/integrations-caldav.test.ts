@@ -285,7 +285,7 @@ t.test(
     await grantRole(service.runtime.redis, {
       ...{ handle: "acme", userId: "user_acme", role: "OWNER", email: "acme@example.com" },
     });
-    t.same((await read()).free, ["07:00", "09:00", "11:00"], "the calendar is read anew for it");
+    t.same((await read()).free, ["07:00", "09:00", "11:00"], "the calendar is read again for it");
     t.same((await read()).asked, ["sync-collection"]);
   },
 );

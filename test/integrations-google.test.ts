@@ -2,7 +2,12 @@ import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
-import { type Event, type GoogleServer, startGoogle, tooMuch } from "../fixtures/providers/google.ts";
+import {
+  type StoredGoogleEvent,
+  type GoogleServer,
+  startGoogle,
+  GOOGLE_RATE_LIMITED,
+} from "../fixtures/providers/google.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
@@ -20,12 +25,15 @@ async function start(
 }
 
 /** An event of the owner on a day, from one hour of UTC to another. */
-function timed(date: string, from: string, to: string): Pick<Event, "start" | "end"> {
+function timed(date: string, from: string, to: string): Pick<StoredGoogleEvent, "start" | "end"> {
   return { start: { dateTime: `${date}T${from}:00Z` }, end: { dateTime: `${date}T${to}:00Z` } };
 }
 
 /** The event that stands in the owner's calendar, once there is one that fits. */
-function written({ google }: { google: GoogleServer }, fits: (event: Event) => boolean = () => true): Promise<Event> {
+function written(
+  { google }: { google: GoogleServer },
+  fits: (event: StoredGoogleEvent) => boolean = () => true,
+): Promise<StoredGoogleEvent> {
   return eventually(() => {
     const events = [...(google.calendars.get(own)?.events.values() ?? [])].filter(
       ({ status }) => status !== "cancelled",
@@ -222,7 +230,7 @@ t.test("a booking's own event doesn't take its time: it can be moved within it",
 t.test("limits of Google are waited for, in both of its forms", async (t) => {
   const desk = await start(t);
   await desk.select([], own).expect(200);
-  desk.google.oauth.trouble.push(tooMuch.user(), tooMuch.minute(1));
+  desk.google.oauth.trouble.push(GOOGLE_RATE_LIMITED.user(), GOOGLE_RATE_LIMITED.minute(1));
   const uid = await desk.booked("2026-10-06T10:00:00Z");
   await written(desk);
   t.match(await desk.booking(uid), { syncStatus: "OK" });

@@ -1,6 +1,6 @@
 import t, { type Test as TapTest } from "tap";
 import { readCredential } from "../core/scheduling/credentials.ts";
-import { type Account, type CalendarEvent, ownUid } from "../core/engines/calendars/providers/provider.ts";
+import { type ProviderAccount, type CalendarEvent, ownUid } from "../core/engines/calendars/providers/provider.ts";
 import { providers } from "../core/engines/calendars/providers/table.ts";
 import { opened } from "../core/scheduling/selections.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";
@@ -28,7 +28,7 @@ function eventAt(desk: Desk, sequence: number): CalendarEvent {
   };
 }
 
-async function open(t: TapTest, providerKey: string, env: Record<string, string>): Promise<[Desk, Account]> {
+async function open(t: TapTest, providerKey: string, env: Record<string, string>): Promise<[Desk, ProviderAccount]> {
   const desk = await openDesk(t, { providerKey, env, workers: [] });
   const { runtime } = desk.service;
   return [desk, opened(runtime, "acme", await readCredential(runtime, "acme", desk.credentialId))];

@@ -1,7 +1,12 @@
 import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
-import { type Event, type MicrosoftServer, startMicrosoft, tooMuch } from "../fixtures/providers/microsoft.ts";
+import {
+  type StoredGraphEvent,
+  type MicrosoftServer,
+  startMicrosoft,
+  GRAPH_RATE_LIMITED,
+} from "../fixtures/providers/microsoft.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";
 
@@ -11,7 +16,7 @@ const [own, shared] = ["AAMkDefault=", "AAMkShared="];
 interface Office extends Desk {
   microsoft: MicrosoftServer;
   /** Puts an event into the owner's calendar, or changes the one with this id. */
-  put(event: Partial<Event>): Event;
+  put(event: Partial<StoredGraphEvent>): StoredGraphEvent;
   remove(id: string): void;
 }
 
@@ -30,13 +35,16 @@ async function start(t: TapTest, options: { location?: string; workers?: string[
 }
 
 /** An event of the owner on a day, from one hour of UTC to another. */
-function timed(date: string, from: string, to: string): Pick<Event, "start" | "end"> {
+function timed(date: string, from: string, to: string): Pick<StoredGraphEvent, "start" | "end"> {
   const at = (hour: string) => ({ dateTime: `${date}T${hour}:00.0000000`, timeZone: "UTC" });
   return { start: at(from), end: at(to) };
 }
 
 /** The event that stands in the owner's calendar, once there is one that fits. */
-function written({ microsoft }: Office, fits: (event: Event) => boolean = () => true): Promise<Event> {
+function written(
+  { microsoft }: Office,
+  fits: (event: StoredGraphEvent) => boolean = () => true,
+): Promise<StoredGraphEvent> {
   return eventually(() => {
     const [event, ...more] = microsoft.calendars[0]?.events.values() ?? [];
     return more.length === 0 && event && fits(event) && event;
@@ -45,7 +53,7 @@ function written({ microsoft }: Office, fits: (event: Event) => boolean = () => 
 
 const startsAt =
   (instant: string) =>
-  ({ start }: Event): boolean =>
+  ({ start }: StoredGraphEvent): boolean =>
     start.dateTime.startsWith(instant);
 
 const full = (from: number, to: number): string[] =>
@@ -210,7 +218,7 @@ t.test("a mailbox is never asked more at once than it takes", async (t) => {
 t.test("limits of Microsoft are waited for", async (t) => {
   const desk = await start(t);
   await desk.select([], own).expect(200);
-  desk.microsoft.oauth.trouble.push(tooMuch(1));
+  desk.microsoft.oauth.trouble.push(GRAPH_RATE_LIMITED(1));
   const uid = await desk.booked("2026-10-06T10:00:00Z");
   await written(desk);
   t.match(await desk.booking(uid), { syncStatus: "OK" });

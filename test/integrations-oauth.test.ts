@@ -105,7 +105,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
   });
 
   t.test(
-    `${kind}: the browser's way back connects nothing: it goes on to the application with code and state`,
+    `${kind}: the browser's return does not connect: it redirects to the application with code and state`,
     async (t) => {
       const env = { APP_URL: "https://app.example/console" };
       const { service, owner } = await start(t, kind, [], env);

@@ -3,7 +3,7 @@ import { keys } from "../core/store/keys.ts";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
-import { openStage, shown, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
+import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service } from "../fixtures/service.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
@@ -49,9 +49,10 @@ async function open(t: TapTest, queues = ["scheduling", "webhooks"]): Promise<De
     booked: async (start, more = {}) => (await stage.book("talk", start, 30, more).expect(201)).body.bookingUid,
     moved(bookingUid, start) {
       const end = new Date(Date.parse(start) + 1_800_000).toISOString();
-      return service.visitor.post(`${shown}/talk/reschedule`).send({ bookingUid, slot: { start, end } });
+      return service.visitor.post(`${PUBLIC_EVENTS_PATH}/talk/reschedule`).send({ bookingUid, slot: { start, end } });
     },
-    cancelled: (bookingUid) => service.visitor.post(`${shown}/talk/bookings/${bookingUid}/cancel`).send({}),
+    cancelled: (bookingUid) =>
+      service.visitor.post(`${PUBLIC_EVENTS_PATH}/talk/bookings/${bookingUid}/cancel`).send({}),
     booking: async (bookingUid) => (await owner.get(`${owned}/bookings/${bookingUid}`).expect(200)).body.booking,
     written: (like) =>
       eventually(async () => {
@@ -175,8 +176,8 @@ t.test("the echo of an own event takes no time: neither for moving nor after can
   await desk.written(new RegExp(bookingUid));
   await desk.service.runtime.busySource?.refresh("acme");
   const slot = { start: "2026-10-06T12:15:00Z", end: "2026-10-06T12:45:00Z" };
-  await desk.service.visitor.post(`${shown}/walk/reschedule`).send({ bookingUid, slot }).expect(200);
-  await desk.service.visitor.post(`${shown}/walk/bookings/${bookingUid}/cancel`).send({}).expect(200);
+  await desk.service.visitor.post(`${PUBLIC_EVENTS_PATH}/walk/reschedule`).send({ bookingUid, slot }).expect(200);
+  await desk.service.visitor.post(`${PUBLIC_EVENTS_PATH}/walk/bookings/${bookingUid}/cancel`).send({}).expect(200);
   await desk.empty();
   const uid = await desk.booked("2026-10-06T10:00:00Z");
   await desk.written(new RegExp(uid));

@@ -9,11 +9,11 @@ import type { SearchIndex, SearchRequest, SearchResult } from "../core/platform/
 import { readEnv } from "../core/platform/env.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, mastersOf } from "../core/store/redis.ts";
-import { deleteDocument, writeDocument } from "../fixtures/chunks.ts";
+import { dropDocument, writeDocument } from "../fixtures/chunks.ts";
 import { onCluster, startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 
-interface Place {
+interface Stage {
   redis: Redis;
   /** An index as one more process has it. */
   open(): Promise<SearchIndex>;
@@ -84,7 +84,7 @@ t.test("on RediSearch", { skip: searchServer ? false : "TEST_REDISEARCH_URL is n
 });
 
 /** What both indexes promise. */
-async function promises(t: Test, { redis, open, rebuild }: Place): Promise<void> {
+async function promises(t: Test, { redis, open, rebuild }: Stage): Promise<void> {
   const write = async (handle: string, ...documents: (typeof policies | typeof hours | typeof runbook)[]) => {
     for (const document of documents) await writeDocument(redis, { handle, ...document });
   };
@@ -141,7 +141,7 @@ async function promises(t: Test, { redis, open, rebuild }: Place): Promise<void>
     t.notOk(ids(near).includes("doc_3:0"));
   });
 
-  await t.test("tags and handles hold any printable character", async (t) => {
+  await t.test("tags and handles may contain any printable character", async (t) => {
     const odd = ["a.b@c d-e", "{x}|y", "*", "ünï✓", "it's $1 (50%)"];
     await writeDocument(redis, { handle: "odd-name", ...policies, tags: odd });
     const index = await open();
@@ -212,7 +212,7 @@ async function promises(t: Test, { redis, open, rebuild }: Place): Promise<void>
     t.same(ids(both).sort(), ["doc_1:0", "doc_1:1", "doc_2:0", "doc_3:0"]);
   });
 
-  await t.test("passages without a vector are found by words beside those with one", async (t) => {
+  await t.test("passages without a vector are found by words among those with one", async (t) => {
     await write("some", policies);
     await writeDocument(redis, { handle: "some", documentId: "doc_9", chunks: [{ text: "Giraffes eat leaves." }] });
     const found = await (await open()).search(ask("some", "giraffes", { vector: north }));
@@ -250,7 +250,7 @@ async function promises(t: Test, { redis, open, rebuild }: Place): Promise<void>
     }
     await writeDocument(redis, { handle: "fresh", ...hours, tags: ["internal"] });
     for (const index of [one, other]) t.same(ids(await index.search(ask("fresh", "shop", { tags: ["public"] }))), []);
-    await deleteDocument(redis, "fresh", "doc_1");
+    await dropDocument(redis, "fresh", "doc_1");
     for (const index of [one, other]) {
       t.same(ids(await index.search(ask("fresh", "giraffe"))), []);
       t.same(ids(await index.search(ask("fresh", "", { vector: west }))), ["doc_2:0"]);
@@ -374,7 +374,7 @@ async function inProcess(t: Test, redis: Redis): Promise<void> {
     t.same(await costs(() => questions(5)), [5, 0, 0]);
     await writeDocument(redis, { handle: "costs", documentId: "doc_7", chunks: [{ text: "Common giraffe" }] });
     t.same(await costs(() => questions(3)), [3, 1, 1]);
-    await deleteDocument(redis, "costs", "doc_8");
+    await dropDocument(redis, "costs", "doc_8");
     t.same(await costs(() => questions(1)), [1, 1, 0]);
   });
 
@@ -455,7 +455,7 @@ async function inProcess(t: Test, redis: Redis): Promise<void> {
     t.equal((await index.search(ask("away", "refund"))).hits.length, 2);
   });
 
-  await t.test("a handle that was emptied with Redis is read anew", async (t) => {
+  await t.test("a handle that was emptied with Redis is read again", async (t) => {
     await writeDocument(redis, { handle: "reset", ...policies });
     const index = new MemoryIndex(redis);
     t.equal((await index.search(ask("reset", "refund"))).hits.length, 2);

@@ -67,7 +67,7 @@ t.test("rare words weigh more than common ones, titles more than texts, short te
   t.same(slots(index.search(asked("fig"), 5)).slice(0, 3), [3, 2, 4]);
 });
 
-t.test("a document is found by words that it holds, and only where it is allowed", async (t) => {
+t.test("a document is found by its words, and only by those with access", async (t) => {
   const index = new LexicalIndex();
   index.add(0, ["refund", "secret"]);
   index.add(1, ["refund", "public"]);
@@ -103,7 +103,7 @@ t.test("after any additions and removals a ranking is that of a new index", asyn
   );
 });
 
-t.test("an index that was emptied holds no memory of its terms", async (t) => {
+t.test("an emptied index frees the memory of its terms", async (t) => {
   const index = new LexicalIndex();
   const fill = () => {
     for (let slot = 0; slot < 500; slot++)

@@ -228,7 +228,7 @@ t.test("bad documents are refused by field and leave nothing", async (t) => {
   t.equal((await keyNames(service.runtime.redis, "chunk:*")).length, 0);
 });
 
-t.test("what a crash left between a document and its chunks is healed by the job", async (t) => {
+t.test("the job repairs a crash between a document and its chunks", async (t) => {
   const service = await startService(t, { workers: ["knowledge"] });
   const owner = await service.handle("acme");
   const { redis, queues } = service.runtime;

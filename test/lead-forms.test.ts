@@ -63,31 +63,28 @@ function isHarmless(html: string): boolean {
   return seen.tags.every((tag) => tags.includes(tag)) && seen.attributes.every((name) => attributes.includes(name));
 }
 
-t.test(
-  "a shown section has its form as a document of its own, which can do nothing but run its own script",
-  async (t) => {
-    const { visitor } = await furnished(t);
-    const first = await visitor.get(form).expect(200).expect("content-type", "text/html; charset=utf-8");
-    const nonce = /<script src="\/assets\/lead-form\.js" nonce="([\w-]{22})">/.exec(first.text)?.[1] ?? "";
-    t.equal(first.headers["content-security-policy"], policyOf(nonce, "'self' http://service.test"));
-    t.equal(first.headers["x-frame-options"], undefined);
-    t.equal(first.headers["cache-control"], "no-store");
-    t.match(first.text, `<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`);
-    t.equal(first.text.match(/<script/g)?.length, 1);
-    for (const { key } of section.fields) t.match(first.text, ` name="${key}"`);
-    t.match(first.text, /<input id="svc-field-email" name="email" required[^>]* type="email"/);
-    t.match(first.text, /<option>Up to 6 m²<\/option>/);
-    t.match(first.text, '<button type="submit">Ask for a plan</button>');
-    t.match(first.text, /name="website"[^>]* tabindex="-1"/, "what people don't see and programs fill in");
-    const second = await visitor.get(`${form}?accent=red`).expect(200);
-    t.not(
-      second.headers["content-security-policy"],
-      first.headers["content-security-policy"],
-      "each answer has its own nonce",
-    );
-    await visitor.get("/assets/lead-form.css").expect(200);
-  },
-);
+t.test("a shown section has its form as a separate document, which can only run its own script", async (t) => {
+  const { visitor } = await furnished(t);
+  const first = await visitor.get(form).expect(200).expect("content-type", "text/html; charset=utf-8");
+  const nonce = /<script src="\/assets\/lead-form\.js" nonce="([\w-]{22})">/.exec(first.text)?.[1] ?? "";
+  t.equal(first.headers["content-security-policy"], policyOf(nonce, "'self' http://service.test"));
+  t.equal(first.headers["x-frame-options"], undefined);
+  t.equal(first.headers["cache-control"], "no-store");
+  t.match(first.text, `<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`);
+  t.equal(first.text.match(/<script/g)?.length, 1);
+  for (const { key } of section.fields) t.match(first.text, ` name="${key}"`);
+  t.match(first.text, /<input id="svc-field-email" name="email" required[^>]* type="email"/);
+  t.match(first.text, /<option>Up to 6 m²<\/option>/);
+  t.match(first.text, '<button type="submit">Ask for a plan</button>');
+  t.match(first.text, /name="website"[^>]* tabindex="-1"/, "what people don't see and programs fill in");
+  const second = await visitor.get(`${form}?accent=red`).expect(200);
+  t.not(
+    second.headers["content-security-policy"],
+    first.headers["content-security-policy"],
+    "each answer has its own nonce",
+  );
+  await visitor.get("/assets/lead-form.css").expect(200);
+});
 
 t.test("the page's own hosts may frame it", async (t) => {
   const { visitor } = await furnished(t, { PUBLIC_DOMAIN: "pages.test" });

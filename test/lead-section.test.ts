@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
 import { wordsOf } from "../schemas/languages.ts";
-import { type LeadMaterial, leadSection } from "../core/assistant/lead-section.ts";
+import { type LeadMaterial, composeLeadSection } from "../core/assistant/lead-section.ts";
 import { readQuestion, type Wish } from "../core/engines/answers/answers.ts";
 import { sites } from "../fixtures/assistant/judged.ts";
 import type { LeadSection } from "../schemas/assistant.ts";
@@ -45,7 +45,7 @@ const proposal = {
 };
 
 t.test(
-  "who asks for contact, a quote, a demo, an own price or a purchase is offered the form, nobody else",
+  "only visitors who ask for contact, a quote, a demo, an individual price or a purchase are offered the form",
   async (t) => {
     const intents = read<Record<Wish | "none", string[]>>("intents.json");
     for (const [name, questions] of Object.entries(intents)) {
@@ -65,7 +65,7 @@ t.test(
 );
 
 t.test("without a model the section has all its parts, in the question's language", async (t) => {
-  const section = leadSection(material);
+  const section = composeLeadSection(material);
   checkLimits(t, section);
   t.equal(section.collapsedTitle, "Ask for a quote");
   t.equal(section.dynamicView.visualAccent, "signal");
@@ -81,14 +81,14 @@ t.test("without a model the section has all its parts, in the question's languag
     evidenceTitles: ["Pricing"],
     retrievalMode: "page",
   });
-  const german = leadSection({ ...material, question: "Ich möchte eine Demo", wish: "demo", language: "de" });
+  const german = composeLeadSection({ ...material, question: "Ich möchte eine Demo", wish: "demo", language: "de" });
   t.equal(german.collapsedTitle, "Demo anfragen");
   t.equal(german.contextDisclosure, wordsOf("de").leadSection.disclosure);
   t.match(german.html, "E-Mail");
 });
 
 t.test("a good proposal is taken over", async (t) => {
-  const section = leadSection({ ...material, proposal });
+  const section = composeLeadSection({ ...material, proposal });
   checkLimits(t, section);
   const { fields, dynamicView, ...rest } = section;
   t.match(rest, {
@@ -113,8 +113,11 @@ t.test("each piece that can't be used falls back alone", async (t) => {
     fitSignals: ["one"],
     visualAccent: "gold",
   };
-  const { dynamicView, collapsedTitle } = leadSection({ ...material, proposal: { ...proposal, dynamicView: view } });
-  const standard = leadSection(material).dynamicView;
+  const { dynamicView, collapsedTitle } = composeLeadSection({
+    ...material,
+    proposal: { ...proposal, dynamicView: view },
+  });
+  const standard = composeLeadSection(material).dynamicView;
   t.equal(collapsedTitle, proposal.collapsedTitle);
   t.equal(dynamicView.subhead, proposal.dynamicView.subhead);
   t.same(
@@ -123,14 +126,14 @@ t.test("each piece that can't be used falls back alone", async (t) => {
   );
 });
 
-t.test("a proposal promises no number or price that the answer doesn't hold", async (t) => {
-  const { dynamicView } = leadSection({
+t.test("a proposal promises no number or price that is missing from the answer", async (t) => {
+  const { dynamicView } = composeLeadSection({
     ...material,
     proposal: { dynamicView: { headline: "Now only $5", subhead: "Save 20 %" } },
   });
   t.equal(dynamicView.headline, english.headline.quote);
   t.equal(dynamicView.subhead, english.subhead);
-  const asked = leadSection({
+  const asked = composeLeadSection({
     ...material,
     question: "Can I get a quote for $5?",
     proposal: { dynamicView: { headline: "A quote for $5" } },
@@ -150,7 +153,7 @@ t.test("forms never ask for passwords, payment data or identity numbers", async 
     "Numéro de carte bancaire",
   ];
   for (const label of labels) {
-    const section = leadSection({
+    const section = composeLeadSection({
       ...material,
       proposal: { ...proposal, submitLabel: `Send ${label}`, fields: [{ key: "extra", label }] },
     });
@@ -161,7 +164,7 @@ t.test("forms never ask for passwords, payment data or identity numbers", async 
     t.equal(section.submitLabel, english.submit);
   }
   for (const key of ["password", "creditCard", "cvv", "apiKey", "website", "leadContext", "__proto__", "a b", ""]) {
-    const section = leadSection({ ...material, proposal: { fields: [{ key, label: "A question" }] } });
+    const section = composeLeadSection({ ...material, proposal: { fields: [{ key, label: "A question" }] } });
     t.equal(section.fields.length, 4, key);
   }
 });
@@ -172,15 +175,15 @@ t.test("any number and size of proposed fields stays within the limits", async (
     label: `Question ${"x".repeat(at)}`,
     type: "text",
   }));
-  checkLimits(t, leadSection({ ...material, proposal: { ...proposal, fields: many } }));
+  checkLimits(t, composeLeadSection({ ...material, proposal: { ...proposal, fields: many } }));
   const options = Array.from({ length: 8 }, (_, at) => `${"語".repeat(75)}${at}`);
   const heavy = ["a", "b", "c"].map((key) => ({ key, label: "語".repeat(80), type: "select", options }));
-  const section = leadSection({ ...material, proposal: { ...proposal, fields: heavy } });
+  const section = composeLeadSection({ ...material, proposal: { ...proposal, fields: heavy } });
   checkLimits(t, section);
 });
 
 t.test("garbage instead of a proposal gives the standard section", async (t) => {
-  const standard = leadSection(material);
+  const standard = composeLeadSection(material);
   const nothing = [
     null,
     7,
@@ -190,14 +193,14 @@ t.test("garbage instead of a proposal gives the standard section", async (t) => 
     { fields: 7, dynamicView: [] },
     { dynamicView: { recommendedPath: null, momentumSteps: [null, 7, {}] } },
   ];
-  for (const proposal of nothing) t.same(leadSection({ ...material, proposal }), standard);
+  for (const proposal of nothing) t.same(composeLeadSection({ ...material, proposal }), standard);
 });
 
 t.test("a hundred hostile inputs leave no script, image, handler or outside link", async (t) => {
   t.ok(hostile.length >= 100);
   for (const input of hostile) {
     const step = { title: input, body: input };
-    const section = leadSection({
+    const section = composeLeadSection({
       ...material,
       question: `Can I get a quote? ${input}`,
       answer: input,

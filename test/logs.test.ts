@@ -3,14 +3,14 @@ import t from "tap";
 import { spawnService } from "../fixtures/processes.ts";
 import { startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
-import { type Ask, asker, makeHandles, settle } from "../fixtures/settled-handle.ts";
+import { type ApiCall, asker, makeHandles, fillHandle } from "../fixtures/settled-handle.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
 
 /** Stands in every value that no log may hold: it looks like a word of a question as much as like a part of an address. */
 const mark = "zq7marked";
 const root = "/v2/handles/acme";
-const shown = "/v2/public/pages/acme/index";
+const PAGE_PATH = "/v2/public/pages/acme/index";
 
 t.test(
   "a mixed life at level debug leaves no secret, question, content or person in any log",
@@ -46,7 +46,7 @@ t.test(
     });
     const token = await makeHandles(env, ["acme"]);
     const owner = asker(() => url, token);
-    await settle(owner, "acme", {
+    await fillHandle(owner, "acme", {
       page: `<h1>${mark} plans</h1><p>The ${mark} plan costs 12 EUR.</p>`,
       document: `# ${mark} hours\n\nThe ${mark} shop is open from nine to five.`,
       hook: `${receiver.url}?key=${mark}`,
@@ -68,15 +68,15 @@ t.test(
 );
 
 /** Everything that carries what isn't the operators' business, also in ways that fail. Returns a personal access token. */
-async function live(owner: Ask, visitor: Ask): Promise<string> {
+async function live(owner: ApiCall, visitor: ApiCall): Promise<string> {
   const question = `Which ${mark} plan is the cheapest?`;
   const messages = [{ role: "user", parts: [{ type: "text", text: question }] }];
-  await visitor("POST", `${shown}/agentic-question`, { question });
-  await visitor("POST", `${shown}/agentic-question`, { question: `Contact me about ${mark}, an offer please` });
-  await visitor("POST", `${shown}/agentic-question`, { question: `${mark} `.repeat(100) });
-  await visitor("POST", `${shown}/agentic-chat`, { id: `chat-${mark}-0123456789`, messages, resumable: true });
-  await visitor("GET", `${shown}/agentic-chat/chat-${mark}-0123456789/stream`);
-  await visitor("POST", `${shown}/agentic-chat`, `{"messages": "${mark}`);
+  await visitor("POST", `${PAGE_PATH}/agentic-question`, { question });
+  await visitor("POST", `${PAGE_PATH}/agentic-question`, { question: `Contact me about ${mark}, an offer please` });
+  await visitor("POST", `${PAGE_PATH}/agentic-question`, { question: `${mark} `.repeat(100) });
+  await visitor("POST", `${PAGE_PATH}/agentic-chat`, { id: `chat-${mark}-0123456789`, messages, resumable: true });
+  await visitor("GET", `${PAGE_PATH}/agentic-chat/chat-${mark}-0123456789/stream`);
+  await visitor("POST", `${PAGE_PATH}/agentic-chat`, `{"messages": "${mark}`);
   await owner("POST", `${root}/knowledge/query`, { query: `${mark} hours` });
   await owner("POST", `${root}/agent/strategy/retrieve`, { query: `${mark} hours` });
   const lead = {
@@ -127,7 +127,7 @@ async function live(owner: Ask, visitor: Ask): Promise<string> {
 }
 
 /** Booked, booked again where it is taken, cancelled with a reason. */
-async function book(visitor: Ask): Promise<void> {
+async function book(visitor: ApiCall): Promise<void> {
   const talk = "/v2/public/scheduling/acme/talk";
   const [start, end] = [1, 2].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
   const { slots } = (await visitor("GET", `${talk}/slots?start=${start}&end=${end}`)).body as unknown as {

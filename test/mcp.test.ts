@@ -240,7 +240,7 @@ t.test("401 and 403 name the metadata and the missing scope", async (t) => {
   });
   await service.visitor.get("/.well-known/oauth-protected-resource/mcp/NOT%0d%0aA%22HANDLE/mcp").expect(400);
   const odd = await service.visitor.post("/mcp/a%22b%0d%0ac/mcp").send({}).expect(401);
-  t.match(odd.headers["www-authenticate"], '/mcp/-/mcp"', "a malformed handle stands in no header");
+  t.match(odd.headers["www-authenticate"], '/mcp/-/mcp"', "a malformed handle appears in no header");
 });
 
 t.test("a batch can't smuggle a call past the scope", async (t) => {

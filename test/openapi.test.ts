@@ -4,10 +4,10 @@ import { join } from "node:path";
 import process from "node:process";
 import t from "tap";
 import { errors } from "../schemas/errors.ts";
-import { type Json, type Operation, readDocument, Shapes } from "../fixtures/document.ts";
-import { root } from "../fixtures/sources.ts";
+import { type Json, type Operation, readOpenApi, Shapes } from "../fixtures/document.ts";
+import { projectRoot } from "../fixtures/sources.ts";
 
-const document = readDocument();
+const document = readOpenApi();
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, path, operation })),
 );
@@ -38,7 +38,7 @@ function* within(place: string, schema: Json): Generator<[string, Json]> {
 t.test("a linter of OpenAPI documents finds nothing to say", (t) => {
   const file = join(t.testdir(), "openapi.json");
   writeFileSync(file, JSON.stringify(document));
-  const linter = join(root, "node_modules/@redocly/cli/bin/cli.js");
+  const linter = join(projectRoot, "node_modules/@redocly/cli/bin/cli.js");
   const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
   const { stdout } = spawnSync("node", [linter, "lint", file, "--format=json"], { encoding: "utf8", env });
   const { totals, problems } = JSON.parse(stdout.slice(stdout.indexOf("{")));

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
-import { AddressRefused, isPublic, type Lookup, Outbound } from "../core/platform/outbound.ts";
+import { AddressRefused, isPublicAddress, type Lookup, Outbound } from "../core/platform/outbound.ts";
 
 /** A server on loopback that says what it was asked. */
 async function listening(t: TapTest, answer: RequestListener): Promise<number> {
@@ -97,7 +97,7 @@ t.test("one private address among public ones is enough", async (t) => {
 });
 
 t.test("public addresses are public", async (t) => {
-  for (const address of ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111"]) t.ok(isPublic(address), address);
+  for (const address of ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111"]) t.ok(isPublicAddress(address), address);
 });
 
 t.test("a name without meaning passes the check, for it may get one later", async (t) => {

@@ -194,7 +194,7 @@ t.test("a page declares its language and direction, its address, and its link pr
   );
   const [, json = ""] = /agent-config">(.*)<\/script>/.exec(text) ?? [];
   t.match(JSON.parse(json), { handle: "acme", pageSlug: "about", language: "de-AT" });
-  t.ok(text.indexOf(json) < text.indexOf("</head>"), "the config stands in the head");
+  t.ok(text.indexOf(json) < text.indexOf("</head>"), "the config is in the head");
   await owner.put(`${pages}/about`).send({ language: "ar" }).expect(200);
   t.match((await at("acme.pages.test")).text, '<html lang="ar" dir="rtl">');
 });

@@ -142,7 +142,7 @@ t.test("a start on a port that is taken ends with a line that says so", async (t
   t.match(lines.at(-1), /"level":"fatal".*EADDRINUSE.*"web.start_failed"/);
 });
 
-t.test("while Redis is away the answer is 503, and accepted work is there when it is back", async (t) => {
+t.test("while Redis is away the answer is 503, and accepted work is complete when it is back", async (t) => {
   const place = { port: await freePort(), dir: t.testdir(), appendonly: true };
   const first = await startRedis(place);
   t.teardown(() => first.kill());

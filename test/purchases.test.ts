@@ -4,7 +4,7 @@ import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
-import { type Notice, type Session, startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
+import { type StripeNotice, type StripeSession, startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 const course = {
@@ -17,7 +17,7 @@ const course = {
   teaser: "<p>teaser</p>",
   price: { amountMinor: 1900, currency: "EUR" },
 };
-const shown = "/v2/public/pages/acme/course";
+const PAGE_PATH = "/v2/public/pages/acme/course";
 const purchases = "/v2/handles/acme/pages/course/purchases";
 const html = { Accept: "text/html", "Content-Type": "application/x-www-form-urlencoded" };
 
@@ -40,14 +40,14 @@ async function open(t: Test, env: Record<string, string> = {}): Promise<Shop> {
 }
 
 /** A visitor pays with an address, and the provider tells of it. */
-async function buy({ service, stripe }: Shop, email: string): Promise<Session> {
-  await service.visitor.post(`${shown}/checkout`).expect(200);
+async function buy({ service, stripe }: Shop, email: string): Promise<StripeSession> {
+  await service.visitor.post(`${PAGE_PATH}/checkout`).expect(200);
   const session = stripe.pay([...stripe.sessions.keys()].at(-1) ?? "", email);
   await tell(service, await stripe.notice(session, "checkout.session.completed"));
   return session;
 }
 
-async function tell({ visitor }: Service, { body, signature }: Notice): Promise<void> {
+async function tell({ visitor }: Service, { body, signature }: StripeNotice): Promise<void> {
   const notice = visitor.post("/v2/public/providers/stripe/webhook").set("stripe-signature", signature);
   await notice.set("Content-Type", "application/json").send(body).expect(200);
 }
@@ -81,7 +81,7 @@ async function read(shop: Shop, link: string): Promise<string> {
 }
 
 function ask({ service }: Shop, email: string) {
-  return service.visitor.post(`${shown}/access-mail`).set(html).send(new URLSearchParams({ email }).toString());
+  return service.visitor.post(`${PAGE_PATH}/access-mail`).set(html).send(new URLSearchParams({ email }).toString());
 }
 
 t.test("a buyer is mailed a link that opens the page in any browser, any number of times", async (t) => {
@@ -109,33 +109,36 @@ t.test("a buyer is mailed a link that opens the page in any browser, any number 
   t.same([...new Set(shop.inbox.mails.map(({ to }) => to))].sort(), ["ada@far.example", "bob@far.example"]);
 });
 
-t.test("who has lost the browser asks for the link; strangers learn nothing, and mails are bounded", async (t) => {
-  const shop = await open(t);
-  t.match((await shop.service.visitor.get("/p/acme/course")).text, 'name="email" type="email"');
-  await buy(shop, "Ada@far.example");
-  await mailed(shop, "Ada@far.example", 1);
-  const known = await ask(shop, " ada@far.EXAMPLE ").expect(200);
-  const unknown = await ask(shop, "eve@far.EXAMPLE").expect(200);
-  t.equal(known.text.replaceAll("ada@", "eve@"), unknown.text, "the answer is the same");
-  t.match(known.text, /is on its way.*href="\/p\/acme\/course"/s);
-  const [, mail] = await mailed(shop, "Ada@far.example", 2);
-  t.match(mail?.text, "somebody asked for the link with your address");
-  t.match(await read(shop, linkIn(mail)), "secret");
-  for (let again = 0; again < 6; again++) await ask(shop, "ada@far.example").expect(200);
-  await mailed(shop, "Ada@far.example", 4);
-  const before = shop.inbox.mails.length;
-  await ask(shop, "ada@far.example").expect(200);
-  await buy(shop, "last@far.example");
-  await mailed(shop, "last@far.example", 1);
-  t.equal(shop.inbox.mails.length, before + 1, "three that were asked for in a row, then some a day");
-  t.notOk(shop.inbox.mails.some(({ to }) => to.startsWith("eve@")));
-  t.match((await ask(shop, "ada").expect(400)).text, "That is not an email address.");
-  const missing = shop.service.visitor.post(`${shown.replace("course", "none")}/access-mail`).set(html);
-  await missing.send("email=ada%40far.example").expect(404).expect("content-type", /html/);
-  let last = 200;
-  for (let times = 0; times < 20; times++) last = (await ask(shop, `x${times}@far.example`)).status;
-  t.equal(last, 429, "one network can't ask for ever");
-});
+t.test(
+  "a buyer who has lost the browser requests the link; strangers learn nothing, and mails are limited",
+  async (t) => {
+    const shop = await open(t);
+    t.match((await shop.service.visitor.get("/p/acme/course")).text, 'name="email" type="email"');
+    await buy(shop, "Ada@far.example");
+    await mailed(shop, "Ada@far.example", 1);
+    const known = await ask(shop, " ada@far.EXAMPLE ").expect(200);
+    const unknown = await ask(shop, "eve@far.EXAMPLE").expect(200);
+    t.equal(known.text.replaceAll("ada@", "eve@"), unknown.text, "the answer is the same");
+    t.match(known.text, /is on its way.*href="\/p\/acme\/course"/s);
+    const [, mail] = await mailed(shop, "Ada@far.example", 2);
+    t.match(mail?.text, "somebody asked for the link with your address");
+    t.match(await read(shop, linkIn(mail)), "secret");
+    for (let again = 0; again < 6; again++) await ask(shop, "ada@far.example").expect(200);
+    await mailed(shop, "Ada@far.example", 4);
+    const before = shop.inbox.mails.length;
+    await ask(shop, "ada@far.example").expect(200);
+    await buy(shop, "last@far.example");
+    await mailed(shop, "last@far.example", 1);
+    t.equal(shop.inbox.mails.length, before + 1, "three that were asked for in a row, then some a day");
+    t.notOk(shop.inbox.mails.some(({ to }) => to.startsWith("eve@")));
+    t.match((await ask(shop, "ada").expect(400)).text, "That is not an email address.");
+    const missing = shop.service.visitor.post(`${PAGE_PATH.replace("course", "none")}/access-mail`).set(html);
+    await missing.send("email=ada%40far.example").expect(404).expect("content-type", /html/);
+    let last = 200;
+    for (let times = 0; times < 20; times++) last = (await ask(shop, `x${times}@far.example`)).status;
+    t.equal(last, 429, "one network can't ask for ever");
+  },
+);
 
 t.test("a refund ends the link and the access of browsers, whichever notice comes first", async (t) => {
   const shop = await open(t);
@@ -145,18 +148,18 @@ t.test("a refund ends the link and the access of browsers, whichever notice come
   t.match(text, "secret");
   t.notMatch(text, "Payment received", "which the way back from the checkout says");
   const visit = (path: string) => shop.service.visitor.get(path).set("Cookie", cookie).expect(200);
-  const share = () => shop.service.visitor.post(`${shown}/access-code`).set(html).set("Cookie", cookie).send("");
+  const share = () => shop.service.visitor.post(`${PAGE_PATH}/access-code`).set(html).set("Cookie", cookie).send("");
   t.match((await visit("/p/acme/course")).text, "secret");
   const [, shared = ""] = /href="http:\/\/[^/]+([^"]+access=[^"]+)"/.exec((await share().expect(200)).text) ?? [];
   const other = (await shop.service.visitor.get(shared).expect(200)).headers["set-cookie"]?.[0] ?? "";
   await tell(shop.service, await shop.stripe.refundNotice(session));
   t.match(await read(shop, link), "teaser");
   t.notMatch((await visit("/p/acme/course")).text, "secret");
-  t.match((await visit(`${shown}/access-check`)).body, { hasAccess: false });
+  t.match((await visit(`${PAGE_PATH}/access-check`)).body, { hasAccess: false });
   await share().expect(403);
   const elsewhere = await shop.service.visitor.get("/p/acme/course").set("Cookie", other).expect(200);
   t.match(elsewhere.text, "teaser", "a browser that was let in by a code neither");
-  await shop.service.visitor.post(`${shown}/checkout`).expect(200);
+  await shop.service.visitor.post(`${PAGE_PATH}/checkout`).expect(200);
   const early = shop.stripe.pay([...shop.stripe.sessions.keys()].at(-1) ?? "", "bob@far.example");
   await tell(shop.service, await shop.stripe.refundNotice(early));
   await tell(shop.service, await shop.stripe.notice(early, "checkout.session.completed"));

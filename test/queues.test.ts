@@ -20,13 +20,15 @@ t.test("a change and its jobs are written together, and the jobs are enqueued", 
 
 t.test("an outbox that a crash left is swept once, and leaves the sweeper's list", async (t) => {
   const { runtime } = await startService(t);
-  await runtime.queues.mark("acme");
+  await runtime.queues.register("acme");
   await runtime.redis.hset(keys.outbox("acme"), "b", JSON.stringify(indexing("b")));
   t.equal(await runtime.queues.sweep(60_000), 0, "not before its time");
   t.equal(await runtime.queues.sweep(0), 1);
   t.equal(await runtime.queues.sweep(0), 0);
   t.ok(await runtime.queues.queue("knowledge").getJob("b"));
-  const marks = await Promise.all(Array.from({ length: 16 }, (_, shard) => runtime.redis.zcard(keys.dirty(shard))));
+  const marks = await Promise.all(
+    Array.from({ length: 16 }, (_, shard) => runtime.redis.zcard(keys.pendingOutboxes(shard))),
+  );
   t.equal(
     marks.reduce((sum, count) => sum + count),
     0,
@@ -35,7 +37,7 @@ t.test("an outbox that a crash left is swept once, and leaves the sweeper's list
 
 t.test("a mark that was set again is not swept away", async (t) => {
   const { runtime } = await startService(t);
-  await runtime.queues.mark("acme");
+  await runtime.queues.register("acme");
   const other = new Queues({ redis: runtime.redis, bull: runtime.redis, log: runtime.log });
   const read = runtime.redis.zrangebyscore.bind(runtime.redis);
   // Another process marks between the sweeper's look and its clearing.
@@ -46,7 +48,9 @@ t.test("a mark that was set again is not swept away", async (t) => {
   }) as typeof read;
   await other.sweep(-10_000);
   runtime.redis.zrangebyscore = read as typeof runtime.redis.zrangebyscore;
-  const marks = await Promise.all(Array.from({ length: 16 }, (_, shard) => runtime.redis.zcard(keys.dirty(shard))));
+  const marks = await Promise.all(
+    Array.from({ length: 16 }, (_, shard) => runtime.redis.zcard(keys.pendingOutboxes(shard))),
+  );
   t.equal(
     marks.reduce((sum, count) => sum + count),
     1,

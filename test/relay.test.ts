@@ -460,7 +460,7 @@ t.test("everything expires, and the question expires with its run", async (t) =>
   t.equal(await readRun(web.redis, runId), undefined, "it ends with its answer");
 });
 
-t.test("an inbox holds nothing that has been read", async (t) => {
+t.test("an inbox contains only unread chunks", async (t) => {
   const { runId, reader } = await begin(web);
   const run = await claim(worker, runId);
   write(run, 1, 5);

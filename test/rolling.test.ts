@@ -69,7 +69,7 @@ t.test("a deploy fails no request: web and worker processes are replaced one aft
     await startWeb(port);
   }
   const next = await startWorker();
-  t.same(await worker.end(), graceful, "the new worker goes on with what the old one left");
+  t.same(await worker.end(), graceful, "the new worker continues the old one's jobs");
   isOver = true;
   await Promise.all(asking);
   t.same(broken, [], complaints());

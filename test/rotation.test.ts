@@ -42,7 +42,7 @@ t.test("SECRET_KEY is changed in three steps, and nothing that was sealed or sig
   await (await ready.as("user_acme")).get(hooks).expect(200);
   t.ok(
     (await dkimKey(ready.runtime, at)).key.equals(dkim.key),
-    "a process of the first step opens what is sealed anew",
+    "a process of the first step opens newly sealed values",
   );
   // At last nothing stored needs the old one.
   const after = await open(fresh, "", true);

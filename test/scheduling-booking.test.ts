@@ -1,5 +1,5 @@
 import t from "tap";
-import { ada, monday, openStage, shown } from "../fixtures/scheduling/owner.ts";
+import { ada, monday, openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 import { keys } from "../core/store/keys.ts";
 import { replaceBusy } from "../core/scheduling/times.ts";
 
@@ -10,7 +10,9 @@ const slot = (start: string, end: string) => ({ start: `2026-10-05T${start}:00Z`
 t.test("a listed slot is booked, and then it is gone", async (t) => {
   const { event, slots, service, book } = await openStage(t);
   const eventTypeId = await event({ slug: "intro", locations: [{ type: "in_person", label: "Office" }] });
-  const before = await service.visitor.get(`${shown}/intro/slots?start=${monday}&end=2026-10-05T10:00:00Z`).expect(200);
+  const before = await service.visitor
+    .get(`${PUBLIC_EVENTS_PATH}/intro/slots?start=${monday}&end=2026-10-05T10:00:00Z`)
+    .expect(200);
   t.same(Object.keys(before.body), ["slots", "displayTimeZone"]);
   t.equal(before.body.displayTimeZone, "UTC");
   t.match(before.body.slots, [
@@ -53,9 +55,9 @@ t.test("a listed slot is booked, and then it is gone", async (t) => {
   });
   t.same(await slots("intro", monday, "2026-10-05T10:30:00Z"), ["10-05T09:00", "10-05T10:00"]);
   t.match((await book("intro", "2026-10-05T09:30:00Z", 30).expect(409)).body, { code: "scheduling_slot_unavailable" });
-  const read = await service.visitor.get(`${shown}/intro/bookings/${made.body.bookingUid}`).expect(200);
+  const read = await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${made.body.bookingUid}`).expect(200);
   t.same(read.body, { booking });
-  await service.visitor.get(`${shown}/intro/bookings/unknown`).expect(404);
+  await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/unknown`).expect(404);
 });
 
 t.test("start and end may be at the top level, and the attendee's zone is stored", async (t) => {
@@ -63,7 +65,7 @@ t.test("start and end may be at the top level, and the attendee's zone is stored
   await event({ slug: "intro" });
   const attendee = { ...ada, timeZone: "Asia/Kathmandu" };
   const body = { attendee, start: "2026-10-05T14:45:00+05:45", end: "2026-10-05T15:15:00+05:45" };
-  const made = await service.visitor.post(`${shown}/intro/bookings`).send(body).expect(201);
+  const made = await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings`).send(body).expect(201);
   t.match(made.body.booking, { start: "2026-10-05T09:00:00.000Z", attendee });
 });
 
@@ -77,7 +79,9 @@ t.test("a visitor's booking is never refused over decoration", async (t) => {
     ],
   });
   const post = (start: string, end: string, more: object) =>
-    service.visitor.post(`${shown}/intro/bookings`).send({ slot: slot(start, end), attendee: ada, ...more });
+    service.visitor
+      .post(`${PUBLIC_EVENTS_PATH}/intro/bookings`)
+      .send({ slot: slot(start, end), attendee: ada, ...more });
   const nothing = { guests: null, answers: null, tracking: null, location: null, start: null, end: null };
   const attendee = { name: "  Ada Lovelace ", email: " ada@example.com ", timeZone: null };
   const plain = await post("09:00", "09:30", { ...nothing, attendee }).expect(201);
@@ -109,12 +113,12 @@ t.test("unknown, hidden and inactive event types are 404 for any input", async (
   for (const name of ["hidden", "paused", "unknown", "NO SLUG"])
     for (const route of ["bookings", "reschedule"])
       for (const body of bodies) {
-        const post = service.visitor.post(`${shown}/${encodeURIComponent(name)}/${route}`).type("json");
+        const post = service.visitor.post(`${PUBLIC_EVENTS_PATH}/${encodeURIComponent(name)}/${route}`).type("json");
         const { status, body: problem } = await post.set("Idempotency-Key", "k".repeat(300)).send(body as object);
         t.match({ status, code: problem.code }, { status: 404, code: "event_type_not_found" }, `${name} ${route}`);
       }
   for (const query of ["", "?start=tomorrow", "?start=2026-10-05T00:00:00Z&end=2027-10-05T00:00:00Z&timeZone=Mars"])
-    t.match((await service.visitor.get(`${shown}/hidden/slots${query}`).expect(404)).body, {
+    t.match((await service.visitor.get(`${PUBLIC_EVENTS_PATH}/hidden/slots${query}`).expect(404)).body, {
       code: "event_type_not_found",
     });
   await service.visitor.post("/v2/public/scheduling/nobody/intro/bookings").send("x").expect(404);
@@ -179,7 +183,7 @@ t.test("missing inputs have their own code, malformed ones are named", async (t)
     { attendee: ada, start: at.start },
   ];
   for (const body of missing) {
-    const answer = await service.visitor.post(`${shown}/intro/bookings`).send(body);
+    const answer = await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings`).send(body);
     t.match(answer.body, { status: 400, code: "booking_required_fields" }, JSON.stringify(body));
   }
   const malformed: [string, object][] = [
@@ -196,18 +200,20 @@ t.test("missing inputs have their own code, malformed ones are named", async (t)
     ["/guests/0/name", { attendee: ada, slot: at, guests: [{ email: "g@example.com", name: "a\nb" }] }],
   ];
   for (const [path, body] of malformed) {
-    const answer = await service.visitor.post(`${shown}/intro/bookings`).send(body);
+    const answer = await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings`).send(body);
     t.match(answer.body, { status: 400, code: "invalid_request" }, JSON.stringify(body).slice(0, 100));
     t.ok(
       answer.body.errors.some((fault: { path: string }) => fault.path === path),
       `${path}: ${JSON.stringify(answer.body.errors)}`,
     );
   }
-  const both = await service.visitor.post(`${shown}/intro/bookings`).send({ attendee: { email: "x" }, slot: at });
+  const both = await service.visitor
+    .post(`${PUBLIC_EVENTS_PATH}/intro/bookings`)
+    .send({ attendee: { email: "x" }, slot: at });
   t.match(both.body, { code: "booking_required_fields" }, "the specific code wins");
   const guests = ["g@example.com", { email: "h@example.com", name: "Hugo" }, "G@example.com", ada.email];
   const made = await service.visitor
-    .post(`${shown}/intro/bookings`)
+    .post(`${PUBLIC_EVENTS_PATH}/intro/bookings`)
     .send({ attendee: ada, slot: at, guests })
     .expect(201);
   t.same(made.body.booking.guests, [{ email: "g@example.com" }, { email: "h@example.com", name: "Hugo" }]);
@@ -248,11 +254,12 @@ t.test("the grid of the visitor's zone counts too, and a nonce proves that of an
     "10-05T09:15",
     "10-05T10:15",
   ]);
-  const book = (slug: string, body: object) => service.visitor.post(`${shown}/${slug}/bookings`).send(body);
+  const book = (slug: string, body: object) =>
+    service.visitor.post(`${PUBLIC_EVENTS_PATH}/${slug}/bookings`).send(body);
   const quarter = slot("09:15", "10:15");
   await book("hour", { attendee: ada, slot: quarter }).expect(409);
   const listed = await service.visitor.get(
-    `${shown}/hour/slots?start=${monday}&end=2026-10-05T17:00:00Z&timeZone=Asia/Kathmandu`,
+    `${PUBLIC_EVENTS_PATH}/hour/slots?start=${monday}&end=2026-10-05T17:00:00Z&timeZone=Asia/Kathmandu`,
   );
   t.equal(listed.body.displayTimeZone, "Asia/Kathmandu");
   const [first, second, third] = listed.body.slots;
@@ -263,19 +270,21 @@ t.test("the grid of the visitor's zone counts too, and a nonce proves that of an
   );
   await book("hour", { attendee: ada, slot: first }).expect(201);
   await book("hour", { attendee: ada, slot: first }).expect(409);
-  t.pass("a nonce never replaces the check of what is taken");
+  t.pass("a nonce never replaces the check for conflicts");
   await book("hour", {
     attendee: { ...ada, timeZone: "Asia/Kathmandu" },
     slot: { start: second.start, end: second.end },
   }).expect(201);
   // On the grid of the event's own zone, yet the nonce says that it was offered for another event.
-  const foreign = await service.visitor.get(`${shown}/other/slots?start=2026-10-06T09:00:00Z&end=2026-10-06T10:00:00Z`);
+  const foreign = await service.visitor.get(
+    `${PUBLIC_EVENTS_PATH}/other/slots?start=2026-10-06T09:00:00Z&end=2026-10-06T10:00:00Z`,
+  );
   t.match((await book("hour", { attendee: ada, slot: foreign.body.slots[0] })).body, {
     status: 409,
     code: "scheduling_slot_unavailable",
   });
   const outdated = await service.visitor.get(
-    `${shown}/other/slots?start=2026-10-07T09:00:00Z&end=2026-10-07T10:00:00Z`,
+    `${PUBLIC_EVENTS_PATH}/other/slots?start=2026-10-07T09:00:00Z&end=2026-10-07T10:00:00Z`,
   );
   const owner = await service.as("user_acme");
   await owner.put(`${base}/event-types/${other}`).send({ title: "Another" }).expect(200);
@@ -291,7 +300,7 @@ t.test("a null nonce counts as none", async (t) => {
   await event({ slug: "intro" });
   const book = (bookingNonce: unknown) => {
     const body = { attendee: ada, slot: { ...slot("09:00", "09:30"), bookingNonce } };
-    return service.visitor.post(`${shown}/intro/bookings`).send(body);
+    return service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings`).send(body);
   };
   t.match((await book(5).expect(400)).body, { code: "invalid_request", errors: [{ path: "/slot/bookingNonce" }] });
   await book(null).expect(201);
@@ -382,7 +391,7 @@ t.test("a repeated request with the same key gets the first answer, another body
     "any other body",
   );
   await ask("other", "2026-10-05T09:30:00Z").expect(201);
-  await service.visitor.post(`${shown}/intro/bookings/${first.body.bookingUid}/cancel`).expect(200);
+  await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${first.body.bookingUid}/cancel`).expect(200);
   t.same((await ask("intro", "2026-10-05T09:00:00Z", { unknown: 1 }).expect(201)).body, first.body, "as it was");
   t.equal((await owner.get(`${base}/bookings`)).body.bookings.length, 2);
   await ask("intro", "2026-10-05T09:00:00Z").set("Idempotency-Key", "k".repeat(256)).expect(400);
@@ -519,7 +528,7 @@ t.test("a visitor cancels once and for all, while there is something to cancel",
   await event({ slug: "other" });
   const made = await book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
   const cancel = (slug: string, uid: string, body: object = {}) =>
-    service.visitor.post(`${shown}/${slug}/bookings/${uid}/cancel`).send(body);
+    service.visitor.post(`${PUBLIC_EVENTS_PATH}/${slug}/bookings/${uid}/cancel`).send(body);
   const { bookingUid } = made.body;
   t.match((await cancel("other", bookingUid).expect(404)).body, { code: "booking_not_found" });
   const done = await cancel("intro", bookingUid, { cancellationReason: "Ill" }).expect(200);
@@ -545,7 +554,9 @@ t.test("a booking moves in one step, under the same uid", async (t) => {
   const { bookingUid } = made.body;
   const move = (slug: string, start: string, minutes = 60, more: object = {}) => {
     const end = new Date(Date.parse(start) + minutes * 60_000).toISOString();
-    return service.visitor.post(`${shown}/${slug}/reschedule`).send({ bookingUid, slot: { start, end }, ...more });
+    return service.visitor
+      .post(`${PUBLIC_EVENTS_PATH}/${slug}/reschedule`)
+      .send({ bookingUid, slot: { start, end }, ...more });
   };
   const moved = await move("intro", "2026-10-05T10:00:00Z", 60, { reschedulingReason: "Later is better" }).expect(200);
   t.match(moved.body, {
@@ -565,14 +576,17 @@ t.test("a booking moves in one step, under the same uid", async (t) => {
   await book("other", "2026-10-05T10:00:00Z", 60).expect(409);
   t.pass("the slot was kept where a move failed");
   t.match((await move("other", "2026-10-05T13:00:00Z").expect(404)).body, { code: "booking_not_found" });
-  const { body } = await service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid }).expect(400);
+  const { body } = await service.visitor
+    .post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`)
+    .send({ bookingUid })
+    .expect(400);
   t.match(body, { code: "booking_required_fields" });
   await service.visitor
-    .post(`${shown}/intro/reschedule`)
+    .post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`)
     .send({ slot: slot("13:00", "14:00") })
     .expect(400);
   const overlap = await service.visitor.get(
-    `${shown}/intro/slots?start=${monday}&end=2026-10-05T17:00:00Z&bookingUid=${bookingUid}`,
+    `${PUBLIC_EVENTS_PATH}/intro/slots?start=${monday}&end=2026-10-05T17:00:00Z&bookingUid=${bookingUid}`,
   );
   t.ok(
     overlap.body.slots.some(({ start }: { start: string }) => start === "2026-10-05T10:00:00.000Z"),
@@ -582,7 +596,7 @@ t.test("a booking moves in one step, under the same uid", async (t) => {
   at("2026-10-05T10:00:00Z");
   t.match((await move("intro", "2026-10-05T13:00:00Z").expect(409)).body, { code: "booking_not_reschedulable" });
   at(monday);
-  await service.visitor.post(`${shown}/intro/bookings/${bookingUid}/cancel`).expect(200);
+  await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}/cancel`).expect(200);
   t.match((await move("intro", "2026-10-05T13:00:00Z").expect(409)).body, { code: "booking_not_reschedulable" });
 });
 
@@ -591,7 +605,7 @@ t.test("a move doesn't count the booking it moves against the day's limit", asyn
   await event({ slug: "few", maxBookingsPerDay: 1 });
   const made = await book("few", "2026-10-05T09:00:00Z", 30).expect(201);
   const move = (date: string, time: string) =>
-    service.visitor.post(`${shown}/few/reschedule`).send({
+    service.visitor.post(`${PUBLIC_EVENTS_PATH}/few/reschedule`).send({
       bookingUid: made.body.bookingUid,
       slot: { start: `${date}T${time}:00Z`, end: `${date}T${time.slice(0, 3)}30:00Z` },
     });
@@ -609,11 +623,11 @@ t.test("bookings can be read and cancelled after the event type is hidden, renam
   ];
   const path = `${base}/event-types/${eventTypeId}`;
   await owner.put(path).send({ hidden: true, slug: "secret" }).expect(200);
-  await service.visitor.get(`${shown}/intro/bookings/${first.body.bookingUid}`).expect(200);
-  await service.visitor.get(`${shown}/secret/bookings/${first.body.bookingUid}`).expect(200);
-  await service.visitor.post(`${shown}/intro/bookings/${first.body.bookingUid}/cancel`).expect(200);
+  await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${first.body.bookingUid}`).expect(200);
+  await service.visitor.get(`${PUBLIC_EVENTS_PATH}/secret/bookings/${first.body.bookingUid}`).expect(200);
+  await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${first.body.bookingUid}/cancel`).expect(200);
   await owner.delete(path).expect(204);
-  await service.visitor.post(`${shown}/intro/bookings/${second.body.bookingUid}/cancel`).expect(200);
+  await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${second.body.bookingUid}/cancel`).expect(200);
 });
 
 t.test("the owner's list is by start, filtered by status and time, and pages meet no booking twice", async (t) => {
@@ -661,18 +675,18 @@ t.test("an inactive handle has no events, slots or bookings", async (t) => {
   await event({ slug: "intro" });
   const made = await book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
   await service.runtime.redis.hset(keys.handle("acme"), "status", "INACTIVE");
-  await service.visitor.get(shown).expect(404);
-  await service.visitor.get(`${shown}/intro`).expect(404);
+  await service.visitor.get(PUBLIC_EVENTS_PATH).expect(404);
+  await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro`).expect(404);
   await book("intro", "2026-10-05T10:00:00Z", 30).expect(404);
-  await service.visitor.get(`${shown}/intro/bookings/${made.body.bookingUid}`).expect(404);
-  await service.visitor.post(`${shown}/intro/bookings/${made.body.bookingUid}/cancel`).expect(404);
+  await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${made.body.bookingUid}`).expect(404);
+  await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${made.body.bookingUid}/cancel`).expect(404);
 });
 
 t.test("visitors are throttled per handle if the installation configures it", async (t) => {
   const { event, service } = await openStage(t, { env: { PUBLIC_SCHEDULING_RATE: "1", PUBLIC_SCHEDULING_BURST: "3" } });
   await event({ slug: "intro" });
   const answers = [];
-  for (let at = 0; at < 5; at++) answers.push(await service.visitor.get(`${shown}/intro`));
+  for (let at = 0; at < 5; at++) answers.push(await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro`));
   t.same(
     answers.map(({ status }) => status),
     [200, 200, 200, 429, 429],

@@ -6,7 +6,7 @@ import { keys } from "../core/store/keys.ts";
 import { calendarFile } from "../core/engines/calendars/calendar-file.ts";
 import { sendMails } from "../core/scheduling/booking-mails.ts";
 import { presentableName } from "../core/scheduling/names.ts";
-import { openStage, shown, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
+import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -106,7 +106,7 @@ t.test("a calendar file contains the booking, and another library reads the same
   t.notMatch(text, /^ATTENDEE:mailto:evil/m);
 });
 
-t.test("times stand in the event's zone, with the zone's rules, on both sides of a change", async (t) => {
+t.test("times are in the event's zone, with the zone's rules, on both sides of a change", async (t) => {
   const zones = [
     "Europe/Berlin",
     "Australia/Lord_Howe",
@@ -161,7 +161,7 @@ t.test("the visitor's calendar file follows the booking", async (t) => {
   const { event, book, service } = await openStage(t);
   await event({ slug: "intro", locations: [{ type: "link", label: "https://meet.example/acme" }] });
   const { bookingUid } = (await book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
-  const path = `${shown}/intro/bookings/${bookingUid}`;
+  const path = `${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}`;
   const fetched = async () => {
     const answer = await service.visitor.get(`${path}/calendar.ics`).expect(200);
     t.match(answer.headers["content-type"], /^text\/calendar; charset=utf-8; method=/);
@@ -175,11 +175,11 @@ t.test("the visitor's calendar file follows the booking", async (t) => {
     url: "https://meet.example/acme",
   });
   const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
-  await service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid, slot }).expect(200);
+  await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`).send({ bookingUid, slot }).expect(200);
   t.match(await fetched(), { uid: first.uid, sequence: 1, start: "2026-10-05T10:00:00.000Z" });
   await service.visitor.post(`${path}/cancel`).expect(200);
   t.match(await fetched(), { uid: first.uid, sequence: 2, method: "CANCEL", status: "CANCELLED" });
-  await service.visitor.get(`${shown}/intro/bookings/unknown/calendar.ics`).expect(404);
+  await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/unknown/calendar.ics`).expect(404);
 });
 
 /** A stage that sends mail into an inbox, with workers. */
@@ -237,7 +237,7 @@ t.test(
     t.equal(read(confirmed["user_acme@example.com"]?.calendar ?? "").uid, file.uid);
     const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
     await stage.service.visitor
-      .post(`${shown}/intro/reschedule`)
+      .post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`)
       .send({ bookingUid, slot, reschedulingReason: "Train" })
       .expect(200);
     const moved = await wave(6);
@@ -311,10 +311,13 @@ t.test("a visitor's text reaches the owner and its author, but no guest", async 
   const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
   await eventually(() => inbox.mails.length === 4);
   const move = { bookingUid, slot, reschedulingReason: evil };
-  await stage.service.visitor.post(`${shown}/intro/reschedule`).send(move).expect(200);
+  await stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`).send(move).expect(200);
   await eventually(() => inbox.mails.length === 8);
   const cancellation = { cancellationReason: evil };
-  await stage.service.visitor.post(`${shown}/intro/bookings/${bookingUid}/cancel`).send(cancellation).expect(200);
+  await stage.service.visitor
+    .post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}/cancel`)
+    .send(cancellation)
+    .expect(200);
   await eventually(() => inbox.mails.length === 12);
   const mails = await Promise.all(inbox.mails.map(partsOf));
   const to = (address: string) => mails.filter((mail) => mail.to === address);
@@ -415,7 +418,7 @@ t.test("a confirmed booking that its visitor moves waits for its owner again", a
   await eventually(() => inbox.mails.length === 5);
   const move = (hour: number) => {
     const slot = { start: `2026-10-05T${hour}:00:00Z`, end: `2026-10-05T${hour}:30:00Z` };
-    return stage.service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid, slot });
+    return stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`).send({ bookingUid, slot });
   };
   const moved = (await move(12).expect(200)).body;
   t.match(moved, { status: "PENDING", booking: { status: "PENDING", confirmedAt: null, sequence: 1 } });
@@ -470,9 +473,12 @@ t.test("a reminder comes before the booking, and not for one that was cancelled 
     await book("2026-10-05T12:00:00Z"),
     await book("2026-10-05T12:30:00Z"),
   ];
-  await stage.service.visitor.post(`${shown}/intro/bookings/${cancelled}/cancel`).expect(200);
+  await stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${cancelled}/cancel`).expect(200);
   const slot = { start: "2026-10-07T12:00:00Z", end: "2026-10-07T12:30:00Z" };
-  await stage.service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid: moved, slot }).expect(200);
+  await stage.service.visitor
+    .post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`)
+    .send({ bookingUid: moved, slot })
+    .expect(200);
   const reminders = async () =>
     (await Promise.all(inbox.mails.map(partsOf))).filter(({ subject }) => subject.startsWith("Reminder"));
   await eventually(async () => (await reminders()).length === 2, 30_000);
@@ -486,7 +492,7 @@ t.test("without a sender or a mail server a booking is still made", async (t) =>
   const queue = stage.service.runtime.queues.queue("scheduling");
   await eventually(async () => (await queue.getJobCounts("completed")).completed === 1);
   t.equal((await queue.getJobCounts("failed")).failed, 0);
-  await stage.service.visitor.get(`${shown}/intro/bookings/${bookingUid}`).expect(200);
+  await stage.service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}`).expect(200);
 });
 
 t.test(
@@ -515,7 +521,9 @@ t.test(
     ]);
     t.match(owners, /ATTENDEE;[^:]*CN="?Café Ada"?/);
     t.notMatch(read(visitors ?? "").people.join(), /user_acme/);
-    const { text } = await stage.service.visitor.get(`${shown}/intro/bookings/${booked.body.bookingUid}/calendar.ics`);
+    const { text } = await stage.service.visitor.get(
+      `${PUBLIC_EVENTS_PATH}/intro/bookings/${booked.body.bookingUid}/calendar.ics`,
+    );
     t.equal(described(text), described(visitors), "the file of the booking page is the same");
   },
 );
@@ -526,7 +534,7 @@ t.test("the old time is in the mail about the move, and in no later one", async 
   const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
   await eventually(() => inbox.mails.length === 2);
   const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
-  await stage.service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid, slot }).expect(200);
+  await stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`).send({ bookingUid, slot }).expect(200);
   await eventually(() => inbox.mails.length === 4);
   await stage.owner.post(`${base}/bookings/${bookingUid}/cancel`).send({}).expect(200);
   await eventually(() => inbox.mails.length === 6);

@@ -1,6 +1,6 @@
 import t, { type Test } from "tap";
 import { keys } from "../core/store/keys.ts";
-import { ada, openStage, type Stage, shown } from "../fixtures/scheduling/owner.ts";
+import { ada, openStage, type Stage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 import { keyNames } from "../fixtures/redis.ts";
 
 const start = Date.parse("2026-10-05T09:00:00Z");
@@ -10,7 +10,7 @@ const slot = (minutes: number) => ({ start: instant(minutes), end: instant(minut
 /** A visitor's requests from a network, as the proxy names it. */
 function from({ service }: Stage, address: string) {
   const post = (path: string, body: object) =>
-    service.visitor.post(`${shown}/intro/${path}`).set("X-Forwarded-For", address).send(body);
+    service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/${path}`).set("X-Forwarded-For", address).send(body);
   return {
     book: (minutes: number, more: object = {}) =>
       post("bookings", { attendee: { ...ada, email: `p${minutes}@example.com` }, slot: slot(minutes), ...more }),
@@ -38,7 +38,9 @@ t.test("a network books, moves and cancels 20 times at once, then 30 times an ho
     const wait = Number(headers["retry-after"]);
     t.ok(wait > 100 && wait <= 120, `${wait} s`);
   }
-  t.match((await stage.service.visitor.get(`${shown}/intro/bookings/${uids[3]}`)).body.booking, { status: "ACCEPTED" });
+  t.match((await stage.service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${uids[3]}`)).body.booking, {
+    status: "ACCEPTED",
+  });
   const [bucket] = await keyNames(stage.service.runtime.redis, keys.bookingBucket("acme", "*"));
   // Two minutes later by the bucket's own clock.
   await stage.service.runtime.redis.hincrbyfloat(bucket as string, "at", -120_000);
@@ -71,7 +73,7 @@ t.test("an IPv6 subscriber is one network, other networks are not touched", asyn
   const names = await keyNames(redis, keys.bookingBucket("acme", "*"));
   t.equal(names.length, 2);
   for (const name of names) {
-    t.notMatch(name, /2001|db8/, "no key holds an address");
+    t.notMatch(name, /2001|db8/, "no key contains an address");
     t.ok((await redis.pttl(name)) <= (2 / 30) * 3_600_000 + 10_000, "it lives until it is full again and 10 s");
   }
 });
@@ -83,7 +85,7 @@ t.test("a crowd from one network gets as many bookings as its bucket has", async
   t.same(answers.map(({ status }) => status).sort(), [...Array(5).fill(201), ...Array(10).fill(429)]);
 });
 
-t.test("one address holds at most 10 future bookings of a handle", async (t) => {
+t.test("one address has at most 10 future bookings of a handle", async (t) => {
   const stage = await open(t, { PUBLIC_BOOKINGS_BURST: "0" });
   const visitor = from(stage, "192.0.2.1");
   const attendee = (email: string) => ({ attendee: { name: "Ada", email } });
@@ -114,7 +116,7 @@ t.test("an address that comes ten times at once with one place left gets one boo
   t.equal(answers.filter(({ status }) => status === 429).length, 7);
 });
 
-t.test("holds that have ended, declined and past bookings don't count for an address", async (t) => {
+t.test("expired holds, declined and past bookings don't count for an address", async (t) => {
   const env = { PUBLIC_BOOKINGS_BURST: "0", PUBLIC_BOOKINGS_PER_ATTENDEE: "1" };
   const stage = await open(t, env);
   const payments = {
@@ -148,7 +150,7 @@ t.test("a visitor moves one booking at most 5 times a day", async (t) => {
   const { body, headers } = await visitor.move(first, tomorrow + 240).expect(429);
   t.match(body, { code: "rate_limited", detail: /moved 5 times a day\. Move it tomorrow, or cancel it/ });
   t.equal(Number(headers["retry-after"]), 23 * 3600);
-  const read = (await stage.service.visitor.get(`${shown}/intro/bookings/${first}`)).body.booking;
+  const read = (await stage.service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${first}`)).body.booking;
   t.match(read, { start: "2026-10-06T11:30:00.000Z", sequence: 5 });
   t.notOk("moves" in read);
   await visitor.move(other, tomorrow + 245).expect(200);

@@ -117,7 +117,7 @@ async function run(t: Test): Promise<void> {
     t.ok(await page.getByText("30 min").isVisible());
   });
 
-  await t.test("the old time stands beside the new one while a booking is moved", async (t) => {
+  await t.test("the old time is shown next to the new one while a booking is moved", async (t) => {
     const { stage, page } = await visit(t, browser);
     const { body } = await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
     await page.goto(`${stage.service.url}${place}/intro?booking=${body.bookingUid}`);
@@ -151,7 +151,7 @@ async function run(t: Test): Promise<void> {
     await picture(page, "scheduling-calendars-phone");
   });
 
-  await t.test("a month with more free times than one answer holds is shown whole", async (t) => {
+  await t.test("a month with more free times than fit in one answer is shown in full", async (t) => {
     const always = [0, 1, 2, 3, 4, 5, 6].map((day) => ({ day, startTime: "00:00", endTime: "23:59" }));
     const stage = await openStage(t);
     await stage.owner
@@ -165,7 +165,7 @@ async function run(t: Test): Promise<void> {
   });
 
   await t.test(
-    "an embedded page stands in elements that come later, looks as it is told, and takes the name of its event",
+    "an embedded page appears in elements that are added later, applies its attributes, and is named after its event",
     async (t) => {
       const { stage, page } = await visit(t, browser);
       const { url } = stage.service;

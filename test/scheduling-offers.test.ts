@@ -1,6 +1,6 @@
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
-import { openStage, shown } from "../fixtures/scheduling/owner.ts";
+import { openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 import { startService } from "../fixtures/service.ts";
 
 const base = "/v2/handles/acme/scheduling";
@@ -8,7 +8,7 @@ const base = "/v2/handles/acme/scheduling";
 t.test("the window of a question has its limits", async (t) => {
   const { event, service } = await openStage(t);
   await event({ slug: "intro" });
-  const ask = (query: string) => service.visitor.get(`${shown}/intro/slots?${query}`);
+  const ask = (query: string) => service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/slots?${query}`);
   const refused: [string, string][] = [
     ["/start", "end=2026-10-06T00:00:00Z"],
     ["/end", "start=2026-10-06T00:00:00Z"],
@@ -32,7 +32,8 @@ t.test("the window of a question has its limits", async (t) => {
 t.test("a slot answer has at most 5,000 slots, else `end` is refused", async (t) => {
   const { event, service } = await openStage(t);
   await event({ slug: "intro", durationMinutes: 1, slotIntervalMinutes: 1 });
-  const ask = (end: string) => service.visitor.get(`${shown}/intro/slots?start=2026-10-05T06:00:00Z&end=${end}`);
+  const ask = (end: string) =>
+    service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/slots?start=2026-10-05T06:00:00Z&end=${end}`);
   // 480 of a day: ten days and 200 minutes are 5,000.
   t.equal((await ask("2026-10-15T12:20:00Z").expect(200)).body.slots.length, 5000);
   for (let times = 0; times < 3; times++)
@@ -46,7 +47,8 @@ t.test("an answer that has not changed costs a 304, and every change shows at on
   const { event, service, book, owner, at } = await openStage(t);
   const eventTypeId = await event({ slug: "intro", minimumNoticeMinutes: 30 });
   const window = "start=2026-10-05T00:00:00Z&end=2026-10-06T00:00:00Z";
-  const ask = (etag = "") => service.visitor.get(`${shown}/intro/slots?${window}`).set("If-None-Match", etag);
+  const ask = (etag = "") =>
+    service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/slots?${window}`).set("If-None-Match", etag);
   const first = await ask().expect(200);
   const etag = first.headers.etag as string;
   t.match(first.headers, { "cache-control": "no-cache", "content-type": "application/json; charset=utf-8" });
@@ -97,7 +99,7 @@ t.test("an event type uses its own schedule, else the oldest, else working hours
   };
   const look = async (slug: string) => {
     const { body } = await service.visitor
-      .get(`${shown}/${slug}/slots?start=2026-10-05T00:00:00Z&end=2026-10-07T00:00:00Z`)
+      .get(`${PUBLIC_EVENTS_PATH}/${slug}/slots?start=2026-10-05T00:00:00Z&end=2026-10-07T00:00:00Z`)
       .expect(200);
     const [first] = body.slots;
     return [
@@ -131,7 +133,7 @@ t.test("an event type uses its own schedule, else the oldest, else working hours
   await owner.delete(`${base}/schedules/a`).expect(204);
   t.same(await look("late"), [3, "05T08:00", "weekly", "Europe/Berlin", "Europe/Berlin"], "its schedule is gone");
   const { body } = await service.visitor.get(
-    `${shown}/plain/slots?start=2026-10-06T00:00:00Z&end=2026-10-07T00:00:00Z`,
+    `${PUBLIC_EVENTS_PATH}/plain/slots?start=2026-10-06T00:00:00Z&end=2026-10-07T00:00:00Z`,
   );
   t.match(body.slots, [{ start: "2026-10-06T18:00:00.000Z", sourceAvailability: { kind: "override" } }]);
 });
@@ -147,11 +149,13 @@ t.test("a stored alias of a zone is read as its IANA zone", async (t) => {
   await rezone(keys.schedule("acme", "main"), "PST");
   await rezone(keys.eventType("acme", eventTypeId), "IST");
   await redis.incr(keys.catalogVersion("acme"));
-  t.match((await service.visitor.get(`${shown}/intro`).expect(200)).body.event, { timeZone: "Asia/Calcutta" });
+  t.match((await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro`).expect(200)).body.event, {
+    timeZone: "Asia/Calcutta",
+  });
   t.equal((await slots("intro", "2026-10-05T06:00:00Z", "2026-10-06T06:00:00Z"))[0], "10-05T16:00");
   const { bookingUid } = (await book("intro", "2026-10-05T16:00:00Z", 30).expect(201)).body;
   await rezone(keys.booking("acme", bookingUid), "PST");
-  const file = await service.visitor.get(`${shown}/intro/bookings/${bookingUid}/calendar.ics`).expect(200);
+  const file = await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}/calendar.ics`).expect(200);
   t.match(file.text, "DTSTART;TZID=America/Los_Angeles:20261005T090000");
 });
 
@@ -166,7 +170,7 @@ t.test("slots of a day on which the clocks change, through the front door", asyn
   await event({ slug: "intro", scheduleId: "ny" });
   const starts = async (date: string) => {
     const { body } = await service.visitor
-      .get(`${shown}/intro/slots?start=${date}T00:00:00Z&end=${date}T23:00:00Z`)
+      .get(`${PUBLIC_EVENTS_PATH}/intro/slots?start=${date}T00:00:00Z&end=${date}T23:00:00Z`)
       .expect(200);
     return body.slots.map(({ start }: { start: string }) => start.slice(11, 16)).join(" ");
   };
@@ -174,7 +178,7 @@ t.test("slots of a day on which the clocks change, through the front door", asyn
   t.equal(await starts("2026-11-01"), "05:00 05:30 06:00 06:30 07:00 07:30 08:00 08:30");
 });
 
-t.test("an ended hold is free to see and to book before anybody has written it down", async (t) => {
+t.test("the slot of an expired hold is listed and can be booked before a job has recorded the expiry", async (t) => {
   const { event, service, book, slots, at } = await openStage(t);
   const payments = { isConnected: async () => true, openCheckout: async () => ({ url: "https://pay.example/1" }) };
   Object.assign(service.runtime, { payments });
@@ -185,9 +189,9 @@ t.test("an ended hold is free to see and to book before anybody has written it d
   t.same(await slots("paid", "2026-10-05T09:00:00Z", "2026-10-05T10:00:00Z"), ["10-05T09:30"]);
   at("2026-10-05T06:35:00Z");
   t.same(await slots("paid", "2026-10-05T09:00:00Z", "2026-10-05T10:00:00Z"), ["10-05T09:00", "10-05T09:30"]);
-  const read = await service.visitor.get(`${shown}/paid/bookings/${made.body.bookingUid}`).expect(200);
+  const read = await service.visitor.get(`${PUBLIC_EVENTS_PATH}/paid/bookings/${made.body.bookingUid}`).expect(200);
   t.equal(read.body.booking.status, "REJECTED");
-  await service.visitor.post(`${shown}/paid/bookings/${made.body.bookingUid}/cancel`).expect(409);
+  await service.visitor.post(`${PUBLIC_EVENTS_PATH}/paid/bookings/${made.body.bookingUid}/cancel`).expect(409);
   const second = await book("paid", "2026-10-05T09:00:00Z", 30).expect(201);
   t.not(second.body.bookingUid, made.body.bookingUid);
 });

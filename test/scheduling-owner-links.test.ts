@@ -3,7 +3,7 @@ import t, { type Test } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
 import { revokeRole, setHandleActive } from "../core/account/handles.ts";
 import { Inbox } from "../fixtures/inbox.ts";
-import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
+import { openStage, PUBLIC_EVENTS_PATH, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
 
 const base = "/v2/handles/acme/scheduling";
@@ -105,7 +105,7 @@ t.test(
     ])
       await refused(path, 404, /This link does not work/);
     const slot = { start: "2026-10-05T12:00:00Z", end: "2026-10-05T12:30:00Z" };
-    await visitor.post(`${shown}/intro/reschedule`).send({ bookingUid: uid, slot }).expect(200);
+    await visitor.post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`).send({ bookingUid: uid, slot }).expect(200);
     await refused(first.confirm, 200, /has changed since this mail/);
     t.equal((await booking(stage, uid)).status, "PENDING");
     const moved = await linksOf(inbox, 2);

@@ -1,5 +1,5 @@
 import t from "tap";
-import { openStage, shown } from "../fixtures/scheduling/owner.ts";
+import { openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 import { startService } from "../fixtures/service.ts";
 
 const base = "/v2/handles/acme/scheduling";
@@ -131,7 +131,7 @@ t.test("an event type has the documented defaults, and owner and visitors see th
     revision: 1,
     url: "http://service.test/apps/public/scheduling/acme/intro",
   });
-  t.same((await service.visitor.get(`${shown}/intro`).expect(200)).body.event, {
+  t.same((await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro`).expect(200)).body.event, {
     handle: "acme",
     eventTypeId,
     slug: "intro",
@@ -219,7 +219,7 @@ t.test("a slug belongs to one event type, and is free again when that is renamed
   });
   await owner.put(`${base}/event-types/${first}`).send({ slug: "welcome" }).expect(200);
   await owner.put(`${base}/event-types/${second}`).send({ slug: "intro" }).expect(200);
-  await service.visitor.get(`${shown}/other`).expect(404);
+  await service.visitor.get(`${PUBLIC_EVENTS_PATH}/other`).expect(404);
   await owner.delete(`${base}/event-types/${first}`).expect(204);
   await owner.delete(`${base}/event-types/${first}`).expect(404);
   await event({ slug: "welcome" });
@@ -324,9 +324,9 @@ t.test("hidden, paused, archived, deleted and unknown look the same to visitors"
   t.same(await same("intro"), nothing, "paused");
   await owner.put(path).send({ status: "ARCHIVED" }).expect(200);
   t.same(await same("intro"), nothing, "archived");
-  t.same((await service.visitor.get(shown).expect(200)).body, { events: [] });
+  t.same((await service.visitor.get(PUBLIC_EVENTS_PATH).expect(200)).body, { events: [] });
   await owner.put(path).send({ status: "ACTIVE" }).expect(200);
-  t.equal((await service.visitor.get(shown).expect(200)).body.events.length, 1);
+  t.equal((await service.visitor.get(PUBLIC_EVENTS_PATH).expect(200)).body.events.length, 1);
   await owner.delete(path).expect(204);
   t.same(await same("intro"), nothing, "deleted");
   t.match((await service.visitor.get("/v2/public/scheduling/nobody").expect(404)).body, { code: "not_found" });

@@ -295,7 +295,7 @@ async function run(t: Test): Promise<void> {
     },
   );
 
-  await t.test("inside another page the frame grows with what it shows, and other pages can't be framed", async (t) => {
+  await t.test("inside another page the frame grows with its content, and other pages can't be framed", async (t) => {
     const { stage, page } = await visit(t, browser);
     const { url } = stage.service;
     t.match(

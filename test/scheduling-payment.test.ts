@@ -1,5 +1,5 @@
 import t from "tap";
-import { openStage, shown, type Stage } from "../fixtures/scheduling/owner.ts";
+import { openStage, PUBLIC_EVENTS_PATH, type Stage } from "../fixtures/scheduling/owner.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 import { keys } from "../core/store/keys.ts";
@@ -37,7 +37,7 @@ async function listen(stage: Stage): Promise<void> {
   await stage.owner.post(`${base}/webhooks`).send({ url: "http://127.0.0.1:9/hook" }).expect(201);
 }
 
-t.test("without a provider or a price nothing is booked and nothing held", async (t) => {
+t.test("without a provider or a price no booking is made and no slot is held", async (t) => {
   const stage = await openStage(t);
   const { event, book, service } = stage;
   await event({ slug: "paid", payment: price });
@@ -50,7 +50,7 @@ t.test("without a provider or a price nothing is booked and nothing held", async
   connect(stage, provider());
   await refused("unpriced");
   t.equal(await service.runtime.redis.exists(keys.blocks("acme")), 0);
-  t.match((await service.visitor.get(`${shown}/paid`)).body.event, {
+  t.match((await service.visitor.get(`${PUBLIC_EVENTS_PATH}/paid`)).body.event, {
     paymentRequired: true,
     price: { amountMinor: 5000 },
   });
@@ -63,7 +63,10 @@ t.test("a paid booking that its visitor moves keeps its payment while it waits f
   const { bookingUid } = (await stage.book("paid", start, 30).expect(201)).body;
   await settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
   const slot = { start: "2026-10-05T11:00:00Z", end: "2026-10-05T11:30:00Z" };
-  const moved = await stage.service.visitor.post(`${shown}/paid/reschedule`).send({ bookingUid, slot }).expect(200);
+  const moved = await stage.service.visitor
+    .post(`${PUBLIC_EVENTS_PATH}/paid/reschedule`)
+    .send({ bookingUid, slot })
+    .expect(200);
   t.match(moved.body, { status: "PENDING", booking: { payment: { status: "PAID" }, confirmedAt: null } });
   t.equal(moved.body.nextAction, undefined);
   const confirmed = await stage.owner.post(`${base}/bookings/${bookingUid}/confirm`).expect(200);
@@ -149,7 +152,7 @@ t.test(
   },
 );
 
-t.test("a hold ends after 35 minutes, and its job gives the slot back once", async (t) => {
+t.test("a hold ends after 35 minutes, and its job releases the slot once", async (t) => {
   const stage = await openStage(t);
   await listen(stage);
   connect(stage, provider());
@@ -172,7 +175,7 @@ t.test("a hold ends after 35 minutes, and its job gives the slot back once", asy
   t.equal(rejected.length, 1);
 });
 
-t.test("a payment after the hold takes the slot again if it is free", async (t) => {
+t.test("a payment after the hold reclaims the slot if it is free", async (t) => {
   const stage = await openStage(t);
   connect(stage, provider());
   await stage.event({ slug: "paid", payment: price });
@@ -204,7 +207,7 @@ t.test("a payment for a booking that was cancelled or has begun must go back", a
   const settle = (bookingUid: string) => settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
   const first = (await stage.book("paid", start, 30).expect(201)).body.bookingUid;
   const second = (await stage.book("paid", "2026-10-05T10:00:00Z", 30).expect(201)).body.bookingUid;
-  const cancelled = await stage.service.visitor.post(`${shown}/paid/bookings/${first}/cancel`).expect(200);
+  const cancelled = await stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/paid/bookings/${first}/cancel`).expect(200);
   t.equal(cancelled.body.status, "CANCELLED");
   t.equal(await settle(first), "refund");
   stage.at("2026-10-05T10:00:00Z");

@@ -1,5 +1,5 @@
 import t, { type Test } from "tap";
-import { openStage, shown, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
+import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { freePort } from "../fixtures/redis.ts";
 import { keys } from "../core/store/keys.ts";
@@ -59,7 +59,7 @@ t.test("hundreds of visitors want one slot of several processes, and one gets it
   const stage = await openStage(t, { env: { TEST_CLOCK: new Date().toISOString() } });
   await stage.event({ slug: "intro" });
   const post = await openFronts(t, stage, 3);
-  const ask = (n: number) => post(n, `${shown}/intro/bookings`, request(tomorrow + 9 * 60 * minute, 30));
+  const ask = (n: number) => post(n, `${PUBLIC_EVENTS_PATH}/intro/bookings`, request(tomorrow + 9 * 60 * minute, 30));
   const answers = await Promise.all(Array.from({ length: 300 }, (_, n) => ask(n)));
   t.equal(answers.filter(({ status }) => status === 201).length, 1);
   const losers = answers.filter(({ status }) => status !== 201);
@@ -83,7 +83,7 @@ t.test("bookings of an owner never overlap, despite concurrent bookings, moves a
     const type = types[roll(types.length)] as (typeof types)[number];
     const start = tomorrow + (9 * 60 + roll(96) * 5) * minute;
     const own = roll(4) === 0 ? made[roll(made.length)] : undefined;
-    const path = own ? `${shown}/${own.slug}/reschedule` : `${shown}/${type.slug}/bookings`;
+    const path = own ? `${PUBLIC_EVENTS_PATH}/${own.slug}/reschedule` : `${PUBLIC_EVENTS_PATH}/${type.slug}/bookings`;
     const body = {
       ...request(start, own?.minutes ?? type.durationMinutes),
       ...(own ? { bookingUid: own.bookingUid } : {}),
@@ -93,7 +93,7 @@ t.test("bookings of an owner never overlap, despite concurrent bookings, moves a
       made.push({ bookingUid: answer.body.bookingUid as string, slug: type.slug, minutes: type.durationMinutes });
     if (answer.status >= 400) losses.add(`${answer.status} ${answer.body.code}`);
     const given = roll(5) === 0 ? made[roll(made.length)] : undefined;
-    if (given) await post(n, `${shown}/${given.slug}/bookings/${given.bookingUid}/cancel`, {});
+    if (given) await post(n, `${PUBLIC_EVENTS_PATH}/${given.slug}/bookings/${given.bookingUid}/cancel`, {});
   };
   for (let round = 0; round < 15; round++) await Promise.all(Array.from({ length: 40 }, (_, n) => act(n)));
   t.same(
@@ -133,9 +133,9 @@ t.test("two moves and a cancellation at once leave one truth", async (t) => {
     const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
     const move = (time: string) =>
       stage.service.visitor
-        .post(`${shown}/intro/reschedule`)
+        .post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`)
         .send({ bookingUid, ...request(Date.parse(`2026-10-05T${time}:00Z`), 30) });
-    const cancel = stage.service.visitor.post(`${shown}/intro/bookings/${bookingUid}/cancel`);
+    const cancel = stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}/cancel`);
     await Promise.all([move("10:00"), move("11:00"), cancel]);
     const { booking } = (await stage.owner.get(`${base}/bookings/${bookingUid}`)).body;
     t.equal(booking.status, "CANCELLED");

@@ -260,7 +260,7 @@ t.test("each write of an owner records who, what and when, and no content", asyn
   t.same(
     unnamed.map(({ path }) => path),
     [],
-    "a row whose path names nothing says what it wrote",
+    "a row whose path has no id names the id that it wrote",
   );
 });
 

@@ -1,8 +1,8 @@
 import { Webhook as Verifier } from "standardwebhooks";
 import t from "tap";
-import { openStage, shown, unlimited } from "../fixtures/scheduling/owner.ts";
+import { openStage, PUBLIC_EVENTS_PATH, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
-import { type Received, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
+import { type ReceivedDelivery, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 import { keys } from "../core/store/keys.ts";
 import { dispatchEvent } from "../core/webhooks/deliveries.ts";
 import { EVENT_TTL_MS, webhookEvent } from "../core/webhooks/events.ts";
@@ -85,7 +85,7 @@ t.test("an event reaches the webhooks that want it, signed, and their log says s
   t.equal(some.received.length, 0);
 });
 
-t.test("an event that is dispatched twice is delivered once", async (t) => {
+t.test("an event dispatched twice is delivered once", async (t) => {
   const service = await startService(t, { workers: ["webhooks"] });
   const owner = await service.handle("acme");
   const receiver = await startReceiver(t);
@@ -226,7 +226,7 @@ t.test("every secret of the last 24 hours signs, however often it was rotated", 
 });
 
 /** What was received of each booking, in its order. */
-function perBooking(received: Received[]): Map<string, string[]> {
+function perBooking(received: ReceivedDelivery[]): Map<string, string[]> {
   const told = new Map<string, string[]>();
   for (const { event } of received) {
     const { bookingUid } = event.data.booking as { bookingUid: string };
@@ -461,8 +461,8 @@ t.test("every event has its documented body in the OpenAPI document", async (t) 
   await event({ slug: "intro", locations: [{ type: "phone", label: "Phone" }] });
   const { bookingUid } = (await book("intro", "2026-10-05T09:30:00Z", 30).expect(201)).body;
   const slot = { start: "2026-10-05T10:30:00Z", end: "2026-10-05T11:00:00Z" };
-  await service.visitor.post(`${shown}/intro/reschedule`).send({ bookingUid, slot }).expect(200);
-  await service.visitor.post(`${shown}/intro/bookings/${bookingUid}/cancel`).expect(200);
+  await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`).send({ bookingUid, slot }).expect(200);
+  await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}/cancel`).expect(200);
   await owner.post(`${path}/${webhook.webhookId}/test`).expect(202);
   const events = await eventually(() => receiver.received.length === 5 && receiver.received);
   t.equal(new Set(events.map(({ event: { type } }) => type)).size, 5);

@@ -2,9 +2,17 @@ import t, { type Test } from "tap";
 import type { BrowserContextOptions } from "playwright-core";
 import { bundled, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
-import { actions, content, evidence, followUps, lesson, section, text } from "../fixtures/chat/examples.ts";
+import {
+  actions,
+  content,
+  evidence,
+  exampleFollowUps,
+  lesson,
+  section,
+  exampleText,
+} from "../fixtures/chat/examples.ts";
 import { type ChatOptions, type ChatServer, cut, forget, startChat } from "../fixtures/chat/server.ts";
-import { Visitor } from "../fixtures/chat/visitor.ts";
+import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";
 
 t.setTimeout(longestRun);
@@ -17,9 +25,9 @@ async function run(t: Test): Promise<void> {
     t: Test,
     options: ChatOptions,
     more: BrowserContextOptions = {},
-  ): Promise<{ visitor: Visitor; server: ChatServer }> {
+  ): Promise<{ visitor: ChatVisitor; server: ChatServer }> {
     const server = await startChat(t, options);
-    return { visitor: new Visitor(await openPage(t, browser, server.url, more)), server };
+    return { visitor: new ChatVisitor(await openPage(t, browser, server.url, more)), server };
   }
 
   /** A promise that a script waits for and a test keeps. */
@@ -36,7 +44,7 @@ async function run(t: Test): Promise<void> {
     async (t) => {
       const half = gate();
       async function* script(): AsyncGenerator<Chunk> {
-        const chunks = answer(text, { evidence, actions, followUps });
+        const chunks = answer(exampleText, { evidence, actions, followUps: exampleFollowUps });
         yield* chunks.slice(0, 20);
         await half.opened;
         yield* chunks.slice(20);
@@ -50,7 +58,7 @@ async function run(t: Test): Promise<void> {
       t.equal(
         await visitor.page.getByText("Sources", { exact: true }).count(),
         0,
-        "what stands below the text waits for it",
+        "the parts below the text wait for it",
       );
       half.open();
       await visitor.answered();
@@ -74,10 +82,10 @@ async function run(t: Test): Promise<void> {
         t.match(await link.getAttribute("rel"), "noopener nofollow");
       t.ok(await visitor.page.getByText("Answers come from public content and can be wrong.").isVisible());
       await picture(visitor.page, "answer");
-      await visitor.answer.getByRole("button", { name: followUps[0]! }).click();
+      await visitor.answer.getByRole("button", { name: exampleFollowUps[0]! }).click();
       await visitor.log.locator(".question").nth(1).waitFor();
-      t.match(await visitor.log.locator(".question").nth(1).textContent(), followUps[0]!);
-      t.equal((await visitor.log.getByRole("button", { name: followUps[1]! }).count()) <= 1, true);
+      t.match(await visitor.log.locator(".question").nth(1).textContent(), exampleFollowUps[0]!);
+      t.equal((await visitor.log.getByRole("button", { name: exampleFollowUps[1]! }).count()) <= 1, true);
     },
   );
 
@@ -191,7 +199,7 @@ async function run(t: Test): Promise<void> {
   await t.test("a broken connection is taken up where it broke, as often as it breaks", async (t) => {
     async function* script(): AsyncGenerator<Chunk | typeof cut> {
       let read = "";
-      for (const [at, chunk] of answer(text, { evidence }).entries()) {
+      for (const [at, chunk] of answer(exampleText, { evidence }).entries()) {
         yield chunk;
         await new Promise((resolve) => setTimeout(resolve, 5));
         if (at !== 8 && at !== 16) continue;
@@ -207,7 +215,7 @@ async function run(t: Test): Promise<void> {
     await visitor.answered();
     const expected =
       "A first plan takes two weeks and costs 480 EUR. The sum is taken off the price of the kitchen.What you do:Send a sketch of the room.Measure it with us, in person or by video.Get a plan with a fixed price.More is on the page about planning.";
-    t.equal(await visitor.text(), expected, "every word is there once");
+    t.equal(await visitor.text(), expected, "every word appears once");
     const resumed = server.of("GET", "/stream");
     t.equal(resumed.length, 2);
     t.ok(resumed.every(({ headers }) => Number(headers["last-event-id"]) > 0));
@@ -283,7 +291,7 @@ async function run(t: Test): Promise<void> {
   await t.test("an answer is copied as it is read", async (t) => {
     const { visitor } = await visit(
       t,
-      { script: () => answer(text) },
+      { script: () => answer(exampleText) },
       { permissions: ["clipboard-read", "clipboard-write"] },
     );
     await visitor.open();
@@ -303,7 +311,7 @@ async function run(t: Test): Promise<void> {
     ]) {
       const { visitor } = await visit(t, {
         body: content.replace("</main>", `${mount}<h2>After</h2></main>`),
-        script: () => answer(text, { evidence, actions, followUps }),
+        script: () => answer(exampleText, { evidence, actions, followUps: exampleFollowUps }),
       });
       await visitor.input.waitFor();
       t.equal(await visitor.launcher.count(), 0);
@@ -321,7 +329,7 @@ async function run(t: Test): Promise<void> {
     }
   });
 
-  await t.test("lessons are drawn from what the knowledge holds", async (t) => {
+  await t.test("lessons are shown from the knowledge documents", async (t) => {
     const { visitor } = await visit(t, {
       script: () =>
         answer("Measure twice.", {

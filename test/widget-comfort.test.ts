@@ -3,16 +3,24 @@ import type { BrowserContextOptions, Frame, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
-import { actions, content, evidence, followUps, lesson, section, text } from "../fixtures/chat/examples.ts";
+import {
+  actions,
+  content,
+  evidence,
+  exampleFollowUps,
+  lesson,
+  section,
+  exampleText,
+} from "../fixtures/chat/examples.ts";
 import { hostileHtml, hostileMarkdown } from "../fixtures/chat/hostile.ts";
 import { type ChatOptions, type ChatServer, startChat } from "../fixtures/chat/server.ts";
-import { Visitor } from "../fixtures/chat/visitor.ts";
+import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";
 
 t.setTimeout(longestRun);
 t.test("the widget's comfort", { skip: withoutBrowser, timeout: longestRun }, run);
 
-const everything = { evidence, actions, followUps, lessons: [lesson], section };
+const everything = { evidence, actions, followUps: exampleFollowUps, lessons: [lesson], section };
 
 /** What axe-core finds, with the rules of WCAG and of good practice; contrast and all. */
 async function violations(page: Page | Frame): Promise<string[]> {
@@ -33,15 +41,15 @@ async function run(t: Test): Promise<void> {
     t: Test,
     options: ChatOptions = {},
     more: BrowserContextOptions = {},
-  ): Promise<{ visitor: Visitor; server: ChatServer }> {
-    const server = await startChat(t, { script: () => answer(text, everything), ...options });
+  ): Promise<{ visitor: ChatVisitor; server: ChatServer }> {
+    const server = await startChat(t, { script: () => answer(exampleText, everything), ...options });
     return {
-      visitor: new Visitor(await openPage(t, browser, server.url, { reducedMotion: "reduce", ...more })),
+      visitor: new ChatVisitor(await openPage(t, browser, server.url, { reducedMotion: "reduce", ...more })),
       server,
     };
   }
 
-  async function visitForm(t: Test, more: BrowserContextOptions = {}): Promise<{ visitor: Visitor; frame: Frame }> {
+  async function visitForm(t: Test, more: BrowserContextOptions = {}): Promise<{ visitor: ChatVisitor; frame: Frame }> {
     const { visitor } = await visit(t, {}, more);
     await visitor.open();
     await visitor.ask("What would a plan cost?");
@@ -86,7 +94,7 @@ async function run(t: Test): Promise<void> {
     void press("Enter").catch(() => undefined);
     await visitor.page.getByText("Thank you.").first().waitFor();
     t.equal(server.of("POST", "/leads").length, 1);
-    await visitor.page.getByRole("button", { name: followUps[0]! }).focus();
+    await visitor.page.getByRole("button", { name: exampleFollowUps[0]! }).focus();
     await press("Enter");
     t.match(await visitor.focused(), /^div Conversation/, "the focus does not go with the button");
     await visitor.answered();
@@ -263,7 +271,7 @@ async function run(t: Test): Promise<void> {
     t.ok((await mirrored.visitor.launcher.boundingBox())!.x < 100);
   });
 
-  await t.test("with reduced motion nothing moves by itself", async (t) => {
+  await t.test("with reduced motion there are no animations", async (t) => {
     const { visitor } = await visit(t, { script: () => [...opening()] as Chunk[] });
     await visitor.open();
     await visitor.input.fill("How long?");
@@ -345,7 +353,7 @@ async function run(t: Test): Promise<void> {
       });
       t.same(found, { tags: [], handlers: [], links: [] });
       const shown = await visitor.text();
-      t.match(shown, "<script>alert(1)</script>", "markup is shown as it was written");
+      t.match(shown, "<script>alert(1)</script>", "markup is shown as source text");
       t.equal(dialogs, 0);
       t.same(
         requests.filter((url) => !url.startsWith("http://127.0.0.1:")),

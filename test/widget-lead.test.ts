@@ -2,9 +2,9 @@ import type { Frame, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { answer } from "../fixtures/chat/chunks.ts";
-import { section, text } from "../fixtures/chat/examples.ts";
+import { section, exampleText } from "../fixtures/chat/examples.ts";
 import { type ChatOptions, type ChatServer, startChat } from "../fixtures/chat/server.ts";
-import { Visitor } from "../fixtures/chat/visitor.ts";
+import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";
 
 t.setTimeout(longestRun);
@@ -29,9 +29,9 @@ async function run(t: Test): Promise<void> {
   async function visit(
     t: Test,
     options: ChatOptions = {},
-  ): Promise<{ visitor: Visitor; server: ChatServer; frame: Frame }> {
-    const server = await startChat(t, { script: () => answer(text, { section }), ...options });
-    const visitor = new Visitor(await openPage(t, browser, server.url));
+  ): Promise<{ visitor: ChatVisitor; server: ChatServer; frame: Frame }> {
+    const server = await startChat(t, { script: () => answer(exampleText, { section }), ...options });
+    const visitor = new ChatVisitor(await openPage(t, browser, server.url));
     await visitor.open();
     await visitor.ask("What would a plan cost?");
     await visitor.answered();
@@ -42,7 +42,7 @@ async function run(t: Test): Promise<void> {
   }
 
   await t.test(
-    "the card is closed at first, and open it shows the way, the form and the disclosure beside it",
+    "the card is closed at first; opened, it shows the steps, the form and the disclosure next to it",
     async (t) => {
       const { visitor, frame } = await visit(t);
       const toggle = visitor.page.getByRole("button", { name: section.collapsedTitle });
@@ -91,7 +91,7 @@ async function run(t: Test): Promise<void> {
     });
     t.equal(sent[0]?.headers.cookie, undefined);
     t.equal(await visitor.frame.count(), 0);
-    t.match(await visitor.focused(), /^p Thank you/, "the focus does not stay in what is gone");
+    t.match(await visitor.focused(), /^p Thank you/, "the focus does not stay in removed elements");
     await picture(visitor.page, "lead-sent");
   });
 

@@ -4,9 +4,9 @@ import type { BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { bundled, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
-import { content, evidence, followUps, section, text } from "../fixtures/chat/examples.ts";
+import { content, evidence, exampleFollowUps, section, exampleText } from "../fixtures/chat/examples.ts";
 import { type ChatOptions, type ChatServer, startChat } from "../fixtures/chat/server.ts";
-import { Visitor } from "../fixtures/chat/visitor.ts";
+import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";
 import { languages } from "../schemas/languages.ts";
 
@@ -39,10 +39,10 @@ async function run(t: Test): Promise<void> {
     t: Test,
     options: ChatOptions,
     more: BrowserContextOptions = {},
-  ): Promise<{ visitor: Visitor; server: ChatServer }> {
+  ): Promise<{ visitor: ChatVisitor; server: ChatServer }> {
     const server = await startChat(t, options);
     return {
-      visitor: new Visitor(await openPage(t, browser, server.url, { reducedMotion: "reduce", ...more })),
+      visitor: new ChatVisitor(await openPage(t, browser, server.url, { reducedMotion: "reduce", ...more })),
       server,
     };
   }
@@ -132,7 +132,7 @@ async function run(t: Test): Promise<void> {
     t.equal(server.of("POST", "/agentic-chat").length, 1, "what was stopped is not sent");
   });
 
-  await t.test("a failure says what was wrong", async (t) => {
+  await t.test("a failure names its cause", async (t) => {
     const said: [{ status: number; code?: string }, string][] = [
       [{ status: 400, code: "question_too_long" }, "Questions have at most 500 characters."],
       [{ status: 400, code: "invalid_request" }, "This question could not be read."],
@@ -155,7 +155,7 @@ async function run(t: Test): Promise<void> {
   await t.test(
     "a second answer that is over before it was drawn takes the place of the first, with its offers",
     async (t) => {
-      const scripts = [() => ({ status: 503 }), () => answer("Two weeks.", { followUps })];
+      const scripts = [() => ({ status: 503 }), () => answer("Two weeks.", { followUps: exampleFollowUps })];
       const { visitor } = await visit(t, { script: () => scripts.shift()!() });
       await visitor.open();
       await visitor.ask("How long?");
@@ -168,7 +168,7 @@ async function run(t: Test): Promise<void> {
       await visitor.retry.click();
       await visitor.answer.getByText("Two weeks.").waitFor();
       t.equal(await visitor.retry.count(), 0, "what has succeeded is not tried again");
-      t.ok(await visitor.page.getByRole("button", { name: followUps[0]! }).isVisible());
+      t.ok(await visitor.page.getByRole("button", { name: exampleFollowUps[0]! }).isVisible());
     },
   );
 
@@ -258,10 +258,12 @@ async function run(t: Test): Promise<void> {
       dynamicView: {
         ...dynamicView,
         fitSignals: ["You asked: What would a plan cost?", "Four short questions", "You live in a city flat"],
-        questionChips: [followUps[0]!, "What does the guarantee cover?"],
+        questionChips: [exampleFollowUps[0]!, "What does the guarantee cover?"],
       },
     };
-    const { visitor } = await visit(t, { script: () => answer(text, { section: repeating, followUps }) });
+    const { visitor } = await visit(t, {
+      script: () => answer(exampleText, { section: repeating, followUps: exampleFollowUps }),
+    });
     await visitor.open();
     await visitor.ask("What would a plan cost?");
     await visitor.answered();
@@ -275,7 +277,7 @@ async function run(t: Test): Promise<void> {
     );
     t.same(order, ["IFRAME", "H3", "OL"]);
     t.same(await card.locator(".fit li").allTextContents(), ["You live in a city flat"]);
-    t.equal(await visitor.page.getByRole("button", { name: followUps[0]! }).count(), 1);
+    t.equal(await visitor.page.getByRole("button", { name: exampleFollowUps[0]! }).count(), 1);
     t.equal(
       await card.evaluate((one) => getComputedStyle(one).borderInlineStartColor),
       await visitor.page.locator("button.send").evaluate((one) => getComputedStyle(one).backgroundColor),
@@ -289,7 +291,7 @@ async function run(t: Test): Promise<void> {
     await picture(visitor.page, "widget-lead-sent");
   });
 
-  await t.test("a second mount leaves no hole, wherever it stands", async (t) => {
+  await t.test("a second mount leaves no gap, in any position", async (t) => {
     const mount = "<div data-svc-public-page-agent-inline>Loading</div>";
     const bodies = [
       `${mount}<p>Between</p>${mount}<p>End</p>`,
@@ -336,7 +338,7 @@ async function run(t: Test): Promise<void> {
       const log = button.parentElement!.querySelector(".log")!;
       return button.getBoundingClientRect().top - log.getBoundingClientRect().bottom;
     });
-    t.ok(gap >= 0, "it stands below the log");
+    t.ok(gap >= 0, "it is below the log");
     const room = await page.locator(".header").evaluate((header) => {
       const [outer, inner] = [header, header.querySelector("h2")!].map((one) => one.getBoundingClientRect());
       return Math.min(inner!.top - outer!.top, outer!.bottom - inner!.bottom);

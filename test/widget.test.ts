@@ -4,7 +4,7 @@ import axe from "axe-core";
 import type { Browser } from "playwright-core";
 import t, { type Test } from "tap";
 import { bundleAssets, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
-import { Visitor } from "../fixtures/chat/visitor.ts";
+import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
@@ -68,8 +68,8 @@ async function line(t: Test, to: string): Promise<{ url: string; cut(): void }> 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cut };
 }
 
-async function visit(t: Test, browser: Browser, url: string, slug = "bikes"): Promise<Visitor> {
-  return new Visitor(await openPage(t, browser, `${url}/p/acme/${slug}`));
+async function visit(t: Test, browser: Browser, url: string, slug = "bikes"): Promise<ChatVisitor> {
+  return new ChatVisitor(await openPage(t, browser, `${url}/p/acme/${slug}`));
 }
 
 async function run(t: Test): Promise<void> {
@@ -98,7 +98,7 @@ async function run(t: Test): Promise<void> {
     t.same(found, []);
   });
 
-  await t.test("a lead that a visitor leaves reaches the owner with what was disclosed", async (t) => {
+  await t.test("a visitor's lead reaches the owner with the disclosed data", async (t) => {
     const { service, owner } = await furnished(t);
     const visitor = await visit(t, browser, service.url);
     await visitor.open();

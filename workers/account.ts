@@ -1,5 +1,5 @@
 import { sendSignInCode } from "../core/account/face.ts";
-import { job, type WorkerRow } from "./job.ts";
+import { jobRow, type WorkerRow } from "./job.ts";
 
 /** Jobs of the account noun. */
-export const accountJobs: WorkerRow[] = [job("account.sign-in-code", sendSignInCode)];
+export const accountJobs: WorkerRow[] = [jobRow("account.sign-in-code", sendSignInCode)];

@@ -1,13 +1,13 @@
 import { setTimeout } from "node:timers/promises";
 import { checkDomain, dispatchMail, startDueChecks, watchBounces } from "../core/email/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
+import { jobRow, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two polls for domains whose DNS records are due for a check. */
 const POLL_INTERVAL_MS = 20_000;
 
 /** Jobs of the email noun. */
-export const emailJobs: WorkerRow[] = [job("email.check", checkDomain, ({ account }) => account)];
+export const emailJobs: WorkerRow[] = [jobRow("email.check", checkDomain, ({ account }) => account)];
 
 /** What an email worker does continuously: sends due deliveries, checks domains, and reads bounces. */
 export const emailLoops: WorkerLoop[] = [

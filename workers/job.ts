@@ -37,7 +37,7 @@ export interface WorkerLoop {
 }
 
 /** A row whose function is typed by the job's data. */
-export function job<N extends JobName>(
+export function jobRow<N extends JobName>(
   name: N,
   run: (runtime: Runtime, data: JobData<N>, attempt: Attempt) => Promise<unknown>,
   lane?: (data: JobData<N>) => string,

@@ -5,19 +5,19 @@ import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face
 import { erasePurchases } from "../core/payments/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import type { JobData } from "../schemas/jobs.ts";
-import { job, type WorkerLoop, type WorkerRow } from "./job.ts";
+import { jobRow, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two polls for delayed sends that are nearly due. */
 const POLL_INTERVAL_MS = 1000;
 
 /** Jobs of leads and conversions. */
 export const leadJobs: WorkerRow[] = [
-  job("campaigns.trigger", fireRules),
-  job("campaigns.send", sendRule),
-  job("leads.notify", sendLeadNotice),
-  job("leads.digest", sendLeadDigest),
-  job("leads.erase", eraseEverywhere),
-  job("leads.send-code", sendLeadCode),
+  jobRow("campaigns.trigger", fireRules),
+  jobRow("campaigns.send", sendRule),
+  jobRow("leads.notify", sendLeadNotice),
+  jobRow("leads.digest", sendLeadDigest),
+  jobRow("leads.erase", eraseEverywhere),
+  jobRow("leads.send-code", sendLeadCode),
 ];
 
 async function eraseEverywhere(runtime: Runtime, person: JobData<"leads.erase">): Promise<void> {

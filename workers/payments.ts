@@ -1,9 +1,9 @@
 import { refundBooking, sendAccessMail, sendPurchaseMail } from "../core/payments/face.ts";
-import { job, type WorkerRow } from "./job.ts";
+import { jobRow, type WorkerRow } from "./job.ts";
 
 /** Jobs of the payments noun. */
 export const paymentJobs: WorkerRow[] = [
-  job("payments.refund", refundBooking),
-  job("payments.purchase-mail", sendPurchaseMail),
-  job("payments.access-mail", sendAccessMail),
+  jobRow("payments.refund", refundBooking),
+  jobRow("payments.purchase-mail", sendPurchaseMail),
+  jobRow("payments.access-mail", sendAccessMail),
 ];

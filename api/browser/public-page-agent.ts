@@ -1,5 +1,5 @@
 import { readConfig } from "./agent/config.ts";
-import { place } from "./agent/placement.ts";
+import { placeWidget } from "./agent/placement.ts";
 import { style } from "./agent/style.ts";
 import { useWords } from "./agent/words.ts";
 
@@ -21,6 +21,6 @@ function start(): void {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(style);
   root.adoptedStyleSheets = [sheet];
-  place(config, host, root);
+  placeWidget(config, host, root);
   performance.mark(id);
 }

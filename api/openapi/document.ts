@@ -1,7 +1,7 @@
 import { instant, object, string } from "../../schemas/schema.ts";
 import { webhookData } from "../../schemas/webhooks.ts";
 import type { Row } from "../route.ts";
-import { contentOf, operation, webhookHeaders } from "./operation.ts";
+import { mediaTypes, operation, webhookHeaders } from "./operation.ts";
 import { publishedComponents, type Surroundings } from "./published.ts";
 import { tagOf, tags } from "./tags.ts";
 
@@ -9,9 +9,9 @@ import { tagOf, tags } from "./tags.ts";
 export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {
   const components = publishedComponents();
   const around = { components, baseUrl };
-  const shown = rows.filter((row) => !row.hidden);
+  const published = rows.filter((row) => !row.hidden);
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const row of shown) {
+  for (const row of published) {
     const path = row.path.replace(/:(\w+)/g, "{$1}");
     paths[path] = { ...paths[path], [row.method.toLowerCase()]: operation(row, around) };
   }
@@ -19,7 +19,7 @@ export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {
     openapi: "3.1.0",
     info,
     servers: [{ url: baseUrl, description: "This service" }],
-    tags: tags.filter(({ name }) => name === "Webhooks" || shown.some((row) => tagOf(row) === name)),
+    tags: tags.filter(({ name }) => name === "Webhooks" || published.some((row) => tagOf(row) === name)),
     paths,
     webhooks: webhooks(around),
     components: {
@@ -98,7 +98,7 @@ function webhooks(around: Surroundings): Record<string, unknown> {
       tags: ["Webhooks"],
       security: [{ standardWebhooks: [] }],
       parameters: webhookHeaders,
-      requestBody: { required: true, content: contentOf({ "application/json": body }, owner, around) },
+      requestBody: { required: true, content: mediaTypes({ "application/json": body }, owner, around) },
       responses: { "2XX": { description: "Received" }, "410": { description: "Gone: the webhook is disabled" } },
     };
     return [type, { post }];

@@ -121,7 +121,7 @@ function security({ access, signed }: Row): object[] {
 
 function bodyOf(row: Row, around: Surroundings): { required: boolean; content: Content } | undefined {
   if (isQuery(row)) return undefined;
-  if (row.consumes) return { required: true, content: contentOf(row.consumes, operationId(row), around) };
+  if (row.consumes) return { required: true, content: mediaTypes(row.consumes, operationId(row), around) };
   const fields = otherFields(row);
   if (fields.length === 0) return undefined;
   const schema = objectOf(row, fields);
@@ -145,7 +145,7 @@ function objectOf(row: Row, fields: [string, Published][]): Published {
 }
 
 /** Response schemas by content type. They stay open, since `/v2` changes by addition. */
-export function contentOf(types: Record<string, Schema<unknown>>, owner: string, around: Surroundings): Content {
+export function mediaTypes(types: Record<string, Schema<unknown>>, owner: string, around: Surroundings): Content {
   const content = Object.entries(types).map(([type, accepted]) => {
     const schema = published(accepted, { owner, open: true });
     return [type, { schema, example: exampleOf(schema, around.components) }];
@@ -180,5 +180,5 @@ function answerOf(row: Row, around: Surroundings): object | undefined {
     const { types, schema = { type: "string" }, example } = produces;
     return Object.fromEntries(types.map((type) => [type, { schema, example }]));
   }
-  return returns && contentOf({ "application/json": returns }, `${operationId(row)}.answer`, around);
+  return returns && mediaTypes({ "application/json": returns }, `${operationId(row)}.answer`, around);
 }

@@ -3,7 +3,7 @@ import { scopes as allScopes } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Runtime, Session } from "../platform/runtime.ts";
+import type { Runtime, TokenSession } from "../platform/runtime.ts";
 import { isSigned, sameText, sign } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { isDocumentId } from "./client-documents.ts";
@@ -172,7 +172,7 @@ const denied = { error: "access_denied" };
 async function grant(
   runtime: Runtime,
   request: Fields,
-  { client, session }: { client: string; session: Session },
+  { client, session }: { client: string; session: TokenSession },
 ): Promise<{ code: string }> {
   await mustBelong(runtime, handleOf(runtime.env, request.resource) as string, session);
   const code = runtime.id("oac_");
@@ -223,7 +223,7 @@ function scopesOf({ scope = "" }: Fields): string[] {
   return asked.length > 0 ? asked : [...allScopes];
 }
 
-async function mustBelong({ redis }: Runtime, handle: string, { userId }: Session): Promise<void> {
+async function mustBelong({ redis }: Runtime, handle: string, { userId }: TokenSession): Promise<void> {
   const { role } = await membership(redis, handle, userId);
   if (role === undefined || !hasRole(role, "CREATOR"))
     throw new Fail("forbidden", { detail: `Your account has no access to ${handle}.` });

@@ -1,14 +1,14 @@
 import type { PairingDecided, pairingForm, pairingPage } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Caller, Runtime, Session } from "../platform/runtime.ts";
+import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { authorizeUrl, decidePairing, type PendingPairing, pendingPairing } from "./pairing.ts";
 import { loginUrl, sessionOfCookie } from "./sign-in.ts";
 
 /** The page of a pairing attempt, with the signed-in user. */
 export interface PairingVisit extends PendingPairing {
-  user?: Session;
+  user?: TokenSession;
   /** Ties the form to this attempt and session. */
   proof?: string;
   /** Address of the sign-in, which returns here. */

@@ -73,7 +73,7 @@ export async function pendingPairing({ redis }: Pick<Runtime, "redis">, attemptI
   const [status, device] = await redis.hmget(keys.pairing(attemptId), "status", "device");
   if (!status) throw new Fail("attempt_expired");
   if (status !== "pending") throw new Fail("attempt_not_pending");
-  return { attemptId, code: codeOf(attemptId), device: device ?? "", days: SESSION_TTL_SECONDS / 86_400 };
+  return { attemptId, code: pairingCode(attemptId), device: device ?? "", days: SESSION_TTL_SECONDS / 86_400 };
 }
 
 /** Allows or denies an attempt once, as the signed-in user; `attempt_expired`, `attempt_not_pending`. */
@@ -117,7 +117,7 @@ export function challengeOf(verifier: string): string {
 }
 
 /** The code to compare; the client derives it from the attempt's id too. */
-export function codeOf(attemptId: string): string {
+export function pairingCode(attemptId: string): string {
   return `${attemptId.slice(4, 8)}-${attemptId.slice(8, 12)}`;
 }
 

@@ -1,12 +1,12 @@
 import type { Session as SessionView, sessionListing, sessionPath } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Caller, Runtime, Session } from "../platform/runtime.ts";
+import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { scripts } from "../store/scripts.ts";
-import { type Grant, issueToken } from "./signing.ts";
+import { type TokenRights, issueToken } from "./signing.ts";
 
 /** Most sessions of a user; beyond that, the one unused for longest ends. */
 const MAX_SESSIONS = 100;
@@ -33,7 +33,7 @@ export interface NewSession {
   /** Lifetime of its token, if it is shorter. */
   tokenSeconds?: number;
   /** The rights of its token, if it has fewer than its user. */
-  grant?: Grant;
+  grant?: TokenRights;
 }
 
 /** Starts a session and returns its token, a JWT of this service. Both expire in the same second unless `tokenSeconds` is given. */
@@ -61,7 +61,7 @@ export function deviceName(...texts: unknown[]): string {
 /** False for a revoked session; otherwise updates its last use, at most once a minute. Failed updates are ignored. */
 export function useSession(
   { redis, log }: Pick<Runtime, "redis" | "log">,
-  { userId, sessionId = "" }: Session,
+  { userId, sessionId = "" }: TokenSession,
 ): Promise<boolean> {
   const key = keys.sessions(userId);
   return coalesce(redis, `session ${sessionId}`, async () => {

@@ -14,7 +14,7 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { parseJson } from "../platform/json.ts";
 import { Outbound } from "../platform/outbound.ts";
-import type { Session, SigningKey, TokenVerifier } from "../platform/runtime.ts";
+import type { TokenSession, SigningKey, TokenVerifier } from "../platform/runtime.ts";
 
 type Keys = ReturnType<typeof createLocalJWKSet>;
 
@@ -38,7 +38,7 @@ const retry = 1_000;
 /** What a verifier needs besides the keys. */
 interface SessionChecks {
   /** False once the session of an own token is revoked. */
-  isLive(session: Session): Promise<boolean>;
+  isLive(session: TokenSession): Promise<boolean>;
   /** Real time in ms, independent of TEST_CLOCK. */
   clock?: () => number;
   /** Reads the external signer's key set. */
@@ -55,7 +55,7 @@ export class Sessions implements TokenVerifier {
   readonly #outside: KeySet | undefined;
   readonly #isLive: SessionChecks["isLive"];
   readonly #clock: () => number;
-  readonly #checked = new LRUCache<string, { session: Session; from: number; until: number }>({
+  readonly #checked = new LRUCache<string, { session: TokenSession; from: number; until: number }>({
     maxSize: MAX_CACHED_CHARACTERS,
     sizeCalculation: (_, token) => token.length,
   });
@@ -75,12 +75,16 @@ export class Sessions implements TokenVerifier {
     return { keys: [this.#own.publicJwk] };
   }
 
-  async check(token: string): Promise<Session> {
+  async check(token: string): Promise<TokenSession> {
     const [session] = await this.checkWith(token, async () => undefined);
     return session;
   }
 
-  async checkWith<T>(token: string, read: (session: Session) => Promise<T>, resource?: string): Promise<[Session, T]> {
+  async checkWith<T>(
+    token: string,
+    read: (session: TokenSession) => Promise<T>,
+    resource?: string,
+  ): Promise<[TokenSession, T]> {
     const session = await this.#signed(token);
     if (session.resource !== undefined && session.resource !== resource)
       throw new Fail("invalid_token", { detail: "The token was issued for another resource." });
@@ -93,7 +97,7 @@ export class Sessions implements TokenVerifier {
   }
 
   /** The session of a signed token. The signature check is cached for a minute; the session's state is not. */
-  async #signed(token: string): Promise<Session> {
+  async #signed(token: string): Promise<TokenSession> {
     const known = this.#checked.get(token);
     const now = this.#clock();
     if (known && now >= known.from && now < known.until) return known.session;
@@ -137,7 +141,7 @@ export class Sessions implements TokenVerifier {
 }
 
 /** Only own tokens name a session of this service; an external signer's session ids are ignored. */
-function sessionOf(env: Env, { sub = "", email, sid, aud, scope }: JWTPayload, isOwn: boolean): Session {
+function sessionOf(env: Env, { sub = "", email, sid, aud, scope }: JWTPayload, isOwn: boolean): TokenSession {
   if (isOwn && (typeof sid !== "string" || typeof aud !== "string"))
     throw new Fail("invalid_token", { detail: "Sign in again." });
   const mail = typeof email === "string" ? { email } : {};

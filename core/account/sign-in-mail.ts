@@ -1,16 +1,16 @@
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import { layOut } from "../engines/mail/mail.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { filled } from "../platform/words.ts";
+import { fillPlaceholders } from "../platform/words.ts";
 import { keys } from "../store/keys.ts";
 import { sendServiceMail } from "./service-mail.ts";
-import { codeOf } from "./sign-in.ts";
+import { signInCode } from "./sign-in.ts";
 
 /** Mails the code of a sign-in in the language of its page, unless the address has no user or the sign-in is over. */
 export async function sendSignInCode({ redis, env }: Runtime, { signInId }: { signInId: string }): Promise<void> {
   const [user, email, language] = await redis.hmget(keys.signIn(signInId), "user", "email", "language");
   if (!user || !email) return;
-  const code = codeOf(env.SECRET_KEY, signInId);
+  const code = signInCode(env.SECRET_KEY, signInId);
   await sendServiceMail(env, email, mailOf(spokenLanguage(language), new URL(env.LOGIN_URL).host, code));
 }
 
@@ -20,8 +20,8 @@ function mailOf(language: string, site: string, code: string): ReturnType<typeof
   return layOut({
     language,
     sender: site,
-    subject: filled(subject, { site }),
-    title: filled(title, { site }),
+    subject: fillPlaceholders(subject, { site }),
+    title: fillPlaceholders(title, { site }),
     code,
     paragraphs: [text],
   });

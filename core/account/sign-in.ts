@@ -6,7 +6,7 @@ import { Fail } from "../platform/errors.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
-import type { Caller, Runtime, Session } from "../platform/runtime.ts";
+import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { sameText, sixDigits } from "../platform/sealing.ts";
 import { userOfEmail } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";
@@ -58,7 +58,7 @@ export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, 
 export async function sessionOfCookie(
   { sessions }: Runtime,
   cookie: string | undefined,
-): Promise<(Session & { token: string }) | undefined> {
+): Promise<(TokenSession & { token: string }) | undefined> {
   const token = readCookie(cookie, sessionCookie);
   if (token === undefined) return undefined;
   try {
@@ -136,7 +136,7 @@ async function tryCode(
   const { signInId, returnTo, device } = input;
   const digits = input.code.replace(/\D/g, "");
   const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
-  const isRight = roots.some((root) => sameText(digits, codeOf(root, signInId)));
+  const isRight = roots.some((root) => sameText(digits, signInCode(root, signInId)));
   const tried = { isRight, maxWrong: MAX_WRONG_CODES };
   const [result, userId = "", email = ""] = await scripts.trySignIn(redis, { signIn: keys.signIn(signInId) }, tried);
   if (result === "right") return welcome(runtime, { userId, email, returnTo, device });
@@ -178,6 +178,6 @@ function destination(env: Env, returnTo: string, token: string): string | undefi
 }
 
 /** Six digits derived from the id under the service's key, so that neither Redis nor a job contains the code. */
-export function codeOf(root: string, signInId: string): string {
+export function signInCode(root: string, signInId: string): string {
   return sixDigits(root, "sign-in code", signInId);
 }

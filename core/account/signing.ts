@@ -32,7 +32,7 @@ export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env 
 }
 
 /** The rights of a restricted token: a resource (RFC 8707) and scopes there. */
-export interface Grant {
+export interface TokenRights {
   resource: string;
   scopes: readonly string[];
 }
@@ -42,7 +42,7 @@ interface TokenClaims {
   email: string;
   sessionId: string;
   expiresAt: number;
-  grant?: Grant | undefined;
+  grant?: TokenRights | undefined;
 }
 
 /**

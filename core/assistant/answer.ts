@@ -1,10 +1,10 @@
 import type { EvidenceCard, LessonCard } from "../../schemas/assistant.ts";
 import type { Turn, Unit } from "../engines/answers/answers.ts";
-import type { RunPublisher, Runtime, Tool } from "../platform/runtime.ts";
+import type { RunPublisher, Runtime, ModelTool } from "../platform/runtime.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
 import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
 import { leadSectionFor } from "./lead-sections.ts";
-import type { Asking } from "./messages.ts";
+import type { AnswerRequest } from "./messages.ts";
 import { type PublicLibrary, publicLibrary } from "./public-library.ts";
 import { readRun } from "../engines/relay/relay.ts";
 
@@ -16,7 +16,7 @@ const MAX_LESSON_CARDS = 3;
 const NEAR_SECTIONS = 12;
 
 /** Answers a run: retrieval, text, tools. Each chunk is written to the run's stream as soon as it exists. */
-export async function answer(
+export async function answerRun(
   runtime: Runtime,
   { runId }: { runId: string },
   attempt: { number: number; last: boolean; signal: AbortSignal },
@@ -43,7 +43,7 @@ export async function answer(
   }
 }
 
-function asking(run: Record<string, string>): Asking {
+function asking(run: Record<string, string>): AnswerRequest {
   const { handle = "", pageSlug = "", chatId = "", question = "", history = "[]" } = run;
   return {
     handle,
@@ -59,7 +59,7 @@ function asking(run: Record<string, string>): Asking {
 /** The chunks of one answer, in the documented order. */
 async function compose(
   runtime: Runtime,
-  asked: Asking,
+  asked: AnswerRequest,
   to: { output: Output; signal: AbortSignal; runId: string },
 ): Promise<void> {
   const started = performance.now();
@@ -94,9 +94,9 @@ async function compose(
 /** The tools for a model with tool support: the form once per chat, lesson cards if the best passages have some. */
 async function toolsFor(
   { model }: Runtime,
-  asked: Asking,
+  asked: AnswerRequest,
   { found, signal }: { found: PublicLibrary; signal: AbortSignal },
-): Promise<Tool[]> {
+): Promise<ModelTool[]> {
   if (model.writer === undefined || !(await model.writer.callsTools(signal))) return [];
   return [...(asked.sectionShown ? [] : [leadTool]), ...(nearCards(found).length > 0 ? [lessonTool] : [])];
 }
@@ -129,7 +129,11 @@ function putEvidence(output: Output, { units }: Draft): EvidenceCard[] {
   return cards;
 }
 
-function putNext(output: Output, asked: Asking, { found, draft }: { found: PublicLibrary; draft: Draft }): string[] {
+function putNext(
+  output: Output,
+  asked: AnswerRequest,
+  { found, draft }: { found: PublicLibrary; draft: Draft },
+): string[] {
   const { question, page, library } = found;
   const links = draft.kind === "declined" ? [] : (page?.links ?? []);
   output.put({ type: "data-cta", data: { cards: ctaCards(links, question) } });
@@ -158,7 +162,7 @@ interface AnswerParts {
 }
 
 /** The tools that a model called; without tool support, the lesson cards of the evidence and the form that the question asks for. */
-async function putTools(runtime: Runtime, asked: Asking, shown: AnswerParts): Promise<void> {
+async function putTools(runtime: Runtime, asked: AnswerRequest, shown: AnswerParts): Promise<void> {
   const { output, found, draft, text, next, signal } = shown;
   const used = cardsIn(found, draft.units);
   const lessons = draft.calls?.has(lessonTool.name) && used.length === 0 ? nearCards(found) : used;

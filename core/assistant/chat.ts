@@ -12,7 +12,7 @@ import { Fail } from "../platform/errors.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
-import { type Asked, type Asking, checkQuestion, readMessages } from "./messages.ts";
+import { type ChatRequest, type AnswerRequest, checkQuestion, readMessages } from "./messages.ts";
 import { cancelRun, createRun, runEnding, RunLost, runState } from "../engines/relay/relay.ts";
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
@@ -80,7 +80,7 @@ export async function stopChat(runtime: Runtime, input: Infer<typeof chatStream>
 async function startRun(
   runtime: Runtime,
   page: Page,
-  asked: Asked & Pick<Asking, "chatId" | "isWhole"> & { resumable: boolean },
+  asked: ChatRequest & Pick<AnswerRequest, "chatId" | "isWhole"> & { resumable: boolean },
 ): Promise<{ runId: string; follower: RunSubscription }> {
   const runId = runtime.id("run_");
   const { question, history, chatId, resumable, sectionShown, isWhole } = asked;

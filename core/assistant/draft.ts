@@ -9,8 +9,8 @@ import {
   smallTalk,
   type Unit,
 } from "../engines/answers/answers.ts";
-import type { Delta, Runtime, Tool, Writer } from "../platform/runtime.ts";
-import type { Asking } from "./messages.ts";
+import type { Delta, Runtime, ModelTool, Writer } from "../platform/runtime.ts";
+import type { AnswerRequest } from "./messages.ts";
 import { chatPrompt } from "./prompt.ts";
 import type { PublicLibrary } from "./public-library.ts";
 
@@ -40,10 +40,10 @@ const loadTimeoutMs = 300_000;
 /** Ms of silence after which a model counts as loading when its reader leaves. */
 const LOADING_AFTER_MS = 2000;
 
-type DraftContext = { found: PublicLibrary; tools: readonly Tool[]; signal: AbortSignal };
+type DraftContext = { found: PublicLibrary; tools: readonly ModelTool[]; signal: AbortSignal };
 
 /** The model's answer, or the extractive one if there is no model or it fails to start; then degraded. */
-export async function drafted(runtime: Runtime, asked: Asking, made: DraftContext): Promise<Draft> {
+export async function drafted(runtime: Runtime, asked: AnswerRequest, made: DraftContext): Promise<Draft> {
   const { found } = made;
   const { question } = found;
   const talk = smallTalk(question);
@@ -65,7 +65,7 @@ function quoted(reply: Reply, degraded: boolean, { language }: Question): Draft 
 
 /** A model's part of one answer: it starts in time, continues without silence, and ends. */
 class ModelPart {
-  readonly #made: DraftContext & { runtime: Runtime; asked: Asking; reply: Reply };
+  readonly #made: DraftContext & { runtime: Runtime; asked: AnswerRequest; reply: Reply };
   readonly #deltas: AsyncIterator<Delta>;
   readonly #filter: Grounding;
   readonly #end = new AbortController();
@@ -75,7 +75,7 @@ class ModelPart {
   #length = 0;
   #pending: Promise<IteratorResult<Delta>> | undefined;
 
-  constructor(writer: Writer, made: DraftContext & { runtime: Runtime; asked: Asking; reply: Reply }) {
+  constructor(writer: Writer, made: DraftContext & { runtime: Runtime; asked: AnswerRequest; reply: Reply }) {
     const { found, asked, tools, signal } = made;
     const { question } = found;
     const { messages, passages, marks } = chatPrompt(found, asked.history);
@@ -207,13 +207,13 @@ class ModelPart {
 }
 
 /** Offered to models with tool support, which decide themselves. */
-export const leadTool: Tool = {
+export const leadTool: ModelTool = {
   name: "renderLeadQualificationSection",
   description:
     "Shows the visitor a short contact form. Call it when the visitor asks for contact, a demo, a quote, a price for their own case, or a purchase or booking; never for other questions.",
 };
 
-export const lessonTool: Tool = {
+export const lessonTool: ModelTool = {
   name: "renderProductivityLessonCards",
   description:
     "Shows the visitor the lesson card of the passages. Call it when the lesson answers what the visitor asks.",

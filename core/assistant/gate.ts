@@ -5,7 +5,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { takeToken } from "../store/throttle.ts";
 
 /** Throttle and gate of the two assistant routes, before the body is read: `rate_limited`, or one `not_found` for every reason. */
-export async function admitVisitor(runtime: Runtime, page: Record<string, string>): Promise<void> {
+export async function admitQuestion(runtime: Runtime, page: Record<string, string>): Promise<void> {
   const { PUBLIC_PAGE_AGENT_RATE: rate, PUBLIC_PAGE_AGENT_BURST: burst } = runtime.env;
   const tag = await throttleTag(runtime.redis, page.handle ?? "");
   await Promise.all([takeToken(runtime, { name: "assistant", tag, rate, burst }), mustBeOpen(runtime, page)]);

@@ -57,7 +57,7 @@ const SENSITIVE =
   /\b(?:pass ?words?|passcodes?|passwort\w*|kennwort\w*|mots? de passe|contrasenas?|wachtwoord\w*|senhas?|pins?|tans?|credit ?cards?|card numbers?|kreditkarte\w*|carte (?:bancaire|bleue|de credit)|tarjetas?|cvv|cvc|iban|bank accounts?|account numbers?|kontonummer\w*|ssn|social security|sozialversicherung\w*|passports?|reisepass\w*|ausweis\w*|tax ids?|steuer ?id|api keys?|tokens?|secrets?|birth ?dates?|date of birth|geburtsdatum|mother s maiden|driver s licen[cs]e|one time codes?|verification codes?|otp)\b/;
 
 /** The output of the tool `renderLeadQualificationSection`, within its documented limits. */
-export function leadSection(material: LeadMaterial): LeadSection {
+export function composeLeadSection(material: LeadMaterial): LeadSection {
   const { wish: intent = "contact" } = material;
   const phrases = wordsOf(material.language).leadSection;
   const proposed = record(material.proposal);

@@ -4,8 +4,8 @@ import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { storeLeadSection } from "./lead-forms.ts";
 import type { Question } from "../engines/answers/answers.ts";
-import { leadSection } from "./lead-section.ts";
-import type { Asking } from "./messages.ts";
+import { composeLeadSection } from "./lead-section.ts";
+import type { AnswerRequest } from "./messages.ts";
 import { proposalPrompt } from "./prompt.ts";
 
 /** Seconds for which a chat remembers that it has shown its section. */
@@ -16,7 +16,7 @@ const proposesWithin = 6000;
 /** The lead section, once per chat, for visitors who want contact, a quote, a demo, an individual price or a purchase. */
 export async function leadSectionFor(
   runtime: Runtime,
-  asked: Asking,
+  asked: AnswerRequest,
   shown: {
     text: string;
     question: Question;
@@ -28,7 +28,7 @@ export async function leadSectionFor(
 ): Promise<LeadSection | undefined> {
   if (asked.sectionShown || !(await isFirst(runtime, asked))) return undefined;
   const proposal = await propose(runtime, asked, shown);
-  const section = leadSection({
+  const section = composeLeadSection({
     sectionId: runtime.id("sec_"),
     pageSlug: asked.pageSlug,
     question: asked.question,
@@ -45,7 +45,7 @@ export async function leadSectionFor(
   return section;
 }
 
-async function isFirst({ redis }: Runtime, { handle, pageSlug, chatId }: Asking): Promise<boolean> {
+async function isFirst({ redis }: Runtime, { handle, pageSlug, chatId }: AnswerRequest): Promise<boolean> {
   const chat = createHash("sha256").update(chatId).digest("base64url");
   return (await redis.set(keys.chatSection(handle, pageSlug, chat), "1", "EX", remembered, "NX")) === "OK";
 }
@@ -53,7 +53,7 @@ async function isFirst({ redis }: Runtime, { handle, pageSlug, chatId }: Asking)
 /** A model's unchecked proposal; undefined if it fails, since there is a standard section. */
 async function propose(
   { model }: Runtime,
-  asked: Asking,
+  asked: AnswerRequest,
   shown: { text: string; question: Question; signal: AbortSignal },
 ): Promise<unknown> {
   if (model.writer === undefined) return undefined;

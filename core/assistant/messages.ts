@@ -3,7 +3,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import type { Turn } from "../engines/answers/answers.ts";
 
 /** The parsed chat request; its messages are untrusted. */
-export interface Asked {
+export interface ChatRequest {
   question: string;
   /** Earlier messages, oldest first; untrusted. */
   history: Turn[];
@@ -12,7 +12,7 @@ export interface Asked {
 }
 
 /** The request with its chat and page: the input of an answer. */
-export interface Asking extends Asked {
+export interface AnswerRequest extends ChatRequest {
   handle: string;
   pageSlug: string;
   chatId: string;
@@ -32,7 +32,7 @@ interface Message {
 }
 
 /** Parses the latest question of a chat: `invalid_request` without one or with a `system` message, `question_too_long`. */
-export function readMessages(messages: unknown[]): Asked {
+export function readMessages(messages: unknown[]): ChatRequest {
   const ignored = Math.max(0, messages.length - lastMessages);
   const read = messages.slice(ignored).map((message, at) => readMessage(message, ignored + at));
   const latest = read.findLastIndex(({ role }) => role === "user");

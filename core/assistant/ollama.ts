@@ -1,6 +1,6 @@
 import { type ChatRequest, Ollama } from "ollama";
 import type { Env } from "../platform/env.ts";
-import type { Delta, Embedder, Message, Model, Tool, Writer } from "../platform/runtime.ts";
+import type { Delta, Embedder, ModelMessage, Model, ModelTool, Writer } from "../platform/runtime.ts";
 import { embeddedAnswerer } from "./model.ts";
 
 /** Fixed context size in tokens: changing it makes the server reload the model. */
@@ -43,7 +43,7 @@ class OllamaWriter implements Writer {
     return (await this.#capabilities(signal)).includes("tools");
   }
 
-  async *write(messages: Message[], tools: readonly Tool[], signal: AbortSignal): AsyncGenerator<Delta> {
+  async *write(messages: ModelMessage[], tools: readonly ModelTool[], signal: AbortSignal): AsyncGenerator<Delta> {
     const request = { ...(await this.#request(messages, signal)), stream: true as const };
     const functions = tools.map(({ name, description }) => ({
       type: "function",
@@ -62,13 +62,13 @@ class OllamaWriter implements Writer {
     if (rest !== "") yield { text: rest };
   }
 
-  async propose(messages: Message[], schema: object, signal: AbortSignal): Promise<unknown> {
+  async propose(messages: ModelMessage[], schema: object, signal: AbortSignal): Promise<unknown> {
     const request = { ...(await this.#request(messages, signal)), stream: false as const, format: schema };
     return JSON.parse((await client(this.#host, signal, beginTimeoutMs).chat(request)).message.content);
   }
 
   /** Thinking models are asked not to think, or as little as possible: a visitor is waiting. */
-  async #request(messages: Message[], signal: AbortSignal): Promise<ChatRequest> {
+  async #request(messages: ModelMessage[], signal: AbortSignal): Promise<ChatRequest> {
     const capabilities = await this.#capabilities(signal);
     const options = { num_ctx: contextTokens, num_predict: answerTokens };
     const think = /gpt-?oss/i.test(this.#model) ? ("low" as const) : false;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { nameOf, type Passage, passagesFor, type Question, type Turn } from "../engines/answers/answers.ts";
 import { clip, visibleCharacters } from "../platform/characters.ts";
-import type { Message } from "../platform/runtime.ts";
+import type { ModelMessage } from "../platform/runtime.ts";
 import type { PublicLibrary } from "./public-library.ts";
 
 /**
@@ -19,7 +19,7 @@ const PASSAGE_COST = 8;
 
 /** The messages for a model, the numbered passages, and the marks in them that no visitor may see. */
 export interface ChatPrompt {
-  messages: Message[];
+  messages: ModelMessage[];
   passages: Passage[];
   marks: string[];
 }
@@ -35,7 +35,7 @@ export function chatPrompt(
   const evidence = passages.map((passage, at) => passageText(passage, at + 1)).join("\n\n");
   const links = fitting(buttonsOf(page), EVIDENCE_COST - cost(evidence));
   const content = `${rules(mark)}\n\n<${mark}>\n${[evidence, links].filter((part) => part !== "").join("\n\n")}\n</${mark}>\n\n${reminder(mark, question)}`;
-  const messages: Message[] = [
+  const messages: ModelMessage[] = [
     { role: "system", content },
     ...historyMessages(history),
     { role: "user", content: question.text },
@@ -83,8 +83,8 @@ function languageRule(text: string, language: string): string {
     : "the language of that question";
 }
 
-function historyMessages(history: readonly Turn[]): Message[] {
-  const messages: Message[] = [];
+function historyMessages(history: readonly Turn[]): ModelMessage[] {
+  const messages: ModelMessage[] = [];
   let left = HISTORY_COST;
   for (const { role, text } of history.slice(-HISTORY_TURNS).reverse()) {
     const content = fitting(visibleCharacters(text), Math.min(left, TURN_COST));
@@ -191,7 +191,7 @@ export function proposalPrompt({
   answer: string;
   language: string;
 }): {
-  messages: Message[];
+  messages: ModelMessage[];
   schema: object;
 } {
   const mark = newMark();

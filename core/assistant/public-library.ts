@@ -16,7 +16,7 @@ import { type PublicPage, type PublicPages, publicPages } from "../pages/face.ts
 import { primaryLanguage } from "../platform/languages.ts";
 import type { Runtime, SearchResult } from "../platform/runtime.ts";
 import { lessonCards, withoutLessonCards } from "./lesson-cards.ts";
-import type { Asking } from "./messages.ts";
+import type { AnswerRequest } from "./messages.ts";
 import { perConnection } from "../store/connections.ts";
 
 /** The tag of the documents that the assistant may use (docs/reference.md, "Knowledge"). */
@@ -81,7 +81,7 @@ const shelvesOf = perConnection(
  */
 export async function publicLibrary(
   runtime: Runtime,
-  { handle, pageSlug, question: text, history }: Pick<Asking, "handle" | "pageSlug" | "question" | "history">,
+  { handle, pageSlug, question: text, history }: Pick<AnswerRequest, "handle" | "pageSlug" | "question" | "history">,
 ): Promise<PublicLibrary> {
   const [pages, knowledge] = await Promise.all([
     publicPages(runtime, handle, pageSlug),
@@ -102,7 +102,7 @@ export async function publicLibrary(
 }
 
 /** A short follow-up is searched together with the visitor's previous question. */
-function searchText(question: string, history: Asking["history"]): string {
+function searchText(question: string, history: AnswerRequest["history"]): string {
   const before = history.findLast(({ role }) => role === "user")?.text ?? "";
   return question.length < SHORT_QUESTION && before !== "" ? `${question} ${before.slice(0, 200)}` : question;
 }

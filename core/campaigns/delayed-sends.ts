@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { JobData } from "../../schemas/jobs.ts";
 import { delayUntil, instantIn } from "../platform/clock.ts";
 import type { DelayedSendLimits, Job, Runtime } from "../platform/runtime.ts";
-import { FairLine } from "../engines/lanes/lanes.ts";
+import { FairQueue } from "../engines/lanes/lanes.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 
@@ -42,7 +42,7 @@ export async function isDeferred({ redis, queues, ...runtime }: Runtime, handle:
   const { maxDelayed, aheadMs } = runtime.delayedSends;
   if (due <= instantIn(runtime, aheadMs)) return false;
   if ((await queues.queue("campaigns").getDelayedCount()) < maxDelayed) return false;
-  await new FairLine(redis, keys.farTurns).enlist(handle);
+  await new FairQueue(redis, keys.delayedSendPolls).enlist(handle);
   return true;
 }
 
@@ -52,10 +52,10 @@ export async function isDeferred({ redis, queues, ...runtime }: Runtime, handle:
  */
 export async function promoteDueSends(runtime: Runtime): Promise<number> {
   const { redis, delayedSends } = runtime;
-  const line = new FairLine(redis, keys.farTurns);
-  const { turns } = await line.claim(MAX_HANDLES, delayedSends.aheadMs / POLLS_AHEAD);
+  const line = new FairQueue(redis, keys.delayedSendPolls);
+  const { claimed } = await line.claim(MAX_HANDLES, delayedSends.aheadMs / POLLS_AHEAD);
   let promoted = 0;
-  for (const { lane } of turns) promoted += await promoteOf(runtime, lane);
+  for (const { lane } of claimed) promoted += await promoteOf(runtime, lane);
   return promoted;
 }
 
@@ -64,11 +64,11 @@ async function promoteOf(runtime: Runtime, handle: string): Promise<number> {
   let promoted = 0;
   for (;;) {
     const near = instantIn(runtime, delayedSends.aheadMs);
-    const found = await redis.zrangebyscore(keys.farSends(handle), "-inf", near, "WITHSCORES", "LIMIT", 0, batch);
+    const found = await redis.zrangebyscore(keys.delayedSends(handle), "-inf", near, "WITHSCORES", "LIMIT", 0, batch);
     const sends = Array.from({ length: found.length / 2 }, (_, at) => [found[at * 2], found[at * 2 + 1]] as string[]);
     if (sends.length === 0) return promoted;
     await queues.later(...sends.map(([name = "", due]) => sendJob(runtime, waiting(handle, name, Number(due)))));
-    await redis.zrem(keys.farSends(handle), ...sends.map(([name = ""]) => name));
+    await redis.zrem(keys.delayedSends(handle), ...sends.map(([name = ""]) => name));
     promoted += sends.length;
   }
 }

@@ -25,10 +25,10 @@ export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">
   const rule = await findRule(runtime, data);
   const lead = await leadOf(runtime, handle, leadId);
   // An erased person has no address left; only the counter records the send.
-  if (lead === undefined) return settle(runtime, data, "denied");
+  if (lead === undefined) return settleSend(runtime, data, "denied");
   const denied = await reasonAgainst(runtime, data, rule);
   const { message } = await acceptMessage(runtime, { ...mail(data, rule, lead), denied });
-  await settle(runtime, data, message.status === "DENIED" ? "denied" : "sent");
+  await settleSend(runtime, data, message.status === "DENIED" ? "denied" : "sent");
 }
 
 /** Denies every waiting send of a handle, since an import doesn't carry their jobs. Returns their number. */
@@ -40,7 +40,7 @@ export async function abandonSends(store: Pick<Runtime, "redis">, handle: string
       for await (const found of redis.hscanStream(keys.ruleSends(handle, ruleId)) as AsyncIterable<string[]>)
         for (let at = 0; at < found.length; at += 2) {
           if (found[at + 1] !== "waiting") continue;
-          await settle(store, { handle, campaignId, ruleId, leadId: found[at] as string }, "denied");
+          await settleSend(store, { handle, campaignId, ruleId, leadId: found[at] as string }, "denied");
           count++;
         }
   return count;
@@ -58,7 +58,7 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
   // Undelayed sends go now, even if the clock that stamped the trigger is ahead of this one.
   const due = delayMinutes ? at + delayMinutes * 60_000 : Math.min(at, runtime.now());
   const outside = await isDeferred(runtime, handle, due);
-  const places = { delayed: keys.farSends(handle), rule: keys.rule(handle, campaignId, ruleId) };
+  const places = { delayed: keys.delayedSends(handle), rule: keys.rule(handle, campaignId, ruleId) };
   await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outbox, jobs) =>
     scripts.scheduleSend(
       runtime.redis,
@@ -100,7 +100,7 @@ function mail(
   };
 }
 
-async function settle(
+async function settleSend(
   { redis }: Pick<Runtime, "redis">,
   { handle, ruleId, leadId }: JobData<"campaigns.send">,
   state: "sent" | "denied",

@@ -14,7 +14,7 @@ import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { mustFitAll, mustHaveAll, type TemplateState, templateState, templateVersion } from "./templates.ts";
-import { enqueue, ranks, schedule } from "./turns.ts";
+import { enqueue, ranks, scheduleHandle } from "./turns.ts";
 
 /** An attachment. A `text/calendar` one is also an alternative part, so that clients show the invitation. */
 export interface Attachment {
@@ -244,7 +244,7 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
   });
   if (kind !== "accepted") return otherwise(runtime, request, kind, rest);
   if (!ready.denied)
-    schedule(redis, handle, ranks[purpose]).catch((error: Error) =>
+    scheduleHandle(redis, handle, ranks[purpose]).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "email.dispatch.wake_failed"),
     );
   return request.origin === "api" ? answer : messageOfKey(redis, handle, messageId);

@@ -24,7 +24,7 @@ import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { isSuppressed, suppressionOf } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
 import { unsubscribeVariable } from "./unsubscribe-line.ts";
-import { ranks, schedule } from "./turns.ts";
+import { ranks, scheduleHandle } from "./turns.ts";
 
 /** A delivery leased by a worker; only the holder of the token may settle it. */
 export interface LeasedDelivery extends DeliveryName {
@@ -59,16 +59,16 @@ export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: Lea
   const { handle, message } = taken;
   const rights = await sendingRights(runtime, handle, message.senderId, domainOf(message));
   const denied = await denial(runtime, taken, rights);
-  if (denied !== undefined) return settle(runtime, taken, { to: "DENIED", reason: denied });
+  if (denied !== undefined) return recordOutcome(runtime, taken, { to: "DENIED", reason: denied });
   const made = await makeMail(runtime, taken, rights.account);
-  if ("refused" in made) return settle(runtime, taken, made.refused);
+  if ("refused" in made) return recordOutcome(runtime, taken, made.refused);
   try {
     await pool.send(made.envelope, made.bytes);
   } catch (error) {
     if (!(error instanceof SmtpFailure)) throw error;
     return settleFailure(runtime, taken, classifySmtpFailure(error, attempted(runtime, taken)));
   }
-  return settle(runtime, taken, { to: "SENT" });
+  return recordOutcome(runtime, taken, { to: "SENT" });
 }
 
 /** Why a delivery may no longer be sent. Sender, domain, suppression and quota are checked as they are now. */
@@ -189,7 +189,7 @@ async function settleFailure(
 ): Promise<AttemptOutcome> {
   if (verdict.kind === "failed") {
     const { reason, code: smtpCode, hard } = verdict;
-    return settle(runtime, taken, {
+    return recordOutcome(runtime, taken, {
       to: "FAILED",
       reason,
       smtpCode,
@@ -197,11 +197,11 @@ async function settleFailure(
     });
   }
   if (verdict.kind === "provider") {
-    await settle(runtime, taken, { to: "DEFERRED", reason: verdict.reason, due: Date.now(), attemptBack: true });
+    await recordOutcome(runtime, taken, { to: "DEFERRED", reason: verdict.reason, due: Date.now(), attemptBack: true });
     return "provider";
   }
   const due = Date.now() + delayUntil(runtime, runtime.now() + verdict.wait);
-  return settle(runtime, taken, { to: "DEFERRED", reason: verdict.reason, smtpCode: verdict.code, due });
+  return recordOutcome(runtime, taken, { to: "DEFERRED", reason: verdict.reason, smtpCode: verdict.code, due });
 }
 
 /** What a permanent failure of the address causes. */
@@ -227,7 +227,7 @@ const MAX_ATTEMPTS = 60;
  * Records an outcome. An accepted mail is recorded even if another worker has the lease now, since it is a fact. Every other outcome needs
  * the lease.
  */
-async function settle(
+async function recordOutcome(
   runtime: Runtime,
   taken: LeasedDelivery,
   { to, due, ...more }: Settlement,
@@ -250,6 +250,6 @@ async function settle(
       await setTimeout(RECORD_RETRY_MS);
     }
   }
-  if (due !== undefined) await schedule(runtime.redis, taken.handle, ranks[taken.message.purpose], due);
+  if (due !== undefined) await scheduleHandle(runtime.redis, taken.handle, ranks[taken.message.purpose], due);
   return "settled";
 }

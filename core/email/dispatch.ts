@@ -4,12 +4,12 @@ import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import type { Mailer, Runtime } from "../platform/runtime.ts";
 import { takeTokens } from "../store/throttle.ts";
-import type { Turn } from "../engines/lanes/lanes.ts";
+import type { ClaimedLane } from "../engines/lanes/lanes.ts";
 import { Breaker, SmtpFailure } from "../engines/mail/mail.ts";
 import { attemptDelivery, type StoredContent, type LeasedDelivery } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
-import { MAX_RANKS, type LineName, nextTurns, PARK_MS, park } from "./turns.ts";
+import { MAX_RANKS, type MailQueueName, claimHandles, PARK_MS, park } from "./turns.ts";
 
 /** Intervals of a dispatcher in real ms. Tests pass shorter ones. */
 export interface DispatchTimes {
@@ -102,19 +102,19 @@ class Dispatcher {
     return true;
   }
 
-  async #serve(line: LineName, free: number): Promise<number> {
+  async #serve(line: MailQueueName, free: number): Promise<number> {
     if (free <= 0) return 0;
-    const { turns, due } = await nextTurns(this.#runtime.redis, line, free);
+    const { claimed, due } = await claimHandles(this.#runtime.redis, line, free);
     const share = Math.max(1, Math.floor(free / due));
     let started = 0;
-    for (const turn of turns) {
+    for (const turn of claimed) {
       const most = Math.min(free - started, this.#maxOfHandle(line) - this.#runningOf(turn.lane));
       if (most > 0) started += await this.#take(turn, { line, share, most });
     }
     return started;
   }
 
-  #maxOfHandle(line: LineName): number {
+  #maxOfHandle(line: MailQueueName): number {
     return Math.max(1, this.#window - (line === "urgent" ? 1 : 2));
   }
 
@@ -122,7 +122,10 @@ class Dispatcher {
     return [...this.#running.values()].filter((one) => one.handle === handle).length;
   }
 
-  async #take(turn: Turn, { line, share, most }: { line: LineName; share: number; most: number }): Promise<number> {
+  async #take(
+    turn: ClaimedLane,
+    { line, share, most }: { line: MailQueueName; share: number; most: number },
+  ): Promise<number> {
     const { redis, id, now } = this.#runtime;
     const [token, real, at] = [id(""), Date.now(), now()];
     const places = {

@@ -10,7 +10,7 @@ import type { Caller, Job, Role, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import { sameDomain } from "../platform/address.ts";
-import { FairLine, type Turn } from "../engines/lanes/lanes.ts";
+import { FairQueue, type ClaimedLane } from "../engines/lanes/lanes.ts";
 import { openDns } from "../engines/mail/mail.ts";
 import { checkIdentity, identityOf } from "./identity.ts";
 import { sendersOfDomain } from "./senders.ts";
@@ -97,9 +97,9 @@ export async function checkDomain(runtime: Runtime, { domain, account }: JobData
 
 /** Starts the due checks, each in one worker. Returns their number. */
 export async function startDueChecks(runtime: Runtime): Promise<number> {
-  const { turns } = await checksOf(runtime).claim(100, CLAIM_MS);
-  for (const turn of turns) await startDueCheck(runtime, turn);
-  return turns.length;
+  const { claimed } = await checksOf(runtime).claim(100, CLAIM_MS);
+  for (const turn of claimed) await startDueCheck(runtime, turn);
+  return claimed.length;
 }
 
 /** The claim that the caller may manage. Other accounts' domains are not found; too low a role is refused. */
@@ -175,12 +175,12 @@ async function watch(runtime: Runtime, claim: DomainClaim): Promise<void> {
 }
 
 /** The fair queue of regularly checked domains. */
-function checksOf({ redis }: Runtime): FairLine {
-  return new FairLine(redis, keys.domainChecks);
+function checksOf({ redis }: Runtime): FairQueue {
+  return new FairQueue(redis, keys.domainChecks);
 }
 
 /** Enqueues the check of a claimed domain, then parks the domain until its next check. A crash in between repeats the check. */
-async function startDueCheck(runtime: Runtime, turn: Turn): Promise<void> {
+async function startDueCheck(runtime: Runtime, turn: ClaimedLane): Promise<void> {
   const [domain = "", account = ""] = turn.lane.split(" ");
   await runtime.queues.later(checkJob(runtime, { domain, account }));
   const next = Date.now() + delayUntil(runtime, runtime.now() + (await interval(runtime, domain, account)));

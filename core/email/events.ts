@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import {
   type eventListing,
-  type EventType,
+  type MailEventType,
   type MessageEvent,
   type MessageStatus,
   purposes,
@@ -45,7 +45,7 @@ export interface Move {
   from: readonly MessageStatus[];
   /** The new status; absent keeps the old one. */
   to?: MessageStatus;
-  type: EventType;
+  type: MailEventType;
   reason?: string | undefined;
   smtpCode?: number | undefined;
   /** Lease token of the sending worker; another worker's result is refused. */
@@ -214,10 +214,10 @@ async function read(redis: Redis, handle: string, places: string[]): Promise<Mes
 }
 
 async function first<T>(found: AsyncIterable<T>, most: number, fits: (one: T) => boolean): Promise<T[]> {
-  const kept: T[] = [];
+  const unique: T[] = [];
   for await (const one of found) {
-    if (fits(one)) kept.push(one);
-    if (kept.length === most) break;
+    if (fits(one)) unique.push(one);
+    if (unique.length === most) break;
   }
-  return kept;
+  return unique;
 }

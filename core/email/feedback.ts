@@ -102,15 +102,15 @@ async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, noti
   const { type, reason, smtpCode } = notice;
   const leaves = type === "UNSUBSCRIBED";
   if (leaves && (await isSuppressed(runtime, delivery.handle, delivery.recipient))) return false;
-  const told = { reason: reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };
+  const details = { reason: reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };
   const suppression = suppressionFor(runtime, delivery, notice);
   return moveDelivery(runtime, delivery, {
     from: moves[type],
     ...(leaves ? {} : { to: type }),
     type,
-    ...told,
+    ...details,
     suppression,
-    caused: eventsOf(runtime, delivery, { type, ...told, suppressed: suppression !== undefined }),
+    caused: eventsOf(runtime, delivery, { type, ...details, suppressed: suppression !== undefined }),
   });
 }
 

@@ -1,13 +1,13 @@
 import { Buffer } from "node:buffer";
 import { Fail, invalid } from "../platform/errors.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
-import { hasSafeScheme, type HtmlPlace, htmlPlaces } from "./html-places.ts";
+import { hasSafeScheme, type HtmlContext, htmlPlaces } from "./html-places.ts";
 
 /** The context of a placeholder, which decides how its value is escaped: `header` and `plain` as they are, others as HTML. */
-export type Place = "header" | "plain" | HtmlPlace;
+export type PlaceholderContext = "header" | "plain" | HtmlContext;
 
 /** A parsed template: literal text and placeholders in order. */
-export type Pieces = (string | { name: string; place: Place })[];
+export type Pieces = (string | { name: string; place: PlaceholderContext })[];
 
 type Field = "subject" | "html" | "text";
 
@@ -31,7 +31,7 @@ export function parseHtml(source: string): Pieces {
   const places = htmlPlaces(source, found, (at, why) => {
     throw malformed("html", source, { at, why });
   });
-  return piecesOf(source, found, ({ start }) => places.get(start) as HtmlPlace);
+  return piecesOf(source, found, ({ start }) => places.get(start) as HtmlContext);
 }
 
 /** Parses a text leniently: only the given names are placeholders, everything else is literal. */
@@ -57,7 +57,7 @@ export function render(pieces: Pieces, variables: Readonly<Record<string, string
 }
 
 /** Contexts that restrict their values. */
-const checked: ReadonlySet<Place> = new Set(["header", "address", "host"]);
+const checked: ReadonlySet<PlaceholderContext> = new Set(["header", "address", "host"]);
 
 /** Validates the values without rendering: `invalid_request` for a value that its context forbids. */
 export function checkValues(pieces: Pieces, variables: Readonly<Record<string, string>>): void {
@@ -104,7 +104,7 @@ function placeholdersIn(field: Field, source: string): Placeholder[] {
   return found;
 }
 
-function piecesOf(source: string, found: Placeholder[], placeOf: (one: Placeholder) => Place): Pieces {
+function piecesOf(source: string, found: Placeholder[], placeOf: (one: Placeholder) => PlaceholderContext): Pieces {
   const literals = [...found, undefined].map((one, at) => source.slice(found[at - 1]?.end ?? 0, one?.start));
   const pieces: Pieces = literals.flatMap((literal, at) => {
     const next = found[at];
@@ -126,14 +126,14 @@ function mustFit(length: number): void {
     throw invalid("/variables", `make the body longer than ${MAX_RENDERED_LENGTH} characters`);
 }
 
-function write(name: string, place: Place, value: string): string {
+function write(name: string, place: PlaceholderContext, value: string): string {
   if (place === "plain") return value;
   if (place === "header") return header(name, value);
   return escapeHtml(place === "text" || place === "attribute" ? value : addressPart(name, place, value));
 }
 
 /** A value as a URL or a part of one. It can't change the host that the template's own text names. */
-function addressPart(name: string, place: Exclude<HtmlPlace, "text" | "attribute">, value: string): string {
+function addressPart(name: string, place: Exclude<HtmlContext, "text" | "attribute">, value: string): string {
   if (place === "query") return encoded(value);
   if (place === "mailbox") return encoded(value).replaceAll("%40", "@").replaceAll("%2B", "+");
   const path = encoded(value).replaceAll("%2F", "/");

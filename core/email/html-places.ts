@@ -4,7 +4,7 @@ import { addressAttributes, animations, type HtmlListener, HtmlReader, type Star
  * The context of a placeholder in HTML: `text`, an `attribute`, a whole `address`, or a part of one: its `host`, right `after host`, its
  * `path` or `query`, or the `mailbox` or number of a mailto or tel address.
  */
-export type HtmlPlace = "text" | "attribute" | "address" | "host" | "after host" | "path" | "query" | "mailbox";
+export type HtmlContext = "text" | "attribute" | "address" | "host" | "after host" | "path" | "query" | "mailbox";
 
 /** Most elements of a body: its text part is derived on the event loop. */
 const maxElements = 10_000;
@@ -20,7 +20,7 @@ export function htmlPlaces(
   source: string,
   found: readonly { start: number }[],
   refuse: Refuse,
-): Map<number, HtmlPlace> {
+): Map<number, HtmlContext> {
   const finder = new PlaceFinder(source, refuse);
   const reader = new HtmlReader(finder, { maxElements });
   let done = 0;
@@ -47,7 +47,7 @@ export function lastLineAt(source: string): number {
 }
 
 class PlaceFinder implements HtmlListener {
-  readonly places = new Map<number, HtmlPlace>();
+  readonly places = new Map<number, HtmlContext>();
   readonly #source: string;
   readonly #refuse: Refuse;
   /** Start offsets of placeholders in the attribute values of the current tag. */
@@ -90,7 +90,7 @@ class PlaceFinder implements HtmlListener {
     this.#refuse(at, why);
   }
 
-  #placeInAttribute(element: string, { name, start, end }: StartTag["attributes"][number], at: number): HtmlPlace {
+  #placeInAttribute(element: string, { name, start, end }: StartTag["attributes"][number], at: number): HtmlContext {
     const isUnsafe = name.startsWith("on") || unsafe.has(name) || (element === "meta" && name === "content");
     if (isUnsafe || animations.has(element)) this.#refuse(at, notAllowedIn(`the attribute ${name} of <${element}>`));
     if (!addressAttributes.has(name)) return "attribute";

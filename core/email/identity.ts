@@ -49,7 +49,7 @@ export async function identityOf(store: Store, at: At): Promise<Identity> {
 }
 
 /** Statuses of identities in one round trip; PENDING for one that doesn't exist yet. */
-export async function identityStatuses(
+export async function readIdentityStatuses(
   redis: Redis,
   list: At[],
 ): Promise<{ status: IdentityStatus; identityKey: string }[]> {

@@ -5,7 +5,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import type { MessageStatus, StoredSender } from "../../schemas/email.ts";
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
-import { FairLine } from "../engines/lanes/lanes.ts";
+import { FairQueue } from "../engines/lanes/lanes.ts";
 import { moveDelivery } from "./events.ts";
 import { exportedIdentity, importIdentity } from "./identity.ts";
 
@@ -60,7 +60,7 @@ export async function importDomain(
     throw error;
   }
   if (identity !== null) await importIdentity(store, { domain, account, from }, identity);
-  await new FairLine(redis, keys.domainChecks).enlist(`${domain} ${account}`);
+  await new FairQueue(redis, keys.domainChecks).enlist(`${domain} ${account}`);
   return true;
 }
 

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { sameText, sign } from "../platform/sealing.ts";
 import type { Env } from "../platform/env.ts";
 import { mailFromDomain } from "./identity.ts";
-import { unsubscribePath } from "./unsubscribe-line.ts";
+import { UNSUBSCRIBE_PATH } from "./unsubscribe-line.ts";
 
 /** The purpose of an address of the service: `b` receives bounces, `u` unsubscriptions. */
 export type ReturnKind = "b" | "u";
@@ -44,7 +44,7 @@ export function deliveryOfAddress(env: Keys, address: string): ReturnedDelivery 
 
 /** The address of a delivery's unsubscribe page. */
 export function unsubscribeUrl(env: Keys & Pick<Env, "BASE_URL">, at: { messageId: string; n: number }): string {
-  return `${env.BASE_URL}${unsubscribePath}/${unsubscribeToken(env, at)}`;
+  return `${env.BASE_URL}${UNSUBSCRIBE_PATH}/${unsubscribeToken(env, at)}`;
 }
 
 /** The token of a delivery's unsubscribe page. */

@@ -14,7 +14,7 @@ import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord } 
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sameDomain } from "../platform/address.ts";
-import { identityOf, identityStatus, identityStatuses } from "./identity.ts";
+import { identityOf, identityStatus, readIdentityStatuses } from "./identity.ts";
 
 /**
  * Creates a sender or changes the given fields. `account_domain_not_found`; `domain_email_identity_not_ready` if it is to be enabled. After
@@ -160,7 +160,7 @@ async function toSender(
   owner: { handle: string; account: string },
   list: StoredSender[],
 ): Promise<Sender[]> {
-  const identities = await identityStatuses(
+  const identities = await readIdentityStatuses(
     runtime.redis,
     list.map(({ domain }) => ({ domain, account: owner.account })),
   );

@@ -27,7 +27,7 @@ import {
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { checkValues, hasValue, namesIn, parseHtml, parseKnown, parsePlain, type Pieces, render } from "./grammar.ts";
-import { unsubscribePath, unsubscribeVariable, withUnsubscribeLine } from "./unsubscribe-line.ts";
+import { UNSUBSCRIBE_PATH, unsubscribeVariable, withUnsubscribeLine } from "./unsubscribe-line.ts";
 
 type StoredTemplate = Omit<Template, "handle">;
 
@@ -135,7 +135,7 @@ export async function previewTemplate(
 ): Promise<Rendered> {
   const { template } = await readTemplate(runtime, input);
   const parsed = parseTemplate(template, input.purpose);
-  const variables = { [unsubscribeVariable]: `${runtime.env.BASE_URL}${unsubscribePath}/sample`, ...input.variables };
+  const variables = { [unsubscribeVariable]: `${runtime.env.BASE_URL}${UNSUBSCRIBE_PATH}/sample`, ...input.variables };
   mustHaveAll(parsed, variables);
   return renderTemplate(parsed, variables);
 }

@@ -1,13 +1,13 @@
 import type { Redis } from "ioredis";
 import type { Purpose } from "../../schemas/email.ts";
-import { FairLine, type Turn } from "../engines/lanes/lanes.ts";
+import { FairQueue, type ClaimedLane } from "../engines/lanes/lanes.ts";
 import { keys } from "../store/keys.ts";
 
 /**
  * The fair queues of handles with mail. Verification codes have a queue of their own, which is served first. A handle without mail is still
  * claimed occasionally, so that no crash can lose a wake-up.
  */
-export type LineName = "urgent" | "normal";
+export type MailQueueName = "urgent" | "normal";
 
 /** Priority of a purpose in a handle's queue; lower goes first. */
 export const ranks: Record<Purpose, number> = {
@@ -18,7 +18,7 @@ export const ranks: Record<Purpose, number> = {
 };
 
 /** The last priority that each fair queue serves; the normal one serves all. */
-export const MAX_RANKS: Record<LineName, number> = { urgent: 0, normal: 2 };
+export const MAX_RANKS: Record<MailQueueName, number> = { urgent: 0, normal: 2 };
 
 /** Real ms after which an enqueued handle is claimed even without a wake-up. */
 const ANNOUNCED_MS = 2_000;
@@ -27,34 +27,38 @@ export const PARK_MS = 900_000;
 
 /** Enqueues a handle that is about to get mail; call it before the message is written. */
 export async function enqueue(redis: Redis, handle: string): Promise<void> {
-  await lineOf(redis, "normal").enqueue(handle, Date.now() + ANNOUNCED_MS);
+  await queueOf(redis, "normal").enqueue(handle, Date.now() + ANNOUNCED_MS);
 }
 
 /** Schedules a handle with mail of a priority, now or at a real time in ms. */
-export async function schedule(redis: Redis, handle: string, rank: number, at = Date.now()): Promise<void> {
-  const names: LineName[] = rank <= MAX_RANKS.urgent ? ["urgent", "normal"] : ["normal"];
-  await Promise.all(names.map((name) => lineOf(redis, name).enqueue(handle, at)));
+export async function scheduleHandle(redis: Redis, handle: string, rank: number, at = Date.now()): Promise<void> {
+  const names: MailQueueName[] = rank <= MAX_RANKS.urgent ? ["urgent", "normal"] : ["normal"];
+  await Promise.all(names.map((name) => queueOf(redis, name).enqueue(handle, at)));
 }
 
 /** Claims up to `limit` due handles; also returns how many are due. */
-export function nextTurns(redis: Redis, name: LineName, limit: number): Promise<{ turns: Turn[]; due: number }> {
-  return lineOf(redis, name).claim(limit);
+export function claimHandles(
+  redis: Redis,
+  name: MailQueueName,
+  limit: number,
+): Promise<{ claimed: ClaimedLane[]; due: number }> {
+  return queueOf(redis, name).claim(limit);
 }
 
 /**
  * Parks a handle until a real time in ms, unless it was scheduled after its claim. A second check finds mail that was written before and
  * missed; later mail schedules the handle again.
  */
-export async function park(redis: Redis, name: LineName, turn: Turn, until: number): Promise<void> {
-  if (!(await lineOf(redis, name).park(turn, until))) return;
+export async function park(redis: Redis, name: MailQueueName, turn: ClaimedLane, until: number): Promise<void> {
+  if (!(await queueOf(redis, name).park(turn, until))) return;
   const ranksHere = Array.from({ length: MAX_RANKS[name] + 1 }, (_, rank) => rank);
   const firsts = await Promise.all(
     ranksHere.map((rank) => redis.zrange(keys.emailQueue(turn.lane, rank), "0", "0", "WITHSCORES")),
   );
   const due = Math.min(...firsts.map(([, score]) => (score === undefined ? Number.POSITIVE_INFINITY : Number(score))));
-  if (due < until) await lineOf(redis, name).enqueue(turn.lane, due);
+  if (due < until) await queueOf(redis, name).enqueue(turn.lane, due);
 }
 
-function lineOf(redis: Redis, name: LineName): FairLine {
-  return new FairLine(redis, keys.emailTurns(name));
+function queueOf(redis: Redis, name: MailQueueName): FairQueue {
+  return new FairQueue(redis, keys.emailLanes(name));
 }

@@ -6,7 +6,7 @@ import { lastLineAt } from "./html-places.ts";
 export const unsubscribeVariable = "unsubscribeUrl";
 
 /** Path of unsubscribe pages, before the token of a delivery. */
-export const unsubscribePath = "/v2/public/email/unsubscribe";
+export const UNSUBSCRIBE_PATH = "/v2/public/email/unsubscribe";
 
 const asked = `{{${unsubscribeVariable}}}`;
 

@@ -12,7 +12,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { maxNesting } from "../platform/html.ts";
 import { writtenLanguage } from "../platform/languages.ts";
-import type { Job, Passage, Runtime, StoredDocument } from "../platform/runtime.ts";
+import type { Job, FoundPassage, Runtime, StoredDocument } from "../platform/runtime.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
 import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
@@ -131,7 +131,7 @@ async function accept(runtime: Runtime, handle: string, given: StoredDocument): 
   const { redis, queues } = runtime;
   const { documentId, revision } = stored;
   const indexing = job("knowledge.index", `knowledge.index-${documentId}-${revision}`, { handle, documentId });
-  await queues.mark(handle);
+  await queues.register(handle);
   await transact(redis, (transaction) => {
     transaction.zadd(keys.documents(handle), "NX", Date.parse(stored.createdAt), documentId);
     transaction.hset(keys.outbox(handle), indexing.id, JSON.stringify(indexing));
@@ -175,7 +175,7 @@ async function languageOfDocument(redis: Redis, handle: string, { title, content
   return writtenLanguage(`${title}\n${content}`) ?? (await readLanguages(redis, handle))[0]!;
 }
 
-function passageOf(stored: StoredDocument, { heading, text }: Piece, part: number): Omit<Passage, "language"> {
+function passageOf(stored: StoredDocument, { heading, text }: Piece, part: number): Omit<FoundPassage, "language"> {
   const { documentId, title, topic, source, containerTags: tags } = stored;
   return { id: `${documentId}:${part}`, documentId, title, topic, source, heading, text, tags };
 }

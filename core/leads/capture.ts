@@ -16,7 +16,7 @@ import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { takeToken } from "../store/throttle.ts";
 import { type LeadInput, readLeadInput } from "./input.ts";
-import { awaitsCode, confirmedOf, contentOf, overlaid, type StoredLead } from "./merging.ts";
+import { awaitsCode, confirmedOf, leadContent, overlaid, type StoredLead } from "./merging.ts";
 import { noticeJobs } from "./notices.ts";
 import { captured, leadEvent } from "./verification.ts";
 
@@ -54,7 +54,7 @@ export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>
   const attempt = async (alone: boolean) =>
     tryCapture(runtime, handle, {
       capture,
-      known: alone ? stranger : await readKnown(redis, handle, capture.identity),
+      known: alone ? NO_RECENT_LEAD : await readKnown(redis, handle, capture.identity),
     });
   return { lead: await retryOnConflict(redis, capture.identity, attempt) };
 }
@@ -108,11 +108,13 @@ interface RecentLead {
   lead: (StoredLead & { version: number }) | undefined;
 }
 
-const stranger: RecentLead = { leadId: null, lead: undefined };
+const NO_RECENT_LEAD: RecentLead = { leadId: null, lead: undefined };
 
 async function readKnown(redis: Redis, handle: string, identity: string): Promise<RecentLead> {
   const leadId = await redis.get(identity);
-  return leadId === null ? stranger : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
+  return leadId === null
+    ? NO_RECENT_LEAD
+    : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
 }
 
 /** Writes the lead, merged with the known one; undefined if a concurrent request has changed that. */
@@ -154,7 +156,7 @@ function merged(
 ): StoredLead {
   const instant = new Date(at).toISOString();
   const confirmed = current && confirmedOf(current);
-  const newest = overlaid(current && contentOf(current), content);
+  const newest = overlaid(current && leadContent(current), content);
   const isPending = confirmed !== undefined && verify;
   return {
     leadId,

@@ -20,7 +20,7 @@ export type StoredLead = Lead & {
 
 /** Overlays content over earlier content: later values win, absent ones stay. */
 export function overlaid(earlier: LeadContent | undefined, later: LeadContent): LeadContent {
-  if (earlier === undefined) return contentOf(later);
+  if (earlier === undefined) return leadContent(later);
   const texts = textNames.map((name) => [name, later[name] ?? earlier[name]]);
   return {
     ...Object.fromEntries(texts),
@@ -33,7 +33,7 @@ export function overlaid(earlier: LeadContent | undefined, later: LeadContent): 
 }
 
 /** The content part of a larger object. */
-export function contentOf(held: LeadContent): LeadContent {
+export function leadContent(held: LeadContent): LeadContent {
   const { email, fields, leadContext, tracking, consent } = held;
   const texts = textNames.map((name) => [name, held[name]]);
   return { ...Object.fromEntries(texts), email, fields, leadContext, tracking, consent };
@@ -41,12 +41,12 @@ export function contentOf(held: LeadContent): LeadContent {
 
 /** The verified content of a lead. */
 export function confirmedOf(lead: StoredLead): LeadContent | undefined {
-  return lead.confirmed ?? (lead.status === "VERIFIED" ? contentOf(lead) : undefined);
+  return lead.confirmed ?? (lead.status === "VERIFIED" ? leadContent(lead) : undefined);
 }
 
 /** The lead after the right code: all its content is verified. */
 export function verified(lead: StoredLead, at: string): StoredLead {
-  const confirmed = lead.unconfirmed ? overlaid(contentOf(lead), lead.unconfirmed) : contentOf(lead);
+  const confirmed = lead.unconfirmed ? overlaid(leadContent(lead), lead.unconfirmed) : leadContent(lead);
   return { ...lead, ...confirmed, status: "VERIFIED", confirmed, unconfirmed: undefined, updatedAt: at };
 }
 

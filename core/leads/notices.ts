@@ -9,7 +9,7 @@ import { isAddress, sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
-import { cutText, filled } from "../platform/words.ts";
+import { cutText, fillPlaceholders } from "../platform/words.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -138,7 +138,7 @@ async function aboutOf({ redis }: Runtime, handle: string): Promise<About> {
   const language = spokenLanguage(given);
   const { lead: words } = wordsOf(language).mails;
   const name = displayName ?? handle;
-  return { language, words, sender: name, footer: filled(words.why, { name }) };
+  return { language, words, sender: name, footer: fillPlaceholders(words.why, { name }) };
 }
 
 function singleOf(runtime: Runtime, handle: string, lead: StoredLead): Notice["write"] {
@@ -148,9 +148,9 @@ function singleOf(runtime: Runtime, handle: string, lead: StoredLead): Notice["w
     const campaign = lead.campaignId === null ? undefined : await findCampaign(runtime, handle, lead.campaignId);
     return {
       ...about,
-      subject: filled(words.subject, { name: nameOf(lead) }),
+      subject: fillPlaceholders(words.subject, { name: nameOf(lead) }),
       title: words.title,
-      paragraphs: [filled(words.reply, { email: lead.email })],
+      paragraphs: [fillPlaceholders(words.reply, { email: lead.email })],
       facts: factsOf(words, lead, { page, campaign: campaign?.name }),
       actions: page ? [[words.open, page.url]] : [],
     };
@@ -174,7 +174,7 @@ function factsOf(
   lead: StoredLead,
   { page, campaign }: { page: Page | undefined; campaign: string | undefined },
 ): Fact[] {
-  const told: [string, string | undefined, (string | undefined)?][] = [
+  const facts: [string, string | undefined, (string | undefined)?][] = [
     [words.name, lead.name ?? lead.firstName],
     [words.email, lead.email, `mailto:${encodeURIComponent(lead.email)}`],
     [words.company, lead.company],
@@ -187,18 +187,18 @@ function factsOf(
     [words.campaign, campaign],
     [words.source, lead.source],
   ];
-  return told.flatMap(([name, value, address]) => (value ? [[name, value, address] as Fact] : []));
+  return facts.flatMap(([name, value, address]) => (value ? [[name, value, address] as Fact] : []));
 }
 
 function digestOf(about: About, leads: StoredLead[], others: number): Letter {
   const { words } = about;
   const count = String(leads.length + others);
-  const more = others > 0 ? [filled(words.digestMore, { count: String(others) })] : [];
+  const more = others > 0 ? [fillPlaceholders(words.digestMore, { count: String(others) })] : [];
   return {
     ...about,
-    subject: filled(words.digestSubject, { count }),
+    subject: fillPlaceholders(words.digestSubject, { count }),
     title: words.digestTitle,
-    paragraphs: [filled(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
+    paragraphs: [fillPlaceholders(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
     facts: leads.map((lead) => [nameOf(lead), summaryOf(lead)]),
   };
 }

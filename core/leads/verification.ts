@@ -14,7 +14,7 @@ import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { noticeJobs } from "./notices.ts";
 import { layOut } from "../engines/mail/mail.ts";
-import { filled } from "../platform/words.ts";
+import { fillPlaceholders } from "../platform/words.ts";
 import { settingsOf } from "../account/face.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts";
@@ -149,5 +149,5 @@ async function letterOf(
   const language = spokenLanguage(lead.language, settings.language);
   const { subject, title, text } = wordsOf(language).mails.leadCode;
   const sender = settings.displayName ?? handle;
-  return layOut({ language, sender, subject: filled(subject, { code }), title, code, paragraphs: [text] });
+  return layOut({ language, sender, subject: fillPlaceholders(subject, { code }), title, code, paragraphs: [text] });
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { DIRTY_SHARDS, keys } from "../store/keys.ts";
+import { OUTBOX_SHARDS, keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { disconnectAll } from "../scheduling/face.ts";
 import { domainsOf, mustExist, setHandleActive } from "../account/face.ts";
@@ -39,8 +39,8 @@ export async function eraseHandle(
 
 /** Removes the handle from the fair queues and from the sweeper's list. */
 async function leaveQueues(redis: Redis, handle: string): Promise<number> {
-  const shards = Array.from({ length: DIRTY_SHARDS }, (_, shard) => keys.dirty(shard));
-  const lines = [keys.emailTurns("normal"), keys.emailTurns("urgent"), keys.farTurns, ...shards];
+  const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) => keys.pendingOutboxes(shard));
+  const lines = [keys.emailLanes("normal"), keys.emailLanes("urgent"), keys.delayedSendPolls, ...shards];
   return sum(await Promise.all(lines.map((line) => redis.zrem(line, handle))));
 }
 

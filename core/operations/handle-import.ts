@@ -103,13 +103,13 @@ async function take(store: Store, { file, arriving, lease }: Taking): Promise<Im
     lease.throwIfAborted();
     count += await write(store, some, { header, handle, rename });
   }
-  const settled = await settle(store, header, arriving);
+  const settled = await repairReferences(store, header, arriving);
   lease.throwIfAborted();
   return { handle, account, keys: count, ...settled, ...(await finishImport(store, arriving)) };
 }
 
 /** The entries for the existing keys, without the handle's own record. */
-async function settle(store: Store, header: ExportHeader, { handle, account }: ArrivingHandle) {
+async function repairReferences(store: Store, header: ExportHeader, { handle, account }: ArrivingHandle) {
   const { redis } = store;
   const moved = { from: header.handle, handle };
   const webhooksToRotate = await rebindWebhooks(store, moved);

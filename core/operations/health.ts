@@ -1,5 +1,5 @@
 import { queueNames } from "../../schemas/jobs.ts";
-import { DIRTY_SHARDS, keys } from "../store/keys.ts";
+import { OUTBOX_SHARDS, keys } from "../store/keys.ts";
 import { ifPermitted, isRedisUnwritable, mastersOf } from "../store/redis.ts";
 import type { IndexStatus, Runtime } from "../platform/runtime.ts";
 
@@ -52,8 +52,8 @@ export interface Stats {
 
 /** Reads the figures; rejects without Redis. */
 export async function stats({ redis }: Pick<Runtime, "redis">): Promise<Stats> {
-  const shards = Array.from({ length: DIRTY_SHARDS }, (_, shard) =>
-    redis.zrange(keys.dirty(shard), 0, "0", "WITHSCORES"),
+  const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) =>
+    redis.zrange(keys.pendingOutboxes(shard), 0, "0", "WITHSCORES"),
   );
   const [memory, marks, beats] = await Promise.all([
     Promise.all(mastersOf(redis).map(memoryOf)),

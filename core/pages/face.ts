@@ -10,6 +10,6 @@ export {
   publicPageOf,
   publishedPage,
   shareAccess,
-  type Visit,
+  type PageVisit as Visit,
   visitPage,
 } from "./visits.ts";

@@ -15,7 +15,7 @@ import { pageLanguage } from "./language.ts";
 import { pageUrl } from "./pages.ts";
 
 /** A published page as one visitor may see it. */
-export interface Visit {
+export interface PageVisit {
   handle: string;
   page: StoredPage & { version: number };
   /** The page's own address, whatever the requested host. */
@@ -55,7 +55,7 @@ const shareLimit = { burst: 5, rate: 5 / 86_400 };
  * The page for a visitor; `page_not_found` for drafts and unknown pages alike. Only a GET redeems an access code, since the response to a
  * HEAD shows no page.
  */
-export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<Visit> {
+export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<PageVisit> {
   const shown = await shownPage(runtime, input);
   const { access, method } = input;
   const redeemed = access === undefined || method === "HEAD" ? undefined : await redeem(runtime, { ...input, access });
@@ -79,7 +79,7 @@ export async function checkPageAccess(
   return { accessMode: page.accessMode, hasAccess: await mayRead(runtime, page, input) };
 }
 
-type VisitContent = Pick<Visit, "page" | "language" | "assistant">;
+type VisitContent = Pick<PageVisit, "page" | "language" | "assistant">;
 
 /** A published page with its language and whether it has the assistant. */
 async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<VisitContent> {

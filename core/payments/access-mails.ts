@@ -11,7 +11,7 @@ import { invalid } from "../platform/errors.ts";
 import { formatMoney } from "../platform/formats.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
-import { filled } from "../platform/words.ts";
+import { fillPlaceholders } from "../platform/words.ts";
 import { job } from "../store/outbox.ts";
 import { digestTag, hasToken, takeToken } from "../store/throttle.ts";
 import { findPurchase, type KnownPurchase, purchaseOfBuyer } from "./purchases.ts";
@@ -131,12 +131,12 @@ async function letterOf(
   return {
     language,
     sender,
-    subject: filled(words.subject, names),
+    subject: fillPlaceholders(words.subject, names),
     title: isAskedFor ? words.titleAgain : words.title,
-    paragraphs: [filled(words.text, names)],
+    paragraphs: [fillPlaceholders(words.text, names)],
     facts: price && !isAskedFor ? [[words.paid, price]] : [],
     actions: [[words.open, linkOf(runtime, { handle, pageSlug, sessionId })]],
-    footer: `${filled(isAskedFor ? words.whyAgain : words.why, names)} ${words.keep}`,
+    footer: `${fillPlaceholders(isAskedFor ? words.whyAgain : words.why, names)} ${words.keep}`,
   };
 }
 

@@ -187,7 +187,7 @@ async function act(
 ): Promise<void> {
   if (isRefunded(event)) return noteRefund(runtime, booking);
   const { type, account, data } = event;
-  if (tellsOfPayment(event)) return settle(runtime, booking, { account: account as string, session: data.object });
+  if (tellsOfPayment(event)) return settleOrder(runtime, booking, { account: account as string, session: data.object });
   if (/^checkout\.session\.(expired|async_payment_failed)$/.test(type)) await release(runtime, booking);
 }
 
@@ -210,7 +210,7 @@ export async function refundBooking(
     runtime.log.error({ handle, bookingUid, state }, "payment.refund_failed");
 }
 
-async function settle(
+async function settleOrder(
   runtime: Runtime,
   { handle, bookingUid }: { handle: string; bookingUid: string },
   { account, session }: { account: string; session: CheckoutSession },

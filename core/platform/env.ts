@@ -6,7 +6,7 @@
 import { Buffer } from "node:buffer";
 import { queueNames } from "../../schemas/jobs.ts";
 
-type Reader<T> = (value: string | undefined, production: boolean) => T;
+type SettingReader<T> = (value: string | undefined, production: boolean) => T;
 
 /** Thrown by a reader; `readEnv` adds the name of the variable. */
 class Malformed extends Error {}
@@ -92,7 +92,7 @@ const table = {
   METRICS_TOKEN: maybe(text("")),
   TEST_CLOCK: notInProduction(instant),
   TEST_CLOCK_RATE: notInProduction(real(1)),
-} satisfies Record<string, Reader<unknown>>;
+} satisfies Record<string, SettingReader<unknown>>;
 
 type EnvValues = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
 
@@ -137,11 +137,9 @@ function redisContradictions(read: EnvValues, production: boolean): string[] {
   const wrong: string[] = [];
   const hasSentinels = (read.REDIS_SENTINELS ?? []).length > 0;
   if (production && read.REDIS_URL === undefined && !hasSentinels) wrong.push("REDIS_URL is missing");
-  if (hasSentinels && !read.REDIS_SENTINEL_MASTER)
-    wrong.push("REDIS_SENTINEL_MASTER is missing beside REDIS_SENTINELS");
-  if (!hasSentinels && read.REDIS_SENTINEL_MASTER)
-    wrong.push("REDIS_SENTINELS is missing beside REDIS_SENTINEL_MASTER");
-  if (hasSentinels && read.REDIS_CLUSTER) wrong.push("REDIS_SENTINELS is refused beside REDIS_CLUSTER");
+  if (hasSentinels && !read.REDIS_SENTINEL_MASTER) wrong.push("REDIS_SENTINEL_MASTER is required with REDIS_SENTINELS");
+  if (!hasSentinels && read.REDIS_SENTINEL_MASTER) wrong.push("REDIS_SENTINELS is required with REDIS_SENTINEL_MASTER");
+  if (hasSentinels && read.REDIS_CLUSTER) wrong.push("REDIS_SENTINELS can't be combined with REDIS_CLUSTER");
   return wrong;
 }
 
@@ -153,29 +151,29 @@ function addresses(read: EnvValues): Pick<Env, "REDIS_URL" | "BASE_URL" | "APP_U
 
 const bare = (address: string): string => address.replace(/\/+$/, "");
 
-function text(fallback: string): Reader<string> {
+function text(fallback: string): SettingReader<string> {
   return (value) => value ?? fallback;
 }
 
-function maybe<T>(reader: Reader<T>): Reader<T | undefined> {
+function maybe<T>(reader: SettingReader<T>): SettingReader<T | undefined> {
   return (value, production) => (value === undefined ? undefined : reader(value, production));
 }
 
-function neededInProduction<T extends string>(reader: Reader<T>, fallback: T): Reader<T> {
+function neededInProduction<T extends string>(reader: SettingReader<T>, fallback: T): SettingReader<T> {
   return (value, production) => {
     if (value === undefined && production) throw new Malformed("is required");
     return reader(value ?? fallback, production);
   };
 }
 
-function notInProduction<T>(reader: Reader<T>): Reader<T | undefined> {
+function notInProduction<T>(reader: SettingReader<T>): SettingReader<T | undefined> {
   return (value, production) => {
     if (value !== undefined && production) throw new Malformed("is refused in production");
     return value === undefined ? undefined : reader(value, production);
   };
 }
 
-function flag(fallback: boolean): Reader<boolean> {
+function flag(fallback: boolean): SettingReader<boolean> {
   return (value) => {
     if (value === undefined) return fallback;
     if (/^(1|true|yes)$/i.test(value)) return true;
@@ -184,7 +182,7 @@ function flag(fallback: boolean): Reader<boolean> {
   };
 }
 
-function whole(fallback: number, least: number, most: number): Reader<number> {
+function whole(fallback: number, least: number, most: number): SettingReader<number> {
   return (value) => {
     const parsed = value === undefined ? fallback : Number(value);
     if (Number.isInteger(parsed) && parsed >= least && parsed <= most) return parsed;
@@ -192,7 +190,7 @@ function whole(fallback: number, least: number, most: number): Reader<number> {
   };
 }
 
-function real(fallback: number): Reader<number> {
+function real(fallback: number): SettingReader<number> {
   return (value) => {
     const parsed = value === undefined ? fallback : Number(value);
     if (Number.isFinite(parsed) && parsed > 0) return parsed;
@@ -201,7 +199,7 @@ function real(fallback: number): Reader<number> {
   };
 }
 
-function choice<const V extends string>(fallback: V, ...values: V[]): Reader<V> {
+function choice<const V extends string>(fallback: V, ...values: V[]): SettingReader<V> {
   return (value) => {
     const found = values.find((one) => one === (value ?? fallback));
     if (found === undefined) throw new Malformed(`must be one of ${values.join(", ")}`);
@@ -210,7 +208,7 @@ function choice<const V extends string>(fallback: V, ...values: V[]): Reader<V> 
 }
 
 /** Comma-separated words, restricted to `known` if it is given. */
-function names(...known: string[]): Reader<string[]> {
+function names(...known: string[]): SettingReader<string[]> {
   return (value) => {
     const given = (value ?? "").split(",").map((name) => name.trim());
     const read = given.filter((name) => name !== "");
@@ -221,7 +219,7 @@ function names(...known: string[]): Reader<string[]> {
 }
 
 /** Comma-separated servers, as `host` or `host:port`. */
-function servers(defaultPort: number): Reader<{ host: string; port: number }[]> {
+function servers(defaultPort: number): SettingReader<{ host: string; port: number }[]> {
   return (value) =>
     names()(value, false).map((name) => {
       const { hostname = "", port = "" } = URL.canParse(`tcp://${name}`) ? new URL(`tcp://${name}`) : {};
@@ -231,7 +229,7 @@ function servers(defaultPort: number): Reader<{ host: string; port: number }[]> 
     });
 }
 
-function url(first: string, second: string, fallback?: string): Reader<string> {
+function url(first: string, second: string, fallback?: string): SettingReader<string> {
   return (value) => {
     const given = value ?? fallback ?? "";
     const parsed = URL.canParse(given) ? new URL(given) : undefined;

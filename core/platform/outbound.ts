@@ -185,7 +185,7 @@ export class Outbound {
 
   #fault(addresses: Resolved): AddressRefused | undefined {
     const may = ({ address }: { address: string }): boolean =>
-      isPublic(address) || (!this.#settings.production && isLoopback(address));
+      isPublicAddress(address) || (!this.#settings.production && isLoopback(address));
     return addresses.every(may) ? undefined : new AddressRefused("It is not a public address.");
   }
 
@@ -203,7 +203,7 @@ export class Outbound {
 }
 
 /** True for addresses of the public internet. IPv6 must be from an allocated range and must not embed IPv4. */
-export function isPublic(address: string): boolean {
+export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   if (parsed.range() !== "unicast") return false;

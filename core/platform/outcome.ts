@@ -16,17 +16,17 @@ export function outcomeOf(result: unknown): Outcome | undefined {
   return typeof result === "object" && result !== null ? outcomes.get(result) : undefined;
 }
 
-const kept = new WeakMap<object, { json?: Uint8Array }>();
+const cachedJson = new WeakMap<object, { json?: Uint8Array }>();
 
 /** Marks a result as immutable and often returned, so that its JSON is made once. */
 export function cacheJson<T extends object>(result: T): T {
-  kept.set(result, {});
+  cachedJson.set(result, {});
   return result;
 }
 
 /** The JSON of a result; as bytes for one that `cacheJson` marked. */
 export function jsonOf(result: object): string | Uint8Array {
-  const made = kept.get(result);
+  const made = cachedJson.get(result);
   if (made === undefined) return JSON.stringify(result);
   made.json ??= Buffer.from(JSON.stringify(result));
   return made.json;

@@ -131,7 +131,7 @@ export interface Outbox {
     change: (outbox: string, jobs: OutboxEntry[]) => Promise<R>,
   ): Promise<R>;
   /** Registers a tag with the sweeper; call it before a step writes to the tag's outbox. */
-  mark(tag: string): Promise<void>;
+  register(tag: string): Promise<void>;
   /** Moves the named entries of an outbox, or all, to their queues. Returns their number. */
   publish(tag: string, ids?: string[]): Promise<number>;
   /** Enqueues the jobs that crashed processes left in their outboxes. Returns their number. */
@@ -198,7 +198,7 @@ export interface SigningKey {
 }
 
 /** The user and the rights of a session token. */
-export interface Session {
+export interface TokenSession {
   userId: string;
   email?: string;
   /** Id of a session of this service; absent for tokens of an external signer, which manages its own sessions. */
@@ -216,16 +216,20 @@ export interface TokenVerifier {
    * The session of a token. Throws `invalid_token` for every other string and for revoked sessions, `service_unavailable` while the keys
    * can't be read.
    */
-  check(token: string): Promise<Session>;
+  check(token: string): Promise<TokenSession>;
   /**
    * The same together with the result of `read`, in one round trip to Redis. A token that was issued for a resource is valid only for that
    * `resource`.
    */
-  checkWith<T>(token: string, read: (session: Session) => Promise<T>, resource?: string): Promise<[Session, T]>;
+  checkWith<T>(
+    token: string,
+    read: (session: TokenSession) => Promise<T>,
+    resource?: string,
+  ): Promise<[TokenSession, T]>;
 }
 
 /** A chunk of a knowledge document, as a search finds it. */
-export interface Passage {
+export interface FoundPassage {
   /** The document's id and the number of the chunk, `doc_1:0`. */
   id: string;
   documentId: string;
@@ -258,7 +262,7 @@ export interface SearchRequest {
 /** Passages, best first. */
 export interface SearchResult {
   /** Scores order one result; scores of different results can't be compared. */
-  hits: { passage: Passage; score: number }[];
+  hits: { passage: FoundPassage; score: number }[];
   /** `vector` if vectors took part, alone or fused with words. */
   mode: "lexical" | "vector";
   /** True if a part of the index could not answer in full. */
@@ -328,7 +332,7 @@ export interface DocumentStore {
 }
 
 /** One message of a conversation with a model. */
-export interface Message {
+export interface ModelMessage {
   role: "system" | "user" | "assistant";
   content: string;
 }
@@ -342,7 +346,7 @@ export interface Model {
 }
 
 /** A function that a model may call. */
-export interface Tool {
+export interface ModelTool {
   name: string;
   description: string;
 }
@@ -357,9 +361,9 @@ export interface Delta {
 export interface Writer {
   /** True if the model can call tools; checked occasionally. */
   callsTools(signal: AbortSignal): Promise<boolean>;
-  write(messages: Message[], tools: readonly Tool[], signal: AbortSignal): AsyncIterable<Delta>;
+  write(messages: ModelMessage[], tools: readonly ModelTool[], signal: AbortSignal): AsyncIterable<Delta>;
   /** An object of this JSON schema, unvalidated: models don't always follow schemas. */
-  propose(messages: Message[], schema: object, signal: AbortSignal): Promise<unknown>;
+  propose(messages: ModelMessage[], schema: object, signal: AbortSignal): Promise<unknown>;
 }
 
 /** A model that turns texts into vectors of one length. */
@@ -408,7 +412,7 @@ export interface CredentialStore {
   /** Replaces the secret atomically by the result of `change`; null keeps it. Returns the resulting secret. */
   changeSecret(account: CredentialRef, change: (secret: string | null) => string | null): Promise<string | null>;
   /** Marks an account as degraded by a failure, or as healthy without one. */
-  judge(account: CredentialRef, failure: Error | undefined): Promise<void>;
+  updateHealth(account: CredentialRef, failure: Error | undefined): Promise<void>;
   /** The addresses of the handle's owners; calendar events that list them as attendees are theirs. */
   ownerAddresses(handle: string): Promise<string[]>;
 }

@@ -13,6 +13,6 @@ export function cutText(text: string, maxLength: number): string {
 }
 
 /** Fills the placeholders (`{name}`) of a sentence; one without a value stays. */
-export function filled(sentence: string, values: Readonly<Record<string, string | number>>): string {
+export function fillPlaceholders(sentence: string, values: Readonly<Record<string, string | number>>): string {
   return sentence.replace(/\{(\w+)\}/g, (place, name: string) => String(values[name] ?? place));
 }

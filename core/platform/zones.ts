@@ -110,7 +110,7 @@ export function zoneOver(name: string, from: number, to: number): Zone {
   const first = new Date(from - 2 * day).getUTCFullYear();
   const last = new Date(to + 2 * day).getUTCFullYear();
   const key = `${name} ${first} ${last}`;
-  return zones.get(key) ?? kept(zones, key, new Zone(joined(name, first, last)));
+  return zones.get(key) ?? cachedIn(zones, key, new Zone(joined(name, first, last)));
 }
 
 function joined(name: string, first: number, last: number): Offsets {
@@ -127,10 +127,10 @@ function joined(name: string, first: number, last: number): Offsets {
 
 function offsetsOf(name: string, year: number): Offsets {
   const key = `${name} ${year}`;
-  return years.get(key) ?? kept(years, key, derived(name, startOfYear(year), startOfYear(year + 1)));
+  return years.get(key) ?? cachedIn(years, key, derived(name, startOfYear(year), startOfYear(year + 1)));
 }
 
-function kept<V extends object>(cache: LRUCache<string, V>, key: string, value: V): V {
+function cachedIn<V extends object>(cache: LRUCache<string, V>, key: string, value: V): V {
   cache.set(key, value);
   return value;
 }

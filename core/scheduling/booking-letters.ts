@@ -2,7 +2,7 @@ import { type Words, wordsOf } from "../../schemas/languages.ts";
 import type { Booking, MailKind } from "../../schemas/scheduling.ts";
 import type { Fact, Letter } from "../engines/mail/mail.ts";
 import { formatMinutes, formatMoney, formatTime } from "../platform/formats.ts";
-import { filled } from "../platform/words.ts";
+import { fillPlaceholders } from "../platform/words.ts";
 import type { BookingRecord } from "./ledger.ts";
 import { presentableName } from "./names.ts";
 
@@ -45,7 +45,7 @@ export function bookingLetter(told: BookingWords): Letter {
   const links = isOver && side === "visitor" ? [] : reader.links;
   return {
     language: reader.language,
-    subject: filled(words.subject[side], { state, title: kept.title, name: kept.attendee.name, time }),
+    subject: fillPlaceholders(words.subject[side], { state, title: kept.title, name: kept.attendee.name, time }),
     sender: reader.host,
     title: text,
     paragraphs: paymentOf(told, words),
@@ -115,6 +115,6 @@ function paymentOf({ kept, kind, reader }: BookingWords, { payment: words }: Wor
   if (payment === null || reader.as === "guest" || (kind !== "cancelled" && kind !== "declined")) return [];
   const side = reader.as === "owner" ? "Owner" : "Visitor";
   const values = { amount: formatMoney(payment, reader.language) };
-  if (payment.status === "PAID") return [filled(words[`kept${side}`], values)];
-  return payment.status === "REQUIRED" ? [] : [filled(words[`refund${side}`], values)];
+  if (payment.status === "PAID") return [fillPlaceholders(words[`kept${side}`], values)];
+  return payment.status === "REQUIRED" ? [] : [fillPlaceholders(words[`refund${side}`], values)];
 }

@@ -7,7 +7,7 @@ import { type IdempotencyRecord, idempotencyRecordOf } from "./repeats.ts";
 import type { Visitor } from "./visitor-limits.ts";
 
 /** A requested slot: start and end in ms, and the proof that the slots route listed it. */
-export interface Slot {
+export interface RequestedSlot {
   start: number;
   end: number;
   nonce: string | undefined;
@@ -17,7 +17,7 @@ export interface Slot {
 export interface ClaimRequest {
   handle: string;
   eventSlug: string;
-  slot: Slot;
+  slot: RequestedSlot;
   visitor: Visitor;
 }
 
@@ -65,7 +65,7 @@ export function readMoveRequest(input: Infer<typeof bookingMove>, caller: Caller
 }
 
 /** `slot`, or start and end at the top. */
-function slotOf(input: Pick<Infer<typeof newBooking>, "slot" | "start" | "end">): Slot {
+function slotOf(input: Pick<Infer<typeof newBooking>, "slot" | "start" | "end">): RequestedSlot {
   const start = input.slot?.start ?? input.start;
   const end = input.slot?.end ?? input.end;
   if (start !== undefined && end !== undefined)

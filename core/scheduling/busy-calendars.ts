@@ -9,7 +9,7 @@ import { keys } from "../store/keys.ts";
 import { isRedisAway, pipelined, transact } from "../store/redis.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { endPause, pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
-import { judgeCredential } from "./credentials.ts";
+import { updateHealth } from "./credentials.ts";
 import {
   type BusyAnswer,
   type BusyObject,
@@ -152,14 +152,14 @@ async function pullAccount(
     for (let calendarId = left.shift(); calendarId !== undefined; calendarId = left.shift()) {
       const failure = await readFailure(runtime, selection, { calendarId, zone });
       if (failure === undefined) continue;
-      if (isHealthy) await judgeCredential(runtime, handle, { credentialId, failure });
+      if (isHealthy) await updateHealth(runtime, handle, { credentialId, failure });
       isHealthy = false;
       if (isSilent(failure)) left.length = 0;
     }
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_READS }, readNext));
   if (isHealthy && credential.status !== "OK")
-    await judgeCredential(runtime, handle, { credentialId, failure: undefined });
+    await updateHealth(runtime, handle, { credentialId, failure: undefined });
 }
 
 /** Reads a calendar; returns the provider's failure. Redis failures and stopping processes don't count against the provider. */

@@ -1,7 +1,7 @@
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { judgeCredential } from "./credentials.ts";
+import { updateHealth } from "./credentials.ts";
 import { selectionsOf } from "./selections.ts";
 
 /** The first pause in real ms; each interruption doubles it until a calendar has been read. */
@@ -33,7 +33,7 @@ export async function pauseCalendars(runtime: Runtime, handle: string): Promise<
   await runtime.redis.set(keys.calendarPause(handle), JSON.stringify(pause), "PX", pauseMs + REMEMBERED_MS);
   const failure = new CalendarServerError("interrupted");
   for (const { account } of await selectionsOf(runtime, handle))
-    await judgeCredential(runtime, handle, { credentialId: account.credential.credentialId, failure });
+    await updateHealth(runtime, handle, { credentialId: account.credential.credentialId, failure });
   return pause.until;
 }
 

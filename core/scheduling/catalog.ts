@@ -59,7 +59,7 @@ export async function readCatalogSnapshot(
 }
 
 /** True for an event type that visitors may see and book (docs/reference.md, "Event types"). */
-export function isPublic({ event }: BookableEvent): boolean {
+export function isPublicEvent({ event }: BookableEvent): boolean {
   return event.status === "ACTIVE" && !event.hidden;
 }
 

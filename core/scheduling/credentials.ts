@@ -56,7 +56,7 @@ export async function keepCredential(
 }
 
 /** Marks an account as degraded by a failure, or as healthy without one. A change to degraded is stored with its event. */
-export async function judgeCredential(
+export async function updateHealth(
   runtime: Runtime,
   handle: string,
   { credentialId, failure }: { credentialId: string; failure: Error | undefined },
@@ -106,7 +106,7 @@ export function openCredentials(runtime: () => Runtime): CredentialStore {
     secret: async ({ handle, credentialId }) =>
       secretOf(runtime(), handle, await readCredential(runtime(), handle, credentialId)),
     changeSecret: (account, change) => changeSecret(runtime(), account, change),
-    judge: ({ handle, credentialId }, failure) => judgeCredential(runtime(), handle, { credentialId, failure }),
+    updateHealth: ({ handle, credentialId }, failure) => updateHealth(runtime(), handle, { credentialId, failure }),
     ownerAddresses: (handle) => ownerAddresses(runtime().redis, handle),
   };
 }
@@ -199,14 +199,14 @@ async function markCredential(
   const details = failure && failureDetails(failure);
   const data = { handle, providerKey, credentialId, ...details };
   const becomesDegraded = details && current.status === "OK";
-  const told = becomesDegraded ? [eventJob(runtime, handle, { type: "scheduling.sync.degraded", data })] : [];
+  const degradedEvents = becomesDegraded ? [eventJob(runtime, handle, { type: "scheduling.sync.degraded", data })] : [];
   try {
     await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
       expectedVersion,
       change: ({ version: _version, detail: _detail, ...rest }) => {
         return details ? { ...rest, status: "DEGRADED", detail: details.detail } : { ...rest, status: "OK" };
       },
-      jobs: () => told,
+      jobs: () => degradedEvents,
     });
   } catch (error) {
     if (error instanceof Fail && error.code === "version_conflict") return false;

@@ -6,7 +6,7 @@ import { throttleTag } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { takeToken } from "../store/throttle.ts";
-import { isPublic, type CatalogSnapshot, type BookableEvent, readCatalogSnapshot } from "./catalog.ts";
+import { isPublicEvent, type CatalogSnapshot, type BookableEvent, readCatalogSnapshot } from "./catalog.ts";
 import {
   bookingNonces,
   type Busy,
@@ -47,7 +47,7 @@ export async function listPublicEventTypes(
 ): Promise<{ events: PublicEvent[] }> {
   const snapshot = await readCatalogSnapshot(runtime, handle);
   if (snapshot === undefined) throw new Fail("not_found");
-  return { events: [...snapshot.catalog.offers.values()].filter(isPublic).map(publicEvent) };
+  return { events: [...snapshot.catalog.offers.values()].filter(isPublicEvent).map(publicEvent) };
 }
 
 /** One public event type; `event_type_not_found` for an unknown, hidden or inactive one. */
@@ -71,7 +71,8 @@ export async function findBookableEvent(
 ): Promise<{ bookable: BookableEvent; snapshot: CatalogSnapshot }> {
   const snapshot = await readCatalogSnapshot(runtime, handle);
   const bookable = snapshot?.catalog.offers.get(slug);
-  if (snapshot === undefined || bookable === undefined || !isPublic(bookable)) throw new Fail("event_type_not_found");
+  if (snapshot === undefined || bookable === undefined || !isPublicEvent(bookable))
+    throw new Fail("event_type_not_found");
   return { bookable, snapshot };
 }
 

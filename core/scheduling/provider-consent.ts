@@ -2,7 +2,7 @@ import { displayNameOf, handleSession, loginUrl, sessionOfCookie } from "../acco
 import { takeState } from "../engines/calendars/calendars.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Runtime, Session } from "../platform/runtime.ts";
+import type { Runtime, TokenSession } from "../platform/runtime.ts";
 import { isSigned, seal, sign, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import type { consentForm, consentPage, oauthReturn, ProviderKey } from "../../schemas/integrations.ts";
@@ -131,7 +131,7 @@ async function keepPending(runtime: Runtime, pending: PendingAccount): Promise<s
 
 function pendingOf(
   { env }: Runtime,
-  session: Session,
+  session: TokenSession,
   { consentId, sealed }: { consentId: string; sealed: string | null },
 ): PendingAccount {
   const json = sealed === null ? "{}" : unseal(env, PURPOSE, consentId, sealed).toString("utf8");

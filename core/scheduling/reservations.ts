@@ -55,7 +55,7 @@ export async function rescheduleBooking(
   caller: Caller,
 ): Promise<BookingAnswer> {
   const request = readMoveRequest(input, caller);
-  const result = await commitJudged(runtime, request, (found) => judgeMove(runtime, found, request));
+  const result = await commitChecked(runtime, request, (found) => moveTransition(runtime, found, request));
   if (result.kind === "written") return toBookingAnswer(result.booking);
   throw new Fail("scheduling_slot_unavailable");
 }
@@ -80,7 +80,7 @@ async function earlierAnswer(
 }
 
 async function book(runtime: Runtime, request: BookingRequest & { bookingUid: string }): Promise<BookingAnswer> {
-  const result = await commitJudged(runtime, request, (found) => judgeBooking(runtime, found, request));
+  const result = await commitChecked(runtime, request, (found) => bookingTransition(runtime, found, request));
   if (result.kind === "written")
     return result.booking.status === "PENDING_PAYMENT"
       ? openCheckout(runtime, request)
@@ -95,22 +95,22 @@ async function book(runtime: Runtime, request: BookingRequest & { bookingUid: st
  * Checks a request against the current catalog and busy times and commits the transition; retries after a concurrent change.
  * `event_type_not_found`; `scheduling_slot_unavailable` if the slot is not free.
  */
-async function commitJudged(
+async function commitChecked(
   runtime: Runtime,
   { handle, eventSlug, bookingUid }: { handle: string; eventSlug: string; bookingUid: string },
-  judge: (found: Bookable) => Promise<Transition>,
+  transitionOf: (found: Bookable) => Promise<Transition>,
 ): Promise<Extract<CommitResult, { kind: "written" | "repeated" }>> {
   const refreshing = refreshOldBusy(runtime, handle);
   return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const [found] = await Promise.all([findBookableEvent(runtime, handle, eventSlug), refreshing]);
-    const result = await commitBooking(runtime, await judge(found));
+    const result = await commitBooking(runtime, await transitionOf(found));
     if (result.kind === "written" || result.kind === "repeated") return result;
     if (result.kind !== "changed") throw new Fail("scheduling_slot_unavailable");
     return undefined;
   });
 }
 
-async function judgeBooking(
+async function bookingTransition(
   runtime: Runtime,
   found: Bookable,
   request: BookingRequest & { bookingUid: string },
@@ -121,7 +121,7 @@ async function judgeBooking(
   return creation(runtime, found, { request, booking });
 }
 
-async function judgeMove(runtime: Runtime, found: Bookable, request: MoveRequest): Promise<Transition> {
+async function moveTransition(runtime: Runtime, found: Bookable, request: MoveRequest): Promise<Transition> {
   const { handle, slot, bookingUid } = request;
   const before = await findBooking(runtime.redis, handle, bookingUid);
   if (before?.eventTypeId !== found.bookable.event.eventTypeId) throw new Fail("booking_not_found");

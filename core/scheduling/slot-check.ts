@@ -2,14 +2,14 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { minute } from "../platform/zones.ts";
 import { availableSlots, checkNonce, isBookable, reachOf } from "../engines/slots/slots.ts";
-import type { Slot } from "./booking-request.ts";
+import type { RequestedSlot } from "./booking-request.ts";
 import type { BookableEvent } from "./catalog.ts";
 import { slotRequestOf, slotRulesOf } from "./offers.ts";
 import { readTimes } from "./times.ts";
 
 /** A slot, and the circumstances that decide whether it can be booked. */
 export interface SlotCheck {
-  slot: Slot;
+  slot: RequestedSlot;
   /** The visitor's zone, whose clock may align the slots. */
   timeZone: string;
   /** A booking that gives up its time for this one. */
@@ -36,7 +36,7 @@ export async function requireAvailable(runtime: Runtime, bookable: BookableEvent
   if (!isListed) throw new Fail("scheduling_slot_unavailable");
 }
 
-function proofOf({ env }: Runtime, { handle, event }: BookableEvent, { start, end, nonce }: Slot): string {
+function proofOf({ env }: Runtime, { handle, event }: BookableEvent, { start, end, nonce }: RequestedSlot): string {
   const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
   return nonce === undefined ? "none" : checkNonce(env, issuer, { start, end, nonce });
 }

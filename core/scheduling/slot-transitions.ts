@@ -8,7 +8,7 @@ import { job } from "../store/outbox.ts";
 import { localDay } from "../engines/slots/slots.ts";
 import { checkAnswers } from "./answers.ts";
 import { mailJob, reminderJobs } from "./booking-mails.ts";
-import type { BookingRequest, MoveRequest, Slot, ClaimRequest } from "./booking-request.ts";
+import type { BookingRequest, MoveRequest, RequestedSlot, ClaimRequest } from "./booking-request.ts";
 import type { BookableEvent, CatalogSnapshot } from "./catalog.ts";
 import { HOLD_MINUTES } from "./checkout.ts";
 import { type BookingRecord, timestamp, type Transition } from "./ledger.ts";
@@ -135,12 +135,12 @@ function claimOf(
   };
 }
 
-function dayLimitOf({ event, timetable }: BookableEvent, { start }: Slot): Transition["dayLimit"] {
+function dayLimitOf({ event, timetable }: BookableEvent, { start }: RequestedSlot): Transition["dayLimit"] {
   const max = event.maxBookingsPerDay;
   return max ? { max, ...localDay(timetable.timeZone, start) } : undefined;
 }
 
-function timesOf({ start, end }: Slot): { start: string; end: string } {
+function timesOf({ start, end }: RequestedSlot): { start: string; end: string } {
   return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
 }
 

@@ -7,7 +7,7 @@ import { readPublicBooking } from "./bookings.ts";
 import { readPublicEventType } from "./offers.ts";
 
 /** The initial contents of the visitor's page. */
-export interface Visit {
+export interface EventPage {
   handle: string;
   /** The host: the handle's display name and logo. */
   host: { name: string; logoUrl: string | null };
@@ -24,7 +24,7 @@ export interface Visit {
  * An event type for its page, and the booking of the uid, which can be read and cancelled even if the event type is hidden.
  * `event_type_not_found`, `booking_not_found`.
  */
-export async function visitEvent(runtime: Runtime, input: Infer<typeof schedulingVisit>): Promise<Visit> {
+export async function visitEvent(runtime: Runtime, input: Infer<typeof schedulingVisit>): Promise<EventPage> {
   const { handle, eventSlug, booking: bookingUid } = input;
   const booking = bookingUid ? (await readPublicBooking(runtime, { handle, eventSlug, bookingUid })).booking : null;
   const event = await readPublicEventType(runtime, input).then(

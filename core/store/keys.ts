@@ -11,7 +11,7 @@ export const keys = {
   queuePrefix: (queue: string) => `queue:{${queue}}`, // prefix of BullMQ's own keys; finished jobs 1 h, failed ones 7 d
   jobHolder: (queue: string, jobId: string) => `job-holder:{${queue}}:${jobId}`, // string, Redis client id of the process that runs a job that calls external servers; until the job ends, a day at most
   outbox: (tag: string) => `outbox:{${tag}}`, // hash job id -> job; a field lives until it is enqueued
-  dirty: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last registration; until swept
+  pendingOutboxes: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last registration; until swept
   handleImport: "handle-import:{handle-import}", // string, the command that imports a handle; 10 s after its last heartbeat
   throttle: (name: string, tag: string) => `throttle:${name}:{${tag}}`, // hash tokens, at; until the bucket is full again, and 10 s
 
@@ -66,8 +66,8 @@ export const keys = {
   rulesVersion: (handle: string) => `rules-version:{${handle}}`, // counter, bumped by each change of a rule; for ever
   ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; until the rule is deleted, then 400 d
   ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; until the rule is deleted, then 400 d
-  farSends: (handle: string) => `far-sends:{${handle}}`, // zset "campaignId ruleId leadId" -> domain ms when due; until it is a job
-  farTurns: "far-turns:{far-sends}", // zset handle -> real µs of the next poll of its delayed sends; for ever
+  delayedSends: (handle: string) => `far-sends:{${handle}}`, // zset "campaignId ruleId leadId" -> domain ms when due; until it is a job
+  delayedSendPolls: "far-turns:{far-sends}", // zset handle -> real µs of the next poll of its delayed sends; for ever
   campaignsVersion: (handle: string) => `campaigns-version:{${handle}}`, // counter, bumped by each change of a campaign; for ever
 
   // email: messages, their deliveries and events have the tag of their handle; identities have that of their domain
@@ -92,7 +92,7 @@ export const keys = {
   emailQuota: (handle: string, day: string) => `email-quota:{${handle}}:${day}`, // string, recipients accepted on that UTC day; 2 d
   mailCaps: (handle: string, day: string) => `mail-caps:{${handle}}:${day}`, // hash "cap:digest of a mailbox" -> mails accepted for it on that UTC day; 2 d
   emailOnce: (handle: string, digest: string) => `email-once:{${handle}}:${digest}`, // string, message id of an accept with a once-only key; 400 d
-  emailTurns: (lane: string) => `email-turns:{email-turns}:${lane}`, // zset handle -> real µs of its next turn; for ever
+  emailLanes: (lane: string) => `email-turns:{email-turns}:${lane}`, // zset handle -> real µs of its next turn; for ever
   bounceMailbox: "bounce-mailbox:{email-bounces}", // string, the process that reads the mailbox of bounces; 10 s after its last heartbeat
   suppressed: (handle: string) => `suppressed:{${handle}}`, // hash digest of an address -> JSON; for ever
   suppressions: (handle: string) => `suppressions:{${handle}}`, // zset digest of an address by ms; for ever
@@ -201,4 +201,4 @@ export function isOfHandle(key: string, handle: string): boolean {
 }
 
 /** Number of shards of the dirty set; a tag's shard never changes. */
-export const DIRTY_SHARDS = 16;
+export const OUTBOX_SHARDS = 16;

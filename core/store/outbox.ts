@@ -4,7 +4,7 @@ import { type JobsOptions, Queue } from "bullmq";
 import { LRUCache } from "lru-cache";
 import type { ChainableCommander, Redis } from "ioredis";
 import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../../schemas/jobs.ts";
-import { DIRTY_SHARDS, keys } from "./keys.ts";
+import { OUTBOX_SHARDS, keys } from "./keys.ts";
 import { transact } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 import type { Log } from "../platform/log-events.ts";
@@ -25,7 +25,7 @@ const STALE_AFTER_MS = 10_000;
 /** Ms for which a process doesn't mark the same tag again; well under `STALE_AFTER_MS`. */
 const MARK_TTL_MS = 3_000;
 const shardOf = (tag: string): number =>
-  [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % DIRTY_SHARDS;
+  [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % OUTBOX_SHARDS;
 
 /** The queues of a process and their transactional outbox. */
 export class Queues implements Outbox {
@@ -90,7 +90,7 @@ export class Queues implements Outbox {
     list: (Job | EventJob)[],
     change: (outbox: string, jobs: OutboxEntry[]) => Promise<R>,
   ): Promise<R> {
-    if (list.length > 0) await this.mark(tag);
+    if (list.length > 0) await this.register(tag);
     const result = await change(keys.outbox(tag), outboxEntries(list));
     if (list.length > 0)
       this.#publishSoon(
@@ -101,10 +101,10 @@ export class Queues implements Outbox {
   }
 
   /** Registers a tag with the sweeper; call it before the step that writes to its outbox. */
-  async mark(tag: string): Promise<void> {
+  async register(tag: string): Promise<void> {
     if (this.#marked.has(tag)) return;
     const start = performance.now();
-    await this.#redis.zadd(keys.dirty(shardOf(tag)), Date.now(), tag);
+    await this.#redis.zadd(keys.pendingOutboxes(shardOf(tag)), Date.now(), tag);
     this.#marked.set(tag, true, { start });
   }
 
@@ -121,7 +121,7 @@ export class Queues implements Outbox {
   /** Enqueues the jobs of crashed processes: one pass over the tags that were marked long enough ago. Returns the number of jobs. */
   async sweep(olderThan = STALE_AFTER_MS): Promise<number> {
     let published = 0;
-    for (let shard = 0; shard < DIRTY_SHARDS; shard++)
+    for (let shard = 0; shard < OUTBOX_SHARDS; shard++)
       published += await this.#sweepShard(shard, Date.now() - olderThan);
     return published;
   }
@@ -172,12 +172,20 @@ export class Queues implements Outbox {
   }
 
   async #sweepShard(shard: number, before: number): Promise<number> {
-    const marks = await this.#redis.zrangebyscore(keys.dirty(shard), "-inf", before, "WITHSCORES", "LIMIT", 0, 100);
+    const marks = await this.#redis.zrangebyscore(
+      keys.pendingOutboxes(shard),
+      "-inf",
+      before,
+      "WITHSCORES",
+      "LIMIT",
+      0,
+      100,
+    );
     let published = 0;
     for (let at = 0; at < marks.length; at += 2) {
       const [tag, score] = [marks[at] as string, marks[at + 1] as string];
       published += await this.publish(tag);
-      await scripts.clearDirty(this.#redis, { shard: keys.dirty(shard) }, { tag, score });
+      await scripts.unregisterOutbox(this.#redis, { shard: keys.pendingOutboxes(shard) }, { tag, score });
     }
     return published;
   }

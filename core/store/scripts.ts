@@ -21,7 +21,7 @@ export const scripts = {
     { holder: string; leaseMs: number },
     "renewed" | "lost"
   >(),
-  clearDirty: defineScript("clear-dirty.lua", ["shard"], { runsWhenFull: "it frees memory" }).of<
+  unregisterOutbox: defineScript("unregister-outbox.lua", ["shard"], { runsWhenFull: "it frees memory" }).of<
     { tag: string; score: string },
     0 | 1
   >(),
@@ -104,11 +104,11 @@ export const scripts = {
     },
     RunReply
   >(),
-  claimTurns: defineScript("claim-turns.lua", ["lanes"]).of<
+  claimLanes: defineScript("claim-lanes.lua", ["lanes"]).of<
     { limit: number; leaseUs: number },
     [due: number, ...lanesAndPositions: string[]]
   >(),
-  parkTurn: defineScript("park-turn.lua", ["lanes"]).of<{ lane: string; position: string; nextUs: number }, 0 | 1>(),
+  parkLane: defineScript("park-lane.lua", ["lanes"]).of<{ lane: string; position: string; nextUs: number }, 0 | 1>(),
 
   // email
   acceptMessage: defineScript(

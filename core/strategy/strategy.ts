@@ -10,7 +10,7 @@ import {
 import { snippets } from "../engines/search/search.ts";
 import { Fail } from "../platform/errors.ts";
 import { bestPassages, searchKnowledge } from "../knowledge/face.ts";
-import type { Passage, Runtime } from "../platform/runtime.ts";
+import type { FoundPassage, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 
 /** Most items of a group in one response. */
@@ -77,6 +77,6 @@ async function searchGroup(
   return { matches: { matchCount: best.length, items }, degraded: found.degraded };
 }
 
-function titled({ documentId, title }: Passage): { documentId: string; title: string } {
+function titled({ documentId, title }: FoundPassage): { documentId: string; title: string } {
   return { documentId, title };
 }

@@ -65,7 +65,7 @@ async function giveOut(runtime: Runtime, handle: string, eventIds: string[]): Pr
 }
 
 /** The subject of an event: each kind has one of these. */
-interface Told {
+interface EventSubject {
   booking?: { bookingUid?: string };
   lead?: { leadId: string };
   conversion?: { leadId: string };
@@ -74,7 +74,7 @@ interface Told {
 
 /** An event's type and subject: deliveries of one subject are sent in sequence. */
 function aboutEvent(content: string): { type?: string; subject?: string | undefined } {
-  const { type, data = {} } = JSON.parse(content) as { type: string; data?: Told };
+  const { type, data = {} } = JSON.parse(content) as { type: string; data?: EventSubject };
   const { booking, lead, conversion, email } = data;
   return { type, subject: booking?.bookingUid ?? lead?.leadId ?? conversion?.leadId ?? email?.messageId };
 }
@@ -141,7 +141,7 @@ function newDelivery(
 async function queueDeliveries(runtime: Runtime, handle: string, deliveries: StoredDelivery[]): Promise<void> {
   const now = Date.now();
   const webhookIds = [...new Set(deliveries.map(({ webhookId }) => webhookId))];
-  const wakes = webhookIds.map((webhookId) => wake(runtime, handle, webhookId));
+  const wakes = webhookIds.map((webhookId) => wakeJob(runtime, handle, webhookId));
   const places = {
     delivery: keys.webhookDelivery(handle, ""),
     lists: webhookIds.map((webhookId) => keys.webhookDeliveries(handle, webhookId)),
@@ -166,7 +166,7 @@ function dueAt({ eventId, asked }: StoredDelivery, now: number): number {
 }
 
 /** Wakes the sender of an endpoint: a separate job each time. */
-export function wake({ id }: Pick<Runtime, "id">, handle: string, webhookId: string): Job {
+export function wakeJob({ id }: Pick<Runtime, "id">, handle: string, webhookId: string): Job {
   return job("webhooks.deliver", id(`deliver-${webhookId}-`), { handle, webhookId });
 }
 

@@ -11,7 +11,7 @@ import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { wake } from "./deliveries.ts";
+import { wakeJob } from "./deliveries.ts";
 import { forgetQueue, sealPlace, setWebhookStatus } from "./endpoints.ts";
 import { askedWait, DISABLE_AFTER_MS, waitAfter } from "./retries.ts";
 import { type Signer, signedHeaders, signersOf } from "./signature.ts";
@@ -93,7 +93,7 @@ async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): 
   const ended: Ended[] = [];
   const reply = await turn(runtime, sender, { ended, signal });
   const [since, word] = reply;
-  await judge(runtime, place, { ended, since: Number(since) }).catch((error: Error) =>
+  await updateStatus(runtime, place, { ended, since: Number(since) }).catch((error: Error) =>
     runtime.log.warn({ error: error.message }, "webhook.status_update_failed"),
   );
   if (reply[1] === "taken") start(runtime, sender, reply);
@@ -250,7 +250,7 @@ function faultOf(error: Error): string {
 /**
  * Disables an endpoint that is gone or has failed for days; a success enables it again. `since`: its first failure after a success, or 0.
  */
-async function judge(
+async function updateStatus(
   runtime: Runtime,
   place: DeliveryRef,
   { ended, since }: { ended: Ended[]; since: number },
@@ -273,7 +273,7 @@ async function staysUp(
   const wait = Number(next) - Date.now();
   const isHere = !signal.aborted && wait <= MAX_IDLE_MS;
   if (isHere) await sleep(Math.max(wait, 1));
-  else if (signal.aborted) await runtime.queues.later(wake(runtime, place.handle, place.webhookId));
+  else if (signal.aborted) await runtime.queues.later(wakeJob(runtime, place.handle, place.webhookId));
   else await lookAgain(runtime, place, { at: Number(next), why: "due" });
   return isHere;
 }

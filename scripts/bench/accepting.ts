@@ -12,7 +12,7 @@ import type { Purpose } from "../../schemas/email.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Ms of one round of requests, and the number of connections, each of which sends again as soon as it has a response. */
-const lasts = 2500;
+const RUN_MS = 2500;
 const clients = 32;
 
 /** A mail as the benches ask for it. */
@@ -65,14 +65,14 @@ export async function program(
 }
 
 /** Ends a process and waits for it; does nothing if it has ended. */
-export async function end(child: ChildProcess, signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<void> {
+export async function endProcess(child: ChildProcess, signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill(signal);
   await once(child, "exit");
 }
 
 /** Responses per second of the accept route or its comparison; every response is a 202. */
-export async function load(port: number, path: string, { token, ms = lasts }: { token: string; ms?: number }) {
+export async function load(port: number, path: string, { token, ms = RUN_MS }: { token: string; ms?: number }) {
   let answers = 0;
   const sockets = Array.from({ length: clients }, () => connect({ port, host: "127.0.0.1", noDelay: true }));
   await Promise.all(sockets.map((socket) => once(socket, "connect")));

@@ -13,7 +13,7 @@ import {
   type Score,
   scoreOf,
 } from "../../fixtures/answers/sets.ts";
-import type { Row } from "./relay.ts";
+import type { RelayRow } from "./relay.ts";
 
 const own = fileURLToPath(new URL("../../fixtures/answers", import.meta.url));
 const NO_SCORE: Score = { right: 0, answerable: 0, false: 0, unanswerable: 0, hinted: 0 };
@@ -24,7 +24,7 @@ const NO_FILTER_SCORE: FilterScore = { passed: 0, unsupported: 0, dropped: 0, su
  * ANSWER_SETS (separated by `:`). Figures are percentages of the answerable and of the unanswerable questions, and of the supported and
  * the unsupported sentences of a model.
  */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const paths = [own, ...(process.env.ANSWER_SETS?.split(":") ?? [])].flatMap(filesOf);
   const sets = paths.map(openSet);
   const named = sets.map((set) => ({ name: set.handle, score: scoreOf(set) }));
@@ -50,8 +50,8 @@ function sumOf<T extends Score | FilterScore>(scores: readonly T[], none: T): T 
   );
 }
 
-function filterRows({ passed, unsupported, dropped, supported }: FilterScore): Row[] {
-  const row = (name: string, count: number, of: number, bar: string): Row => ({
+function filterRows({ passed, unsupported, dropped, supported }: FilterScore): RelayRow[] {
+  const row = (name: string, count: number, of: number, bar: string): RelayRow => ({
     name: `answers, sentences of a model, ${name}`,
     value: (100 * count) / (of || 1),
     unit: "%",
@@ -64,7 +64,7 @@ function filterRows({ passed, unsupported, dropped, supported }: FilterScore): R
   ];
 }
 
-function rowsOf({ name, score }: { name: string; score: Score }): Row[] {
+function rowsOf({ name, score }: { name: string; score: Score }): RelayRow[] {
   const { right, answerable, unanswerable, hinted } = score;
   const counted = `${right} of ${answerable}, ${hinted} more shown as closest`;
   return [
@@ -80,7 +80,7 @@ function rowsOf({ name, score }: { name: string; score: Score }): Row[] {
 }
 
 /** Time per question once its library is open. */
-function timed(sets: readonly OpenSet[]): Row {
+function timed(sets: readonly OpenSet[]): RelayRow {
   const times = sets.flatMap((set) =>
     set.questions.map((asked) => {
       const { question } = answerIn(set, asked);

@@ -12,7 +12,7 @@ import { putSchedule } from "../../core/scheduling/schedules.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../../fixtures/providers/radicale.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";
-import type { Row } from "./relay.ts";
+import type { RelayRow } from "./relay.ts";
 
 const hour = 3_600_000;
 const day = 24 * hour;
@@ -25,7 +25,7 @@ const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const bookings = 60;
 
 /** How long a large calendar takes to read, what that does to the process, and how soon a booking is in its calendar. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   if (!hasRadicale()) {
     process.stderr.write("calendars: radicale and apache2-utils are not installed\n");
     return [];
@@ -57,7 +57,7 @@ interface Stage {
   credentialId: string;
 }
 
-async function reading({ runtime, server, credentialId }: Stage): Promise<Row[]> {
+async function reading({ runtime, server, credentialId }: Stage): Promise<RelayRow[]> {
   const calendar = await server.calendar("large");
   server.fill(calendar, new Map(Array.from({ length: events }, (_, at) => [`${at}.ics`, event(at)])));
   // The server reads each file once and caches it: that time is not ours.
@@ -101,7 +101,7 @@ async function timed(runtime: Runtime): Promise<Figures> {
 }
 
 /** Times from the response to a booking until the event can be read at the calendar server. */
-async function writing({ runtime, server, credentialId }: Stage): Promise<Row[]> {
+async function writing({ runtime, server, credentialId }: Stage): Promise<RelayRow[]> {
   const calendar = await server.calendar("office");
   await selectCalendars(runtime, {
     handle: "acme",

@@ -12,7 +12,7 @@ import { koaBody } from "koa-body";
 import nodemailer from "nodemailer";
 
 /** The mails since the sink was last reset: real ms, recipient and Message-ID of each. */
-export type Taken = [at: number, to: string, messageId: string][];
+export type DeliveryLog = [at: number, to: string, messageId: string][];
 
 const [role] = process.argv.slice(2);
 if (role === "sink") await sink();
@@ -21,7 +21,7 @@ if (role === "koa") await koa();
 
 /** The smallest SMTP server that clients accept, so that the senders get the machine. */
 async function sink(): Promise<void> {
-  let taken: Taken = [];
+  let taken: DeliveryLog = [];
   const server = createServer((socket) =>
     converse(socket, (to, messageId) => taken.push([performance.timeOrigin + performance.now(), to, messageId])),
   );

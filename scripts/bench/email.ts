@@ -8,9 +8,9 @@ import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import { end, furnish, load, mail, program } from "./accepting.ts";
-import type { Taken } from "./email-process.ts";
-import type { Row } from "./relay.ts";
+import { endProcess, furnish, load, mail, program } from "./accepting.ts";
+import type { DeliveryLog } from "./email-process.ts";
+import type { RelayRow } from "./relay.ts";
 
 /** Mails of a throughput round, uncounted first ones, connections to the mail server, and rounds, the best of which counts. */
 const mails = 2500;
@@ -27,7 +27,7 @@ const html = `<html><body>${paragraph.repeat(Math.ceil(10_000 / paragraph.length
 const sending = { html, purpose: mail.purpose };
 
 /** Mail: throughput of one worker next to nodemailer's own pool, the accept route next to bare Koa, fairness, and the crash loop. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   const stage = await openStage(redis.url, children);
@@ -39,7 +39,7 @@ export async function bench(): Promise<Row[]> {
       ...(await crashes(stage)),
     ];
   } finally {
-    await Promise.all(children.map((child) => end(child)));
+    await Promise.all(children.map((child) => endProcess(child)));
     await stage.runtime.close();
     await redis.stop();
   }
@@ -78,7 +78,7 @@ async function queue(runtime: Runtime, handle: string, count: number): Promise<v
 }
 
 /** Signed 10 KB mails per second: one worker process and nodemailer's pool, alternately. */
-async function throughput(stage: Stage): Promise<Row[]> {
+async function throughput(stage: Stage): Promise<RelayRow[]> {
   const best = { worker: 0, pool: 0 };
   for (let round = 0; round < rounds; round++) {
     best.pool = Math.max(best.pool, await poolRate(stage));
@@ -86,7 +86,7 @@ async function throughput(stage: Stage): Promise<Row[]> {
     await begin(stage);
     const worker = await startWorker(stage);
     best.worker = Math.max(best.worker, await rate(stage));
-    await end(worker, "SIGTERM");
+    await endProcess(worker, "SIGTERM");
   }
   const beside = `nodemailer's pool ${Math.round(best.pool)}/s, ${connections} connections each`;
   return [
@@ -118,7 +118,7 @@ async function poolRate(stage: Stage): Promise<number> {
   await begin(stage);
   child.send(mails);
   const found = await rate(stage);
-  await end(child);
+  await endProcess(child);
   return found;
 }
 
@@ -134,7 +134,7 @@ async function begin({ sink }: Stage): Promise<void> {
   await once(sink, "message");
 }
 
-async function until({ sink }: Stage, count: number, ms = 120_000): Promise<Taken> {
+async function until({ sink }: Stage, count: number, ms = 120_000): Promise<DeliveryLog> {
   const late = Date.now() + ms;
   for (;;) {
     sink.send("count");
@@ -144,7 +144,7 @@ async function until({ sink }: Stage, count: number, ms = 120_000): Promise<Take
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   sink.send("all");
-  return ((await once(sink, "message")) as [Taken])[0];
+  return ((await once(sink, "message")) as [DeliveryLog])[0];
 }
 
 async function startWorker({ children, settings }: Stage): Promise<ChildProcess> {
@@ -152,7 +152,7 @@ async function startWorker({ children, settings }: Stage): Promise<ChildProcess>
 }
 
 /** Requests per second of the accept route, and of a bare Koa handler that writes the same. */
-async function acceptance(stage: Stage): Promise<Row[]> {
+async function acceptance(stage: Stage): Promise<RelayRow[]> {
   const { children, runtime, settings } = stage;
   const port = await freePort();
   const web = { ...settings, PORT: String(port), BASE_URL: `http://127.0.0.1:${port}` };
@@ -173,7 +173,7 @@ async function acceptance(stage: Stage): Promise<Row[]> {
     best.bare = Math.max(best.bare, await load(barePort, "/", { token }));
     best.web = Math.max(best.web, await load(port, path, { token }));
   }
-  await Promise.all([end(server), end(bare)]);
+  await Promise.all([endProcess(server), endProcess(bare)]);
   await cleared(stage);
   const baseline = `${Math.round(best.web)}/s, bare Koa ${Math.round(best.bare)}/s`;
   return [
@@ -194,7 +194,7 @@ async function cleared({ runtime }: Stage): Promise<void> {
 }
 
 /** Ms from accepting one mail of a handle until it is sent, while another handle has 10,000 queued. */
-async function fairness(stage: Stage): Promise<Row[]> {
+async function fairness(stage: Stage): Promise<RelayRow[]> {
   await queue(stage.runtime, "big", backlog);
   await begin(stage);
   const worker = await startWorker(stage);
@@ -210,7 +210,7 @@ async function fairness(stage: Stage): Promise<Row[]> {
       if (arrived !== undefined) waits.push(arrived - begun);
     }
   }
-  await end(worker, "SIGKILL");
+  await endProcess(worker, "SIGKILL");
   await cleared(stage);
   return [
     {
@@ -223,7 +223,7 @@ async function fairness(stage: Stage): Promise<Row[]> {
 }
 
 /** Kills the worker repeatedly while it sends. */
-async function crashes(stage: Stage): Promise<Row[]> {
+async function crashes(stage: Stage): Promise<RelayRow[]> {
   await queue(stage.runtime, "big", crashing);
   await begin(stage);
   let kills = 0;
@@ -231,13 +231,13 @@ async function crashes(stage: Stage): Promise<Row[]> {
   for (let seen = 0; seen < crashing * 0.9; seen = await arrived()) {
     const worker = await startWorker(stage);
     await new Promise((resolve) => setTimeout(resolve, 300 + Math.random() * 500));
-    await end(worker, "SIGKILL");
+    await endProcess(worker, "SIGKILL");
     kills++;
   }
   const last = await startWorker(stage);
   const late = Date.now() + 60_000;
   while ((await arrived()) < crashing && Date.now() < late) await new Promise((resolve) => setTimeout(resolve, 200));
-  await end(last, "SIGTERM");
+  await endProcess(last, "SIGTERM");
   const taken = await until(stage, 1);
   const ids = new Map<string, Set<string>>();
   for (const [, to, id] of taken) ids.set(to, (ids.get(to) ?? new Set()).add(id));

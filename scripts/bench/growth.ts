@@ -9,29 +9,29 @@ import { createEventType } from "../../core/scheduling/event-types.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 import { putSchedule } from "../../core/scheduling/schedules.ts";
 import { startRedis } from "../../fixtures/redis.ts";
-import { end, measure, openStage, type Row, warmUp } from "./relay.ts";
+import { endChild, measureRelay, openRelayStage, type RelayRow, warmUp } from "./relay.ts";
 
 const rounds = Number(process.env.BENCH_ROUNDS ?? 2);
 const minute = 60_000;
 const day = 1440 * minute;
 
 /** What grows with the service: delay with streams, bookings with owners, memory with delayed jobs. Each row has a plot. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   return [await streams(), ...(await stored(bookings)), ...(await stored(delayedJobs))];
 }
 
 /** Delay that the relay adds at 10 chunks a second, with more and more streams. */
-async function streams(): Promise<Row> {
+async function streams(): Promise<RelayRow> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   try {
-    const stage = await openStage(redis.url, children);
+    const stage = await openRelayStage(redis.url, children);
     await warmUp(stage);
     const [p50, p99]: [number, number][][] = [[], []];
     for (const count of [50, 100, 200, 400, 800]) {
       const size = { streams: count, rate: 10, chunks: 30 };
-      const direct = await measure(stage.client, { ...size, path: "/", port: stage.model });
-      const relay = await measure(stage.client, { ...size, path: "/relay", port: stage.web });
+      const direct = await measureRelay(stage.client, { ...size, path: "/", port: stage.model });
+      const relay = await measureRelay(stage.client, { ...size, path: "/relay", port: stage.web });
       p50?.push([count, Math.max(0, relay.p50 - direct.p50)]);
       p99?.push([count, Math.max(0, relay.p99 - direct.p99)]);
     }
@@ -39,12 +39,12 @@ async function streams(): Promise<Row> {
     const plot = { file: "streams", x: "streams of 10 chunks a second", y: "added delay, ms", lines };
     return { name: "relay 800 x 10/s, added p50", value: lines.p50.at(-1)?.[1] ?? 0, unit: "ms", plot };
   } finally {
-    await Promise.all(children.map(end));
+    await Promise.all(children.map(endChild));
     await redis.stop();
   }
 }
 
-async function stored(run: (runtime: Runtime) => Promise<Row>): Promise<Row[]> {
+async function stored(run: (runtime: Runtime) => Promise<RelayRow>): Promise<RelayRow[]> {
   const redis = await startRedis();
   const runtime = await openRuntime(
     readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent", PUBLIC_BOOKINGS_PER_ATTENDEE: "0" }),
@@ -58,7 +58,7 @@ async function stored(run: (runtime: Runtime) => Promise<Row>): Promise<Row[]> {
 }
 
 /** Bookings a second of one process, spread over more and more owners. */
-async function bookings(runtime: Runtime): Promise<Row> {
+async function bookings(runtime: Runtime): Promise<RelayRow> {
   const line: [number, number][] = [];
   const next = new Map<string, number>();
   for (const owners of [1, 10, 100, 1000]) {
@@ -110,7 +110,7 @@ async function rateOf(runtime: Runtime, owners: string[], next: Map<string, numb
 const asking = { requestId: "bench" };
 
 /** Redis's memory with more and more delayed jobs of a rule. */
-async function delayedJobs(runtime: Runtime): Promise<Row> {
+async function delayedJobs(runtime: Runtime): Promise<RelayRow> {
   const empty = await usedMemory(runtime);
   const line: [number, number][] = [];
   let made = 0;

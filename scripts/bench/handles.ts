@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import { MemoryIndex, maximumBytes } from "../../core/engines/search/memory-index.ts";
 import { writeDocument } from "../../fixtures/chunks.ts";
 import { startRedis } from "../../fixtures/redis.ts";
-import type { Row } from "./relay.ts";
+import type { RelayRow } from "./relay.ts";
 
 const handles = 1000;
 const chunks = 100;
@@ -13,7 +13,7 @@ const dimensions = 384;
 const asked = 50;
 
 /** A thousand handles with a hundred chunks each in one process: what the first question of each costs, and a later one. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const server = await startRedis();
   const redis = new Redis(server.url);
   try {
@@ -25,7 +25,7 @@ export async function bench(): Promise<Row[]> {
   }
 }
 
-async function measure(index: MemoryIndex): Promise<Row[]> {
+async function measure(index: MemoryIndex): Promise<RelayRow[]> {
   const from = process.memoryUsage().rss;
   const first = await ask(index, 0, handles);
   const { bytes } = index;

@@ -9,19 +9,19 @@ import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 import { createPage } from "../../core/pages/pages.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import type { Row } from "./relay.ts";
+import type { RelayRow } from "./relay.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Connections, each of which sends again as soon as it has a response. */
 const connections = 32;
 /** Ms of one round, and of the warm-up before the first. */
-const lasts = 500;
+const RUN_MS = 500;
 const warmsUpFor = 2500;
 /** Rounds of each case, alternating between both sides; the median of their ratios counts. */
 const rounds = 8 * Number(process.env.BENCH_ROUNDS ?? 4);
 
 /** Requests per second of reads through the whole stack, next to bare Koa that sends the same bytes. All sides are separate processes. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   try {
@@ -35,7 +35,7 @@ export async function bench(): Promise<Row[]> {
       BENCH_PORT: String(bare),
       BENCH_BODIES: JSON.stringify(reads),
     });
-    const rows: Row[] = [];
+    const rows: RelayRow[] = [];
     for (const [at, one] of cases.entries()) rows.push(await compare(one, { web, bare, head: reads[at]?.head ?? "" }));
     return rows;
   } finally {
@@ -84,7 +84,10 @@ async function asked(port: number, { path, signedIn }: Case, token: string) {
   };
 }
 
-async function compare({ name }: Case, { web, bare, head }: { web: number; bare: number; head: string }): Promise<Row> {
+async function compare(
+  { name }: Case,
+  { web, bare, head }: { web: number; bare: number; head: string },
+): Promise<RelayRow> {
   await load(web, head, warmsUpFor);
   await load(bare, head, warmsUpFor);
   const seen: { own: number; other: number }[] = [];
@@ -96,7 +99,7 @@ async function compare({ name }: Case, { web, bare, head }: { web: number; bare:
 }
 
 /** Responses per second over plain sockets: a minimal client leaves the machine to the server. */
-async function load(port: number, head: string, ms = lasts): Promise<number> {
+async function load(port: number, head: string, ms = RUN_MS): Promise<number> {
   let answers = 0;
   const sockets = Array.from({ length: connections }, () => connect({ port, host: "127.0.0.1", noDelay: true }));
   await Promise.all(sockets.map((socket) => once(socket, "connect")));

@@ -7,7 +7,7 @@ import type { SearchIndex, SearchRequest } from "../../core/platform/runtime.ts"
 import { openPlainMemory, VectorIndex } from "../../core/engines/search/vectors.ts";
 import { type ChunkedDocument, writeDocument } from "../../fixtures/chunks.ts";
 import { startRedis } from "../../fixtures/redis.ts";
-import type { Row } from "./relay.ts";
+import type { RelayRow } from "./relay.ts";
 
 const documentCount = 500;
 const chunksADocument = 20;
@@ -27,7 +27,7 @@ const glue =
   );
 
 /** Measures retrieval over 10,000 chunks of 120 words with 384 dimensions, in process, and on RediSearch if it is available. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const server = await startRedis();
   const redis = new Redis(server.url);
   try {
@@ -48,7 +48,7 @@ interface Stage {
   questions: { text: string; vector: Float32Array; nearest: Set<string> }[];
 }
 
-async function inProcess(redis: Redis, stage: Stage): Promise<Row[]> {
+async function inProcess(redis: Redis, stage: Stage): Promise<RelayRow[]> {
   const held = await memory();
   const index = new MemoryIndex(redis);
   const load = await timed(() => index.search(request(stage.questions[0]!, "words")));
@@ -66,7 +66,7 @@ async function inProcess(redis: Redis, stage: Stage): Promise<Row[]> {
 }
 
 /** Empties a server with the search module first. */
-async function onRediSearch(stage: Stage): Promise<Row[]> {
+async function onRediSearch(stage: Stage): Promise<RelayRow[]> {
   const url = process.env.TEST_REDISEARCH_URL;
   if (!url) return [];
   const redis = new Redis(url);
@@ -79,8 +79,12 @@ async function onRediSearch(stage: Stage): Promise<Row[]> {
   return rows;
 }
 
-async function rankings(index: SearchIndex, stage: Stage, bars: { words?: number; both?: number }): Promise<Row[]> {
-  const rows: Row[] = [];
+async function rankings(
+  index: SearchIndex,
+  stage: Stage,
+  bars: { words?: number; both?: number },
+): Promise<RelayRow[]> {
+  const rows: RelayRow[] = [];
   for (const kind of ["words", "vectors", "both"] as const) {
     const best = await bestRound(index, stage, kind);
     const bar = kind === "words" ? bars.words : bars.both;

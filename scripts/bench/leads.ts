@@ -14,17 +14,17 @@ import { keys } from "../../core/store/keys.ts";
 import { pipelined } from "../../core/store/redis.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import type { Row } from "./relay.ts";
+import type { RelayRow } from "./relay.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Concurrent submissions, ms of one round, rounds (the best counts), and leads of the export. */
 const inFlight = 32;
-const lasts = 2500;
+const RUN_MS = 2500;
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const exported = 100_000;
 
 /** Lead submissions next to bare Koa that writes the same hash, whether all are stored, and the memory of a large export. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const redis = await startRedis({ appendonly: true });
   const children: ChildProcess[] = [];
   try {
@@ -41,7 +41,7 @@ export async function bench(): Promise<Row[]> {
   }
 }
 
-async function submissions(children: ChildProcess[], redisUrl: string, runtime: Runtime): Promise<Row[]> {
+async function submissions(children: ChildProcess[], redisUrl: string, runtime: Runtime): Promise<RelayRow[]> {
   const [web, bare] = [await freePort(), await freePort()];
   const open = { PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_LEADS_RATE: "1000000", PUBLIC_LEADS_BURST: "1000000" };
   await start(children, "dist/api/server.js", { REDIS_URL: redisUrl, PORT: String(web), ...open });
@@ -77,7 +77,7 @@ async function load(port: number, path: string): Promise<{ answers: number; perS
   const begun = performance.now();
   let answers = 0;
   const ask = async (): Promise<void> => {
-    while (performance.now() - begun < lasts) {
+    while (performance.now() - begun < RUN_MS) {
       const body = JSON.stringify({
         email: `person${person++}@example.com`,
         name: "Ada Lovelace",
@@ -116,7 +116,7 @@ setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
 /** Live memory that the last 80,000 leads of a CSV of 100,000 add to that of the first 20,000. */
-async function exportMemory(runtime: Runtime): Promise<Row> {
+async function exportMemory(runtime: Runtime): Promise<RelayRow> {
   for (let from = 0; from < exported; from += 1000) await fill(runtime, from);
   const { body } = leadsCsv(exportLeads(runtime, { handle: "large" }));
   const seen: number[] = [];

@@ -8,8 +8,8 @@ import { createPage } from "../../core/pages/pages.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import { type ModelServer, type OddDelta, startModelServer } from "../../fixtures/model-server.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import { end, program } from "./accepting.ts";
-import type { Row } from "./relay.ts";
+import { endProcess, program } from "./accepting.ts";
+import type { RelayRow } from "./relay.ts";
 
 const streams = 200;
 const sentences = 12;
@@ -23,7 +23,7 @@ const facts = Array.from({ length: sentences }, (_, at) => `Hall ${at + 3} of th
  * Streams through everything that a visitor's answer passes: model, worker, grounding, relay, web process, reader. Measures the
  * time from the model's last word of a sentence to the reader of that sentence; the baseline reads the model directly.
  */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const children: ChildProcess[] = [];
   const redis = await startRedis();
   const told = new Map<string, number>();
@@ -36,7 +36,7 @@ export async function bench(): Promise<Row[]> {
     const whole = await readAll((asker) => askService(url, asker), told, false);
     return rows(direct, whole);
   } finally {
-    for (const child of children) await end(child);
+    for (const child of children) await endProcess(child);
     await model.close();
     await redis.stop();
   }
@@ -134,7 +134,7 @@ function contentOf(lines: string): string {
   return [...lines.matchAll(/"(?:content|delta)":("(?:[^"\\]|\\.)*")/g)].map(([, json]) => JSON.parse(json!)).join("");
 }
 
-function rows(direct: number[], whole: number[]): Row[] {
+function rows(direct: number[], whole: number[]): RelayRow[] {
   const at = (delays: number[], quantile: number): number => delays[Math.ceil(delays.length * quantile) - 1] as number;
   return (
     [

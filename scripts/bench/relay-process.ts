@@ -13,7 +13,7 @@ import { Relay } from "../../core/engines/relay/relay.ts";
 import { createRun } from "../../core/engines/relay/runs.ts";
 
 /** What the client must measure. */
-export interface Load {
+export interface RelayLoad {
   path: string;
   port: number;
   streams: number;
@@ -79,7 +79,7 @@ const roles: Record<string, () => Promise<number>> = {
   },
 
   async client() {
-    process.on("message", async (load: Load) => process.send!(await measure(load)));
+    process.on("message", async (load: RelayLoad) => process.send!(await measure(load)));
     return 0;
   },
 };
@@ -176,7 +176,7 @@ async function readModel(query: string, take: (chunk: string) => void): Promise<
   });
 }
 
-async function measure(load: Load): Promise<Delays> {
+async function measure(load: RelayLoad): Promise<Delays> {
   const delays: number[] = [];
   const firsts: number[] = [];
   const since = now() + (load.idle ? 0 : 1000);
@@ -202,7 +202,7 @@ async function measure(load: Load): Promise<Delays> {
   };
 }
 
-function target({ path, rate, chunks, idle }: Load): string {
+function target({ path, rate, chunks, idle }: RelayLoad): string {
   return `${path}?rate=${rate}&chunks=${chunks}${idle ? "&idle=1" : ""}`;
 }
 

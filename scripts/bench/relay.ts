@@ -6,10 +6,10 @@ import { Redis } from "ioredis";
 import { createRun } from "../../core/engines/relay/runs.ts";
 import { keys } from "../../core/store/keys.ts";
 import { startRedis } from "../../fixtures/redis.ts";
-import type { Delays, Load } from "./relay-process.ts";
+import type { Delays, RelayLoad } from "./relay-process.ts";
 
 /** A figure, its required bar, and its comparison. */
-export interface Row {
+export interface RelayRow {
   name: string;
   value: number;
   unit: string;
@@ -37,28 +37,28 @@ const rounds = Number(process.env.BENCH_ROUNDS ?? 2);
  * Measures the relay with model, worker, web, client and Redis as separate processes on one host. "Added" is the difference to the client
  * that reads the model directly, in the same run.
  */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   try {
-    const stage = await openStage(redis.url, children);
+    const stage = await openRelayStage(redis.url, children);
     await warmUp(stage);
     return [...(await loads(stage)), ...(await firstChunk(stage)), ...(await costs(redis.url))];
   } finally {
-    await Promise.all(children.map(end));
+    await Promise.all(children.map(endChild));
     await redis.stop();
   }
 }
 
 /** The processes of a measurement and their ports. */
-export interface Stage {
+export interface RelayStage {
   client: ChildProcess;
   model: number;
   web: number;
 }
 
 /** Starts model, web, worker and client and adds them to `children`. */
-export async function openStage(redisUrl: string, children: ChildProcess[]): Promise<Stage> {
+export async function openRelayStage(redisUrl: string, children: ChildProcess[]): Promise<RelayStage> {
   const start = async (role: string, modelPort = 0): Promise<[ChildProcess, number]> => {
     const env = { ...process.env, BENCH_REDIS: redisUrl, BENCH_MODEL: String(modelPort) };
     const child = fork(fileURLToPath(new URL("./relay-process.ts", import.meta.url)), [role], {
@@ -75,30 +75,30 @@ export async function openStage(redisUrl: string, children: ChildProcess[]): Pro
 }
 
 /** Warms the processes up, so that their first second is not measured. */
-export async function warmUp({ client, model, web }: Stage): Promise<void> {
+export async function warmUp({ client, model, web }: RelayStage): Promise<void> {
   for (const [path, port] of [
     ["/", model],
     ["/relay", web],
     ["/package", web],
   ] as const) {
-    await measure(client, { path, port, streams: 100, rate: 50, chunks: 60 });
+    await measureRelay(client, { path, port, streams: 100, rate: 50, chunks: 60 });
   }
 }
 
-async function loads(stage: Stage): Promise<Row[]> {
+async function loads(stage: RelayStage): Promise<RelayRow[]> {
   const busy = { streams: 200, rate: 50, chunks: 50 * seconds };
   const wide = { streams: 500, rate: 10, chunks: 10 * seconds };
   return [...(await load(stage, busy, { p50: 2, p99: 25 })), ...(await load(stage, wide, { p99: 50 }))];
 }
 
 async function load(
-  stage: Stage,
-  size: Omit<Load, "path" | "port">,
+  stage: RelayStage,
+  size: Omit<RelayLoad, "path" | "port">,
   bars: { p50?: number; p99: number },
-): Promise<Row[]> {
+): Promise<RelayRow[]> {
   const [direct, relay, other] = await best(stage, size, ["/", "/relay", "/package"]);
   const what = `relay ${size.streams} x ${size.rate}/s`;
-  const row = (quantile: "p50" | "p99"): Row => ({
+  const row = (quantile: "p50" | "p99"): RelayRow => ({
     name: `${what}, added ${quantile}`,
     value: relay[quantile] - direct[quantile],
     unit: "ms",
@@ -108,7 +108,7 @@ async function load(
   return [row("p50"), row("p99")];
 }
 
-async function firstChunk(stage: Stage): Promise<Row[]> {
+async function firstChunk(stage: RelayStage): Promise<RelayRow[]> {
   const size = { streams: 60, rate: 100, chunks: 3, idle: true };
   const [direct, relay] = await best(stage, size, ["/", "/relay"]);
   const value = relay.firstP50 - direct.firstP50;
@@ -118,14 +118,14 @@ async function firstChunk(stage: Stage): Promise<Row[]> {
 
 /** Runs a load on each path in turn, several times, and returns the best delays of each. */
 async function best<P extends string[]>(
-  stage: Stage,
-  size: Omit<Load, "path" | "port">,
+  stage: RelayStage,
+  size: Omit<RelayLoad, "path" | "port">,
   paths: readonly [...P],
 ): Promise<{ [K in keyof P]: Delays }> {
   const found = paths.map((): Delays => ({ p50: Infinity, p99: Infinity, firstP50: Infinity, count: 0 }));
   for (let round = 0; round < rounds; round++) {
     for (const [index, path] of paths.entries()) {
-      const delays = await measure(stage.client, { ...size, path, port: path === "/" ? stage.model : stage.web });
+      const delays = await measureRelay(stage.client, { ...size, path, port: path === "/" ? stage.model : stage.web });
       found[index] = better(found[index]!, delays);
     }
   }
@@ -138,14 +138,14 @@ function better(left: Delays, right: Delays): Delays {
 }
 
 /** Delays of one load, from the model writing a chunk to the client reading it, in ms. */
-export async function measure(client: ChildProcess, load: Load): Promise<Delays> {
+export async function measureRelay(client: ChildProcess, load: RelayLoad): Promise<Delays> {
   client.send(load);
   const [delays] = (await once(client, "message")) as [Delays];
   return delays;
 }
 
 /** Idle connections equal those at any load, since none belongs to a stream. */
-async function costs(redisUrl: string): Promise<Row[]> {
+async function costs(redisUrl: string): Promise<RelayRow[]> {
   const redis = new Redis(redisUrl);
   const names = [...String(await redis.client("LIST")).matchAll(/ name=(\S+)/g)].map(([, name]) => name!);
   const count = (process: string): number => names.filter((name) => ours(name, process)).length;
@@ -179,7 +179,7 @@ async function bytesOfAnswer(redis: Redis): Promise<number> {
 }
 
 /** Ends a process that was started here. */
-export async function end(child: ChildProcess): Promise<void> {
+export async function endChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill();
   await once(child, "exit");

@@ -14,7 +14,7 @@ import { openRuntime } from "../../core/open.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { startRedis } from "../../fixtures/redis.ts";
-import type { Row } from "./relay.ts";
+import type { RelayRow } from "./relay.ts";
 import { libraries } from "./search-libraries.mjs";
 
 /** A file of RETRIEVAL_SETS: documents, questions, and for each question's id the documents that answer it. */
@@ -45,7 +45,7 @@ const BATCH = 50;
  * How well `knowledge/query` ranks on judged sets, next to three libraries, and how long it takes over 1,400 documents. The sets are the
  * JSON files of the folder RETRIEVAL_SETS, else a small one of ours in five languages.
  */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const redis = await startRedis();
   const env = readEnv({ ...redis.env, LOG_LEVEL: "silent", BASE_URL: "http://127.0.0.1" });
   const runtime = await openRuntime(env);
@@ -130,7 +130,7 @@ function gain(hits: readonly boolean[]): number {
   return hits.reduce((sum, isRelevant, at) => sum + (isRelevant ? 1 / Math.log2(at + 2) : 0), 0);
 }
 
-async function setRows(set: JudgedSet, { ndcg, mrr, first }: Quality): Promise<Row[]> {
+async function setRows(set: JudgedSet, { ndcg, mrr, first }: Quality): Promise<RelayRow[]> {
   const others = await Promise.all(
     Object.entries(libraries).map(async ([name, open]) => ({ name, ...(await measured(set, open(set.documents))) })),
   );
@@ -145,7 +145,7 @@ async function setRows(set: JudgedSet, { ndcg, mrr, first }: Quality): Promise<R
 }
 
 /** `POST …/knowledge/query` over HTTP, one question after another, from this process too. */
-async function timed(runtime: Runtime, sets: JudgedSet[]): Promise<Row[]> {
+async function timed(runtime: Runtime, sets: JudgedSet[]): Promise<RelayRow[]> {
   const largest = sets.reduce((one, other) => (other.documents.length > one.documents.length ? other : one));
   const documents = Array.from(
     { length: TIMED_DOCUMENTS },
@@ -157,7 +157,7 @@ async function timed(runtime: Runtime, sets: JudgedSet[]): Promise<Row[]> {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/handles/timed/knowledge/query`;
   const token = await tokenFor(runtime, { userId: "user_1", seconds: 3600 });
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  const rows: Row[] = [];
+  const rows: RelayRow[] = [];
   for (const { limit, bar } of [
     { limit: 10, bar: "<= 3" },
     { limit: 50, bar: "<= 6" },

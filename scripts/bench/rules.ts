@@ -11,8 +11,8 @@ import { keys } from "../../core/store/keys.ts";
 import { pipelined } from "../../core/store/redis.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import { end, furnish, load, mail, program } from "./accepting.ts";
-import type { Row } from "./relay.ts";
+import { endProcess, furnish, load, mail, program } from "./accepting.ts";
+import type { RelayRow } from "./relay.ts";
 
 /** Sends of the burst, ms within which all are due, and ms from their scheduling to the first one. */
 const sends = 10_000;
@@ -29,7 +29,7 @@ const delayMinutes = 15;
 const delay = delayMinutes * 60_000;
 
 /** Delayed sends of rules: how late a burst is, how much memory a waiting one takes, and what a million do to the accept route. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const children: ChildProcess[] = [];
   const stops: (() => Promise<void>)[] = [];
   try {
@@ -39,7 +39,7 @@ export async function bench(): Promise<Row[]> {
       ...(await crowded(children, stops)),
     ];
   } finally {
-    for (const child of children) await end(child, "SIGKILL");
+    for (const child of children) await endProcess(child, "SIGKILL");
     for (const stop of stops.reverse()) await stop();
   }
 }
@@ -71,7 +71,7 @@ async function openStage(stops: (() => Promise<void>)[]): Promise<Stage> {
 async function burst(
   { children, stops }: { children: ChildProcess[]; stops: (() => Promise<void>)[] },
   { name, spreadMs }: { name: string; spreadMs: number },
-): Promise<Row[]> {
+): Promise<RelayRow[]> {
   const { runtime, settings } = await openStage(stops);
   const leads = await makeLeads(runtime, sends + far);
   const outside = { ...runtime, delayedSends: { maxDelayed: 0, aheadMs: 0 } };
@@ -82,7 +82,7 @@ async function burst(
   const scheduled = Date.now();
   const worker = await program(children, "dist/workers/main.js", { ...settings, WORKER_QUEUES: "campaigns" });
   const late = await lateness(runtime, due);
-  await end(worker);
+  await endProcess(worker);
   const at = (quantile: number): number => late[Math.ceil(late.length * quantile) - 1] as number;
   const baseline = `p50 ${at(0.5)} ms, slowest ${at(1)} ms; first due ${first - scheduled} ms after the last was scheduled`;
   return [
@@ -154,7 +154,7 @@ async function lateness({ redis }: Runtime, due: Map<string, number>): Promise<n
 }
 
 /** Two services, one with a million waiting sends. Their accept routes are measured alternately, and the best round of each counts. */
-async function crowded(children: ChildProcess[], stops: (() => Promise<void>)[]): Promise<Row[]> {
+async function crowded(children: ChildProcess[], stops: (() => Promise<void>)[]): Promise<RelayRow[]> {
   const [calm, full] = [await openStage(stops), await openStage(stops)];
   const bytes = await fill(full.runtime);
   // Some of them with leads: the table of 2^20 keys must not resize during the measurement.

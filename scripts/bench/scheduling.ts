@@ -14,7 +14,7 @@ import { createBooking } from "../../core/scheduling/reservations.ts";
 import { putSchedule } from "../../core/scheduling/schedules.ts";
 import { replaceBusy } from "../../core/scheduling/times.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import type { Row } from "./relay.ts";
+import type { RelayRow } from "./relay.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const minute = 60_000;
@@ -25,7 +25,7 @@ const length = 30 * minute;
 const soon = Math.ceil(Date.now() / day) * day + day;
 /** Concurrent requests, ms of one round, rounds (the best counts, since other work only slows a side down). */
 const connections = 32;
-const lasts = Number(process.env.BENCH_MS ?? 2000);
+const RUN_MS = Number(process.env.BENCH_MS ?? 2000);
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const attempts = Number(process.env.BENCH_ATTEMPTS ?? 40_000);
 /** Visitors' limits that count but are never reached. */
@@ -38,7 +38,7 @@ const counted = {
 const caller = { requestId: "bench", network: "192.0.2.1" };
 
 /** The slots route, bookings next to their bare script, and races of several processes. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   try {
@@ -140,7 +140,7 @@ function someBusy(days: number): { from: number; to: number }[] {
 
 const path = "/v2/public/scheduling/acme/office/slots";
 
-async function slots(stage: Stage): Promise<Row[]> {
+async function slots(stage: Stage): Promise<RelayRow[]> {
   await replaceBusy(stage.runtime, "acme", { blocks: someBusy(60), readAt: Date.now() });
   const web = await freePort();
   await start(stage, "dist/api/server.js", { PORT: String(web) });
@@ -201,7 +201,7 @@ async function slots(stage: Stage): Promise<Row[]> {
 }
 
 /** The effect of 100,000 past bookings. */
-async function withPast({ runtime }: Stage, web: number, query: () => string): Promise<Row> {
+async function withPast({ runtime }: Stage, web: number, query: () => string): Promise<RelayRow> {
   const [before, after]: number[][] = [[], []];
   for (let round = 0; round < rounds; round++) before?.push((await load(web, query, { lanes: 1 })).p50);
   const past = Array.from({ length: 100_000 }, (_, at) => Date.UTC(2020, 0, 1) + at * 30 * minute);
@@ -223,7 +223,7 @@ async function withPast({ runtime }: Stage, web: number, query: () => string): P
   };
 }
 
-async function bookings(stage: Stage): Promise<Row[]> {
+async function bookings(stage: Stage): Promise<RelayRow[]> {
   const template = await recorded(stage.runtime);
   const settings = { REDIS_URL: stage.redisUrl, BENCH_SCRIPT: JSON.stringify(template) };
   const best = { core: 0, script: 0, web: 0, bare: 0 };
@@ -297,7 +297,7 @@ async function recorded(runtime: Runtime): Promise<{ names: string[]; values: st
 }
 
 /** 2,000 attempts at one slot, and random attempts from four processes at four event types with mixed buffers. */
-async function races(stage: Stage): Promise<Row[]> {
+async function races(stage: Stage): Promise<RelayRow[]> {
   const { runtime, redisUrl } = stage;
   await replaceBusy(runtime, "acme", { blocks: [], readAt: Date.now() });
   const at = soon + 80 * day;
@@ -361,7 +361,7 @@ async function load(
     taken.push(performance.now() - asked);
   };
   const lane = async (): Promise<void> => {
-    while (performance.now() - begun < lasts) await one();
+    while (performance.now() - begun < RUN_MS) await one();
   };
   if (perSecond === undefined) await Promise.all(Array.from({ length: lanes }, lane));
   else await paced(perSecond, one);
@@ -376,7 +376,7 @@ async function load(
 async function paced(perSecond: number, one: () => Promise<void>): Promise<void> {
   const begun = performance.now();
   const all: Promise<void>[] = [];
-  while (performance.now() - begun < lasts) {
+  while (performance.now() - begun < RUN_MS) {
     const due = Math.floor(((performance.now() - begun) / 1000) * perSecond);
     while (all.length < due) all.push(one());
     await new Promise((resolve) => setTimeout(resolve, 1));

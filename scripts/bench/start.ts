@@ -4,16 +4,16 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import type { Row } from "./relay.ts";
+import type { RelayRow } from "./relay.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Starts of each process; the median counts. */
 const rounds = 5;
 /** Ms after which an unused process counts as idle. */
-const settles = 4000;
+const SETTLE_MS = 4000;
 
 /** Time from the start of a process of dist/ until it is ready, and its memory then. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const redis = await startRedis();
   try {
     const web = await started(redis.url, "dist/api/server.js", "web.ready");
@@ -29,7 +29,7 @@ interface Start {
   megabytes: number;
 }
 
-function rows(name: string, { ms, megabytes }: Start): Row[] {
+function rows(name: string, { ms, megabytes }: Start): RelayRow[] {
   return [
     { name: `${name}, start to ready`, value: ms, unit: "ms", bar: "<= 1500" },
     { name: `${name}, resident when idle`, value: megabytes, unit: "MB", bar: "<= 150" },
@@ -60,7 +60,7 @@ function says(child: ChildProcess, words: string): Promise<void> {
 }
 
 async function idleMemory(child: ChildProcess): Promise<number> {
-  await new Promise((resolve) => setTimeout(resolve, settles));
+  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, "utf8")) ?? [];
   return Number(kilobytes) / 1024;
 }

@@ -12,8 +12,8 @@ import { EVENT_TTL_MS, webhookEvent } from "../../core/webhooks/events.ts";
 import { signedHeaders, signerOf } from "../../core/webhooks/signature.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";
-import { end, program } from "./accepting.ts";
-import type { Row } from "./relay.ts";
+import { endProcess, program } from "./accepting.ts";
+import type { RelayRow } from "./relay.ts";
 
 const endpoints = 4;
 const events = 1000;
@@ -40,7 +40,7 @@ interface Stage {
  * Deliveries per second of the webhooks sender (dispatch, lease, signature, request, log) next to a bare loop of undici's Pool with the
  * same signing, and the effect of a hanging endpoint on another one's delay.
  */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   const redis = await startRedis();
   const stage = await furnish(redis.url);
   const workers = await startWorkers(stage.runtime, ["webhooks"]);
@@ -93,7 +93,7 @@ interface Twin {
  * The effect of a hanging endpoint with waiting events on the delay of another endpoint of the same handle. Two installations that differ
  * only in that endpoint get each event at the same time, so that other load affects both.
  */
-async function besideHanging(): Promise<Row> {
+async function besideHanging(): Promise<RelayRow> {
   const twins: Twin[] = [];
   const receiver = await receiving((path, { sentAt }) =>
     twins.find((twin) => twin.path === path)?.delays.push(performance.timeOrigin + performance.now() - sentAt),
@@ -137,7 +137,7 @@ async function openTwin(url: string): Promise<Twin> {
     async end() {
       await runtime.close();
       // The hanging requests would delay the exit by 15 s.
-      await end(worker, "SIGKILL");
+      await endProcess(worker, "SIGKILL");
       await redis.stop();
     },
   };

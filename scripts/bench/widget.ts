@@ -2,12 +2,12 @@ import { Buffer } from "node:buffer";
 import process from "node:process";
 import { gzipSync } from "node:zlib";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { browserOptions, bundled, withoutBrowser } from "../../fixtures/browser.ts";
+import { launchOptions, bundled, withoutBrowser } from "../../fixtures/browser.ts";
 import { type Chunk, closing, delta, opening } from "../../fixtures/chat/chunks.ts";
-import { content, evidence, followUps } from "../../fixtures/chat/examples.ts";
+import { content, evidence, exampleFollowUps } from "../../fixtures/chat/examples.ts";
 import { startChat } from "../../fixtures/chat/server.ts";
-import { Visitor } from "../../fixtures/chat/visitor.ts";
-import type { Row } from "./relay.ts";
+import { ChatVisitor } from "../../fixtures/chat/visitor.ts";
+import type { RelayRow } from "./relay.ts";
 
 const chunks = 2000;
 /** Pages to open for a time; the median counts. */
@@ -17,9 +17,9 @@ const rounds = 3;
 const mount = '<div id="svc-public-page-agent-inline"></div><h2>Below</h2><p>What must not move.</p></main>';
 
 /** Measures the widget: its size, the time until it appears, and its effect on the page while an answer streams. */
-export async function bench(): Promise<Row[]> {
+export async function bench(): Promise<RelayRow[]> {
   if (withoutBrowser) return [await weight()];
-  const browser = await chromium.launch(browserOptions());
+  const browser = await chromium.launch(launchOptions());
   try {
     return [await weight(), ...(await readiness(browser)), ...(await streaming(browser))];
   } finally {
@@ -27,7 +27,7 @@ export async function bench(): Promise<Row[]> {
   }
 }
 
-async function weight(): Promise<Row> {
+async function weight(): Promise<RelayRow> {
   const script = Buffer.from(await bundled("public-page-agent"));
   return {
     name: "widget, gzip -9",
@@ -44,7 +44,7 @@ interface Noted {
   longest: number;
 }
 
-async function readiness(browser: Browser): Promise<Row[]> {
+async function readiness(browser: Browser): Promise<RelayRow[]> {
   const ready: number[] = [];
   const opened: number[] = [];
   await withServer({}, async (url) => {
@@ -75,8 +75,8 @@ async function openPanel(): Promise<number> {
   return performance.now() - started;
 }
 
-async function streaming(browser: Browser): Promise<Row[]> {
-  const rows: Row[] = [];
+async function streaming(browser: Browser): Promise<RelayRow[]> {
+  const rows: RelayRow[] = [];
   for (const [name, body, pause] of [
     ["floating, as one burst", content, 0],
     ["floating, 500 chunks a second", content, 2],
@@ -113,19 +113,19 @@ async function* answerOf(pause: number): AsyncGenerator<Chunk> {
     yield delta(at % 100 === 99 ? `\n\n- ${piece}\n- ${piece}\n\n` : piece);
     if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause));
   }
-  yield* closing({ followUps });
+  yield* closing({ followUps: exampleFollowUps });
 }
 
 async function stream(browser: Browser, url: string): Promise<Noted> {
   const page = await open(browser, url);
-  const visitor = new Visitor(page);
+  const visitor = new ChatVisitor(page);
   if ((await visitor.launcher.count()) > 0) await visitor.open();
   await page.waitForTimeout(700);
   await page.evaluate(() => {
     (window as unknown as { noted: Noted }).noted.longest = 0;
   });
   await visitor.ask("How long does a plan take?");
-  await visitor.page.getByRole("button", { name: followUps[0] as string }).waitFor({ timeout: 60_000 });
+  await visitor.page.getByRole("button", { name: exampleFollowUps[0] as string }).waitFor({ timeout: 60_000 });
   await page.waitForTimeout(300);
   const noted = await page.evaluate(() => (window as unknown as { noted: Noted }).noted);
   await page.context().close();

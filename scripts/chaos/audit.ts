@@ -1,10 +1,10 @@
 import { Redis } from "ioredis";
-import { DIRTY_SHARDS, keys } from "../../core/store/keys.ts";
+import { OUTBOX_SHARDS, keys } from "../../core/store/keys.ts";
 import { asker } from "../../fixtures/settled-handle.ts";
 import { queueNames } from "../../schemas/jobs.ts";
 import { floodMark } from "./flood.ts";
 import type { Ledger } from "./load.ts";
-import type { Town } from "./town.ts";
+import type { ChaosTown } from "./town.ts";
 
 /** One promise: how many things were checked, and those that break it. */
 export interface Finding {
@@ -14,13 +14,13 @@ export interface Finding {
 }
 
 interface Evidence {
-  town: Town;
+  town: ChaosTown;
   ledger: Ledger;
   redis: Redis;
 }
 
 /** Compares the current state with everything that was accepted. Unfinished work counts as broken: retry later. */
-export async function audit(town: Town, ledger: Ledger): Promise<Finding[]> {
+export async function audit(town: ChaosTown, ledger: Ledger): Promise<Finding[]> {
   const redis = new Redis(town.redis.url);
   const evidence = { town, ledger, redis };
   try {
@@ -125,7 +125,7 @@ function everyMail({ town, ledger }: Evidence): Finding {
 }
 
 /** Message-IDs by `handle recipient`; the sending domain gives the handle. */
-function messageIds({ mail }: Town): Map<string, Set<string>> {
+function messageIds({ mail }: ChaosTown): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>();
   for (const { to, headers } of mail.mails) {
     const handle = /@([a-z]+)\.example/.exec(headers.from ?? "")?.[1];
@@ -178,7 +178,7 @@ function everyRecovery({ town: { recoveries } }: Evidence): Finding {
 
 /** A hostile calendar server slows down no web process, and its account degrades with a reason. */
 function noHarmByCalendars({ town: { calendarAttacks } }: Evidence): Finding {
-  const isHarmless = ({ healthMs, limitMs, account }: Town["calendarAttacks"][number]): boolean =>
+  const isHarmless = ({ healthMs, limitMs, account }: ChaosTown["calendarAttacks"][number]): boolean =>
     healthMs <= limitMs && account.status === "DEGRADED" && Boolean(account.detail);
   return {
     promise: "a hostile calendar server degraded its account alone",
@@ -204,11 +204,11 @@ async function nothingStuck({ town, redis }: Evidence): Promise<Finding> {
   for (const queue of queueNames) broken.push(...(await leftIn(redis, queue)));
   const later = await redis.zcard(`${keys.queuePrefix("campaigns")}:campaigns:delayed`);
   if (later) broken.push(`${later} sends of rules wait for their time`);
-  for (let shard = 0; shard < DIRTY_SHARDS; shard++)
-    if (await redis.zcard(keys.dirty(shard))) broken.push(`${keys.dirty(shard)} is dirty`);
+  for (let shard = 0; shard < OUTBOX_SHARDS; shard++)
+    if (await redis.zcard(keys.pendingOutboxes(shard))) broken.push(`${keys.pendingOutboxes(shard)} is dirty`);
   return {
     promise: "no lease, outbox entry or job is stuck",
-    checked: queueNames.length + town.handles.length * 5 + DIRTY_SHARDS,
+    checked: queueNames.length + town.handles.length * 5 + OUTBOX_SHARDS,
     broken,
   };
 }

@@ -8,22 +8,22 @@ import { asker } from "../../fixtures/settled-handle.ts";
 import { audit, type Finding } from "./audit.ts";
 import { faults as all } from "./faults.ts";
 import { type Ledger, Load } from "./load.ts";
-import { openTown, type Town } from "./town.ts";
+import { openChaosTown, type ChaosTown } from "./town.ts";
 
 const minutes = Number(process.env.CHAOS_MINUTES ?? 3);
 const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 const faults = all.filter(({ name }) => name.includes(process.env.CHAOS_FAULT ?? ""));
 /** Ms of a fault, of the calm after it, and within which everything must finish at the end. */
-const lasts = 6000;
+const RUN_MS = 6000;
 const calm = 3000;
-const settles = 120_000;
+const SETTLE_TIMEOUT_MS = 120_000;
 
 /** Events with a distant retry that the owner redelivered. */
 const sentAgain = new Set<string>();
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
-const town = await openTown({ TEST_CLOCK: "2027-03-01T08:00:00Z", TEST_CLOCK_RATE: "30" });
+const town = await openChaosTown({ TEST_CLOCK: "2027-03-01T08:00:00Z", TEST_CLOCK_RATE: "30" });
 try {
   process.stdout.write(`chaos: ${minutes} minutes, CHAOS_SEED=${seed}\n`);
   const load = new Load(town, { pause: 250 });
@@ -44,7 +44,7 @@ async function breakThings(until: number): Promise<void> {
     const round = shuffled(Math.floor(at / faults.length));
     const fault = round[at % round.length] as (typeof faults)[number];
     process.stdout.write(`${new Date().toISOString()} ${fault.name}\n`);
-    await fault.run(town, lasts);
+    await fault.run(town, RUN_MS);
     times.set(fault.name, (times.get(fault.name) ?? 0) + 1);
     await pause(calm);
   }
@@ -68,7 +68,7 @@ function shuffled(round: number): typeof faults {
 
 /** The findings once nothing is broken, or at the time limit. Events with a distant retry are redelivered at once. */
 async function settled(ledger: Ledger): Promise<Finding[]> {
-  const until = Date.now() + settles;
+  const until = Date.now() + SETTLE_TIMEOUT_MS;
   for (;;) {
     const findings = await audit(town, ledger);
     if (findings.every(({ broken }) => broken.length === 0) || Date.now() > until) return findings;
@@ -85,7 +85,7 @@ interface Delivery {
 }
 
 /** The wait before a third attempt is minutes long: an impatient owner redelivers the event. */
-async function redeliverWaiting({ url, token, handles }: Town): Promise<void> {
+async function redeliverWaiting({ url, token, handles }: ChaosTown): Promise<void> {
   const owner = asker(url, token);
   for (const handle of handles) {
     const root = `/v2/handles/${handle}/scheduling/webhooks`;

@@ -3,12 +3,12 @@ import { keys } from "../../core/store/keys.ts";
 import { Redis } from "ioredis";
 import { flood } from "./flood.ts";
 import { attackCalendars } from "./hostile-calendar.ts";
-import type { Town } from "./town.ts";
+import type { ChaosTown } from "./town.ts";
 
 /** A fault that lasts for some ms; `run` ends once it is repaired. */
-export interface Fault {
+export interface InjectedFault {
   name: string;
-  run(town: Town, lasts: number): Promise<void>;
+  run(town: ChaosTown, lasts: number): Promise<void>;
 }
 
 const minute = 60_000;
@@ -16,7 +16,7 @@ const minute = 60_000;
 const recoveryLimitMs = 30_000;
 
 /** Every injected fault. */
-export const faults: Fault[] = [
+export const faults: InjectedFault[] = [
   { name: "a web process killed", run: ({ webs }, lasts) => killed(webs.slice(0, 1), lasts / 2) },
   { name: "a worker killed", run: ({ workers }, lasts) => killed(workers.slice(0, 1), lasts / 2) },
   { name: "all workers killed", run: ({ workers }, lasts) => killed(workers, lasts / 2) },
@@ -80,13 +80,13 @@ export const faults: Fault[] = [
   },
 ];
 
-async function killed(members: Town["webs"], away: number): Promise<void> {
+async function killed(members: ChaosTown["webs"], away: number): Promise<void> {
   await Promise.all(members.map((member) => member.end("SIGKILL")));
   await pause(away);
   await Promise.all(members.map((member) => member.start()));
 }
 
-async function rolled(members: Town["webs"]): Promise<void> {
+async function rolled(members: ChaosTown["webs"]): Promise<void> {
   for (const member of members) {
     await member.end("SIGTERM");
     await member.start();
@@ -101,20 +101,24 @@ async function writesAgain(url: string): Promise<number> {
   return Date.now() - began;
 }
 
-async function modelFails({ model }: Town, failure: Town["model"]["script"]["failure"], lasts: number): Promise<void> {
+async function modelFails(
+  { model }: ChaosTown,
+  failure: ChaosTown["model"]["script"]["failure"],
+  lasts: number,
+): Promise<void> {
   model.script.failure = failure;
   await pause(lasts);
   model.script.failure = undefined;
 }
 
-async function hookFails({ hook }: Town, mood: Town["hook"]["mood"], lasts: number): Promise<void> {
+async function hookFails({ hook }: ChaosTown, mood: ChaosTown["hook"]["mood"], lasts: number): Promise<void> {
   hook.mood = mood;
   await pause(lasts);
   hook.mood = "takes";
 }
 
 /** A clock moves for all processes of a machine at once. Domain time is read at the start, so all of them restart. */
-async function moveClock({ redis: server, webs, workers, env }: Town, by: number): Promise<void> {
+async function moveClock({ redis: server, webs, workers, env }: ChaosTown, by: number): Promise<void> {
   const members = [...webs, ...workers];
   await Promise.all(members.map((member) => member.end("SIGTERM")));
   const redis = new Redis(server.url);

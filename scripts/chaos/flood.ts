@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Town } from "./town.ts";
+import type { ChaosTown } from "./town.ts";
 
 /** Part of every made-up name, so that the audit finds leftovers. */
 export const floodMark = "flood-";
@@ -7,7 +7,7 @@ export const floodMark = "flood-";
 const senders = 20;
 
 /** Sends made-up names of all lengths to the public routes, as fast as they respond. */
-export async function flood({ url }: Town, lasts: number): Promise<void> {
+export async function flood({ url }: ChaosTown, lasts: number): Promise<void> {
   const until = Date.now() + lasts;
   const send = async (): Promise<void> => {
     while (Date.now() < until) await (await madeUp(url())).text();

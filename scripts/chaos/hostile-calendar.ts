@@ -1,6 +1,6 @@
 import { attacks } from "../../fixtures/providers/hostile-dav.ts";
 import { asker } from "../../fixtures/settled-handle.ts";
-import type { Town } from "./town.ts";
+import type { ChaosTown } from "./town.ts";
 
 /** The handle whose calendar server is hostile; the load doesn't use it. */
 export const victim = "victim";
@@ -22,7 +22,7 @@ export interface CalendarAttack {
 }
 
 /** Reads calendars whose server attacks in different ways, and records the effect of each. */
-export async function attackCalendars(town: Town, lasts: number): Promise<void> {
+export async function attackCalendars(town: ChaosTown, lasts: number): Promise<void> {
   const owner = asker(town.url, town.token);
   const credentialId = await connect(town);
   const select = () =>
@@ -39,7 +39,7 @@ export async function attackCalendars(town: Town, lasts: number): Promise<void> 
   await select();
 }
 
-async function connect(town: Town): Promise<string> {
+async function connect(town: ChaosTown): Promise<string> {
   const [known] = await accounts(town);
   if (known) return known.credentialId;
   const body = { serverUrl: town.dav.url, username: "alice", password: "secret" };
@@ -47,7 +47,7 @@ async function connect(town: Town): Promise<string> {
   return (answer.body.credential as { credentialId: string }).credentialId;
 }
 
-async function accounts(town: Town): Promise<{ credentialId: string; status: string }[]> {
+async function accounts(town: ChaosTown): Promise<{ credentialId: string; status: string }[]> {
   const { body } = await asker(town.url, town.token)("GET", `${scheduling}/integrations`);
   return body.credentials as { credentialId: string; status: string }[];
 }

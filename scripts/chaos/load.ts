@@ -1,5 +1,5 @@
-import { type Ask, type Answered, asker } from "../../fixtures/settled-handle.ts";
-import type { Town } from "./town.ts";
+import { type ApiCall, type ApiAnswered, asker } from "../../fixtures/settled-handle.ts";
+import type { ChaosTown } from "./town.ts";
 
 /** How a chat ended, as its reader saw it. */
 export interface Chat {
@@ -49,15 +49,15 @@ export class Load {
     givenUp: 0,
     requests: 0,
   };
-  readonly #town: Town;
+  readonly #town: ChaosTown;
   readonly #pressure: Pressure;
-  readonly #visitor: Ask;
-  readonly #owner: Ask;
+  readonly #visitor: ApiCall;
+  readonly #owner: ApiCall;
   readonly #clients: Promise<void>[] = [];
   #isOver = false;
   #count = 0;
 
-  constructor(town: Town, pressure: Pressure) {
+  constructor(town: ChaosTown, pressure: Pressure) {
     this.#town = town;
     this.#pressure = pressure;
     this.#visitor = asker(town.url);
@@ -173,7 +173,7 @@ export class Load {
   }
 
   /** Retries until it gets one of these statuses, like a persistent client; undefined if it gives up. */
-  async #until(ask: () => Promise<Answered>, ...statuses: number[]): Promise<Answered | undefined> {
+  async #until(ask: () => Promise<ApiAnswered>, ...statuses: number[]): Promise<ApiAnswered | undefined> {
     const late = Date.now() + longestTry;
     while (Date.now() < late) {
       const answer = await this.#tried(ask);
@@ -186,7 +186,7 @@ export class Load {
   }
 
   /** One attempt; undefined without a response. Anything but success, a taken slot or "retry later" is recorded as wrong. */
-  async #tried(ask: () => Promise<Answered>): Promise<Answered | undefined> {
+  async #tried(ask: () => Promise<ApiAnswered>): Promise<ApiAnswered | undefined> {
     this.ledger.requests++;
     try {
       const answer = await ask();

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { Redis } from "ioredis";
-import type { Town } from "./town.ts";
+import type { ChaosTown } from "./town.ts";
 
 /** One sample of an installation: figures by name, memory in MB. */
 export type Sample = Record<string, number>;
@@ -9,7 +9,7 @@ export type Sample = Record<string, number>;
 const keptFrom = 3_600_000;
 
 /** Memory and open handles of each process, and memory, connections and keys of Redis. */
-export async function measure(town: Town): Promise<Sample> {
+export async function measure(town: ChaosTown): Promise<Sample> {
   const sample: Sample = {};
   for (const { name, pid } of [...town.webs, ...town.workers]) Object.assign(sample, ofProcess(name, pid ?? 0));
   return { ...sample, ...(await ofRedis(town.redis.url)) };

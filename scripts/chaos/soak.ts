@@ -6,7 +6,7 @@
 import process from "node:process";
 import { Load } from "./load.ts";
 import { measure, type Sample } from "./measures.ts";
-import { openTown } from "./town.ts";
+import { openChaosTown } from "./town.ts";
 
 const minutes = Number(process.env.SOAK_MINUTES ?? 20);
 /** Ms between two samples. */
@@ -24,7 +24,7 @@ const mostForARecord = 8192;
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
-const town = await openTown();
+const town = await openChaosTown();
 const load = new Load(town, { pause: 300, churn: true });
 try {
   load.start();
@@ -35,7 +35,7 @@ try {
   }
   await load.stop();
   const warm = samples.slice(Math.ceil(samples.length / 4));
-  const grown = judge(warm);
+  const grown = failingMeasures(warm);
   print(warm, grown);
   const { requests, wrong, givenUp, chats } = load.ledger;
   const unended = chats.filter(({ how }) => how !== "finished").length;
@@ -58,7 +58,7 @@ async function look(before: Sample[]): Promise<Sample> {
 }
 
 /** Names of the growing figures, each with the reason. */
-function judge(warm: Sample[]): Map<string, string> {
+function failingMeasures(warm: Sample[]): Map<string, string> {
   const grown = new Map<string, string>();
   for (const name of Object.keys(warm[0] ?? {})) {
     const { first, last } = span(warm, name);

@@ -4,14 +4,14 @@ import type { AddressInfo } from "node:net";
 import { type ModelServer, startModelServer } from "../../fixtures/model-server.ts";
 import { freePort } from "../../fixtures/redis.ts";
 import { type RedisPair, startPair } from "../../fixtures/redis-pair.ts";
-import { asker, makeHandles, settle } from "../../fixtures/settled-handle.ts";
+import { asker, makeHandles, fillHandle } from "../../fixtures/settled-handle.ts";
 import { type MailServer, startMailServer } from "../../fixtures/smtp.ts";
 import { type HostileDav, startHostileDav } from "../../fixtures/providers/hostile-dav.ts";
 import { type CalendarAttack, victim } from "./hostile-calendar.ts";
 import { Member } from "./member.ts";
 
 /** An event that the webhook receiver got. */
-export interface Told {
+export interface WebhookReceipt {
   id: string;
   type: string;
   bookingUid: string;
@@ -20,12 +20,12 @@ export interface Told {
 /** The webhook receiver: it accepts events, hangs, or fails. */
 export interface Hook {
   url: string;
-  told: Told[];
+  told: WebhookReceipt[];
   mood: "takes" | "hangs" | "fails";
 }
 
 /** A whole installation on loopback with the servers around it; everything can fail. */
-export interface Town {
+export interface ChaosTown {
   redis: RedisPair;
   mail: MailServer;
   model: ModelServer;
@@ -54,7 +54,7 @@ const plenty = "1000000";
 /**
  * Starts everything: two web and two worker processes from dist/, Redis with a replica and `appendfsync always`, and two handles with data.
  */
-export async function openTown(more: Record<string, string> = {}): Promise<Town> {
+export async function openChaosTown(more: Record<string, string> = {}): Promise<ChaosTown> {
   const around = {
     mail: await startMailServer(undefined),
     model: await startModelServer({ reply: () => "The small plan costs 12 EUR a month.", everyMs: 30 }),
@@ -74,7 +74,7 @@ export async function openTown(more: Record<string, string> = {}): Promise<Town>
   let turn = 0;
   const urls = ports.map((port) => `http://127.0.0.1:${port}`);
   const url = (): string => urls[turn++ % urls.length] as string;
-  for (const handle of handles) await settle(asker(url, token), handle, { page, document, hook: around.hook.url });
+  for (const handle of handles) await fillHandle(asker(url, token), handle, { page, document, hook: around.hook.url });
   return {
     ...around,
     webs,
@@ -95,7 +95,7 @@ export async function openTown(more: Record<string, string> = {}): Promise<Town>
   };
 }
 
-function settings({ mail, model }: Pick<Town, "mail" | "model">): Record<string, string> {
+function settings({ mail, model }: Pick<ChaosTown, "mail" | "model">): Record<string, string> {
   return {
     BASE_URL: "http://town.test",
     SMTP_URL: mail.url,
@@ -135,7 +135,7 @@ function answer(response: ServerResponse, status: number): void {
   response.writeHead(status).end();
 }
 
-function toldIn(id: string, body: string): Told {
+function toldIn(id: string, body: string): WebhookReceipt {
   const { type, data } = JSON.parse(body) as { type: string; data: { booking?: { bookingUid: string } } };
   return { id, type, bookingUid: data.booking?.bookingUid ?? "" };
 }

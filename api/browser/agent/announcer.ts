@@ -1,8 +1,8 @@
-import { plainText } from "./markdown.ts";
+import { withoutMarkup } from "./markdown.ts";
 import { element } from "./element.ts";
 
 /** Ms after which an announcement is removed, so that a screen reader doesn't read it again. */
-const lasts = 15_000;
+const ANNOUNCEMENT_MS = 15_000;
 
 /** Announces to screen readers through a live region, in whole sentences. */
 export interface Announcer {
@@ -21,7 +21,7 @@ export function openAnnouncer(): Announcer {
     if (words === "") return;
     const one = element("p", { dir: "auto" }, words);
     region.append(one);
-    setTimeout(() => one.remove(), lasts);
+    setTimeout(() => one.remove(), ANNOUNCEMENT_MS);
   };
   return {
     region,
@@ -30,7 +30,7 @@ export function openAnnouncer(): Announcer {
       const fresh = text.slice(said);
       const length = whole ? fresh.length : endOfSentences(fresh);
       said += length;
-      const words = plainText(fresh.slice(0, length)).trim();
+      const words = withoutMarkup(fresh.slice(0, length)).trim();
       say(words);
     },
     restart() {

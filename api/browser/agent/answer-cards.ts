@@ -1,12 +1,12 @@
 import type { CtaCard, EvidenceCard, LessonCard } from "../../../schemas/assistant.ts";
-import { webAddress } from "./address.ts";
-import { element, icon } from "./element.ts";
+import { parseWebAddress } from "./address.ts";
+import { element, widgetIcon } from "./element.ts";
 import { link } from "./markdown.ts";
 import { isHere, showPassage } from "./sources.ts";
 import { words } from "./words.ts";
 
 /** One card per source, with a link if the source has an address. `leave` closes a panel that covers the page. */
-export function evidenceCards(cards: EvidenceCard[], leave: () => void): HTMLElement {
+export function drawEvidenceCards(cards: EvidenceCard[], leave: () => void): HTMLElement {
   const items = cards.map((card, at) =>
     element("li", { part: "evidence-card", class: "source" }, evidenceCard(card, at + 1, leave)),
   );
@@ -20,10 +20,10 @@ export function evidenceCards(cards: EvidenceCard[], leave: () => void): HTMLEle
 
 function evidenceCard(source: EvidenceCard, number: number, leave: () => void): HTMLElement {
   const { title, snippet, sourceType, sourceUrl } = source;
-  const href = webAddress(sourceUrl ?? "");
+  const href = parseWebAddress(sourceUrl ?? "");
   const isOwn = href !== undefined && isHere(href);
   const card = isOwn ? passageLink(source, href, leave) : href ? link(href) : element("div");
-  const name = element("span", { class: "source-title", dir: "auto" }, title, href && !isOwn && icon("link"));
+  const name = element("span", { class: "source-title", dir: "auto" }, title, href && !isOwn && widgetIcon("link"));
   const kindName = isOwn ? words.here : sourceType === "page" ? words.page : words.document;
   const kind = element("span", { class: "kind" }, kindName);
   const about = element(
@@ -49,12 +49,12 @@ function passageLink(source: EvidenceCard, href: string, leave: () => void): HTM
 /** The page's calls to action, as links. */
 export function actionLinks(cards: CtaCard[]): HTMLElement {
   const made = cards.flatMap(({ label, href }) => {
-    const address = webAddress(href);
+    const address = parseWebAddress(href);
     if (!address) return [];
     const anchor = link(address);
     anchor.setAttribute("part", "cta");
     anchor.setAttribute("class", "action");
-    anchor.append(element("span", { dir: "auto" }, label), icon("link"));
+    anchor.append(element("span", { dir: "auto" }, label), widgetIcon("link"));
     return [anchor];
   });
   return element("div", { class: "actions" }, ...made);
@@ -73,7 +73,7 @@ export function questionButtons(questions: string[], title: string, ask: (questi
 }
 
 /** Lessons from the knowledge documents. */
-export function lessonCards(cards: LessonCard[]): HTMLElement {
+export function drawLessonCards(cards: LessonCard[]): HTMLElement {
   return element("div", { class: "lessons", role: "group", "aria-label": words.lessons }, ...cards.map(lessonCard));
 }
 

@@ -1,8 +1,8 @@
 import { type Answer, isOver, stateOf } from "./answer.ts";
-import { actionLinks, evidenceCards, lessonCards, questionButtons } from "./answer-cards.ts";
+import { actionLinks, drawEvidenceCards, drawLessonCards, questionButtons } from "./answer-cards.ts";
 import { visibleText } from "./sources.ts";
 import { copyText } from "./clipboard.ts";
-import { element, icon } from "./element.ts";
+import { element, widgetIcon } from "./element.ts";
 import { type LeadHost, leadCard } from "./lead-card.ts";
 import { drawMarkdown } from "./markdown.ts";
 import { words } from "./words.ts";
@@ -69,10 +69,10 @@ function belowText(answer: Answer, host: AnswerHost): Part[] {
   if (!answer.textEnded) return [];
   const { evidence, degraded, actions, lessons, section } = answer;
   const parts: (Part | false | undefined)[] = [
-    evidence.length > 0 && ["sources", evidence, () => evidenceCards(evidence, host.leavePanel)],
+    evidence.length > 0 && ["sources", evidence, () => drawEvidenceCards(evidence, host.leavePanel)],
     degraded && ["degraded", degraded, () => element("p", { class: "small" }, words.degraded)],
     actions.length > 0 && ["actions", actions, () => actionLinks(actions)],
-    lessons.length > 0 && ["lessons", lessons, () => lessonCards(lessons)],
+    lessons.length > 0 && ["lessons", lessons, () => drawLessonCards(lessons)],
     section && ["section", section, () => leadCard(section, host, answer)],
   ];
   return parts.filter((part) => part !== false && part !== undefined);
@@ -103,7 +103,12 @@ function drawState(state: HTMLElement, answer: Answer): void {
 function offersOf(answer: Answer, host: AnswerHost, text: HTMLElement): HTMLElement[] {
   const again =
     answer.status !== "done" &&
-    element("button", { type: "button", class: "tool", part: "retry", click: host.retry }, icon("retry"), words.retry);
+    element(
+      "button",
+      { type: "button", class: "tool", part: "retry", click: host.retry },
+      widgetIcon("retry"),
+      words.retry,
+    );
   const tools = element("div", { class: "tools" }, again, answer.text !== "" && copyButton(host, text));
   return answer.followUps.length > 0 ? [tools, questionButtons(answer.followUps, words.followUps, host.ask)] : [tools];
 }
@@ -119,7 +124,7 @@ function copyButton(host: AnswerHost, text: HTMLElement): HTMLElement {
   const button = element(
     "button",
     { type: "button", class: "tool", part: "copy", "aria-label": words.copyAnswer, click: copy },
-    icon("copy"),
+    widgetIcon("copy"),
     label,
   );
   return button;

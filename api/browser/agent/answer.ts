@@ -81,14 +81,14 @@ export function addChunk(answer: Answer, chunk: Chunk): void {
   else if (type === "tool-output-available") addOutput(answer, chunk.output);
   // A model may think, and its first sentence may be checked, long after the stream starts.
   answer.status = answer.text.trim() === "" && !answer.textEnded ? "waiting" : "streaming";
-  if (type === "finish") end(answer, "done");
+  if (type === "finish") endAnswer(answer, "done");
   // If the visitor stops an answer, reading ends; so another client stopped this one.
-  else if (type === "abort") end(answer, "interrupted");
-  else if (type === "error") end(answer, "failed", words.interrupted);
+  else if (type === "abort") endAnswer(answer, "interrupted");
+  else if (type === "error") endAnswer(answer, "failed", words.interrupted);
 }
 
 /** Ends an answer. */
-export function end(answer: Answer, status: Status, problem = ""): void {
+export function endAnswer(answer: Answer, status: Status, problem = ""): void {
   Object.assign(answer, { status, problem, textEnded: true });
 }
 

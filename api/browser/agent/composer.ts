@@ -1,4 +1,4 @@
-import { element, icon } from "./element.ts";
+import { element, widgetIcon } from "./element.ts";
 import { words } from "./words.ts";
 
 /** Maximum length of a question, in Unicode code points (docs/reference.md, "Questions"). */
@@ -30,7 +30,7 @@ export function drawComposer(actions: {
     "aria-label": words.placeholder,
   });
   const counter = element("p", { class: "counter" });
-  const button = element("button", { class: "send", part: "send", "aria-label": words.send }, icon("send"));
+  const button = element("button", { class: "send", part: "send", "aria-label": words.send }, widgetIcon("send"));
   const length = (): number => [...input.value.trim()].length;
   const count = (): void => {
     counter.textContent = length() < counted ? "" : `${length()} / ${MAX_QUESTION_LENGTH}`;
@@ -64,7 +64,7 @@ export function drawComposer(actions: {
     show(busy) {
       if (busy === isBusy) return;
       isBusy = busy;
-      button.replaceChildren(icon(busy ? "stop" : "send"));
+      button.replaceChildren(widgetIcon(busy ? "stop" : "send"));
       button.setAttribute("aria-label", busy ? words.stop : words.send);
     },
   };

@@ -1,4 +1,4 @@
-import type { Words } from "./words.ts";
+import type { WidgetWords } from "./words.ts";
 
 /** The configuration in the page's shell (docs/reference.md, "Widget"). */
 export interface Config {
@@ -6,7 +6,7 @@ export interface Config {
   chatUrl: string;
   leadUrl: string;
   /** The widget's texts in the page's language, or in English if the service has none. */
-  words: Partial<Words>;
+  words: Partial<WidgetWords>;
   wordsLanguage: string;
   assistant: { title?: string; intro?: string; suggestedQuestions?: string[] };
 }

@@ -1,11 +1,11 @@
-import { type Answer, blankAnswer, end, isOver } from "./answer.ts";
+import { type Answer, blankAnswer, endAnswer, isOver } from "./answer.ts";
 import type { Config } from "./config.ts";
 import { randomId } from "./element.ts";
-import { connected, follow, send } from "./reading.ts";
+import { connected, follow, sendRequest } from "./reading.ts";
 import { words } from "./words.ts";
 
 /** A question and its answer. */
-export interface Turn {
+export interface ConversationTurn {
   id: string;
   question: string;
   answer: Answer;
@@ -22,18 +22,18 @@ export interface Conversation {
   /** Starts a new chat without the earlier turns. */
   renew(): void;
   /** False for a turn of an earlier conversation. */
-  holds(turn: Turn): boolean;
+  holds(turn: ConversationTurn): boolean;
 }
 
 /** A chat that ends with the page and is not stored. `changed` is called with every new or changed turn. */
-export function openConversation(config: Config, changed: (turn: Turn) => void): Conversation {
+export function openConversation(config: Config, changed: (turn: ConversationTurn) => void): Conversation {
   let chatId = randomId();
   const streamOf = (id: string): string => `${config.chatUrl}/${id}/stream`;
-  const turns: Turn[] = [];
+  const turns: ConversationTurn[] = [];
   let control = new AbortController();
   const isBusy = (): boolean => turns.length > 0 && !isOver(turns.at(-1)!.answer);
 
-  async function run(turn: Turn, trigger: string): Promise<void> {
+  async function run(turn: ConversationTurn, trigger: string): Promise<void> {
     control = new AbortController();
     const { signal } = control;
     const streamUrl = streamOf(chatId);
@@ -45,13 +45,13 @@ export function openConversation(config: Config, changed: (turn: Turn) => void):
       answer.status = navigator.onLine ? "waiting" : "queued";
       tell();
       await connected(signal);
-      const response = await send(config.chatUrl, { method: "POST", body, signal }).catch(() => undefined);
+      const response = await sendRequest(config.chatUrl, { method: "POST", body, signal }).catch(() => undefined);
       if (response?.ok) await follow({ answer, streamUrl, signal, changed: tell }, response);
-      else if (response) end(answer, "failed", await problemOf(response));
+      else if (response) endAnswer(answer, "failed", await problemOf(response));
       // Offline, the question waits for a connection.
-      else if (navigator.onLine) end(answer, "failed", words.unreachable);
+      else if (navigator.onLine) endAnswer(answer, "failed", words.unreachable);
     }
-    if (signal.aborted) end(answer, "stopped");
+    if (signal.aborted) endAnswer(answer, "stopped");
     tell();
   }
 
@@ -59,7 +59,7 @@ export function openConversation(config: Config, changed: (turn: Turn) => void):
     if (!isBusy()) return;
     control.abort();
     // The answer has stopped here already. If this request fails, the service stops it after its own timeout.
-    void send(streamOf(chatId), { method: "DELETE" }).catch(() => undefined);
+    void sendRequest(chatId, { method: "DELETE" }).catch(() => undefined);
   }
 
   return {
@@ -83,7 +83,7 @@ export function openConversation(config: Config, changed: (turn: Turn) => void):
 }
 
 /** The chat as the service reads it: texts, and a mark for a lead section, so that it is offered once. */
-function history(turns: Turn[]): object[] {
+function history(turns: ConversationTurn[]): object[] {
   return turns.flatMap(({ id, question, answer }) => {
     const asked = { id, role: "user", parts: [{ type: "text", text: question }] };
     const parts = partsOf(answer);

@@ -32,7 +32,7 @@ const icons = {
 const svg = "http://www.w3.org/2000/svg";
 
 /** An icon, hidden from assistive technology. */
-export function icon(name: keyof typeof icons): SVGElement {
+export function widgetIcon(name: keyof typeof icons): SVGElement {
   const drawing = document.createElementNS(svg, "svg");
   for (const [attribute, value] of [
     ["viewBox", "0 0 24 24"],

@@ -2,7 +2,7 @@ import type { LeadSection } from "../../../schemas/assistant.ts";
 import type { Answer } from "./answer.ts";
 import { questionButtons } from "./answer-cards.ts";
 import type { Config } from "./config.ts";
-import { element, icon, randomId } from "./element.ts";
+import { element, widgetIcon, randomId } from "./element.ts";
 import { confirmLead, readEntries, type Submission, submitLead } from "./lead.ts";
 import { drawLeadFrame } from "./lead-frame.ts";
 import { words } from "./words.ts";
@@ -31,7 +31,7 @@ export function leadCard(section: LeadSection, host: LeadHost, { followUps }: An
     "button",
     { type: "button", class: "lead-toggle", part: "lead-toggle", ...closed },
     invitation,
-    icon("open"),
+    widgetIcon("open"),
   );
   const about = { role: "group", "aria-label": collapsedTitle, "data-accent": dynamicView.visualAccent };
   const card = element("div", { class: "lead", part: "lead-card", ...about }, toggle, content);
@@ -59,7 +59,7 @@ function drawView(section: LeadSection, followUps: string[], host: LeadHost): (H
     element("li", { dir: "auto" }, element("strong", {}, step.title), element("span", {}, step.body)),
   );
   const signals = view.fitSignals.filter((signal) => !isKnown(signal, section));
-  const fits = signals.map((signal) => element("li", { dir: "auto" }, icon("tick"), signal));
+  const fits = signals.map((signal) => element("li", { dir: "auto" }, widgetIcon("tick"), signal));
   const chips = view.questionChips.filter((chip) => !followUps.includes(chip));
   return [
     element("h3", { dir: "auto" }, view.headline),
@@ -120,7 +120,7 @@ function drawForm(section: LeadSection, host: LeadHost, sent: () => void): HTMLE
 /** Shows thanks instead of the form, after the code if the owner requires one. */
 function finish(form: HTMLElement, result: Submission, host: LeadHost): void {
   const confirmed = (): void => finish(form, { kind: "accepted" }, host);
-  const thanks = element("p", { class: "sent", tabindex: "-1" }, icon("tick"), words.sent);
+  const thanks = element("p", { class: "sent", tabindex: "-1" }, widgetIcon("tick"), words.sent);
   const shown = result.kind === "code" ? drawCode(result.leadId, host.config, confirmed) : thanks;
   form.replaceChildren(shown);
   (shown.querySelector("input") ?? shown).focus();

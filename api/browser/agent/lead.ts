@@ -1,6 +1,6 @@
 import type { FormField, LeadSection } from "../../../schemas/assistant.ts";
 import type { Config } from "./config.ts";
-import { send } from "./reading.ts";
+import { sendRequest } from "./reading.ts";
 
 /** The values that the frame's form may send: texts by field. */
 export type Entries = Record<string, string>;
@@ -76,7 +76,7 @@ interface Reply {
 
 async function post(url: string, body: object): Promise<Reply> {
   try {
-    const response = await send(url, { method: "POST", body: JSON.stringify(body) });
+    const response = await sendRequest(url, { method: "POST", body: JSON.stringify(body) });
     const { ok, status } = response;
     return { ok, status, body: ok ? await response.json() : {} };
   } catch {

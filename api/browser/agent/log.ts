@@ -1,4 +1,4 @@
-import { element, icon } from "./element.ts";
+import { element, widgetIcon } from "./element.ts";
 import { words } from "./words.ts";
 
 /** Pixels below the visible part without a button that scrolls there. */
@@ -7,7 +7,7 @@ const closeToEnd = 48;
 const margin = 12;
 
 /** The scrolling list of turns. */
-export interface Log {
+export interface TurnLog {
   node: HTMLElement;
   /** A question was asked: follows the end until the visitor scrolls. */
   begin(): void;
@@ -17,7 +17,7 @@ export interface Log {
   reveal(node: HTMLElement): void;
 }
 
-export function drawLog(welcome: HTMLElement): Log {
+export function drawLog(welcome: HTMLElement): TurnLog {
   let isFollowing = true;
   let scrolledTo = 0;
   const log = element(
@@ -28,7 +28,7 @@ export function drawLog(welcome: HTMLElement): Log {
   const latest = element(
     "button",
     { type: "button", class: "latest", "aria-label": words.latest, hidden: true },
-    icon("open"),
+    widgetIcon("open"),
   );
   const showLatest = (): void => {
     latest.hidden = log.scrollHeight - log.scrollTop - log.clientHeight < closeToEnd;

@@ -1,4 +1,4 @@
-import { webAddress } from "./address.ts";
+import { parseWebAddress } from "./address.ts";
 import { element } from "./element.ts";
 
 /** Maximum nesting of lists, quotes and emphasis; deeper markup is shown as source text. */
@@ -30,7 +30,7 @@ export function drawMarkdown(parent: HTMLElement): (text: string) => void {
 }
 
 /** The text without its markup, for screen readers and plain copies. */
-export function plainText(text: string): string {
+export function withoutMarkup(text: string): string {
   return text
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
     .replace(/^ {0,3}(#+|>|[-*+])\s+|[*`]+|\\(?=[!-/:-@[-`{-~])/gm, "");
@@ -128,14 +128,14 @@ function inlined<E extends HTMLElement>(parent: E, text: string): E {
   return parent;
 }
 
-interface Place {
+interface Position {
   depth: number;
   links: boolean;
 }
 
 const special = /[\\`*_[!]|https?:\/\//g;
 
-function drawInline(parent: HTMLElement, text: string, place: Place): void {
+function drawInline(parent: HTMLElement, text: string, place: Position): void {
   let written = 0;
   let at = 0;
   while (place.depth < deepest) {
@@ -156,7 +156,7 @@ interface Piece {
   end: number;
 }
 
-function readPiece(text: string, at: number, place: Place): Piece | undefined {
+function readPiece(text: string, at: number, place: Position): Piece | undefined {
   const mark = text[at]!;
   if (mark === "\\") return readEscape(text[at + 1] ?? "", at);
   if (mark === "`") return readCode(text, at);
@@ -183,7 +183,7 @@ function readCode(text: string, at: number): Piece | undefined {
   };
 }
 
-function readEmphasis(text: string, at: number, place: Place): Piece | undefined {
+function readEmphasis(text: string, at: number, place: Position): Piece | undefined {
   const sign = text[at]!;
   const marks = sign.repeat(Math.min(2, runLength(text, at)));
   const start = at + marks.length;
@@ -208,22 +208,22 @@ function closing(text: string, start: number, marks: string): number {
   return -1;
 }
 
-function readLink(text: string, at: number, place: Place): Piece | undefined {
+function readLink(text: string, at: number, place: Position): Piece | undefined {
   const [all, label = "", address = ""] =
     /^\[((?:[^[\]\\]|\\.)*)\]\(\s*<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+"[^"]*")?\s*\)/.exec(
       near(text, at),
     ) ?? [];
   if (all === undefined) return undefined;
-  const href = place.links ? webAddress(address) : undefined;
+  const href = place.links ? parseWebAddress(address) : undefined;
   const node = href ? link(href) : element("span");
   drawInline(node, label, { depth: place.depth + 1, links: false });
   return { node, end: at + all.length };
 }
 
-function readAddress(text: string, at: number, place: Place): Piece | undefined {
+function readAddress(text: string, at: number, place: Position): Piece | undefined {
   const [found = ""] = /^[^\s<>"'`*]+/.exec(near(text, at)) ?? [];
   const bare = found.replace(/[.,;:!?)\]}]+$/, "");
-  const href = place.links && !isWord(text[at - 1]) ? webAddress(bare) : undefined;
+  const href = place.links && !isWord(text[at - 1]) ? parseWebAddress(bare) : undefined;
   if (!href) return undefined;
   const node = link(href);
   node.append(bare);

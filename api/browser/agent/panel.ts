@@ -4,8 +4,8 @@ import { questionButtons } from "./answer-cards.ts";
 import { type AnswerHost, drawTurn, type TurnView } from "./answer-view.ts";
 import { drawComposer } from "./composer.ts";
 import type { Config } from "./config.ts";
-import { openConversation, type Turn } from "./conversation.ts";
-import { element, icon } from "./element.ts";
+import { openConversation, type ConversationTurn } from "./conversation.ts";
+import { element, widgetIcon } from "./element.ts";
 import { drawLog } from "./log.ts";
 import { words } from "./words.ts";
 
@@ -23,7 +23,7 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
   const log = drawLog(drawWelcome(config, ask));
   const leavePanel = leave ?? (() => undefined);
   const host: AnswerHost = { config, ask, retry, reveal: log.reveal, say: announcer.say, leavePanel };
-  const views = new Map<Turn, TurnView>();
+  const views = new Map<ConversationTurn, TurnView>();
   const tell = teller(announcer);
 
   function ask(question: string): void {
@@ -55,7 +55,7 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
     composer.show(true);
   }
 
-  function draw(turn: Turn): void {
+  function draw(turn: ConversationTurn): void {
     if (!conversation.holds(turn)) return;
     renewer.hidden = false;
     let view = views.get(turn);
@@ -85,8 +85,8 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
 }
 
 /** Renders at most once a frame, however many chunks arrive. Only the latest turn ever changes. */
-function oncePerFrame(draw: (turn: Turn) => void): (turn: Turn) => void {
-  let waiting: Turn | undefined;
+function oncePerFrame(draw: (turn: ConversationTurn) => void): (turn: ConversationTurn) => void {
+  let waiting: ConversationTurn | undefined;
   return (turn) => {
     if (!waiting) {
       requestAnimationFrame(() => {
@@ -100,18 +100,18 @@ function oncePerFrame(draw: (turn: Turn) => void): (turn: Turn) => void {
 }
 
 /** Announces the progress of an answer to screen readers. */
-function teller(announcer: Announcer): { begin(): void; of(turn: Turn): void } {
-  let told = "";
+function teller(announcer: Announcer): { begin(): void; of(turn: ConversationTurn): void } {
+  let announced = "";
   return {
     begin() {
-      told = "waiting";
+      announced = "waiting";
       announcer.restart();
       announcer.say(words.waiting);
     },
     of({ answer }) {
       announcer.follow(answer.text, answer.textEnded);
-      if (answer.status !== told) announcer.say(stateOf(answer));
-      told = answer.status;
+      if (answer.status !== announced) announcer.say(stateOf(answer));
+      announced = answer.status;
     },
   };
 }
@@ -126,7 +126,7 @@ function headerButton(name: "renew" | "close", click: () => void): HTMLElement {
   return element(
     "button",
     { type: "button", class: name, part: name, "aria-label": label, title: label, click },
-    icon(name),
+    widgetIcon(name),
   );
 }
 

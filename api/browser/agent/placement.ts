@@ -1,5 +1,5 @@
 import type { Config } from "./config.ts";
-import { element, icon } from "./element.ts";
+import { element, widgetIcon } from "./element.ts";
 import { drawPanel, type Panel } from "./panel.ts";
 import { words } from "./words.ts";
 
@@ -10,7 +10,7 @@ const small = "(max-width: 30rem), (max-height: 30rem)";
 const panelPart = { part: "panel", "aria-labelledby": "title" };
 
 /** Mounts the widget in the page's element for it, or as a launcher in the corner. */
-export function place(config: Config, host: HTMLElement, root: ShadowRoot): void {
+export function placeWidget(config: Config, host: HTMLElement, root: ShadowRoot): void {
   const [found, ...others] = document.querySelectorAll<HTMLElement>(mount);
   if (found) {
     for (const other of others) other.hidden = true;
@@ -31,7 +31,7 @@ function drawLauncher(config: Config): HTMLElement[] {
   const launcher = element(
     "button",
     { type: "button", class: "launcher", part: "launcher", "aria-haspopup": "dialog", "aria-expanded": "false" },
-    icon("ask"),
+    widgetIcon("ask"),
     words.launcher,
   );
   const turn = (isOpen: boolean): void => {

@@ -1,4 +1,4 @@
-import { type Answer, addChunk, end, isOver } from "./answer.ts";
+import { type Answer, addChunk, endAnswer, isOver } from "./answer.ts";
 import { readEvents } from "./stream.ts";
 
 /** An answer that is being read. */
@@ -24,7 +24,7 @@ export async function follow(reading: Reading, first: Response): Promise<void> {
     if (response) await read(reading, response).catch(() => undefined);
     if (isOver(answer) || signal.aborted) return;
     if (answer.last !== before) attempt = 0;
-    if (attempt >= pauses.length || response?.status === 204) return end(answer, "interrupted");
+    if (attempt >= pauses.length || response?.status === 204) return endAnswer(answer, "interrupted");
     answer.status = "reconnecting";
     reading.changed();
     await pause(pauses[attempt]!, signal);
@@ -33,7 +33,7 @@ export async function follow(reading: Reading, first: Response): Promise<void> {
 }
 
 /** A request to the page's own service without credentials or a referrer. */
-export function send(url: string, more: RequestInit): Promise<Response> {
+export function sendRequest(url: string, more: RequestInit): Promise<Response> {
   const headers = more.body ? { "content-type": "application/json" } : more.headers;
   return fetch(url, { credentials: "omit", cache: "no-store", ...more, ...(headers ? { headers } : {}) });
 }
@@ -55,7 +55,7 @@ async function read({ answer, changed }: Reading, response: Response): Promise<v
 
 async function resume({ answer, streamUrl, signal }: Reading): Promise<Response | undefined> {
   const headers: Record<string, string> = answer.last ? { "last-event-id": answer.last } : {};
-  const response = await send(streamUrl, { headers, signal }).catch(() => undefined);
+  const response = await sendRequest(streamUrl, { headers, signal }).catch(() => undefined);
   return response?.ok ? response : undefined;
 }
 

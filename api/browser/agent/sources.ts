@@ -1,19 +1,19 @@
 import type { EvidenceCard } from "../../../schemas/assistant.ts";
 import type { Answer } from "./answer.ts";
-import { plainText } from "./markdown.ts";
+import { withoutMarkup } from "./markdown.ts";
 
 /** Number of words to look for on the page, most first: links and table cells may interrupt a passage. */
-const passageWords = [12, 6, 3];
+const PASSAGE_WORDS = [12, 6, 3];
 /** Ms for which a passage is highlighted. */
-const markedFor = 2500;
+const HIGHLIGHT_MS = 2500;
 /** Initial highlight colour. */
-const mark = "#f5b30099";
+const HIGHLIGHT_COLOUR = "#f5b30099";
 
 /** The text of an answer without a final line that only names the sources, once their cards are shown below it. */
 export function visibleText({ text, textEnded, evidence }: Answer): string {
   if (!textEnded || evidence.length === 0) return text;
   const at = text.trimEnd().lastIndexOf("\n\n");
-  const rest = evidence.reduce((line, { title }) => line.replace(title, ""), plainText(text.slice(at)));
+  const rest = evidence.reduce((line, { title }) => line.replace(title, ""), withoutMarkup(text.slice(at)));
   return at > 0 && /^[^:：]{1,30}[:：][\s,，]*$/.test(rest.trim()) ? text.slice(0, at) : text;
 }
 
@@ -28,7 +28,7 @@ export function showPassage({ snippet }: EvidenceCard): void {
   const found = findPassage(snippet);
   if (!found) return void scrollTo({ top: 0, behavior: motion() });
   found.scrollIntoView({ block: "center", behavior: motion() });
-  found.animate({ backgroundColor: [mark, "transparent"] }, markedFor);
+  found.animate({ backgroundColor: [HIGHLIGHT_COLOUR, "transparent"] }, HIGHLIGHT_MS);
   if (!found.hasAttribute("tabindex")) found.setAttribute("tabindex", "-1");
   found.focus({ preventScroll: true });
 }
@@ -37,7 +37,7 @@ export function showPassage({ snippet }: EvidenceCard): void {
 function findPassage(snippet: string): HTMLElement | undefined {
   const words = normalized(snippet).split(" ");
   const elements = [...document.body.querySelectorAll<HTMLElement>("*:not(script, style)")];
-  for (const count of passageWords) {
+  for (const count of PASSAGE_WORDS) {
     const wanted = words.slice(0, count).join(" ");
     const holding = elements.filter((one) => normalized(one.textContent ?? "").includes(wanted));
     const found = holding.find((one) => !holding.some((other) => other !== one && one.contains(other)));

@@ -1,5 +1,5 @@
 /** One server-sent event. */
-export interface StreamEvent {
+export interface ServerEvent {
   id: string;
   data: string;
 }
@@ -8,7 +8,7 @@ export interface StreamEvent {
 const silence = 25_000;
 
 /** The events of a response as they arrive. Ends when the connection closes or has been silent for too long. */
-export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
+export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
@@ -29,8 +29,8 @@ function patiently(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Rea
   return reader.read().finally(() => clearTimeout(timer));
 }
 
-function readFrame(frame: string): StreamEvent {
-  const event: StreamEvent = { id: "", data: "" };
+function readFrame(frame: string): ServerEvent {
+  const event: ServerEvent = { id: "", data: "" };
   for (const line of frame.split(/\r?\n/)) {
     const [, name, value = ""] = /^(id|data): ?(.*)$/.exec(line) ?? [];
     if (name === "id") event.id = value;

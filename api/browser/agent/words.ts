@@ -1,15 +1,15 @@
 import type { Words as AllWords } from "../../../schemas/languages.ts";
 
 /** The widget's own texts (schemas/languages). */
-export type Words = AllWords["widget"];
+export type WidgetWords = AllWords["widget"];
 
 /** Inserted by the build (scripts/browser.mjs). */
-declare const englishWords: Words;
+declare const englishWords: WidgetWords;
 
 /** The current texts: English until the page brings others. */
-export const words: Words = { ...englishWords };
+export const words: WidgetWords = { ...englishWords };
 
 /** Switches to the page's language. */
-export function useWords(given: Partial<Words>): void {
+export function useWords(given: Partial<WidgetWords>): void {
   Object.assign(words, given);
 }

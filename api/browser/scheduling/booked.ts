@@ -1,5 +1,5 @@
 import { formatMoney } from "../../../core/platform/formats.ts";
-import { filled } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/words.ts";
 import type { Booking } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import { calendarLinks } from "./calendars.ts";
@@ -7,8 +7,8 @@ import type { Step } from "./details.ts";
 import { fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
 import type { Host } from "./host.ts";
-import { type Icon, icon } from "./icons.ts";
-import { bookingFacts } from "./info.ts";
+import { type Icon, pageIcon } from "./icons.ts";
+import { bookingRows } from "./info.ts";
 import { dateText, timeText } from "./times.ts";
 import { addressOf } from "./visit.ts";
 
@@ -17,15 +17,15 @@ const paymentPause = 3000;
 
 /** A booking: its state, its details, and its actions. `title` names the change that has just happened. */
 export function bookedStep(host: Host, booking: Booking, title?: string): Step {
-  const told = tell(host, booking);
-  const heading = element("h2", { tabindex: "-1" }, title ?? told.title);
+  const statusText = tell(host, booking);
+  const heading = element("h2", { tabindex: "-1" }, title ?? statusText.title);
   const view = element(
     "div",
-    { class: `booked ${told.look}` },
-    element("div", { class: "seal" }, icon(told.icon)),
+    { class: `booked ${statusText.look}` },
+    element("div", { class: "seal" }, pageIcon(statusText.icon)),
     heading,
-    element("p", { class: "muted" }, told.text),
-    bookingFacts(host, booking),
+    element("p", { class: "muted" }, statusText.text),
+    bookingRows(host, booking),
     booking.status === "ACCEPTED" && !isPast(host, booking) && calendarLinks(host, booking),
     actions(host, booking),
   );
@@ -51,12 +51,16 @@ function tell(host: Host, booking: Booking): OutcomeView {
   if (booking.status === "REJECTED") return { ...rejected(host, booking), ...ended };
   if (isPast(host, booking)) return { title: words.over, text: "", ...ended };
   if (booking.status === "PENDING")
-    return { title: words.requested, text: filled(words.requestedText, { email }), ...waiting };
+    return { title: words.requested, text: fillPlaceholders(words.requestedText, { email }), ...waiting };
   const time = booking.holdUntil ? timeText(booking.holdUntil, clock) : "";
   if (booking.status === "PENDING_PAYMENT")
-    return { title: words.unpaid, text: filled(words.unpaidText, { time }), ...waiting };
+    return { title: words.unpaid, text: fillPlaceholders(words.unpaidText, { time }), ...waiting };
   const isNew = visit.booking?.bookingUid !== booking.bookingUid;
-  const text = isNew ? filled(words.bookedText, { email }) : visit.event ? words.acceptedText : words.noLonger;
+  const text = isNew
+    ? fillPlaceholders(words.bookedText, { email })
+    : visit.event
+      ? words.acceptedText
+      : words.noLonger;
   return { title: words.accepted, text, ...good };
 }
 
@@ -110,7 +114,7 @@ function actions(host: Host, booking: Booking): HTMLElement {
 function payLink({ words, clock, visit }: Host, { payment, status }: Booking): HTMLElement | undefined {
   const url = payment?.checkoutUrl;
   if (status !== "PENDING_PAYMENT" || !payment || !url || !/^https?:/i.test(url)) return undefined;
-  const text = filled(words.payNow, { price: formatMoney(payment, clock.locale) });
+  const text = fillPlaceholders(words.payNow, { price: formatMoney(payment, clock.locale) });
   return element(
     "a",
     { class: "button", href: url, target: visit.isEmbedded ? "_blank" : "_self", rel: "noopener" },
@@ -163,7 +167,7 @@ function refundText({ words, clock }: Host, { payment }: Booking): string | unde
     price: formatMoney(payment, clock.locale),
     time: `${dateText(payment.refundUntil, clock)}, ${timeText(payment.refundUntil, clock)}`,
   };
-  return filled(payment.refundable ? words.cancelRefund : words.cancelKept, values);
+  return fillPlaceholders(payment.refundable ? words.cancelRefund : words.cancelKept, values);
 }
 
 /** Polls until the payment has arrived or the hold has expired; stops when another view is shown. */

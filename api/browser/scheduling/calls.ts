@@ -1,7 +1,7 @@
 import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
 
 /** A bookable time. */
-export interface Slot {
+export interface BookableSlot {
   start: string;
   end: string;
   bookingNonce: string;
@@ -14,12 +14,12 @@ export class Problem extends Error {
   readonly faults: { path: string; message: string }[];
   readonly limit: string;
 
-  constructor(code: string, wait = 0, told: { errors?: Problem["faults"]; limit?: string } = {}) {
+  constructor(code: string, wait = 0, problem: { errors?: Problem["faults"]; limit?: string } = {}) {
     super(code);
     this.code = code;
     this.wait = wait;
-    this.faults = told.errors ?? [];
-    this.limit = told.limit ?? "";
+    this.faults = problem.errors ?? [];
+    this.limit = problem.limit ?? "";
   }
 }
 
@@ -31,11 +31,11 @@ const MAX_ATTEMPTS = 4;
 const MIN_WINDOW_MS = 3_600_000;
 
 /** Query of the slots route: `start` and `end` are instants. */
-export type SlotQuestion = { start: string; end: string } & Record<string, string>;
+export type SlotQuery = { start: string; end: string } & Record<string, string>;
 
 /** The public routes of one event type. */
 export interface Calls {
-  slots(asked: SlotQuestion): Promise<Slot[]>;
+  slots(asked: SlotQuery): Promise<BookableSlot[]>;
   book(body: object, key: string): Promise<BookingAnswer>;
   move(body: object): Promise<BookingAnswer>;
   cancel(bookingUid: string, body: object): Promise<BookingAnswer>;
@@ -57,9 +57,9 @@ export function openCalls(handle: string, eventSlug: string): Calls {
 }
 
 /** If the window has too many slots for one answer, both halves are requested. */
-async function slotsOf(root: string, asked: SlotQuestion): Promise<Slot[]> {
+async function slotsOf(root: string, asked: SlotQuery): Promise<BookableSlot[]> {
   try {
-    return (await call<{ slots: Slot[] }>(`${root}/slots?${new URLSearchParams(asked)}`)).slots;
+    return (await call<{ slots: BookableSlot[] }>(`${root}/slots?${new URLSearchParams(asked)}`)).slots;
   } catch (error) {
     const [start, end] = [Date.parse(asked.start), Date.parse(asked.end)];
     const isTooLong = error instanceof Problem && error.faults.some(({ path }) => path === "/end");
@@ -92,7 +92,7 @@ async function once<T>(url: string, init: RequestInit): Promise<T> {
   const guard: RequestInit = { credentials: "omit", signal: AbortSignal.timeout(TIMEOUT_MS) };
   const answer = await fetch(url, { ...init, ...guard });
   if (answer.ok) return answer.json();
-  const told = await answer.json().catch(() => ({}));
-  const code = String(told.code ?? (answer.status >= 500 ? "service_unavailable" : "invalid_request"));
-  throw new Problem(code, Number(answer.headers.get("retry-after") ?? 1) || 1, told);
+  const problem = await answer.json().catch(() => ({}));
+  const code = String(problem.code ?? (answer.status >= 500 ? "service_unavailable" : "invalid_request"));
+  throw new Problem(code, Number(answer.headers.get("retry-after") ?? 1) || 1, problem);
 }

@@ -1,11 +1,11 @@
 import type { PublicEvent } from "../../../schemas/scheduling.ts";
 import { element, randomId } from "../agent/element.ts";
-import { Problem, type Slot } from "./calls.ts";
+import { Problem, type BookableSlot } from "./calls.ts";
 import { type Field, fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
 import { guestList } from "./guests.ts";
 import type { Host } from "./host.ts";
-import { icon } from "./icons.ts";
+import { pageIcon } from "./icons.ts";
 import { placeName, timeOf } from "./info.ts";
 
 /** A step: its content, and the element that gets the focus. */
@@ -15,7 +15,7 @@ export interface Step {
 }
 
 /** The form between choosing a time and booking it. */
-export function detailsStep(host: Host, event: PublicEvent, slot: Slot): Step {
+export function detailsStep(host: Host, event: PublicEvent, slot: BookableSlot): Step {
   const { words, draft } = host;
   const fields = questionsOf(host, event);
   const entered = [...draft].filter(([path]) => path.startsWith("/guests/")).map(([, value]) => value);
@@ -40,7 +40,7 @@ export function detailsStep(host: Host, event: PublicEvent, slot: Slot): Step {
 }
 
 /** The form that moves a booking to another time. */
-export function moveStep(host: Host, slot: Slot): Step {
+export function moveStep(host: Host, slot: BookableSlot): Step {
   const { words, calls, booking } = host;
   const reason = fieldOf(
     { path: "/reschedulingReason", label: words.reason, type: "textarea", required: false },
@@ -72,7 +72,7 @@ function stepWith(host: Host, title: string, form: HTMLElement): Step {
   const back = element(
     "button",
     { type: "button", class: "text back", click: () => host.back() },
-    icon("before"),
+    pageIcon("before"),
     words.change,
   );
   return { heading, view: element("div", { class: "details" }, back, heading, form) };
@@ -103,7 +103,7 @@ function placeField({ locations }: PublicEvent, value: string | undefined, words
   return [fieldOf({ ...question, value: value ?? options[0] }, words)];
 }
 
-function bodyOf({ clock, visit }: Host, given: { event: PublicEvent; slot: Slot; fields: Field[] }): object {
+function bodyOf({ clock, visit }: Host, given: { event: PublicEvent; slot: BookableSlot; fields: Field[] }): object {
   const values = new Map(given.fields.map((field) => [field.path, field.read()]));
   const under = (start: string): [string, string][] =>
     [...values]

@@ -1,6 +1,6 @@
 import type { BookingField } from "../../../schemas/scheduling.ts";
 import { element, randomId } from "../agent/element.ts";
-import type { Words } from "./words.ts";
+import type { PageWords } from "./words.ts";
 
 /** One question of a form. */
 export interface Field {
@@ -16,7 +16,7 @@ export interface Field {
 }
 
 /** Definition of a field. */
-export interface Question {
+export interface FormQuestion {
   path: string;
   label: string;
   type: BookingField["type"];
@@ -29,7 +29,7 @@ export interface Question {
 }
 
 /** A field for any type of question. */
-export function fieldOf(question: Question, words: Words): Field {
+export function fieldOf(question: FormQuestion, words: PageWords): Field {
   const { type, options = [] } = question;
   if (type === "radio") return choiceField(question, options, words);
   if (type === "boolean") return choiceField({ ...question, names: [words.yes, words.no] }, ["true", "false"], words);
@@ -44,7 +44,7 @@ const kinds: Partial<Record<BookingField["type"], Record<string, string>>> = {
   number: { type: "text", inputmode: "decimal" },
 };
 
-function textField(question: Question, words: Words): Field {
+function textField(question: FormQuestion, words: PageWords): Field {
   const { type, autocomplete, value = "" } = question;
   const isArea = type.startsWith("text") && type !== "text";
   const attributes = { id: `field-${randomId()}`, ...(kinds[type] ?? {}), ...(autocomplete ? { autocomplete } : {}) };
@@ -57,7 +57,7 @@ function textField(question: Question, words: Words): Field {
   return fieldWith({ question, words, label, controls: [input], box: input, read });
 }
 
-function selectField(question: Question, options: readonly string[], words: Words): Field {
+function selectField(question: FormQuestion, options: readonly string[], words: PageWords): Field {
   const select = element("select", { id: `field-${randomId()}` }, element("option", { value: "" }, words.choose));
   select.append(...options.map((option) => element("option", { value: option }, option)));
   select.value = question.value ?? "";
@@ -65,7 +65,7 @@ function selectField(question: Question, options: readonly string[], words: Word
   return fieldWith({ question, words, label, controls: [select], box: select, read: () => select.value });
 }
 
-function choiceField(question: Question, options: readonly string[], words: Words): Field {
+function choiceField(question: FormQuestion, options: readonly string[], words: PageWords): Field {
   const name = `field-${randomId()}`;
   const inputs = options.map((value) =>
     element("input", { type: "radio", name, value, checked: value === question.value }),
@@ -79,7 +79,7 @@ function choiceField(question: Question, options: readonly string[], words: Word
   return fieldWith({ question, words, label: legend, controls: inputs, box, read });
 }
 
-function tickField(question: Question, words: Words): Field {
+function tickField(question: FormQuestion, words: PageWords): Field {
   const input = element("input", { type: "checkbox", checked: question.value === "true" });
   const text = element("span", {}, ...labelOf(question, words));
   const box = element("label", { class: "choice" }, input, text);
@@ -87,8 +87,8 @@ function tickField(question: Question, words: Words): Field {
 }
 
 interface Parts {
-  question: Question;
-  words: Words;
+  question: FormQuestion;
+  words: PageWords;
   label?: HTMLElement;
   controls: HTMLElement[];
   box: HTMLElement;
@@ -119,7 +119,7 @@ function fieldWith({ question, words, label, controls, box, read }: Parts): Fiel
   return { path: question.path, node, read, check, mark, focus: () => controls[0]?.focus() };
 }
 
-function labelOf({ label, required }: Question, words: Words): (HTMLElement | false)[] {
+function labelOf({ label, required }: FormQuestion, words: PageWords): (HTMLElement | false)[] {
   const text = element("span", { dir: "auto" }, label);
   return [text, !required && element("span", { class: "optional" }, ` ${words.optional}`)];
 }
@@ -130,7 +130,7 @@ function readText(text: string, type: string): string {
   return type === "number" && /^[+-]?\d+,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
 }
 
-function faultOf({ type, required }: Question, value: string, words: Words): string | undefined {
+function faultOf({ type, required }: FormQuestion, value: string, words: PageWords): string | undefined {
   if (value === "") return !required ? undefined : type === "checkbox" ? words.mustAgree : words.missing;
   const digits = value.replace(/\D/g, "").length;
   if (type === "email") return /^[^\s@<>,;]+@[^\s@<>,;]+\.[^\s@<>,;]+$/.test(value) ? undefined : words.badEmail;

@@ -21,12 +21,12 @@ export interface Form {
 /** A form that validates, submits once at a time, and ties errors to their fields. */
 export function openForm(host: Host, form: Form): HTMLFormElement {
   const { words, say } = host;
-  const told = element("p", { class: "alert", role: "alert", hidden: true });
+  const alert = element("p", { class: "alert", role: "alert", hidden: true });
   const button = element("button", { class: form.look ?? "primary" }, form.action);
   let isSending = false;
   const tell = (text: string): void => {
-    told.textContent = text;
-    told.hidden = text === "";
+    alert.textContent = text;
+    alert.hidden = text === "";
   };
   const busy = (is: boolean): void => {
     isSending = is;
@@ -50,7 +50,7 @@ export function openForm(host: Host, form: Form): HTMLFormElement {
     }
   };
   const actions = element("div", { class: "actions" }, button, ...(form.others ?? []));
-  return element("form", { novalidate: true, class: "form", submit }, ...form.parts, told, actions);
+  return element("form", { novalidate: true, class: "form", submit }, ...form.parts, alert, actions);
 }
 
 /** Marks the invalid fields and focuses the first; true if there is one. */

@@ -1,28 +1,28 @@
 /** Luminance (WCAG 2) above which black text has more contrast than white. */
-const bright = 0.179;
+const BRIGHT_LUMINANCE = 0.179;
 
 /** Posts the height and the title to the embedding page; neither contains personal data. */
-export function tellSize(content: HTMLElement, title = document.title): void {
+export function postSize(content: HTMLElement, title = document.title): void {
   if (parent === window) return;
   document.body.classList.add("embedded");
-  let told = 0;
+  let sentHeight = 0;
   new ResizeObserver(() => {
     const height = Math.ceil(content.getBoundingClientRect().height);
-    if (height === told) return;
-    told = height;
+    if (height === sentHeight) return;
+    sentHeight = height;
     parent.postMessage({ type: "svc-scheduling-size", height, title }, "*");
   }).observe(content);
 }
 
 /** Applies the scheme and the accent colour that the embedding page asks for. */
-export function takeLook(): void {
+export function applyTheme(): void {
   const given = new URLSearchParams(location.search);
   const { style } = document.documentElement;
   const [theme, accent] = [given.get("theme") ?? "", given.get("accent") ?? ""];
   if (theme === "light" || theme === "dark") style.colorScheme = theme;
   if (!CSS.supports("color", accent)) return;
   style.setProperty("--page-accent", accent);
-  style.setProperty("--page-on-accent", luminanceOf(accent) > bright ? "#000" : "#fff");
+  style.setProperty("--page-on-accent", luminanceOf(accent) > BRIGHT_LUMINANCE ? "#000" : "#fff");
 }
 
 /** Relative luminance of a colour, as the browser computes it (WCAG 2.2, "relative luminance"). */

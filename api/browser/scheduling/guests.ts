@@ -1,8 +1,8 @@
-import { filled } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/words.ts";
 import { element } from "../agent/element.ts";
 import { type Field, fieldOf } from "./fields.ts";
 import type { Host } from "./host.ts";
-import { icon } from "./icons.ts";
+import { pageIcon } from "./icons.ts";
 
 /** Maximum number of guests of a booking (docs/reference.md, "Bookings"). */
 const MAX_GUESTS = 20;
@@ -17,15 +17,17 @@ export interface Guests {
 export function guestList({ words, say }: Host, entered: string[]): Guests {
   const rows = element("div", { class: "guests" });
   let fields: Field[] = [];
-  const add = element("button", { type: "button", class: "text" }, icon("add"), words.addGuest);
+  const add = element("button", { type: "button", class: "text" }, pageIcon("add"), words.addGuest);
   /** Renders the rows again with these values, to renumber them. */
   const draw = (values: string[]): void => {
     fields = values.map((value, at) => {
-      const label = filled(words.guest, { count: at + 1 });
+      const label = fillPlaceholders(words.guest, { count: at + 1 });
       return fieldOf({ path: `/guests/${at}`, label, type: "email", required: true, value }, words);
     });
     rows.replaceChildren(
-      ...fields.map((field, at) => guestRow(field, filled(words.removeGuest, { count: at + 1 }), () => remove(at))),
+      ...fields.map((field, at) =>
+        guestRow(field, fillPlaceholders(words.removeGuest, { count: at + 1 }), () => remove(at)),
+      ),
     );
     add.hidden = values.length >= MAX_GUESTS;
   };
@@ -46,7 +48,7 @@ function guestRow({ node }: Field, label: string, remove: () => void): HTMLEleme
   const button = element(
     "button",
     { type: "button", class: "round", "aria-label": label, click: remove },
-    icon("close"),
+    pageIcon("close"),
   );
   return element("div", { class: "guest" }, node, button);
 }

@@ -1,13 +1,13 @@
 import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
-import type { Calls, Slot } from "./calls.ts";
+import type { Calls, BookableSlot } from "./calls.ts";
 import type { Clock } from "./times.ts";
-import type { Visit } from "./visit.ts";
-import type { Words } from "./words.ts";
+import type { PageData } from "./visit.ts";
+import type { PageWords } from "./words.ts";
 
 /** The shared state of the steps, and the navigation between them. */
 export interface Host {
-  visit: Visit;
-  words: Words;
+  visit: PageData;
+  words: PageWords;
   clock: Clock;
   calls: Calls;
   /** Entered values by path, kept while the visitor chooses another time. */
@@ -21,7 +21,7 @@ export interface Host {
   /** Shows the free times; with a notice if the visitor is sent back. */
   choose(notice?: string): void;
   /** Shows the form for a chosen time. */
-  enter(slot: Slot): void;
+  enter(slot: BookableSlot): void;
   /** Shows the free times for moving the current booking. */
   move(): void;
   /** Shows a booking; with a title if it has just changed. */

@@ -15,7 +15,7 @@ const svg = "http://www.w3.org/2000/svg";
 export type Icon = keyof typeof icons;
 
 /** An icon, hidden from assistive technology. */
-export function icon(name: Icon): SVGElement {
+export function pageIcon(name: Icon): SVGElement {
   const drawing = document.createElementNS(svg, "svg");
   drawing.setAttribute("viewBox", "0 0 24 24");
   drawing.setAttribute("aria-hidden", "true");

@@ -1,12 +1,12 @@
 import { formatMinutes, formatMoney } from "../../../core/platform/formats.ts";
-import { filled } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/words.ts";
 import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import type { Host } from "./host.ts";
-import { type Icon, icon } from "./icons.ts";
+import { type Icon, pageIcon } from "./icons.ts";
 import { linked } from "./links.ts";
 import { dateText, rangeText, zoneText } from "./times.ts";
-import type { Words } from "./words.ts";
+import type { PageWords } from "./words.ts";
 
 type Location = PublicEvent["locations"][number];
 
@@ -55,7 +55,7 @@ export function timeOf({ clock }: Pick<Host, "clock">, slot: { start: string; en
 }
 
 /** The display name of a place. A meeting link is only shown to the attendee. */
-export function placeName({ type, label }: Location, words: Words): string {
+export function placeName({ type, label }: Location, words: PageWords): string {
   const isAddress = /^https?:/i.test(label);
   const names: Record<string, string> = {
     google_meet: "Google Meet",
@@ -71,7 +71,7 @@ export function placeName({ type, label }: Location, words: Words): string {
 }
 
 function eventFacts({ words, clock }: Host, event: PublicEvent): HTMLElement[] {
-  const price = event.price && filled(words.paid, { price: formatMoney(event.price, clock.locale) });
+  const price = event.price && fillPlaceholders(words.paid, { price: formatMoney(event.price, clock.locale) });
   return [
     ...event.locations.map((location) => fact("place", placeName(location, words))),
     ...(price ? [fact("price", price)] : []),
@@ -83,13 +83,13 @@ function fact(name: Icon, text: string | HTMLElement, look = ""): HTMLElement {
   return element(
     "li",
     { class: look },
-    icon(name),
+    pageIcon(name),
     typeof text === "string" ? element("span", { dir: "auto" }, text) : text,
   );
 }
 
 /** The attendee and the state of the booking, as rows of a name and a value. */
-export function bookingFacts(host: Host, booking: Booking): HTMLElement {
+export function bookingRows(host: Host, booking: Booking): HTMLElement {
   const { words } = host;
   const rows: [string, string | HTMLElement | null | undefined][] = [
     [words.when, timeOf(host, booking)],

@@ -1,4 +1,4 @@
-import { webAddress } from "../agent/address.ts";
+import { parseWebAddress } from "../agent/address.ts";
 import { element } from "../agent/element.ts";
 
 /** A text whose http and https URLs are links; everything else stays text. */
@@ -7,7 +7,7 @@ export function linked(text: string): (HTMLElement | string)[] {
   let written = 0;
   for (const { 0: found, index } of text.matchAll(/https?:\/\/[^\s<>"']+/gi)) {
     const address = withoutEnd(found);
-    const href = webAddress(address);
+    const href = parseWebAddress(address);
     if (!href) continue;
     const link = element("a", { href, target: "_blank", rel: "noopener nofollow" }, address);
     pieces.push(text.slice(written, index), link);

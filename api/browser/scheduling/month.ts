@@ -1,7 +1,7 @@
-import { filled } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/words.ts";
 import { element } from "../agent/element.ts";
 import { datesOf, dayText, firstWeekday, inMonth, plusDays, weekdayOf } from "./times.ts";
-import type { Words } from "./words.ts";
+import type { PageWords } from "./words.ts";
 
 /** A month as the grid shows it. */
 export interface Month {
@@ -16,7 +16,7 @@ export interface Month {
   counts: Map<string, number>;
   isLoading: boolean;
   locale: string;
-  words: Words;
+  words: PageWords;
   choose(date: string): void;
   /** The arrow keys move to a date, perhaps of another month. */
   go(date: string): void;
@@ -81,7 +81,8 @@ function dayCell(date: string, shown: Month): HTMLElement {
 }
 
 function dayLabel(date: string, count: number, { locale, words, isLoading, today }: Month): string {
-  const times = count === 0 ? words.noTimes : count === 1 ? words.oneTime : filled(words.manyTimes, { count });
+  const times =
+    count === 0 ? words.noTimes : count === 1 ? words.oneTime : fillPlaceholders(words.manyTimes, { count });
   const parts = [dayText(date, locale, { dateStyle: "full" }), date === today && words.today, !isLoading && times];
   return parts.filter(Boolean).join(", ");
 }

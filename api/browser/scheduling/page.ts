@@ -1,29 +1,29 @@
 import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import { bookedStep } from "./booked.ts";
-import { openCalls, type Slot } from "./calls.ts";
+import { openCalls, type BookableSlot } from "./calls.ts";
 import { detailsStep, moveStep, type Step } from "./details.ts";
-import { takeLook, tellSize } from "./frame.ts";
+import { applyTheme, postSize } from "./frame.ts";
 import type { Host } from "./host.ts";
 import { eventInfo } from "./info.ts";
 import { Picker } from "./picker.ts";
 import { ownClock } from "./times.ts";
-import { addressOf, type Visit } from "./visit.ts";
+import { addressOf, type PageData } from "./visit.ts";
 import { localeOf } from "./words.ts";
 
 /** Names of the steps in the browser's history, so that Back returns to the previous step. */
 type Name = "choose" | "details" | "booking" | "move" | "move-details";
 
 /** Makes the page interactive: shows the free times, or the booking in the URL. */
-export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): void {
+export function startPage(visit: PageData, main: HTMLElement, region: HTMLElement): void {
   const { words } = visit;
   document.body.append(region);
   if (visit.isEmbedded) {
-    takeLook();
-    tellSize(main, visit.event?.title ?? visit.booking?.title);
+    applyTheme();
+    postSize(main, visit.event?.title ?? visit.booking?.title);
   }
   const ahead = visit.now - Date.now();
-  let slot: Slot | undefined;
+  let slot: BookableSlot | undefined;
 
   const host: Host = {
     visit,
@@ -45,7 +45,7 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
       showForm(chosen);
     },
     move: () => {
-      host.booking = shown;
+      host.booking = current;
       history.pushState({ step: "move" }, "");
       showTimes();
     },
@@ -54,9 +54,9 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
     back: () => history.back(),
   };
   /** The booking that was loaded last. */
-  let shown = visit.booking;
+  let current = visit.booking;
 
-  const show = ({ view, heading }: Step, look: string, chosen?: Slot): void => {
+  const show = ({ view, heading }: Step, look: string, chosen?: BookableSlot): void => {
     const info = eventInfo(host, look !== "done", chosen);
     main.replaceChildren(element("div", { class: `card ${look}` }, info, element("div", { class: "stage" }, view)));
     document.title = titleOf(heading.textContent, visit);
@@ -69,13 +69,13 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
     show(picker, "choosing");
     void picker.open();
   };
-  const showForm = (chosen: Slot): void => {
+  const showForm = (chosen: BookableSlot): void => {
     const { event } = visit;
     if (host.booking) show(moveStep(host, chosen), "entering");
     else if (event) show(detailsStep(host, event, chosen), "entering", chosen);
   };
   const showBooking = (booking: Booking, title?: string): void => {
-    shown = booking;
+    current = booking;
     host.booking = null;
     // From here on the URL is that of the booking, also after reloading.
     history.replaceState({ step: "booking" }, "", addressOf(booking.bookingUid));
@@ -88,8 +88,8 @@ export function openPage(visit: Visit, main: HTMLElement, region: HTMLElement): 
   };
   const go = (name: Name): void => {
     const isMove = name === "move" || name === "move-details";
-    host.booking = isMove ? shown : null;
-    if (name === "booking" && shown) showBooking(shown);
+    host.booking = isMove ? current : null;
+    if (name === "booking" && current) showBooking(current);
     else if (name.endsWith("details") && slot) showForm(slot);
     else showTimes();
   };
@@ -111,7 +111,7 @@ function prefilled(): Map<string, string> {
 }
 
 /** The step, the event, and the host. */
-function titleOf(step: string | null, { event, booking, host }: Visit): string {
+function titleOf(step: string | null, { event, booking, host }: PageData): string {
   return [step, event?.title ?? booking?.title, host.name].filter(Boolean).join(" · ");
 }
 

@@ -1,14 +1,14 @@
-import { filled } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/words.ts";
 import { element, randomId } from "../agent/element.ts";
-import type { Problem, Slot } from "./calls.ts";
+import type { Problem, BookableSlot } from "./calls.ts";
 import type { Host } from "./host.ts";
-import { icon } from "./icons.ts";
+import { pageIcon } from "./icons.ts";
 import { dayButton, monthGrid } from "./month.ts";
 import { sentenceOf } from "./problem.ts";
-import { dateOf, dayText, monthText, plusMonths, spanOf, timeText, timeTextWithZone } from "./times.ts";
+import { localDate, dayText, monthText, plusMonths, spanOf, timeText, timeTextWithZone } from "./times.ts";
 import { zoneControls } from "./zones.ts";
 
-type Days = Map<string, Slot[]>;
+type Days = Map<string, BookableSlot[]>;
 
 /** Number of months to search for a free time. */
 const farthest = 12;
@@ -79,7 +79,7 @@ export class Picker {
   }
 
   private today(): string {
-    return dateOf(this.host.now(), this.host.clock.zone);
+    return localDate(this.host.now(), this.host.clock.zone);
   }
 
   private turnButton(name: "before" | "after", label: string, months: number): HTMLButtonElement {
@@ -87,7 +87,7 @@ export class Picker {
       const isEnd = (currentTarget as HTMLElement).getAttribute("aria-disabled") === "true";
       if (!isEnd) void this.load(plusMonths(this.month, months));
     };
-    return element("button", { type: "button", class: "round", "aria-label": label, click: turn }, icon(name));
+    return element("button", { type: "button", class: "round", "aria-label": label, click: turn }, pageIcon(name));
   }
 
   private readonly changed = (what: "zone" | "clock"): void => {
@@ -144,7 +144,7 @@ export class Picker {
     });
     const days: Days = new Map();
     for (const slot of found) {
-      const date = dateOf(slot.start, zone);
+      const date = localDate(slot.start, zone);
       if (!date.startsWith(month) || slot.start === booking?.start) continue;
       const slots = days.get(date);
       if (slots) slots.push(slot);
@@ -172,8 +172,8 @@ export class Picker {
     const counts = new Map([...(this.known.get(month) ?? [])].map(([date, slots]) => [date, slots.length]));
     const { chosen, entry } = this;
     const ways = { choose: (date: string) => this.choose(date), go: (date: string) => this.go(date) };
-    const shown = { month, today, chosen, entry, counts, isLoading, locale: clock.locale, words, ...ways };
-    this.grid.replaceChildren(monthGrid(shown, this.title.id));
+    const monthView = { month, today, chosen, entry, counts, isLoading, locale: clock.locale, words, ...ways };
+    this.grid.replaceChildren(monthGrid(monthView, this.title.id));
     if (hadFocus) dayButton(this.grid, this.entry)?.focus();
     this.status.replaceChildren(...(isLoading || counts.size > 0 ? [] : this.nothing(month)));
   }
@@ -185,7 +185,7 @@ export class Picker {
       { type: "button", class: "quiet", click: () => void this.lookFurther() },
       words.lookFurther,
     );
-    const text = filled(words.noneInMonth, { month: monthText(month, clock.locale) });
+    const text = fillPlaceholders(words.noneInMonth, { month: monthText(month, clock.locale) });
     return [element("p", { role: "status" }, text), look];
   }
 
@@ -226,7 +226,7 @@ export class Picker {
     const { words, clock, say } = this.host;
     const count = this.known.get(this.month)?.get(date)?.length ?? 0;
     say(
-      `${dayText(date, clock.locale, { dateStyle: "full" })}: ${count === 1 ? words.oneTime : filled(words.manyTimes, { count })}`,
+      `${dayText(date, clock.locale, { dateStyle: "full" })}: ${count === 1 ? words.oneTime : fillPlaceholders(words.manyTimes, { count })}`,
     );
     const isBelow = this.times.getBoundingClientRect().top > innerHeight * 0.8;
     if (isBelow) this.times.scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
@@ -282,7 +282,7 @@ export class Picker {
       this.times.querySelector<HTMLElement>(`.round .${name}`)?.closest("button")?.focus();
     };
     const attributes = { "aria-label": label, "aria-disabled": date === undefined ? "true" : undefined, click: turn };
-    return element("button", { type: "button", class: "round", ...attributes }, icon(name));
+    return element("button", { type: "button", class: "round", ...attributes }, pageIcon(name));
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Problem } from "./calls.ts";
-import type { Words } from "./words.ts";
+import type { PageWords } from "./words.ts";
 
 /** The message for a failed call, in the visitor's language. */
-export function sentenceOf({ code, limit }: Problem, words: Words): string {
+export function sentenceOf({ code, limit }: Problem, words: PageWords): string {
   const limits: Record<string, string> = {
     network: words.limitNetwork,
     attendee: words.limitAttendee,

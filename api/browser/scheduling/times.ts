@@ -22,7 +22,7 @@ function formatter(locale: string, options: Intl.DateTimeFormatOptions): Intl.Da
 }
 
 /** The local date of an instant as `YYYY-MM-DD`. */
-export function dateOf(instant: string | number, zone: string): string {
+export function localDate(instant: string | number, zone: string): string {
   const options = { timeZone: zone, year: "numeric", month: "2-digit", day: "2-digit" } as const;
   return formatter("sv-SE", options).format(new Date(instant));
 }
@@ -52,7 +52,7 @@ export function dateText(instant: string, { locale, zone }: Clock): string {
 /** `09:30 – 10:00` on the visitor's clock. */
 export function rangeText({ start, end }: { start: string; end: string }, clock: Clock): string {
   const options = { timeZone: clock.zone, ...hours(clock.isTwelveHours) };
-  const isOneDay = dateOf(start, clock.zone) === dateOf(end, clock.zone);
+  const isOneDay = localDate(start, clock.zone) === localDate(end, clock.zone);
   if (!isOneDay) return `${timeText(start, clock)} – ${dateText(end, clock)}, ${timeText(end, clock)}`;
   return formatter(clock.locale, options).formatRange(new Date(start), new Date(end));
 }

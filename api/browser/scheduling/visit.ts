@@ -1,8 +1,8 @@
 import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
-import type { Words } from "./words.ts";
+import type { PageWords } from "./words.ts";
 
 /** The data that the service wrote into the page. */
-export interface Visit {
+export interface PageData {
   handle: string;
   /** The host of the booking. */
   host: { name: string; logoUrl: string | null };
@@ -17,11 +17,11 @@ export interface Visit {
   language: string;
   /** The languages that the visitor can choose. */
   languages: string[];
-  words: Words;
+  words: PageWords;
 }
 
 /** Reads the data; undefined on any other page. */
-export function readVisit(): Visit | undefined {
+export function readVisit(): PageData | undefined {
   const text = document.getElementById("scheduling-visit")?.textContent;
   return text ? JSON.parse(text) : undefined;
 }

@@ -1,7 +1,7 @@
 import type { Words as AllWords } from "../../../schemas/languages.ts";
 
 /** The page's own texts in one language (schemas/languages); `{…}` are placeholders. */
-export type Words = AllWords["bookingPage"];
+export type PageWords = AllWords["bookingPage"];
 
 /** The locale of dates and money: the visitor's region if its language is the page's, else the language alone. */
 export function localeOf(language: string, preferred: readonly string[]): string {

@@ -6,7 +6,7 @@ import { keys } from "../../store/keys.ts";
 import { isRedisAway } from "../../store/redis.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { refreshGrant } from "./oauth.ts";
-import type { Grant, OAuthSettings } from "./providers/provider.ts";
+import type { ProviderGrant, OAuthSettings } from "./providers/provider.ts";
 import { perConnection } from "../../store/connections.ts";
 
 /** The tokens of an account; its sealed secret contains them as JSON. */
@@ -28,14 +28,14 @@ const REFRESH_WAIT_MS = 4_500;
 const unattendedOf = perConnection(() => new Set<Promise<unknown>>());
 
 /** The secret to store for a grant; `oauth_exchange_failed` for a grant without a refresh token. */
-export function secretFor(grant: Grant): string {
+export function secretFor(grant: ProviderGrant): string {
   if (grant.refreshToken === null)
     throw new Fail("oauth_exchange_failed", { detail: "The provider issued no refresh token." });
   return JSON.stringify(tokensOf(grant, null));
 }
 
 /** Throws `oauth_exchange_failed` unless the owner granted one scope of each list. */
-export function mustGrant({ answer }: Grant, ...needs: string[][]): void {
+export function mustGrant({ answer }: ProviderGrant, ...needs: string[][]): void {
   if (typeof answer.scope !== "string") return;
   const granted = answer.scope.toLowerCase().split(/[ ,]+/);
   const isGranted = (scope: string): boolean => granted.some((one) => one.endsWith(scope.toLowerCase()));
@@ -110,7 +110,7 @@ async function storedToken(runtime: Runtime, holder: CredentialRef, refused?: st
   const tokens = await keptTokens(runtime, holder);
   if (tokens.ended) {
     const failure = new Fail("integration_revoked");
-    await runtime.credentials.judge(holder, failure);
+    await runtime.credentials.updateHealth(holder, failure);
     throw failure;
   }
   const isFresh = tokens.staleAt === null || Date.now() < tokens.staleAt;
@@ -161,7 +161,7 @@ async function persist(
 }
 
 /** If the provider returns no refresh token, the old one remains valid. */
-function tokensOf({ accessToken, refreshToken, expiresAt }: Grant, used: string | null): Tokens {
+function tokensOf({ accessToken, refreshToken, expiresAt }: ProviderGrant, used: string | null): Tokens {
   const lasts = expiresAt === null ? null : expiresAt - Date.now();
   const staleAt = lasts === null ? null : Math.floor(Date.now() + lasts - Math.min(60_000, lasts / 10));
   return { accessToken, refreshToken: refreshToken ?? used, staleAt };

@@ -6,7 +6,7 @@ import { parseJson } from "../../platform/json.ts";
 import { keys } from "../../store/keys.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { accessToken } from "./access-tokens.ts";
-import type { Account, OAuthSettings } from "./providers/provider.ts";
+import type { ProviderAccount, OAuthSettings } from "./providers/provider.ts";
 import { perConnection } from "../../store/connections.ts";
 
 /** One request to a provider's API on behalf of an account. */
@@ -25,7 +25,7 @@ export interface AuthorisedParty {
 }
 
 /** The account as an authorised party; `provider_not_configured` if the installation no longer has the provider's client. */
-export function partyOf({ handle, credential }: Account, settings: OAuthSettings | undefined): AuthorisedParty {
+export function partyOf({ handle, credential }: ProviderAccount, settings: OAuthSettings | undefined): AuthorisedParty {
   if (settings === undefined) throw new Fail("provider_not_configured");
   return { holder: { handle, credentialId: credential.credentialId }, settings };
 }
@@ -58,7 +58,7 @@ export async function callProvider(
 }
 
 /** The JSON of a successful response; throws for any other. */
-export function jsonOf<T>({ status, body, url }: OutboundAnswer): T {
+export function responseJson<T>({ status, body, url }: OutboundAnswer): T {
   if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
   throw new Error(`${new URL(url).host} answered ${status}: ${body.subarray(0, 300).toString("utf8")}`);
 }

@@ -5,7 +5,7 @@ import type { Outbound, OutboundCall } from "../../platform/outbound.ts";
 import { keys } from "../../store/keys.ts";
 import type { Runtime } from "../../platform/runtime.ts";
 import type { ProviderKey } from "../../../schemas/integrations.ts";
-import type { Grant, OAuthSettings } from "./providers/provider.ts";
+import type { ProviderGrant, OAuthSettings } from "./providers/provider.ts";
 
 /** Lifetime of an authorisation request in seconds. */
 const STATE_TTL_SECONDS = 600;
@@ -68,7 +68,7 @@ export async function exchangeCode(
   { env, outbound }: Pick<Runtime, "env" | "outbound">,
   settings: OAuthSettings,
   { code, verifier, providerKey }: { code: string; verifier: string; providerKey: ProviderKey },
-): Promise<Grant> {
+): Promise<ProviderGrant> {
   const [server, client] = partiesOf(settings);
   const parameters = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.expectNoState);
   const redirect = redirectUri(env.BASE_URL, providerKey);
@@ -102,7 +102,7 @@ export async function refreshGrant(
   { outbound }: Pick<Runtime, "outbound">,
   settings: OAuthSettings,
   refreshToken: string,
-): Promise<Grant> {
+): Promise<ProviderGrant> {
   const [server, client] = partiesOf(settings);
   const options = optionsOf(outbound, settings, REFRESH_LIMITS);
   const answer = await oauth.refreshTokenGrantRequest(server, client, loginOf(settings), refreshToken, options);
@@ -115,7 +115,7 @@ export async function refreshGrant(
 }
 
 /** Revokes a token at the provider (RFC 7009), and with it the whole grant if the provider does so. */
-export async function revokeToken(
+export async function revokeGrant(
   { outbound }: Pick<Runtime, "outbound">,
   settings: OAuthSettings,
   token: string,
@@ -173,7 +173,7 @@ async function post(
   return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
 }
 
-function grantOf(answer: oauth.TokenEndpointResponse): Grant {
+function grantOf(answer: oauth.TokenEndpointResponse): ProviderGrant {
   return {
     accessToken: answer.access_token,
     refreshToken: answer.refresh_token ?? null,

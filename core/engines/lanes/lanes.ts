@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { scripts } from "../../store/scripts.ts";
 
 /** A claimed lane and its position in the queue since the claim. */
-export interface Turn {
+export interface ClaimedLane {
   lane: string;
   position: string;
 }
@@ -11,7 +11,7 @@ export interface Turn {
  * A fair queue: a sorted set of lanes by the real time of their next slot. A claimed lane goes to the end, so a long lane never delays
  * another. Lanes never leave by themselves: a crash after a claim delays a lane by at most the lease.
  */
-export class FairLine {
+export class FairQueue {
   readonly #redis: Redis;
   readonly #key: string;
 
@@ -34,20 +34,20 @@ export class FairLine {
    * Claims up to `limit` due lanes; `due` counts all due lanes. With a lease no other process can claim them for so many ms; without one
    * they may be claimed again at once.
    */
-  async claim(limit: number, leaseMs = 0): Promise<{ turns: Turn[]; due: number }> {
+  async claim(limit: number, leaseMs = 0): Promise<{ claimed: ClaimedLane[]; due: number }> {
     const input = { limit, leaseUs: Math.round(leaseMs * 1000) };
-    const [due, ...pairs] = await scripts.claimTurns(this.#redis, { lanes: this.#key }, input);
-    const turns = Array.from({ length: pairs.length / 2 }, (_, at) => ({
+    const [due, ...pairs] = await scripts.claimLanes(this.#redis, { lanes: this.#key }, input);
+    const claimed = Array.from({ length: pairs.length / 2 }, (_, at) => ({
       lane: pairs[at * 2] as string,
       position: pairs[at * 2 + 1] as string,
     }));
-    return { turns, due };
+    return { claimed: claimed, due };
   }
 
   /** Parks a claimed lane until a real time in ms; false if it was enqueued or claimed again since, and keeps its position. */
-  async park({ lane, position }: Turn, until: number): Promise<boolean> {
+  async park({ lane, position }: ClaimedLane, until: number): Promise<boolean> {
     const input = { lane, position, nextUs: positionAt(until) };
-    return (await scripts.parkTurn(this.#redis, { lanes: this.#key }, input)) === 1;
+    return (await scripts.parkLane(this.#redis, { lanes: this.#key }, input)) === 1;
   }
 }
 

@@ -1,7 +1,7 @@
 import { directionOf } from "../../platform/language-tags.ts";
 
 /** The contents of a service mail, before the layout; texts are plain and keep their line breaks. */
-export interface Letter {
+export interface MailLayout {
   /** BCP 47. */
   language: string;
   subject: string;
@@ -22,7 +22,7 @@ export interface Letter {
 export type Fact = [name: string, value: string, address?: string | undefined];
 
 /** Renders a mail as text and as HTML with one simple layout, which follows the reader's light or dark mode. */
-export function layOut(letter: Letter): { subject: string; text: string; html: string } {
+export function layOut(letter: MailLayout): { subject: string; text: string; html: string } {
   return { subject: oneLine(letter.subject), text: textOf(letter), html: htmlOf(letter) };
 }
 
@@ -32,7 +32,7 @@ function oneLine(subject: string): string {
   return [...subject.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")].slice(0, MAX_SUBJECT).join("");
 }
 
-function textOf({ title, code, paragraphs = [], facts = [], actions = [], sender, footer }: Letter): string {
+function textOf({ title, code, paragraphs = [], facts = [], actions = [], sender, footer }: MailLayout): string {
   const named = facts.map(factLine).join("\n");
   const linked = actions.map(([words, address]) => `${words}:\n${address}`);
   // The signature delimiter (RFC 3676, section 4.3).
@@ -78,7 +78,7 @@ const dark = `:root{color-scheme:light dark;supported-color-schemes:light dark}
 .other{background:#1a1e26!important;border-color:#9dbcff!important;color:#9dbcff!important}
 }`;
 
-function htmlOf(letter: Letter): string {
+function htmlOf(letter: MailLayout): string {
   const { language, subject, sender, title, code, paragraphs = [], footer } = letter;
   const parts = [
     `<p class="faint" dir="auto" style="${styles.sender}">${escaped(sender)}</p>`,
@@ -108,7 +108,7 @@ ${parts.filter(Boolean).join("\n")}
 `;
 }
 
-function factTable({ facts = [] }: Letter): string {
+function factTable({ facts = [] }: MailLayout): string {
   const rows = facts.map(
     ([name, value, address]) =>
       `<tr><th class="faint" scope="row" align="left" style="${styles.name}">${escaped(name)}</th><td dir="auto" style="${styles.value}">${linked(value, address)}</td></tr>`,
@@ -121,7 +121,7 @@ function linked(value: string, address: string | undefined): string {
   return `<a class="link" href="${escaped(address)}" style="${styles.link}">${escaped(value)}</a>`;
 }
 
-function buttons({ actions = [] }: Letter): string {
+function buttons({ actions = [] }: MailLayout): string {
   const all = actions.map(([words, address], place) => {
     const kind = place === 0 ? "main" : "other";
     return `<a class="${kind}" href="${escaped(address)}" style="${styles.button};${styles[kind]}">${escaped(words)}</a>`;

@@ -9,10 +9,10 @@ export interface Report {
   addresses: string[];
   /** The Message-ID of the reported mail, if the report includes it. */
   originalMessageId: string | undefined;
-  notices: Notice[];
+  notices: MailReport[];
 }
 
-export type Notice = Pick<Feedback, "type" | "reason" | "smtpCode" | "enhancedStatus"> & {
+export type MailReport = Pick<Feedback, "type" | "reason" | "smtpCode" | "enhancedStatus"> & {
   /** As the report names it; absent otherwise. */
   recipient?: string | undefined;
 };
@@ -79,9 +79,9 @@ function originalOf(mail: Email): string | undefined {
 }
 
 /** One notice per recipient of a delivery status (RFC 3464, section 2.3); the first block is about the whole message. */
-function bounces(mail: Email): Notice[] {
+function bounces(mail: Email): MailReport[] {
   const blocks = partsOf(mail, "message/delivery-status").flatMap((part) => part.split(/\n\s*\n/));
-  return blocks.map(fieldsOf).flatMap((fields): Notice[] => {
+  return blocks.map(fieldsOf).flatMap((fields): MailReport[] => {
     const type = { failed: "BOUNCED" as const, delivered: "DELIVERED" as const }[
       (fields.get("action") ?? "").toLowerCase()
     ];
@@ -90,7 +90,7 @@ function bounces(mail: Email): Notice[] {
   });
 }
 
-function diagnosis(fields: Map<string, string>): Pick<Notice, "reason" | "smtpCode" | "enhancedStatus"> {
+function diagnosis(fields: Map<string, string>): Pick<MailReport, "reason" | "smtpCode" | "enhancedStatus"> {
   const words = (fields.get("diagnostic-code") ?? "").replace(/^[\w-]+\s*;\s*/, "");
   const [, code] = /^(\d{3})[ -]/.exec(words) ?? [];
   const [enhancedStatus] = /[245]\.\d{1,3}\.\d{1,3}/.exec(fields.get("status") ?? "") ?? [];
@@ -102,8 +102,8 @@ function diagnosis(fields: Map<string, string>): Pick<Notice, "reason" | "smtpCo
 }
 
 /** A recipient's complaint (RFC 5965); `not-spam` withdraws one and is ignored. */
-function complaints(mail: Email): Notice[] {
-  return partsOf(mail, "message/feedback-report").flatMap((part): Notice[] => {
+function complaints(mail: Email): MailReport[] {
+  return partsOf(mail, "message/feedback-report").flatMap((part): MailReport[] => {
     const fields = fieldsOf(part);
     const kind = (fields.get("feedback-type") ?? "").toLowerCase();
     const recipient = addressIn(fields.get("original-rcpt-to"));

@@ -1,5 +1,5 @@
 /** A chunk of a document, the unit of retrieval; `text` is an exact part of the content. */
-export interface Piece {
+export interface ChunkPiece {
   /** Headings above the text from the outermost, joined by ` › `; empty without any. */
   heading: string;
   text: string;
@@ -62,7 +62,7 @@ const ABBREVIATION =
  * sentences. Each lesson card is one chunk. The chunks are in order and don't overlap; there are at most about a thousand, and the time is
  * linear in the length, whatever the content is.
  */
-export function chunk(document: Chunkable): Piece[] {
+export function chunk(document: Chunkable): ChunkPiece[] {
   const { content } = document;
   const pieces = sections(new Scanner(document).blocks()).flatMap((section) => pack(content, section));
   return (pieces.length > MAXIMUM_PIECES ? join(pieces) : pieces)

@@ -3,13 +3,13 @@ import { LRUCache } from "lru-cache";
 import { fuse } from "./fusion.ts";
 import { LexicalIndex } from "./lexical.ts";
 import type { SlotScore } from "./ranking.ts";
-import type { Passage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
+import type { FoundPassage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { VectorIndex } from "./vectors.ts";
 import { queryTerms } from "./words.ts";
 
 /** A passage with its search terms and vector. */
 export interface Entry {
-  passage: Passage;
+  passage: FoundPassage;
   /** From `passageTerms`. */
   terms: readonly string[];
   vector?: { model: string; values: Float32Array };
@@ -25,7 +25,7 @@ const PASSAGE_BYTES = 400;
 /** The passages of one handle in memory, with their words, vectors and tags. Changes and searches are synchronous. */
 export class Collection {
   private readonly documents = new Map<string, number[]>();
-  private readonly passages: (Passage | undefined)[] = [];
+  private readonly passages: (FoundPassage | undefined)[] = [];
   private readonly freeSlots: number[] = [];
   private readonly words = new LexicalIndex();
   /** One per model and dimension: cosines of different models can't be compared. */
@@ -165,7 +165,7 @@ export class Collection {
   }
 }
 
-function passageBytes({ id, title, topic, source, heading, text, tags }: Passage): number {
+function passageBytes({ id, title, topic, source, heading, text, tags }: FoundPassage): number {
   const strings = [id, title, topic, source, heading, text, ...tags];
   return strings.reduce((sum, string) => sum + Buffer.byteLength(string), PASSAGE_BYTES);
 }

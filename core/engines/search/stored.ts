@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
 import { writtenLanguage } from "../../platform/languages.ts";
-import type { Passage } from "../../platform/runtime.ts";
+import type { FoundPassage } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
 import { passageTerms, termsVersion } from "./words.ts";
@@ -16,7 +16,7 @@ export function normalizeTags(tags: readonly string[]): string[] {
 
 /** A chunk as it is stored in Redis, with its vector if it has one. */
 export interface StoredChunk {
-  passage: Passage;
+  passage: FoundPassage;
   vector?: { model: string; values: Float32Array };
 }
 
@@ -61,7 +61,7 @@ export async function readPassages(
   redis: Redis,
   handle: string,
   chunkKeys: readonly string[],
-): Promise<(Passage | undefined)[]> {
+): Promise<(FoundPassage | undefined)[]> {
   const rows = await pipelined(redis, (pipeline) => {
     for (const key of chunkKeys) pipeline.hmget(key, ...TEXTS);
   });
@@ -83,7 +83,7 @@ function parseChunk(id: string, row: (Buffer | null)[]): StoredChunk[] {
   return [{ passage, ...(values ? { vector: { model: model?.toString() ?? "", values } } : {}) }];
 }
 
-function makePassage(id: string, row: (string | null)[]): Passage | undefined {
+function makePassage(id: string, row: (string | null)[]): FoundPassage | undefined {
   const [title, topic, source, heading, text, tags, language] = row.map((value) => value ?? "");
   if (row[4] === null) return undefined;
   const documentId = id.slice(0, id.lastIndexOf(":"));

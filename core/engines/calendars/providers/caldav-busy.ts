@@ -6,7 +6,7 @@ import { addressIn } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import { MAX_RESOURCES, type Multistatus, MultistatusReader, type Resource } from "./multistatus.ts";
-import type { Account, BusyAnswer, BusyObject, BusyQuestion } from "./provider.ts";
+import type { ProviderAccount, BusyAnswer, BusyObject, BusyQuestion } from "./provider.ts";
 import { askProperties, type CaldavLogin, loginOf, mustSucceed, propfind, report, XML_NAMESPACES } from "./webdav.ts";
 
 /** Objects per request, and concurrent requests. */
@@ -53,7 +53,11 @@ interface Reading {
  * Busy time of a calendar; only what changed since the last reading if the server supports sync tokens, or by comparing etags. Objects are
  * fetched unexpanded, because servers expand them incorrectly, in batches, and expanded in a thread.
  */
-export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
+export async function readCaldavBusy(
+  runtime: Runtime,
+  account: ProviderAccount,
+  question: BusyQuestion,
+): Promise<BusyAnswer> {
   const login = loginOf(account);
   const known = await runtime.credentials.ownerAddresses(account.handle);
   const owners = [login.username, ...known].map(addressIn);

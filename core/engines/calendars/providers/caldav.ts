@@ -2,8 +2,8 @@ import { Fail } from "../../../platform/errors.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { calendarObject } from "../calendar-file.ts";
-import { readBusy } from "./caldav-busy.ts";
-import type { Account, CalendarEvent, Provider, WrittenEvent } from "./provider.ts";
+import { readCaldavBusy } from "./caldav-busy.ts";
+import type { ProviderAccount, CalendarEvent, Provider, WrittenEvent } from "./provider.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import {
@@ -13,7 +13,7 @@ import {
   mustSucceed,
   propfind,
   report,
-  send,
+  sendWebdav,
   XML_NAMESPACES,
   type Tools,
   within,
@@ -41,10 +41,10 @@ export const caldav: Provider = {
       const found = await listCalendars(runtime, loginOf(account));
       return found.map(({ calendarId, name, writable }, at) => ({ calendarId, name, writable, primary: at === 0 }));
     },
-    busy: readBusy,
+    busy: readCaldavBusy,
     put: putEvent,
     async remove(runtime, account, { eventId }) {
-      const answer = await send(runtime, loginOf(account), eventId, { method: "DELETE", headers: {} });
+      const answer = await sendWebdav(runtime, loginOf(account), eventId, { method: "DELETE", headers: {} });
       if (answer.status !== 404 && answer.status !== 410) mustSucceed(answer);
     },
   },
@@ -86,7 +86,7 @@ async function listCalendars(tools: Tools, open: CaldavLogin): Promise<CaldavCal
  */
 async function putEvent(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { calendarId, event, earlier }: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
 ): Promise<WrittenEvent> {
   const open = loginOf(account);
@@ -141,7 +141,7 @@ function putObject(
 ): Promise<OutboundAnswer> {
   const condition: Record<string, string> = etag === null ? { "if-none-match": "*" } : { "if-match": etag };
   const headers = { ...condition, "content-type": "text/calendar; charset=utf-8" };
-  return send(tools, open, eventId, { method: "PUT", headers, body: text });
+  return sendWebdav(tools, open, eventId, { method: "PUT", headers, body: text });
 }
 
 /** State of an existing event; undefined if there is none. */
@@ -150,7 +150,7 @@ async function readEvent(
   open: CaldavLogin,
   eventId: string,
 ): Promise<{ etag: string | null; sequence: number } | undefined> {
-  const answer = await send(tools, open, eventId, { method: "GET", headers: {} });
+  const answer = await sendWebdav(tools, open, eventId, { method: "GET", headers: {} });
   if (answer.status === 404 || answer.status === 410) return undefined;
   mustSucceed(answer);
   const sequence = /^SEQUENCE:(\d+)/m.exec(answer.body.toString("utf8"))?.[1];

@@ -1,12 +1,12 @@
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { callProvider, jsonOf, partyOf, under } from "../authorised-calls.ts";
+import { callProvider, responseJson, partyOf, under } from "../authorised-calls.ts";
 import { MAX_INSTANCES, MAX_PAGES } from "../busy-objects.ts";
-import type { Account, OAuthSettings } from "./provider.ts";
+import type { ProviderAccount, OAuthSettings } from "./provider.ts";
 
 /** Scopes of a grant, without their common prefix. */
-export const scopes = ["calendar.events", "calendar.calendarlist.readonly"];
+export const GOOGLE_SCOPES = ["calendar.events", "calendar.calendarlist.readonly"];
 /** The scope that includes all others. */
 export const FULL_SCOPE = "auth/calendar";
 
@@ -32,7 +32,7 @@ export interface GoogleEvent {
 }
 
 /** Google issues a refresh token only with consent, so every authorisation asks for consent. */
-export function settingsFrom(env: Env): OAuthSettings | undefined {
+export function googleSettings(env: Env): OAuthSettings | undefined {
   const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret } = env;
   if (!clientId || !clientSecret) return undefined;
   return {
@@ -41,14 +41,14 @@ export function settingsFrom(env: Env): OAuthSettings | undefined {
     authorize: under(env.GOOGLE_AUTH_BASE, "/o/oauth2/v2/auth"),
     token: under(env.GOOGLE_TOKEN_BASE, "/token"),
     revoke: under(env.GOOGLE_TOKEN_BASE, "/revoke"),
-    scope: scopes.map((scope) => `https://www.googleapis.com/auth/${scope}`).join(" "),
+    scope: GOOGLE_SCOPES.map((scope) => `https://www.googleapis.com/auth/${scope}`).join(" "),
     login: "post",
     parameters: { access_type: "offline", prompt: "consent" },
   };
 }
 
 /** True if the event or calendar does not exist any more. */
-export function isGone({ status }: OutboundAnswer): boolean {
+export function isGoneAtGoogle({ status }: OutboundAnswer): boolean {
   return status === 404 || status === 410;
 }
 
@@ -60,19 +60,19 @@ interface Listing {
 }
 
 /** All pages of a listing; empty if the resource is gone. */
-export async function everyPage<T extends { items?: unknown[] }>(
+export async function googlePages<T extends { items?: unknown[] }>(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { path, query, gone = [] }: Listing,
 ): Promise<T[]> {
-  const party = partyOf(account, settingsFrom(runtime.env));
+  const party = partyOf(account, googleSettings(runtime.env));
   const pages: T[] = [];
   let read = 0;
   for (let pageToken = ""; read <= MAX_INSTANCES && pages.length < MAX_PAGES; ) {
     const parameters = new URLSearchParams({ ...query, ...(pageToken ? { pageToken } : {}) });
-    const answer = await callProvider(runtime, party, { url: `${address(runtime.env, path)}?${parameters}` });
+    const answer = await callProvider(runtime, party, { url: `${googleUrl(runtime.env, path)}?${parameters}` });
     if (gone.includes(answer.status)) return [];
-    const page = jsonOf<T & { nextPageToken?: string }>(answer);
+    const page = responseJson<T & { nextPageToken?: string }>(answer);
     pages.push(page);
     if (!page.nextPageToken) return pages;
     pageToken = page.nextPageToken;
@@ -82,7 +82,7 @@ export async function everyPage<T extends { items?: unknown[] }>(
 }
 
 /** The URL of a path of the API. */
-export function address({ GOOGLE_API_BASE }: Env, path: string): string {
+export function googleUrl({ GOOGLE_API_BASE }: Env, path: string): string {
   return under(GOOGLE_API_BASE, `/calendar/v3${path}`);
 }
 

@@ -1,7 +1,7 @@
 import type { Runtime } from "../../../platform/runtime.ts";
 import { type BusyInstance, busyObjects, overlapWith, wholeDays } from "../busy-objects.ts";
-import { everyPage, eventsOf, type GoogleEvent } from "./google-api.ts";
-import type { Account, BusyAnswer, BusyQuestion } from "./provider.ts";
+import { googlePages, eventsOf, type GoogleEvent } from "./google-api.ts";
+import type { ProviderAccount, BusyAnswer, BusyQuestion } from "./provider.ts";
 
 interface EventPage {
   timeZone?: string;
@@ -18,16 +18,20 @@ const busyFields =
  * Changes list series as such; the busy time of a changed series is read from its instances. The listing of instances has sync tokens too,
  * but doesn't show which instances a change of a series removed.
  */
-export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
+export async function readGoogleBusy(
+  runtime: Runtime,
+  account: ProviderAccount,
+  question: BusyQuestion,
+): Promise<BusyAnswer> {
   const since = question.known && (await changesSince(runtime, account, { question, mark: question.known.mark }));
   return since ?? readWhole(runtime, account, question);
 }
 
-async function readWhole(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
+async function readWhole(runtime: Runtime, account: ProviderAccount, question: BusyQuestion): Promise<BusyAnswer> {
   // The sync token comes first: a change during the reading is then read twice and not missed.
   const path = eventsOf(question.calendarId);
   const query = { ...everyReading, fields: "nextPageToken,nextSyncToken" };
-  const marks = await everyPage<EventPage>(runtime, account, { path, query });
+  const marks = await googlePages<EventPage>(runtime, account, { path, query });
   const changed = busyObjects(await instancesAt(runtime, account, { question, path, more: { singleEvents: "true" } }));
   return { mark: marks.at(-1)?.nextSyncToken ?? null, isWhole: true, changed, removed: [] };
 }
@@ -35,12 +39,12 @@ async function readWhole(runtime: Runtime, account: Account, question: BusyQuest
 /** The changes since a sync token; undefined if Google has dropped the token. */
 async function changesSince(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { question, mark }: { question: BusyQuestion; mark: string },
 ): Promise<BusyAnswer | undefined> {
   const query = { ...everyReading, syncToken: mark, fields: busyFields };
   const path = eventsOf(question.calendarId);
-  const pages = await everyPage<EventPage>(runtime, account, { path, query, gone: [400, 410] });
+  const pages = await googlePages<EventPage>(runtime, account, { path, query, gone: [400, 410] });
   if (pages.length === 0) return undefined;
   const zone = pages[0]?.timeZone ?? question.zone;
   const events = pages.flatMap(({ items = [] }) => items);
@@ -65,12 +69,12 @@ function isOfSeries({ status, recurrence, recurringEventId }: GoogleEvent): bool
 /** The instances in the window; none if the resource is gone. */
 async function instancesAt(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { question, path, more }: { question: BusyQuestion; path: string; more: Record<string, string> },
 ): Promise<BusyInstance[]> {
   const [timeMin, timeMax] = [question.from, question.to].map((ms) => new Date(ms).toISOString()) as [string, string];
   const query = { ...everyReading, ...more, timeMin, timeMax, fields: busyFields };
-  const pages = await everyPage<EventPage>(runtime, account, { path, query, gone: [404, 410] });
+  const pages = await googlePages<EventPage>(runtime, account, { path, query, gone: [404, 410] });
   return pages.flatMap(({ items = [], timeZone: zone = question.zone }) =>
     items.map((event) => instanceOf(event, { question, zone })),
   );

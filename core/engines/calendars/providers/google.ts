@@ -2,21 +2,21 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
-import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf } from "../authorised-calls.ts";
+import { type AuthorisedCall, callProvider, callWithToken, responseJson, partyOf } from "../authorised-calls.ts";
 import { bringTo } from "../event-states.ts";
-import { revokeToken } from "../oauth.ts";
+import { revokeGrant } from "../oauth.ts";
 import {
-  address,
+  googleUrl,
   eventsOf,
-  everyPage,
+  googlePages,
   FULL_SCOPE,
   type GoogleEvent,
-  isGone,
-  scopes,
-  settingsFrom,
+  isGoneAtGoogle,
+  GOOGLE_SCOPES,
+  googleSettings,
 } from "./google-api.ts";
-import { readBusy } from "./google-busy.ts";
-import type { Account, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
+import { readGoogleBusy } from "./google-busy.ts";
+import type { ProviderAccount, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
 
 /** Polls of an event whose meeting is still being created. */
 const MAX_POLLS = 4;
@@ -24,20 +24,20 @@ const MAX_POLLS = 4;
 /** Google Calendar (API v3) with Meet. */
 export const google: Provider = {
   key: "google",
-  oauth: settingsFrom,
+  oauth: googleSettings,
   async connect(runtime, grant) {
-    mustGrant(grant, ...scopes.map((scope) => [scope, FULL_SCOPE]));
-    const url = address(runtime.env, "/users/me/calendarList/primary");
-    const primary = jsonOf<{ id: string }>(await callWithToken(runtime, grant.accessToken, { url }));
+    mustGrant(grant, ...GOOGLE_SCOPES.map((scope) => [scope, FULL_SCOPE]));
+    const url = googleUrl(runtime.env, "/users/me/calendarList/primary");
+    const primary = responseJson<{ id: string }>(await callWithToken(runtime, grant.accessToken, { url }));
     // The id of the primary calendar is the account's address.
     return { account: primary.id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
-    const settings = settingsFrom(runtime.env);
+    const settings = googleSettings(runtime.env);
     const { refreshToken, accessToken } = tokensIn(secret);
-    if (settings) await revokeToken(runtime, settings, refreshToken ?? accessToken);
+    if (settings) await revokeGrant(runtime, settings, refreshToken ?? accessToken);
   },
-  calendars: { meeting: "google_meet", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },
+  calendars: { meeting: "google_meet", list: listCalendars, busy: readGoogleBusy, put: putEvent, remove: removeEvent },
 };
 
 interface GoogleCalendar {
@@ -48,9 +48,9 @@ interface GoogleCalendar {
   accessRole: string;
 }
 
-async function listCalendars(runtime: Runtime, account: Account): Promise<ProviderCalendar[]> {
+async function listCalendars(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]> {
   const listing = { path: "/users/me/calendarList", query: { maxResults: "250" } };
-  const pages = await everyPage<{ items?: GoogleCalendar[] }>(runtime, account, listing);
+  const pages = await googlePages<{ items?: GoogleCalendar[] }>(runtime, account, listing);
   return pages.flatMap(({ items = [] }) =>
     items.map(({ id, summary = id, summaryOverride, primary = false, accessRole }) => ({
       calendarId: id,
@@ -64,7 +64,7 @@ async function listCalendars(runtime: Runtime, account: Account): Promise<Provid
 /** The event's id is derived from the booking, so that retries create it once. */
 async function putEvent(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { calendarId, event, earlier }: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
 ): Promise<WrittenEvent> {
   const id = earlier?.eventId ?? eventIdOf(event.uid);
@@ -94,27 +94,27 @@ interface EventAddress {
 
 async function writeEvent(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { path, id, event, current }: EventAddress & { current: GoogleEvent | undefined },
 ): Promise<GoogleEvent | undefined> {
   const [etag, body] = [current?.etag, bodyOf(event, id, current)];
   const call: AuthorisedCall = etag
     ? { method: "PATCH", url: `${path}/${id}`, headers: { "if-match": etag }, json: body }
     : { method: "POST", url: path, json: { id, ...body } };
-  const url = `${address(runtime.env, call.url)}?conferenceDataVersion=1&sendUpdates=none`;
-  const answer = await callProvider(runtime, partyOf(account, settingsFrom(runtime.env)), { ...call, url });
+  const url = `${googleUrl(runtime.env, call.url)}?conferenceDataVersion=1&sendUpdates=none`;
+  const answer = await callProvider(runtime, partyOf(account, googleSettings(runtime.env)), { ...call, url });
   const isElsewhere = etag ? [404, 410, 412].includes(answer.status) : answer.status === 409;
-  return isElsewhere ? undefined : jsonOf(answer);
+  return isElsewhere ? undefined : responseJson(answer);
 }
 
 async function readEvent(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { path, id }: EventAddress,
 ): Promise<GoogleEvent | undefined> {
-  const url = address(runtime.env, `${path}/${id}`);
-  const answer = await callProvider(runtime, partyOf(account, settingsFrom(runtime.env)), { url });
-  return isGone(answer) ? undefined : jsonOf(answer);
+  const url = googleUrl(runtime.env, `${path}/${id}`);
+  const answer = await callProvider(runtime, partyOf(account, googleSettings(runtime.env)), { url });
+  return isGoneAtGoogle(answer) ? undefined : responseJson(answer);
 }
 
 /** Event ids allow base32hex only. The booking's own uid would let every guest cancel. */
@@ -153,7 +153,7 @@ function meetingFor(id: string, current: GoogleEvent | undefined): object {
 /** The event with its meeting, which Google may create a moment later. Throws without a meeting, so that it is retried. */
 async function withMeeting(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { made, ...place }: EventAddress & { made: GoogleEvent },
 ): Promise<GoogleEvent> {
   let current = made;
@@ -174,9 +174,13 @@ function meetingUrlOf({ hangoutLink, conferenceData }: GoogleEvent): string | nu
   return hangoutLink ?? video?.uri ?? null;
 }
 
-async function removeEvent(runtime: Runtime, account: Account, { calendarId, eventId }: WrittenEvent): Promise<void> {
-  const url = `${address(runtime.env, `${eventsOf(calendarId)}/${eventId}`)}?sendUpdates=none`;
-  const party = partyOf(account, settingsFrom(runtime.env));
+async function removeEvent(
+  runtime: Runtime,
+  account: ProviderAccount,
+  { calendarId, eventId }: WrittenEvent,
+): Promise<void> {
+  const url = `${googleUrl(runtime.env, `${eventsOf(calendarId)}/${eventId}`)}?sendUpdates=none`;
+  const party = partyOf(account, googleSettings(runtime.env));
   const answer = await callProvider(runtime, party, { method: "DELETE", url });
-  if (!isGone(answer)) jsonOf(answer);
+  if (!isGoneAtGoogle(answer)) responseJson(answer);
 }

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { type AuthorisedCall, callProvider, jsonOf, partyOf, under } from "../authorised-calls.ts";
+import { type AuthorisedCall, callProvider, responseJson, partyOf, under } from "../authorised-calls.ts";
 import { MAX_INSTANCES, MAX_PAGES } from "../busy-objects.ts";
-import { type Account, type CalendarEvent, type OAuthSettings, ownUid, type WrittenEvent } from "./provider.ts";
+import { type ProviderAccount, type CalendarEvent, type OAuthSettings, ownUid, type WrittenEvent } from "./provider.ts";
 
 /** The OAuth client; undefined without its settings. */
-export function settingsFrom(env: Env): OAuthSettings | undefined {
+export function graphSettings(env: Env): OAuthSettings | undefined {
   const { MICROSOFT_CLIENT_ID: clientId, MICROSOFT_CLIENT_SECRET: clientSecret } = env;
   if (!clientId || !clientSecret) return undefined;
   return {
@@ -67,7 +67,7 @@ export function uidOf(env: Env, transaction: string): string | undefined {
 }
 
 /** True if the event or calendar does not exist any more. */
-export function isGone({ status }: OutboundAnswer): boolean {
+export function isGoneAtGraph({ status }: OutboundAnswer): boolean {
   return status === 404 || status === 410;
 }
 
@@ -80,9 +80,9 @@ interface Listing<T> {
 }
 
 /** All pages of a listing, from a path or from a link of Graph. */
-export async function everyPage<T>(
+export async function graphPages<T>(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { first, refuses = () => false }: { first: string; refuses?: (answer: OutboundAnswer) => boolean },
 ): Promise<Listing<T>> {
   const items: T[] = [];
@@ -90,7 +90,7 @@ export async function everyPage<T>(
   for (let pages = 0; items.length <= MAX_INSTANCES && pages < MAX_PAGES; pages++) {
     const answer = await ask(runtime, account, { path });
     if (refuses(answer)) return { items: [], deltaLink: null, isRefused: true };
-    const page = jsonOf<{ value: T[]; "@odata.nextLink"?: string; "@odata.deltaLink"?: string }>(answer);
+    const page = responseJson<{ value: T[]; "@odata.nextLink"?: string; "@odata.deltaLink"?: string }>(answer);
     for (const item of page.value) items.push(item);
     const { "@odata.nextLink": next, "@odata.deltaLink": last } = page;
     if (!next) return { items, deltaLink: last ? within(runtime.env, last) : null, isRefused: false };
@@ -115,16 +115,16 @@ const preferences = [
 /** One call of an account: times are in UTC, and ids do not change. */
 export function ask(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { path, ...call }: Omit<AuthorisedCall, "url"> & { path: string },
 ): Promise<OutboundAnswer> {
   const headers = { ...call.headers, prefer: preferences.join(", ") };
-  const party = partyOf(account, settingsFrom(runtime.env));
-  return callProvider(runtime, party, { ...call, url: address(runtime.env, path), headers });
+  const party = partyOf(account, graphSettings(runtime.env));
+  return callProvider(runtime, party, { ...call, url: graphUrl(runtime.env, path), headers });
 }
 
 /** The URL of a path of the API. */
-export function address({ MICROSOFT_GRAPH_BASE }: Env, path: string): string {
+export function graphUrl({ MICROSOFT_GRAPH_BASE }: Env, path: string): string {
   return under(MICROSOFT_GRAPH_BASE, `/v1.0${path}`);
 }
 

@@ -2,8 +2,8 @@ import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { type BusyInstance, busyObjects, overlapWith, wholeDays } from "../busy-objects.ts";
-import { calendarAt, eventAt, everyPage, type GraphEvent, instantOf, isGone, uidOf } from "./graph.ts";
-import type { Account, BusyAnswer, BusyQuestion } from "./provider.ts";
+import { calendarAt, eventAt, graphPages, type GraphEvent, instantOf, isGoneAtGraph, uidOf } from "./graph.ts";
+import type { ProviderAccount, BusyAnswer, BusyQuestion } from "./provider.ts";
 
 const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
 
@@ -11,14 +11,18 @@ const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs
  * Changes name events and series. The busy time of a series is read from its instances, because its changes include neither how an
  * occurrence is shown nor which occurrence was deleted.
  */
-export async function readBusy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer> {
+export async function readGraphBusy(
+  runtime: Runtime,
+  account: ProviderAccount,
+  question: BusyQuestion,
+): Promise<BusyAnswer> {
   const since = question.known && (await changesSince(runtime, account, { question, ...question.known }));
   return since ?? readWhole(runtime, account, { question, mark: await newMark(runtime, account, question) });
 }
 
 async function readWhole(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { question, mark }: { question: BusyQuestion; mark: string | null },
 ): Promise<BusyAnswer> {
   const path = `${calendarAt(question.calendarId)}/calendarView`;
@@ -31,19 +35,19 @@ async function readWhole(
 }
 
 /** The delta link after a whole round of changes, whose content is ignored: later changes come after it. */
-async function newMark(runtime: Runtime, account: Account, question: BusyQuestion): Promise<string | null> {
+async function newMark(runtime: Runtime, account: ProviderAccount, question: BusyQuestion): Promise<string | null> {
   const first = `${calendarAt(question.calendarId)}/calendarView/delta?${windowOf(question)}`;
-  return (await everyPage<GraphEvent>(runtime, account, { first })).deltaLink;
+  return (await graphPages<GraphEvent>(runtime, account, { first })).deltaLink;
 }
 
 /** The changes since a delta link; undefined if Graph has dropped the link. */
 async function changesSince(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   asked: { question: BusyQuestion; mark: string; tags(): Promise<Map<string, string>> },
 ): Promise<BusyAnswer | undefined> {
   const { question, mark } = asked;
-  const round = await everyPage<GraphEvent>(runtime, account, { first: mark, refuses: isLost });
+  const round = await graphPages<GraphEvent>(runtime, account, { first: mark, refuses: isLost });
   if (round.isRefused) return undefined;
   const gone = new Set(round.items.filter((event) => event["@removed"]).map(({ id }) => id));
   const known = gone.size > 0 ? await asked.tags() : undefined;
@@ -73,11 +77,11 @@ function isLost({ status, body }: OutboundAnswer): boolean {
 /** The instances in the window; none if the resource is gone. */
 async function instancesAt(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { question, path }: { question: BusyQuestion; path: string },
 ): Promise<BusyInstance[]> {
   const first = `${path}?${windowOf(question)}&$select=${busyFields}&$top=1000`;
-  const { items } = await everyPage<GraphEvent>(runtime, account, { first, refuses: isGone });
+  const { items } = await graphPages<GraphEvent>(runtime, account, { first, refuses: isGoneAtGraph });
   return items.map((event) => instanceOf(runtime, event, question));
 }
 

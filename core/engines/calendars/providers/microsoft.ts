@@ -2,23 +2,23 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Fail } from "../../../platform/errors.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
-import { callWithToken, jsonOf } from "../authorised-calls.ts";
+import { callWithToken, responseJson } from "../authorised-calls.ts";
 import { bringTo } from "../event-states.ts";
 import {
-  address,
+  graphUrl,
   ask,
   calendarAt,
   eventAt,
   type EventAddress,
-  everyPage,
+  graphPages,
   type GraphEvent,
   instantOf,
-  isGone,
-  settingsFrom,
+  isGoneAtGraph,
+  graphSettings,
   transactionOf,
 } from "./graph.ts";
-import { readBusy } from "./microsoft-busy.ts";
-import type { Account, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
+import { readGraphBusy } from "./microsoft-busy.ts";
+import type { ProviderAccount, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
 
 /** Polls of an event whose meeting is still being created. */
 const MAX_POLLS = 4;
@@ -26,17 +26,17 @@ const MAX_POLLS = 4;
 /** Microsoft 365 and Outlook (Graph v1.0) with Teams. Graph has no endpoint to revoke a grant; its owner must do that. */
 export const microsoft: Provider = {
   key: "microsoft",
-  oauth: settingsFrom,
+  oauth: graphSettings,
   async connect(runtime, grant) {
     mustGrant(grant, ["Calendars.ReadWrite"]);
-    const url = address(runtime.env, "/me?$select=mail,userPrincipalName");
+    const url = graphUrl(runtime.env, "/me?$select=mail,userPrincipalName");
     const answer = await callWithToken(runtime, grant.accessToken, { url });
-    const { mail, userPrincipalName } = jsonOf<{ mail?: string | null; userPrincipalName?: string }>(answer);
+    const { mail, userPrincipalName } = responseJson<{ mail?: string | null; userPrincipalName?: string }>(answer);
     const account = mail ?? userPrincipalName;
     if (!account) throw new Fail("oauth_exchange_failed", { detail: "The account has no email address." });
     return { account, secret: secretFor(grant) };
   },
-  calendars: { meeting: "teams", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },
+  calendars: { meeting: "teams", list: listCalendars, busy: readGraphBusy, put: putEvent, remove: removeEvent },
 };
 
 interface GraphCalendar {
@@ -46,9 +46,9 @@ interface GraphCalendar {
   canEdit?: boolean;
 }
 
-async function listCalendars(runtime: Runtime, account: Account): Promise<ProviderCalendar[]> {
+async function listCalendars(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]> {
   const first = "/me/calendars?$select=id,name,isDefaultCalendar,canEdit&$top=100";
-  const { items } = await everyPage<GraphCalendar>(runtime, account, { first });
+  const { items } = await graphPages<GraphCalendar>(runtime, account, { first });
   return items.map(({ id, name, isDefaultCalendar = false, canEdit = false }) => ({
     calendarId: id,
     name,
@@ -60,7 +60,7 @@ async function listCalendars(runtime: Runtime, account: Account): Promise<Provid
 /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds the event again. */
 async function putEvent(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { calendarId, event, earlier }: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
 ): Promise<WrittenEvent> {
   const place = { calendarId, event, ...(earlier ? { earlier } : {}) };
@@ -95,7 +95,11 @@ function bareEvent({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
 }
 
 /** Creates the event; undefined if its transaction id was used before, with this or another content. */
-async function makeEvent(runtime: Runtime, account: Account, place: EventAddress): Promise<GraphEvent | undefined> {
+async function makeEvent(
+  runtime: Runtime,
+  account: ProviderAccount,
+  place: EventAddress,
+): Promise<GraphEvent | undefined> {
   const { calendarId, event } = place;
   const json = {
     ...timesOf(event),
@@ -106,14 +110,14 @@ async function makeEvent(runtime: Runtime, account: Account, place: EventAddress
   const call = { method: "POST", path: `${calendarAt(calendarId)}/events`, json };
   const answer = await ask(runtime, account, call);
   if (answer.status === 409) return undefined;
-  const made = jsonOf<GraphEvent>(answer);
+  const made = responseJson<GraphEvent>(answer);
   return instantOf(made.start) === Date.parse(event.start) ? made : undefined;
 }
 
 /** Updates an event; undefined if its state has changed, or if it is gone. */
 async function changeEvent(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { event, current }: { event: CalendarEvent; current: GraphEvent },
 ): Promise<GraphEvent | undefined> {
   const etag = current["@odata.etag"];
@@ -123,24 +127,24 @@ async function changeEvent(
   const json = { ...timesOf(event), ...content, ...(wantsMeeting ? meeting : {}) };
   const headers = etag ? { "if-match": etag } : {};
   const answer = await ask(runtime, account, { method: "PATCH", path: eventAt(current.id), headers, json });
-  return [404, 409, 412].includes(answer.status) ? undefined : jsonOf(answer);
+  return [404, 409, 412].includes(answer.status) ? undefined : responseJson(answer);
 }
 
 /** The event of a booking: the one of the last write, or the one with its extended property. */
 async function findEvent(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { calendarId, event, earlier }: EventAddress,
 ): Promise<GraphEvent | undefined> {
   const wanted = `$expand=${encodeURIComponent(`singleValueExtendedProperties($filter=id eq '${properties.sequence}')`)}`;
   if (earlier) {
     const answer = await ask(runtime, account, { path: `${eventAt(earlier.eventId)}?${wanted}` });
-    if (!isGone(answer)) return jsonOf(answer);
+    if (!isGoneAtGraph(answer)) return responseJson(answer);
   }
   const any = `singleValueExtendedProperties/Any(ep: ep/id eq '${properties.uid}' and ep/value eq '${event.uid}')`;
   const path = `${calendarAt(calendarId)}/events?${wanted}&$filter=${encodeURIComponent(any)}`;
   const answer = await ask(runtime, account, { path });
-  return jsonOf<{ value: GraphEvent[] }>(answer).value[0];
+  return responseJson<{ value: GraphEvent[] }>(answer).value[0];
 }
 
 /** Namespace of our extended properties. */
@@ -175,19 +179,19 @@ function contentOf({ description, location }: CalendarEvent): object {
 /** The event with its meeting, which may be created a moment later. Throws without a meeting, so that it is retried. */
 async function withMeeting(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { event, made }: { event: CalendarEvent; made: GraphEvent },
 ): Promise<GraphEvent> {
   let current = made;
   for (let looks = 1; event.meeting === "teams" && !current.onlineMeeting?.joinUrl; looks++) {
     if (looks > MAX_POLLS) throw new Error("Microsoft made no meeting.");
     await sleep(looks * 200);
-    current = jsonOf(await ask(runtime, account, { path: eventAt(made.id) }));
+    current = responseJson(await ask(runtime, account, { path: eventAt(made.id) }));
   }
   return current;
 }
 
-async function removeEvent(runtime: Runtime, account: Account, { eventId }: WrittenEvent): Promise<void> {
+async function removeEvent(runtime: Runtime, account: ProviderAccount, { eventId }: WrittenEvent): Promise<void> {
   const answer = await ask(runtime, account, { method: "DELETE", path: eventAt(eventId) });
-  if (!isGone(answer)) jsonOf(answer);
+  if (!isGoneAtGraph(answer)) responseJson(answer);
 }

@@ -20,7 +20,7 @@ export interface OAuthSettings {
 }
 
 /** The response of the token endpoint. */
-export interface Grant {
+export interface ProviderGrant {
   accessToken: string;
   refreshToken: string | null;
   /** Real ms at which the access token expires; null if it doesn't. */
@@ -30,7 +30,7 @@ export interface Grant {
 }
 
 /** A connected account with its unsealed `secret` from `connect`. */
-export interface Account {
+export interface ProviderAccount {
   handle: string;
   credential: StoredCredential;
   secret: string | null;
@@ -132,8 +132,8 @@ export interface WrittenMeeting {
 export interface ProviderCalendars {
   /** The location type whose meetings `put` creates; absent if it creates none. */
   meeting?: "google_meet" | "teams";
-  list(runtime: Runtime, account: Account): Promise<ProviderCalendar[]>;
-  busy(runtime: Runtime, account: Account, question: BusyQuestion): Promise<BusyAnswer>;
+  list(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]>;
+  busy(runtime: Runtime, account: ProviderAccount, question: BusyQuestion): Promise<BusyAnswer>;
   /**
    * Creates the event, or brings the existing one to this state; at most one per booking and calendar, with or without `earlier` (the
    * result of the last successful call for this calendar). An event with a higher sequence stays. One that the owner deleted is created
@@ -141,11 +141,11 @@ export interface ProviderCalendars {
    */
   put(
     runtime: Runtime,
-    account: Account,
+    account: ProviderAccount,
     asked: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
   ): Promise<WrittenEvent>;
   /** Deletes the event; a missing one is no failure. */
-  remove(runtime: Runtime, account: Account, written: WrittenEvent): Promise<void>;
+  remove(runtime: Runtime, account: ProviderAccount, written: WrittenEvent): Promise<void>;
 }
 
 /** Meetings of a provider without calendars, with the guarantees of `ProviderCalendars`. */
@@ -154,10 +154,10 @@ export interface ProviderMeetings {
   kind: "zoom";
   put(
     runtime: Runtime,
-    account: Account,
+    account: ProviderAccount,
     asked: { event: CalendarEvent; earlier?: WrittenMeeting },
   ): Promise<WrittenMeeting>;
-  remove(runtime: Runtime, account: Account, written: WrittenMeeting): Promise<void>;
+  remove(runtime: Runtime, account: ProviderAccount, written: WrittenMeeting): Promise<void>;
 }
 
 /** What the service requires of a provider; unsupported parts are absent. */
@@ -166,7 +166,7 @@ export interface Provider {
   /** Its OAuth settings, or undefined if the installation has no client for it; absent for providers without OAuth. */
   oauth?(env: Env): OAuthSettings | undefined;
   /** The account of a grant, and the secret to store. */
-  connect?(runtime: Runtime, grant: Grant): Promise<{ account: string; secret: string | null }>;
+  connect?(runtime: Runtime, grant: ProviderGrant): Promise<{ account: string; secret: string | null }>;
   /** Revokes the grant at the provider. */
   disconnect?(runtime: Runtime, credential: { account: string; secret: string | null }): Promise<void>;
   calendars?: ProviderCalendars;

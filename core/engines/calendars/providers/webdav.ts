@@ -6,7 +6,7 @@ import type { Runtime } from "../../../platform/runtime.ts";
 import { asCalendarServerError, CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, TreeReader } from "../xml-reader.ts";
 import { type Multistatus, MultistatusReader } from "./multistatus.ts";
-import type { Account } from "./provider.ts";
+import type { ProviderAccount } from "./provider.ts";
 
 export type Tools = Pick<Runtime, "outbound">;
 
@@ -36,7 +36,7 @@ export const XML_NAMESPACES =
   'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav" xmlns:s="http://calendarserver.org/ns/"';
 
 /** The stored credentials of an account. */
-export function loginOf({ secret }: Account): CaldavLogin {
+export function loginOf({ secret }: ProviderAccount): CaldavLogin {
   return JSON.parse(secret ?? "{}") as CaldavLogin;
 }
 
@@ -58,7 +58,7 @@ export async function askProperties(
   const reader = new TreeReader(maxElements);
   const body = `<d:propfind ${XML_NAMESPACES}><d:prop>${properties}</d:prop></d:propfind>`;
   const request = { method: "PROPFIND", headers: xml(depth), body, ...limits, reader };
-  const { status, url } = await send(tools, open, address, request);
+  const { status, url } = await sendWebdav(tools, open, address, request);
   const tree = status === 207 ? await withReason(reader.tree()) : undefined;
   return { status, url, found: tree?.children[0]?.name === "multistatus" ? tree : undefined };
 }
@@ -88,7 +88,7 @@ export async function report(
   }: { body: string; reader?: MultistatusReader } & Partial<AnswerLimits>,
 ): Promise<{ status: number } & Multistatus> {
   const request = { method: "REPORT", headers: xml(1), body, ...limits, reader };
-  const { status } = await send(tools, open, address, request);
+  const { status } = await sendWebdav(tools, open, address, request);
   if (status !== 207) return { status, resources: [], syncToken: "" };
   const multistatus = await withReason(reader.multistatus());
   if (multistatus === undefined) throw notMultistatus(status);
@@ -96,7 +96,7 @@ export async function report(
 }
 
 /** One request with the credentials, which never leave the owner's server. `reader` receives a multistatus; other bodies are not read. */
-export function send(
+export function sendWebdav(
   { outbound }: Tools,
   { serverUrl, username, password }: CaldavLogin,
   address: string,

@@ -3,9 +3,9 @@ import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { secretFor, tokensIn } from "../access-tokens.ts";
-import { type AuthorisedCall, callProvider, callWithToken, jsonOf, partyOf, under } from "../authorised-calls.ts";
-import { refreshGrant, revokeToken } from "../oauth.ts";
-import type { Account, CalendarEvent, OAuthSettings, Provider, WrittenMeeting } from "./provider.ts";
+import { type AuthorisedCall, callProvider, callWithToken, responseJson, partyOf, under } from "../authorised-calls.ts";
+import { refreshGrant, revokeGrant } from "../oauth.ts";
+import type { ProviderAccount, CalendarEvent, OAuthSettings, Provider, WrittenMeeting } from "./provider.ts";
 
 /** Pages of scheduled meetings to search for one that was created before. */
 const MAX_PAGES = 20;
@@ -19,12 +19,12 @@ export const zoom: Provider = {
   oauth: settingsFrom,
   async connect(runtime, grant) {
     const answer = await callWithToken(runtime, grant.accessToken, { url: address(runtime.env, "/users/me") });
-    const { email, id } = jsonOf<{ email?: string; id: string }>(answer);
+    const { email, id } = responseJson<{ email?: string; id: string }>(answer);
     return { account: email ?? id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
     const settings = settingsFrom(runtime.env);
-    if (settings) await revokeToken(runtime, settings, await revocable(runtime, settings, secret));
+    if (settings) await revokeGrant(runtime, settings, await revocable(runtime, settings, secret));
   },
   meetings: {
     kind: "zoom",
@@ -36,7 +36,7 @@ export const zoom: Provider = {
     async remove(runtime, account, { meetingId }) {
       const path = `/meetings/${meetingId}?schedule_for_reminder=false&cancel_meeting_reminder=false`;
       const answer = await ask(runtime, account, { method: "DELETE", path });
-      if (answer.status !== 404) jsonOf(answer);
+      if (answer.status !== 404) responseJson(answer);
     },
   },
 };
@@ -70,32 +70,32 @@ interface ZoomMeeting {
   join_url: string;
 }
 
-async function makeMeeting(runtime: Runtime, account: Account, event: CalendarEvent): Promise<WrittenMeeting> {
+async function makeMeeting(runtime: Runtime, account: ProviderAccount, event: CalendarEvent): Promise<WrittenMeeting> {
   const answer = await ask(runtime, account, { method: "POST", path: "/users/me/meetings", json: bodyOf(event) });
-  return writtenOf(account, jsonOf<ZoomMeeting>(answer));
+  return writtenOf(account, responseJson<ZoomMeeting>(answer));
 }
 
 /** Brings a meeting to its booking's state, unless it has a later one; undefined if it is gone. */
 async function changeMeeting(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { event, known }: { event: CalendarEvent; known: WrittenMeeting },
 ): Promise<WrittenMeeting | undefined> {
   const path = `/meetings/${known.meetingId}`;
   const read = await ask(runtime, account, { path });
   if (read.status === 404) return undefined;
-  const current = jsonOf<ZoomMeeting>(read);
+  const current = responseJson<ZoomMeeting>(read);
   if (sequenceIn(current.agenda) > event.sequence) return writtenOf(account, current);
   const answer = await ask(runtime, account, { method: "PATCH", path, json: bodyOf(event) });
   if (answer.status === 404) return undefined;
-  if (answer.status !== 204) jsonOf(answer);
+  if (answer.status !== 204) responseJson(answer);
   return writtenOf(account, current);
 }
 
 /** Zoom has no idempotency: the reference in the agenda finds a meeting that was created before a crash. */
 async function findMeeting(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   event: CalendarEvent,
 ): Promise<WrittenMeeting | undefined> {
   let next = "";
@@ -106,7 +106,7 @@ async function findMeeting(
       ...(next ? { next_page_token: next } : {}),
     });
     const answer = await ask(runtime, account, { path: `/users/me/meetings?${query}` });
-    const page = jsonOf<{ meetings?: ZoomMeeting[]; next_page_token?: string }>(answer);
+    const page = responseJson<{ meetings?: ZoomMeeting[]; next_page_token?: string }>(answer);
     const found = page.meetings?.find(({ agenda = "" }) => agenda.startsWith(referenceOf(event)));
     if (found) return writtenOf(account, found);
     if (!page.next_page_token) return undefined;
@@ -136,13 +136,13 @@ function sequenceIn(agenda = ""): number {
   return Number(/^Booking [0-9a-f]{16}-(\d+)/.exec(agenda)?.[1] ?? -1);
 }
 
-function writtenOf({ credential }: Account, { id, join_url: url }: ZoomMeeting): WrittenMeeting {
+function writtenOf({ credential }: ProviderAccount, { id, join_url: url }: ZoomMeeting): WrittenMeeting {
   return { credentialId: credential.credentialId, meetingId: String(id), url };
 }
 
 function ask(
   runtime: Runtime,
-  account: Account,
+  account: ProviderAccount,
   { path, ...call }: Omit<AuthorisedCall, "url"> & { path: string },
 ): Promise<OutboundAnswer> {
   const party = partyOf(account, settingsFrom(runtime.env));
