@@ -230,7 +230,7 @@ t.test("after signing in one goes to this service or to the application, nowhere
     "data:text/html,x": undefined,
   };
   for (const [returnTo, location] of Object.entries(expected)) {
-    for (const key of await keyNames(service.runtime.redis, "throttle:*")) await service.runtime.redis.del(key);
+    for (const key of await keyNames(service.runtime.redis, "bucket:*")) await service.runtime.redis.del(key);
     const before = inbox.mails.length;
     const signInId = await askForCode(service);
     await eventually(() => inbox.mails.length > before);

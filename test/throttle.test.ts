@@ -74,7 +74,7 @@ t.test("a bucket expires ten seconds after it is full again", async (t) => {
   const service = await startService(t, { env: { ...open, PUBLIC_LEADS_RATE: "0.5", PUBLIC_LEADS_BURST: "4" } });
   await service.handle("acme");
   const lead = () => service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ada@example.com" });
-  const left = () => service.runtime.redis.pttl("throttle:leads:{acme}");
+  const left = () => service.runtime.redis.pttl("bucket:leads:{acme}");
   await lead().expect(202);
   const one = await left();
   t.ok(one > 8_000 && one <= 12_000, `${one} ms after one of four`);
@@ -100,8 +100,8 @@ t.test("behind a proxy the limits count the network that the proxy saw: an IPv4 
   await start("2001:db8:1:3::1").expect(200);
   await start("192.0.2.1").expect(200);
   t.match(
-    await keyNames(service.runtime.redis, "throttle:*"),
-    [/^throttle:pairing:\{[\w-]{43}\}$/],
+    await keyNames(service.runtime.redis, "bucket:*"),
+    [/^bucket:pairing:\{[\w-]{43}\}$/],
     "no key names a network",
   );
 });

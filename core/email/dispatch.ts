@@ -3,7 +3,7 @@ import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import type { Mailer, Runtime } from "../platform/runtime.ts";
-import { takeTokens } from "../store/throttle.ts";
+import { takeTokens, tokenInterval } from "../store/throttle.ts";
 import type { ClaimedLane } from "../engines/lanes/lanes.ts";
 import { Breaker, SmtpFailure } from "../engines/mail/mail.ts";
 import { attemptDelivery, type StoredContent, type LeasedDelivery } from "./delivery.ts";
@@ -24,7 +24,7 @@ const usualTimes: DispatchTimes = { leaseMs: 15_000, pollMs: 100 };
 /** Real ms within which attempts may finish when the process stops; another worker retries the others. */
 const DRAIN_MS = 15_000;
 /** Mails per second and burst of one handle, across all processes. */
-const HANDLE_LIMIT = { rate: 500, burst: 1000 };
+const HANDLE_LIMIT = { interval: tokenInterval(500), burst: 1000 };
 
 /** Sends due mails until the signal, then lets running attempts finish. Returns at once without a mail server. */
 export async function dispatchMail(

@@ -7,7 +7,7 @@ export type Carriage = "as is" | "sealed again" | "made again" | "left behind";
 /** Every kind of key that a handle has, in the order of the key table; a test compares the two. */
 export const carriage: Readonly<Record<string, Carriage>> = {
   outbox: "left behind",
-  throttle: "left behind",
+  bucket: "left behind",
   handle: "made again",
   audit: "as is",
 
@@ -70,7 +70,7 @@ export const carriage: Readonly<Record<string, Carriage>> = {
   "sync-lock": "left behind",
   unsynced: "as is",
   bookings: "as is",
-  "booking-bucket": "left behind",
+  "network-bucket": "left behind",
   "attendee-bookings": "as is",
   "calendar-feed": "as is",
   blocks: "as is",

@@ -4,7 +4,7 @@ import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { digestTag } from "../store/throttle.ts";
+import { digestTag, tokenInterval } from "../store/throttle.ts";
 import { day } from "../platform/zones.ts";
 
 /** A visitor who changes a booking; a visitor without a network, as in internal calls, is not limited. */
@@ -32,11 +32,14 @@ export function visitorLimits({ env }: Pick<Runtime, "env">, visitor: Visitor | 
   const { PUBLIC_BOOKINGS_RATE: rate, PUBLIC_BOOKINGS_BURST: burst, PUBLIC_BOOKINGS_PER_ATTENDEE: maxFuture } = env;
   if (visitor === undefined) return { maxFuture: 0 };
   const isLimited = visitor.network !== undefined && burst > 0 && rate > 0;
-  return { maxFuture, ...(isLimited ? { networkLimit: { rate: rate / SECONDS_AN_HOUR, burst } } : {}) };
+  return {
+    maxFuture,
+    ...(isLimited ? { networkLimit: { interval: tokenInterval(rate / SECONDS_AN_HOUR), burst } } : {}),
+  };
 }
 
 interface VisitorLimits {
-  networkLimit?: { rate: number; burst: number };
+  networkLimit?: { interval: number; burst: number };
   maxFuture: number;
 }
 

@@ -26,7 +26,7 @@ export const scripts = {
     0 | 1
   >(),
   takeTokens: defineScript("take-tokens.lua", ["bucket"], { needs: ["bucket-prelude.lua"] }).of<
-    { rate: number; burst: number; most: number },
+    { interval: number; burst: number; most: number },
     [tokens: number, waitMs: number]
   >(),
   putRecord: defineScript("put-record.lua", ["record", "list", "counter", "outbox", "companions[]"], {
@@ -147,7 +147,7 @@ export const scripts = {
       token: string;
       instant: string;
       at: number;
-      rate: number;
+      interval: number;
       burst: number;
       most: number;
     },
@@ -308,7 +308,7 @@ export const scripts = {
       jobs: Jobs;
       eventJobs?: Jobs | undefined;
       syncJobs?: Jobs | undefined;
-      networkLimit?: { rate: number; burst: number } | undefined;
+      networkLimit?: { interval: number; burst: number } | undefined;
       maxFuture: number;
       contents: string[];
     },

@@ -75,5 +75,10 @@ export function takeTokens(
   key: string,
   { rate, burst, most }: { rate: number; burst: number; most: number },
 ): Promise<TokenGrant> {
-  return scripts.takeTokens(redis, { bucket: key }, { rate, burst, most });
+  return scripts.takeTokens(redis, { bucket: key }, { interval: tokenInterval(rate), burst, most });
+}
+
+/** Whole real µs between two new tokens of a bucket, for its script; `rate` is in tokens per second. */
+export function tokenInterval(rate: number): number {
+  return Math.max(1, Math.round(1_000_000 / rate));
 }

@@ -1,7 +1,7 @@
 /*
- * Over 300 lines, and not on engines/lanes, for one reason. A turn of a sender is one round trip: it writes results, renews the lease of the
- * endpoint, leases deliveries and reads them with their events. On a fair queue a turn takes three in sequence (claim, deliveries,
- * events), and all lanes of a queue are in one key, which each process would have to poll; today a job wakes the sender.
+ * Over 300 lines, and not on engines/lanes, for a measured reason. With one leased lane for each endpoint (claimed, renewed and released by
+ * three more scripts, in a loop that polls) the tests passed, but the code grew by 196 lines. Here a job wakes the sender, and the turn
+ * that stores results renews its lease in the same round trip.
  */
 import type { JobData } from "../../schemas/jobs.ts";
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";

@@ -158,7 +158,7 @@ async function nothingOfStrangers({ redis }: Evidence): Promise<Finding> {
   let [checked, buckets] = [0, 0];
   for await (const names of redis.scanStream({ count: 1000 }) as AsyncIterable<string[]>) {
     checked += names.length;
-    buckets += names.filter((name) => name.startsWith("throttle:")).length;
+    buckets += names.filter((name) => name.startsWith("bucket:")).length;
     broken.push(...names.filter((name) => name.includes(floodMark)).map((name) => name.slice(0, 200)));
   }
   if (buckets > MAX_BUCKETS) broken.push(`${buckets} buckets`);

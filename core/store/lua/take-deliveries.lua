@@ -1,7 +1,7 @@
 -- Leases due deliveries of a handle, the first rank first. Before that, returns expired leases to the queue.
 -- Keys: those of email-prelude.lua, leases (zset), bucket, handle (hash)
--- Input: perTurn (deliveries), maxRank (the last rank to include), now and leaseEndsAt (real ms), token, instant, at (domain ms), rate (tokens
---   a second), burst, most (deliveries for a handle of any weight)
+-- Input: perTurn (deliveries), maxRank (the last rank to include), now and leaseEndsAt (real ms), token, instant, at (domain ms), interval (µs
+--   until a new token), burst, most (deliveries for a handle of any weight)
 -- Returns {real ms at which there may be more ("" for unknown), [place, json, content, attempt, quota] for each delivery}.
 local now, at = input.now, input.at
 
@@ -26,7 +26,7 @@ for rank = 0, input.maxRank do
   end
 end
 local tokens, wait = 0, 0
-if #due > 0 then tokens, wait = take_tokens(keys.bucket, input.rate, input.burst, #due) end
+if #due > 0 then tokens, wait = take_tokens(keys.bucket, input.interval, input.burst, #due) end
 
 local taken = {}
 for index = 1, tokens do

@@ -1,5 +1,5 @@
--- Takes tokens from one bucket, at real time (TIME), so that all processes share one clock.
+-- Takes tokens from one bucket.
 -- Keys: bucket
--- Input: rate (tokens a second), burst, most (tokens to take)
+-- Input: interval (µs until a new token), burst, most (tokens to take)
 -- Returns the number taken, and the ms until the next token if that is fewer.
-return { take_tokens(keys.bucket, input.rate, input.burst, input.most) }
+return { take_tokens(keys.bucket, input.interval, input.burst, input.most) }

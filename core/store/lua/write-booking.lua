@@ -7,8 +7,8 @@
 -- Input: version (expected; 0: a new booking), catalogVersion (as read; absent: any), json, status, uid, start, now, slot ("claim" it;
 --   "reclaim" it, which succeeds too if the booking still has it; "hold" it as it is; "release" it), block (member, from, to; for a claim),
 --   eventTypeId, dayLimit (optional: max bookings from `from` to `to`), record (to store; "forget" removes it), recordMs, eventMs, jobs,
---   eventJobs (absent: left out because the handle has no endpoint), syncJobs (for the connected accounts), networkLimit (optional: rate,
---   tokens per second, and burst of the bucket), maxFuture (bookings of the attendee; 0: any number), contents (of the events)
+--   eventJobs (absent: left out because the handle has no endpoint), syncJobs (for the connected accounts), networkLimit (optional: interval,
+--   µs until a new token, and burst of the bucket), maxFuture (bookings of the attendee; 0: any number), contents (of the events)
 -- Returns {"written"}, {"changed"}, {"taken"}, {"full"}, {"crowded", domain ms until the attendee's next booking begins}, {"limited", ms
 --   until the bucket has a token}, or {"repeated", record} if the idempotency key was used before.
 local now, isNew = input.now, input.version == 0
@@ -21,7 +21,7 @@ if input.catalogVersion and (redis.call('GET', keys.catalog) or '0') ~= input.ca
 if not input.eventJobs and redis.call('EXISTS', keys.webhooks) == 1 then return { 'changed' } end
 
 local function lastBefore(key, to)
-  return redis.call('ZRANGE', key, string.format('(%.0f', to), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1)[1]
+  return redis.call('ZRANGE', key, string.format('(%d', to), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1)[1]
 end
 
 -- Removes expired holds that it meets.
@@ -43,7 +43,7 @@ local function isFull()
   local limit = input.dayLimit
   if not limit then return false end
   local count = 0
-  for _, block in ipairs(redis.call('ZRANGE', keys.blocks, limit.from - 86400000, string.format('(%.0f', limit.to), 'BYSCORE')) do
+  for _, block in ipairs(redis.call('ZRANGE', keys.blocks, limit.from - 86400000, string.format('(%d', limit.to), 'BYSCORE')) do
     local hold, start, type = string.match(block, '^%d+:%d+:(%d+):(%d+):([^:]+):')
     local counts = hold == '0' or tonumber(hold) > now
     if counts and type == input.eventTypeId and tonumber(start) >= limit.from and tonumber(start) < limit.to then count = count + 1 end
@@ -74,7 +74,7 @@ end
 local function limitedFor()
   local limit = input.networkLimit
   if not limit then return nil end
-  local taken, wait = take_tokens(keys.bucket, limit.rate, limit.burst, 1)
+  local taken, wait = take_tokens(keys.bucket, limit.interval, limit.burst, 1)
   return taken == 0 and wait or nil
 end
 
@@ -88,22 +88,24 @@ if not refused then wait = crowdedFor(); refused = wait and 'crowded' end
 if not refused then wait = limitedFor(); refused = wait and 'limited' end
 if refused then
   if held then redis.call('ZADD', keys.blocks, string.match(before, '^%d+'), before) end
-  return { refused, wait and string.format('%.0f', wait) }
+  return { refused, wait and string.format('%d', wait) }
 end
 local after = input.block and input.block.member or ''
 if input.slot == 'hold' and held then after = before end
 if after ~= '' then redis.call('ZADD', keys.blocks, string.match(after, '^%d+'), after) end
 
-redis.call('HSET', keys.booking, 'version', input.version + 1, 'json', input.json, 'status', input.status, 'block', after)
-redis.call('ZADD', keys.all, input.start, input.uid)
+-- Numbers become text once: Redis and Lua write each as a fraction, which costs as much as a small command.
+local start = string.format('%d', input.start)
+redis.call('HSET', keys.booking, 'version', string.format('%d', input.version + 1), 'json', input.json, 'status', input.status, 'block', after)
+redis.call('ZADD', keys.all, start, input.uid)
 redis.call('ZREM', keys.before, input.uid)
-redis.call('ZADD', keys.after, input.start, input.uid)
+redis.call('ZADD', keys.after, start, input.uid)
 if input.status == 'CANCELLED' or input.status == 'REJECTED' then
   redis.call('ZREM', keys.attendee, input.uid)
 elseif input.start > now then
-  redis.call('ZADD', keys.attendee, input.start, input.uid)
+  redis.call('ZADD', keys.attendee, start, input.uid)
   -- The list expires when its last booking begins; GT alone would leave a new key without an expiry.
-  local ttl = string.format('%.0f', input.start - now)
+  local ttl = string.format('%d', input.start - now)
   if redis.call('PEXPIRE', keys.attendee, ttl, 'NX') == 0 then redis.call('PEXPIRE', keys.attendee, ttl, 'GT') end
 end
 if input.slot ~= 'hold' then redis.call('INCR', keys.times) end
