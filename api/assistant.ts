@@ -1,4 +1,4 @@
-import { admitVisitor, askQuestion, chat, mustBeOpen, resumeChat, stopChat } from "../core/assistant/face.ts";
+import { admitQuestion, askQuestion, chat, mustBeOpen, resumeChat, stopChat } from "../core/assistant/face.ts";
 import { chatRequest, chatStream, question, questionAnswer, stoppedChat } from "../schemas/assistant.ts";
 import { anyone, type Row, route } from "./route.ts";
 
@@ -14,7 +14,7 @@ const eventStream = {
 };
 /** The assistant writes its own log line, so that no visitor's question is logged. */
 const unlogged = { logged: false, errorLogName: "assistant" as const };
-const asked = { guard: admitVisitor, ...unlogged };
+const asked = { guard: admitQuestion, ...unlogged };
 const resumed = { guard: mustBeOpen, ...unlogged };
 
 /** The anonymous assistant of a page. */

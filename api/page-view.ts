@@ -1,5 +1,5 @@
 import { settingsOf } from "../core/account/face.ts";
-import { publicPageOf, readingMinutes, type Visit } from "../core/pages/face.ts";
+import { publicPageOf, readingMinutes, type PageVisit } from "../core/pages/face.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
@@ -24,13 +24,13 @@ const policy = [
 ].join("; ");
 
 /** Forms may lead to this host and to any host over TLS. The checkout may also lead to a local payment provider without TLS. */
-function policyOf({ isForSale }: Visit, { STRIPE_API_BASE }: Runtime["env"]): string {
+function policyOf({ isForSale }: PageVisit, { STRIPE_API_BASE }: Runtime["env"]): string {
   const isPlain = isForSale && STRIPE_API_BASE.startsWith("http:");
   return `${policy}; form-action 'self' https:${isPlain ? ` ${new URL(STRIPE_API_BASE).origin}` : ""}`;
 }
 
 /** A page in the service's shell. Without access, a paid page shows title, description, teaser and price. */
-export function pageView(visit: Visit, { runtime }: Request): View {
+export function pageView(visit: PageVisit, { runtime }: Request): View {
   const { html, tag } = rendered(visit);
   const sharing = visit.page.accessMode === "PAID" || visit.cookie ? "private, no-cache" : "public, no-cache";
   const headers = {
@@ -81,7 +81,7 @@ interface Rendered {
 const renderedPages = new WeakMap<object, Map<string, Rendered>>();
 
 /** The page and its entity tag, rendered once per variant and cached as long as the page. */
-function rendered(visit: Visit): Rendered {
+function rendered(visit: PageVisit): Rendered {
   const variants = renderedPages.get(visit.page) ?? new Map<string, Rendered>();
   renderedPages.set(visit.page, variants);
   const variant = [visit.hasAccess, visit.assistant, visit.isForSale, visit.isReceipt].map(Number).join("");
@@ -93,7 +93,7 @@ function rendered(visit: Visit): Rendered {
   return result;
 }
 
-function document(visit: Visit): string {
+function document(visit: PageVisit): string {
   const { page, language } = visit;
   const content = visit.hasAccess ? receipt(visit) + page.content + sharing(visit) : preview(visit);
   const head = [...description(visit), ...(visit.assistant ? agent(visit) : [])];
@@ -101,7 +101,7 @@ function document(visit: Visit): string {
 }
 
 /** Metadata for search engines and link previews. */
-function description({ page: { title, description }, url }: Visit): string[] {
+function description({ page: { title, description }, url }: PageVisit): string[] {
   const metadata = [
     ...(description === "" ? [] : [["name", "description", description] as const]),
     ["property", "og:title", title] as const,
@@ -112,13 +112,13 @@ function description({ page: { title, description }, url }: Visit): string[] {
   return [...tags, `<link rel="canonical" href="${escapeHtml(url)}">`];
 }
 
-function preview(visit: Visit): string {
+function preview(visit: PageVisit): string {
   const { title, description, teaser } = visit.page;
   return `<main class="svc-preview"><h1>${escapeHtml(title)}</h1><p>${escapeHtml(description)}</p>${teaser}\n${sale(visit)}</main>`;
 }
 
 /** The price, the checkout button, and the forms for readers who paid in another browser. */
-function sale(visit: Visit): string {
+function sale(visit: PageVisit): string {
   const { handle, page, language, isForSale } = visit;
   if (!isForSale || !page.price) return "";
   const { buy, note, bought, how, code, open } = wordsOf(language).sale;
@@ -138,7 +138,7 @@ ${linkForm(visit)}<p>${localized(escapeHtml(how))}</p>
 }
 
 /** How much text the buyer gets, as the time to read it; "" for hardly any. */
-function lengthOf({ page, language }: Visit): string {
+function lengthOf({ page, language }: PageVisit): string {
   const minutes = readingMinutes(page.content, language);
   if (minutes === 0) return "";
   const duration = formatMinutes(minutes, wordsLanguage(language));
@@ -147,14 +147,14 @@ function lengthOf({ page, language }: Visit): string {
 }
 
 /** Once after the payment: that it has arrived. */
-function receipt({ isReceipt, language }: Visit): string {
+function receipt({ isReceipt, language }: PageVisit): string {
   if (!isReceipt) return "";
   const text = withLanguage(language, escapeHtml(wordsOf(language).sale.received));
   return `<p class="svc-receipt" role="status">${text}</p>\n`;
 }
 
 /** The form by which a buyer gets the link by mail. */
-function linkForm({ handle, page, language, mailsLinks }: Visit): string {
+function linkForm({ handle, page, language, mailsLinks }: PageVisit): string {
   if (!mailsLinks) return "";
   const { paidWith, send } = wordsOf(language).sale;
   const localized = (text: string): string => withLanguage(language, escapeHtml(text));
@@ -163,7 +163,7 @@ function linkForm({ handle, page, language, mailsLinks }: Visit): string {
 }
 
 /** The form that gives a reader of a paid page a code for another browser. */
-function sharing({ handle, page, language }: Visit): string {
+function sharing({ handle, page, language }: PageVisit): string {
   if (page.accessMode !== "PAID") return "";
   const label = withLanguage(language, escapeHtml(wordsOf(language).sale.share));
   return `\n<footer class="svc-access"><form method="post" action="${actionOf(handle, page.pageSlug, "access-code")}"><button type="submit">${label}</button></form></footer>`;
@@ -179,7 +179,7 @@ function withLanguage(language: string, html: string): string {
 }
 
 /** The assistant's config and script. They precede the content, so that the content can't wrap them. */
-function agent({ handle, page, language }: Visit): string[] {
+function agent({ handle, page, language }: PageVisit): string[] {
   const root = `/v2/public/pages/${handle}/${page.pageSlug}`;
   const config = {
     handle,

@@ -1,6 +1,6 @@
 import { settingsOf } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
-import type { Visit } from "../core/scheduling/face.ts";
+import type { EventPage } from "../core/scheduling/face.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
 import { hasWords, languages, wordsLanguage, wordsOf } from "../schemas/languages.ts";
@@ -26,7 +26,7 @@ interface Page {
 const script = '<script src="/assets/scheduling.js" defer></script>';
 
 /** The page of an event type: the content that works without the script, and the script's initial data. */
-export async function schedulingView(visit: Visit, request: Request): Promise<View> {
+export async function schedulingView(visit: EventPage, request: Request): Promise<View> {
   const language = languageOf(request, (await settingsOf(request.runtime.redis, visit.handle)).language);
   const { event, booking, isEmbedded } = visit;
   const title = event?.title ?? booking?.title ?? "";

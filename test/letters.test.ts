@@ -1,7 +1,7 @@
 import t from "tap";
-import { type Letter, layOut } from "../core/engines/mail/mail.ts";
+import { type MailLayout, layOut } from "../core/engines/mail/mail.ts";
 
-const letter: Letter = {
+const letter: MailLayout = {
   language: "de-AT",
   subject: "Bestätigt:\r\nBcc: all@example.com <b>",
   sender: "Müller & Söhne",

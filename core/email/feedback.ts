@@ -7,7 +7,7 @@ import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
 import { findMessage } from "./messages.ts";
-import { isHardBounce, type Notice, readReport } from "../engines/mail/mail.ts";
+import { isHardBounce, type MailReport, readReport } from "../engines/mail/mail.ts";
 import { deliveryOfMessageId, deliveryOfAddress } from "./return-path.ts";
 import { signedBody, type SignedRequest } from "./signed-request.ts";
 import { findSuppression, isSuppressed, suppressionOf } from "./suppressions.ts";
@@ -45,7 +45,7 @@ export async function readInbound(runtime: Runtime, mail: Buffer): Promise<Appli
     .find((one) => one !== undefined);
   const at = returned ?? deliveryOfMessageId(runtime.env, report.originalMessageId ?? "");
   if (at === undefined) return { applied: 0 };
-  const notices: Notice[] = returned?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : report.notices;
+  const notices: MailReport[] = returned?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : report.notices;
   const delivery = await deliveryAt(runtime, at);
   let applied = 0;
   for (const notice of notices) applied += (await apply(runtime, delivery, notice)) ? 1 : 0;
@@ -97,7 +97,7 @@ const moves: Record<Feedback["type"], readonly MessageStatus[]> = {
   UNSUBSCRIBED: statuses,
 };
 
-async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, notice: Notice): Promise<boolean> {
+async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, notice: MailReport): Promise<boolean> {
   if (delivery === undefined) return false;
   const { type, reason, smtpCode } = notice;
   const leaves = type === "UNSUBSCRIBED";
@@ -128,7 +128,11 @@ function eventsOf(
   ];
 }
 
-function suppressionFor(runtime: Runtime, { recipient, messageId }: FoundDelivery, { type, enhancedStatus }: Notice) {
+function suppressionFor(
+  runtime: Runtime,
+  { recipient, messageId }: FoundDelivery,
+  { type, enhancedStatus }: MailReport,
+) {
   const source = {
     COMPLAINED: "COMPLAINT",
     UNSUBSCRIBED: "UNSUBSCRIBE",

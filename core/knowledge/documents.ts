@@ -19,7 +19,7 @@ import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined, transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { chunk, chunkFields, normalizeTags, type Piece, readLanguages } from "../engines/search/search.ts";
+import { chunk, chunkFields, normalizeTags, type ChunkPiece, readLanguages } from "../engines/search/search.ts";
 import { placeTooDeep } from "./nesting.ts";
 
 /** Characters of a chunk to embed: a lesson card stays whole and may exceed a model's input. */
@@ -175,7 +175,11 @@ async function languageOfDocument(redis: Redis, handle: string, { title, content
   return writtenLanguage(`${title}\n${content}`) ?? (await readLanguages(redis, handle))[0]!;
 }
 
-function passageOf(stored: StoredDocument, { heading, text }: Piece, part: number): Omit<FoundPassage, "language"> {
+function passageOf(
+  stored: StoredDocument,
+  { heading, text }: ChunkPiece,
+  part: number,
+): Omit<FoundPassage, "language"> {
   const { documentId, title, topic, source, containerTags: tags } = stored;
   return { id: `${documentId}:${part}`, documentId, title, topic, source, heading, text, tags };
 }

@@ -4,7 +4,7 @@ import type { StoredPage } from "../../schemas/pages.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
 import { cancelMessage, sendForHandle } from "../email/face.ts";
-import { type Fact, layOut, type Letter } from "../engines/mail/mail.ts";
+import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
@@ -123,7 +123,7 @@ interface Notice {
   /** The subject; each owner gets one mail about it. */
   key: string;
   replyTo?: string;
-  write: (about: About) => Promise<Letter> | Letter;
+  write: (about: About) => Promise<MailLayout> | MailLayout;
 }
 
 async function tellOwners(runtime: Runtime, handle: string, { key, replyTo, write }: Notice): Promise<void> {
@@ -190,7 +190,7 @@ function factsOf(
   return facts.flatMap(([name, value, address]) => (value ? [[name, value, address] as Fact] : []));
 }
 
-function digestOf(about: About, leads: StoredLead[], others: number): Letter {
+function digestOf(about: About, leads: StoredLead[], others: number): MailLayout {
   const { words } = about;
   const count = String(leads.length + others);
   const more = others > 0 ? [fillPlaceholders(words.digestMore, { count: String(others) })] : [];

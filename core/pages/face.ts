@@ -10,6 +10,6 @@ export {
   publicPageOf,
   publishedPage,
   shareAccess,
-  type PageVisit as Visit,
+  type PageVisit,
   visitPage,
 } from "./visits.ts";

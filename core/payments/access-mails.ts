@@ -4,7 +4,7 @@ import type { accessLink, accessMail } from "../../schemas/payments.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import { sendForHandle } from "../email/face.ts";
-import { type Letter, layOut } from "../engines/mail/mail.ts";
+import { type MailLayout, layOut } from "../engines/mail/mail.ts";
 import { accessCode, pageUrl, publicPageOf, publishedPage, visitedUrl } from "../pages/face.ts";
 import { addressDigest, isAddress } from "../platform/address.ts";
 import { invalid } from "../platform/errors.ts";
@@ -118,7 +118,7 @@ async function letterOf(
   runtime: Runtime,
   handle: string,
   { purchase, isAskedFor }: LinkMail,
-): Promise<Letter | undefined> {
+): Promise<MailLayout | undefined> {
   const { sessionId, pageSlug, amountMinor, currency } = purchase;
   const page = await publicPageOf(runtime, { handle, pageSlug });
   if (page === undefined) return undefined;

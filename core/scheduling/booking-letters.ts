@@ -1,6 +1,6 @@
 import { type Words, wordsOf } from "../../schemas/languages.ts";
 import type { Booking, MailKind } from "../../schemas/scheduling.ts";
-import type { Fact, Letter } from "../engines/mail/mail.ts";
+import type { Fact, MailLayout } from "../engines/mail/mail.ts";
 import { formatMinutes, formatMoney, formatTime } from "../platform/formats.ts";
 import { fillPlaceholders } from "../platform/words.ts";
 import type { BookingRecord } from "./ledger.ts";
@@ -34,7 +34,7 @@ interface BookingWords {
 }
 
 /** The contents of a mail about a booking for its recipient. */
-export function bookingLetter(told: BookingWords): Letter {
+export function bookingLetter(told: BookingWords): MailLayout {
   const { kept, kind, reader } = told;
   const { booking: words } = wordsOf(reader.language).mails;
   const side = reader.as === "owner" ? "owner" : "visitor";

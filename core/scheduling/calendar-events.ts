@@ -14,7 +14,7 @@ import { commitBooking, type BookingRecord, findBooking, toBooking, timestamp, s
 import { meetingMaker } from "./meetings.ts";
 import { presentableName } from "./names.ts";
 import {
-  type Account,
+  type ProviderAccount,
   type CalendarEvent,
   ownUid,
   type Provider,
@@ -36,7 +36,7 @@ interface SyncedEvent {
 
 /** A failed provider. */
 interface SyncFailure {
-  account: Account;
+  account: ProviderAccount;
   error: Error;
 }
 
@@ -190,14 +190,14 @@ class Sync {
   }
 
   /** Undefined if the account was disconnected: its events are no longer ours. */
-  async #account(id: string): Promise<Account | undefined> {
+  async #account(id: string): Promise<ProviderAccount | undefined> {
     const all = await credentialsOf(this.#runtime, this.#handle);
     const credential = all.find(({ credentialId }) => credentialId === id);
     return credential && opened(this.#runtime, this.#handle, credential);
   }
 
   /** Calls a provider and stores its new state; records its failure. */
-  async #attempt(account: Account | undefined, work: () => Promise<SyncedEvent>): Promise<void> {
+  async #attempt(account: ProviderAccount | undefined, work: () => Promise<SyncedEvent>): Promise<void> {
     this.#lease.throwIfAborted();
     try {
       this.#written = await work();
@@ -217,7 +217,7 @@ class Sync {
   }
 }
 
-function providerOf({ credential }: Account): Provider | undefined {
+function providerOf({ credential }: ProviderAccount): Provider | undefined {
   return providers[credential.providerKey];
 }
 

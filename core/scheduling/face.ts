@@ -44,4 +44,4 @@ export {
 export { createBooking, rescheduleBooking } from "./reservations.ts";
 export { deleteSchedule, listSchedules, putSchedule, readSchedule } from "./schedules.ts";
 export { expireHold, noteRefund, settlePayment } from "./settlements.ts";
-export { type EventPage as Visit, visitEvent } from "./visits.ts";
+export { type EventPage, visitEvent } from "./visits.ts";

@@ -2,11 +2,11 @@ import type { SelectedCalendars, StoredCredential } from "../../schemas/integrat
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf, secretOf } from "./credentials.ts";
-import { type Account, type ProviderCalendars, providers } from "../engines/calendars/calendars.ts";
+import { type ProviderAccount, type ProviderCalendars, providers } from "../engines/calendars/calendars.ts";
 
 /** An owner's selection for an account, with the account and its provider. */
 export interface Selection {
-  account: Account;
+  account: ProviderAccount;
   calendars: ProviderCalendars;
   busyCalendarIds: string[];
   destinationCalendarId: string | null;
@@ -14,7 +14,7 @@ export interface Selection {
 
 /** A calendar for bookings. */
 export interface Destination {
-  account: Account;
+  account: ProviderAccount;
   calendars: ProviderCalendars;
   calendarId: string;
 }
@@ -55,6 +55,6 @@ export function destinationAmong(selections: Selection[]): Destination | undefin
 }
 
 /** An account with its secret. */
-export function opened(runtime: Runtime, handle: string, credential: StoredCredential): Account {
+export function opened(runtime: Runtime, handle: string, credential: StoredCredential): ProviderAccount {
   return { handle, credential, secret: secretOf(runtime, handle, credential) };
 }

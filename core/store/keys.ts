@@ -13,7 +13,7 @@ export const keys = {
   outbox: (tag: string) => `outbox:{${tag}}`, // hash job id -> job; a field lives until it is enqueued
   pendingOutboxes: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last registration; until swept
   handleImport: "handle-import:{handle-import}", // string, the command that imports a handle; 10 s after its last heartbeat
-  throttle: (name: string, tag: string) => `bucket:${name}:{${tag}}`, // string, real µs at which the bucket is full again; 10 s after that
+  throttle: (name: string, tag: string) => `bucket:${name}:{${tag}}`, // string, real µs at which the bucket is full again; until then, and 10 s
 
   // account
   handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (share of the mail queue, 1), role:<userId>, setting:<name> (JSON); for ever
@@ -109,7 +109,7 @@ export const keys = {
   syncLock: (handle: string, bookingUid: string) => `sync-lock:{${handle}}:${bookingUid}`, // string, the process that writes this booking to its providers; 10 s after its last heartbeat
   unsynced: (handle: string) => `unsynced:{${handle}}`, // set of bookings whose event could not be written; until it could
   bookings: (handle: string, status: string) => `bookings:{${handle}}:${status}`, // zset booking uid by start ms, a list for each status and ALL; for ever
-  bookingBucket: (handle: string, network: string) => `network-bucket:{${handle}}:${network}`, // string, real µs at which the bucket is full again; 10 s after that
+  bookingBucket: (handle: string, network: string) => `network-bucket:{${handle}}:${network}`, // string, real µs at which the bucket is full again; until then, and 10 s
   attendeeBookings: (handle: string, address: string) => `attendee-bookings:{${handle}}:${address}`, // zset booking uid by start ms, future bookings of one address; until the last of them begins
   calendarFeed: (handle: string) => `calendar-feed:{${handle}}`, // string, JSON of the digest of its secret and createdAt; until revoked
   blocks: (handle: string) => `blocks:{${handle}}`, // zset "from:to:hold:start:eventTypeId:bookingUid" by from, bookings with their buffers, never overlapping; for ever

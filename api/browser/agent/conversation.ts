@@ -59,7 +59,7 @@ export function openConversation(config: Config, changed: (turn: ConversationTur
     if (!isBusy()) return;
     control.abort();
     // The answer has stopped here already. If this request fails, the service stops it after its own timeout.
-    void sendRequest(chatId, { method: "DELETE" }).catch(() => undefined);
+    void sendRequest(streamOf(chatId), { method: "DELETE" }).catch(() => undefined);
   }
 
   return {

@@ -4,7 +4,7 @@ export { type CalendarFile, calendarFile, calendarOf, type Organizer } from "./c
 export { exchangeCode, type Started, startAuthorisation, takeState } from "./oauth.ts";
 export { login } from "./providers/caldav.ts";
 export {
-  type ProviderAccount as Account,
+  type ProviderAccount,
   type BusyAnswer,
   type BusyObject,
   type CalendarEvent,

@@ -41,7 +41,7 @@ export class FairQueue {
       lane: pairs[at * 2] as string,
       position: pairs[at * 2 + 1] as string,
     }));
-    return { claimed: claimed, due };
+    return { claimed, due };
   }
 
   /** Parks a claimed lane until a real time in ms; false if it was enqueued or claimed again since, and keeps its position. */

@@ -2,8 +2,8 @@
 export { Breaker } from "./breaker.ts";
 export { type DkimKey, signMime } from "./dkim.ts";
 export { type AskDns, type DnsAnswer, openDns } from "./dns.ts";
-export { type Fact, layOut, type MailLayout as Letter } from "./letter.ts";
+export { type Fact, layOut, type MailLayout } from "./letter.ts";
 export { composeMime, type Mail, type MimeFile } from "./mime.ts";
-export { type MailReport as Notice, readReport } from "./reports.ts";
+export { type MailReport, readReport } from "./reports.ts";
 export { type DeliveryProgress, isHardBounce, classifySmtpFailure, type SmtpFailureClass } from "./smtp-failures.ts";
 export { SmtpFailure, SmtpPool } from "./smtp.ts";
