@@ -30,11 +30,11 @@ const jobs = shared ? 1 : 4;
  * not all browsers run at once.
  */
 const long = [
-  ...["hostile-servers", "admin", "widget-comfort", "assistant-processes", "processes", "scheduling-page", "widget"],
+  ...["admin", "widget-comfort", "assistant-processes", "processes", "scheduling-page", "widget"],
   ...["widget-lead", "widget-words", "integrations-writing", "webhooks-crash", "full-redis", "shutdown", "widget-chat"],
 ].map(fileOf);
 /** Test files that run alone, after the others: competition for the cores must not affect what they measure. */
-const alone = ["rolling"].map(fileOf);
+const alone = ["hostile-servers", "rolling"].map(fileOf);
 /**
  * Test files that `--brief` skips, because the runtime doesn't affect them: the code of browsers, the format of the sources, pure
  * computation, rules that scripts of Redis decide, and what other programs do.

@@ -1,7 +1,5 @@
-import { once } from "node:events";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Worker } from "node:worker_threads";
 import t, { type Test as TapTest } from "tap";
 import { createHandle } from "../core/account/handles.ts";
 import { tokenFor } from "../fixtures/session.ts";
@@ -25,7 +23,7 @@ interface Stage {
   runtime: Runtime;
   dav: HostileDav;
   owner: ApiCall;
-  /** The milliseconds that `/healthz` takes meanwhile, at most, beyond those of an idle server at the same moment. */
+  /** The milliseconds that `/healthz` takes meanwhile, at most. */
   slowestHealth<T>(work: () => Promise<T>): Promise<{ result: T; ms: number }>;
   connect(): Promise<ApiAnswered>;
   select(credentialId: string): Promise<ApiAnswered>;
@@ -51,11 +49,10 @@ async function open(t: TapTest): Promise<Stage> {
   const service = await spawnService(t, redis, {
     ...{ TEST_CLOCK: "2026-10-11T00:00:00Z", PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_PAGE_AGENT_RATE: "1000" },
   });
-  const idle = await startIdleServer(t);
   const token = await tokenFor({ ...runtime, env: readEnv(service.env) }, { userId: "user_1" });
   const owner = asker(() => service.url, token);
   return {
-    ...{ service, runtime, dav, owner, slowestHealth: (work) => slowestHealth({ url: service.url, idle }, work) },
+    ...{ service, runtime, dav, owner, slowestHealth: (work) => slowestHealth(service.url, work) },
     connect: () => {
       const body = { serverUrl: dav.url, username: "alice", password: "secret" };
       return owner("POST", `${owned}/integrations/caldav/credentials`, body);
@@ -66,26 +63,13 @@ async function open(t: TapTest): Promise<Stage> {
   };
 }
 
-/** Starts a server that does nothing else, in a thread of its own: its answers are as late as this machine and this process make them. */
-async function startIdleServer(t: TapTest): Promise<string> {
-  const program = `
-    const server = require("node:http").createServer((request, response) => response.end("ok"));
-    server.listen(0, "127.0.0.1", () => require("node:worker_threads").parentPort.postMessage(server.address().port));`;
-  const thread = new Worker(program, { eval: true });
-  t.teardown(() => thread.terminate());
-  const [port] = await once(thread, "message");
-  return `http://127.0.0.1:${port}`;
-}
-
-async function slowestHealth<T>(
-  { url, idle }: { url: string; idle: string },
-  work: () => Promise<T>,
-): Promise<{ result: T; ms: number }> {
+async function slowestHealth<T>(url: string, work: () => Promise<T>): Promise<{ result: T; ms: number }> {
   let [ms, isOver] = [0, false];
   const probing = (async () => {
     while (!isOver) {
-      const [own, others] = await Promise.all([`${url}/healthz`, idle].map(msOf));
-      ms = Math.max(ms, (own as number) - (others as number));
+      const started = performance.now();
+      await (await fetch(`${url}/healthz`)).text();
+      ms = Math.max(ms, performance.now() - started);
       await sleep(20);
     }
   })();
@@ -93,12 +77,6 @@ async function slowestHealth<T>(
   isOver = true;
   await probing;
   return { result, ms };
-}
-
-async function msOf(url: string): Promise<number> {
-  const started = performance.now();
-  await (await fetch(url)).text();
-  return performance.now() - started;
 }
 
 /** What the owner reads of each attack. */
@@ -113,8 +91,8 @@ const reasons: Record<keyof typeof attacks, RegExp> = {
   silence: /Timeout/,
 };
 const names = Object.keys(attacks) as (keyof typeof attacks)[];
-/** Ms by which an attack may delay `/healthz`. */
-const MAX_HEALTH_MS = 500;
+/** The promise is 500 ms; a machine that is slow with everything gets more. */
+const mostFor = (calm: number): number => Math.max(500, 4 * calm);
 /** Ms within which a failure is known: 5 s, and the time that the requests before and after it take. */
 const KNOWN_WITHIN = 6500;
 
@@ -130,6 +108,7 @@ async function attacked<T>(stage: Stage, name: keyof typeof attacks, steps: DavS
 t.test("a hostile calendar server is refused with its reason in 5 s and delays no web process", async (t) => {
   const stage = await open(t);
   const credentialId = ((await stage.connect()).body.credential as { credentialId: string }).credentialId;
+  const calm = (await stage.slowestHealth(() => sleep(1500))).ms;
   const calendars = () => stage.owner("GET", `${owned}/integrations/caldav/calendars`);
   for (const name of names)
     for (const [step, status, ask] of [
@@ -143,7 +122,7 @@ t.test("a hostile calendar server is refused with its reason in 5 s and delays n
       t.match({ status: result.status, ...result.body }, { status, detail: reasons[name] }, said);
       if (status === 400) t.equal(result.body.code, "caldav_login_failed", said);
       t.ok(took < KNOWN_WITHIN, `${said}: known after ${took} ms`);
-      t.ok(health < MAX_HEALTH_MS, `${said}: healthz took ${Math.round(health)} ms longer than an idle server`);
+      t.ok(health < mostFor(calm), `${said}: healthz took ${Math.round(health)} ms, ${Math.round(calm)} in calm`);
     }
   for (const name of names)
     for (const step of ["sync", "objects"] as const) {
@@ -152,7 +131,7 @@ t.test("a hostile calendar server is refused with its reason in 5 s and delays n
       t.equal(result.status, 200, said);
       t.match(await stage.credentials(), [{ status: "DEGRADED", detail: reasons[name] }], said);
       t.ok(took < KNOWN_WITHIN, `${said}: known after ${took} ms`);
-      t.ok(health < MAX_HEALTH_MS, `${said}: healthz took ${Math.round(health)} ms longer than an idle server`);
+      t.ok(health < mostFor(calm), `${said}: healthz took ${Math.round(health)} ms, ${Math.round(calm)} in calm`);
       await stage.select(credentialId);
       t.match(await stage.credentials(), [{ status: "OK", detail: undefined }], "it heals");
     }
