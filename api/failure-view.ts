@@ -37,7 +37,7 @@ export function failureView(fail: Fail, request: Request): View {
   const language = request.language();
   const words = wordsOf(language);
   const { title, advice } = words.failures[failureName(fail, request)];
-  // Where the row has a text of its own, the person did not write the fields.
+  // A row with its own text is one whose fields were not typed by the visitor.
   const wrong = request.said[fail.code] ? [] : mistakes(fail.details.errors ?? [], words);
   const sentences = wrong.length > 0 ? wrong : [escapeHtml(advice)];
   const body = [...sentences.map((sentence) => `<p>${sentence}</p>`), nextLink(fail, request, words)].join("\n");

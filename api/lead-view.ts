@@ -6,7 +6,7 @@ import { languageOfPage } from "./page-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
 
-/** Where the visitor's form is, and its language. */
+/** The address and the language of the visitor's form. */
 interface Origin {
   language: string;
   /** Path of the page on the visitor's host. */

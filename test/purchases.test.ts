@@ -69,7 +69,7 @@ function linkIn(mail: Email | undefined): string {
   return link.replace(/^http:\/\/[^/]+/, "");
 }
 
-/** What a browser that follows a link reads at its end, and the cookie that it gets. */
+/** The text of the page at the end of a link's redirects, and the cookie that they set. */
 async function follow({ service }: Shop, link: string): Promise<{ text: string; cookie: string }> {
   const { location = "" } = (await service.visitor.get(link).expect(303)).headers;
   const { text, headers } = await service.visitor.get(location.replace(/^http:\/\/[^/]+/, "")).expect(200);
