@@ -50,7 +50,10 @@ t.test("Redis is found by its address or by Sentinels, which need the name of th
   const refused: [Record<string, string>, string][] = [
     [{ REDIS_SENTINELS: sentinels }, "REDIS_SENTINEL_MASTER is required"],
     [{ REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS is required"],
-    [{ REDIS_SENTINELS: "one", REDIS_SENTINEL_MASTER: "main", REDIS_CLUSTER: "1" }, "REDIS_SENTINELS can.t be combined with REDIS_CLUSTER"],
+    [
+      { REDIS_SENTINELS: "one", REDIS_SENTINEL_MASTER: "main", REDIS_CLUSTER: "1" },
+      "REDIS_SENTINELS can't be combined with REDIS_CLUSTER",
+    ],
     [{ REDIS_SENTINELS: "user@one", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
     [{ REDIS_SENTINELS: "one/path", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
   ];
