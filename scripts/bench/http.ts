@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import process from "node:process";
+import { buffer } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { createHandle } from "../../core/account/handles.ts";
 import { tokenFor } from "../../fixtures/session.ts";
@@ -47,12 +49,16 @@ export async function bench(): Promise<RelayRow[]> {
 interface Case {
   name: string;
   path: string;
-  signedIn: boolean;
+  signedIn?: boolean;
+  /** Content coding that the request accepts. */
+  coding?: string;
 }
 
 const cases: Case[] = [
-  { name: "page", path: "/p/acme/pricing", signedIn: false },
-  { name: "public JSON", path: "/v2/public/pages/acme/pricing/access-check", signedIn: false },
+  { name: "page", path: "/p/acme/pricing" },
+  { name: "page in German", path: "/p/acme/preise" },
+  { name: "asset, compressed", path: "/assets/public-page-agent.js", coding: "br" },
+  { name: "public JSON", path: "/v2/public/pages/acme/pricing/access-check" },
   { name: "owner's JSON", path: "/v2/handles/acme/pages/pricing", signedIn: true },
 ];
 
@@ -65,22 +71,28 @@ async function furnish(env: ReturnType<typeof readEnv>): Promise<string> {
   const page = { handle: "acme", pageSlug: "pricing", title: "Prices", description: "", teaser: "", content };
   const shown = { template: "html_render", accessMode: "PUBLIC", status: "PUBLISHED" } as const;
   await createPage(runtime, { ...page, ...shown });
+  await createPage(runtime, { ...page, ...shown, pageSlug: "preise", title: "Preise", language: "de" });
   const token = await tokenFor({ ...runtime, env }, { userId: "user_1", seconds: 3600 });
   await runtime.close();
   return token;
 }
 
 /** One response of the service, for the bare side to send, and the request for it. */
-async function asked(port: number, { path, signedIn }: Case, token: string) {
-  const authorization: Record<string, string> = signedIn ? { authorization: `Bearer ${token}` } : {};
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers: authorization });
-  if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}`);
-  const lines = [`GET ${path} HTTP/1.1`, "Host: 127.0.0.1", ...(signedIn ? [`Authorization: Bearer ${token}`] : [])];
+async function asked(port: number, { path, signedIn, coding }: Case, token: string) {
+  const headers = {
+    host: "127.0.0.1",
+    ...(signedIn ? { authorization: `Bearer ${token}` } : {}),
+    ...(coding ? { "accept-encoding": coding } : {}),
+  };
+  const [answer] = (await once(get({ port, path, headers }), "response")) as [IncomingMessage];
+  if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}`);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   return {
     path,
-    type: answer.headers.get("content-type"),
-    body: await answer.text(),
-    head: `${lines.join("\r\n")}\r\n\r\n`,
+    type: answer.headers["content-type"] as string,
+    coding: answer.headers["content-encoding"],
+    body: (await buffer(answer)).toString("base64"),
+    head: `${[`GET ${path} HTTP/1.1`, ...lines].join("\r\n")}\r\n\r\n`,
   };
 }
 

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { Agent, request } from "node:http";
@@ -35,6 +36,12 @@ const counted = {
   PUBLIC_BOOKINGS_PER_ATTENDEE: "1000000",
 };
 
+const unlimited = {
+  PUBLIC_BOOKINGS_RATE: "0",
+  PUBLIC_BOOKINGS_BURST: "0",
+  PUBLIC_BOOKINGS_PER_ATTENDEE: "0",
+};
+
 const caller = { requestId: "bench", network: "192.0.2.1" };
 
 /** The slots route, bookings next to their bare script, and races of several processes. */
@@ -45,7 +52,12 @@ export async function bench(): Promise<RelayRow[]> {
     const runtime = await openRuntime(readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent", ...counted }));
     await furnish(runtime);
     const stage = { runtime, redisUrl: redis.url, children };
-    const rows = [...(await slots(stage)), ...(await bookings(stage)), ...(await races(stage))];
+    const rows = [
+      ...(await slots(stage)),
+      ...(await bookings(stage)),
+      await limits(stage),
+      ...(await races(stage)),
+    ];
     await runtime.close();
     return rows;
   } finally {
@@ -150,7 +162,8 @@ async function slots(stage: Stage): Promise<RelayRow[]> {
   const etag = answer.headers.get("etag") as string;
   const bytes = await answer.text();
   const bare = await freePort();
-  const bodies = JSON.stringify([{ path, type: answer.headers.get("content-type"), body: bytes }]);
+  const body = Buffer.from(bytes).toString("base64");
+  const bodies = JSON.stringify([{ path, type: answer.headers.get("content-type"), body }]);
   await start(stage, "scripts/bench/bare-koa.ts", { BENCH_PORT: String(bare), BENCH_BODIES: bodies });
   let shift = 0;
   const same = () => query(0);
@@ -271,9 +284,33 @@ async function bookings(stage: Stage): Promise<RelayRow[]> {
   ];
 }
 
-function bookingAt(start: number): string {
+/** The cost of visitors' limits: bookings of as many attendees over HTTP, with and without limits, in turns. */
+async function limits(stage: Stage): Promise<RelayRow> {
+  const [limited, open] = [await freePort(), await freePort()];
+  await start(stage, "dist/api/server.js", { PORT: String(limited) });
+  await start(stage, "dist/api/server.js", { PORT: String(open), ...unlimited });
+  let taken = 0;
+  const body = () => bookingAt(soon + 2000 * day + length * taken, `ada${taken++}@example.com`);
+  const book = async (port: number) =>
+    (await load(port, () => "/v2/public/scheduling/acme/half/bookings", { body, runMs: 500 })).perSecond;
+  await book(limited);
+  await book(open);
+  const seen: { own: number; other: number }[] = [];
+  for (let round = 0; round < 8 * rounds; round++) seen.push({ own: await book(limited), other: await book(open) });
+  seen.sort((one, other) => one.own / one.other - other.own / other.other);
+  const { own, other } = seen[seen.length >> 1] as (typeof seen)[0];
+  return {
+    name: "bookings over HTTP with visitors' limits / without",
+    value: own / other,
+    unit: "",
+    bar: ">= 0.9",
+    baseline: `${Math.round(own)}/s, without ${Math.round(other)}/s`,
+  };
+}
+
+function bookingAt(start: number, email = "ada@example.com"): string {
   const slot = { start: new Date(start).toISOString(), end: new Date(start + length).toISOString() };
-  return JSON.stringify({ attendee: { name: "Ada Lovelace", email: "ada@example.com" }, slot });
+  return JSON.stringify({ attendee: { name: "Ada Lovelace", email }, slot });
 }
 
 /** The script's input for a booking. */
@@ -345,12 +382,14 @@ interface Load {
   lanes?: number;
   /** Requests per second; default unlimited. */
   perSecond?: number;
+  /** Ms of the round. */
+  runMs?: number;
 }
 
 async function load(
   port: number,
   pathOf: () => string,
-  { body, headers = {}, lanes = connections, perSecond }: Load = {},
+  { body, headers = {}, lanes = connections, perSecond, runMs = RUN_MS }: Load = {},
 ): Promise<{ perSecond: number; p50: number; p99: number }> {
   const agent = new Agent({ keepAlive: true, maxSockets: perSecond ? 512 : lanes });
   const taken: number[] = [];
@@ -361,7 +400,7 @@ async function load(
     taken.push(performance.now() - asked);
   };
   const lane = async (): Promise<void> => {
-    while (performance.now() - begun < RUN_MS) await one();
+    while (performance.now() - begun < runMs) await one();
   };
   if (perSecond === undefined) await Promise.all(Array.from({ length: lanes }, lane));
   else await paced(perSecond, one);
