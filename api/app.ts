@@ -345,6 +345,10 @@ class AppRequest implements Request {
     return this.#ctx.get(name);
   }
 
+  coding<C extends string>(known: readonly C[]): C | "identity" {
+    return (this.#ctx.acceptsEncodings(...known, "identity") || "identity") as C | "identity";
+  }
+
   language(fallback = this.#fallback): string {
     this.#ctx.vary("Accept-Language");
     const first = wordsLanguage(fallback ?? "en");

@@ -1,15 +1,19 @@
 import { existsSync, readFileSync } from "node:fs";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
 import { Fail } from "../core/platform/errors.ts";
 import { fileOf } from "../core/platform/files.ts";
 import { entityTag } from "./reply.ts";
 import { object, string } from "../schemas/schema.ts";
-import { anyone, type Row, route, type View } from "./route.ts";
+import { anyone, type Request, type Row, route, type View } from "./route.ts";
 
+/** A file in each content coding in which it is sent (RFC 9110, section 8.4.1). */
 interface Asset {
   type: string;
-  body: Uint8Array;
-  etag: string;
+  coded: Record<Coding, { body: Uint8Array; etag: string }>;
 }
+
+type Coding = "br" | "gzip" | "identity";
 
 const types: Record<string, string> = {
   js: "text/javascript; charset=utf-8",
@@ -20,11 +24,11 @@ const types: Record<string, string> = {
 /** Built files come first, in a build and in the sources; style sheets need no build. */
 const folders = ["browser/", "dist/browser/", "api/browser/"].map(fileOf);
 const fileName = /^[a-z0-9-]+\.(js|css|svg|ico)$/;
-const loaded = new Map<string, Asset>();
+const loaded = new Map<string, Promise<Asset>>();
 
 /** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */
 export const assetRows: Row[] = [
-  route("GET /assets/:file", anyone, object({ file: string() }), async (_runtime, { file }) => asset(file), {
+  route("GET /assets/:file", anyone, object({ file: string() }), (_runtime, { file }) => asset(file), {
     view: assetView,
     hidden: true,
     logged: false,
@@ -32,29 +36,39 @@ export const assetRows: Row[] = [
 ];
 
 /** The icon of every host. */
-export function favicon(): View {
-  return assetView(asset("favicon.ico"));
+export function favicon(): Promise<Asset> {
+  return asset("favicon.ico");
 }
 
-function assetView({ type, body, etag }: Asset): View {
+/** The asset in the coding that the client prefers. */
+export function assetView({ type, coded }: Asset, request: Request): View {
+  const coding = request.coding(["br", "gzip"]);
+  const { body, etag } = coded[coding];
   const headers = {
     ETag: etag,
     "Cache-Control": "max-age=300, stale-while-revalidate=86400",
     "Cross-Origin-Resource-Policy": "cross-origin",
+    ...(coding === "identity" ? {} : { "Content-Encoding": coding }),
   };
   return { type, body, headers };
 }
 
-function asset(file: string): Asset {
-  if (!fileName.test(file)) throw new Fail("not_found");
-  const known = loaded.get(file) ?? load(file);
-  loaded.set(file, known);
-  return known;
+async function asset(file: string): Promise<Asset> {
+  const place = fileName.test(file) && folders.map((folder) => new URL(file, folder)).find((url) => existsSync(url));
+  if (!place) throw new Fail("not_found");
+  const found = loaded.get(file) ?? load(place, types[file.split(".").at(-1) as string] as string);
+  loaded.set(file, found);
+  return found;
 }
 
-function load(file: string): Asset {
-  const place = folders.map((folder) => new URL(file, folder)).find((url) => existsSync(url));
-  if (place === undefined) throw new Fail("not_found");
-  const body = readFileSync(place);
-  return { type: types[file.split(".").at(-1) as string] as string, body, etag: entityTag(body) };
+/** Reads and compresses a file: once per process, since a large one takes a tenth of a second. */
+async function load(place: URL, type: string): Promise<Asset> {
+  const plain = readFileSync(place);
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
+  const [br, gzipped] = await Promise.all([promisify(brotliCompress)(plain, { params }), promisify(gzip)(plain)]);
+  return { type, coded: { identity: tagged(plain), br: tagged(br), gzip: tagged(gzipped) } };
+}
+
+function tagged(body: Uint8Array): Asset["coded"][Coding] {
+  return { body, etag: entityTag(body) };
 }

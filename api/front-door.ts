@@ -3,7 +3,7 @@ import { wordsOf } from "../schemas/languages.ts";
 import { publishedPages } from "../schemas/pages.ts";
 import { object } from "../schemas/schema.ts";
 import { cardLink, cardView } from "./account-view.ts";
-import { favicon } from "./assets.ts";
+import { assetView, favicon } from "./assets.ts";
 import { anyone, type Request, type Row, route, type View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
 
@@ -17,7 +17,7 @@ const host = { headerInputs: { ":authority": "host" } };
  */
 export const frontDoorRows: Row[] = [
   route("GET /", anyone, nothing, async () => ({}), { hidden: true, view: frontDoorView }),
-  route("GET /favicon.ico", anyone, nothing, async () => favicon(), { ...quiet, view: (view) => view }),
+  route("GET /favicon.ico", anyone, nothing, favicon, { ...quiet, view: assetView }),
   route("GET /robots.txt", anyone, nothing, async () => ({}), { ...quiet, view: robotsView }),
 ];
 

@@ -29,7 +29,7 @@ function listen({ env, shutdownController, log }: Runtime): Server {
       void handler(req, res);
     },
   );
-  server.once("error", (error) => failStartup("web", log, error));
+  server.once("error", (error) => void failStartup("web", log, error));
   return server.listen(env.PORT, () => {
     log.info({ port: env.PORT }, "web.ready");
     log.flush();

@@ -52,8 +52,13 @@ t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not
     t.equal(await encodingOf(path, "gzip, br"), "br", path);
     t.equal(await encodingOf(path, "gzip"), "gzip", path);
     t.equal(await encodingOf(path, "identity"), undefined, path);
+    t.equal(await encodingOf(path, "br;q=0, gzip;q=0.5"), "gzip", path);
   }
   t.equal(await encodingOf("/healthz", "gzip, br"), undefined);
+  const tagOf = async (accepted: string) =>
+    (await service.visitor.get("/assets/page.css").set("Accept-Encoding", accepted)).headers.etag;
+  const tags = new Set([await tagOf("br"), await tagOf("gzip"), await tagOf("identity")]);
+  t.equal(tags.size, 3, "each coding of an asset has its own strong tag (RFC 9110, section 8.8.3)");
   const [tag, again] = [await service.visitor.get("/p/acme/long"), service.visitor.get("/p/acme/long")];
   await again.set("If-None-Match", tag.headers.etag as string).expect(304);
 });
