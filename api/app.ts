@@ -180,8 +180,14 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
     authorization: ctx.req.headers.authorization ?? "",
     handle: parameters.handle,
   });
-  const network = networkOf(clientAddress(runtime, ctx));
-  const caller: Caller = { requestId: ctx.state.requestId, network, ...admitted };
+  const caller: Caller = {
+    requestId: ctx.state.requestId,
+    ...admitted,
+    // Most rows don't ask for it.
+    get network() {
+      return networkOf(clientAddress(runtime, ctx));
+    },
+  };
   if (row.guard) await row.guard(runtime, parameters, caller);
   const input = await inputOf(ctx, row, { parameters, caller }).catch((error) => throwInputError(runtime, ctx, error));
   const result = await row.run(runtime, input as never, caller);

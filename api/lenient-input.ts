@@ -10,7 +10,7 @@ type Properties = Record<string, Schema<unknown>>;
 export function lenientInput(schema: Schema<unknown>, input: Record<string, unknown>): void {
   eachProperty(schema, input, (property, value) => {
     if (value === null && isOptional(property)) return undefined;
-    return lenient(isOptional(property) ? { ...property, "x-trim": true } : property, value);
+    return lenient(property, value, isOptional(property));
   });
 }
 
@@ -24,31 +24,33 @@ function eachProperty(
   input: Record<string, unknown>,
   change: (property: Schema<unknown>, value: unknown) => unknown,
 ): void {
-  for (const [name, property] of Object.entries((schema.properties ?? {}) as Properties)) {
-    if (!Object.hasOwn(input, name)) continue;
+  const properties = (schema.properties ?? {}) as Properties;
+  for (const name of Object.keys(input)) {
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (property === undefined) continue;
     const value = change(property, input[name]);
     if (value === undefined) delete input[name];
     else input[name] = value;
   }
 }
 
-function lenient(schema: Schema<unknown>, value: unknown): unknown {
+function lenient(schema: Schema<unknown>, value: unknown, isTrimmed = schema["x-trim"] === true): unknown {
   if (Array.isArray(value) && schema.items) return value.map((one) => lenient(schema.items as Schema<unknown>, one));
   const choices = schema.anyOf as Schema<unknown>[] | undefined;
   if (choices)
     return choices.reduce((changed, choice) => (takes(choice, changed) ? lenient(choice, changed) : changed), value);
   if (takes(schema, value, "object") && schema.properties) lenientInput(schema, value as Record<string, unknown>);
-  else if (isText(schema)) return text(schema, value);
+  else if (isOf(schema, "string")) return text(schema, value, isTrimmed);
   else if (schema["x-decoration"] && !takes(schema, value)) return undefined;
   return value;
 }
 
-function text(schema: Schema<unknown>, value: unknown): unknown {
+function text(schema: Schema<unknown>, value: unknown, isTrimmed: boolean): unknown {
   const isDecoration = schema["x-decoration"] === true;
   const isScalar = typeof value === "number" || typeof value === "boolean";
   const given = isScalar && (isDecoration || schema["x-as-text"]) ? String(value) : value;
   if (typeof given !== "string") return isDecoration ? undefined : given;
-  const cut = isDecoration ? cutText(given, schema.maxLength as number) : schema["x-trim"] ? given.trim() : given;
+  const cut = isDecoration ? cutText(given, schema.maxLength as number) : isTrimmed ? given.trim() : given;
   return foldedText(schema, cut);
 }
 
@@ -66,12 +68,12 @@ function foldedText(schema: Schema<unknown>, value: string): string {
   return known.find((word) => sameWord(word, value)) ?? lower;
 }
 
-function isText({ type }: Schema<unknown>): boolean {
-  return [type].flat().includes("string");
+/** True if the schema accepts the value's type and, if `named` is given, it is that type. */
+function takes(schema: Schema<unknown>, value: unknown, named?: string): boolean {
+  const kind = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
+  return isOf(schema, kind) && (named ?? kind) === kind;
 }
 
-/** True if the schema accepts the value's type and, if `named` is given, it is that type. */
-function takes({ type }: Schema<unknown>, value: unknown, named?: string): boolean {
-  const kind = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
-  return [type].flat().includes(kind) && (named ?? kind) === kind;
+function isOf({ type }: Schema<unknown>, kind: string): boolean {
+  return Array.isArray(type) ? type.includes(kind) : type === kind;
 }
