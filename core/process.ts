@@ -1,7 +1,7 @@
 import process from "node:process";
 import { setTimeout } from "node:timers";
 import { type Env, readEnv } from "./platform/env.ts";
-import { closeLog, openLog } from "./platform/log.ts";
+import { flushLog, openLog } from "./platform/log.ts";
 import { openRuntime } from "./open.ts";
 import type { Log } from "./platform/log-events.ts";
 import type { Runtime } from "./platform/runtime.ts";
@@ -36,9 +36,8 @@ export async function startProcess(
 }
 
 /** Logs in one line why a process can't start, and exits. */
-export async function failStartup(name: "web" | "worker", log: Log, { message }: Error): Promise<never> {
+export function failStartup(name: "web" | "worker", log: Log, { message }: Error): never {
   log.fatal({ error: message }, `${name}.start_failed`);
-  await closeLog(log);
   return process.exit(1);
 }
 
@@ -59,7 +58,7 @@ export async function shutdown(name: "web" | "worker", runtime: Runtime, stop: (
   await stop();
   await runtime.close();
   runtime.log.info({}, `${name}.stopped`);
-  await closeLog(runtime.log);
+  await flushLog(runtime.log);
   return process.exit(0);
 }
 

@@ -189,8 +189,6 @@ export type LogMethod<L extends LogLevel> = <N extends EventAt<L>>(
 
 /** The log of a process: JSON lines to stdout, one per event of the table. */
 export type Log = { [L in LogLevel]: LogMethod<L> } & {
-  /** Lines below this level are not written. */
-  level: string;
   /** Writes what is buffered. */
   flush(done?: (error?: Error) => void): void;
 };

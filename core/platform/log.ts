@@ -20,9 +20,8 @@ export function openLog(env: Env): Log {
   return pino(options, lines);
 }
 
-/** Writes what is buffered, in order, and nothing after it; the last call before a process exits. */
-export function closeLog(log: Log): Promise<void> {
-  log.level = "silent";
+/** Flushes the log; the last call before a process exits. */
+export function flushLog(log: Log): Promise<void> {
   return new Promise((resolve) => log.flush(() => resolve()));
 }
 
