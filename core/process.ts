@@ -1,7 +1,7 @@
 import process from "node:process";
 import { setTimeout } from "node:timers";
 import { type Env, readEnv } from "./platform/env.ts";
-import { flushLog, openLog } from "./platform/log.ts";
+import { openLog } from "./platform/log.ts";
 import { openRuntime } from "./open.ts";
 import type { Log } from "./platform/log-events.ts";
 import type { Runtime } from "./platform/runtime.ts";
@@ -58,7 +58,6 @@ export async function shutdown(name: "web" | "worker", runtime: Runtime, stop: (
   await stop();
   await runtime.close();
   runtime.log.info({}, `${name}.stopped`);
-  await flushLog(runtime.log);
   return process.exit(0);
 }
 

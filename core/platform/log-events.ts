@@ -190,7 +190,7 @@ export type LogMethod<L extends LogLevel> = <N extends EventAt<L>>(
 /** The log of a process: JSON lines to stdout, one per event of the table. */
 export type Log = { [L in LogLevel]: LogMethod<L> } & {
   /** Writes what is buffered. */
-  flush(done?: (error?: Error) => void): void;
+  flush(): void;
 };
 
 function event<L extends LogLevel, F extends string = never>(level: L, meaning: string, ...fields: F[]) {
