@@ -352,7 +352,7 @@ class AppRequest implements Request {
   }
 
   coding<C extends string>(known: readonly C[]): C | "identity" {
-    return (this.#ctx.acceptsEncodings(...known, "identity") || "identity") as C | "identity";
+    return known.find((coding) => this.#ctx.acceptsEncodings(coding) === coding) ?? "identity";
   }
 
   language(fallback = this.#fallback): string {

@@ -40,7 +40,7 @@ export function favicon(): Promise<Asset> {
   return asset("favicon.ico");
 }
 
-/** The asset in the coding that the client prefers. */
+/** The asset in the smallest coding that the client accepts. */
 export function assetView({ type, coded }: Asset, request: Request): View {
   const coding = request.coding(["br", "gzip"]);
   const { body, etag } = coded[coding];

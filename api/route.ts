@@ -67,7 +67,7 @@ export interface Request {
   /** Failure texts of this route, if those of the code don't fit. */
   said: Partial<Record<ErrorCode, keyof Words["failures"]>>;
   header(name: string): string;
-  /** The content coding that the client prefers among these (RFC 9110, section 12.5.3). */
+  /** The first of these content codings that the client accepts (RFC 9110, section 12.5.3). */
   coding<C extends string>(known: readonly C[]): C | "identity";
   /**
    * The supported language that the visitor prefers (RFC 9110, section 12.5.4), else the fallback, else English. Without a fallback, a
