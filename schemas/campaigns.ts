@@ -43,7 +43,7 @@ export const snapshotNames = [
   "message",
   "source",
 ] as const;
-/** Further fields of a lead that hold one value. */
+/** Further fields of a lead with one value. */
 const scalarFields = ["pageSlug", "campaignId", "status", "createdAt", "updatedAt"] as const;
 
 /** The name of a variable, and the source of its value: a native or custom field of the lead. */

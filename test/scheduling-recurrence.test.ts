@@ -101,7 +101,7 @@ t.test("zones are recognised by IANA, Windows and vendor names, or by the calend
   t.same(at("PST"), ["10-12T09:00/10-12T10:00"]);
 });
 
-t.test("the calendar's own zone is read like an event's, and an unreadable one loses nothing", async (t) => {
+t.test("the calendar's own zone is read like an event's, and an unreadable one loses no event", async (t) => {
   const rules = ["BEGIN:STANDARD", "DTSTART:20200101T000000", "TZOFFSETFROM:+0300", "TZOFFSETTO:+0300", "END:STANDARD"];
   const zone = (name: string, ...lines: string[]) => ["BEGIN:VTIMEZONE", `TZID:${name}`, ...lines, "END:VTIMEZONE"];
   const own = (...lines: string[]) => calendar(...lines);

@@ -3,7 +3,7 @@ import process from "node:process";
 import Router from "@koa/router";
 import Koa from "koa";
 
-/** Koa and its router alone, with given bodies: what a framework costs before a service does anything. */
+/** Koa and its router alone, with given bodies: the cost of the framework before a service does anything. */
 const { BENCH_PORT: port, BENCH_BODIES: bodies = "[]" } = process.env;
 const router = new Router();
 for (const { path, type, body } of JSON.parse(bodies) as { path: string; type: string; body: string }[])

@@ -15,7 +15,7 @@ const rounds = Number(process.env.BENCH_ROUNDS ?? 2);
 const minute = 60_000;
 const day = 1440 * minute;
 
-/** What grows with the service: delay with streams, bookings with owners, memory with delayed jobs. Each row has a plot. */
+/** Growth of the service: delay with streams, bookings with owners, memory with delayed jobs. Each row has a plot. */
 export async function bench(): Promise<RelayRow[]> {
   return [await streams(), ...(await stored(bookings)), ...(await stored(delayedJobs))];
 }

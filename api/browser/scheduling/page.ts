@@ -60,7 +60,8 @@ export function startPage(visit: PageData, main: HTMLElement, region: HTMLElemen
   const show = ({ view, heading }: Step, look: string, chosen?: BookableSlot): void => {
     const info = eventInfo(host, look !== "done", chosen);
     // A form would lose its entries when the page is loaded again.
-    const language = look !== "entering" && languagePicker(host, (look === "done" ? current : host.booking)?.bookingUid);
+    const language =
+      look !== "entering" && languagePicker(host, (look === "done" ? current : host.booking)?.bookingUid);
     const stage = element("div", { class: "stage" }, view, language);
     main.replaceChildren(element("div", { class: `card ${look}` }, info, stage));
     document.title = titleOf(heading.textContent, visit);
