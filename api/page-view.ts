@@ -7,7 +7,7 @@ import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import { entityTag } from "./reply.ts";
 import type { Request, View } from "./route.ts";
-import { htmlDocument, escapeHtml, sentence } from "./shell.ts";
+import { htmlDocument, escapeHtml, linkPreview, sentence } from "./shell.ts";
 
 /** Runs only the service's own scripts. Content may have inline styles, and images and media from any secure origin. */
 const policy = [
@@ -96,20 +96,9 @@ function rendered(visit: PageVisit): Rendered {
 function document(visit: PageVisit): string {
   const { page, language } = visit;
   const content = visit.hasAccess ? receipt(visit) + page.content + sharing(visit) : preview(visit);
-  const head = [...description(visit), ...(visit.assistant ? agent(visit) : [])];
-  return htmlDocument({ language, title: page.title, head, body: content });
-}
-
-/** Metadata for search engines and link previews. */
-function description({ page: { title, description }, url }: PageVisit): string[] {
-  const metadata = [
-    ...(description === "" ? [] : [["name", "description", description] as const]),
-    ["property", "og:title", title] as const,
-    ...(description === "" ? [] : [["property", "og:description", description] as const]),
-    ["property", "og:url", url] as const,
-  ];
-  const tags = metadata.map(([kind, name, content]) => `<meta ${kind}="${name}" content="${escapeHtml(content)}">`);
-  return [...tags, `<link rel="canonical" href="${escapeHtml(url)}">`];
+  const { title, description: summary } = page;
+  const head = [...linkPreview({ title, summary, url: visit.url }), ...(visit.assistant ? agent(visit) : [])];
+  return htmlDocument({ language, title, head, body: content });
 }
 
 function preview(visit: PageVisit): string {

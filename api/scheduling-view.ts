@@ -8,13 +8,15 @@ import type { PublicEvent } from "../schemas/scheduling.ts";
 import { cardLink } from "./account-view.ts";
 import { failureName } from "./failure-view.ts";
 import type { Request, View } from "./route.ts";
-import { htmlDocument, escapeHtml, unlisted } from "./shell.ts";
+import { htmlDocument, escapeHtml, type LinkPreview, linkPreview, unlisted } from "./shell.ts";
 
 interface Page {
   language: string;
   title: string;
   /** HTML of the main part. */
   body: string;
+  /** Further elements of the head, as HTML. */
+  head?: string[];
   /** Pages of any origin may frame it. */
   isEmbedded?: boolean;
   /** Shows one booking, whose address must not be cached or shared. */
@@ -28,7 +30,7 @@ const script = '<script src="/assets/scheduling.js" defer></script>';
 /** The page of an event type: the content that works without the script, and the script's initial data. */
 export async function schedulingView(visit: EventPage, request: Request): Promise<View> {
   const language = languageOf(request, (await settingsOf(request.runtime.redis, visit.handle)).language);
-  const { event, booking, isEmbedded } = visit;
+  const { event, booking, isEmbedded, host } = visit;
   const title = event?.title ?? booking?.title ?? "";
   const { bookingPage: words, events } = wordsOf(language);
   const data = JSON.stringify({ ...visit, language, languages: Object.keys(languages), words }).replace(
@@ -44,19 +46,29 @@ export async function schedulingView(visit: EventPage, request: Request): Promis
 </main>
 <script type="application/json" id="scheduling-visit">${data}</script>
 ${script}`;
-  return pageView({ language, title, body, isEmbedded, isPrivate: booking !== null });
+  const preview = { title: `${title} · ${host.name}`, summary: event?.description ?? "", image: host.logoUrl };
+  const head = previewAt(request, preview);
+  return pageView({ language, title: preview.title, head, body, isEmbedded, isPrivate: booking !== null });
 }
 
-/** A handle's public event types as links, with the host's name as title. */
+/** A handle's public event types as links, with the host's logo, and the host's name in the title. */
 export async function eventListView({ events }: { events: PublicEvent[] }, request: Request): Promise<View> {
   const { handle = "" } = request.parameters;
-  const { displayName, language: ofHandle } = await settingsOf(request.runtime.redis, handle);
+  const { displayName, language: ofHandle, logoUrl } = await settingsOf(request.runtime.redis, handle);
   const language = languageOf(request, ofHandle);
   const words = wordsOf(language).events;
   const title = fillPlaceholders(words.title, { host: displayName ?? handle });
   const items = events.map((event) => eventItem(event, language)).join("");
   const list = items === "" ? `<p>${escapeHtml(words.none)}</p>` : `<ul class="events">${items}</ul>`;
-  return pageView({ language, title, body: plain(title, list) });
+  const logo = logoUrl === null ? "" : `<img class="logo" src="${escapeHtml(logoUrl)}" alt="">`;
+  const head = previewAt(request, { title, summary: "", image: logoUrl });
+  return pageView({ language, title, head, body: plain(title, list, logo) });
+}
+
+/** The preview of a public page's link: its path without the query, which only changes how the page looks. */
+function previewAt({ address, runtime }: Request, preview: Omit<LinkPreview, "url">): string[] {
+  const { pathname } = new URL(address, runtime.env.BASE_URL);
+  return linkPreview({ ...preview, url: new URL(pathname, runtime.env.BASE_URL).href });
 }
 
 /** The page of a failure: its sentence and the next step. It never reveals whether something hidden exists. */
@@ -100,8 +112,8 @@ function termsOf({ duration, price, confirmationRequired }: PublicEvent, languag
   ];
 }
 
-function plain(title: string, body: string): string {
-  return `<main id="scheduling"><div class="card plain"><h1>${escapeHtml(title)}</h1>${body}</div></main>`;
+function plain(title: string, body: string, logo = ""): string {
+  return `<main id="scheduling"><div class="card plain">${logo}<h1>${escapeHtml(title)}</h1>${body}</div></main>`;
 }
 
 function pageView(page: Page): View {
@@ -133,11 +145,11 @@ function headersOf({ isEmbedded, isPrivate }: Page): Record<string, string> {
   };
 }
 
-function document({ language, title, body, isPrivate, isEmbedded, status }: Page): string {
+function document({ language, title, head = [], body, isPrivate, isEmbedded, status }: Page): string {
   return htmlDocument({
     language,
     title,
-    head: isPrivate || isEmbedded ? [unlisted] : [],
+    head: isPrivate || isEmbedded ? [unlisted] : head,
     styles: ["page.css", "scheduling.css"],
     look: isEmbedded && status === undefined ? "scheduling embedded" : "scheduling",
     body,

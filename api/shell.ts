@@ -33,6 +33,28 @@ ${body}
 `;
 }
 
+/** A public page as search engines and previews of its link show it. */
+export interface LinkPreview {
+  title: string;
+  summary: string;
+  /** The page's canonical address. */
+  url: string;
+  image?: string | null;
+}
+
+/** Elements of the head that describe a public page: its summary, Open Graph properties (ogp.me) and canonical address. */
+export function linkPreview({ title, summary, url, image }: LinkPreview): string[] {
+  const metadata = [
+    ["name", "description", summary],
+    ["property", "og:title", title],
+    ["property", "og:description", summary],
+    ["property", "og:image", image],
+    ["property", "og:url", url],
+  ].filter(([, , content]) => content);
+  const tags = metadata.map(([kind, name, content]) => `<meta ${kind}="${name}" content="${escapeHtml(content!)}">`);
+  return [...tags, `<link rel="canonical" href="${escapeHtml(url)}">`];
+}
+
 /** Keeps a page out of search engines. */
 export const unlisted = '<meta name="robots" content="noindex">';
 

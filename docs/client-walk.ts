@@ -1,6 +1,6 @@
 /**
  * A typed client that calls nearly every operation, as one owner and one visitor would. `test/client-walk.test.ts` checks this file
- * against the types of the document, runs it, and holds every answer against the document.
+ * against the types of the document, runs it, and checks every answer against the document.
  */
 import createClient, { type Middleware } from "openapi-fetch";
 import type { paths } from "./api.d.ts";

@@ -35,8 +35,6 @@ export type Scope = (typeof scopes)[number];
 
 const role = oneOf("CREATOR", "OPERATOR", "OWNER");
 
-export const nothing = object({});
-
 /** `GET /v2/account/assistant/me`: query parameters, such as cache busters, are ignored. */
 export const meQuery = object({}, { additionalProperties: true });
 
@@ -48,7 +46,7 @@ export const me = object({
 });
 export type Me = Infer<typeof me>;
 
-const derived = { tokenId: ignored, secret: ignored, expiresAt: ignored, createdAt: ignored, lastUsedAt: ignored };
+const derived = ignored("tokenId", "secret", "expiresAt", "createdAt", "lastUsedAt");
 
 /** `POST /v2/account/tokens`; without `expiresInDays` the token is valid until it is revoked. */
 export const newToken = object({
@@ -94,12 +92,10 @@ export type Settings = Infer<typeof settings>;
 export const settingsPath = object({ handle });
 /** `PUT /v2/handles/{handle}/settings`: absent keys keep their value, null resets one. */
 export const settingsChange = merge(settingsPath, partial(settings));
-/** `{settings}`. */
 export const settingsAnswer = object({ settings });
 
 /** `GET /v2/account/tokens`. */
 export const tokenListing = object(listing);
-/** `{tokens, nextCursor}`. */
 export const tokenList = object({ tokens: array(token), nextCursor: nullable(string()) });
 /** A session of the signed-in user: the device, and since when. */
 export const session = object({
@@ -115,7 +111,6 @@ export type Session = Infer<typeof session>;
 
 /** `GET /v2/account/sessions`. */
 export const sessionListing = object(listing);
-/** `{sessions, nextCursor}`. */
 export const sessionList = object({ sessions: array(session), nextCursor: nullable(string()) });
 /** The path of one session; `current` is the caller's own. */
 export const sessionPath = object({ sessionId: string({ maxLength: 64 }) });

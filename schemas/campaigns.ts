@@ -25,7 +25,6 @@ import {
 
 /** The triggers of rules. */
 export const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
-export type Trigger = (typeof triggers)[number];
 
 /** Bounds of a delay in minutes. */
 export const MIN_DELAY_MINUTES = 15;
@@ -43,7 +42,7 @@ export const snapshotNames = [
   "message",
   "source",
 ] as const;
-/** Further fields of a lead that hold one value. */
+/** Further fields of a lead with one value. */
 const scalarFields = ["pageSlug", "campaignId", "status", "createdAt", "updatedAt"] as const;
 
 /** The name of a variable, and the source of its value: a native or custom field of the lead. */
@@ -61,7 +60,7 @@ const body = {
   enabled: withDefault(boolean, true),
 };
 
-const derived = { ruleId: ignored, version: ignored, createdAt: ignored, updatedAt: ignored, counts: ignored };
+const derived = ignored("ruleId", "version", "createdAt", "updatedAt", "counts");
 const path = { handle: string(), campaignId: string({ maxLength: 128 }) };
 
 /** `POST …/email-rules`. `delayMinutes` is checked by the function, for its own error codes. */
@@ -95,9 +94,7 @@ export const rule = object({
   counts: optional(object({ waiting: integer(0), sent: integer(0), denied: integer(0) })),
 });
 export type Rule = Infer<typeof rule>;
-/** `{rule}`. */
 export const ruleAnswer = object({ rule });
-/** `{rules, nextCursor}`. */
 export const ruleList = object({ rules: array(rule), nextCursor: nullable(string()) });
 
 /** `POST …/conversions`. */
@@ -108,8 +105,7 @@ export const newConversion = object({
   value: optional(nullable(number())),
   currency: optional(nullable(string({ pattern: "^[A-Za-z]{3}$" }))),
   occurredAt: optional(string({ format: "instant" })),
-  conversionId: ignored,
-  createdAt: ignored,
+  ...ignored("conversionId", "createdAt"),
 });
 
 /** A conversion of a lead in a campaign. */
@@ -123,5 +119,4 @@ export const conversion = object({
   createdAt: instant,
 });
 export type Conversion = Infer<typeof conversion>;
-/** `{conversion}`. */
 export const conversionAnswer = object({ conversion });

@@ -78,10 +78,7 @@ export const newDomain = object({
   domain: domainName,
   handle: optional(nullable(handle)),
   accountId: optional(id),
-  owned: ignored,
-  status: ignored,
-  requiredDnsRecords: ignored,
-  createdAt: ignored,
+  ...ignored("owned", "status", "requiredDnsRecords", "createdAt"),
 });
 
 /** `GET /v2/account/domains`. */
@@ -146,29 +143,11 @@ const senderBody = {
   enabled: withDefault(boolean, true),
 };
 const senderDerived = {
-  fromEmail: ignored,
-  status: ignored,
-  identityKey: ignored,
-  version: ignored,
-  createdAt: ignored,
-  updatedAt: ignored,
+  ...ignored("fromEmail", "status", "identityKey", "version", "createdAt", "updatedAt"),
 };
 
 /** `PUT …/senders/{senderId}`: the first one needs domain, localPart and purposes. */
 export const senderChange = merge(object({ handle, senderId, ...senderDerived }), partial(object(senderBody)));
-
-/** A sender as it is stored. */
-export interface StoredSender {
-  senderId: string;
-  domain: string;
-  localPart: (typeof localParts)[number];
-  displayName: string;
-  replyTo: string | null;
-  purposes: Purpose[];
-  enabled: boolean;
-  createdAt: string;
-  updatedAt: string;
-}
 
 /** A sender as its owner reads it. */
 export const sender = object({
@@ -187,6 +166,8 @@ export const sender = object({
   updatedAt: instant,
 });
 export type Sender = Infer<typeof sender>;
+/** A sender as it is stored. */
+export type StoredSender = Omit<Sender, "handle" | "fromEmail" | "status" | "identityKey">;
 export const senderAnswer = object({ sender });
 export const senderList = object({ senders: array(sender), nextCursor: nullable(string()) });
 export const identityAnswer = object({ identity, senderProfiles: array(sender) });
@@ -207,11 +188,7 @@ const templateBody = {
   text: optional(nullable(text(longestBody))),
 };
 const templateDerived = {
-  activeVersion: ignored,
-  version: ignored,
-  url: ignored,
-  createdAt: ignored,
-  updatedAt: ignored,
+  ...ignored("activeVersion", "version", "url", "createdAt", "updatedAt"),
 };
 
 /** `POST …/templates`. */
@@ -219,7 +196,7 @@ export const newTemplate = object({
   handle,
   templateId: withCode(string({ pattern: "^tmpl_[A-Za-z0-9_.:-]{1,123}$" }), "invalid_template_id"),
   ...templateBody,
-  status: ignored,
+  ...ignored("status"),
   ...templateDerived,
 });
 
@@ -237,13 +214,6 @@ const variables = map(text(20_000), { maxProperties: 200 });
 /** `POST …/templates/{templateId}/preview`. */
 export const templatePreview = object({ handle, templateId: string(), variables: withDefault(variables, {}) });
 
-/** The content of one version of a template. `text` is derived from `html` where the owner gave none. */
-export interface TemplateContent {
-  subject: string;
-  html: string | null;
-  text: string | null;
-}
-
 /** A template as its owner reads it. */
 export const template = object({
   templateId: string(),
@@ -258,6 +228,8 @@ export const template = object({
   updatedAt: instant,
 });
 export type Template = Infer<typeof template>;
+/** The content of one version of a template. `text` is derived from `html` where the owner gave none. */
+export type TemplateContent = Pick<Template, "subject" | "html" | "text">;
 export const templateAnswer = object({ template });
 export const templateList = object({ templates: array(template), nextCursor: nullable(string()) });
 export const previewAnswer = object({ subject: string(), html: nullable(string()), text: string() });
@@ -274,13 +246,7 @@ export const newMessage = object({
   variables: withDefault(variables, {}),
   idempotencyKey: optional(nullable(string({ minLength: 1, maxLength: 255 }))),
   consentAttestation: documented(optional(anything), { type: "boolean", const: true }),
-  messageId: ignored,
-  status: ignored,
-  recipientCount: ignored,
-  fromEmail: ignored,
-  templateVersion: ignored,
-  deliveries: ignored,
-  createdAt: ignored,
+  ...ignored("messageId", "status", "recipientCount", "fromEmail", "templateVersion", "deliveries", "createdAt"),
 });
 
 export const messagePath = object({ handle, messageId: string() });
@@ -343,9 +309,7 @@ export const newSuppression = object({
   handle,
   email,
   reason: optional(nullable(line(200))),
-  source: ignored,
-  messageId: ignored,
-  createdAt: ignored,
+  ...ignored("source", "messageId", "createdAt"),
 });
 export const suppressionPath = object({ handle, email: string() });
 

@@ -76,12 +76,7 @@ export const newCaldavCredential = object({
   serverUrl: webAddress,
   username: string({ minLength: 1, maxLength: 320 }),
   password: string({ minLength: 1, maxLength: 1024 }),
-  credentialId: ignored,
-  providerKey: ignored,
-  account: ignored,
-  status: ignored,
-  detail: ignored,
-  createdAt: ignored,
+  ...ignored("credentialId", "providerKey", "account", "status", "detail", "createdAt"),
 });
 
 /** `GET …/integrations/{providerKey}/calendars`. */

@@ -14,7 +14,7 @@ export interface JobRow<T = unknown> {
 export const queueNames = ["generation", "knowledge", "campaigns", "email", "scheduling", "webhooks"] as const;
 export type QueueName = (typeof queueNames)[number];
 
-/** Every job that can happen later. Data holds ids only, never content. */
+/** Every job that can happen later. Data contains ids only, never content. */
 export const jobs = {
   "account.sign-in-code": row("email", object({ signInId: id }), 5, 2000),
   "assistant.answer": row("generation", object({ runId: id }), 2, 200),

@@ -36,7 +36,7 @@ const body = {
   content: string({ minLength: 1, maxLength: MAX_DOCUMENT_BYTES, pattern: "\\S" }),
 };
 
-const derived = { documentId: ignored, status: ignored, chunkCount: ignored, createdAt: ignored, updatedAt: ignored };
+const derived = ignored("documentId", "status", "chunkCount", "createdAt", "updatedAt");
 
 /** `POST …/knowledge/documents`. */
 export const newDocument = object({ handle, ...body, ...derived });
@@ -77,7 +77,6 @@ export type Document = Infer<typeof document>;
 export const documentWithContent = merge(document, object({ content: optional(string()) }));
 /** `{document}`; reading one adds its content. */
 export const documentAnswer = object({ document: documentWithContent });
-/** `{documents, nextCursor}`. */
 export const documentList = object({ documents: array(document), nextCursor: nullable(string()) });
 /** A passage of a document that a query found. */
 export const queryResult = object({

@@ -114,9 +114,7 @@ export const leadExport = object({
 export const leadPath = object({ handle: string(), leadId: id });
 /** `POST …/leads/{leadId}/verify`. */
 export const leadCode = object({ handle: string(), leadId: id, code: string({ minLength: 1, maxLength: 20 }) });
-/** `{lead}`. */
 export const leadAnswer = object({ lead });
-/** `{leads, nextCursor}`. */
 export const leadList = object({ leads: array(lead), nextCursor: nullable(string()) });
 
 /** `POST …/campaigns`. */
@@ -126,9 +124,7 @@ export const newCampaign = object({
   name: text(200, { minLength: 1 }),
   live: optional(boolean),
   verifyLeads: optional(boolean),
-  version: ignored,
-  createdAt: ignored,
-  updatedAt: ignored,
+  ...ignored("version", "createdAt", "updatedAt"),
 });
 /** `GET …/campaigns`. */
 export const campaignListing = object({ handle, ...listing });
@@ -144,7 +140,5 @@ export const campaign = object({
   createdAt: instant,
   updatedAt: instant,
 });
-/** `{campaign}`. */
 export const campaignAnswer = object({ campaign });
-/** `{campaigns, nextCursor}`. */
 export const campaignList = object({ campaigns: array(campaign), nextCursor: nullable(string()) });

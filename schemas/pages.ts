@@ -10,7 +10,6 @@ import {
   language,
   line,
   listing,
-  map,
   merge,
   nullable,
   object,
@@ -40,11 +39,7 @@ export const pagePrice = object({
 });
 
 const derived = {
-  url: ignored,
-  version: ignored,
-  createdAt: ignored,
-  updatedAt: ignored,
-  publishedAt: ignored,
+  ...ignored("url", "version", "createdAt", "updatedAt", "publishedAt"),
 };
 
 const body = {
@@ -124,19 +119,5 @@ export const page = object({
 
 /** A browser's access to a page. */
 export const accessAnswer = object({ accessMode: oneOf("PUBLIC", "PAID"), hasAccess: boolean });
-/** `{page}`. */
 export const pageAnswer = object({ page });
-/** `{pages, nextCursor}`. */
 export const pageList = object({ pages: array(page), nextCursor: nullable(string()) });
-/** The page's config for its assistant (docs/reference.md, "Widget"). */
-export const agentConfig = object({
-  handle,
-  pageSlug: slug,
-  chatUrl: string(),
-  questionUrl: string(),
-  leadUrl: string(),
-  language: string(),
-  wordsLanguage: string(),
-  words: map(string()),
-  assistant: map(string()),
-});

@@ -36,7 +36,7 @@ import {
 const clockTime = string({ pattern: "^(?:[01]\\d|2[0-3]):[0-5]\\d$" });
 const endTime = string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
 const date = string({ format: "date" });
-const stamps = { version: ignored, createdAt: ignored, updatedAt: ignored };
+const stamps = ignored("version", "createdAt", "updatedAt");
 
 export const weeklyRow = object({ day: integer(0, 6), startTime: clockTime, endTime });
 /** One of `{date, startTime, endTime}`, `{date, unavailable: true}`, `{from, to, unavailable: true}`. */
@@ -71,16 +71,6 @@ export type Override =
   | { date: string; unavailable: true }
   | { from: string; to: string; unavailable: true };
 
-/** A schedule as it is stored. */
-export interface StoredSchedule {
-  scheduleId: string;
-  timeZone: string;
-  weeklyAvailability: Infer<typeof weeklyRow>[];
-  overrides: Override[];
-  createdAt: string;
-  updatedAt: string;
-}
-
 /** A schedule as its owner reads it. */
 export const schedule = object({
   handle,
@@ -92,9 +82,11 @@ export const schedule = object({
   createdAt: instant,
   updatedAt: instant,
 });
-/** `{schedule}`. */
+/** A schedule as it is stored. */
+export type StoredSchedule = Omit<Infer<typeof schedule>, "handle" | "version" | "overrides"> & {
+  overrides: Override[];
+};
 export const scheduleAnswer = object({ schedule });
-/** `{schedules, nextCursor}`. */
 export const scheduleList = object({ schedules: array(schedule), nextCursor: nullable(string()) });
 
 /** Types of question of an event type. */
@@ -161,7 +153,7 @@ const payment = object({
   currency: optional(nullable(currency)),
   refundUntilMinutes: optional(integer(0, 525_600)),
 });
-const derived = { ...stamps, revision: ignored, url: ignored, bookable: ignored, reason: ignored };
+const derived = { ...stamps, ...ignored("revision", "url", "bookable", "reason") };
 
 /** `POST …/scheduling/event-types`. */
 export const newEventType = object({
@@ -170,7 +162,7 @@ export const newEventType = object({
   buffers: withDefault(buffers, { beforeMinutes: 0, afterMinutes: 0 }),
   payment: withDefault(payment, { enabled: false }),
   ...derived,
-  eventTypeId: ignored,
+  ...ignored("eventTypeId"),
 });
 
 /** `PUT …/scheduling/event-types/{eventTypeId}`: absent fields keep their value, inside `buffers` and `payment` too. */
@@ -215,9 +207,7 @@ export const eventType = object({
   createdAt: instant,
   updatedAt: instant,
 });
-/** `{eventType}`. */
 export const eventTypeAnswer = object({ eventType });
-/** `{eventTypes, nextCursor}`. */
 export const eventTypeList = object({ eventTypes: array(eventType), nextCursor: nullable(string()) });
 
 export const publicEvent = object({
@@ -237,9 +227,7 @@ export const publicEvent = object({
 });
 /** An event type as visitors see it. */
 export type PublicEvent = Infer<typeof publicEvent>;
-/** `{event}`. */
 export const publicEventAnswer = object({ event: publicEvent });
-/** `{events}`. */
 export const publicEventList = object({ events: array(publicEvent) });
 
 /** The path of a public event or list; anything unknown is a 404. */
@@ -285,7 +273,6 @@ export const availableSlot = object({
   sourceAvailability: object({ kind: oneOf("weekly", "override", "default"), label: string() }),
   bookingNonce: string(),
 });
-/** `{slots, displayTimeZone}`. */
 export const slotList = object({ slots: array(availableSlot), displayTimeZone: timeZone });
 
 const missing = "booking_required_fields";
@@ -427,7 +414,6 @@ export type StoredBooking = Omit<Booking, "handle" | "version" | "payment"> & {
 };
 
 export const nextAction = object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) });
-/** `{bookingUid, status, booking, nextAction?}`. */
 export const bookingAnswer = object({
   bookingUid: id,
   status: oneOf(...bookingStatuses),
@@ -435,9 +421,7 @@ export const bookingAnswer = object({
   nextAction: optional(nextAction),
 });
 export type BookingAnswer = Infer<typeof bookingAnswer>;
-/** `{booking}`. */
 export const bookingRead = object({ booking });
-/** `{bookings, nextCursor}`. */
 export const bookingList = object({ bookings: array(booking), nextCursor: nullable(string()) });
 
 /** Kinds of booking mails. */
@@ -455,7 +439,7 @@ export type MailKind = (typeof mailKinds)[number];
 
 /** `…/scheduling/calendar-feed`. */
 export const calendarFeedPath = object({ handle });
-export const newCalendarFeed = object({ handle, createdAt: ignored, url: ignored });
+export const newCalendarFeed = object({ handle, ...ignored("createdAt", "url") });
 /** A calendar feed without its address. */
 export const calendarFeed = object({ createdAt: instant });
 export type CalendarFeed = Infer<typeof calendarFeed>;

@@ -94,8 +94,11 @@ export function folded<S extends Schema<unknown>>(schema: S, words: readonly str
   return { ...schema, "x-words": words };
 }
 
-/** A read-only property of the resource: accepted and ignored, so that a client may send back what it read. */
-export const ignored: Optional<unknown> = optional<unknown>({ readOnly: true });
+/** Read-only properties of the resource: accepted and ignored, so that a client may send back what it read. */
+export function ignored<const N extends string>(...names: N[]): Record<N, Optional<unknown>> {
+  const readOnly = optional<unknown>({ readOnly: true });
+  return Object.fromEntries(names.map((name) => [name, readOnly])) as Record<N, Optional<unknown>>;
+}
 
 /** The same value, or null. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
@@ -122,7 +125,6 @@ export function merge<A, B>(first: Schema<A>, second: Schema<B>): Schema<Flat<Om
 
 export const string = (more: Schema<unknown> = {}): Schema<string> => ({ type: "string", ...more }) as Schema<string>;
 export const text = (maxLength: number, more: Schema<unknown> = {}): Schema<string> => string({ maxLength, ...more });
-export const nonBlank = (maxLength: number): Schema<string> => string({ minLength: 1, maxLength, pattern: "\\S" });
 export const line = (maxLength: number): Schema<string> =>
   string({ minLength: 1, maxLength, pattern: "^[^\\u0000-\\u001f\\u007f]*\\S[^\\u0000-\\u001f\\u007f]*$" });
 export const integer = (minimum?: number, maximum?: number): Schema<number> =>

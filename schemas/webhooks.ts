@@ -47,7 +47,7 @@ export type WebhookEventType = (typeof webhookEventTypes)[number];
 /** The type of a test event: no endpoint can subscribe to it, and each gets its own tests. */
 export const testEventType = "webhook.test";
 
-const derived = { webhookId: ignored, secret: ignored, status: ignored, createdAt: ignored };
+const derived = ignored("webhookId", "secret", "status", "createdAt");
 
 /** `POST …/scheduling/webhooks`; without `events` the endpoint gets all. */
 export const newWebhook = object({

@@ -217,7 +217,7 @@ async function token(
   return { token: (await startSession(tools, session)).token };
 }
 
-/** Other services are told too, which takes all that a process has. */
+/** Other services are notified too, which needs a whole runtime. */
 async function erase(
   { env }: Admin,
   { handle, "keep-grants": keep }: Options<"handle", "keep-grants">,

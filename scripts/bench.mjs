@@ -3,13 +3,12 @@
  * docs/bench.json. `npm run bench -- http start` runs some and keeps the other figures.
  */
 import { fork } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "./build.mjs";
-import { plotOf } from "./plot.mjs";
 import { ensureDependencies, ensureRedis, main, root, Unready } from "./setup.mjs";
 
 const folder = join(root, "scripts", "bench");
@@ -81,26 +80,21 @@ function rounded(value) {
   return Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3));
 }
 
-/** Writes the figures to docs/bench.json, the plots to docs/plots, and the table with the machine to docs/bench.md. */
+/** Writes the figures to docs/bench.json, and the table with the machine to docs/bench.md. */
 function write(rows) {
   const known = existsSync(result) ? JSON.parse(readFileSync(result, "utf8")).rows : {};
   const [{ model } = {}] = cpus();
   const machine = { node: process.version, cpus: cpus().length, model };
   const all = Object.fromEntries(Object.entries({ ...known, ...rows }).sort());
-  mkdirSync(join(root, "docs", "plots"), { recursive: true });
   writeFileSync(result, `${JSON.stringify({ at: new Date().toISOString(), machine, rows: all }, null, 2)}\n`);
-  const list = Object.values(all).flat();
-  for (const { plot } of list.filter((row) => row.plot))
-    writeFileSync(join(root, "docs", "plots", `${plot.file}.svg`), plotOf(plot));
-  inPage(machine, list);
+  inPage(machine, Object.values(all).flat());
 }
 
-/** The table and plots of docs/bench.md, between its two markers; the text around them is written by hand. */
+/** The table of docs/bench.md, between its two markers; the text around them is written by hand. */
 function inPage({ node, cpus: count, model }, rows) {
   const table = [columns, columns.map(() => "---"), ...rows.map(cells)].map((row) => `| ${row.join(" | ")} |`);
-  const plots = rows.flatMap(({ plot }) => (plot ? [`![${plot.y} by ${plot.x}](plots/${plot.file}.svg)`] : []));
   const words = `Node ${node}, ${count} cores, ${model}. Each baseline is measured in the same run.`;
-  const section = [words, "", ...table, "", ...plots].join("\n");
+  const section = [words, "", ...table].join("\n");
   const place = /(<!-- bench -->\n).*?(\n<!-- \/bench -->)/s;
   const text = readFileSync(page, "utf8");
   writeFileSync(

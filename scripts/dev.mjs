@@ -172,7 +172,7 @@ async function untilReady(base) {
     const answer = await fetch(`${base}/readyz`).catch((error) => error);
     const state = answer instanceof Error ? undefined : await answer.json();
     if (answer.ok && state.queuesWithoutWorker.length === 0) return;
-    const said = state ? JSON.stringify(state) : `${base} can't be asked: ${(answer.cause ?? answer).message}`;
+    const said = state ? JSON.stringify(state) : `${base} can't be reached: ${(answer.cause ?? answer).message}`;
     if (Date.now() > until) throw new Unready(`Not ready within ${TIMEOUT_MS / 1000} s: ${said}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

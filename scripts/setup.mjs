@@ -1,4 +1,4 @@
-/** What a fresh machine needs before the service runs: its dependencies and a redis-server. Plain JavaScript without dependencies. */
+/** Prepares a fresh machine: dependencies and a redis-server. Plain JavaScript without dependencies. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { access, constants } from "node:fs/promises";

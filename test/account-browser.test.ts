@@ -116,7 +116,7 @@ async function run(t: Test): Promise<void> {
     t.same(await problems(page), []);
   });
 
-  await t.test("a session that is over asks to sign in again", async (t) => {
+  await t.test("an expired session asks to sign in again", async (t) => {
     const { service, login } = await startWithLogin(t);
     login.token = "not.a.token";
     const { client, page } = await startPairing(t, browser, service);
@@ -173,7 +173,7 @@ async function startPairing(
   return { client, page };
 }
 
-/** What an audit of the page finds. Run from outside: the page's own policy lets no other script in. */
+/** The findings of axe-core. It runs from outside, since the page's policy allows no other script. */
 async function problems(page: Page): Promise<string[]> {
   const found = (await page.evaluate(`${axe.source}; axe.run()`)) as { violations: { id: string }[] };
   return [...found.violations.map(({ id }) => id), ...((await fitsEverywhere(page)) ? [] : ["too wide"])];

@@ -205,7 +205,7 @@ t.test("codes can't be asked for without end", async (t) => {
   t.equal(statuses.at(-1), 429, "one network address can't ask for everybody");
 });
 
-t.test("behind a proxy the address that counts is the one that the proxy saw", async (t) => {
+t.test("behind a proxy the client's address is the one that the proxy reports", async (t) => {
   const { service } = await startSignIn(t, { TRUST_PROXY: "1" });
   const from = (forwarded: string, at: number) =>
     post(service, { email: `person${at}@example.com` }).set("X-Forwarded-For", forwarded);

@@ -3,7 +3,7 @@ import { mastersOf } from "../core/store/redis.ts";
 import { sourceText } from "../fixtures/sources.ts";
 import { eventually, startService } from "../fixtures/service.ts";
 
-/** What Prometheus itself adds, and words of its language. */
+/** Labels that Prometheus itself adds, and words of its language. */
 const ofPrometheus = ["up"];
 const language =
   /^(sum|rate|histogram_quantile|by|le|min|max|delta|predict_linear|queue|job|state|kind|status|web|generation|reason)$/;

@@ -52,7 +52,7 @@ interface Chunk {
   messageMetadata?: Record<string, unknown>;
 }
 
-/** The chunks of a stream, read as text, with what stands around them checked. */
+/** The chunks of a stream, parsed from its text; the frames around them are checked. */
 async function chunksOf(answer: Response): Promise<Chunk[]> {
   const text = await answer.text();
   const frames = text.split("\n\n").filter((frame) => frame !== "" && !frame.startsWith(":"));
@@ -227,7 +227,7 @@ t.test("both AI SDK clients read several turns without an error", async (t) => {
   }
 });
 
-/** A chat as an application holds it, which goes on by itself where the last message awaits the results of its tools. */
+/** A chat of an application, which continues by itself if the last message awaits the results of its tools. */
 class Chat extends newest.AbstractChat<newest.UIMessage> {
   constructor(api: string, posted: () => void) {
     const state: newest.ChatState<newest.UIMessage> = {

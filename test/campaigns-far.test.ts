@@ -39,7 +39,7 @@ t.test("a send that finds the queue full waits as ids alone, and goes at its tim
   t.same(await outside(campaign), []);
 });
 
-t.test("a promotion that died in the middle, or that several workers make, doubles nothing", async (t) => {
+t.test("a promotion that died in the middle, or that several workers make, sends each mail once", async (t) => {
   const campaign = await startCampaign(t, {
     workers: false,
     runtime: { delayedSends: { maxDelayed: 0, aheadMs: 500 } },

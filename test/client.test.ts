@@ -11,7 +11,7 @@ import { startReceiver } from "../fixtures/webhook-receiver.ts";
 
 t.setTimeout(120_000);
 
-/** What only a person's browser or another service can ask for; tests of their own do. */
+/** Routes for browsers of people or for other services; they have tests of their own. */
 const others = [
   ...["finishAuthorization", "connectCaldav", "listCalendars", "selectCalendars", "disconnectAccount"],
   ...["startPageCheckout", "eraseBuyer", "receiveStripeEvent", "receiveDeliveryReports", "receiveInboundMail"],

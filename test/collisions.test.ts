@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import t from "tap";
 import { retryOnConflict } from "../core/store/retry.ts";
 
-/** What became of six changes of one thing that meet, and how often one was tried in turn. */
+/** The results of six concurrent changes of one record, and the number of attempts. */
 async function crowd(redis: Redis, inTurn: (tries: number) => Promise<string>) {
   let tries = 0;
   const attempt = async (alone: boolean) => (alone ? undefined : inTurn(++tries));

@@ -8,7 +8,7 @@ import { keyNames, startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 import { sourceText } from "../fixtures/sources.ts";
 
-/** What a key holds, as text. */
+/** The value of a key, as text. */
 async function content(redis: Redis, key: string): Promise<string> {
   const read: Record<string, () => Promise<unknown>> = {
     string: () => redis.get(key),
@@ -50,7 +50,7 @@ t.test("every key that a handle's life leaves is in the table, of its type, and 
   t.ok(seen.size > 60, `the life was a full one: ${seen.size} of ${table.length} rows`);
 });
 
-t.test("erasing a handle leaves nothing of it: no key, no job, no word", async (t) => {
+t.test("erasing a handle leaves no key, no job and no word of it", async (t) => {
   const server = await startRedis();
   t.teardown(() => server.stop());
   const town = await openTown(t, server);
@@ -77,7 +77,7 @@ t.test("erasing a handle leaves nothing of it: no key, no job, no word", async (
   t.equal(page, kept.page, "another handle is as it was");
 });
 
-t.test("a handle that is made again has nothing of its earlier life", async (t) => {
+t.test("a handle that is created again has no data of the erased one", async (t) => {
   const server = await startRedis();
   t.teardown(() => server.stop());
   const { service, mails } = await openTown(t, server);

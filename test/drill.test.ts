@@ -41,7 +41,7 @@ t.test("a service restored from the files of its Redis continues", async (t) => 
   await owner.post("/v2/handles/acme/pages").send({ pageSlug: "index", title: "Prices", content, status: "PUBLISHED" });
   const document = { title: "Refunds", content: "Within 30 days." };
   await owner.post("/v2/handles/acme/knowledge/documents").send(document).expect(202);
-  // A crash of the machine: what is on its disk is all there is.
+  // A crash of the machine: only the files on its disk are left.
   await lost.kill();
   const dir = join(t.testdir(), "restored");
   await mkdir(dir);

@@ -153,13 +153,13 @@ t.test("a mail that can't be read is refused for good, and says why", async (t) 
   t.match(await refused(`From: a@far.example\r\n${nested}`), { code: "invalid_request", detail: /nesting/ });
 });
 
-/** The head of a multipart that holds nothing but another one. */
+/** The head of a multipart whose only part is another one. */
 function part(at: number): string {
   const opening = at === 0 ? "" : `--b${at - 1}\r\n`;
   return `${opening}Content-Type: multipart/mixed; boundary="b${at}"\r\n\r\n`;
 }
 
-t.test("a complaint suppresses the address, its withdrawal does nothing", async (t) => {
+t.test("a complaint suppresses the address; its withdrawal changes nothing", async (t) => {
   const { server, service, acme } = await start(t);
   const id = await acme.send(["ann@far.example"]);
   await acme.until(id, "SENT");

@@ -19,7 +19,7 @@ function failure(call: () => unknown): Fail {
 
 const inHtml = (source: string, value: string): string => render(parseHtml(source), { x: value });
 
-t.test("a template knows {{name}} and nothing else", async (t) => {
+t.test("{{name}} is the only syntax of a template", async (t) => {
   for (const name of ["a", "firstName", "fields.company", "a-b_c.d", "x".repeat(64)]) {
     t.equal(render(parsePlain("text", `Dear {{${name}}}!`), { [name]: "Ann" }), "Dear Ann!", name);
   }
@@ -219,7 +219,7 @@ t.test("in an accepted template, no value adds or changes a tag", async (t) => {
   t.ok(taken > 200, `${taken} mails were made`);
 });
 
-/** What a call gives, or undefined where it is refused by this code. */
+/** The result of a call; undefined if it is refused with this code. */
 function attempt<T>(call: () => T, code: string): T | undefined {
   try {
     return call();

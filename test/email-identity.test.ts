@@ -14,7 +14,7 @@ t.setTimeout(110_000);
 const hour = 3_600_000;
 const path = (domain: string) => `/v2/account/domains/${domain}/email-identity`;
 
-/** Publishes records as an owner does who copies them. */
+/** Publishes records as an owner copies them. */
 function publish(dns: DnsServer, records: DnsRecord[]): void {
   for (const { type, name, value } of records) dns.zone.set(`${type} ${name}`, [value]);
 }

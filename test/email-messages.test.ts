@@ -95,7 +95,7 @@ t.test("the quota counts recipients of a handle and day, also in a race", async 
   await acme.ask().expect(202);
 });
 
-t.test("a suppressed address gets nothing until its owner lets it", async (t) => {
+t.test("a suppressed address gets no mail until its owner removes the suppression", async (t) => {
   const service = await startMailing(t, nowhere);
   const { ask, owner, root } = await makeSending(service);
   const other = await makeSending(service, "other");

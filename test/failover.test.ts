@@ -144,7 +144,7 @@ t.test(
   },
 );
 
-t.test("a job whose work ends after a failover is done, and is not run again", async (t) => {
+t.test("a job that finishes after a failover is done, and doesn't run again", async (t) => {
   const pair = await startPair();
   t.teardown(() => pair.stop());
   const service = await startService(t, { redis: pair, workers: ["webhooks"] });
@@ -175,7 +175,7 @@ t.test("an answer streams on at once after a failover that leaves its reader at 
   run.write("1");
   t.match(await reader.next(), { value: { chunk: "1" } });
   t.equal(await redis.wait(1, 5000), 1);
-  // The old master stays there for its clients, and nothing new ever gets there.
+  // The old master stays for its clients and never gets another write.
   await tell(pair.other, (server) => server.replicaof("NO", "ONE"));
   await tell(pair.master, (server) => server.replicaof("127.0.0.1", 1));
   await new Promise((resolve) => setTimeout(resolve, 500));

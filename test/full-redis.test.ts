@@ -8,7 +8,7 @@ import { startRedis } from "../fixtures/redis.ts";
 import { job } from "../core/store/outbox.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
-/** From now on each write that may need memory is refused. */
+/** Makes Redis refuse each write that may need memory. */
 async function fill(runtime: Service["runtime"]): Promise<void> {
   await limit(runtime, "1");
 }

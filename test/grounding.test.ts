@@ -25,7 +25,7 @@ interface Passed {
   used: string[];
 }
 
-/** What passes, and how many sentences went, when a text arrives in pieces of a size. */
+/** The text that passes, and the number of dropped sentences, if a text arrives in pieces of a size. */
 function filtered(text: string, size = 7, more: { never?: string[]; links?: Link[]; language?: string } = {}): Passed {
   const { never = [], links = [], language = "en" } = more;
   const filter = groundIn(library, passages, { language, never, links });

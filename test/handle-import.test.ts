@@ -36,7 +36,7 @@ async function exported(t: TapTest, { runtime }: Service, handle: string): Promi
   return file;
 }
 
-/** What mixed life leaves out: a draft, links, settings, a secret of a webhook, an account, a reminder, mails that wait. */
+/** Data that mixed life doesn't make: a draft, links, settings, a secret of a webhook, an account, a reminder, mails that wait. */
 async function furnish({ service, hook }: Town, handle: string) {
   const owner = await service.as(`user_${handle}`);
   const root = `/v2/handles/${handle}`;
@@ -186,7 +186,7 @@ t.test("what waited to be sent stays where it came from", async (t) => {
   t.match(body, { message: { status: "CANCELLED" }, timeline: [{ type: "QUEUED" }, { type: "CANCELLED" }] });
 });
 
-t.test("members are who they were, and nobody else", async (t) => {
+t.test("members keep their roles, and nobody else gets one", async (t) => {
   const old = await startService(t);
   await old.handle("acme");
   await old.grant("acme", "user_other", "OPERATOR");

@@ -79,7 +79,7 @@ async function slowestHealth<T>(url: string, work: () => Promise<T>): Promise<{ 
   return { result, ms };
 }
 
-/** What the owner reads of each attack. */
+/** The owner's message for each attack. */
 const reasons: Record<keyof typeof attacks, RegExp> = {
   "900 KB of nested elements": /exceeds a limit/,
   "31 MB of flat elements": /exceeds a limit/,

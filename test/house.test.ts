@@ -293,7 +293,7 @@ t.test("each script is a row of the table, with every key and every field that i
   }
 });
 
-/** What is read of a Lua table: `a` and `b` of `keys.a .. keys.b`. */
+/** The fields that a script reads of a Lua table: `a` and `b` of `keys.a .. keys.b`. */
 function namesIn(lua: string, table: string): string[] {
   const found = Array.from(lua.matchAll(new RegExp(`\\b${table}\\.(\\w+)`, "g")), ([, name]) => name as string);
   return [...new Set(found)].sort();

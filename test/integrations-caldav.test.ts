@@ -182,7 +182,7 @@ t.test("disconnecting gives the time back", { skip }, async (t) => {
   t.equal((await owner.get(`${owned}/integrations/caldav/calendars`).expect(404)).body.code, "integration_not_found");
 });
 
-/** Where a service stands with one calendar, read through a proxy that says what was asked for. */
+/** A service with one calendar, read through a proxy that records the requests. */
 async function behindProxy(t: TapTest) {
   const { service, owner, server } = await start(t);
   const proxy = await startDavProxy(t, server.url);
@@ -195,7 +195,7 @@ async function behindProxy(t: TapTest) {
     const busyCalendarIds = [calendar.replace(server.url, proxy.url)];
     await owner.post(`${owned}/selected-calendars`).send({ credentialId, busyCalendarIds }).expect(200);
   };
-  /** Reads again and returns the free times of Monday with what was asked for. */
+  /** Reads again and returns the free times of Monday with the requests. */
   const read = async () => {
     proxy.asked.length = 0;
     await service.runtime.busySource?.refresh("acme");

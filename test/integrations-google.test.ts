@@ -157,7 +157,7 @@ t.test("a booking doesn't wait for a provider that doesn't answer: its last word
   await book("talk", "2026-10-06T10:00:00Z", 30).expect(409);
 });
 
-t.test("a booking's event is created with a Meet link, moved and removed; Google invites nobody", async (t) => {
+t.test("a booking's event is created with a Meet link, moved and removed; Google sends no invitations", async (t) => {
   const desk = await start(t, { location: "google_meet" });
   desk.google.conferenceAfter = 2;
   await desk.select([own], own).expect(200);

@@ -131,32 +131,35 @@ t.test("a lost delta token means that all is read again", async (t) => {
   t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
 });
 
-t.test("a booking's event is created with a Teams link, moved and removed; Microsoft invites nobody", async (t) => {
-  const desk = await start(t, { location: "teams" });
-  desk.microsoft.meetingAfter = 2;
-  await desk.select([own], own).expect(200);
-  const uid = await desk.booked("2026-10-06T10:00:00Z");
-  const made = await written(desk, ({ onlineMeeting }) => Boolean(onlineMeeting));
-  t.match(made, {
-    subject: "Talk with Ada Lovelace",
-    start: { dateTime: "2026-10-06T10:00:00", timeZone: "UTC" },
-    end: { dateTime: "2026-10-06T10:30:00" },
-    showAs: "busy",
-  });
-  t.notOk(made.attendees);
-  const { meetingUrl } = await eventually(async () => {
-    const booking = await desk.booking(uid);
-    return booking.meetingUrl !== null && booking;
-  });
-  t.equal(meetingUrl, made.onlineMeeting?.joinUrl);
-  await desk.moved(uid, "2026-10-07T11:00:00Z").expect(200);
-  const moved = await written(desk, startsAt("2026-10-07T11:00"));
-  t.equal(moved.id, made.id);
-  t.equal(moved.onlineMeeting?.joinUrl, made.onlineMeeting?.joinUrl, "the meeting stays");
-  await desk.cancelled(uid).expect(200);
-  await eventually(() => desk.microsoft.calendars[0]?.events.size === 0);
-  t.match(await desk.booking(uid), { status: "CANCELLED", syncStatus: "OK" });
-});
+t.test(
+  "a booking's event is created with a Teams link, moved and removed; Microsoft sends no invitations",
+  async (t) => {
+    const desk = await start(t, { location: "teams" });
+    desk.microsoft.meetingAfter = 2;
+    await desk.select([own], own).expect(200);
+    const uid = await desk.booked("2026-10-06T10:00:00Z");
+    const made = await written(desk, ({ onlineMeeting }) => Boolean(onlineMeeting));
+    t.match(made, {
+      subject: "Talk with Ada Lovelace",
+      start: { dateTime: "2026-10-06T10:00:00", timeZone: "UTC" },
+      end: { dateTime: "2026-10-06T10:30:00" },
+      showAs: "busy",
+    });
+    t.notOk(made.attendees);
+    const { meetingUrl } = await eventually(async () => {
+      const booking = await desk.booking(uid);
+      return booking.meetingUrl !== null && booking;
+    });
+    t.equal(meetingUrl, made.onlineMeeting?.joinUrl);
+    await desk.moved(uid, "2026-10-07T11:00:00Z").expect(200);
+    const moved = await written(desk, startsAt("2026-10-07T11:00"));
+    t.equal(moved.id, made.id);
+    t.equal(moved.onlineMeeting?.joinUrl, made.onlineMeeting?.joinUrl, "the meeting stays");
+    await desk.cancelled(uid).expect(200);
+    await eventually(() => desk.microsoft.calendars[0]?.events.size === 0);
+    t.match(await desk.booking(uid), { status: "CANCELLED", syncStatus: "OK" });
+  },
+);
 
 t.test("an attempt that was repeated, or ended before it could be noted, leaves one event", async (t) => {
   const desk = await start(t, { workers: [] });

@@ -132,7 +132,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     },
   );
 
-  t.test(`${kind}: where sign-in is built in, a page asks the user who started, and nobody else`, async (t) => {
+  t.test(`${kind}: with built-in sign-in, a page asks only the user who started`, async (t) => {
     const { service, owner, oauth } = await start(t, kind, [], { LOGIN_BUILTIN: "1" });
     await service.grant("acme", "user_victim", "OWNER");
     await owner.put("/v2/handles/acme/settings").send({ displayName: "Acme Kitchens" }).expect(200);
@@ -364,7 +364,7 @@ t.test("zoom: a refresh token that another process used up is not taken for the 
   oauth.expire();
   await use(service.runtime, "zoom", credentialId);
   const after = await redis.hgetall(record);
-  // A process that was held up after its look: it asks with the token of before, while the new one is kept.
+  // A process that was delayed after its read: it sends the previous token, while the new one is stored.
   await redis.hset(record, before);
   oauth.slowness = 300;
   const late = use(service.runtime, "zoom", credentialId);

@@ -33,7 +33,7 @@ async function start(
   return { service, owner: await service.handle("acme"), stripe };
 }
 
-/** What the owner's browser does at the provider: agrees, and is sent back. */
+/** The owner's browser at the provider: agrees, and is sent back. */
 async function agree(authorizeUrl: string): Promise<URL> {
   const answer = await fetch(authorizeUrl, { redirect: "manual" });
   await answer.text();
@@ -188,7 +188,7 @@ t.test("the returning browser continues to the application, which connects as th
   t.equal((await owner.get(`${owned}/integrations`)).body.credentials.length, 1);
 });
 
-t.test("without a client of the provider nothing can be started", async (t) => {
+t.test("without a client id no authorisation can be started", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   for (const key of ["stripe", "google"])

@@ -67,7 +67,7 @@ t.test("a meeting that the owner deleted is made again", async (t) => {
   await eventually(async () => (await desk.booking(uid)).meetingUrl === second.join_url);
 });
 
-t.test("beyond the day's quota bookings stay saved and degraded, and nothing more is asked", async (t) => {
+t.test("beyond the day's quota bookings stay saved and degraded, without further requests", async (t) => {
   const desk = await start(t);
   desk.zoom.quota = 0;
   const uid = await desk.booked("2026-10-06T10:00:00Z");

@@ -17,7 +17,7 @@ interface Stage {
   redis: Redis;
   /** An index as one more process has it. */
   open(): Promise<SearchIndex>;
-  /** Makes what the server holds beside the chunks again, as a restart or an operator does. */
+  /** Rebuilds the server's index from the chunks, as a restart or an operator does. */
   rebuild(): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ t.test("on RediSearch", { skip: searchServer ? false : "TEST_REDISEARCH_URL is n
   await onRediSearch(t, redis);
 });
 
-/** What both indexes promise. */
+/** The promises of both indexes. */
 async function promises(t: Test, { redis, open, rebuild }: Stage): Promise<void> {
   const write = async (handle: string, ...documents: (typeof policies | typeof hours | typeof runbook)[]) => {
     for (const document of documents) await writeDocument(redis, { handle, ...document });
@@ -267,7 +267,7 @@ async function promises(t: Test, { redis, open, rebuild }: Stage): Promise<void>
     }
   });
 
-  await t.test("what other handles hold puts no short passage before the right one", async (t) => {
+  await t.test("passages of other handles don't rank a short passage before the right one", async (t) => {
     const right = {
       text: "The workshop repairs bicycles on all days but public holidays, in winter too.",
       heading: "",
@@ -332,7 +332,7 @@ async function promises(t: Test, { redis, open, rebuild }: Stage): Promise<void>
   });
 }
 
-/** What the index in process promises beyond. */
+/** Further promises of the in-process index. */
 async function inProcess(t: Test, redis: Redis): Promise<void> {
   await t.test(
     "a server that can't have the module's index has the one in process, and the log says why",
@@ -353,30 +353,33 @@ async function inProcess(t: Test, redis: Redis): Promise<void> {
     },
   );
 
-  await t.test("a question costs one read when nothing changed, and reads the changed documents else", async (t) => {
-    for (let number = 0; number < 20; number++) {
-      await writeDocument(redis, {
-        handle: "costs",
-        documentId: `doc_${number}`,
-        chunks: [{ text: `Common word${number}` }, { text: "more" }],
-      });
-    }
-    const index = new MemoryIndex(redis);
-    const costs = async (work: () => Promise<unknown>) => {
-      const before = await calls(redis);
-      await work();
-      const after = await calls(redis);
-      return ["hget", "hgetall", "hmget"].map((name) => (after.get(name) ?? 0) - (before.get(name) ?? 0));
-    };
-    const questions = (count: number) =>
-      Promise.all(Array.from({ length: count }, () => index.search(ask("costs", "common"))));
-    t.same(await costs(() => questions(10)), [10, 1, 40], "ten questions at once make one load");
-    t.same(await costs(() => questions(5)), [5, 0, 0]);
-    await writeDocument(redis, { handle: "costs", documentId: "doc_7", chunks: [{ text: "Common giraffe" }] });
-    t.same(await costs(() => questions(3)), [3, 1, 1]);
-    await dropDocument(redis, "costs", "doc_8");
-    t.same(await costs(() => questions(1)), [1, 1, 0]);
-  });
+  await t.test(
+    "a question costs one read if nothing has changed, and otherwise reads the changed documents",
+    async (t) => {
+      for (let number = 0; number < 20; number++) {
+        await writeDocument(redis, {
+          handle: "costs",
+          documentId: `doc_${number}`,
+          chunks: [{ text: `Common word${number}` }, { text: "more" }],
+        });
+      }
+      const index = new MemoryIndex(redis);
+      const costs = async (work: () => Promise<unknown>) => {
+        const before = await calls(redis);
+        await work();
+        const after = await calls(redis);
+        return ["hget", "hgetall", "hmget"].map((name) => (after.get(name) ?? 0) - (before.get(name) ?? 0));
+      };
+      const questions = (count: number) =>
+        Promise.all(Array.from({ length: count }, () => index.search(ask("costs", "common"))));
+      t.same(await costs(() => questions(10)), [10, 1, 40], "ten questions at once make one load");
+      t.same(await costs(() => questions(5)), [5, 0, 0]);
+      await writeDocument(redis, { handle: "costs", documentId: "doc_7", chunks: [{ text: "Common giraffe" }] });
+      t.same(await costs(() => questions(3)), [3, 1, 1]);
+      await dropDocument(redis, "costs", "doc_8");
+      t.same(await costs(() => questions(1)), [1, 1, 0]);
+    },
+  );
 
   await t.test("memory is bounded: other handles go first, then what doesn't fit is left out and said", async (t) => {
     const words = Array.from({ length: 100 }, (_, at) => `word${at}`).join(" ");
@@ -466,7 +469,7 @@ async function inProcess(t: Test, redis: Redis): Promise<void> {
   });
 }
 
-/** What the index of a server with the search module promises beyond. */
+/** Further promises of the index on a server with the search module. */
 async function onRediSearch(t: Test, redis: Redis): Promise<void> {
   await t.test("another database than 0 has the index in process", async (t) => {
     const other = new Redis(searchServer as string, { db: 1 });

@@ -83,7 +83,7 @@ t.test("quotes and lists are nested up to 100 deep in a document, and the place 
     .expect(400);
 });
 
-t.test("a document must carry all tags that are asked for", async (t) => {
+t.test("a document must carry all requested tags", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
   await owner.post(documents).send(returns).expect(202);

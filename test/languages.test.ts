@@ -20,7 +20,7 @@ t.test("a language without a file gets English words", async (t) => {
   t.equal(wordsOf("DE-at"), languages.de);
 });
 
-t.test("the language of a text is told by its small words, and is the given one where nothing tells", async (t) => {
+t.test("the language of a text is recognised by its small words; without any it is the given one", async (t) => {
   const asked: [string, string][] = [
     ["Do you sell helicopters?", "en"],
     ["whats your number", "en"],

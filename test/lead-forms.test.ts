@@ -95,7 +95,7 @@ t.test("the page's own hosts may frame it", async (t) => {
   );
 });
 
-t.test("a form that was never shown, whose day is over, or whose page is closed does not exist", async (t) => {
+t.test("a form that was never shown, is older than a day, or whose page is closed does not exist", async (t) => {
   const service = await furnished(t);
   const { visitor, runtime } = service;
   const bodies: string[] = [];

@@ -94,7 +94,7 @@ t.test(
   },
 );
 
-t.test("a handle without a sender is told by the service itself", async (t) => {
+t.test("the service itself mails the owners of a handle without a sender", async (t) => {
   const { service, inbox } = await open(t, { env: { LOGIN_MAIL_FROM: "hello@platform.example" } });
   const requests = await service.handle("acme");
   const leadId = await capture(service, { email: "ada@far.example" });
@@ -188,7 +188,7 @@ t.test("a code speaks the language of the page, else that of the browser, else t
   }
 });
 
-t.test("a lead whose process ended right after it was taken is mailed all the same", async (t) => {
+t.test("a lead is mailed even if its process ended right after the request", async (t) => {
   const { service, inbox } = await open(t, { workers: [] });
   await makeSending(service);
   const { queues } = service.runtime;
@@ -201,7 +201,7 @@ t.test("a lead whose process ended right after it was taken is mailed all the sa
   await eventually(async () => (await mailsTo(inbox, owner)).length === 1);
 });
 
-t.test("a mail about a person who is erased before it could be sent is taken back", async (t) => {
+t.test("a waiting mail about an erased person is withdrawn", async (t) => {
   const { service } = await open(t, { workers: ["campaigns"] });
   const { owner: requests, root } = await makeSending(service);
   const leadId = await capture(service, { email: "ada@far.example" });

@@ -23,7 +23,7 @@ const material: LeadMaterial = {
   retrievalMode: "page",
 };
 
-/** What a model of good will proposes. */
+/** The proposal of a well-behaved model. */
 const proposal = {
   collapsedTitle: "A quote for your team",
   collapsedBody: "Tell us about your 50 people.",

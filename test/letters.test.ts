@@ -40,5 +40,9 @@ t.test("a letter is the same as text and as HTML, and no value becomes markup or
 });
 
 t.test("a letter of a language that is written from right to left is laid out so", async (t) => {
-  t.match(layOut({ ...letter, language: "ar" }).html, '<html lang="ar" dir="rtl">');
+  const { html } = layOut({ ...letter, language: "ar" });
+  t.match(html, '<html lang="ar" dir="rtl">');
+  t.match(html, /class="card" style="[^"]*text-align:right"/);
+  t.match(html, 'align="right"');
+  t.match(layOut({ ...letter, sender: "شركة" }).html, /class="card" style="[^"]*text-align:left"/);
 });

@@ -6,7 +6,7 @@ import { rows } from "../api/rows.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { startService } from "../fixtures/service.ts";
 
-/** Every row that gives a list in pages; a new one is held to this from the day that it is a row. */
+/** Every row that returns a list in pages; a new row is tested as soon as it exists. */
 const lists = rows(new Metrics({} as Runtime)).filter(
   ({ method, input }) => method === "GET" && Object.hasOwn((input.properties ?? {}) as object, "cursor"),
 );

@@ -12,7 +12,7 @@ import { type RedisServer, startRedis } from "../fixtures/redis.ts";
 import { openDesk } from "../fixtures/scheduling/desk.ts";
 
 const key = "lock:{test}";
-/** Ms after which another process gets a lock that nobody renews. */
+/** Ms after which another process gets a lock that is not renewed. */
 const leaseMs = 10_000;
 
 async function open(t: TapTest): Promise<{ server: RedisServer; redis: Redis }> {

@@ -7,7 +7,7 @@ import { type ApiCall, asker, makeHandles, fillHandle } from "../fixtures/settle
 import { startMailServer } from "../fixtures/smtp.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
 
-/** Stands in every value that no log may hold: it looks like a word of a question as much as like a part of an address. */
+/** Part of every value that no log may contain: it could be a word of a question or a part of an address. */
 const mark = "zq7marked";
 const root = "/v2/handles/acme";
 const PAGE_PATH = "/v2/public/pages/acme/index";

@@ -27,7 +27,7 @@ async function open(t: Test, env: Record<string, string> = {}): Promise<Service>
 /** A browser that is signed in as a user, or isn't. */
 class Browser {
   readonly #headers: Record<string, string>;
-  /** What the last page said. */
+  /** The text of the last page. */
   text = "";
 
   constructor(token?: string) {
@@ -65,7 +65,7 @@ interface Tokens {
   refresh_token?: string;
 }
 
-/** What an application keeps while its user signs in. */
+/** An application's state while its user signs in. */
 class Provider {
   readonly redirectUrl = callback;
   readonly clientMetadata = { client_name: "Agent <b>One</b>", redirect_uris: [callback] };
@@ -131,7 +131,7 @@ const clients: Record<string, Make> = {
 };
 
 for (const [name, make] of Object.entries(clients)) {
-  t.test(`${name} signs in with nothing but the address of the tools`, async (t) => {
+  t.test(`${name} signs in with the address of the tools alone`, async (t) => {
     const service = await open(t);
     const [url, provider] = [new URL(service.url + endpoint), new Provider()];
     const first = make(url, provider);
@@ -388,7 +388,7 @@ t.test("redirect addresses are https, loopback or an app's own, and matched lett
   t.equal((await browser.open(address(service, { client_id: forged }))).status, 400);
 });
 
-t.test("a browser that isn't signed in signs in first, and strangers are given nothing", async (t) => {
+t.test("a browser that isn't signed in signs in first, and strangers get no access", async (t) => {
   const service = await open(t);
   const { client_id = "" } = await register(service, [callback]);
   const asked = address(service, { client_id });

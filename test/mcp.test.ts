@@ -14,7 +14,7 @@ const endpoint = "/mcp/acme/mcp";
 const all = ["agent.strategy.read", "agent.pages.read", "agent.knowledge.read", "agent.bookings.read"];
 const modern: ClientOptions = { versionNegotiation: { mode: { pin: "2026-07-28" } } };
 
-/** What the tests ask of a client of any era. */
+/** The calls that the tests need of a client of any release. */
 interface AnyClient {
   listTools(): Promise<{ tools: { name: string; inputSchema: object; outputSchema?: object | undefined }[] }>;
   callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<{ [name: string]: unknown }>;

@@ -35,7 +35,7 @@ function* within(place: string, schema: Json): Generator<[string, Json]> {
     yield* within(`${place}.${name}`, one);
 }
 
-t.test("a linter of OpenAPI documents finds nothing to say", (t) => {
+t.test("a linter of OpenAPI documents has no findings", (t) => {
   const file = join(t.testdir(), "openapi.json");
   writeFileSync(file, JSON.stringify(document));
   const linter = join(projectRoot, "node_modules/@redocly/cli/bin/cli.js");

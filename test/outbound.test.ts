@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
 import { AddressRefused, isPublicAddress, type Lookup, Outbound } from "../core/platform/outbound.ts";
 
-/** A server on loopback that says what it was asked. */
+/** A server on loopback that echoes its request. */
 async function listening(t: TapTest, answer: RequestListener): Promise<number> {
   const server = createServer(answer).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -114,7 +114,7 @@ t.test("an exact host and port of the list is exempt, its neighbours are not", a
   await t.rejects(guard.request(`http://localhost:${port}/`), AddressRefused);
 });
 
-t.test("development may call loopback by http, and nothing else that is private", async (t) => {
+t.test("development may call loopback by http, but no other private address", async (t) => {
   const port = await listening(t, (_request, response) => void response.end("here"));
   const guard = outbound(t, { production: false });
   t.equal((await guard.request(`http://127.0.0.1:${port}/`)).status, 200);
@@ -189,7 +189,7 @@ t.test("a redirect takes no more time than the call has", async (t) => {
   t.ok(Date.now() - started < 1000, "both parts together");
 });
 
-t.test("a request whose time ended before its connection was made is never sent", async (t) => {
+t.test("a request that times out before its connection is made is never sent", async (t) => {
   const seen: (string | undefined)[] = [];
   const port = await listening(t, (request, response) => {
     seen.push(request.url);

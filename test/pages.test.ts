@@ -197,7 +197,7 @@ t.test("a page that was deleted and created again shows its new text", async (t)
   t.match(await answered("19 EUR"), /19 EUR/);
 });
 
-t.test("a handle's host serves pages and public routes and nothing else", async (t) => {
+t.test("a handle's host serves only pages and public routes", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test" } });
   const owner = await service.handle("acme");
   const made = await owner

@@ -12,7 +12,7 @@ import { eventually } from "../fixtures/service.ts";
 
 const document = { title: "Prices", content: "The small plan costs 12 EUR.", containerTags: ["public-page-agent"] };
 
-/** What a running service answers to a request with a token. */
+/** The answer of a running service to a request with a token. */
 async function ask(
   url: string,
   path: string,
@@ -100,7 +100,7 @@ t.test("a start without Redis ends with a line that says so", async (t) => {
   }
 });
 
-/** What a start says of a Redis with these settings. */
+/** The warnings of a start about a Redis with these settings. */
 async function saidOf(t: TapTest, appendonly: boolean, settings: string[]): Promise<string[]> {
   const redis = await startRedis({ appendonly, settings, single: true });
   t.teardown(() => redis.stop());

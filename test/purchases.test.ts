@@ -247,7 +247,7 @@ t.test("a handle with a sender writes to its buyers itself, in the page's langua
   t.equal(denied.length, 1, "one a day");
 });
 
-t.test("without a mail server nobody is promised a mail", async (t) => {
+t.test("without a mail server the page offers no mail", async (t) => {
   const stripe = await startStripe();
   t.teardown(() => stripe.close());
   const service = await startService(t, { env: stripe.env });

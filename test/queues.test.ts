@@ -73,7 +73,7 @@ t.test("the same job id is one job, however often it is added", async (t) => {
   t.equal(await runtime.queues.queue("knowledge").getWaitingCount(), 1);
 });
 
-t.test("jobs of a burst that may run together are one job, whose id identifies them", async (t) => {
+t.test("jobs of a burst that may run together become one job with one id", async (t) => {
   const { runtime } = await startService(t);
   const event = (n: number) => job("webhooks.dispatch", `dispatch-evt_${n}`, { handle: "acme", eventId: `evt_${n}` });
   const publish = async (numbers: number[]) => {

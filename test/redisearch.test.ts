@@ -165,7 +165,7 @@ function bareRow(row: unknown): unknown {
   return at < 0 ? row : row.toSpliced(at, 2);
 }
 
-/** What `FT.INFO` says where a value of it is another one. */
+/** The reply of `FT.INFO` with another value. */
 function changed(info: Answer, from: string, to: string): Answer {
   const text = JSON.stringify(info.reply);
   if (!text.includes(from)) throw new Error(`The recording lacks ${from}`);
@@ -309,7 +309,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     }
   });
 
-  t.test(`${protocol}: every term is asked for with weightless filters, and passages come from Redis`, async (t) => {
+  t.test(`${protocol}: each term is queried with weightless filters, and passages come from Redis`, async (t) => {
     const { double, index } = open(t);
     double.on(searchWords, words);
     const found = await index.search(question);
@@ -384,7 +384,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     t.same([...index.fallbacks], [["reconnected", 1]]);
   });
 
-  t.test(`${protocol}: vectors are asked for under the same filters and fused with the words`, async (t) => {
+  t.test(`${protocol}: vectors are queried with the same filters and fused with the words`, async (t) => {
     const { double, index } = open(t);
     double.on(searchNear, adapted(real.near)).on(searchWords, nothing);
     t.same(summary(await index.search({ ...question, vector })), ["vector", false, "doc_1:0", "doc_1:1"]);

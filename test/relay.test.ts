@@ -34,7 +34,7 @@ interface Process {
   connections: Redis[];
 }
 
-/** What one process of the service has: a command connection and a relay. */
+/** The parts of one process: a command connection and a relay. */
 function start(times: Partial<RunTimes> = {}, on = server): Process {
   const connections = [connect(on)];
   const another = (): Redis => connections[connections.push(connect(on)) - 1]!;
@@ -275,7 +275,7 @@ t.test("the readers of a killed web process count as gone", async (t) => {
   t.match(await aborted(run), { name: "RunCancelled" });
 });
 
-t.test("a run whose readers all left is not begun", async (t) => {
+t.test("a run without readers is not started", async (t) => {
   const { runId, reader } = await begin(web);
   t.equal(await runState(web.redis, runId), "waiting");
   await reader.return();

@@ -15,7 +15,7 @@ t.test("a deploy fails no request: web and worker processes are replaced one aft
   const { url, broken } = await startBalancer(t, ports);
   const env = { ...redis.env, BASE_URL: url, PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_PAGE_AGENT_BURST: "100000" };
   const running: Running[] = [];
-  /** What the processes had to complain of. */
+  /** The warnings and errors of the processes. */
   const complaints = (): string =>
     running
       .flatMap(({ stdout }) => stdout.split("\n"))

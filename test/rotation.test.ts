@@ -44,7 +44,7 @@ t.test("SECRET_KEY is changed in three steps, and nothing that was sealed or sig
     (await dkimKey(ready.runtime, at)).key.equals(dkim.key),
     "a process of the first step opens newly sealed values",
   );
-  // At last nothing stored needs the old one.
+  // Now no stored value needs the old key.
   const after = await open(fresh, "", true);
   await owner.get(hooks).expect(200);
   t.equal(after.runtime.signingKey.kid, before.runtime.signingKey.kid, "sessions go on: the signing key is the same");
@@ -56,7 +56,7 @@ t.test("SECRET_KEY is changed in three steps, and nothing that was sealed or sig
   for (const secret of [rotated, webhook.secret]) t.ok(new Verifier(secret).verify(got.body, got.headers));
 });
 
-t.test("a key that opens nothing changes nothing", async (t) => {
+t.test("a wrong previous key changes nothing", async (t) => {
   const redis = await startRedis();
   t.teardown(() => redis.stop());
   const { runtime } = await startService(t, { redis, env: { SECRET_KEY: old } });

@@ -14,7 +14,7 @@ import type { Booking } from "../schemas/scheduling.ts";
 
 const base = "/v2/handles/acme/scheduling";
 
-/** What another library reads in a calendar file. */
+/** A calendar file as another library reads it. */
 function read(text: string) {
   const calendar = new ICAL.Component(ICAL.parse(text));
   for (const zone of calendar.getAllSubcomponents("vtimezone")) ICAL.TimezoneService.register(zone);
@@ -264,7 +264,7 @@ t.test(
   },
 );
 
-t.test("a request is answered to its visitor alone, guests hear of it when it is confirmed", async (t) => {
+t.test("a request is mailed to its visitor alone; guests are invited once it is confirmed", async (t) => {
   const { stage, inbox } = await openMailing(t);
   await stage.event({ slug: "intro", title: "Introduction", confirmationRequired: true });
   const book = (start: string) => stage.book("intro", start, 30, { guests: ["guest@example.com"] }).expect(201);
@@ -393,7 +393,7 @@ t.test(
   },
 );
 
-t.test("an owner whose address a visitor gives as the attendee's hears of every booking", async (t) => {
+t.test("an owner whose address is given as the attendee's is mailed about every booking", async (t) => {
   const { stage, inbox } = await openMailing(t, unlimited);
   await stage.event({ slug: "intro", durationMinutes: 10 });
   const attendee = { name: "Ada", email: "user_acme@example.com" };

@@ -16,6 +16,7 @@ const german: BrowserContextOptions = {
   viewport: { width: 320, height: 640 },
 };
 const longTitle = "Rechtsschutzversicherungsberatung für Donaudampfschifffahrtsgesellschaftskapitäne";
+const arabicTitle = "محادثة تعارف";
 const logo = "https://acme.example/logo.svg";
 
 t.setTimeout(longestRun);
@@ -56,7 +57,7 @@ async function run(t: Test): Promise<void> {
     t.same(await problems(page), []);
   });
 
-  await t.test("it says who one meets, by name and logo", async (t) => {
+  await t.test("the page and the list show the host's name and logo", async (t) => {
     const { stage, page } = await visit(t, browser);
     await stage.owner.put("/v2/handles/acme/settings").send({ displayName: "Acme Studio", logoUrl: logo }).expect(200);
     await page.route(logo, (route) =>
@@ -65,13 +66,50 @@ async function run(t: Test): Promise<void> {
         body: '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><rect width="90" height="30" fill="#0a6"/></svg>',
       }),
     );
-    await page.reload();
-    await page.getByText("Acme Studio", { exact: true }).waitFor();
-    await eventually(() =>
-      page.locator("img.logo").evaluate((image) => (image as HTMLImageElement).naturalWidth === 90),
+    for (const [address, name] of [
+      [`${place}/intro`, "Acme Studio"],
+      [place, "Book a time with Acme Studio"],
+    ]) {
+      await page.goto(stage.service.url + address);
+      await page.getByText(name!, { exact: true }).waitFor();
+      await eventually(() =>
+        page.locator("img.logo").evaluate((image) => (image as HTMLImageElement).naturalWidth === 90),
+      );
+      t.same(await problems(page), []);
+      await picture(page, `scheduling-host-${address === place ? "list" : "page"}`);
+    }
+  });
+
+  await t.test("the choice of language comes after the times, for the eye and for the keyboard", async (t) => {
+    const { page } = await visit(t, browser, { event: { title: arabicTitle } });
+    for (const [width, height] of [
+      [320, 640],
+      [480, 800],
+      [1280, 800],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      const times = await page.locator(".times").boundingBox();
+      const choice = await page.getByLabel("Language").boundingBox();
+      t.ok(times && choice && choice.y >= times.y + times.height, `below the times at ${width}`);
+    }
+    const last = await page.evaluate(() => [...document.querySelectorAll("a, button, input, select")].at(-1)?.tagName);
+    t.equal(last, "SELECT");
+    const edges = await page.evaluate(() =>
+      [".handle span", "h1"].map((selector) => {
+        const range = document.createRange();
+        range.selectNodeContents(document.querySelector(`.info ${selector}`)!);
+        return Math.round(range.getBoundingClientRect().left);
+      }),
+    );
+    t.ok(
+      Math.abs(edges[0]! - edges[1]!) <= 2,
+      `a title in another script begins where the host's name begins: ${edges}`,
     );
     t.same(await problems(page), []);
-    await picture(page, "scheduling-host");
+    await picture(page, "scheduling-arabic-title");
+    await page.getByRole("button", { name: "11:00", exact: true }).click();
+    await page.getByRole("heading", { name: "Your details" }).waitFor();
+    t.equal(await page.getByLabel("Language").count(), 0, "none where entries would be lost");
   });
 
   await t.test("the list of a handle says length, price and approval, as the page of each event does", async (t) => {
@@ -149,6 +187,9 @@ async function run(t: Test): Promise<void> {
     await page.setViewportSize({ width: 320, height: 640 });
     t.ok(await fits(page));
     await picture(page, "scheduling-calendars-phone");
+    await page.getByLabel("Language").selectOption("Deutsch");
+    await page.getByRole("button", { name: "Termin absagen", exact: true }).waitFor();
+    t.equal(new URL(page.url()).searchParams.get("booking"), body.bookingUid, "the same booking in another language");
   });
 
   await t.test("a month with more free times than fit in one answer is shown in full", async (t) => {
@@ -271,7 +312,7 @@ function problems(page: Page): Promise<string[]> {
   return problemsIn(page.mainFrame());
 }
 
-/** What axe-core finds against a document, by name. */
+/** The findings of axe-core for a document, by name. */
 async function problemsIn(frame: ReturnType<Page["mainFrame"]>): Promise<string[]> {
   await frame.evaluate(axe.source);
   const found = await frame.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());

@@ -20,7 +20,7 @@ async function run(t: Test): Promise<void> {
   await bundleAssets();
   const browser = await startBrowser(t);
 
-  await t.test("a visitor books a time in the own zone, and the address leads to the booking", async (t) => {
+  await t.test("a visitor books a time in their own zone, and the address leads to the booking", async (t) => {
     const { stage, page } = await visit(t, browser);
     await page.getByRole("heading", { name: "October 2026" }).waitFor();
     // 09:00 UTC.
@@ -49,7 +49,7 @@ async function run(t: Test): Promise<void> {
     t.ok(await page.getByText(/14:30\s?–\s?15:00/).isVisible());
   });
 
-  await t.test("a time that is taken between look and click is told, and the entries stay", async (t) => {
+  await t.test("a time that is taken before the click is reported, and the entries stay", async (t) => {
     const { stage, page } = await visit(t, browser);
     await page.getByRole("button", { name: "11:00", exact: true }).click();
     await fill(page);
@@ -59,7 +59,7 @@ async function run(t: Test): Promise<void> {
       .book("intro", "2026-10-05T09:00:00Z", 30, { attendee: { name: "Eve", email: "eve@example.com" } })
       .expect(201);
     await page.getByRole("button", { name: "Confirm booking" }).click();
-    await page.getByRole("alert").getByText("This time was taken").waitFor();
+    await page.getByRole("alert").getByText("This time was just taken").waitFor();
     await page.getByRole("button", { name: "11:30", exact: true }).waitFor();
     t.equal(await page.getByRole("button", { name: "11:00", exact: true }).count(), 0, "the times are fresh");
     t.same(await problems(page), []);
@@ -72,7 +72,7 @@ async function run(t: Test): Promise<void> {
     t.match(mine, { start: "2026-10-05T09:30:00.000Z", guests: [{ email: "bob@example.com" }] });
   });
 
-  await t.test("clicks in a hurry and lost answers make one booking", async (t) => {
+  await t.test("hasty clicks and lost answers make one booking", async (t) => {
     const { stage, page } = await visit(t, browser);
     await page.getByRole("button", { name: "11:00", exact: true }).click();
     await fill(page);
@@ -108,8 +108,8 @@ async function run(t: Test): Promise<void> {
     t.same(await problems(page), []);
     await picture(page, "scheduling-move");
     await page.getByLabel("Reason").fill("A train is late");
-    await page.getByRole("button", { name: "Move booking" }).click();
-    await page.getByRole("heading", { name: "Your booking was moved" }).waitFor();
+    await page.getByRole("button", { name: "Reschedule booking" }).click();
+    await page.getByRole("heading", { name: "Your booking was rescheduled" }).waitFor();
     t.match(await bookings(stage), [
       { bookingUid: uid, start: "2026-10-05T10:00:00.000Z", sequence: 1, reschedulingReason: "A train is late" },
     ]);
@@ -235,14 +235,14 @@ async function run(t: Test): Promise<void> {
     await page.getByRole("heading", { name: "You are booked" }).waitFor();
     t.pass("without a click");
     await page.getByRole("button", { name: "Cancel booking" }).click();
-    await page.getByText("You will get €25.00 back.").waitFor();
+    await page.getByText("You will be refunded €25.00.").waitFor();
     stage.at("2026-10-05T08:30:00Z");
     await page.reload();
     await page.getByRole("button", { name: "Cancel booking" }).click();
-    await page.getByText(/€25\.00 will not be paid back: that was possible until .*\d\d:00\./).waitFor();
+    await page.getByText(/€25\.00 will not be refunded: refunds were possible until .*\d\d:00\./).waitFor();
   });
 
-  await t.test("in the dark, in another zone and language, with the clock that the visitor wants", async (t) => {
+  await t.test("in dark mode, in another zone and language, with the visitor's choice of clock", async (t) => {
     const context = { locale: "de-DE", timezoneId: "America/New_York", colorScheme: "dark" as const };
     const { page } = await visit(t, browser, { context, event: { confirmationRequired: true } });
     await page.getByRole("heading", { name: "Oktober 2026" }).waitFor();
@@ -412,7 +412,7 @@ async function bookings({ owner }: Stage): Promise<any[]> {
   return (await owner.get("/v2/handles/acme/scheduling/bookings").expect(200)).body.bookings;
 }
 
-/** What axe-core finds against the page, by name. */
+/** The findings of axe-core for the page, by name. */
 async function problems(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const found = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());

@@ -10,7 +10,7 @@ const base = "/v2/handles/acme/scheduling";
 const price = { enabled: true, amountMinor: 5000, currency: "EUR" };
 const start = "2026-10-05T09:00:00Z";
 
-/** A provider that notes what it is asked for. */
+/** A provider that records its requests. */
 function provider(more: Partial<PaymentProvider> = {}): PaymentProvider & { orders: Order[] } {
   const orders: Order[] = [];
   const openCheckout = async (order: Order) => {

@@ -1,7 +1,8 @@
 import t from "tap";
 import { expandApart } from "../core/engines/calendars/expansion.ts";
 import { type Expansion, expandRecurrence } from "../core/engines/calendars/recurrence.ts";
-import { ofWindows, windowsNames } from "../core/platform/windows-zones.ts";
+import { ofWindows } from "../core/platform/windows-zones.ts";
+import windowsZones from "../core/platform/windows-zones.json" with { type: "json" };
 import { isZone } from "../core/platform/zones.ts";
 
 const calendar = (...events: string[]): string =>
@@ -101,7 +102,7 @@ t.test("zones are recognised by IANA, Windows and vendor names, or by the calend
   t.same(at("PST"), ["10-12T09:00/10-12T10:00"]);
 });
 
-t.test("the calendar's own zone is read like an event's, and an unreadable one loses nothing", async (t) => {
+t.test("the calendar's own zone is read like an event's, and an unreadable one loses no event", async (t) => {
   const rules = ["BEGIN:STANDARD", "DTSTART:20200101T000000", "TZOFFSETFROM:+0300", "TZOFFSETTO:+0300", "END:STANDARD"];
   const zone = (name: string, ...lines: string[]) => ["BEGIN:VTIMEZONE", `TZID:${name}`, ...lines, "END:VTIMEZONE"];
   const own = (...lines: string[]) => calendar(...lines);
@@ -148,10 +149,10 @@ t.test("an instance that is given as a period has its own end", async (t) => {
 
 t.test("every Windows name is that of a zone", async (t) => {
   t.same(
-    windowsNames.filter((name) => !isZone(ofWindows(name) as string)),
+    Object.values(windowsZones).filter((zone) => !isZone(zone)),
     [],
   );
-  t.equal(windowsNames.length, 141);
+  t.equal(Object.keys(windowsZones).length, 141);
   for (const [name, zone] of [
     ["Turks And Caicos Standard Time", "America/Grand_Turk"],
     ["Central Asia Standard Time", "Asia/Bishkek"],

@@ -78,7 +78,7 @@ t.test("the first start of a range is the first whole clock step in it, then eve
   t.equal(from("09:11", 17), "09:11 09:28 09:45 10:02 10:19 10:36 10:53 11:10 11:27", "17 by 1");
 });
 
-t.test("the grid lies on the clock of the zone that is asked for", async (t) => {
+t.test("the grid follows the clock of the requested zone", async (t) => {
   const kathmandu = { weekly: ["1 09:00-12:00"], duration: 60 };
   t.equal(on("2026-10-12", kathmandu), "09:00 10:00 11:00");
   t.equal(on("2026-10-12", { ...kathmandu, clock: "Asia/Kathmandu" }), "09:15 10:15", "+05:45");
@@ -149,7 +149,7 @@ t.test("ranges that touch at midnight join, and the grid restarts there", async 
 
 t.test("midnight is the schedule's, the clock is the visitor's", async (t) => {
   const given: Case = { zone: "Asia/Kathmandu", weekly: ["* 00:00-24:00"], duration: 60, clock: "UTC" };
-  // Midnight in Kathmandu is 18:15 UTC: the grid starts anew and finds the next whole hour of UTC.
+  // Midnight in Kathmandu is 18:15 UTC: the grid starts again and finds the next whole hour of UTC.
   t.same(
     starts(given, "2026-10-12T16:00Z", "2026-10-12T21:00Z").map((text) => text.slice(11, 16)),
     ["16:00", "17:00", "18:00", "19:00", "20:00"],
@@ -193,7 +193,7 @@ t.test("without a schedule, Monday to Friday from nine to five in the event's zo
   t.equal(stretches[open[0] as number]?.kind, "default");
 });
 
-t.test("notice, window, day limit and the query's ends filter and move nothing", async (t) => {
+t.test("notice, window, day limit and the query's ends only filter and never move the grid", async (t) => {
   const given: Case = { weekly: ["* 09:00-12:00"], duration: 40, now: "2026-10-12T08:00Z" };
   t.equal(on("2026-10-12", given), "09:00 09:40 10:20 11:00");
   t.equal(on("2026-10-12", { ...given, notice: 101 }), "10:20 11:00");
@@ -348,7 +348,7 @@ const someCase = fc.constantFrom(...days).chain((date) => {
   });
 });
 
-/** Overrides as a schedule may hold them: a date is either closed or has hours. */
+/** Overrides as a schedule accepts them: a date is either closed or has hours. */
 function consistent(list: Override[]): Override[] {
   const isClosed = (date: string) =>
     list.some((row) =>

@@ -6,7 +6,7 @@ import { type Service, startService } from "../fixtures/service.ts";
 
 const open = { PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_SCHEDULING_RATE: "20" };
 
-/** Bytes that all masters together hold. */
+/** Bytes in use on all masters together. */
 async function memory({ runtime }: Service): Promise<number> {
   const used = mastersOf(runtime.redis).map(async (server) =>
     Number(/used_memory_dataset:(\d+)/.exec(await server.info("memory"))?.[1]),

@@ -66,7 +66,7 @@ async function run(t: Test): Promise<void> {
     t.equal(new URL(read.url()).pathname, "/p/acme/course");
   });
 
-  await t.test("a visitor's form ends in thanks and leads back; what was wrong is said", async (t) => {
+  await t.test("a visitor's form ends in thanks and leads back; a wrong entry is named", async (t) => {
     const page = await open("/p/acme/contact");
     await page.getByLabel("Mail").fill("ada");
     await page.getByRole("button", { name: "Senden" }).click();
@@ -82,7 +82,7 @@ async function run(t: Test): Promise<void> {
     t.equal((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads.length, 1);
   });
 
-  await t.test("every page is accessible and fits, on a desk, a phone and in the dark", async (t) => {
+  await t.test("every page is accessible and fits, on a desktop, on a phone and in dark mode", async (t) => {
     await lookAround(t, browser, service, url);
   });
 }

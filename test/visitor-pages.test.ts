@@ -86,7 +86,7 @@ t.test("a failure speaks the visitor's language, else the handle's, else English
   t.match(named.text, "Termin mit Räder &#38; Rost buchen");
 });
 
-t.test("while Redis is away people get a page that offers another try, on every host", async (t) => {
+t.test("while Redis is away people get a page with a retry, on every host", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test" }, endsRedis: true });
   await service.redis.stop();
   const get = (path: string, host: string) => service.visitor.get(path).set("Host", host);
@@ -106,7 +106,7 @@ t.test("while Redis is away people get a page that offers another try, on every 
   await get("/favicon.ico", "acme.pages.test").expect(200);
 });
 
-t.test("a page's form ends in thanks and a way back; mistakes are named plainly", async (t) => {
+t.test("a page's form ends in thanks and a link back; mistakes are named plainly", async (t) => {
   const service = await startService(t, assistant);
   const owner = await service.handle("acme");
   const send = (fields: object, accept = html) =>
@@ -233,7 +233,44 @@ t.test("a buyer opens the page in another browser by a code, a few times a day; 
   await ask(cookie).expect(429);
 });
 
-t.test("the service's own host has a front door, and every host an icon and words for crawlers", async (t) => {
+t.test("a shared link to a booking page has a preview; a booking and a frame have none", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const logoUrl = "https://acme.example/logo.svg";
+  await owner.put("/v2/handles/acme/settings").send({ displayName: "Acme Studio", logoUrl }).expect(200);
+  const event = { slug: "intro", title: "Introduction", durationMinutes: 30, description: "A first <talk>." };
+  await owner.post("/v2/handles/acme/scheduling/event-types").send(event).expect(201);
+  const list = "/apps/public/scheduling/acme";
+  const read = async (path: string): Promise<string[]> => {
+    const { text } = await service.visitor.get(path).expect(200);
+    return text
+      .split("\n")
+      .filter((line) => /^<meta (?:property="og|name="description)|^<link rel="canonical/.test(line));
+  };
+  const url = `${service.runtime.env.BASE_URL}${list}/intro`;
+  t.same(await read(`${list}/intro?language=de&name=Ada`), [
+    '<meta name="description" content="A first &#60;talk&#62;.">',
+    '<meta property="og:title" content="Introduction · Acme Studio">',
+    '<meta property="og:description" content="A first &#60;talk&#62;.">',
+    `<meta property="og:image" content="${logoUrl}">`,
+    `<meta property="og:url" content="${url}">`,
+    `<link rel="canonical" href="${url}">`,
+  ]);
+  t.match(await read(list), ['<meta property="og:title" content="Book a time with Acme Studio">']);
+  const { slots } = (await service.visitor.get(slotsOfWeek()).expect(200)).body;
+  const booking = { slot: slots[0], attendee: { name: "Ada", email: "ada@example.com" } };
+  const { body } = await service.visitor.post("/v2/public/scheduling/acme/intro/bookings").send(booking).expect(201);
+  for (const query of [`booking=${body.bookingUid}`, "embed=1"])
+    t.same(await read(`${list}/intro?${query}`), [], query);
+});
+
+/** The free slots of the next seven days. */
+function slotsOfWeek(): string {
+  const [start, end] = [0, 7].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
+  return `/v2/public/scheduling/acme/intro/slots?start=${start}&end=${end}`;
+}
+
+t.test("the service's own host has a front door, and every host an icon and robots.txt", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test", LOGIN_BUILTIN: "1" } });
   const owner = await service.handle("acme");
   const get = (path: string, host = "service.test") => service.visitor.get(path).set("Host", host);
@@ -269,7 +306,7 @@ t.test("the service's own host has a front door, and every host an icon and word
   }
 });
 
-t.test("a page host answers a wrong address with a page in any case, and the start as the way on", async (t) => {
+t.test("a page host answers a wrong address with a page that links to its start", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test" } });
   await service.handle("acme");
   for (const path of ["/none", "/a/b", "/v2/handles/acme/pages"]) {

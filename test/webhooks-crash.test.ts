@@ -9,7 +9,7 @@ import type { WebhookEventType } from "../schemas/webhooks.ts";
 
 const path = "/v2/handles/acme/scheduling/webhooks";
 
-/** Writes an event with its cause in one step, as those who cause events do. */
+/** Writes an event with its cause in one step, as the nouns do. */
 async function cause({ runtime }: Service, type: WebhookEventType, data: unknown): Promise<string> {
   const event = webhookEvent(runtime, "acme", { type, data });
   await runtime.queues.commit(
@@ -44,29 +44,32 @@ t.test("accepted events survive kill -9 of the worker that sends them", { timeou
   t.pass("all arrived");
 });
 
-t.test("an endpoint's response during a Redis restart is recorded afterwards, and nothing is sent again", async (t) => {
-  const place = { port: await freePort(), dir: t.testdir(), appendonly: true };
-  const first = await startRedis(place);
-  let second = first;
-  t.teardown(() => second.stop());
-  const service = await startService(t, { redis: first, workers: ["webhooks"] });
-  const owner = await service.handle("acme");
-  const held: (() => void)[] = [];
-  const receiver = await startReceiver(t, (response) => {
-    held.push(() => void response.writeHead(204).end());
-  });
-  const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
-  const causes = Array.from({ length: 5 }, () => cause(service, "scheduling.booking.created", {}));
-  const ids = (await Promise.all(causes)).map((eventId) => `dlv_${eventId}_${webhook.webhookId}`);
-  await eventually(() => held.length === 5);
-  await first.kill();
-  for (const answer of held) answer();
-  await new Promise((resolve) => setTimeout(resolve, 1000));
-  second = await startRedis(place);
-  await eventually(async () => {
-    const asked = service.runtime.redis.mget(ids.map((id) => keys.webhookDelivery("acme", id)));
-    const found = await asked.catch(() => []);
-    return found.length === 5 && found.every((json) => json?.includes('"SUCCEEDED"'));
-  }, 15_000);
-  t.equal(receiver.received.length, 5);
-});
+t.test(
+  "an endpoint's response during a Redis restart is recorded afterwards, and the event is not sent again",
+  async (t) => {
+    const place = { port: await freePort(), dir: t.testdir(), appendonly: true };
+    const first = await startRedis(place);
+    let second = first;
+    t.teardown(() => second.stop());
+    const service = await startService(t, { redis: first, workers: ["webhooks"] });
+    const owner = await service.handle("acme");
+    const held: (() => void)[] = [];
+    const receiver = await startReceiver(t, (response) => {
+      held.push(() => void response.writeHead(204).end());
+    });
+    const { webhook } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body;
+    const causes = Array.from({ length: 5 }, () => cause(service, "scheduling.booking.created", {}));
+    const ids = (await Promise.all(causes)).map((eventId) => `dlv_${eventId}_${webhook.webhookId}`);
+    await eventually(() => held.length === 5);
+    await first.kill();
+    for (const answer of held) answer();
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    second = await startRedis(place);
+    await eventually(async () => {
+      const asked = service.runtime.redis.mget(ids.map((id) => keys.webhookDelivery("acme", id)));
+      const found = await asked.catch(() => []);
+      return found.length === 5 && found.every((json) => json?.includes('"SUCCEEDED"'));
+    }, 15_000);
+    t.equal(receiver.received.length, 5);
+  },
+);

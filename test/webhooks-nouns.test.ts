@@ -132,7 +132,7 @@ t.test("an address that a server refuses for good is a bounce", async (t) => {
 t.test("events of a crashed process are delivered, with their cause", async (t) => {
   const stage = await open(t);
   const { service, acme, receiver } = stage;
-  // The process ends right after each step: nothing that it wrote reaches a queue.
+  // The process ends right after each step, before its jobs reach a queue.
   service.runtime.queues.publish = async () => 0;
   const leadId = await capture(service);
   await acme.owner.post(`${root}/conversions`).send({ leadId, campaignId: "cmp_1" }).expect(202);

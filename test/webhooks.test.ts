@@ -12,7 +12,7 @@ import { startWorkers } from "../workers/run.ts";
 
 const path = "/v2/handles/acme/scheduling/webhooks";
 
-/** Writes an event with its cause in one step, as those who cause events do. */
+/** Writes an event with its cause in one step, as the nouns do. */
 async function cause({ runtime }: Service, type: WebhookEventType, data: unknown): Promise<string> {
   const event = webhookEvent(runtime, "acme", { type, data });
   await runtime.queues.commit(
@@ -225,7 +225,7 @@ t.test("every secret of the last 24 hours signs, however often it was rotated", 
   for (const secret of secrets.slice(-3)) t.ok(new Verifier(secret).verify(later?.body ?? "", later?.headers ?? {}));
 });
 
-/** What was received of each booking, in its order. */
+/** The received events of each booking, in order. */
 function perBooking(received: ReceivedDelivery[]): Map<string, string[]> {
   const told = new Map<string, string[]>();
   for (const { event } of received) {

@@ -89,7 +89,7 @@ async function run(t: Test): Promise<void> {
     },
   );
 
-  await t.test("the service gets the conversation, and nothing that tells who the visitor is", async (t) => {
+  await t.test("the service gets the conversation, and no hint of the visitor's identity", async (t) => {
     const { visitor, server } = await visit(t, { script: () => answer("Two weeks.", { section }) });
     await visitor.open();
     await visitor.ask("How long?");
@@ -171,7 +171,7 @@ async function run(t: Test): Promise<void> {
     });
   });
 
-  await t.test("a failure is told and can be tried again", async (t) => {
+  await t.test("a failure is shown and can be retried", async (t) => {
     const scripts = [
       () => ({ status: 503 }),
       () => ({ status: 404 }),
@@ -196,7 +196,7 @@ async function run(t: Test): Promise<void> {
     t.equal(await visitor.retry.count(), 0);
   });
 
-  await t.test("a broken connection is taken up where it broke, as often as it breaks", async (t) => {
+  await t.test("an answer resumes after every broken connection", async (t) => {
     async function* script(): AsyncGenerator<Chunk | typeof cut> {
       let read = "";
       for (const [at, chunk] of answer(exampleText, { evidence }).entries()) {
@@ -234,7 +234,7 @@ async function run(t: Test): Promise<void> {
     await visitor.answer.getByText("Two weeks.").waitFor();
   });
 
-  await t.test("an answer that somebody else ended is shown as interrupted, not as whole", async (t) => {
+  await t.test("an answer stopped elsewhere is shown as interrupted, not as complete", async (t) => {
     const { visitor } = await visit(t, { script: () => [...opening(), delta("A first plan"), { type: "abort" }] });
     await visitor.open();
     await visitor.ask("How long?");
@@ -242,7 +242,7 @@ async function run(t: Test): Promise<void> {
     t.ok(await visitor.retry.isVisible());
   });
 
-  await t.test("offline is told, and the answer goes on when the connection is back", async (t) => {
+  await t.test("offline is shown, and the answer continues when the connection is back", async (t) => {
     const back = gate();
     async function* script(): AsyncGenerator<Chunk | typeof cut> {
       yield* opening();
@@ -288,7 +288,7 @@ async function run(t: Test): Promise<void> {
     t.equal(server.of("POST", "/agentic-chat").length, 1);
   });
 
-  await t.test("an answer is copied as it is read", async (t) => {
+  await t.test("the copy of an answer is the text that is shown", async (t) => {
     const { visitor } = await visit(
       t,
       { script: () => answer(exampleText) },
@@ -304,7 +304,7 @@ async function run(t: Test): Promise<void> {
     t.notMatch(copied, /\*|\]\(/);
   });
 
-  await t.test("a mount, by id or by attribute, takes the widget and there is no launcher", async (t) => {
+  await t.test("a mount, by id or by attribute, gets the widget instead of a launcher", async (t) => {
     for (const mount of [
       '<div id="svc-public-page-agent-inline">Loading</div>',
       "<aside data-svc-public-page-agent-inline></aside>",
@@ -360,7 +360,7 @@ async function run(t: Test): Promise<void> {
     await picture(visitor.page, "lesson");
   });
 
-  await t.test("what the page says of its assistant is shown, and a suggested question is asked", async (t) => {
+  await t.test("the page's own title, introduction and suggested questions are shown", async (t) => {
     const assistant = {
       title: "Ask Northwind",
       intro: "Ask anything about kitchens.",

@@ -22,7 +22,7 @@ t.test("the widget's comfort", { skip: withoutBrowser, timeout: longestRun }, ru
 
 const everything = { evidence, actions, followUps: exampleFollowUps, lessons: [lesson], section };
 
-/** What axe-core finds, with the rules of WCAG and of good practice; contrast and all. */
+/** The findings of axe-core, by the rules of WCAG and of good practice, contrast included. */
 async function violations(page: Page | Frame): Promise<string[]> {
   await page.evaluate(axe.source);
   return page.evaluate(async () => {
@@ -60,7 +60,7 @@ async function run(t: Test): Promise<void> {
     return { visitor, frame };
   }
 
-  await t.test("the keyboard alone is enough, and Escape gives the focus back", async (t) => {
+  await t.test("the keyboard alone is enough, and Escape returns the focus", async (t) => {
     const { visitor, server } = await visit(t);
     const press = (key: string): Promise<void> => visitor.page.keyboard.press(key);
     const tabTo = async (wanted: RegExp): Promise<void> => {
@@ -108,7 +108,7 @@ async function run(t: Test): Promise<void> {
     await eventually(async () => (await visitor.focused()) === "button Ask");
   });
 
-  await t.test("what has the focus is seen", async (t) => {
+  await t.test("the focused element is visible", async (t) => {
     const { visitor } = await visit(t);
     await visitor.launcher.focus();
     await visitor.page.keyboard.press("Enter");
@@ -207,7 +207,7 @@ async function run(t: Test): Promise<void> {
     },
   );
 
-  await t.test("nothing is cut off or too small to hit: phones, 200 % zoom, right to left", async (t) => {
+  await t.test("nothing is cut off or too small to tap: phones, 200 % zoom, right to left", async (t) => {
     const screens: Record<string, [BrowserContextOptions, ChatOptions]> = {
       phone: [{ viewport: { width: 320, height: 568 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }, {}],
       zoom: [{ viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }, {}],
@@ -261,15 +261,18 @@ async function run(t: Test): Promise<void> {
     }
   });
 
-  await t.test("on a small screen the page behind rests, and right to left the launcher changes sides", async (t) => {
-    const phone = await visit(t, {}, { viewport: { width: 320, height: 568 } });
-    await phone.visitor.open();
-    t.ok(await phone.visitor.panel.evaluate((panel) => panel.matches(":modal")));
-    await phone.visitor.page.keyboard.press("Escape");
-    await eventually(async () => (await phone.visitor.focused()) === "button Ask");
-    const mirrored = await visit(t, { direction: "rtl", language: "he" });
-    t.ok((await mirrored.visitor.launcher.boundingBox())!.x < 100);
-  });
+  await t.test(
+    "on a small screen the page behind is inert, and right to left the launcher changes sides",
+    async (t) => {
+      const phone = await visit(t, {}, { viewport: { width: 320, height: 568 } });
+      await phone.visitor.open();
+      t.ok(await phone.visitor.panel.evaluate((panel) => panel.matches(":modal")));
+      await phone.visitor.page.keyboard.press("Escape");
+      await eventually(async () => (await phone.visitor.focused()) === "button Ask");
+      const mirrored = await visit(t, { direction: "rtl", language: "he" });
+      t.ok((await mirrored.visitor.launcher.boundingBox())!.x < 100);
+    },
+  );
 
   await t.test("with reduced motion there are no animations", async (t) => {
     const { visitor } = await visit(t, { script: () => [...opening()] as Chunk[] });
@@ -279,7 +282,7 @@ async function run(t: Test): Promise<void> {
     t.equal(moving, 0);
   });
 
-  await t.test("colours of the system's own choice keep every control visible", async (t) => {
+  await t.test("forced colours keep every control visible", async (t) => {
     const { visitor } = await visit(t, {}, { forcedColors: "active" });
     t.not(await visitor.launcher.evaluate((launcher) => getComputedStyle(launcher).borderTopStyle), "none");
     await visitor.open();

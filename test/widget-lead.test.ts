@@ -10,7 +10,7 @@ import { eventually } from "../fixtures/service.ts";
 t.setTimeout(longestRun);
 t.test("the widget's lead card", { skip: withoutBrowser, timeout: longestRun }, run);
 
-/** What a visitor enters, by the labels of the example's form. */
+/** A visitor's entries, by the labels of the example's form. */
 async function fill(frame: Frame): Promise<void> {
   await frame.getByLabel("Email").fill("visitor@example.com");
   await frame.getByLabel("Your name").fill("Vera Visitor");
@@ -106,7 +106,7 @@ async function run(t: Test): Promise<void> {
     t.equal(server.of("POST", "/leads").length, 1);
   });
 
-  await t.test("what could not be sent is told, and the form is open again", async (t) => {
+  await t.test("a failed submission is reported, and the form is open again", async (t) => {
     const replies = [
       { status: 503 },
       { status: 400 },
@@ -228,9 +228,9 @@ async function run(t: Test): Promise<void> {
     });
   });
 
-  await t.test("the frame can load, store, send and open nothing", async (t) => {
+  await t.test("the frame can't load, store, send or open anything", async (t) => {
     const { visitor, server, frame } = await visit(t);
-    // Here the browser's words about what it refuses are what is wanted.
+    // This test wants the browser's own messages about its refusals.
     visitor.page.removeAllListeners("console");
     const tried = await frame.evaluate(async () => {
       const outcome = async (attempt: () => unknown): Promise<string> => {

@@ -23,7 +23,7 @@ t.test("the widget with one language weighs at most 16 kB", async (t) => {
     t.ok(gzipSync(JSON.stringify(widget)).length <= 1800, `the words of ${code}, which a page brings`);
 });
 
-/** What axe-core finds on a page and in the widget. */
+/** The findings of axe-core on a page and in the widget. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const found = await page.evaluate(() =>
@@ -100,7 +100,7 @@ async function run(t: Test): Promise<void> {
     await visitor.ask("How long?");
     const state = visitor.answer.getByText("Looking for an answer");
     await eventually(async () => (await visitor.answer.locator(".state").getAttribute("class")) === "state waiting");
-    // The stream has begun by now, and nothing of it can be read.
+    // The stream has begun by now, but can't be read.
     await visitor.page.waitForTimeout(300);
     t.ok(await state.isVisible());
     goOn();
@@ -109,11 +109,11 @@ async function run(t: Test): Promise<void> {
     t.notOk(await state.isVisible());
   });
 
-  await t.test("a question that is asked offline is sent when the connection is back", async (t) => {
+  await t.test("a question asked offline is sent when the connection is back", async (t) => {
     const { visitor, server } = await visit(t, { script: () => answer("Two weeks.") });
     await visitor.open();
     await visitor.page.context().setOffline(true);
-    await visitor.page.getByText("What you ask is sent when the connection is back.").waitFor();
+    await visitor.page.getByText("Your question will be sent when the connection is back.").waitFor();
     await visitor.ask("How long?");
     await visitor.answer.getByText("Waiting for the connection").waitFor();
     t.same(await violations(visitor.page), []);

@@ -50,7 +50,7 @@ async function line(t: Test, to: string): Promise<{ url: string; cut(): void }> 
     const far = connectTo(Number(new URL(to).port), "127.0.0.1");
     for (const socket of [near, far]) {
       sockets.add(socket);
-      // An end that was cut is what this is for.
+      // The test cuts the end on purpose.
       socket.on("error", () => near.destroy() && far.destroy());
       socket.on("close", () => sockets.delete(socket));
     }
@@ -121,7 +121,7 @@ async function run(t: Test): Promise<void> {
     t.equal(await visitor.page.locator(".lead-toggle").count(), 1, "the section is shown once a chat");
   });
 
-  await t.test("a page with a mount carries the widget in place, and the page's strict policy lets it", async (t) => {
+  await t.test("a page with a mount shows the widget in place, under the page's strict policy", async (t) => {
     const { service, owner } = await furnished(t);
     const mounted = content.replace("</main>", '<div id="svc-public-page-agent-inline"></div></main>');
     await owner
@@ -151,7 +151,7 @@ async function run(t: Test): Promise<void> {
     await visitor.answered();
   });
 
-  await t.test("a dropped connection is taken up again, and no word is lost or doubled", async (t) => {
+  await t.test("a dropped connection resumes, and no word is lost or repeated", async (t) => {
     const { service, model } = await slow(t);
     const { url, cut } = await line(t, service.url);
     const visitor = await visit(t, browser, url);

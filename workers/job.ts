@@ -1,10 +1,10 @@
 import { type Job as BullJob, UnrecoverableError } from "bullmq";
-import { type Redis, ReplyError } from "ioredis";
+import type { Redis } from "ioredis";
 import { checkData } from "./data.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
-import { isRedisAway } from "../core/store/redis.ts";
+import { ifPermitted } from "../core/store/redis.ts";
 import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
 
 /** Lifetime of a job's holder key, in seconds. */
@@ -92,13 +92,7 @@ async function isConnected(redis: Redis, clientId: string | null): Promise<boole
 
 /** The reply to a CLIENT command; undefined if Redis refuses it, and on a cluster, whose nodes know their own clients only. */
 async function askAboutClients(redis: Redis, ...words: string[]): Promise<unknown> {
-  if (redis.isCluster) return undefined;
-  try {
-    return await redis.call("CLIENT", ...words);
-  } catch (error) {
-    if (error instanceof ReplyError && !isRedisAway(error)) return undefined;
-    throw error;
-  }
+  return redis.isCluster ? undefined : ifPermitted(redis.call("CLIENT", ...words));
 }
 
 /** Waits for an attempt until the process stops. */

@@ -70,11 +70,6 @@ export async function throttleTag(redis: Redis, handle: string): Promise<string>
   return (await accountOf(redis, handle)) === undefined ? sharedTag(handle) : handle;
 }
 
-/** True if the account has the entitlement. */
-export async function isEntitled(redis: Redis, account: string, entitlement: string): Promise<boolean> {
-  return (await redis.hexists(keys.account(account), `entitlement:${entitlement}`)) === 1;
-}
-
 export interface NewHandle {
   handle: string;
   account: string;

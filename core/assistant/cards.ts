@@ -21,15 +21,16 @@ const MIN_HEADING_LENGTH = 3;
 const MAX_HEADING_LENGTH = 70;
 /** Share of common words above which two questions count as the same. */
 const SAME_QUESTION = 0.6;
+/** Least relevance of a link that is shown, which any word in common with the question reaches. */
 const RELEVANT_LINK = 0.6;
 
 const links = Object.values(languages).map(({ answers }) => answers.links);
 /** Labels that don't describe their link, links that every page has, and links to contact, booking and purchase. */
 const emptyLabels = links.flatMap(({ empty }) => empty);
-const furniture = links.flatMap(({ ignored }) => ignored);
+const ignoredLabels = links.flatMap(({ ignored }) => ignored);
 const actions = links.flatMap(({ action }) => action);
 
-/** A card per page or document behind an answer, with an exact part of its text. */
+/** A card for each page or document behind an answer, with an exact part of its text. */
 export function evidenceCards(units: readonly Unit[]): EvidenceCard[] {
   return evidenceOf(units).map(({ kind, title, url, snippet }) => ({
     title,
@@ -84,18 +85,16 @@ export function followUps({ question, suggested, headings, answered, asked }: Fo
 function cardOf({ label, href }: Link): CtaCard | undefined {
   const name = clip(oneLine(label), MAX_LABEL_LENGTH);
   const address = webAddress(href);
-  const isEmpty = !/\p{L}/u.test(name) || isWords(name, emptyLabels) || holdsWords(name, furniture);
+  const isEmpty = !/\p{L}/u.test(name) || isWords(name, emptyLabels) || holdsWords(name, ignoredLabels);
   return address === undefined || isEmpty ? undefined : { label: name, actionType: "link", href: address };
 }
 
-/** The share of the question that a link's label and path cover. */
+/** 0 for a link without a word of the question; above it the share that its label and path cover, and 1 for a link that fulfils its wish. */
 function relevance({ label, href }: CtaCard, question: Question): number {
   const path = new URL(href).pathname.replace(/%[0-9a-f]{2}|[^\p{L}\p{N}]+/giu, " ");
+  const share = shareOf(`${label} ${path}`, question);
   const isWished = question.wish !== undefined && holdsWords(label, actions);
-  return (
-    (shareOf(`${label} ${path}`, question) > 0 ? RELEVANT_LINK + shareOf(`${label} ${path}`, question) : 0) +
-    (isWished ? 1 : 0)
-  );
+  return (share > 0 ? RELEVANT_LINK + share : 0) + (isWished ? 1 : 0);
 }
 
 function isNameable(heading: string): boolean {

@@ -1,6 +1,6 @@
 import { type FormField, type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
-import { figuresBeyond, foldWords, type Wish } from "../engines/answers/answers.ts";
-import { clip, oneLine } from "../platform/characters.ts";
+import { figuresBeyond, type Wish } from "../engines/answers/answers.ts";
+import { clip, fold, oneLine } from "../platform/characters.ts";
 import { leadForm } from "./lead-form-html.ts";
 import { type Words, wordsOf } from "../../schemas/languages.ts";
 
@@ -219,7 +219,7 @@ function isType(type: unknown): type is FormField["type"] {
 }
 
 function spaced(text: string): string {
-  return foldWords(text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")).replace(/[^\p{L}\p{N}]+/gu, " ");
+  return fold(text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")).replace(/[^\p{L}\p{N}]+/gu, " ");
 }
 
 function record(value: unknown): Record<string, unknown> {

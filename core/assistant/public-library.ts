@@ -1,5 +1,4 @@
 import type { Redis } from "ioredis";
-import { LRUCache } from "lru-cache";
 import type { LessonCard } from "../../schemas/assistant.ts";
 import {
   type Library,
@@ -18,6 +17,7 @@ import type { Runtime, SearchResult } from "../platform/runtime.ts";
 import { lessonCards, withoutLessonCards } from "./lesson-cards.ts";
 import type { AnswerRequest } from "./messages.ts";
 import { perConnection } from "../store/connections.ts";
+import { VersionedCache } from "../store/versioned-cache.ts";
 
 /** The tag of the documents that the assistant may use (docs/reference.md, "Knowledge"). */
 export const publicTag = "public-page-agent";
@@ -42,12 +42,6 @@ interface Shelf extends Pick<PublicLibrary, "library" | "cards"> {
   bytes: number;
 }
 
-/** The cached indexes of a process, and the running reads by handle and state. */
-interface Shelves {
-  kept: LRUCache<string, Shelf>;
-  filling: Map<string, Promise<Shelf>>;
-}
-
 interface ShelfSources {
   pages: PublicPages;
   knowledge: Knowledge;
@@ -68,12 +62,7 @@ const MAX_BYTES = 96 * 2 ** 20;
 const CHARACTER_BYTES = 16;
 const NO_HITS: SearchResult = { hits: [], mode: "lexical", degraded: false };
 
-const shelvesOf = perConnection(
-  (): Shelves => ({
-    kept: new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes }),
-    filling: new Map(),
-  }),
-);
+const shelvesOf = perConnection(() => new VersionedCache<Shelf>(MAX_BYTES));
 
 /**
  * The public text for a question: the published pages of the handle and its documents with the public tag. Drafts, paid bodies and other
@@ -122,17 +111,9 @@ async function readKnowledge(runtime: Runtime, handle: string, text: string): Pr
 }
 
 /** All cached pages and documents, indexed once per state; concurrent questions share one index. */
-async function wholeShelf(redis: Redis, handle: string, from: ShelfSources): Promise<Shelf> {
-  const { kept, filling } = shelvesOf(redis);
+function wholeShelf(redis: Redis, handle: string, from: ShelfSources): Promise<Shelf> {
   const state = `${from.pages.counter} ${from.knowledge.version ?? ""}`;
-  const known = kept.get(handle);
-  if (known?.state === state) return known;
-  const name = `${handle} ${state}`;
-  const reading = filling.get(name) ?? fill(state, from).finally(() => filling.delete(name));
-  filling.set(name, reading);
-  const shelf = await reading;
-  kept.set(handle, shelf);
-  return shelf;
+  return shelvesOf(redis).get(handle, state, () => fill(state, from));
 }
 
 async function fill(state: string, { pages, knowledge: { documents = [] } }: ShelfSources): Promise<Shelf> {
@@ -171,7 +152,7 @@ function partOf(
       id,
       title,
       url: null,
-      blocks: readDocument(withoutLessonCards(text), headings).blocks,
+      blocks: readDocument(withoutLessonCards(text), headings),
     };
   });
   const sources = [...(page ? [pageSource(page)] : []), ...related, ...pieces];
@@ -183,7 +164,7 @@ function pageSource({ slug, title, url, language, blocks }: PublicPage): Source 
 }
 
 function documentSource({ documentId, title, content }: TaggedDocument): Source {
-  return { kind: "kb_doc", id: documentId, title, url: null, blocks: readDocument(withoutLessonCards(content)).blocks };
+  return { kind: "kb_doc", id: documentId, title, url: null, blocks: readDocument(withoutLessonCards(content)) };
 }
 
 function cardsOf(documents: readonly TaggedDocument[]): Map<string, LessonCard[]> {

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { Fail, invalid } from "../platform/errors.ts";
-import { createRecord, listRecords, readRecord, readRecords } from "../store/records.ts";
+import { createRecord, listRecords, placesOf, readRecord, readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
@@ -26,6 +26,8 @@ export interface NewCampaign {
   verifyLeads?: boolean | undefined;
 }
 
+const placeOf = placesOf(keys.campaign, keys.campaigns, keys.campaignsVersion);
+
 type Store = Pick<Runtime, "redis" | "queues" | "now" | "id">;
 
 /** Creates a campaign, live by default; `campaign_already_exists`. */
@@ -38,15 +40,8 @@ export async function createCampaign(
   const at = store.now();
   const instant = new Date(at).toISOString();
   const value: Campaign = { campaignId, name, live, verifyLeads, createdAt: instant, updatedAt: instant };
-  const key = keys.campaign(handle, campaignId);
-  const place = {
-    tag: handle,
-    key,
-    list: keys.campaigns(handle),
-    member: campaignId,
-    counter: keys.campaignsVersion(handle),
-  };
-  if (!(await createRecord(store, place, { value, at }))) throw new Fail("campaign_already_exists");
+  if (!(await createRecord(store, placeOf(handle, campaignId), { value, at })))
+    throw new Fail("campaign_already_exists");
   return { campaign: { ...value, handle, version: 1 } };
 }
 
@@ -55,8 +50,7 @@ export async function listCampaigns(
   runtime: Pick<Runtime, "env" | "redis">,
   input: { handle: string; limit: number; cursor?: string | undefined },
 ): Promise<{ campaigns: (Campaign & { handle: string; version: number })[]; nextCursor: string | null }> {
-  const list = { key: keys.campaigns(input.handle), record: (id: string) => keys.campaign(input.handle, id) };
-  const { records, nextCursor } = await listRecords<Campaign>(runtime, list, input);
+  const { records, nextCursor } = await listRecords<Campaign>(runtime, placeOf, input);
   return { campaigns: records.map((record) => ({ ...record, handle: input.handle })), nextCursor };
 }
 
@@ -88,10 +82,7 @@ export async function campaignOf(
 /** The only live campaign of a handle; null if there are several or none. */
 async function onlyLive(redis: Redis, handle: string): Promise<string | null> {
   const ids = await redis.zrevrange(keys.campaigns(handle), 0, MAX_SCANNED - 1);
-  const found = await readRecords<Campaign>(
-    redis,
-    ids.map((id) => keys.campaign(handle, id)),
-  );
+  const found = await readRecords<Campaign>(redis, ids, (id) => keys.campaign(handle, id));
   const live = found.filter((one) => one.live);
   return live.length === 1 ? (live[0] as Campaign).campaignId : null;
 }

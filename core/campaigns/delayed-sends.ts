@@ -5,6 +5,7 @@ import type { DelayedSendLimits, Job, Runtime } from "../platform/runtime.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
+import { pairsOf } from "../store/redis.ts";
 
 /** A delayed send and the domain instant at which it is due. */
 export interface DelayedSend {
@@ -65,10 +66,10 @@ async function promoteOf(runtime: Runtime, handle: string): Promise<number> {
   for (;;) {
     const near = instantIn(runtime, delayedSends.aheadMs);
     const found = await redis.zrangebyscore(keys.delayedSends(handle), "-inf", near, "WITHSCORES", "LIMIT", 0, batch);
-    const sends = Array.from({ length: found.length / 2 }, (_, at) => [found[at * 2], found[at * 2 + 1]] as string[]);
+    const sends = pairsOf(found);
     if (sends.length === 0) return promoted;
-    await queues.later(...sends.map(([name = "", due]) => sendJob(runtime, waiting(handle, name, Number(due)))));
-    await redis.zrem(keys.delayedSends(handle), ...sends.map(([name = ""]) => name));
+    await queues.later(...sends.map(([name, due]) => sendJob(runtime, waiting(handle, name, Number(due)))));
+    await redis.zrem(keys.delayedSends(handle), ...sends.map(([name]) => name));
     promoted += sends.length;
   }
 }

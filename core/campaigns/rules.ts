@@ -115,8 +115,8 @@ export async function listRules(
 ): Promise<{ rules: Rule[]; nextCursor: string | null }> {
   const { handle, campaignId } = input;
   await findCampaign(runtime, handle, campaignId);
-  const list = { key: keys.rules(handle, campaignId), record: (id: string) => keys.rule(handle, campaignId, id) };
-  const { records: found, nextCursor } = await listRecords<StoredRule>(runtime, list, input);
+  const places = (_handle: string, ruleId: string) => placeOf(handle, campaignId, ruleId);
+  const { records: found, nextCursor } = await listRecords<StoredRule>(runtime, places, input);
   const records = found.filter(({ deletedAt }) => deletedAt === undefined);
   const counts = (await pipelined(runtime.redis, (pipeline) => {
     for (const { ruleId } of records) pipeline.hmget(keys.ruleCounts(handle, ruleId), "waiting", "sent", "denied");
@@ -151,10 +151,7 @@ export async function liveRules(
   campaignId: string,
 ): Promise<StoredRule[]> {
   const ids = await redis.zrevrange(keys.rules(handle, campaignId), 0, -1);
-  return readRecords<StoredRule>(
-    redis,
-    ids.map((id) => keys.rule(handle, campaignId, id)),
-  );
+  return readRecords<StoredRule>(redis, ids, (id) => keys.rule(handle, campaignId, id));
 }
 
 /** The delay in minutes of a delayed trigger; null for other triggers. */
@@ -224,11 +221,6 @@ const ruleCodes = {
 } as const;
 
 function placeOf(handle: string, campaignId: string, ruleId: string): RecordKeys {
-  return {
-    tag: handle,
-    key: keys.rule(handle, campaignId, ruleId),
-    list: keys.rules(handle, campaignId),
-    member: ruleId,
-    counter: keys.rulesVersion(handle),
-  };
+  const key = keys.rule(handle, campaignId, ruleId);
+  return { tag: handle, key, list: keys.rules(handle, campaignId), member: ruleId, counter: keys.rulesVersion(handle) };
 }

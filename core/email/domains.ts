@@ -63,16 +63,21 @@ export async function listDomains(
   return { domains, nextCursor: cursorAfter(runtime.env, last && nameOf(last), list) };
 }
 
+/** An identity with the senders that use its domain. */
+interface IdentityWithSenders {
+  identity: Identity;
+  senderProfiles: Sender[];
+}
+
 /** The email identity of a domain of the caller's account with the senders that use it; `account_domain_not_found`. */
 export async function readEmailIdentity(
   runtime: Runtime,
   input: Infer<typeof domainPath>,
   caller: Caller,
-): Promise<{ identity: Identity; senderProfiles: Sender[] }> {
+): Promise<IdentityWithSenders> {
   const claim = await claimOf(runtime, caller, input.domain);
   await watch(runtime, claim);
-  const [identity, senderProfiles] = await Promise.all([identityOf(runtime, claim), sendersOfDomain(runtime, claim)]);
-  return { identity, senderProfiles };
+  return withSenders(runtime, claim);
 }
 
 /** Starts a check of the domain's records; returns the identity before it. */
@@ -80,9 +85,13 @@ export async function reconcileEmailIdentity(
   runtime: Runtime,
   input: Infer<typeof domainPath>,
   caller: Caller,
-): Promise<{ identity: Identity; senderProfiles: Sender[] }> {
+): Promise<IdentityWithSenders> {
   const claim = await claimOf(runtime, caller, input.domain);
   await requestCheck(runtime, claim);
+  return withSenders(runtime, claim);
+}
+
+async function withSenders(runtime: Runtime, claim: DomainClaim): Promise<IdentityWithSenders> {
   const [identity, senderProfiles] = await Promise.all([identityOf(runtime, claim), sendersOfDomain(runtime, claim)]);
   return { identity, senderProfiles };
 }

@@ -11,7 +11,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { keys } from "../store/keys.ts";
-import { pipelined } from "../store/redis.ts";
+import { pairsOf, pipelined } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
 import type { ReturnedMail } from "../../schemas/webhooks.ts";
@@ -194,12 +194,7 @@ async function newest(
         batch,
       );
   });
-  const pairs = (rows as string[][]).flatMap((row) =>
-    Array.from(
-      { length: row.length / 2 },
-      (_, at) => [row[at * 2] as string, row[at * 2 + 1] as string] as [string, string],
-    ),
-  );
+  const pairs = (rows as string[][]).flatMap(pairsOf);
   return pairs.sort((one, other) => Number(other[1]) - Number(one[1])).slice(0, batch);
 }
 

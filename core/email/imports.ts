@@ -27,10 +27,7 @@ export async function exportDomains(
   { handle, account }: { handle: string; account: string },
 ): Promise<ExportedDomain[]> {
   const ids = await redis.zrange(keys.senders(handle), 0, "-1");
-  const senders = await readRecords<StoredSender>(
-    redis,
-    ids.map((id) => keys.sender(handle, id)),
-  );
+  const senders = await readRecords<StoredSender>(redis, ids, (id) => keys.sender(handle, id));
   const used = new Set(senders.map(({ domain }) => domain));
   const claims = (await domainsOf(redis, account)).filter((one) => one.handle === handle || used.has(one.domain));
   return Promise.all(

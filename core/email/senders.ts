@@ -10,7 +10,7 @@ import type { ErrorCode } from "../../schemas/errors.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { type DomainClaim, domainClaim, findHandle } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord } from "../store/records.ts";
+import { changeRecord, createRecord, listRecords, placesOf, readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sameDomain } from "../platform/address.ts";
@@ -35,8 +35,7 @@ export async function listSenders(
   runtime: Runtime,
   input: Infer<typeof handleListing>,
 ): Promise<{ senders: Sender[]; nextCursor: string | null }> {
-  const list = { key: keys.senders(input.handle), record: (senderId: string) => keys.sender(input.handle, senderId) };
-  const { records, nextCursor } = await listRecords<StoredSender>(runtime, list, input);
+  const { records, nextCursor } = await listRecords<StoredSender>(runtime, placeOf, input);
   const account = await accountOf(runtime, input.handle);
   return { senders: await toSender(runtime, { handle: input.handle, account }, records), nextCursor };
 }
@@ -96,15 +95,7 @@ async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Pro
   return (await findHandle(redis, handle))?.account ?? "";
 }
 
-function placeOf(handle: string, senderId: string): RecordKeys {
-  return {
-    tag: handle,
-    key: keys.sender(handle, senderId),
-    list: keys.senders(handle),
-    member: senderId,
-    counter: keys.sendersVersion(handle),
-  };
-}
+const placeOf = placesOf(keys.sender, keys.senders, keys.sendersVersion);
 
 async function createSender(
   runtime: Runtime,

@@ -16,14 +16,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
 import { languageOf } from "../platform/languages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import {
-  type Companion,
-  changeRecord,
-  createRecord,
-  listRecords,
-  type RecordKeys,
-  readRecord,
-} from "../store/records.ts";
+import { type Companion, changeRecord, createRecord, listRecords, placesOf, readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { checkValues, hasValue, namesIn, parseHtml, parseKnown, parsePlain, type Pieces, render } from "./grammar.ts";
@@ -120,11 +113,7 @@ export async function listTemplates(
   runtime: Runtime,
   input: Infer<typeof handleListing>,
 ): Promise<{ templates: Template[]; nextCursor: string | null }> {
-  const list = {
-    key: keys.templates(input.handle),
-    record: (templateId: string) => keys.template(input.handle, templateId),
-  };
-  const { records, nextCursor } = await listRecords<StoredTemplate>(runtime, list, input);
+  const { records, nextCursor } = await listRecords<StoredTemplate>(runtime, placeOf, input);
   return { templates: records.map((stored) => toTemplate(input.handle, stored)), nextCursor };
 }
 
@@ -250,15 +239,7 @@ function derivedText(html: string, pieces: Pieces): Pieces {
   return parseKnown(textOf(html), new Set(namesIn(pieces)));
 }
 
-function placeOf(handle: string, templateId: string): RecordKeys {
-  return {
-    tag: handle,
-    key: keys.template(handle, templateId),
-    list: keys.templates(handle),
-    member: templateId,
-    counter: keys.templatesVersion(handle),
-  };
-}
+const placeOf = placesOf(keys.template, keys.templates, keys.templatesVersion);
 
 function contentOf(
   input: { [K in keyof TemplateContent]?: TemplateContent[K] | undefined },

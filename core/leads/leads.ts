@@ -6,8 +6,8 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
-import { readRecord, readRecords } from "../store/records.ts";
-import { pipelined } from "../store/redis.ts";
+import { rankAfter, readRecord, readRecords } from "../store/records.ts";
+import { pairsOf, pipelined } from "../store/redis.ts";
 import { digest, RECENT_MS, recentKey } from "./capture.ts";
 import { presentLead, type StoredLead } from "./merging.ts";
 import { withdrawNotices } from "./notices.ts";
@@ -68,10 +68,7 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   const { redis, queues } = runtime;
   const person = keys.person(input.handle, digest(lead.email));
   const all = await redis.smembers(person);
-  const records = await readRecords<StoredLead>(
-    redis,
-    all.map((id) => keys.lead(input.handle, id)),
-  );
+  const records = await readRecords<StoredLead>(redis, all, (id) => keys.lead(input.handle, id));
   const erasing = job("leads.erase", `leads.erase-${input.leadId}`, {
     handle: input.handle,
     address: addressDigest(lead.email),
@@ -106,29 +103,19 @@ async function nextLeads(
   input: { handle: string; since?: string | undefined },
   place: string | undefined,
 ): Promise<Some> {
-  const [score = "+inf", after] = place?.split(" ") ?? [];
-  const rank = after === undefined ? null : await redis.zrevrank(keys.leads(input.handle), after);
-  const start =
-    after === undefined
-      ? 0
-      : rank === null
-        ? await redis.zcount(keys.leads(input.handle), `(${score}`, "+inf")
-        : rank + 1;
-  const found = await redis.zrevrange(keys.leads(input.handle), start, start + batch - 1, "WITHSCORES");
-  const pairs = Array.from({ length: found.length / 2 }, (_, at) => ({
-    id: found[at * 2] as string,
-    score: found[at * 2 + 1] as string,
-  }));
+  const list = keys.leads(input.handle);
+  const start = place === undefined ? 0 : await rankAfter(redis, list, place);
+  const pairs = pairsOf(await redis.zrevrange(list, start, start + batch - 1, "WITHSCORES"));
   const rows = (await pipelined(redis, (pipeline) => {
-    for (const { id } of pairs) pipeline.hget(keys.lead(input.handle, id), "json");
+    for (const [id] of pairs) pipeline.hget(keys.lead(input.handle, id), "json");
   })) as (string | null)[];
-  const leads = pairs.flatMap(({ id, score: at }, row) =>
+  const leads = pairs.flatMap(([id, at], row) =>
     rows[row] ? [{ lead: presentLead(JSON.parse(rows[row] as string)), at: `${at} ${id}` }] : [],
   );
-  const lastPair = pairs.at(-1);
+  const [lastId, lastScore] = pairs.at(-1) ?? [];
   const oldest = input.since === undefined ? 0 : Date.parse(input.since) - RECENT_TTL_MS;
-  const tooOld = lastPair !== undefined && Number(lastPair.score) < oldest;
-  return { leads, last: lastPair && `${lastPair.score} ${lastPair.id}`, done: pairs.length < batch || tooOld };
+  const tooOld = lastScore !== undefined && Number(lastScore) < oldest;
+  return { leads, last: lastId && `${lastScore} ${lastId}`, done: pairs.length < batch || tooOld };
 }
 
 function fits(

@@ -53,8 +53,7 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
   const { redis } = runtime;
   const list = keys.leadDigest(handle, round);
   const ids = await redis.lrange(list, 0, MAX_DIGEST_LEADS - 1);
-  const recordKeys = ids.map((leadId) => keys.lead(handle, leadId));
-  const leads = await readRecords<StoredLead>(redis, recordKeys);
+  const leads = await readRecords<StoredLead>(redis, ids, (leadId) => keys.lead(handle, leadId));
   const others = (await redis.llen(list)) - ids.length;
   if (leads.length > 0 && (await isWanted(runtime, handle)))
     await tellOwners(runtime, handle, {

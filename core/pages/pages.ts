@@ -7,6 +7,7 @@ import {
   changeRecord,
   createRecord,
   listRecords,
+  placesOf,
   type RecordKeys,
   readRecord,
   removeRecord,
@@ -66,8 +67,7 @@ export async function listPages(
   runtime: Runtime,
   input: Infer<typeof pageListing>,
 ): Promise<{ pages: Page[]; nextCursor: string | null }> {
-  const list = { key: keys.pages(input.handle), record: (slug: string) => keys.page(input.handle, slug) };
-  const { records, nextCursor } = await listRecords<StoredPage>(runtime, list, input);
+  const { records, nextCursor } = await listRecords<StoredPage>(runtime, placeOf, input);
   return { pages: records.map((stored) => toPage(runtime, input.handle, stored)), nextCursor };
 }
 
@@ -82,14 +82,7 @@ export function pageUrl({ env }: Runtime, handle: string, slug: string): string 
 }
 
 function placeOf(handle: string, slug: string): RecordKeys {
-  return {
-    tag: handle,
-    key: keys.page(handle, slug),
-    list: keys.pages(handle),
-    member: slug,
-    counter: keys.handle(handle),
-    counterField: pagesCounter,
-  };
+  return { ...placesOf(keys.page, keys.pages, keys.handle)(handle, slug), counterField: pagesCounter };
 }
 
 function checkFragments(input: { content?: string | undefined; teaser?: string | undefined }): void {

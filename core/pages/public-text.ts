@@ -1,5 +1,4 @@
 import { setImmediate } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
 import type { StoredPage } from "../../schemas/pages.ts";
 import { pagesCounterOf } from "../account/face.ts";
 import { type Link, type PublicText, readLine, readPage } from "../engines/answers/answers.ts";
@@ -10,6 +9,7 @@ import { readRecord } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { pageUrl } from "./pages.ts";
 import { perConnection } from "../store/connections.ts";
+import { VersionedCache } from "../store/versioned-cache.ts";
 
 /** The public text of a published page; of a paid page only title and teaser. */
 export interface PublicPage {
@@ -26,16 +26,11 @@ export interface PublicPage {
 }
 
 interface Shelf {
-  counter: string;
+  /** The counter of the handle's pages. */
+  state: string;
   pages: Map<string, PublicPage>;
   /** Approximate memory with an index of its words. */
   bytes: number;
-}
-
-/** The cached pages of a process, and the running reads by handle and counter. */
-interface Shelves {
-  kept: LRUCache<string, Shelf>;
-  filling: Map<string, Promise<Shelf>>;
 }
 
 /** Most pages of a handle to read for answers, newest first. */
@@ -60,7 +55,7 @@ export class PublicPages {
 
   /** Changes with each change of a page. */
   get counter(): string {
-    return this.#shelf.counter;
+    return this.#shelf.state;
   }
 
   /** The newest pages, as many as fit. */
@@ -79,12 +74,7 @@ export class PublicPages {
   }
 }
 
-const shelvesOf = perConnection(
-  (): Shelves => ({
-    kept: new LRUCache<string, Shelf>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes }),
-    filling: new Map(),
-  }),
-);
+const shelvesOf = perConnection(() => new VersionedCache<Shelf>(MAX_BYTES));
 
 /**
  * The handle's published pages now, for a visitor of one of them. It needs one read if nothing has changed, and parses only changed pages.
@@ -97,29 +87,21 @@ export async function publicPages(runtime: Runtime, handle: string, slug: string
 }
 
 async function shelfOf(runtime: Runtime, handle: string): Promise<Shelf> {
-  const { kept, filling } = shelvesOf(runtime.redis);
-  const counter = await pagesCounterOf(runtime.redis, handle);
-  const known = kept.get(handle);
-  if (known?.counter === counter) return known;
-  const name = `${handle} ${counter}`;
-  const reading = filling.get(name) ?? fill(runtime, handle, { counter, known }).finally(() => filling.delete(name));
-  filling.set(name, reading);
-  const shelf = await reading;
-  kept.set(handle, shelf);
-  return shelf;
+  const state = await pagesCounterOf(runtime.redis, handle);
+  return shelvesOf(runtime.redis).get(handle, state, (known) => fill(runtime, handle, { state, known }));
 }
 
 async function fill(
   runtime: Runtime,
   handle: string,
-  from: { counter: string; known: Shelf | undefined },
+  from: { state: string; known: Shelf | undefined },
 ): Promise<Shelf> {
   const listed = await runtime.redis.zrevrange(keys.pages(handle), 0, MAX_PAGES - 1, "WITHSCORES");
   const slugs = listed.filter((_, at) => at % 2 === 0);
   const rows = (await pipelined(runtime.redis, (pipeline) => {
     for (const slug of slugs) pipeline.hmget(keys.page(handle, slug), "version", "status");
   })) as [string | null, string | null][];
-  const shelf: Shelf = { counter: from.counter, pages: new Map(), bytes: 1 };
+  const shelf: Shelf = { state: from.state, pages: new Map(), bytes: 1 };
   for (const [at, slug] of slugs.entries()) {
     if (shelf.bytes > MAX_HANDLE_BYTES) break;
     const [version, status] = rows[at] ?? [];

@@ -34,3 +34,21 @@ function lastSpace(text: string): number {
   for (let at = text.length - 1; at >= 0; at--) if (/\s/.test(text[at]!)) return at;
   return -1;
 }
+
+/** A letter of a script without spaces or with agglutinated words, where pairs of letters replace words. */
+export const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+
+/** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
+export function fold(text: string): string {
+  const lower = text.normalize("NFKC").toLowerCase();
+  return /^[ -~]*$/.test(lower)
+    ? lower
+    : lower
+        .replaceAll("ß", "ss")
+        .replaceAll("ς", "σ")
+        .replace(/[’‘]/g, "'")
+        .normalize("NFD")
+        .replace(/\p{M}/gu, "")
+        .normalize("NFC");
+}

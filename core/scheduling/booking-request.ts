@@ -66,18 +66,17 @@ export function readMoveRequest(input: Infer<typeof bookingMove>, caller: Caller
 
 /** `slot`, or start and end at the top. */
 function slotOf(input: Pick<Infer<typeof newBooking>, "slot" | "start" | "end">): RequestedSlot {
-  const start = input.slot?.start ?? input.start;
-  const end = input.slot?.end ?? input.end;
-  if (start !== undefined && end !== undefined)
-    return { start: Date.parse(start), end: Date.parse(end), nonce: input.slot?.bookingNonce ?? undefined };
-  const missing = Object.entries({ start, end }).filter(([, value]) => value === undefined);
+  const slot = { start: input.slot?.start ?? input.start, end: input.slot?.end ?? input.end };
+  if (slot.start !== undefined && slot.end !== undefined)
+    return { start: Date.parse(slot.start), end: Date.parse(slot.end), nonce: input.slot?.bookingNonce ?? undefined };
+  const missing = Object.entries(slot).filter(([, value]) => value === undefined);
   const errors = missing.map(([name]) => ({ path: `/slot/${name}`, message: "is required" }));
   throw new Fail("booking_required_fields", { errors });
 }
 
 /** Each guest once, and not the attendee again. */
-function guestsOf({ guests, attendee }: Infer<typeof newBooking>): StoredBooking["guests"] {
-  const list = guests.map((guest) => (typeof guest === "string" ? { email: guest } : guest));
-  const seen = new Set([sameAddress(attendee.email)]);
+function guestsOf(input: Infer<typeof newBooking>): StoredBooking["guests"] {
+  const list = input.guests.map((guest) => (typeof guest === "string" ? { email: guest } : guest));
+  const seen = new Set([sameAddress(input.attendee.email)]);
   return list.filter(({ email }) => !seen.has(sameAddress(email)) && seen.add(sameAddress(email)));
 }

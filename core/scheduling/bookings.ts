@@ -14,6 +14,7 @@ import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { readRecords } from "../store/records.ts";
+import { pairsOf } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
@@ -124,10 +125,7 @@ export async function listBookings(
 ): Promise<{ bookings: Booking[]; nextCursor: string | null }> {
   const { handle, status } = input;
   const { uids, nextCursor } = await uidsOf(runtime, input);
-  const records = await readRecords<StoredBooking>(
-    runtime.redis,
-    uids.map((uid) => keys.booking(handle, uid)),
-  );
+  const records = await readRecords<StoredBooking>(runtime.redis, uids, (uid) => keys.booking(handle, uid));
   const bookings = records.map((kept) => toBooking(handle, kept, runtime.now()));
   return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
 }
@@ -219,7 +217,7 @@ async function uidsOf(
     const range = isUpwards
       ? await redis.zrangebyscore(list, lowest, highest, "WITHSCORES", "LIMIT", offset, limit + 1)
       : await redis.zrevrangebyscore(list, highest, lowest, "WITHSCORES", "LIMIT", offset, limit + 1);
-    const rows = pairs(range);
+    const rows = pairsOf(range);
     found.push(...rows.filter((row) => !isPast(row)));
     if (rows.length <= limit) break;
   }
@@ -228,8 +226,4 @@ async function uidsOf(
     uids: found.slice(0, limit).map(([uid]) => uid),
     nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, everything),
   };
-}
-
-function pairs(flat: string[]): [string, string][] {
-  return Array.from({ length: flat.length / 2 }, (_, at) => [flat[at * 2] as string, flat[at * 2 + 1] as string]);
 }

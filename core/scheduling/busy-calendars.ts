@@ -298,10 +298,7 @@ async function* keptObjects({ redis }: Runtime, key: string): AsyncIterable<Busy
 /** Zone of the handle's oldest schedule, for calendars without one. */
 async function scheduleZone({ redis }: Runtime, handle: string): Promise<string> {
   const ids = await redis.zrange(keys.schedules(handle), 0, "0");
-  const [schedule] = await readRecords<StoredSchedule>(
-    redis,
-    ids.map((id) => keys.schedule(handle, id)),
-  );
+  const [schedule] = await readRecords<StoredSchedule>(redis, ids, (id) => keys.schedule(handle, id));
   return schedule?.timeZone ?? "UTC";
 }
 

@@ -275,7 +275,7 @@ async function settleOnce(
   if (syncStatus === before.syncStatus && !isLinked) return true;
   const booking: StoredBooking = { ...before, meetingUrl, syncStatus };
   if (isLinked) booking.updatedAt = timestamp(runtime);
-  const isWorse = trouble !== undefined && before.syncStatus === "OK";
+  const becameDegraded = trouble !== undefined && before.syncStatus === "OK";
   // Recipients of a mail without a link, or with another one, get the new link.
   const late = isLinked && (before.meetingUrl !== null || (await wentWithoutLink(runtime, handle, before.bookingUid)));
   const linkJob = linkMail(handle, booking, before.version + 1);
@@ -284,7 +284,7 @@ async function settleOnce(
     before,
     booking,
     slot: "hold",
-    events: isWorse ? ["scheduling.sync.degraded"] : [],
+    events: becameDegraded ? ["scheduling.sync.degraded"] : [],
     about: trouble ? describeFailure(trouble) : {},
     jobs: late ? [linkJob] : [],
   });

@@ -97,9 +97,8 @@ async function upcoming({ redis, now }: Runtime, handle: string): Promise<(Store
       redis.zrangebyscore(keys.bookings(handle, status), now() - LOOKS_BACK_MS, "+inf", "LIMIT", 0, MAX_BOOKINGS),
     ),
   );
-  const bookings = await readRecords<StoredBooking>(
-    redis,
-    found.flat().map((bookingUid) => keys.booking(handle, bookingUid)),
+  const bookings = await readRecords<StoredBooking>(redis, found.flat(), (bookingUid) =>
+    keys.booking(handle, bookingUid),
   );
   return bookings.sort((one, other) => Date.parse(one.start) - Date.parse(other.start)).slice(0, MAX_BOOKINGS);
 }

@@ -94,13 +94,11 @@ async function readCatalog(redis: Redis, handle: string): Promise<Pick<Catalog, 
     redis.zrange(keys.schedules(handle), "0", "-1"),
     redis.zrange(keys.eventTypes(handle), "0", "-1"),
   ]);
-  const schedules = await readRecords<StoredSchedule>(
-    redis,
-    scheduleIds.map((scheduleId) => keys.schedule(handle, scheduleId)),
+  const schedules = await readRecords<StoredSchedule>(redis, scheduleIds, (scheduleId) =>
+    keys.schedule(handle, scheduleId),
   );
-  const events = await readRecords<StoredEventType>(
-    redis,
-    eventTypeIds.map((eventTypeId) => keys.eventType(handle, eventTypeId)),
+  const events = await readRecords<StoredEventType>(redis, eventTypeIds, (eventTypeId) =>
+    keys.eventType(handle, eventTypeId),
   );
   return { schedules, offers: new Map(events.map((event) => [event.slug, bookableEventOf(handle, event, schedules)])) };
 }

@@ -4,7 +4,6 @@ import type { Runtime } from "../platform/runtime.ts";
 import { manageUrl } from "./event-types.ts";
 import {
   toBookingAnswer,
-  type Transition,
   commitBooking,
   type BookingRecord,
   findBooking,
@@ -12,7 +11,7 @@ import {
   timestamp,
   statusAt,
 } from "./ledger.ts";
-import type { IdempotencyRecord } from "./repeats.ts";
+import { type IdempotencyRecord, replayOf } from "./repeats.ts";
 
 /** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Payments"). */
 export const HOLD_MINUTES = 35;
@@ -33,11 +32,12 @@ interface HeldRequest {
  * a repeated request starts again: `service_unavailable`.
  */
 export async function openCheckout(runtime: Runtime, request: HeldRequest): Promise<BookingAnswer> {
-  const { handle, bookingUid } = request;
   for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
-    const before = await findBooking(runtime.redis, handle, bookingUid);
+    const before = await findBooking(runtime.redis, request.handle, request.bookingUid);
     if (before?.payment == null || statusAt(before, runtime.now()) !== "PENDING_PAYMENT") break;
-    const url = await checkoutOf(runtime, handle, before).catch((cause) => giveUp(runtime, request, { before, cause }));
+    const url = await checkoutOf(runtime, request.handle, before).catch((cause) =>
+      giveUp(runtime, request, { before, cause }),
+    );
     const answer = await noteCheckout(runtime, request, { before, url });
     if (answer) return answer;
   }
@@ -56,18 +56,18 @@ async function checkoutOf(runtime: Runtime, handle: string, before: BookingRecor
 /** Releases the slot; the visitor may try again. */
 async function giveUp(
   runtime: Runtime,
-  { handle, idempotency }: HeldRequest,
+  request: HeldRequest,
   { before, cause }: { before: BookingRecord; cause: unknown },
 ): Promise<never> {
-  runtime.log.warn({ handle, error: (cause as Error)?.message }, "payment.checkout_failed");
+  runtime.log.warn({ handle: request.handle, error: (cause as Error)?.message }, "payment.checkout_failed");
   await commitBooking(runtime, {
-    handle,
+    handle: request.handle,
     booking: { ...before, status: "REJECTED", holdUntil: null, cancelledBy: "service", updatedAt: timestamp(runtime) },
     before,
     slot: "release",
     events: ["scheduling.booking.cancelled"],
     jobs: [],
-    replay: idempotency && { idempotency, finds: "nothing" },
+    replay: replayOf(request, "nothing"),
   });
   throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, cause);
 }
@@ -75,13 +75,18 @@ async function giveUp(
 /** Writes the address of the checkout and the answer; undefined if the booking has changed meanwhile. */
 async function noteCheckout(
   runtime: Runtime,
-  { handle, idempotency }: HeldRequest,
+  request: HeldRequest,
   { before, url }: { before: BookingRecord; url: string },
 ): Promise<BookingAnswer | undefined> {
   const payment = { ...(before.payment as NonNullable<BookingRecord["payment"]>), checkoutUrl: url };
-  const booking = { ...before, payment };
-  const replay = idempotency && { idempotency, finds: "answer" as const };
-  const transition: Transition = { handle, booking, before, slot: "hold", events: [], jobs: [], replay };
-  const result = await commitBooking(runtime, transition);
+  const result = await commitBooking(runtime, {
+    handle: request.handle,
+    booking: { ...before, payment },
+    before,
+    slot: "hold",
+    events: [],
+    jobs: [],
+    replay: replayOf(request, "answer"),
+  });
   return result.kind === "written" ? toBookingAnswer(result.booking) : undefined;
 }

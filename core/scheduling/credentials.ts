@@ -1,13 +1,6 @@
 import type { Credential, ProviderKey, StoredCredential } from "../../schemas/integrations.ts";
 import { Fail } from "../platform/errors.ts";
-import {
-  changeRecord,
-  createRecord,
-  type RecordKeys,
-  readRecord,
-  readRecords,
-  removeRecord,
-} from "../store/records.ts";
+import { changeRecord, createRecord, placesOf, readRecord, readRecords, removeRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
@@ -19,10 +12,7 @@ import { eventJob } from "../webhooks/face.ts";
 export async function credentialsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredCredential[]> {
   const ids = await redis.zrange(keys.credentials(handle), 0, "-1");
   if (ids.length === 0) return [];
-  return readRecords<StoredCredential>(
-    redis,
-    ids.map((id) => keys.credential(handle, id)),
-  );
+  return readRecords<StoredCredential>(redis, ids, (id) => keys.credential(handle, id));
 }
 
 /** One connected account; `integration_not_found`. */
@@ -91,7 +81,7 @@ export async function changeSecret(
   change: (secret: string | null) => string | null,
 ): Promise<string | null> {
   const changed = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
-    change({ version: _version, ...current }) {
+    change(current) {
       const next = change(secretOf(runtime, handle, current));
       return next === null ? current : { ...current, secret: sealed(runtime, handle, current, next) };
     },
@@ -121,7 +111,7 @@ export async function resealCredentials(
   const stale = (await credentialsOf(runtime, handle)).filter(anew);
   for (const { credentialId } of stale)
     await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
-      change: ({ version: _version, ...current }) => ({ ...current, secret: anew(current) || current.secret }),
+      change: (current) => ({ ...current, secret: anew(current) || current.secret }),
     });
   return stale.length;
 }
@@ -140,10 +130,7 @@ export async function rebindCredentials(
     const places = { from: contextOf(from, stored), to: contextOf(handle, stored) };
     const secret = stored.secret && rebound(runtime.env, purpose, places, stored.secret);
     const place = placeOf(handle, credentialId);
-    const change = ({ version: _version, ...current }: StoredCredential & { version: number }): StoredCredential => ({
-      ...current,
-      secret: secret ?? null,
-    });
+    const change = (current: StoredCredential): StoredCredential => ({ ...current, secret: secret ?? null });
     if (secret !== undefined) await changeRecord<StoredCredential>(runtime, place, { change });
     else if (await removeRecord(runtime, place)) lost.push({ providerKey, account });
   }
@@ -180,7 +167,7 @@ async function renewCredential(
   secret: string | null,
 ): Promise<Credential | undefined> {
   const renewed = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
-    change: ({ version: _version, detail: _detail, ...current }) => ({
+    change: ({ detail: _detail, ...current }) => ({
       ...current,
       status: "OK",
       secret: sealed(runtime, handle, current, secret),
@@ -203,7 +190,7 @@ async function markCredential(
   try {
     await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
       expectedVersion,
-      change: ({ version: _version, detail: _detail, ...rest }) => {
+      change: ({ detail: _detail, ...rest }) => {
         return details ? { ...rest, status: "DEGRADED", detail: details.detail } : { ...rest, status: "OK" };
       },
       jobs: () => degradedEvents,
@@ -233,12 +220,4 @@ function contextOf(
   return `${handle}/${providerKey}/${credentialId}`;
 }
 
-function placeOf(handle: string, credentialId: string): RecordKeys {
-  return {
-    tag: handle,
-    key: keys.credential(handle, credentialId),
-    list: keys.credentials(handle),
-    member: credentialId,
-    counter: keys.credentialsVersion(handle),
-  };
-}
+const placeOf = placesOf(keys.credential, keys.credentials, keys.credentialsVersion);

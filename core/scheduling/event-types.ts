@@ -10,7 +10,7 @@ import {
 import type { Infer } from "../../schemas/schema.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { conflict, listIds, readRecord, readRecords } from "../store/records.ts";
+import { conflict, listRecords, placesOf, readRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -59,17 +59,15 @@ export async function updateEventType(
   return { eventType: await toEventType(runtime, handle, value) };
 }
 
+const places = placesOf(keys.eventType, keys.eventTypes, keys.catalogVersion);
+
 /** The handle's event types, newest first. */
 export async function listEventTypes(
   runtime: Runtime,
   input: Infer<typeof schedulingListing>,
 ): Promise<{ eventTypes: EventType[]; nextCursor: string | null }> {
   const { handle } = input;
-  const { ids, nextCursor } = await listIds(runtime, keys.eventTypes(handle), input);
-  const records = await readRecords<StoredEventType>(
-    runtime.redis,
-    ids.map((eventTypeId) => keys.eventType(handle, eventTypeId)),
-  );
+  const { records, nextCursor } = await listRecords<StoredEventType>(runtime, places, input);
   return { eventTypes: await Promise.all(records.map((stored) => toEventType(runtime, handle, stored))), nextCursor };
 }
 

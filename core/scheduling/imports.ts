@@ -17,8 +17,8 @@ export async function resumeReminders(
   const ids = await redis.zrangebyscore(keys.bookings(handle, "ACCEPTED"), now(), "+inf");
   let count = 0;
   for (let at = 0; at < ids.length; at += BOOKING_BATCH) {
-    const names = ids.slice(at, at + BOOKING_BATCH).map((id) => keys.booking(handle, id));
-    const found = await readRecords<StoredBooking>(redis, names);
+    const some = ids.slice(at, at + BOOKING_BATCH);
+    const found = await readRecords<StoredBooking>(redis, some, (id) => keys.booking(handle, id));
     // The original handle may exist here too, with jobs of the same names.
     const jobs = found.flatMap((booking) => reminderJobs({ env, now }, handle, booking));
     await queues.later(...jobs.map((one) => ({ ...one, id: `${one.id}-${handle}` })));

@@ -52,31 +52,36 @@ const RECORD_TTL_MS = 86_400_000;
  * ever overlap, nor a new one with known busy time. `rate_limited` if the visitor has reached a limit.
  */
 export async function commitBooking(runtime: Runtime, transition: Transition): Promise<CommitResult> {
-  const { handle, booking, jobs, about } = transition;
-  const version = (transition.before?.version ?? 0) + 1;
-  const next = toBooking(handle, { ...booking, version }, runtime.now());
-  // The events of one change get successive times, one ms apart.
-  const at = runtime.now();
-  const events = (transition.isUnheard ? [] : transition.events).map((type, place) =>
-    webhookEvent(runtime, handle, { type, data: { handle, booking: next, ...about }, at: at + place }),
-  );
-  const syncs = syncJobs(transition, version);
-  const record = transition.replay && replayRecord(transition.replay, toBookingAnswer(next));
-  const caused = [...jobs, ...syncs, ...dispatchJobs(handle, events)];
-  const [kind, more = ""] = await runtime.queues.step(handle, caused, (outbox, entries) => {
-    const [syncsAt, eventsAt] = [jobs.length, jobs.length + syncs.length];
-    const input = inputOf(runtime, transition, {
-      jobs: entries.slice(0, syncsAt),
-      syncJobs: entries.slice(syncsAt, eventsAt),
-      eventJobs: entries.slice(eventsAt),
-      ...{ events, record },
-    });
-    return scripts.writeBooking(runtime.redis, keysOf(runtime, transition, { outbox, events, record }), input);
+  const { handle, before } = transition;
+  const booking = toBooking(handle, { ...transition.booking, version: (before?.version ?? 0) + 1 }, runtime.now());
+  const events = eventsOf(runtime, transition, booking);
+  const record = transition.replay && replayRecord(transition.replay, toBookingAnswer(booking));
+  const groups = [transition.jobs, syncJobs(transition, booking), dispatchJobs(handle, events)];
+  const [kind, more = ""] = await runtime.queues.step(handle, groups.flat(), (outbox, entries) => {
+    const [jobs = [], syncJobs = [], eventJobs = []] = groups.map(({ length }) => entries.splice(0, length));
+    const writes = { outbox, events, record, jobs, syncJobs, eventJobs };
+    return scripts.writeBooking(
+      runtime.redis,
+      keysOf(runtime, transition, writes),
+      inputOf(runtime, transition, writes),
+    );
   });
-  if (kind === "written") return { kind, booking: next };
+  if (kind === "written") return { kind, booking };
   if (kind === "limited") throw networkLimited(Number(more));
   if (kind === "crowded") throw attendeeLimited(runtime, Number(more));
   return kind === "repeated" ? { kind, record: more } : { kind: kind as "changed" | "taken" | "full" };
+}
+
+/** The events of one change, one ms apart. */
+function eventsOf(
+  runtime: Runtime,
+  { handle, events, about, isUnheard }: Transition,
+  booking: Booking,
+): WebhookEvent[] {
+  const at = runtime.now();
+  return (isUnheard ? [] : events).map((type, place) =>
+    webhookEvent(runtime, handle, { type, data: { handle, booking, ...about }, at: at + place }),
+  );
 }
 
 /** A stored booking, or undefined. */
@@ -89,18 +94,16 @@ export async function findBooking(
 }
 
 /** The effective status: an unpaid booking with an expired hold is rejected, even before a job has written that. */
-export function statusAt(
-  { status, holdUntil }: Pick<StoredBooking, "status" | "holdUntil">,
-  now: number,
-): BookingStatus {
+export function statusAt(booking: Pick<StoredBooking, "status" | "holdUntil">, now: number): BookingStatus {
+  const { status, holdUntil } = booking;
   const isOver = status === "PENDING_PAYMENT" && holdUntil !== null && Date.parse(holdUntil) <= now;
   return isOver ? "REJECTED" : status;
 }
 
 /** A booking as owner and visitor read it. */
-export function toBooking(handle: string, record: BookingRecord, now: number): Booking {
-  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...booking } = record;
-  return { ...booking, handle, status: statusAt(record, now), payment: presentPayment(record, now) };
+export function toBooking(handle: string, booking: BookingRecord, now: number): Booking {
+  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...shown } = booking;
+  return { ...shown, handle, status: statusAt(booking, now), payment: presentPayment(booking, now) };
 }
 
 /** The response to a visitor who has booked, moved or cancelled. */
@@ -119,7 +122,7 @@ export function timestamp({ now }: Pick<Runtime, "now">): string {
 export const ALL_STATUSES = "ALL";
 
 /** The job that tells calendars and meetings of a booking that was accepted, moved, or ended. */
-function syncJobs({ handle, booking, before }: Transition, version: number): Job[] {
+function syncJobs({ handle, booking, before }: Transition, { version }: Booking): Job[] {
   const { bookingUid, status, sequence } = booking;
   const isSame = before?.status === status && before.sequence === sequence;
   if (isSame || (status !== "ACCEPTED" && before?.status !== "ACCEPTED")) return [];
@@ -131,15 +134,13 @@ type WriteInput = Parameters<typeof scripts.writeBooking>[2];
 
 /** The writes of a transition besides the booking; each group of jobs has its own condition. */
 interface TransitionWrites extends Record<"jobs" | "eventJobs" | "syncJobs", OutboxEntry[]> {
+  outbox: string;
   events: WebhookEvent[];
   record: ReturnType<typeof replayRecord> | undefined;
 }
 
-function keysOf(
-  runtime: Runtime,
-  { handle, booking, before, visitor }: Transition,
-  { outbox, events, record }: Pick<TransitionWrites, "events" | "record"> & { outbox: string },
-): WriteKeys {
+function keysOf(runtime: Runtime, transition: Transition, { outbox, events, record }: TransitionWrites): WriteKeys {
+  const { handle, booking, before } = transition;
   return {
     outbox,
     events: events.map(({ key }) => key),
@@ -154,7 +155,7 @@ function keysOf(
     record: record?.key ?? keys.idempotent(handle, "bookings", ""),
     webhooks: keys.webhooks(handle),
     credentials: keys.credentials(handle),
-    ...limitKeys(runtime, handle, { visitor, booking }),
+    ...limitKeys(runtime, transition),
   };
 }
 
@@ -175,7 +176,7 @@ function inputOf(
     jobs,
     eventJobs: transition.isUnheard ? undefined : eventJobs,
     syncJobs: syncJobs.length === 0 ? undefined : syncJobs,
-    ...visitorLimits(runtime, transition.visitor),
+    ...visitorLimits(runtime, transition),
     contents: events.map(({ content }) => content),
   };
 }

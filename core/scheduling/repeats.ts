@@ -21,11 +21,12 @@ const CHECKOUT_TIMEOUT_MS = 30_000;
 
 /** Where a request's answer is stored: by route, handle, event slug and key; undefined without a key. */
 export function idempotencyRecordOf(
-  { handle, eventSlug }: { handle: string; eventSlug: string },
+  input: { handle: string; eventSlug: string },
   { idempotencyKey, bodyDigest }: Caller,
 ): IdempotencyRecord | undefined {
   if (idempotencyKey === undefined || bodyDigest === undefined) return undefined;
-  return { key: keys.idempotent(handle, `bookings-${eventSlug}`, keyDigest(idempotencyKey)), digest: bodyDigest };
+  const route = `bookings-${input.eventSlug}`;
+  return { key: keys.idempotent(input.handle, route, keyDigest(idempotencyKey)), digest: bodyDigest };
 }
 
 /** The record of the first request with this key; undefined for a first one. `idempotency_conflict` if its body was another. */
@@ -57,15 +58,21 @@ export interface Replay {
   finds: "answer" | "checkout" | "nothing";
 }
 
+/** What repeats of a request find; undefined for a request without a key. */
+export function replayOf(
+  { idempotency }: { idempotency: IdempotencyRecord | undefined },
+  finds: Replay["finds"],
+): Replay | undefined {
+  return idempotency && { idempotency, finds };
+}
+
 /** The value of a record that is to be removed. */
 const FORGET = "forget";
 
 /** The record of a replay as the booking's script writes it. */
 export function replayRecord({ idempotency, finds }: Replay, answer: BookingAnswer): { key: string; value: string } {
-  const { key, digest: body } = idempotency;
-  if (finds === "nothing") return { key, value: FORGET };
-  const { bookingUid } = answer;
-  const stored: StoredAnswer =
-    finds === "answer" ? { body, answer } : { body, bookingUid, until: Date.now() + CHECKOUT_TIMEOUT_MS };
-  return { key, value: JSON.stringify(stored) };
+  if (finds === "nothing") return { key: idempotency.key, value: FORGET };
+  const found =
+    finds === "answer" ? { answer } : { bookingUid: answer.bookingUid, until: Date.now() + CHECKOUT_TIMEOUT_MS };
+  return { key: idempotency.key, value: JSON.stringify({ body: idempotency.digest, ...found } satisfies StoredAnswer) };
 }

@@ -61,21 +61,17 @@ export async function rescheduleBooking(
 }
 
 /** The response of an earlier request with the same key, or one that this request completes for it. */
-async function earlierAnswer(
-  runtime: Runtime,
-  { handle, idempotency }: BookingRequest,
-): Promise<BookingAnswer | undefined> {
-  if (idempotency === undefined) return undefined;
-  const stored = await readStoredAnswer(runtime, idempotency);
+async function earlierAnswer(runtime: Runtime, request: BookingRequest): Promise<BookingAnswer | undefined> {
+  if (request.idempotency === undefined) return undefined;
+  const stored = await readStoredAnswer(runtime, request.idempotency);
   if (stored === undefined) return undefined;
   const answer = replayed(stored);
   if (answer || !("bookingUid" in stored)) return answer;
   // The first request's process ended before it opened the checkout.
-  const { bookingUid } = stored;
-  const before = await findBooking(runtime.redis, handle, bookingUid);
+  const before = await findBooking(runtime.redis, request.handle, stored.bookingUid);
   const isHeld = before && statusAt(before, runtime.now()) === "PENDING_PAYMENT";
-  if (isHeld) return openCheckout(runtime, { handle, bookingUid, idempotency });
-  await runtime.redis.del(idempotency.key);
+  if (isHeld) return openCheckout(runtime, { ...request, bookingUid: stored.bookingUid });
+  await runtime.redis.del(request.idempotency.key);
   return undefined;
 }
 
@@ -85,8 +81,7 @@ async function book(runtime: Runtime, request: BookingRequest & { bookingUid: st
     return result.booking.status === "PENDING_PAYMENT"
       ? openCheckout(runtime, request)
       : toBookingAnswer(result.booking);
-  const { idempotency } = request;
-  const answer = idempotency && replayed(parseStoredAnswer(idempotency, result.record));
+  const answer = request.idempotency && replayed(parseStoredAnswer(request.idempotency, result.record));
   if (answer) return answer;
   throw new Fail("idempotency_in_progress", { retryAfter: 1 });
 }
@@ -97,12 +92,13 @@ async function book(runtime: Runtime, request: BookingRequest & { bookingUid: st
  */
 async function commitChecked(
   runtime: Runtime,
-  { handle, eventSlug, bookingUid }: { handle: string; eventSlug: string; bookingUid: string },
+  request: { handle: string; eventSlug: string; bookingUid: string },
   transitionOf: (found: Bookable) => Promise<Transition>,
 ): Promise<Extract<CommitResult, { kind: "written" | "repeated" }>> {
+  const { handle } = request;
   const refreshing = refreshOldBusy(runtime, handle);
-  return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const [found] = await Promise.all([findBookableEvent(runtime, handle, eventSlug), refreshing]);
+  return retryOnConflict(runtime.redis, keys.booking(handle, request.bookingUid), async () => {
+    const [found] = await Promise.all([findBookableEvent(runtime, handle, request.eventSlug), refreshing]);
     const result = await commitBooking(runtime, await transitionOf(found));
     if (result.kind === "written" || result.kind === "repeated") return result;
     if (result.kind !== "changed") throw new Fail("scheduling_slot_unavailable");

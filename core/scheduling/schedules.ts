@@ -8,14 +8,7 @@ import type {
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
-import {
-  changeRecord,
-  createRecord,
-  listRecords,
-  type RecordKeys,
-  readRecord,
-  removeRecord,
-} from "../store/records.ts";
+import { changeRecord, createRecord, listRecords, placesOf, readRecord, removeRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
@@ -49,8 +42,7 @@ export async function listSchedules(
   input: Infer<typeof schedulingListing>,
 ): Promise<{ schedules: Schedule[]; nextCursor: string | null }> {
   const { handle } = input;
-  const list = { key: keys.schedules(handle), record: (scheduleId: string) => keys.schedule(handle, scheduleId) };
-  const { records, nextCursor } = await listRecords<StoredSchedule>(runtime, list, input);
+  const { records, nextCursor } = await listRecords<StoredSchedule>(runtime, placeOf, input);
   return { schedules: records.map((stored) => ({ ...stored, handle })), nextCursor };
 }
 
@@ -72,10 +64,7 @@ export async function deleteSchedule(
   if (!(await removeRecord(runtime, placeOf(handle, scheduleId)))) throw new Fail("schedule_not_found");
 }
 
-function placeOf(handle: string, scheduleId: string): RecordKeys {
-  const key = keys.schedule(handle, scheduleId);
-  return { tag: handle, key, list: keys.schedules(handle), member: scheduleId, counter: keys.catalogVersion(handle) };
-}
+const placeOf = placesOf(keys.schedule, keys.schedules, keys.catalogVersion);
 
 /** Checks what the schema can't express, and returns each override as one of their three kinds. */
 function checkedTimes(input: ScheduleInput): Override[] {

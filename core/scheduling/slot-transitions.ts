@@ -13,6 +13,7 @@ import type { BookableEvent, CatalogSnapshot } from "./catalog.ts";
 import { HOLD_MINUTES } from "./checkout.ts";
 import { type BookingRecord, timestamp, type Transition } from "./ledger.ts";
 import { priceOf } from "./prices.ts";
+import { replayOf } from "./repeats.ts";
 import { movesWithNext } from "./visitor-limits.ts";
 
 /** An event type and the snapshot of the catalog from which it was read. */
@@ -79,14 +80,12 @@ export function creation(
   found: Bookable,
   { request, booking }: { request: BookingRequest; booking: StoredBooking },
 ): Transition {
-  const { handle, idempotency } = request;
-  const finds = booking.status === "PENDING_PAYMENT" ? "checkout" : "answer";
   return {
     ...claimOf(found, request),
     booking,
     events: firstEvents[booking.status] ?? [],
-    jobs: firstJobs(runtime, handle, booking),
-    replay: idempotency && { idempotency, finds },
+    jobs: firstJobs(runtime, request.handle, booking),
+    replay: replayOf(request, booking.status === "PENDING_PAYMENT" ? "checkout" : "answer"),
   };
 }
 

@@ -14,28 +14,28 @@ export type Visitor = Pick<Caller, "network">;
 const MAX_MOVES_A_DAY = 5;
 const SECONDS_AN_HOUR = 3600;
 
+/** A transition, as far as the limits depend on it. */
+interface Limited {
+  handle: string;
+  booking: StoredBooking;
+  visitor?: Visitor | undefined;
+}
+
 /** The keys of visitors' limits: the bucket of a network, and the future bookings of an attendee. */
-export function limitKeys(
-  { env }: Pick<Runtime, "env">,
-  handle: string,
-  { visitor, booking }: { visitor: Visitor | undefined; booking: StoredBooking },
-): { bucket: string; attendee: string } {
-  const { network } = visitor ?? {};
+export function limitKeys({ env }: Pick<Runtime, "env">, transition: Limited): { bucket: string; attendee: string } {
+  const { handle, visitor, booking } = transition;
   return {
-    bucket: keys.bookingBucket(handle, network === undefined ? "" : digestTag(env, network)),
+    bucket: keys.bookingBucket(handle, visitor?.network === undefined ? "" : digestTag(env, visitor.network)),
     attendee: keys.attendeeBookings(handle, addressDigest(booking.attendee.email)),
   };
 }
 
 /** Rate and burst of the network's bucket, if it is limited, and the most future bookings of an attendee; 0 for no limit. */
-export function visitorLimits({ env }: Pick<Runtime, "env">, visitor: Visitor | undefined): VisitorLimits {
+export function visitorLimits({ env }: Pick<Runtime, "env">, { visitor }: Limited): VisitorLimits {
   const { PUBLIC_BOOKINGS_RATE: rate, PUBLIC_BOOKINGS_BURST: burst, PUBLIC_BOOKINGS_PER_ATTENDEE: maxFuture } = env;
   if (visitor === undefined) return { maxFuture: 0 };
-  const isLimited = visitor.network !== undefined && burst > 0 && rate > 0;
-  return {
-    maxFuture,
-    ...(isLimited ? { networkLimit: { interval: tokenInterval(rate / SECONDS_AN_HOUR), burst } } : {}),
-  };
+  if (visitor.network === undefined || burst <= 0 || rate <= 0) return { maxFuture };
+  return { maxFuture, networkLimit: { interval: tokenInterval(rate / SECONDS_AN_HOUR), burst } };
 }
 
 interface VisitorLimits {

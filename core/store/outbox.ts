@@ -56,22 +56,16 @@ export class Queues implements Outbox {
     await this.queue(queueNames[0]).waitUntilReady();
   }
 
-  /** The BullMQ queue of a name, opened at first use. */
   queue(name: QueueName): Queue {
     const open = this.#open.get(name) ?? this.#create(name);
     this.#open.set(name, open);
     return open;
   }
 
-  /** Enqueues at once, outside any atomic step. Use only if the caller detects a lost job. */
   async later(...list: Job[]): Promise<void> {
     await Promise.all(grouped(list).map(([name, some]) => this.#add(name, some)));
   }
 
-  /**
-   * Writes a change and its jobs in one transaction on the keys of `tag`. Returns the replies of the change. The jobs are enqueued right
-   * afterwards; if this process dies first, the sweeper does it.
-   */
   async commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]> {
     return this.step(tag, list, () =>
       transact(this.#redis, (transaction) => {
@@ -81,10 +75,7 @@ export class Queues implements Outbox {
     );
   }
 
-  /**
-   * The same for a custom step, usually a script: it gets the outbox key and the jobs, and writes them with the prelude's `outbox` exactly
-   * if it changes something. Only jobs that are then in the outbox are enqueued.
-   */
+  /** Only jobs that are in the outbox after the step are enqueued. */
   async step<R>(
     tag: string,
     list: (Job | EventJob)[],
@@ -100,7 +91,6 @@ export class Queues implements Outbox {
     return result;
   }
 
-  /** Registers a tag with the sweeper; call it before the step that writes to its outbox. */
   async register(tag: string): Promise<void> {
     if (this.#marked.has(tag)) return;
     const start = performance.now();
@@ -108,7 +98,6 @@ export class Queues implements Outbox {
     this.#marked.set(tag, true, { start });
   }
 
-  /** Moves the named entries of an outbox, or all, to their queues. Returns their number. */
   async publish(tag: string, ids?: string[]): Promise<number> {
     const found = ids ? await this.#redis.hmget(keys.outbox(tag), ...ids) : await this.#redis.hvals(keys.outbox(tag));
     const list = found.flatMap((json) => (json === null ? [] : [JSON.parse(json) as Job]));
@@ -118,7 +107,7 @@ export class Queues implements Outbox {
     return list.length;
   }
 
-  /** Enqueues the jobs of crashed processes: one pass over the tags that were marked long enough ago. Returns the number of jobs. */
+  /** One pass over the tags that were marked long enough ago. */
   async sweep(olderThan = STALE_AFTER_MS): Promise<number> {
     let published = 0;
     for (let shard = 0; shard < OUTBOX_SHARDS; shard++)

@@ -3,7 +3,7 @@ import { retryOnConflict } from "./retry.ts";
 import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
 import type { EventJob, Job, Outbox, Runtime } from "../platform/runtime.ts";
-import { pipelined } from "./redis.ts";
+import { pairsOf, pipelined } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 /** The keys of a versioned record: its own, its list, and the counter of its changes; all of one hash tag. */
@@ -16,6 +16,16 @@ export interface RecordKeys {
   /** The counter's field, if it is in a hash. */
   counterField?: string;
 }
+
+/** The keys of a handle's record by its id. */
+type Places = (handle: string, member: string) => RecordKeys;
+
+/** The keys of a kind of records, by those of one record, of their list, and of the counter of their changes. */
+export function placesOf(record: KeyOf<[string, string]>, list: KeyOf<[string]>, counter: KeyOf<[string]>): Places {
+  return (tag, member) => ({ tag, key: record(tag, member), list: list(tag), member, counter: counter(tag) });
+}
+
+type KeyOf<A extends string[]> = (...parts: A) => string;
 
 interface Store {
   redis: Redis;
@@ -64,16 +74,10 @@ export async function changeRecord<T>(
   return record;
 }
 
-/** Removes a record with the jobs that this causes; false if there was none. */
-export async function removeRecord(store: Store, place: RecordKeys, jobs: Job[] = []): Promise<boolean> {
-  const removed = await store.queues.step(place.tag, jobs, (outbox, entries) =>
-    scripts.dropRecord(store.redis, recordKeys(place, outbox), {
-      member: place.member,
-      jobs: entries,
-      field: place.counterField,
-    }),
-  );
-  return removed === 1;
+/** Removes a record; false if there was none. */
+export async function removeRecord({ redis }: Pick<Runtime, "redis">, place: RecordKeys): Promise<boolean> {
+  const { key: record, list, counter, member, counterField: field } = place;
+  return (await scripts.dropRecord(redis, { record, list, counter }, { member, field })) === 1;
 }
 
 /** One page of the ids of a list, newest first, and the cursor of the next page. */
@@ -85,10 +89,7 @@ export async function listIds(
   const { limit, after } = pageOf(env, input, list);
   const start = after === undefined ? 0 : await rankAfter(redis, list, after);
   const found = await redis.zrevrange(list, start, start + limit, "WITHSCORES");
-  const pairs = Array.from(
-    { length: found.length / 2 },
-    (_, at) => [found[at * 2] as string, found[at * 2 + 1] as string] as const,
-  );
+  const pairs = pairsOf(found);
   const last = pairs.length > limit ? pairs[limit - 1] : undefined;
   return {
     ids: pairs.slice(0, limit).map(([id]) => id),
@@ -96,21 +97,26 @@ export async function listIds(
   };
 }
 
-/** One page of the records of a list, newest first. */
+/** One page of a handle's records of a kind, newest first. */
 export async function listRecords<T>(
   store: Pick<Runtime, "env" | "redis">,
-  list: { key: string; record: (id: string) => string },
-  input: { limit: number; cursor?: string | undefined },
+  placeOf: Places,
+  input: { handle: string; limit: number; cursor?: string | undefined },
 ): Promise<{ records: (T & { version: number })[]; nextCursor: string | null }> {
-  const { ids, nextCursor } = await listIds(store, list.key, input);
-  return { records: await readRecords<T>(store.redis, ids.map(list.record)), nextCursor };
+  const { ids, nextCursor } = await listIds(store, placeOf(input.handle, "").list, input);
+  const records = await readRecords<T>(store.redis, ids, (id) => placeOf(input.handle, id).key);
+  return { records, nextCursor };
 }
 
-/** Many records in one round trip, without missing ones. */
-export async function readRecords<T>(redis: Redis, recordKeys: string[]): Promise<(T & { version: number })[]> {
-  if (recordKeys.length === 0) return [];
+/** The records of these ids in one round trip, without missing ones; `record` gives the key of an id. */
+export async function readRecords<T>(
+  redis: Redis,
+  ids: string[],
+  record: (id: string) => string,
+): Promise<(T & { version: number })[]> {
+  if (ids.length === 0) return [];
   const rows = await pipelined(redis, (pipeline) => {
-    for (const key of recordKeys) pipeline.hmget(key, "json", "version");
+    for (const id of ids) pipeline.hmget(record(id), "json", "version");
   });
   return (rows as [string | null, string][]).flatMap(([json, version]) =>
     json ? [{ ...(JSON.parse(json) as T), version: Number(version) }] : [],
@@ -153,13 +159,10 @@ async function put<T>(store: Store, place: RecordKeys, written: RecordWrite<T>):
     companions: companions.map(({ value }) => value),
   };
   return store.queues.step(place.tag, written.jobs ?? [], (outbox, jobs) => {
-    const places = { ...recordKeys(place, outbox), companions: companions.map(({ key }) => key) };
+    const { key: record, list, counter } = place;
+    const places = { record, list, counter, outbox, companions: companions.map(({ key }) => key) };
     return scripts.putRecord(store.redis, places, { ...input, jobs });
   });
-}
-
-function recordKeys({ key, list, counter }: RecordKeys, outbox: string) {
-  return { record: key, list, counter, outbox };
 }
 
 /** The status is also stored next to the JSON, for readers that need nothing else. */
@@ -167,7 +170,8 @@ function statusOf(value: unknown): string {
   return String((value as { status?: unknown }).status ?? "");
 }
 
-async function rankAfter(redis: Redis, list: string, place: string): Promise<number> {
+/** The rank in a list, newest first, of what follows a position, `score member`; also if that member is gone. */
+export async function rankAfter(redis: Redis, list: string, place: string): Promise<number> {
   const [score = "", member = ""] = place.split(/ (.*)/s);
   const rank = await redis.zrevrank(list, member);
   return rank === null ? redis.zcount(list, `(${score}`, "+inf") : rank + 1;

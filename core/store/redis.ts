@@ -181,6 +181,11 @@ export async function ifPermitted<T>(reply: Promise<T>): Promise<T | undefined> 
   }
 }
 
+/** A flat reply, such as of WITHSCORES, as pairs. */
+export function pairsOf(flat: string[]): [string, string][] {
+  return Array.from({ length: flat.length / 2 }, (_, at) => [flat[at * 2] as string, flat[at * 2 + 1] as string]);
+}
+
 /** Runs a transaction that `fill` queues and returns its replies; a failed command fails the whole call. */
 export async function transact(
   redis: Redis,

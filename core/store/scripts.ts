@@ -44,9 +44,10 @@ export const scripts = {
     },
     string
   >(),
-  dropRecord: defineScript("drop-record.lua", ["record", "list", "counter", "outbox"], {
-    runsWhenFull: "it frees more memory than its jobs take",
-  }).of<{ member: string; jobs: Jobs; field?: string | undefined }, 0 | 1>(),
+  dropRecord: defineScript("drop-record.lua", ["record", "list", "counter"], { runsWhenFull: "it frees memory" }).of<
+    { member: string; field?: string | undefined },
+    0 | 1
+  >(),
 
   // account
   startSession: defineScript("start-session.lua", ["sessions"]).of<

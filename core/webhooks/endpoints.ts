@@ -16,7 +16,7 @@ import {
   changeRecord,
   createRecord,
   listRecords,
-  type RecordKeys,
+  placesOf,
   readRecord,
   readRecords,
   removeRecord,
@@ -80,8 +80,7 @@ export async function listWebhooks(
   runtime: Runtime,
   input: Infer<typeof webhookListing>,
 ): Promise<{ webhooks: Webhook[]; nextCursor: string | null }> {
-  const list = { key: keys.webhooks(input.handle), record: (id: string) => keys.webhook(input.handle, id) };
-  const { records, nextCursor } = await listRecords<StoredWebhook>(runtime, list, input);
+  const { records, nextCursor } = await listRecords<StoredWebhook>(runtime, placeOf, input);
   return { webhooks: records.map(toWebhook), nextCursor };
 }
 
@@ -100,11 +99,7 @@ export async function rotateSecret(
   const secret = newSecret();
   const sealed = sealSecret(runtime, sealPlace(input.handle, input.webhookId), secret);
   const changed = await changeRecord<StoredWebhook>(runtime, placeOf(input.handle, input.webhookId), {
-    change: ({ version: _version, ...current }) => ({
-      ...current,
-      secret: sealed,
-      previous: withFormer(current),
-    }),
+    change: (current) => ({ ...current, secret: sealed, previous: withFormer(current) }),
   });
   if (changed === undefined) throw new Fail("webhook_not_found");
   return { webhook: { ...toWebhook(changed), secret } };
@@ -144,10 +139,7 @@ export async function storedWebhook(
 /** The enabled endpoints. */
 export async function listeners({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
   const ids = await redis.zrange(keys.webhooks(handle), 0, "-1");
-  const all = await readRecords<StoredWebhook>(
-    redis,
-    ids.map((id) => keys.webhook(handle, id)),
-  );
+  const all = await readRecords<StoredWebhook>(redis, ids, (id) => keys.webhook(handle, id));
   return all.filter(({ status }) => status === "ACTIVE");
 }
 
@@ -161,9 +153,9 @@ export async function resealWebhooks(
     const stored = await readRecord<StoredWebhook>(runtime.redis, keys.webhook(handle, webhookId));
     const place = sealPlace(handle, webhookId);
     if (stored === undefined || resealedWebhook(runtime, place, stored) === undefined) continue;
-    const change = ({ version: _version, ...current }: StoredWebhook & { version: number }): StoredWebhook =>
-      resealedWebhook(runtime, place, current) ?? current;
-    await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), { change });
+    await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), {
+      change: (current) => resealedWebhook(runtime, place, current) ?? current,
+    });
     count++;
   }
   return count;
@@ -181,7 +173,7 @@ export async function rebindWebhooks(
   const renewed: string[] = [];
   for (const webhookId of await redis.zrange(keys.webhooks(handle), 0, "-1")) {
     const bound = { from: sealPlace(from, webhookId), to: sealPlace(handle, webhookId) };
-    const change = ({ version: _version, ...current }: StoredWebhook & { version: number }): StoredWebhook => {
+    const change = (current: StoredWebhook): StoredWebhook => {
       const secret = reboundSecret(runtime, bound, current.secret);
       if (secret === undefined) renewed.push(webhookId);
       const previous = formerSecrets(current).flatMap((one) => {
@@ -216,12 +208,4 @@ function toWebhook(stored: StoredWebhook): Webhook {
   return { webhookId, url, events, description, status, createdAt };
 }
 
-function placeOf(handle: string, webhookId: string): RecordKeys {
-  return {
-    tag: handle,
-    key: keys.webhook(handle, webhookId),
-    list: keys.webhooks(handle),
-    member: webhookId,
-    counter: keys.webhooksVersion(handle),
-  };
-}
+const placeOf = placesOf(keys.webhook, keys.webhooks, keys.webhooksVersion);

@@ -12,7 +12,7 @@ interface Body {
   body: string;
 }
 
-/** Koa and its router alone, with given bodies: what a framework costs before a service does anything. */
+/** Koa and its router alone, with given bodies: the cost of the framework before a service does anything. */
 const { BENCH_PORT: port, BENCH_BODIES: bodies = "[]" } = process.env;
 const router = new Router();
 for (const { path, type, coding, body } of JSON.parse(bodies) as Body[]) {

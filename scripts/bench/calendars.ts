@@ -24,7 +24,7 @@ const series = events / 25;
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const bookings = 60;
 
-/** How long a large calendar takes to read, what that does to the process, and how soon a booking is in its calendar. */
+/** Time to read a large calendar, its effect on the process, and the delay of a booking's calendar event. */
 export async function bench(): Promise<RelayRow[]> {
   if (!hasRadicale()) {
     process.stderr.write("calendars: radicale and apache2-utils are not installed\n");

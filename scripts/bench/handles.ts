@@ -9,10 +9,10 @@ import type { RelayRow } from "./relay.ts";
 const handles = 1000;
 const chunks = 100;
 const dimensions = 384;
-/** Handles of a later round: fewer than one process holds. */
+/** Handles of a later round: fewer than fit in one process. */
 const asked = 50;
 
-/** A thousand handles with a hundred chunks each in one process: what the first question of each costs, and a later one. */
+/** A thousand handles with a hundred chunks each in one process: the cost of the first question of each, and of a later one. */
 export async function bench(): Promise<RelayRow[]> {
   const server = await startRedis();
   const redis = new Redis(server.url);
@@ -30,7 +30,7 @@ async function measure(index: MemoryIndex): Promise<RelayRow[]> {
   const first = await ask(index, 0, handles);
   const { bytes } = index;
   const grown = process.memoryUsage().rss - from;
-  // The handles asked last are held; the first ones had to go.
+  // The handles that were asked last are cached; the first ones were evicted.
   const held = await ask(index, handles - asked, handles);
   const evicted = await ask(index, 0, asked);
   const what = `${handles} handles of ${chunks} chunks in one process`;

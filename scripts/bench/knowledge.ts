@@ -4,7 +4,6 @@ import { Redis } from "ioredis";
 import { MemoryIndex } from "../../core/engines/search/memory-index.ts";
 import { openIndex } from "../../core/engines/search/open-index.ts";
 import type { SearchIndex, SearchRequest } from "../../core/platform/runtime.ts";
-import { openPlainMemory, VectorIndex } from "../../core/engines/search/vectors.ts";
 import { type ChunkedDocument, writeDocument } from "../../fixtures/chunks.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import type { RelayRow } from "./relay.ts";
@@ -61,7 +60,6 @@ async function inProcess(redis: Redis, stage: Stage): Promise<RelayRow[]> {
     { name: "knowledge in process, question after a change of 20 chunks, p50", value: changes, unit: "ms" },
     { name: "knowledge in process, memory by its own count", value: index.bytes / 2 ** 20, unit: "MB" },
     { name: "knowledge in process, memory by the process's count", value: grown / 2 ** 20, unit: "MB" },
-    { name: "exact cosine in plain JavaScript, p50", value: plainCosine(stage), unit: "ms" },
   ];
 }
 
@@ -132,17 +130,6 @@ async function changed(index: SearchIndex, redis: Redis, stage: Stage): Promise<
     await writeDocument(redis, document);
     times.push(await timed(() => index.search(request(stage.questions[0]!, "words"))));
   }
-  return quantile(times, 0.5);
-}
-
-function plainCosine({ documents, questions }: Stage): number {
-  const index = new VectorIndex(dimensions, openPlainMemory);
-  documents.flatMap(({ chunks }) => chunks).forEach(({ vector }, slot) => void index.add(slot, vector as Float32Array));
-  const times = questions.slice(0, 50).map(({ vector }) => {
-    const from = performance.now();
-    index.search(vector, 10);
-    return performance.now() - from;
-  });
   return quantile(times, 0.5);
 }
 

@@ -31,7 +31,7 @@ export async function bench(): Promise<RelayRow[]> {
   try {
     const direct = await readAll((asker) => askModel(model, asker), told, true);
     const url = await openService(children, { REDIS_URL: redis.url, OLLAMA_HOST: model.url });
-    // Processes that have run for a while are what is measured.
+    // Only warm processes are measured.
     await readAll((asker) => askService(url, asker), told, false);
     const whole = await readAll((asker) => askService(url, asker), told, false);
     return rows(direct, whole);
@@ -129,7 +129,7 @@ async function readOne(answer: Response, isDirect: boolean, told: (sentence: num
   return delays;
 }
 
-/** What the deltas of some lines of a stream say, of the model's own lines or of the service's events. */
+/** The text of the deltas in some lines of a stream, of the model's own lines or of the service's events. */
 function contentOf(lines: string): string {
   return [...lines.matchAll(/"(?:content|delta)":("(?:[^"\\]|\\.)*")/g)].map(([, json]) => JSON.parse(json!)).join("");
 }

@@ -15,17 +15,6 @@ export interface RelayRow {
   unit: string;
   bar?: string;
   baseline?: string;
-  /** The growth of the figure, as a plot of this name in docs/plots. */
-  plot?: Plot;
-}
-
-/** Lines over a logarithmic x axis. */
-export interface Plot {
-  file: string;
-  x: string;
-  y: string;
-  /** Points [x, y] of each line, ordered by x. */
-  lines: Record<string, [number, number][]>;
 }
 
 /** Seconds of streaming per case; the first one is not counted. */
@@ -51,14 +40,14 @@ export async function bench(): Promise<RelayRow[]> {
 }
 
 /** The processes of a measurement and their ports. */
-export interface RelayStage {
+interface RelayStage {
   client: ChildProcess;
   model: number;
   web: number;
 }
 
 /** Starts model, web, worker and client and adds them to `children`. */
-export async function openRelayStage(redisUrl: string, children: ChildProcess[]): Promise<RelayStage> {
+async function openRelayStage(redisUrl: string, children: ChildProcess[]): Promise<RelayStage> {
   const start = async (role: string, modelPort = 0): Promise<[ChildProcess, number]> => {
     const env = { ...process.env, BENCH_REDIS: redisUrl, BENCH_MODEL: String(modelPort) };
     const child = fork(fileURLToPath(new URL("./relay-process.ts", import.meta.url)), [role], {

@@ -28,7 +28,7 @@ const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const delayMinutes = 15;
 const delay = delayMinutes * 60_000;
 
-/** Delayed sends of rules: how late a burst is, how much memory a waiting one takes, and what a million do to the accept route. */
+/** Delayed sends of rules: the delay of a burst, the memory of a waiting send, and the effect of a million on the accept route. */
 export async function bench(): Promise<RelayRow[]> {
   const children: ChildProcess[] = [];
   const stops: (() => Promise<void>)[] = [];

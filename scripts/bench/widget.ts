@@ -38,7 +38,7 @@ async function weight(): Promise<RelayRow> {
   };
 }
 
-/** What the page itself records; installed before anything else runs. */
+/** The page's own measurements; installed before anything else runs. */
 interface Noted {
   shift: number;
   longest: number;

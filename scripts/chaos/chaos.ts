@@ -1,6 +1,6 @@
 /**
  * `npm run chaos` runs a whole installation on loopback under a mixed load and injects every fault of faults.ts for CHAOS_MINUTES (3). Then
- * it repairs everything, lets running work finish, and compares the state with what was accepted. Exit status 1 if a promise is broken.
+ * it repairs everything, lets running work finish, and compares the state with the accepted requests. Exit status 1 if a promise is broken.
  * CHAOS_SEED repeats an order of faults; CHAOS_FAULT runs only faults whose name contains it.
  */
 import process from "node:process";

@@ -1,25 +1,12 @@
 import { attacks } from "../../fixtures/providers/hostile-dav.ts";
 import { asker } from "../../fixtures/settled-handle.ts";
-import type { ChaosTown } from "./town.ts";
-
-/** The handle whose calendar server is hostile; the load doesn't use it. */
-export const victim = "victim";
+import { type CalendarAttack, type ChaosTown, victim } from "./town.ts";
 
 const scheduling = `/v2/handles/${victim}/scheduling`;
 const names = Object.keys(attacks) as (keyof typeof attacks)[];
 /** The limit of `/healthz` in ms, and the factor by which a machine under load may exceed its own unloaded time. */
 const MAX_HEALTH_MS = 500;
 const MAX_SLOWDOWN = 4;
-
-/** The effect of one attack on the processes and the account. */
-export interface CalendarAttack {
-  name: string;
-  /** Ms of the slowest `/healthz` of any web process during the attack, and its limit. */
-  healthMs: number;
-  limitMs: number;
-  /** Status and detail of the account afterwards. */
-  account: { status: string; detail?: string };
-}
 
 /** Reads calendars whose server attacks in different ways, and records the effect of each. */
 export async function attackCalendars(town: ChaosTown, lasts: number): Promise<void> {

@@ -8,7 +8,7 @@ export interface Chat {
   how: "finished" | "failed in order" | "cut off" | "refused" | "never ended";
 }
 
-/** What the service has accepted, as its clients know it. */
+/** The accepted requests, as the clients know them. */
 export interface Ledger {
   /** Lead ids by `handle email`. */
   leads: Map<string, string>;
@@ -194,7 +194,7 @@ export class Load {
         this.ledger.wrong.push(`${answer.status} ${answer.text.slice(0, 300)}`);
       return answer;
     } catch {
-      // The connection broke or timed out: the process died or its Redis is away, which is what this tests.
+      // The connection broke or timed out: the process died or its Redis is away, as this load expects.
       return undefined;
     }
   }

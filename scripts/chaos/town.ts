@@ -7,7 +7,6 @@ import { type RedisPair, startPair } from "../../fixtures/redis-pair.ts";
 import { asker, makeHandles, fillHandle } from "../../fixtures/settled-handle.ts";
 import { type MailServer, startMailServer } from "../../fixtures/smtp.ts";
 import { type HostileDav, startHostileDav } from "../../fixtures/providers/hostile-dav.ts";
-import { type CalendarAttack, victim } from "./hostile-calendar.ts";
 import { Member } from "./member.ts";
 
 /** An event that the webhook receiver got. */
@@ -22,6 +21,19 @@ export interface Hook {
   url: string;
   told: WebhookReceipt[];
   mood: "takes" | "hangs" | "fails";
+}
+
+/** The handle whose calendar server is hostile; the load doesn't use it. */
+export const victim = "victim";
+
+/** The effect of one attack of the calendar server on the processes and the account. */
+export interface CalendarAttack {
+  name: string;
+  /** Ms of the slowest `/healthz` of any web process during the attack, and its limit. */
+  healthMs: number;
+  limitMs: number;
+  /** Status and detail of the account afterwards. */
+  account: { status: string; detail?: string };
 }
 
 /** A whole installation on loopback with the servers around it; everything can fail. */

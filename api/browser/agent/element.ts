@@ -33,15 +33,17 @@ const svg = "http://www.w3.org/2000/svg";
 
 /** An icon, hidden from assistive technology. */
 export function widgetIcon(name: keyof typeof icons): SVGElement {
+  return drawIcon(icons[name], name);
+}
+
+/** A path in a box of 24 by 24 units, hidden from assistive technology. */
+export function drawIcon(line: string, look: string): SVGElement {
   const drawing = document.createElementNS(svg, "svg");
-  for (const [attribute, value] of [
-    ["viewBox", "0 0 24 24"],
-    ["aria-hidden", "true"],
-    ["class", name],
-  ])
-    drawing.setAttribute(attribute!, value!);
+  drawing.setAttribute("viewBox", "0 0 24 24");
+  drawing.setAttribute("aria-hidden", "true");
+  drawing.setAttribute("class", look);
   const path = document.createElementNS(svg, "path");
-  path.setAttribute("d", icons[name]);
+  path.setAttribute("d", line);
   drawing.append(path);
   return drawing;
 }

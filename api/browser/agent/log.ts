@@ -1,10 +1,10 @@
 import { element, widgetIcon } from "./element.ts";
 import { words } from "./words.ts";
 
-/** Pixels below the visible part without a button that scrolls there. */
-const closeToEnd = 48;
-/** Pixels above an element that is scrolled to the top. */
-const margin = 12;
+/** Distance to the end in px below which no button leads there. */
+const nearEndPx = 48;
+/** Px that stay free above an element that is scrolled to the top. */
+const marginPx = 12;
 
 /** The scrolling list of turns. */
 export interface TurnLog {
@@ -17,6 +17,7 @@ export interface TurnLog {
   reveal(node: HTMLElement): void;
 }
 
+/** The list of turns, which follows a growing answer, and its button to the end. */
 export function drawLog(welcome: HTMLElement): TurnLog {
   let isFollowing = true;
   let scrolledTo = 0;
@@ -31,24 +32,24 @@ export function drawLog(welcome: HTMLElement): TurnLog {
     widgetIcon("open"),
   );
   const showLatest = (): void => {
-    latest.hidden = log.scrollHeight - log.scrollTop - log.clientHeight < closeToEnd;
+    latest.hidden = log.scrollHeight - log.scrollTop - log.clientHeight < nearEndPx;
   };
   const reveal = (node: HTMLElement): void => {
-    log.scrollTop = node.offsetTop - margin;
+    log.scrollTop = node.offsetTop - marginPx;
   };
   /** Follows the end until the question has reached the top; then the answer keeps still for reading. */
   const follow = (): void => {
     reveal(log.lastElementChild as HTMLElement);
     scrolledTo = log.scrollTop;
   };
-  const rest = (): void => log.focus({ preventScroll: true });
+  const focusLog = (): void => log.focus({ preventScroll: true });
   log.addEventListener("scroll", () => {
     if (Math.abs(log.scrollTop - scrolledTo) > 2) isFollowing = false;
     showLatest();
   });
   latest.addEventListener("click", () => {
     log.scrollTop = log.scrollHeight;
-    rest();
+    focusLog();
   });
   return {
     node: element("div", { class: "middle" }, log, latest),
@@ -56,7 +57,7 @@ export function drawLog(welcome: HTMLElement): TurnLog {
       isFollowing = true;
       log.setAttribute("aria-busy", "true");
       // A suggestion button disappears with its card; the focus must stay in the log.
-      if ((log.getRootNode() as ShadowRoot).activeElement?.tagName === "BUTTON") rest();
+      if ((log.getRootNode() as ShadowRoot).activeElement?.tagName === "BUTTON") focusLog();
     },
     add: (turn) => log.append(turn),
     drawn(isBusy) {

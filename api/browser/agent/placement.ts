@@ -34,7 +34,7 @@ function drawLauncher(config: Config): HTMLElement[] {
     widgetIcon("ask"),
     words.launcher,
   );
-  const turn = (isOpen: boolean): void => {
+  const setOpen = (isOpen: boolean): void => {
     launcher.hidden = isOpen;
     launcher.setAttribute("aria-expanded", String(isOpen));
   };
@@ -42,14 +42,14 @@ function drawLauncher(config: Config): HTMLElement[] {
     const close = (): void => dialog.close();
     panel ??= drawPanel(config, { close, leave: () => dialog.matches(":modal") && close() });
     if (!dialog.firstChild) dialog.append(...panel.nodes);
-    turn(true);
+    setOpen(true);
     show(dialog);
     // Focus would open the on-screen keyboard, which hides the panel.
     if (matchMedia("(pointer: coarse)").matches) dialog.querySelector("button")?.focus();
     else panel.focus();
   });
   dialog.addEventListener("close", () => {
-    turn(false);
+    setOpen(false);
     // The visitor followed a link to a passage and stays there.
     const { activeElement } = document;
     const { host } = launcher.getRootNode() as ShadowRoot;

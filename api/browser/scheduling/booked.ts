@@ -90,7 +90,7 @@ function actions(host: Host, booking: Booking): HTMLElement {
   if (isOver) {
     const again = element(
       "button",
-      { type: "button", class: "primary", click: () => startAnew(host) },
+      { type: "button", class: "primary", click: () => startOver(host) },
       words.bookAnother,
     );
     if (visit.event) row.append(again);
@@ -122,7 +122,7 @@ function payLink({ words, clock, visit }: Host, { payment, status }: Booking): H
   );
 }
 
-function startAnew(host: Host): void {
+function startOver(host: Host): void {
   host.booking = null;
   history.pushState({ step: "choose" }, "", addressOf());
   host.choose();

@@ -6,13 +6,13 @@ import { addressOf } from "./visit.ts";
 /** Links that add a booking to the usual calendars, and its file for all others. */
 export function calendarLinks(host: Host, booking: Booking): HTMLElement {
   const { words, calls } = host;
-  const opened = (name: string, href: string): HTMLElement =>
+  const calendarLink = (name: string, href: string): HTMLElement =>
     element("a", { href, target: "_blank", rel: "noopener" }, name);
   const file = { href: calls.calendarFile(booking.bookingUid), download: "booking.ics" };
   const links = [
-    opened("Google", googleAddress(host, booking)),
-    opened("Outlook", outlookAddress("outlook.live.com", host, booking)),
-    opened("Microsoft 365", outlookAddress("outlook.office.com", host, booking)),
+    calendarLink("Google", googleAddress(host, booking)),
+    calendarLink("Outlook", outlookAddress("outlook.live.com", host, booking)),
+    calendarLink("Microsoft 365", outlookAddress("outlook.office.com", host, booking)),
     element("a", file, words.calendarFile),
   ];
   return element(
@@ -26,7 +26,7 @@ export function calendarLinks(host: Host, booking: Booking): HTMLElement {
 /** Google's page for a new event; times are in UTC, in basic format. */
 function googleAddress(host: Host, booking: Booking): string {
   const compact = (instant: string): string => new Date(instant).toISOString().replace(/[-:]|\.\d+/g, "");
-  const { title, text, place } = tellOf(host, booking);
+  const { title, text, place } = eventTexts(host, booking);
   const dates = `${compact(booking.start)}/${compact(booking.end)}`;
   const query = new URLSearchParams({ action: "TEMPLATE", text: title, dates, details: text, location: place });
   return `https://calendar.google.com/calendar/render?${query}`;
@@ -34,7 +34,7 @@ function googleAddress(host: Host, booking: Booking): string {
 
 /** Outlook's page for a new event, for private accounts or organisations. */
 function outlookAddress(site: string, host: Host, booking: Booking): string {
-  const { title, text, place } = tellOf(host, booking);
+  const { title, text, place } = eventTexts(host, booking);
   const [startdt, enddt] = [booking.start, booking.end].map((instant) => new Date(instant).toISOString());
   const query = new URLSearchParams({
     path: "/calendar/action/compose",
@@ -48,10 +48,10 @@ function outlookAddress(site: string, host: Host, booking: Booking): string {
   return `https://${site}/calendar/0/deeplink/compose?${query}`;
 }
 
-/** The event's title and text for every calendar; the text links to the booking. */
-function tellOf({ visit }: Host, booking: Booking): { title: string; text: string; place: string } {
+/** The title, text and place of the calendar entry. The text links to the booking, outside any frame. */
+function eventTexts({ visit }: Host, booking: Booking): { title: string; text: string; place: string } {
   const address = new URL(addressOf(booking.bookingUid), location.href);
-  for (const ofFrame of ["embed", "theme", "accent"]) address.searchParams.delete(ofFrame);
+  for (const parameter of ["embed", "theme", "accent"]) address.searchParams.delete(parameter);
   const description = visit.event?.description ?? "";
   return {
     title: `${booking.title} · ${visit.host.name}`,

@@ -24,36 +24,36 @@ export function openForm(host: Host, form: Form): HTMLFormElement {
   const alert = element("p", { class: "alert", role: "alert", hidden: true });
   const button = element("button", { class: form.look ?? "primary" }, form.action);
   let isSending = false;
-  const tell = (text: string): void => {
+  const showAlert = (text: string): void => {
     alert.textContent = text;
     alert.hidden = text === "";
   };
-  const busy = (is: boolean): void => {
-    isSending = is;
-    button.textContent = is ? words.sending : form.action;
-    button.setAttribute("aria-disabled", String(is));
+  const setSending = (value: boolean): void => {
+    isSending = value;
+    button.textContent = value ? words.sending : form.action;
+    button.setAttribute("aria-disabled", String(value));
   };
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (isSending) return;
-    tell("");
-    if (markFaults(form.fields())) return tell(words.checkEntries);
-    busy(true);
+    showAlert("");
+    if (markFaults(form.fields())) return showAlert(words.checkEntries);
+    setSending(true);
     say(words.sending);
     try {
       await form.send();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      tell(markFrom(form.fields(), error, words.wrong) ? words.checkEntries : sentenceOf(error, words));
+      showAlert(markFrom(form.fields(), error, words.wrong) ? words.checkEntries : sentenceOf(error, words));
     } finally {
-      busy(false);
+      setSending(false);
     }
   };
   const actions = element("div", { class: "actions" }, button, ...(form.others ?? []));
   return element("form", { novalidate: true, class: "form", submit }, ...form.parts, alert, actions);
 }
 
-/** Marks the invalid fields and focuses the first; true if there is one. */
+/** Marks the fields that are invalid by their own rules and focuses the first; true if there is one. */
 function markFaults(fields: Field[]): boolean {
   const faults = fields.map((field) => ({ field, fault: field.check() }));
   for (const { field, fault } of faults) field.mark(fault);
@@ -62,7 +62,7 @@ function markFaults(fields: Field[]): boolean {
   return first !== undefined;
 }
 
-/** The same for the errors that the service found. */
+/** Marks the fields that the service refused and focuses the first; true if there is one. */
 function markFrom(fields: Field[], { faults }: Problem, text: string): boolean {
   const named = fields.filter(({ path }) =>
     faults.some((fault) => fault.path === path || fault.path.startsWith(`${path}/`)),

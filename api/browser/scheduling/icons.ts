@@ -1,3 +1,5 @@
+import { drawIcon } from "../agent/element.ts";
+
 /** Paths in a box of 24 by 24 units. */
 const icons = {
   before: "M15 5l-7 7 7 7",
@@ -11,17 +13,9 @@ const icons = {
   add: "M12 5v14M5 12h14",
   wait: "M7 3.5h10M7 20.5h10M8 3.5c0 5 8 7.5 8 17M16 3.5c0 5-8 7.5-8 17",
 };
-const svg = "http://www.w3.org/2000/svg";
 export type Icon = keyof typeof icons;
 
 /** An icon, hidden from assistive technology. */
 export function pageIcon(name: Icon): SVGElement {
-  const drawing = document.createElementNS(svg, "svg");
-  drawing.setAttribute("viewBox", "0 0 24 24");
-  drawing.setAttribute("aria-hidden", "true");
-  drawing.setAttribute("class", `icon ${name}`);
-  const path = document.createElementNS(svg, "path");
-  path.setAttribute("d", icons[name]);
-  drawing.append(path);
-  return drawing;
+  return drawIcon(icons[name], `icon ${name}`);
 }

@@ -89,13 +89,15 @@ function dayLabel(date: string, count: number, { locale, words, isLoading, today
 
 function onKey(event: KeyboardEvent, shown: Month): void {
   const date = (event.target as HTMLElement).dataset.date;
-  const to = date && !event.altKey && !event.ctrlKey && !event.metaKey && target(event, date, shown);
+  const to = date && !event.altKey && !event.ctrlKey && !event.metaKey && dateByKey(event, date, shown);
   if (!to) return;
   event.preventDefault();
-  if (to >= shown.today.slice(0, 7)) shown.go(to);
+  const thisMonth = shown.today.slice(0, 7);
+  if (to.slice(0, 7) >= thisMonth) shown.go(to);
 }
 
-function target(event: KeyboardEvent, date: string, { locale }: Month): string | undefined {
+/** The date to which a key moves from a date (ARIA practices, date picker); undefined for other keys. */
+function dateByKey(event: KeyboardEvent, date: string, { locale }: Month): string | undefined {
   const isRtl = getComputedStyle(event.target as HTMLElement).direction === "rtl";
   const inWeek = (weekdayOf(date) - firstWeekday(locale) + 7) % 7;
   const days: Record<string, number> = {

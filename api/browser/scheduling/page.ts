@@ -6,6 +6,7 @@ import { detailsStep, moveStep, type Step } from "./details.ts";
 import { applyTheme, postSize } from "./frame.ts";
 import type { Host } from "./host.ts";
 import { eventInfo } from "./info.ts";
+import { languagePicker } from "./language.ts";
 import { Picker } from "./picker.ts";
 import { ownClock } from "./times.ts";
 import { addressOf, type PageData } from "./visit.ts";
@@ -58,7 +59,11 @@ export function startPage(visit: PageData, main: HTMLElement, region: HTMLElemen
 
   const show = ({ view, heading }: Step, look: string, chosen?: BookableSlot): void => {
     const info = eventInfo(host, look !== "done", chosen);
-    main.replaceChildren(element("div", { class: `card ${look}` }, info, element("div", { class: "stage" }, view)));
+    // A form would lose its entries when the page is loaded again.
+    const language =
+      look !== "entering" && languagePicker(host, (look === "done" ? current : host.booking)?.bookingUid);
+    const stage = element("div", { class: "stage" }, view, language);
+    main.replaceChildren(element("div", { class: `card ${look}` }, info, stage));
     document.title = titleOf(heading.textContent, visit);
     if (isStarted) heading.focus({ preventScroll: visit.isEmbedded });
     if (isStarted && !visit.isEmbedded) scrollTo(0, 0);

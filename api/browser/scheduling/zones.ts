@@ -1,32 +1,15 @@
 import { element, randomId } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { zoneText } from "./times.ts";
-import { addressOf } from "./visit.ts";
 
-/** The choice of the zone, the 12 or 24 hour clock and the language; `changed` tells which of the first two was changed. */
+/** The choice of the zone and of the 12 or 24 hour clock; `changed` tells which of them was changed. */
 export function zoneControls(host: Host, changed: (what: "zone" | "clock") => void): HTMLElement {
   return element(
     "div",
     { class: "zones" },
     zonePicker(host, () => changed("zone")),
     clockPicker(host, () => changed("clock")),
-    languagePicker(host),
   );
-}
-
-/** Languages by their own names. The page is loaded again in the chosen one. */
-function languagePicker({ words, visit, booking }: Host): HTMLElement {
-  const select = element("select", {
-    change: () => location.assign(addressOf(booking?.bookingUid, select.value)),
-  });
-  for (const code of visit.languages) select.append(element("option", { value: code, lang: code }, nameOf(code)));
-  select.value = visit.language;
-  return element("label", { class: "zone language" }, element("span", {}, words.language), select);
-}
-
-function nameOf(code: string): string {
-  const name = new Intl.DisplayNames(code, { type: "language" }).of(code) ?? code;
-  return name.charAt(0).toLocaleUpperCase(code) + name.slice(1);
 }
 
 function zonePicker(host: Host, changed: () => void): HTMLElement {
@@ -38,13 +21,13 @@ function zonePicker(host: Host, changed: () => void): HTMLElement {
       changed();
     },
   });
-  const near = [...new Set([clock.zone, ownZone(), visit.event?.timeZone ?? "UTC", "UTC"])];
-  select.append(group(words.suggested, near, host));
+  const suggested = [...new Set([clock.zone, ownZone(), visit.event?.timeZone ?? "UTC", "UTC"])];
+  select.append(group(words.suggested, suggested, host));
   select.value = clock.zone;
   // Several hundred names with their offsets take a moment: they are added when the list is first used.
   const fill = (): void => {
     const chosen = select.value;
-    const others = Intl.supportedValuesOf("timeZone").filter((zone) => !near.includes(zone));
+    const others = Intl.supportedValuesOf("timeZone").filter((zone) => !suggested.includes(zone));
     for (const [region, zones] of byRegion(others, words.others)) select.append(group(region, zones, host));
     select.value = chosen;
   };

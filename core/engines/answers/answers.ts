@@ -1,30 +1,25 @@
 import { setImmediate } from "node:timers/promises";
 import { wordsOf } from "../../../schemas/languages.ts";
-import { clip, oneLine } from "../../platform/characters.ts";
+import { clip, fold, oneLine } from "../../platform/characters.ts";
 import { sliceClock } from "../../platform/slices.ts";
-import type { Block, Link as PublicLink, PublicText as Text } from "./blocks.ts";
+import type { Block } from "./blocks.ts";
 import { figuresIn, holdsFigure } from "./figures.ts";
-import { type Grounding as Filter, ground, type Passage as NumberedPassage } from "./grounding.ts";
-import { publicAddress, readHtml } from "./html.ts";
-import { Library as Index, type Place as AskedAt, type Source as TextSource, type Unit as Piece } from "./library.ts";
-import { readMarkdown } from "./markdown.ts";
+import type { Passage } from "./grounding.ts";
+import { Library, type Place, type Source, type Unit } from "./library.ts";
+import { readDocument } from "./markdown.ts";
 import { isCommon } from "./matching.ts";
 import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
+import type { Question } from "./question.ts";
 import { exactPiece, openingOf, passageMarkdown, quoteFor, sourcesLine } from "./quoting.ts";
-import { type Question as Asked, readQuestion as read, type Turn as Said, type Wish as Wanted } from "./question.ts";
-import { fold, termsIn } from "./words.ts";
+import { termsIn } from "./words.ts";
 
-export type Grounding = Filter;
-export type Library = Index;
-export type Link = PublicLink;
-export type Passage = NumberedPassage;
-export type Place = AskedAt;
-export type PublicText = Text;
-export type Question = Asked;
-export type Source = TextSource;
-export type Turn = Said;
-export type Unit = Piece;
-export type Wish = Wanted;
+/** What other modules may import from here, besides the functions below. */
+export type { Link, PublicText } from "./blocks.ts";
+export { type Grounding, groundIn, type Passage } from "./grounding.ts";
+export { readPage, webAddress } from "./html.ts";
+export type { Library, Place, Source, Unit } from "./library.ts";
+export { readDocument } from "./markdown.ts";
+export { readQuestion, type Question, type Turn, type Wish } from "./question.ts";
 
 /** An answer without a model. */
 export interface Reply {
@@ -41,8 +36,6 @@ export interface Evidence {
   title: string;
   url: string | null;
   snippet: string;
-  /** The section's headings, from the outermost. */
-  headings: readonly string[];
 }
 
 const MAX_SNIPPET_LENGTH = 240;
@@ -50,57 +43,24 @@ const MAX_CARDS = 4;
 const MAX_TITLE_LENGTH = 200;
 const MIN_PIECE_LENGTH = 24;
 
-/** The public text of a page: what a visitor sees of an HTML fragment. `base` resolves relative links. */
-export function readPage(html: string, base?: string): PublicText {
-  return readHtml(html, base);
-}
-
-/** The public text of a document, plain or Markdown. `headings` are those above it if it is a piece of a document. */
-export function readDocument(content: string, headings: readonly string[] = []): PublicText {
-  return readMarkdown(content, headings);
-}
-
-/** Blocks of one short line, such as a page's description. */
+/** Blocks of one short line, such as a page's description; they are a section of their own. */
 export function readLine(text: string): Block[] {
-  return text.trim() === ""
-    ? []
-    : [
-        {
-          kind: "text",
-          headings: [],
-          section: -1,
-          text: oneLine(text),
-          start: 0,
-          leadIn: "",
-          links: [],
-          buttons: false,
-        },
-      ];
+  return readDocument(oneLine(text)).map((block) => ({ ...block, section: -1 }));
 }
 
 /** Indexes the public text of sources. Takes some ms for a hundred pages. */
 export function openLibrary(sources: Iterable<Source>): Library {
-  const library = new Index();
+  const library = new Library();
   Array.from(library.read(sources));
   return library;
 }
 
 /** Indexes sources in slices of some ms, so that other work isn't blocked. Each source is read from `sources` in its slice. */
 export async function openLibraryInSlices(sources: Iterable<Source>): Promise<Library> {
-  const library = new Index();
+  const library = new Library();
   const isDue = sliceClock();
   for (const _ of library.read(sources)) if (isDue()) await setImmediate();
   return library;
-}
-
-/** Reads a question. `language` is the fallback if its words don't tell the language. */
-export function readQuestion(text: string, language: string, history: readonly Turn[] = []): Question {
-  return read(text, language, history);
-}
-
-/** The absolute http(s) address of a link; undefined for other schemes and for credentials in the address. */
-export function webAddress(href: string, base?: string): string | undefined {
-  return publicAddress(href, base);
 }
 
 /** Replies to greetings, thanks, questions about the assistant and requests for secrets; undefined for other questions. */
@@ -171,15 +131,6 @@ export function nameOf({ section }: Passage): string {
   return [section.source.title, ...section.blocks[0]!.headings].filter((name) => name !== "").join(" › ");
 }
 
-/** A filter that checks a model's text against the passages of its prompt; see `ground`. */
-export function groundIn(
-  library: Library,
-  passages: readonly Passage[],
-  options: { language: string; never: readonly string[]; links: readonly Link[] },
-): Grounding {
-  return ground({ library, passages, ...options, links: options.links.map(({ href }) => href) });
-}
-
 /** Cards for the sources of units, at most four, each with an exact piece of its text. */
 export function evidenceOf(units: readonly Unit[]): Evidence[] {
   const found = new Map<string, Unit[]>();
@@ -191,14 +142,7 @@ export function evidenceOf(units: readonly Unit[]): Evidence[] {
   }
   return [...found.values()].slice(0, MAX_CARDS).map((own) => {
     const { kind, title, url } = own[0]!.section.source;
-    const { headings } = own[0]!.block;
-    return {
-      kind,
-      title: clip(oneLine(title), MAX_TITLE_LENGTH),
-      url,
-      snippet: exactPiece(own, MAX_SNIPPET_LENGTH),
-      headings,
-    };
+    return { kind, title: clip(oneLine(title), MAX_TITLE_LENGTH), url, snippet: exactPiece(own, MAX_SNIPPET_LENGTH) };
   });
 }
 
@@ -218,11 +162,6 @@ export function likenessOf(one: Question, other: Question): number {
   const known = new Set(other.subjects.flatMap(({ forms }) => forms));
   const same = one.subjects.filter(({ forms }) => forms.some((form) => known.has(form))).length;
   return one.subjects.length === 0 ? 0 : same / one.subjects.length;
-}
-
-/** Lower case without accents, for patterns that match any spelling. */
-export function foldWords(text: string): string {
-  return fold(text);
 }
 
 /** True if a text contains one of the phrases of a language file as whole words. */

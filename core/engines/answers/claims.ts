@@ -1,3 +1,4 @@
+import { fold } from "../../platform/characters.ts";
 import type { Block } from "./blocks.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, type Section, strengthOf, type Strengths, type Unit } from "./library.ts";
@@ -5,7 +6,7 @@ import { isCommon, type Likeness, mattersIn } from "./matching.ts";
 import { plainText } from "./markdown.ts";
 import { isNegated, isUniversal, plainWords } from "./phrases.ts";
 import { isSpan } from "./shapes.ts";
-import { fold, termsIn, wordsIn } from "./words.ts";
+import { termsIn, wordsIn } from "./words.ts";
 
 /** Whether public text supports a sentence, and the units that do. */
 export interface Support {

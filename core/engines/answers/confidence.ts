@@ -1,9 +1,10 @@
+import { fold } from "../../platform/characters.ts";
 import type { Hit, Unit } from "./library.ts";
 import { isCommon } from "./matching.ts";
 import { isNegated } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import { holdsShape } from "./shapes.ts";
-import { fold, termsIn } from "./words.ts";
+import { termsIn } from "./words.ts";
 
 /**
  * Weights of the evidence for an answer, besides the share of the question that it contains. Chosen on twelve sets of
@@ -38,7 +39,9 @@ export function confidenceIn(hits: readonly Hit[], question: Question, terms: Re
   const other = hits.find(({ unit }) => unit.section !== best.unit.section);
   const shapes = question.asks.map(({ shape }) => shape);
   const isCounted = shapes.every((shape) => shape !== "count") || holdsCountOf(best.unit, terms);
-  const isNamed = !shapes.includes("person") || shapes.some((shape) => holdsShape(beyond(best.unit, terms), shape, []));
+  const isNamed =
+    !shapes.includes("person") ||
+    shapes.some((shape) => holdsShape(beyond(best.unit, terms), shape, best.unit.section.language));
   const isEveryday = question.subjects.length > 0 && question.subjects.every(({ forms }) => forms.some(isCommon));
   return (
     best.share +

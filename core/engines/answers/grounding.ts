@@ -1,9 +1,10 @@
 import { visibleCharacters } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
+import type { Link } from "./blocks.ts";
 import { ClaimChecker } from "./claims.ts";
 import { bareAddress } from "./figures.ts";
 import type { Library, Section, Unit } from "./library.ts";
-import { firstEnd } from "./sentences.ts";
+import { firstEnd } from "../../platform/sentences.ts";
 
 /** A passage as a prompt numbers it, from 1. */
 export interface Passage {
@@ -25,16 +26,13 @@ export interface Grounding {
   readonly used: readonly Unit[];
 }
 
-/** What a filter checks sentences against. */
-export interface Grounds {
-  library: Library;
-  passages: readonly Passage[];
+interface Options {
   /** The language of the question. */
   language: string;
   /** Strings that no visitor may see, such as the marks around the passages; a sentence with one is removed. */
-  never?: readonly string[];
-  /** Public addresses besides those in the passages. */
-  links?: readonly string[];
+  never: readonly string[];
+  /** Public links besides those in the passages. */
+  links: readonly Link[];
 }
 
 /** A longer sentence is removed. */
@@ -63,15 +61,16 @@ const OPEN_CITATION = /^\s*(?:[[【][^\]】\n]{0,24})$/;
  * A filter for a model's Markdown. A sentence passes if the passages that it cites support it; without citations, any passage may.
  * Citations, images and raw HTML are removed. The result doesn't depend on how the text was cut into deltas.
  */
-export function ground(grounds: Grounds): Grounding {
-  return new Filter(grounds);
+export function groundIn(library: Library, passages: readonly Passage[], options: Options): Grounding {
+  return new Filter(library, passages, options);
 }
 
 class Filter implements Grounding {
   dropped = 0;
   kept = 0;
   readonly used: Unit[] = [];
-  readonly #grounds: Grounds;
+  readonly #passages: readonly Passage[];
+  readonly #options: Options;
   readonly #checker: ClaimChecker;
   #waiting = "";
   /** List or heading marks of the line, until a sentence of it passes. */
@@ -80,11 +79,11 @@ class Filter implements Grounding {
   /** Line breaks since the last sentence that passed; written before the next one. */
   #breaks = 0;
 
-  constructor(grounds: Grounds) {
-    const { library, passages, links = [] } = grounds;
-    this.#grounds = grounds;
+  constructor(library: Library, passages: readonly Passage[], options: Options) {
+    this.#passages = passages;
+    this.#options = options;
     const pages = passages.flatMap(({ section }) => section.source.url ?? []);
-    this.#checker = new ClaimChecker(library, [...pages, ...links].map(knownAddress));
+    this.#checker = new ClaimChecker(library, [...pages, ...options.links.map(({ href }) => href)].map(knownAddress));
   }
 
   push(delta: string): string {
@@ -129,12 +128,12 @@ class Filter implements Grounding {
   }
 
   #holds(words: string, plain: string, isHeading: boolean): boolean {
-    const { passages, never = [], language } = this.#grounds;
+    const { never, language } = this.#options;
     const lower = words.toLowerCase();
     if (never.some((word) => lower.includes(word.toLowerCase())) || hasOtherLink(words)) return false;
     if (isHeading || TABLE_RULE.test(words)) return true;
-    const cited = citedIn(plain).flatMap((number) => passages[number - 1]?.section ?? []);
-    const sections = cited.length > 0 ? cited : passages.map(({ section }) => section);
+    const cited = citedIn(plain).flatMap((number) => this.#passages[number - 1]?.section ?? []);
+    const sections = cited.length > 0 ? cited : this.#passages.map(({ section }) => section);
     const own = words.length < MIN_TELLING_LENGTH ? language : languageOf(words, language);
     const support = this.#checker.check(words, own, [...new Set(sections)]);
     if (support.holds) this.used.push(...support.units.filter((unit) => !this.used.includes(unit)));

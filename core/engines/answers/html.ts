@@ -1,6 +1,6 @@
 import { parseHTML } from "linkedom";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
-import { type Block, type Cell, columnsFor, gridOf, leadsIn, type Link, type PublicText } from "./blocks.ts";
+import { type Cell, columnsFor, gridOf, type Link, Outline, type PublicText } from "./blocks.ts";
 
 interface Parent {
   childNodes: Iterable<Node>;
@@ -10,7 +10,6 @@ interface Parent {
 const MAX_ELEMENTS = 20_000;
 const MAX_MARKS = 60_000;
 const MAX_FRAGMENT_LENGTH = 512 * 1024;
-const MAX_HEADING_LENGTH = 200;
 const MAX_LABEL_LENGTH = 120;
 const MAX_LINKS = 500;
 const MAX_SPAN = 50;
@@ -27,6 +26,7 @@ const BLOCKS = names(
   "address article aside blockquote caption center details dialog div dl dt dd fieldset figcaption figure footer form " +
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul",
 );
+const LISTS = names("ul ol dl");
 const UNSEEN =
   /^(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|(?:opacity|font-size):[0.]+[a-z%]*)(?:!important)?$/;
 
@@ -35,7 +35,7 @@ const UNSEEN =
  * a glyph. `base` resolves relative links; without it only absolute ones count. Reading is not sanitising: nothing of
  * this is HTML again.
  */
-export function readHtml(html: string, base?: string): PublicText {
+export function readPage(html: string, base?: string): PublicText {
   const { document } = parseHTML(`<!doctype html><html><body>${readable(html)}</body></html>`);
   const reader = new HtmlReader(base);
   reader.read(document.documentElement as unknown as Parent);
@@ -56,18 +56,14 @@ function readable(html: string): string {
 /** Walks the tree without recursion, so that no nesting overflows the stack, and collects blocks under headings. */
 class HtmlReader {
   readonly #base: string | undefined;
+  readonly #outline = new Outline();
   #title = "";
-  readonly #blocks: Block[] = [];
   readonly #links: Link[] = [];
   readonly #seen = new Set<string>();
-  readonly #path: { level: number; name: string; used: boolean }[] = [];
-  #section = 0;
-  #tables = 0;
   #line = "";
   #lineLinks: Link[] = [];
   #linked = 0;
   #isItem = false;
-  #leadIn = "";
   #label: string | undefined;
   #term = "";
   /** Rows of the open table; a table in a cell is text of that cell. */
@@ -97,7 +93,7 @@ class HtmlReader {
 
   result(): PublicText {
     this.#leaveHeadings(0);
-    return { title: this.#title, blocks: this.#blocks, links: this.#links };
+    return { title: this.#title, blocks: this.#outline.blocks, links: this.#links };
   }
 
   #enter(element: Element): void {
@@ -110,8 +106,7 @@ class HtmlReader {
       return;
     }
     if (name === "li") this.#isItem = true;
-    if (name === "ul" || name === "ol" || name === "dl") this.#leadIn = this.#leadingLine();
-    if (levelOf(name) > 0) this.#section++;
+    if (LISTS.has(name)) this.#outline.leadIn = this.#outline.leadingLine();
   }
 
   #leave(element: Element): void {
@@ -121,14 +116,14 @@ class HtmlReader {
     else if (levelOf(name) > 0) this.#addHeading(levelOf(name));
     else if (name === "dt") this.#leaveTerm();
     else if (BLOCKS.has(name)) this.#endLine();
-    if (name === "ul" || name === "ol" || name === "dl") this.#leadIn = "";
+    if (LISTS.has(name)) this.#outline.leadIn = "";
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
 
   #leaveInTable(element: Element, name: string): void {
     if (name === "table" && --this.#depth === 0) this.#endTable();
     if (this.#depth !== 1) return;
-    if (name === "caption") this.#leadIn = this.#takeLine();
+    if (name === "caption") this.#outline.leadIn = this.#takeLine();
     if (name !== "td" && name !== "th") return;
     const isHead = name === "th" || element.parentElement?.parentElement?.localName === "thead";
     const [across, down] = ["colspan", "rowspan"].map((span) =>
@@ -142,16 +137,16 @@ class HtmlReader {
     this.#rows = undefined;
     const links = this.#lineLinks;
     this.#lineLinks = [];
-    this.#tables++;
+    const table = ++this.#outline.tables;
     for (const cells of grid.rows) {
       const texts = cells.filter((cell) => cell !== "");
       const isRow = cells.length > 1;
-      const ofTable = isRow ? { cells, table: this.#tables, ...columnsFor(cells, grid.columns) } : {};
+      const ofTable = isRow ? { cells, table, ...columnsFor(cells, grid.columns) } : {};
       const own = links.filter(({ label }) => texts.some((text) => text.includes(label)));
       if (texts.length > 0)
-        this.#push({ kind: isRow ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
+        this.#outline.push({ kind: isRow ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
     }
-    this.#leadIn = "";
+    this.#outline.leadIn = "";
   }
 
   #add(text: string): void {
@@ -173,8 +168,8 @@ class HtmlReader {
     this.#lineLinks = [];
     this.#term = "";
     const buttons = !isItem && links.length > 0 && linked >= text.replace(/\s/g, "").length;
-    if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
-    else this.#push({ kind: isItem ? "item" : "text", text, links, buttons });
+    if (term !== "") this.#outline.push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
+    else this.#outline.push({ kind: isItem ? "item" : "text", text, links, buttons });
   }
 
   #takeLine(): string {
@@ -184,19 +179,6 @@ class HtmlReader {
     return text;
   }
 
-  #push(block: Pick<Block, "kind" | "text" | "links"> & Partial<Block>): void {
-    for (const above of this.#path) above.used = true;
-    const headings = this.#path.map(({ name }) => name);
-    const leadIn = block.kind === "text" ? "" : this.#leadIn;
-    this.#blocks.push({ headings, section: this.#section, start: 0, leadIn, buttons: false, ...block });
-  }
-
-  /** The paragraph before a list if it introduces the list. */
-  #leadingLine(): string {
-    const last = this.#blocks.at(-1);
-    return last && last.section === this.#section && last.kind === "text" && leadsIn(last.text) ? last.text : "";
-  }
-
   /** Ends the term of a definition: a question becomes a heading, any other term the first cell of a row. */
   #leaveTerm(): void {
     const term = this.#takeLine();
@@ -204,31 +186,22 @@ class HtmlReader {
       this.#term = term;
       return;
     }
-    this.#section++;
     this.#line = term;
     this.#addHeading(QUESTION_LEVEL);
   }
 
   #addHeading(level: number): void {
-    const name = clip(this.#takeLine(), MAX_HEADING_LENGTH);
+    const name = this.#takeLine();
     this.#isItem = false;
     this.#lineLinks = [];
-    if (level === 1 && this.#title === "") this.#title = name;
-    else if (name !== "") {
-      this.#leaveHeadings(level);
-      this.#section++;
-      this.#path.push({ level, name, used: false });
-    }
+    const isTitle = level === 1 && this.#title === "";
+    if (isTitle) this.#title = name;
+    this.#outline.enter(level, isTitle ? "" : name);
   }
 
-  /** Leaves the sections from `level` inwards. A heading with nothing below it is itself the text of its section. */
   #leaveHeadings(level: number): void {
     this.#endLine();
-    while ((this.#path.at(-1)?.level ?? -1) >= level) {
-      const { name, used } = this.#path.pop()!;
-      this.#section++;
-      if (!used) this.#push({ kind: "text", text: name, links: [] });
-    }
+    this.#outline.leave(level);
   }
 
   #addLink(element: Element): void {
@@ -245,11 +218,11 @@ class HtmlReader {
 }
 
 function address(href: string | null, base?: string): string | undefined {
-  return /^(?:mailto|tel):[^\s<>()]+$/i.test(href?.trim() ?? "") ? href!.trim() : publicAddress(href, base);
+  return /^(?:mailto|tel):[^\s<>()]+$/i.test(href?.trim() ?? "") ? href!.trim() : webAddress(href, base);
 }
 
 /** The absolute http(s) address of a link; undefined for other schemes and for credentials in the address. */
-export function publicAddress(href: string | null, base?: string): string | undefined {
+export function webAddress(href: string | null, base?: string): string | undefined {
   if (!href || !URL.canParse(href, base)) return undefined;
   const { protocol, username, password, href: absolute } = new URL(href, base);
   return /^https?:$/.test(protocol) && username === "" && password === "" ? absolute : undefined;

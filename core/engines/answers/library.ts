@@ -4,7 +4,7 @@ import type { Block } from "./blocks.ts";
 import { plainText } from "./markdown.ts";
 import { isCommon, type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
-import { sentences } from "./sentences.ts";
+import { sentences } from "../../platform/sentences.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
 import { termsIn } from "./words.ts";
 
@@ -66,9 +66,8 @@ export type Strengths = ReadonlyMap<string, number>;
 
 interface Reading {
   unit: Unit;
-  strengths: Map<string, number>;
-  /** Terms of its own text. */
-  own: readonly string[];
+  strengths: Strengths;
+  /** The shapes that were looked for. */
   shapes: Map<Shape, boolean>;
 }
 
@@ -157,12 +156,8 @@ export class Library {
   }
 
   /** The units of a section with the weights of their terms. */
-  strengthsOf(section: Section): readonly { unit: Unit; strengths: Strengths; own: readonly string[] }[] {
+  strengthsOf(section: Section): readonly { unit: Unit; strengths: Strengths }[] {
     return this.#readingsOf(section);
-  }
-
-  has(term: string): boolean {
-    return this.#postings.has(term);
   }
 
   /** The terms of the library that match a word. */
@@ -272,46 +267,35 @@ export class Library {
     }
   }
 
-  #index({ language, at, source, blocks }: Section): void {
-    const add = (text: string, strength: number) => {
-      for (const term of termsIn(text, language)) {
+  #index(section: Section): void {
+    const { at } = section;
+    for (const block of section.blocks)
+      for (const [term, strength] of strengthsIn(block.text, block, section)) {
         const posting = this.#postings.get(term);
         if (posting === undefined) this.#postings.set(term, [at, strength]);
         else if (posting.at(-2) !== at) posting.push(at, strength);
         else if (posting.at(-1)! < strength) posting[posting.length - 1] = strength;
       }
-    };
-    for (const block of blocks) add(`${plainText(block.text)} ${(block.columns ?? []).join(" ")}`, 1);
-    addAround(add, blocks[0]!, source.title);
   }
 
   #readingsOf(section: Section): Reading[] {
     const known = this.#readings.get(section);
     if (known) return known;
-    const found = unitsOf(section).map(readUnit);
+    const found = unitsOf(section).map((unit) => ({
+      unit,
+      strengths: strengthsIn(unit.text, unit.block, section),
+      shapes: new Map<Shape, boolean>(),
+    }));
     this.#readings.set(section, found);
     return found;
   }
 }
 
-function readUnit(unit: Unit): Reading {
-  const { language, source } = unit.section;
-  const strengths = new Map<string, number>();
-  const add = (text: string, strength: number) => {
-    for (const term of termsIn(text, language))
-      if ((strengths.get(term) ?? 0) < strength) strengths.set(term, strength);
-  };
-  const own = termsIn(plainText(unit.text), language);
-  for (const term of own) strengths.set(term, 1);
-  add((unit.block.columns ?? []).join(" "), 1);
-  addAround(add, unit.block, source.title);
-  return { unit, strengths, own, shapes: new Map() };
-}
-
-/** Headings and the lead-in count as much as the text below them. */
-function addAround(add: (text: string, strength: number) => void, { headings, leadIn }: Block, title: string): void {
-  for (const line of [...headings, leadIn]) add(line, 1);
-  add(title, TITLE);
+/** The weights of the terms of a text of a block; headings, names of columns and the lead-in count as much as the text. */
+function strengthsIn(text: string, block: Block, { language, source }: Section): Strengths {
+  const lines = [plainText(text), ...(block.columns ?? []), ...block.headings, block.leadIn];
+  const weighed = (line: string, strength: number) => termsIn(line, language).map((term) => [term, strength] as const);
+  return new Map([...weighed(source.title, TITLE), ...lines.flatMap((line) => weighed(line, 1))]);
 }
 
 /** How well terms match a word of the question, 0 to 1. */
@@ -324,7 +308,8 @@ export function strengthOf(strengths: Strengths, likeness: Likeness): number {
 
 /** The share of a requested shape that a unit contains: its form, a word for it, or both. */
 function askedFor(reading: Reading, { shape, words }: AskedShape): number {
-  const isShaped = reading.shapes.get(shape) ?? holdsShape(reading.unit.text, shape, reading.own);
+  const { text, section } = reading.unit;
+  const isShaped = reading.shapes.get(shape) ?? holdsShape(text, shape, section.language);
   reading.shapes.set(shape, isShaped);
   if (words.length === 0) return isShaped ? 1 : 0;
   const spoken = Math.max(...words.map((likeness) => strengthOf(reading.strengths, likeness)));

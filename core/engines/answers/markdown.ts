@@ -1,9 +1,8 @@
-import { clip, oneLine } from "../../platform/characters.ts";
-import { type Block, columnsFor, gridOf, leadsIn, type Link, type PublicText } from "./blocks.ts";
+import { oneLine } from "../../platform/characters.ts";
+import { type Block, columnsFor, gridOf, type Link, Outline } from "./blocks.ts";
 
 /** A line of at least this length without a full stop continues on the next line. */
 const WRAPPED_LENGTH = 48;
-const MAX_HEADING_LENGTH = 200;
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;
 
@@ -20,7 +19,7 @@ const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]+)>?[^)]*\)
  * Reads a document, plain or Markdown: headings, paragraphs (wrapped lines are joined), items and tables, each an exact
  * piece of it. `headings` are those above the whole text if it is a piece of a document. Linear in the length.
  */
-export function readMarkdown(content: string, headings: readonly string[] = []): PublicText {
+export function readDocument(content: string, headings: readonly string[] = []): Block[] {
   return new MarkdownReader(content.slice(0, MAX_TEXT_LENGTH), headings).read();
 }
 
@@ -31,65 +30,54 @@ export function plainText(markdown: string): string {
 
 class MarkdownReader {
   readonly #content: string;
-  readonly #above: readonly string[];
-  readonly #blocks: Block[] = [];
-  readonly #path: { level: number; name: string }[] = [];
-  #section = 0;
-  #tables = 0;
-  #leadIn = "";
-  #open = false;
+  readonly #outline: Outline;
+  /** The last block continues on the next line. */
+  #isOpen = false;
   #rows: { cells: string[]; text: string; start: number }[] = [];
   #hasHead = false;
 
   constructor(content: string, above: readonly string[]) {
     this.#content = content;
-    this.#above = above;
+    this.#outline = new Outline(above);
   }
 
-  read(): PublicText {
-    for (let start = 0; start < this.#content.length && this.#blocks.length < MAX_BLOCKS; ) {
+  read(): Block[] {
+    for (let start = 0; start < this.#content.length && this.#outline.blocks.length < MAX_BLOCKS; ) {
       const end = this.#content.indexOf("\n", start);
       const stop = end < 0 ? this.#content.length : end;
       this.#readLine(this.#content.slice(start, stop), start);
       start = stop + 1;
     }
     this.#endTable();
-    const links = this.#blocks.flatMap((block) => block.links);
-    const seen = new Set<string>();
-    return {
-      title: "",
-      blocks: this.#blocks,
-      links: links.filter(({ href, label }) => !seen.has(`${href} ${label}`) && seen.add(`${href} ${label}`)),
-    };
+    this.#outline.leave(0);
+    return this.#outline.blocks;
   }
 
   #readLine(line: string, start: number): void {
-    const heading = HEADING.exec(line);
+    const heading = HEADING.exec(line)?.[0];
     const title = this.#underlined(line);
-    if (PIPE.test(line)) this.#addRow(line, start);
-    else this.#endTable();
-    if (PIPE.test(line)) return;
-    const last = this.#blocks.at(-1);
-    if (heading) this.#enter(heading[1]!.length, line.slice(heading[0].length));
-    else if (title) this.#enter(line.includes("=") ? 1 : 2, title);
-    else if (line.trim() === "" || FENCE.test(line) || RULE.test(line)) this.#open = false;
-    else if (this.#open && last && continues(last, line)) this.#join(last, start + line.length);
+    const last = this.#outline.blocks.at(-1);
+    const isRow = PIPE.test(line);
+    if (!isRow) this.#endTable();
+    if (isRow) this.#addRow(line, start);
+    else if (heading) this.#enter(heading.trim().length, line.slice(heading.length), start + heading.length);
+    else if (title) this.#enter(line.includes("=") ? 1 : 2, title.text, title.start);
+    else if (line.trim() === "" || FENCE.test(line) || RULE.test(line)) this.#isOpen = false;
+    else if (this.#isOpen && last && continues(last, line)) this.#join(last, start + line.length);
     else this.#add(line, start);
   }
 
   /** The one-line paragraph that a line of dashes or equals signs below makes a heading. */
-  #underlined(line: string): string | undefined {
-    const last = this.#blocks.at(-1);
-    const isTitle = UNDERLINE.test(line) && this.#open && last?.kind === "text" && !last.text.includes("\n");
-    return isTitle ? this.#blocks.pop()?.text : undefined;
+  #underlined(line: string): Block | undefined {
+    const last = this.#outline.blocks.at(-1);
+    const isTitle = UNDERLINE.test(line) && this.#isOpen && last?.kind === "text" && !last.text.includes("\n");
+    return isTitle ? this.#outline.blocks.pop() : undefined;
   }
 
-  #enter(level: number, name: string): void {
-    this.#open = false;
-    this.#leadIn = "";
-    this.#section++;
-    while ((this.#path.at(-1)?.level ?? -1) >= level) this.#path.pop();
-    this.#path.push({ level, name: clip(plainText(name.replace(/[ \t]#+[ \t]*$/, "")), MAX_HEADING_LENGTH) });
+  #enter(level: number, line: string, start: number): void {
+    this.#isOpen = false;
+    const text = line.replace(/[ \t]#+[ \t]*$/, "").trim();
+    this.#outline.enter(level, plainText(text), { text, start });
   }
 
   #join(last: Block, end: number): void {
@@ -101,16 +89,14 @@ class MarkdownReader {
     const marks = BULLET.exec(line)?.[0] ?? QUOTE.exec(line)?.[0] ?? /^[ \t]*/.exec(line)![0];
     const kind = BULLET.test(line) ? "item" : "text";
     const text = line.slice(marks.length).trimEnd();
-    const last = this.#blocks.at(-1);
-    if (kind === "text") this.#leadIn = "";
-    else if (last?.kind === "text")
-      this.#leadIn = last.section === this.#section && leadsIn(last.text) ? last.text : "";
-    this.#push({ kind, text, start: start + marks.length, links: linksOf(text) });
-    this.#open = true;
+    const isFirst = this.#outline.blocks.at(-1)?.kind === "text";
+    if (kind === "item" && isFirst) this.#outline.leadIn = this.#outline.leadingLine();
+    this.#outline.push({ kind, text, start: start + marks.length, links: linksOf(text) });
+    this.#isOpen = true;
   }
 
   #addRow(line: string, start: number): void {
-    this.#open = false;
+    this.#isOpen = false;
     if (RULE.test(line)) this.#hasHead ||= this.#rows.length === 1;
     else {
       const cells = line
@@ -131,25 +117,20 @@ class MarkdownReader {
       row.map((text) => ({ text, isHead: this.#hasHead && at === 0, across: 1, down: 1 }));
     const { columns } = gridOf(this.#rows.map(({ cells }, at) => cellsOf(cells, at)));
     const rows = columns ? this.#rows.slice(1) : this.#rows;
-    this.#tables++;
+    const table = ++this.#outline.tables;
+    this.#outline.leadIn = "";
     for (const { cells, text, start } of rows)
-      this.#push({
+      this.#outline.push({
         kind: "row",
         text,
         start,
         cells,
-        table: this.#tables,
+        table,
         ...columnsFor(cells, columns),
         links: linksOf(text),
       });
     this.#rows = [];
     this.#hasHead = false;
-  }
-
-  #push(block: Pick<Block, "kind" | "text" | "start" | "links"> & Partial<Block>): void {
-    const headings = [...this.#above, ...this.#path.map(({ name }) => name).filter((name) => name !== "")];
-    const leadIn = block.kind === "item" ? this.#leadIn : "";
-    this.#blocks.push({ headings, section: this.#section, leadIn, buttons: false, ...block });
   }
 }
 

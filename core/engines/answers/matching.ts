@@ -1,4 +1,5 @@
 import { languages } from "../../../schemas/languages.ts";
+import { calendarNames } from "../../platform/calendar-names.ts";
 import { lazy } from "../../platform/lazy.ts";
 import { isCompounding, termsIn } from "./words.ts";
 
@@ -21,7 +22,7 @@ const matterTable = lazy(() => {
   const mattersOf = new Map<string, Set<string>>();
   const termsOf = new Map<string, Set<string>>();
   for (const [language, { answers }] of Object.entries(languages))
-    for (const [matter, words] of [...Object.entries(answers.matters), ...calendarNames(language)])
+    for (const [matter, words] of [...Object.entries(answers.matters), ...calendarMatters(language)])
       for (const term of termsIn(words, language)) {
         mattersOf.set(term, (mattersOf.get(term) ?? new Set()).add(matter));
         termsOf.set(matter, (termsOf.get(matter) ?? new Set()).add(term));
@@ -30,13 +31,10 @@ const matterTable = lazy(() => {
 });
 
 /** The days of the week and the months are matters too: "Sonntag" for "Sundays". */
-function calendarNames(language: string): [matter: string, name: string][] {
-  const named = (day: Date, style: "weekday" | "month") => {
-    const name = (code: string) => day.toLocaleDateString(code, { [style]: "long", timeZone: "UTC" });
-    return [name("en").toLowerCase(), name(language)] as [string, string];
-  };
-  const days = Array.from({ length: 7 }, (_, at) => named(new Date(Date.UTC(2027, 0, 3 + at)), "weekday"));
-  return [...days, ...Array.from({ length: 12 }, (_, at) => named(new Date(Date.UTC(2027, at, 15)), "month"))];
+function calendarMatters(language: string): [matter: string, name: string][] {
+  const namesIn = (code: string) => [...calendarNames(code, "weekday"), ...calendarNames(code, "month")];
+  const names = namesIn(language);
+  return namesIn("en").map((matter, at) => [matter, names[at]!]);
 }
 
 /** The matters of a term, as the language files name them. */
@@ -102,7 +100,7 @@ function slipLikeness(form: string, term: string): number {
 }
 
 /** Damerau-Levenshtein distance with adjacent transpositions; `limit + 1` if it is over the limit. */
-export function distance(one: string, other: string, limit: number): number {
+function distance(one: string, other: string, limit: number): number {
   let [before, last]: [number[], number[]] = [[], Array.from({ length: other.length + 1 }, (_, at) => at)];
   for (let row = 1; row <= one.length; row++) {
     const next = [row];

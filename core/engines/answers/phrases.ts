@@ -1,10 +1,9 @@
+import { fold } from "../../platform/characters.ts";
+import { lazyByKey } from "../../platform/lazy.ts";
 import { wordsOf } from "../../../schemas/languages.ts";
-import { fold } from "./words.ts";
 
 /** A pattern of words in a language file: `*` is up to four words, `~` any ending, `#` a number, `?` an optional word. */
 export type Phrase = string;
-
-const compiled = new Map<string, RegExp>();
 
 /** A text in the form that phrases are compared with: folded words with one space between them. */
 export function plainWords(text: string): string {
@@ -38,13 +37,13 @@ export function wordsOfPhrase(plain: string, phrases: readonly Phrase[]): string
 }
 
 function pattern(phrases: readonly Phrase[], before: string, after: string): RegExp {
-  const key = before + phrases.join("|");
-  const known = compiled.get(key);
-  if (known) return known;
-  const made = new RegExp(`${before}(?:${phrases.map(source).join("|")})${after}`, "u");
-  compiled.set(key, made);
-  return made;
+  return compiled([before, after, ...phrases].join("\n"));
 }
+
+const compiled = lazyByKey((key) => {
+  const [before = "", after = "", ...phrases] = key.split("\n");
+  return new RegExp(`${before}(?:${phrases.map(source).join("|")})${after}`, "u");
+});
 
 function source(phrase: Phrase): string {
   const words = phrase.split(" ").map((word) => {

@@ -1,8 +1,9 @@
+import { fold } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
 import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
 import type { Shape } from "./shapes.ts";
-import { fold, wordsIn } from "./words.ts";
+import { wordsIn } from "./words.ts";
 
 /** One turn of a conversation. */
 export interface Turn {

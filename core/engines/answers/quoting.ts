@@ -14,7 +14,7 @@ export interface Quote {
 }
 
 /** Most characters of a quote, headings included. */
-export const MAX_QUOTE_LENGTH = 600;
+const MAX_QUOTE_LENGTH = 600;
 /** The least confidence of an answer, and the least share of the question of what is shown as closest. */
 const ANSWERS = 0.35;
 const COMES_CLOSEST = 0.25;
@@ -90,34 +90,27 @@ function around(unit: Unit, maxLength: number): Unit[] {
 }
 
 /** Renders the heading, prose as paragraphs, and items and rows as a list below their introduction. */
-export function quoteMarkdown(units: readonly Unit[]): string {
+function quoteMarkdown(units: readonly Unit[]): string {
   const heading = units[0]?.block.headings.at(-1);
   let text = heading ? `**${nameMarkdown(heading)}**\n\n` : "";
   for (const [at, unit] of units.entries()) {
     const last = units[at - 1];
     const isListed = unit.block.kind !== "text";
     if (last) text += isListed && last.block.kind !== "text" ? "\n" : last.block === unit.block ? " " : "\n\n";
-    const leadIn = isListed && last?.block.leadIn !== unit.block.leadIn && last?.block.text !== unit.block.leadIn;
-    if (leadIn && unit.block.leadIn !== "") text += `${sentenceMarkdown(unit.block.leadIn)}\n\n`;
-    text += unitMarkdown(unit);
+    const leadIn = newLeadIn(unit.block, last?.block);
+    if (leadIn !== "") text += `${leadIn}\n\n`;
+    text += blockMarkdown(unit.block, unit.text);
   }
   return text;
 }
 
 /** A section as a passage of a prompt: its blocks with their links. */
 export function passageMarkdown({ blocks }: Section): string {
-  const lines = blocks.map((block, at) => {
-    const leadIn =
-      block.kind !== "text" && blocks[at - 1]?.leadIn !== block.leadIn && blocks[at - 1]?.text !== block.leadIn
-        ? block.leadIn
-        : "";
-    const text =
-      block.kind === "row" && block.cells
-        ? `- ${rowMarkdown(block)}`
-        : `${block.kind === "item" ? "- " : ""}${oneLine(block.text)}`;
-    return `${leadIn === "" ? "" : `${leadIn}\n`}${withLinks(text, block)}`;
-  });
-  return lines.join("\n");
+  const lines = blocks.flatMap((block, at) => [
+    newLeadIn(block, blocks[at - 1]),
+    withLinks(blockMarkdown(block, block.text), block),
+  ]);
+  return lines.filter((line) => line !== "").join("\n");
 }
 
 function withLinks(text: string, { links }: Block): string {
@@ -127,8 +120,13 @@ function withLinks(text: string, { links }: Block): string {
   }, text);
 }
 
-function unitMarkdown({ block, text }: Unit): string {
-  if (block.kind === "row") return `- ${rowMarkdown(block)}`;
+/** The introduction of a block, unless the block before it is the same introduction or has it. */
+function newLeadIn({ kind, leadIn }: Block, before: Block | undefined): string {
+  return kind === "text" || before?.leadIn === leadIn || before?.text === leadIn ? "" : sentenceMarkdown(leadIn);
+}
+
+function blockMarkdown(block: Block, text: string): string {
+  if (block.cells) return `- ${rowMarkdown(block)}`;
   return block.kind === "item" ? `- ${sentenceMarkdown(text)}` : sentenceMarkdown(text);
 }
 
@@ -144,7 +142,7 @@ function rowMarkdown({ cells = [], columns }: Block): string {
 }
 
 /** A sentence of public text as one line of Markdown: raw HTML and images are made inert, links keep web addresses only. */
-export function sentenceMarkdown(text: string): string {
+function sentenceMarkdown(text: string): string {
   const inert = oneLine(text).replace(RAW, "\\<").replace(IMAGE, "\\!").replace(LINK, keepWebLink);
   return inert.replace(BLOCK_MARK, (mark) => (/^\d/.test(mark) ? mark : `\\${mark}`));
 }

@@ -1,6 +1,8 @@
+import { fold } from "../../platform/characters.ts";
 import { languages } from "../../../schemas/languages.ts";
+import { calendarNames } from "../../platform/calendar-names.ts";
 import { lazy } from "../../platform/lazy.ts";
-import { fold } from "./words.ts";
+import { termsIn } from "./words.ts";
 
 /** The form of a requested answer. */
 export type Shape = "amount" | "time" | "duration" | "count" | "place" | "person" | "phone" | "mail";
@@ -12,7 +14,7 @@ const forms = lazy(
     amount:
       /[€$£¥₹%]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|franken|francs?|pence|free|kostenlos|kostenfrei|gratis|gratuit\w*|gratuito)\b/,
     time: new RegExp(
-      `\\d{1,2}[:.]\\d{2}(?!\\d)|\\d\\s?(?:[ap]\\.?m\\b|uhr|h\\b|heures?|uur)|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${weekdays()}|${months()})(?:s|en)?\\b|\\b(?:before|after|until|vor|nach|bis|avant|apres|hasta|dopo|prima|daily|taglich)\\b`,
+      `\\d{1,2}[:.]\\d{2}(?!\\d)|\\d\\s?(?:[ap]\\.?m\\b|uhr|h\\b|heures?|uur)|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${calendar()})(?:s|en)?\\b|\\b(?:before|after|until|vor|nach|bis|avant|apres|hasta|dopo|prima|daily|taglich)\\b`,
     ),
     duration: new RegExp(`(?:${spans()})`),
     place:
@@ -30,24 +32,17 @@ export function isSpan(word: string): boolean {
   return span().test(word);
 }
 
-/** True if a text contains something of a shape. */
-export function holdsShape(text: string, shape: Shape, terms: Iterable<string>): boolean {
+/** True if a text of a language contains something of a shape. */
+export function holdsShape(text: string, shape: Shape, language: string): boolean {
   // A number that is written out is a term.
-  if (shape === "count") return /\p{N}/u.test(text) || [...terms].some((term) => /^\d/.test(term));
+  if (shape === "count") return termsIn(text, language).some((term) => /^\p{N}/u.test(term));
   return forms()[shape].test(shape === "person" ? text : fold(text));
 }
 
-/** The names of the days of the week, as one alternative of a pattern. */
-function weekdays(): string {
-  const days = Array.from({ length: 7 }, (_, day) => new Date(Date.UTC(2027, 0, 3 + day)));
-  return alternatives(codes.flatMap((code) => days.map((day) => part(day, code, { weekday: "long" }, "weekday"))));
-}
-
-function months(): string {
-  const days = Array.from({ length: 12 }, (_, month) => new Date(Date.UTC(2027, month, 15)));
-  return alternatives(
-    codes.flatMap((code) => days.map((day) => part(day, code, { day: "numeric", month: "long" }, "month"))),
-  );
+/** The names of the days of the week and of the months, as one alternative of a pattern. */
+function calendar(): string {
+  const names = codes.flatMap((code) => [...calendarNames(code, "weekday"), ...calendarNames(code, "month")]);
+  return alternatives(names.map(fold));
 }
 
 /** The names of units of time, one and several. */
@@ -56,11 +51,6 @@ function spans(): string {
   return alternatives(
     codes.flatMap((code) => units.flatMap((unit) => [1, 3].map((count) => unitName(count, code, unit)))),
   );
-}
-
-function part(day: Date, code: string, options: Intl.DateTimeFormatOptions, type: string): string {
-  const parts = new Intl.DateTimeFormat(code, { ...options, timeZone: "UTC" }).formatToParts(day);
-  return fold(parts.find((one) => one.type === type)?.value ?? "");
 }
 
 function unitName(count: number, code: string, unit: string): string {

@@ -5,7 +5,9 @@ import { toCardinal as frenchNumber } from "n2words/fr-FR";
 import { toCardinal as italianNumber } from "n2words/it-IT";
 import { toCardinal as dutchNumber } from "n2words/nl-NL";
 import { toCardinal as portugueseNumber } from "n2words/pt-PT";
+import { fold, UNSPACED } from "../../platform/characters.ts";
 import { stem, stopWords } from "../../platform/languages.ts";
+import { lazyByKey } from "../../platform/lazy.ts";
 
 /** A word of a text, in lower case without accents. */
 export interface Word {
@@ -30,23 +32,6 @@ const MAX_NUMBER_WORDS = 7;
 const MAX_TERM_LENGTH = 40;
 
 const TOKEN = /\p{N}+(?:[.,:]\p{N}+)*|[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[-‐‑](?=[\p{L}\p{N}])/gu;
-/** Scripts without spaces or with agglutinated words: pairs of letters replace words. */
-const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
-
-/** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
-export function fold(text: string): string {
-  const lower = text.normalize("NFKC").toLowerCase();
-  return /^[ -~]*$/.test(lower)
-    ? lower
-    : lower
-        .replaceAll("ß", "ss")
-        .replaceAll("ς", "σ")
-        .replace(/[’‘]/g, "'")
-        .normalize("NFD")
-        .replace(/\p{M}/gu, "")
-        .normalize("NFC");
-}
 
 /**
  * The words of a text in their order: stemmed by the rules of its language, numbers as digits (those that are written out too),
@@ -122,55 +107,48 @@ export function plainNumber(digits: string): string {
 /** Replaces numbers that are written out by digits, the longest first: `five hundred and twenty` is 520. */
 function numbered(tokens: readonly string[], language: string): string[] {
   const written = numberWords(language);
-  if (written.size === 0) return [...tokens];
   const found: string[] = [];
   for (let at = 0; at < tokens.length; ) {
     const length = numberLength(tokens, at, written);
     if (length === 0) found.push(tokens[at++]!);
     else {
-      found.push(String(written.get(tokens.slice(at, at + length).join(" "))));
+      found.push(String(written.values.get(tokens.slice(at, at + length).join(" "))));
       at += length;
     }
   }
   return found;
 }
 
-function numberLength(tokens: readonly string[], at: number, written: ReadonlyMap<string, number>): number {
-  if (!firstWords.get(written)!.has(tokens[at]!)) return 0;
+function numberLength(tokens: readonly string[], at: number, { values, firsts }: NumberWords): number {
+  if (!firsts.has(tokens[at]!)) return 0;
   for (let length = Math.min(MAX_NUMBER_WORDS, tokens.length - at); length > 0; length--)
-    if (written.has(tokens.slice(at, at + length).join(" "))) return length;
+    if (values.has(tokens.slice(at, at + length).join(" "))) return length;
   return 0;
 }
 
-const numberWordsOf = new Map<string, Map<string, number>>();
-const firstWords = new WeakMap<ReadonlyMap<string, number>, Set<string>>();
+interface NumberWords {
+  values: ReadonlyMap<string, number>;
+  /** The first words of the keys. */
+  firsts: ReadonlySet<string>;
+}
 
 /** Numbers from two to a thousand, and whole thousands, as a language writes them; without one, which is an article in most. */
-function numberWords(language: string): ReadonlyMap<string, number> {
-  const known = numberWordsOf.get(language);
-  if (known) return known;
+const numberWords = lazyByKey((language: string): NumberWords => {
   const write = NUMBERS[language];
-  const found = new Map<string, number>();
+  const values = new Map<string, number>();
   const add = (value: number) => {
     const tokens = fold(write!(value)).match(TOKEN) ?? [];
-    found.set(tokens.join(" "), value);
-    found.set(tokens.filter((token) => token !== "and").join(" "), value);
+    values.set(tokens.join(" "), value);
+    values.set(tokens.filter((token) => token !== "and").join(" "), value);
     // "A thousand" is one thousand.
-    if (value === 100 || value === MAX_NUMBER) found.set(tokens.join(" ").replace(/^(?:one |ein|een )/, ""), value);
+    if (value === 100 || value === MAX_NUMBER) values.set(tokens.join(" ").replace(/^(?:one |ein|een )/, ""), value);
   };
   for (let value = 2; write && value <= MAX_NUMBER; value++) add(value);
   for (let thousands = 2; write && thousands <= 100; thousands++) add(thousands * MAX_NUMBER);
-  numberWordsOf.set(language, found);
-  firstWords.set(found, new Set([...found.keys()].map((words) => words.split(" ")[0]!)));
-  return found;
-}
+  return { values, firsts: new Set([...values.keys()].map((words) => words.split(" ")[0]!)) };
+});
 
-const foldedStops = new Map<string, ReadonlySet<string>>();
-
-function foldedStopWords(language: string): ReadonlySet<string> {
-  const known = foldedStops.get(language);
-  if (known) return known;
-  const found = new Set([...stopWords(language)].flatMap((word) => [fold(word), fold(word).replaceAll("'", "")]));
-  foldedStops.set(language, found);
-  return found;
-}
+/** Stop words without accents, with and without apostrophes, as people write them. */
+const foldedStopWords = lazyByKey(
+  (language: string) => new Set([...stopWords(language)].map(fold).flatMap((word) => [word, word.replaceAll("'", "")])),
+);

@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { pairsOf } from "../../store/redis.ts";
 import { scripts } from "../../store/scripts.ts";
 
 /** A claimed lane and its position in the queue since the claim. */
@@ -36,12 +37,8 @@ export class FairQueue {
    */
   async claim(limit: number, leaseMs = 0): Promise<{ claimed: ClaimedLane[]; due: number }> {
     const input = { limit, leaseUs: Math.round(leaseMs * 1000) };
-    const [due, ...pairs] = await scripts.claimLanes(this.#redis, { lanes: this.#key }, input);
-    const claimed = Array.from({ length: pairs.length / 2 }, (_, at) => ({
-      lane: pairs[at * 2] as string,
-      position: pairs[at * 2 + 1] as string,
-    }));
-    return { claimed, due };
+    const [due, ...flat] = await scripts.claimLanes(this.#redis, { lanes: this.#key }, input);
+    return { claimed: pairsOf(flat).map(([lane, position]) => ({ lane, position })), due };
   }
 
   /** Parks a claimed lane until a real time in ms; false if it was enqueued or claimed again since, and keeps its position. */

@@ -57,8 +57,8 @@ const styles = {
   code: "margin:0 0 16px;font-size:30px;font-weight:700;letter-spacing:5px",
   text: "margin:0 0 16px",
   facts: "width:100%;margin:0 0 20px;border-collapse:collapse",
-  name: "padding:6px 16px 6px 0;width:1%;min-width:88px;vertical-align:top;font-weight:400;color:#596070",
-  value: "padding:6px 0;vertical-align:top",
+  name: "padding:6px 0;width:1%;min-width:88px;vertical-align:top;font-weight:400;color:#596070",
+  value: "padding:6px 16px;vertical-align:top",
   link: "color:#1d4fd7",
   actions: "margin:0 0 8px",
   button:
@@ -80,6 +80,7 @@ const dark = `:root{color-scheme:light dark;supported-color-schemes:light dark}
 
 function htmlOf(letter: MailLayout): string {
   const { language, subject, sender, title, code, paragraphs = [], footer } = letter;
+  const direction = directionOf(language);
   const parts = [
     `<p class="faint" dir="auto" style="${styles.sender}">${escaped(sender)}</p>`,
     `<h1 dir="auto" style="${styles.title}">${escaped(title)}</h1>`,
@@ -90,7 +91,7 @@ function htmlOf(letter: MailLayout): string {
     footer && `<p class="faint" dir="auto" style="${styles.footer}">${escaped(footer)}</p>`,
   ];
   return `<!doctype html>
-<html lang="${escaped(language)}" dir="${directionOf(language)}">
+<html lang="${escaped(language)}" dir="${direction}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -100,7 +101,7 @@ function htmlOf(letter: MailLayout): string {
 <style>${dark}</style>
 </head>
 <body class="page" style="${styles.page}">
-<div class="card" style="${styles.card}">
+<div class="card" style="${styles.card};text-align:${sideOf(direction)}">
 ${parts.filter(Boolean).join("\n")}
 </div>
 </body>
@@ -108,10 +109,16 @@ ${parts.filter(Boolean).join("\n")}
 `;
 }
 
-function factTable({ facts = [] }: MailLayout): string {
+/** The side where lines begin. Texts of another direction begin there too, below the sender's name. */
+function sideOf(direction: "ltr" | "rtl"): "left" | "right" {
+  return direction === "rtl" ? "right" : "left";
+}
+
+function factTable({ facts = [], language }: MailLayout): string {
+  const side = sideOf(directionOf(language));
   const rows = facts.map(
     ([name, value, address]) =>
-      `<tr><th class="faint" scope="row" align="left" style="${styles.name}">${escaped(name)}</th><td dir="auto" style="${styles.value}">${linked(value, address)}</td></tr>`,
+      `<tr><th class="faint" scope="row" align="${side}" style="${styles.name}">${escaped(name)}</th><td dir="auto" style="${styles.value}">${linked(value, address)}</td></tr>`,
   );
   return rows.length === 0 ? "" : `<table style="${styles.facts}">\n${rows.join("\n")}\n</table>`;
 }

@@ -102,9 +102,9 @@ async function newestRecord(redis: Redis, runId: string): Promise<RunRecord | un
   return entry && readEntry(entry);
 }
 
-/** Cancels a run: its readers end now, its worker within `times.check`. True if it was still running. */
-export async function cancelRun(redis: Redis, runId: string, times = runTimes): Promise<boolean> {
-  return (await endRun(redis, runId, { end: "cancelled", keep: times.keep, only: ["anyway"] })) === "ended";
+/** Cancels a run: its readers end now, its worker within `runTimes.check`. True if it was still running. */
+export async function cancelRun(redis: Redis, runId: string): Promise<boolean> {
+  return (await endRun(redis, runId, { end: "cancelled", keep: runTimes.keep, only: ["anyway"] })) === "ended";
 }
 
 /** Input of `endRun`; `only` is the script's condition and its value. */

@@ -1,3 +1,5 @@
+import { type Range, sentenceRanges } from "../../platform/sentences.ts";
+
 /** A chunk of a document, the unit of retrieval; `text` is an exact part of the content. */
 export interface ChunkPiece {
   /** Headings above the text from the outermost, joined by ` › `; empty without any. */
@@ -10,12 +12,6 @@ export interface Chunkable {
   title: string;
   content: string;
   contentType: "text/plain" | "text/markdown";
-}
-
-/** A part of a text: from `start`, up to but not including `end`. */
-export interface Range {
-  start: number;
-  end: number;
 }
 
 interface Block extends Range {
@@ -52,10 +48,6 @@ const UNDERLINE = /^ {0,3}(={3,}|-{3,})\s*$/;
 const ITEM = /^\s*(?:[-*+•|]|\d{1,9}[.)])(?:\s|$)/;
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/gu;
-/** Not `Intl.Segmenter`: it cuts after "Dr." and takes seconds, quadratically, for 200 KB. */
-const SENTENCE_END = /[.!?…।؟۔]["'”’»)\]]*\s+(?![\p{Ll}\s])|[。！？｡]["'”’」』）]*/gu;
-const ABBREVIATION =
-  /(?:^|[\s(“"'])(?:\p{L}|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|Art|Fig|vs|approx|ca|bzw|z\.\s?B|e\.g|i\.e|pp)\.\s+$/iu;
 
 /**
  * Cuts a document into chunks of about 120 to 200 words: Markdown at its headings, plain text at its paragraphs, both only between
@@ -288,19 +280,6 @@ function lines(text: string): Range[] {
   const found: Range[] = [];
   for (let start = 0; start < text.length; start = found.at(-1)!.end) found.push({ start, end: lineEnd(text, start) });
   return found;
-}
-
-/** The sentences of a text, each with its trailing white space. */
-export function sentenceRanges(text: string): Range[] {
-  const found: Range[] = [];
-  let start = 0;
-  for (const { index, 0: marks } of text.matchAll(SENTENCE_END)) {
-    const end = index + marks.length;
-    if (ABBREVIATION.test(text.slice(Math.max(start, index - 12), end))) continue;
-    found.push({ start, end });
-    start = end;
-  }
-  return start < text.length ? [...found, { start, end: text.length }] : found;
 }
 
 function cutAnywhere(content: string, { start, end }: Range): Range[] {

@@ -1,4 +1,4 @@
-import { sentenceRanges } from "./chunking.ts";
+import { sentenceRanges } from "../../platform/sentences.ts";
 import { isUnspaced, queryTerms, terms } from "./words.ts";
 
 /** Most characters of a snippet (UTF-16 units). */

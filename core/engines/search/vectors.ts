@@ -11,7 +11,7 @@ export class DimensionMismatch extends Error {
 }
 
 /** Memory with rows of 32-bit floats, and a dot product over it. All positions are byte offsets. */
-export interface DotMemory {
+interface DotMemory {
   buffer: ArrayBuffer;
   /** Writes the dot products of the query with `count` rows of `width` bytes each to `scores`. */
   dots(query: number, rows: number, count: number, width: number, scores: number): void;
@@ -31,7 +31,7 @@ const STEP = 16;
 const FEWEST_ROWS = 16;
 const GROWTH = 1.5;
 
-const program = compile();
+const program = new WebAssembly.Module(Buffer.from(PROGRAM, "base64"));
 
 /**
  * Exact nearest vectors by cosine, in memory. Rows are normalised when they are added; a search is one dot product per row. All vectors of
@@ -40,17 +40,15 @@ const program = compile();
 export class VectorIndex {
   readonly dimensions: number;
   private readonly width: number;
-  private readonly open: (bytes: number) => DotMemory;
   private readonly rows = new Map<number, number>();
   private slots = new Int32Array(0);
   private memory: DotMemory;
   private capacity = 0;
 
-  constructor(dimensions: number, open: (bytes: number) => DotMemory = openMemory) {
+  constructor(dimensions: number) {
     this.dimensions = dimensions;
     this.width = Math.ceil(dimensions / STEP) * STEP * FLOAT;
-    this.open = open;
-    this.memory = open(this.width);
+    this.memory = openMemory(this.width);
   }
 
   /** Number of vectors. */
@@ -129,7 +127,7 @@ export class VectorIndex {
   private resize(wanted: number): void {
     // A multiple of four keeps the rows aligned to 16 bytes.
     const capacity = Math.ceil(wanted / 4) * 4;
-    const memory = this.open(this.rowAt(capacity, capacity));
+    const memory = openMemory(this.rowAt(capacity, capacity));
     const kept = new Uint8Array(this.memory.buffer, this.rowAt(0), this.size * this.width);
     new Uint8Array(memory.buffer).set(kept, this.rowAt(0, capacity));
     const slots = new Int32Array(capacity);
@@ -138,50 +136,9 @@ export class VectorIndex {
   }
 }
 
-/** Memory of at least this size, with WebAssembly SIMD if the runtime has it, else plain memory. */
+/** Memory of at least this size. */
 function openMemory(bytes: number): DotMemory {
-  return program ? openSimdMemory(program, bytes) : openPlainMemory(bytes);
-}
-
-/** The same computation in plain JavaScript: the same 32-bit additions in the same order, so the same scores. */
-export function openPlainMemory(bytes: number): DotMemory {
-  const buffer = new ArrayBuffer(bytes);
-  const floats = new Float32Array(buffer);
-  const lanes = new Float32Array(STEP);
-  const dots: DotMemory["dots"] = (query, rows, count, width, scores) => {
-    for (let row = 0; row < count; row++) {
-      lanes.fill(0);
-      addProducts(lanes, floats.subarray(query / FLOAT), floats.subarray((rows + row * width) / FLOAT), width / FLOAT);
-      floats[scores / FLOAT + row] = sum(lanes);
-    }
-  };
-  return { buffer, dots };
-}
-
-/** True if this runtime computes with SIMD. */
-export const hasSimd: boolean = program !== undefined;
-
-function compile(): WebAssembly.Module | undefined {
-  const bytes = Buffer.from(PROGRAM, "base64");
-  return typeof WebAssembly === "object" && WebAssembly.validate(bytes) ? new WebAssembly.Module(bytes) : undefined;
-}
-
-function openSimdMemory(module: WebAssembly.Module, bytes: number): DotMemory {
   const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE) });
-  const instance = new WebAssembly.Instance(module, { m: { m: memory } });
+  const instance = new WebAssembly.Instance(program, { m: { m: memory } });
   return { buffer: memory.buffer, dots: instance.exports.dots as DotMemory["dots"] };
-}
-
-function addProducts(lanes: Float32Array, query: Float32Array, row: Float32Array, length: number): void {
-  for (let at = 0; at < length; at += STEP) {
-    for (let lane = 0; lane < STEP; lane++) {
-      lanes[lane] = lanes[lane]! + Math.fround(query[at + lane]! * row[at + lane]!);
-    }
-  }
-}
-
-function sum(lanes: Float32Array): number {
-  const lane = (at: number) =>
-    Math.fround(Math.fround(lanes[at]! + lanes[at + 4]!) + Math.fround(lanes[at + 8]! + lanes[at + 12]!));
-  return Math.fround(Math.fround(lane(0) + lane(1)) + Math.fround(lane(2) + lane(3)));
 }

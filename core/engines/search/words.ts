@@ -1,4 +1,6 @@
+import { fold as foldWord, UNSPACED } from "../../platform/characters.ts";
 import { stem, stopWords } from "../../platform/languages.ts";
+import { lazyByKey } from "../../platform/lazy.ts";
 
 /**
  * Increment it with each change of what `passageTerms` returns: the search module stores terms, and those of different versions don't
@@ -10,9 +12,6 @@ const ASCII = /^[a-z0-9]*$/;
 const TOKEN = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*(?:[-‐‑](?=[\p{L}\p{N}]))?/gu;
 const HYPHEN = /[-‐‑]$/;
 const CONTRACTION = /'(?:s|d|m|re|ve|ll)$/;
-/** Scripts without spaces or with agglutinated words: pairs of letters replace words. */
-const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 const RUN = new RegExp(`(?:${UNSPACED.source}[\\p{M}ー]*)+|(?:(?!${UNSPACED.source})[\\p{L}\\p{N}\\p{M}])+`, "gu");
 const LETTER = /\P{M}\p{M}*/gu;
 const HAN = /\p{Script=Han}/u;
@@ -75,10 +74,9 @@ export function isUnspaced(term: string): boolean {
   return UNSPACED.test(term);
 }
 
-/** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
+/** A word without accents, if its script can do without them. */
 function fold(word: string): string {
-  if (ASCII.test(word) || !FOLDED.test(word)) return word;
-  return word.replaceAll("ß", "ss").replaceAll("ς", "σ").normalize("NFD").replace(/\p{M}/gu, "").normalize("NFC");
+  return FOLDED.test(word) ? foldWord(word) : word;
 }
 
 function words(text: string): string[] {
@@ -121,16 +119,10 @@ function termsOf(word: string, language: string): string[] {
   return parts.flatMap((part) => (part === "" || stops.has(part) ? [] : [fold(stem(part, language))]));
 }
 
-const stopWordsOf = new Map<string, ReadonlySet<string>>();
-
 /** Stop words with and without accents, as people write them. */
-function foldedStopWords(language: string): ReadonlySet<string> {
-  const known = stopWordsOf.get(language);
-  if (known) return known;
-  const found = new Set([...stopWords(language)].flatMap((word) => [word, fold(word)]));
-  stopWordsOf.set(language, found);
-  return found;
-}
+const foldedStopWords = lazyByKey(
+  (language: string) => new Set([...stopWords(language)].flatMap((word) => [word, fold(word)])),
+);
 
 function cut(word: string): string {
   return word.length <= MAX_WORD_LENGTH ? word : word.slice(0, MAX_WORD_LENGTH).replace(/[\ud800-\udbff]$/, "");

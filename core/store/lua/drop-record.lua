@@ -1,9 +1,8 @@
--- Removes a record and its list entry, and writes the resulting jobs.
--- Keys: record, list (zset), counter (of changes), outbox
--- Input: member (of the list), jobs, field (of the counter, if that is a hash)
+-- Removes a record and its list entry.
+-- Keys: record, list (zset), counter (of changes)
+-- Input: member (of the list), field (of the counter, if that is a hash)
 -- Returns 1 if the record existed, else 0.
 if redis.call('DEL', keys.record) == 0 then return 0 end
 redis.call('ZREM', keys.list, input.member)
 bump(keys.counter, input.field)
-outbox(keys.outbox, input.jobs)
 return 1

@@ -1,14 +1,14 @@
 -- One turn of an endpoint's sender: records the outcome of some deliveries, and leases others that are due, for the active sender of
--- it; who holds nothing and finds nothing goes to sleep. What is no longer kept goes out of the queue.
+-- it. A sender without running deliveries that finds none due goes to sleep. Expired deliveries leave the queue.
 -- Keys: queue (zset by real ms when due), awake (the active sender; string), failing (first failure since the last success; string, real
 --   ms), endpoint (hash version, json), delivery and event (what the keys of deliveries and of events begin with)
 -- Input: senderId, now (real ms), leaseMs (of a delivery, and of a heartbeat), max (deliveries), busy (deliveries that the sender still
 --   sends), version (of the endpoint that the sender knows; "" for none), failureMs (to keep a first failure), ended (deliveries that
---   became something: id, json, due: real ms when it is due again, absent for never, outcome: what the endpoint did, "succeeded",
---   another word, or "" where it wasn't asked)
--- Returns {first failure ("" for none), word, …}: "busy" when another is awake, "asleep" with the real ms of the next one ("" for none),
---   "gone" when there is no such endpoint, or "taken" with the endpoint's version and its json ("" where the sender knows it), then
---   [json, content of the event ("" where it is gone)] of each delivery.
+--   became something: id, json, due: real ms when it is due again, absent for never, outcome: of the call, "succeeded",
+--   another word, or "" if there was no call)
+-- Returns {first failure ("" for none), word, …}: "busy" if another is awake, "asleep" with the real ms of the next one ("" for none),
+--   "gone" if there is no such endpoint, or "taken" with the endpoint's version and its json ("" if the sender knows it), then
+--   [json, content of the event ("" if it is gone)] of each delivery.
 local over, again, succeeded, failed = {}, {}, false, false
 for _, one in ipairs(input.ended) do
   if redis.call('SET', keys.delivery .. one.id, one.json, 'XX', 'KEEPTTL') and one.due then

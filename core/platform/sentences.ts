@@ -1,5 +1,6 @@
-import { languages } from "../../../schemas/languages.ts";
-import { lazy } from "../../platform/lazy.ts";
+import { languages } from "../../schemas/languages.ts";
+import { calendarNames } from "./calendar-names.ts";
+import { lazy } from "./lazy.ts";
 
 /** An exact piece of a text. */
 export interface Piece {
@@ -7,9 +8,15 @@ export interface Piece {
   start: number;
 }
 
+/** A part of a text: from `start`, up to but not including `end`. */
+export interface Range {
+  start: number;
+  end: number;
+}
+
 /** Longer sentences are cut between words. UTF-16 units. */
 const MAX_SENTENCE_LENGTH = 400;
-const ENDS = /(?:[.!?…]+|[。！？｡।॥؟۔։።]+)["'”’»)\]*_]*/g;
+const ENDS = /(?:[.!?…]+|[。！？｡।॥؟۔։።]+)["'”’»」』）)\]*_]*/g;
 const UNSPACED_END = /^[。！？｡]/;
 /** A sentence end is certain once a whole word follows. */
 const WORD_AFTER = /^\s+\S+\s/;
@@ -29,21 +36,22 @@ const months = lazy(
   () =>
     new Set(
       Object.keys(languages).flatMap((language) =>
-        Array.from({ length: 12 }, (_, month) => new Date(Date.UTC(2027, month, 15))).flatMap((day) =>
-          (["long", "short"] as const).map((style) => monthName(day, language, style)),
-        ),
+        (["long", "short"] as const).flatMap((style) => calendarNames(language, "month", style)),
       ),
     ),
 );
 
-function monthName(day: Date, language: string, month: "long" | "short"): string {
-  const parts = new Intl.DateTimeFormat(language, { day: "numeric", month, timeZone: "UTC" }).formatToParts(day);
-  return (parts.find(({ type }) => type === "month")?.value ?? "").toLowerCase().replace(/\.$/, "");
-}
-
-/** True for the name of a month, long or short, in a language that has a file. */
-export function isMonth(word: string): boolean {
-  return months().has(word.toLowerCase().replace(/[.,;:]+$/, ""));
+/**
+ * The sentences of a text, each with the white space after it. Linear in its length, unlike `Intl.Segmenter`, which also cuts after "Dr.".
+ */
+export function sentenceRanges(text: string): Range[] {
+  const starts = [
+    0,
+    ...ends(text).map((end) => end + /^\s*/.exec(text.slice(end, end + MAX_SENTENCE_LENGTH))![0].length),
+  ];
+  return starts
+    .map((start, at) => ({ start, end: starts[at + 1] ?? text.length }))
+    .filter(({ start, end }) => start < end);
 }
 
 /** The sentences of a paragraph, exact pieces of it without the white space around them. Linear in its length. */
@@ -103,7 +111,7 @@ function isAbbreviation(text: string, mark: number, next: string): boolean {
   const word = before.slice(before.search(/[^\s("'„“«[]*$/));
   const lower = word.toLowerCase();
   if (MAY_END.test(lower)) return false;
-  if (/^\d{1,2}$/.test(word)) return isMonth(next.split(/\s/)[0]!);
+  if (/^\d{1,2}$/.test(word)) return months().has(next.toLowerCase().split(/[\s.,;:]/, 1)[0]!);
   return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(lower);
 }
 
