@@ -31,10 +31,19 @@ const jobs = shared ? 1 : 4;
  */
 const long = [
   ...["admin", "widget-comfort", "assistant-processes", "processes", "scheduling-page", "widget"],
-  ...["widget-lead", "widget-words", "integrations-writing", "webhooks-crash", "full-redis", "shutdown", "widget-chat"],
+  ...[
+    "widget-lead",
+    "widget-words",
+    "hostile-servers",
+    "integrations-writing",
+    "webhooks-crash",
+    "full-redis",
+    "shutdown",
+    "widget-chat",
+  ],
 ].map(fileOf);
 /** Test files that run alone, after the others: competition for the cores must not affect what they measure. */
-const alone = ["hostile-servers", "rolling"].map(fileOf);
+const alone = ["hostile-pauses", "rolling"].map(fileOf);
 /**
  * Test files that `--brief` skips, because the runtime doesn't affect them: the code of browsers, the format of the sources, pure
  * computation, rules that scripts of Redis decide, and what other programs do.
@@ -56,7 +65,17 @@ const alikeEverywhere = [
     "integrations-microsoft",
     "integrations-writing",
   ],
-  ...["integrations-zoom", "hostile-servers", "admin", "drill", "failover", "full-redis", "handle-import", "sentinel"],
+  ...[
+    "integrations-zoom",
+    "hostile-pauses",
+    "hostile-servers",
+    "admin",
+    "drill",
+    "failover",
+    "full-redis",
+    "handle-import",
+    "sentinel",
+  ],
 ].map(fileOf);
 /** Most seconds per file. */
 const longest = 300;

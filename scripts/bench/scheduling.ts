@@ -52,12 +52,7 @@ export async function bench(): Promise<RelayRow[]> {
     const runtime = await openRuntime(readEnv({ REDIS_URL: redis.url, LOG_LEVEL: "silent", ...counted }));
     await furnish(runtime);
     const stage = { runtime, redisUrl: redis.url, children };
-    const rows = [
-      ...(await slots(stage)),
-      ...(await bookings(stage)),
-      await limits(stage),
-      ...(await races(stage)),
-    ];
+    const rows = [...(await slots(stage)), ...(await bookings(stage)), await limits(stage), ...(await races(stage))];
     await runtime.close();
     return rows;
   } finally {
