@@ -19,7 +19,10 @@ async function run(t: Test): Promise<void> {
   await t.test("it groups the operations, with fields and a request to copy", async (t) => {
     await page.goto(`${service.url}/docs`);
     // The renderer has taken the place of the plain list.
-    await page.getByText(/^Search/).first().waitFor();
+    await page
+      .getByText(/^Search/)
+      .first()
+      .waitFor();
     await page.getByText("Leads", { exact: true }).first().click();
     await page.getByText("Submit a lead").first().click();
     await page.getByText("curl -X POST").first().waitFor();
