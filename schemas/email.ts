@@ -32,7 +32,7 @@ export const purposes = ["PRODUCT_NOTIFICATION", "LEAD_VERIFICATION", "TRANSACTI
 export type Purpose = (typeof purposes)[number];
 
 /** Local parts that a sender's address may have (docs/reference.md, "Senders"). */
-export const localParts = ["noreply", "notifications", "calendar", "support", "hello"] as const;
+const localParts = ["noreply", "notifications", "calendar", "support", "hello"] as const;
 
 /** Statuses of a delivery and of a message (docs/reference.md, "Delivery statuses and events"). */
 export const statuses = [
@@ -84,9 +84,9 @@ export const newDomain = object({
 /** `GET /v2/account/domains`. */
 export const domainListing = object({ ...listing });
 
-export const recordPurposes = ["OWNERSHIP", "DKIM", "SPF", "MAIL_FROM_MX", "DMARC"] as const;
+const recordPurposes = ["OWNERSHIP", "DKIM", "SPF", "MAIL_FROM_MX", "DMARC"] as const;
 export type RecordPurpose = (typeof recordPurposes)[number];
-export const recordStatuses = ["FOUND", "MISSING", "MISMATCH", "UNKNOWN"] as const;
+const recordStatuses = ["FOUND", "MISSING", "MISMATCH", "UNKNOWN"] as const;
 export type RecordStatus = (typeof recordStatuses)[number];
 
 /** A DNS record that the domain's owner publishes. Names are absolute; an MX value is preference and host. */
@@ -100,7 +100,7 @@ export const dnsRecord = object({
 });
 export type DnsRecord = Infer<typeof dnsRecord>;
 
-export const identityStatuses = ["PENDING", "READY", "FAILED"] as const;
+const identityStatuses = ["PENDING", "READY", "FAILED"] as const;
 export type IdentityStatus = (typeof identityStatuses)[number];
 
 /** The email identity of a domain. */
@@ -301,7 +301,7 @@ export const eventList = object({ events: array(messageEvent), nextCursor: nulla
 // suppressions
 
 /** Sources of suppressions. */
-export const suppressionSources = ["HARD_BOUNCE", "COMPLAINT", "UNSUBSCRIBE", "OWNER"] as const;
+const suppressionSources = ["HARD_BOUNCE", "COMPLAINT", "UNSUBSCRIBE", "OWNER"] as const;
 export type SuppressionSource = (typeof suppressionSources)[number];
 
 /** `POST …/suppressions`. */

@@ -2,7 +2,7 @@ import { mailKinds } from "./scheduling.ts";
 import { array, id, type Infer, integer, object, oneOf, optional, type Schema, string } from "./schema.ts";
 
 /** One kind of job: its queue, the shape of its data, its attempts and the wait between them. */
-export interface JobRow<T = unknown> {
+interface JobRow<T = unknown> {
   queue: QueueName;
   data: Schema<T>;
   attempts: number;

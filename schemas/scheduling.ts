@@ -90,7 +90,7 @@ export const scheduleAnswer = object({ schedule });
 export const scheduleList = object({ schedules: array(schedule), nextCursor: nullable(string()) });
 
 /** Types of question of an event type. */
-export const fieldTypes = [
+const fieldTypes = [
   "text",
   "textarea",
   "text_area",
@@ -106,7 +106,7 @@ export const fieldTypes = [
 ] as const;
 
 /** Types of location with special behaviour; others only show their label. */
-export const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
+const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
 
 export const bookingField = object({
   id: string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
@@ -338,7 +338,7 @@ export const declining = object({ handle, bookingUid: string(), reason });
 /** The path of a booking as its owner names it. */
 export const bookingPath = object({ handle, bookingUid: string() });
 
-export const bookingStatuses = ["ACCEPTED", "PENDING", "PENDING_PAYMENT", "REJECTED", "CANCELLED"] as const;
+const bookingStatuses = ["ACCEPTED", "PENDING", "PENDING_PAYMENT", "REJECTED", "CANCELLED"] as const;
 export type BookingStatus = (typeof bookingStatuses)[number];
 
 /** `GET …/scheduling/bookings`: by start, `from` inclusive and `to` exclusive. */
@@ -362,7 +362,7 @@ export const bookingPayment = object({
 });
 
 /** A stored payment, with its provider's payment id once it is paid. */
-export type StoredPayment = Omit<Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
+type StoredPayment = Omit<Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
   refundUntilMinutes?: number;
   paid?: { account: string; intent: string };
 };

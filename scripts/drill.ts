@@ -16,7 +16,7 @@ import { connect, mastersOf } from "../core/store/redis.ts";
 import { type RedisOptions, startRedis } from "../fixtures/redis.ts";
 
 /** The result for one server. */
-export interface Drill {
+interface Drill {
   server: string;
   /** Size of the copy in bytes, and seconds to make it and to restore it. */
   bytes: number;

@@ -51,7 +51,7 @@ const alone = ["hostile-pauses", "rolling"].map(fileOf);
 const alikeEverywhere = [
   ...["account-browser", "scheduling-look", "scheduling-page", "scheduling-words", "visitor-browser"],
   ...["widget", "widget-chat", "widget-comfort", "widget-lead", "widget-words"],
-  ...["alerts", "client", "house", "openapi", "languages", "access-walk", "data", "lists"],
+  ...["alerts", "api-docs", "client", "house", "openapi", "languages", "access-walk", "data", "lists"],
   ...["answers-sets", "assistant-models", "grounding", "knowledge-chunking", "knowledge-ranking"],
   ...["lead-forms", "lead-section", "lead-notices", "groups", "collisions", "lock", "throttle", "addresses"],
   ...["campaigns", "campaigns-far", "campaigns-restart", "email-errors", "email-fairness", "email-grammar"],

@@ -40,7 +40,7 @@ async function lasting(t: TapTest, redis: Redis): Promise<number> {
 
 t.test("a lock is held for as long as its work lasts, and is free afterwards", async (t) => {
   const { redis } = await open(t);
-  const work = withLock(redis, { key }, async (lease) => {
+  const work = withLock(redis, key, async (lease) => {
     await sleep(leaseMs + 1500);
     return !lease.aborted;
   });

@@ -11,6 +11,7 @@ import { Inbox } from "../fixtures/inbox.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
 import { eventually } from "../fixtures/service.ts";
 import type { Booking } from "../schemas/scheduling.ts";
+import { languages } from "../schemas/languages.ts";
 
 const base = "/v2/handles/acme/scheduling";
 
@@ -554,7 +555,7 @@ const wordings: [accepted: string, state: string, date: RegExp, length: string][
 ];
 t.test("visitors are written to in their language, owners in that of the handle", async (t) => {
   const { stage, inbox } = await openMailing(t);
-  await stage.event({ slug: "intro", title: "Introduction" });
+  await stage.event({ slug: "intro", title: "Introduction", locations: [{ type: "phone", label: "" }] });
   await stage.owner.put("/v2/handles/acme/settings").send({ language: "de", displayName: "Café Ada" }).expect(200);
   for (const [place, [accepted, state, date, length]] of wordings.entries()) {
     const email = `v${place}@example.com`;
@@ -580,6 +581,7 @@ t.test("visitors are written to in their language, owners in that of the handle"
     return found.length === wordings.length && Promise.all(found.map(partsOf));
   });
   t.ok(owners.every(({ subject }) => subject.startsWith("Neue Buchung: Introduction mit Ada, ")));
+  t.ok(owners.every(({ text }) => text.includes(`Wo: ${languages.de!.bookingPage.phone}`)));
   const named = { language: "fr", attendee: { name: "Ada", email: "page@example.com" } };
   const booked = await stage.book("intro", "2026-10-06T09:00:00Z", 30, named).set("Accept-Language", "de").expect(201);
   t.equal(booked.body.booking.language, "fr", "the page's language counts before the browser's");

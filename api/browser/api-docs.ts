@@ -7,4 +7,4 @@ interface Renderer {
 // Not bundled: the renderer is a separate file.
 const renderer = "/assets/api-reference.js";
 const place = document.getElementById("reference");
-if (place) void import(renderer).then(({ init }: Renderer) => init("/openapi.json", {}, place));
+if (place) void import(renderer).then(({ init }: Renderer) => init("/openapi.json", { disableTelemetry: true }, place));

@@ -67,7 +67,7 @@ const securitySchemes = {
 const requestId = {
   name: "X-Request-Id",
   in: "header",
-  description: "An id for this request, found again in the response, in problem documents and in the log.",
+  description: "An id for this request. The response, problem documents and the log repeat it.",
   schema: { type: "string", pattern: "^[A-Za-z0-9._-]{1,64}$", examples: ["checkout-42"] },
 };
 const idempotencyKey = {

@@ -5,7 +5,7 @@ import { type Membership, membership, hasRole } from "./handles.ts";
 import { holderOf, type TokenHolder, tokenPrefix } from "./tokens.ts";
 
 /** What a route on a handle requires of a token. */
-export interface HandleAccess {
+interface HandleAccess {
   token: string;
   handle: string;
   role: Role;

@@ -16,7 +16,7 @@ export interface DomainClaim {
   owned: boolean;
 }
 
-export interface AttachedDomain {
+interface AttachedDomain {
   account: string;
   domain: string;
   handle?: string | undefined;

@@ -1,7 +1,7 @@
 import { Fail } from "../platform/errors.ts";
 
 /** OAuth errors of RFC 6749 (section 5.2), RFC 7591 (section 3.2.2) and RFC 8707 (section 2). */
-export type OAuthError =
+type OAuthError =
   | "invalid_request"
   | "invalid_grant"
   | "invalid_target"

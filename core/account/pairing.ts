@@ -117,7 +117,7 @@ export function challengeOf(verifier: string): string {
 }
 
 /** The code to compare; the client derives it from the attempt's id too. */
-export function pairingCode(attemptId: string): string {
+function pairingCode(attemptId: string): string {
   return `${attemptId.slice(4, 8)}-${attemptId.slice(8, 12)}`;
 }
 

@@ -38,7 +38,7 @@ export async function startRefreshing(
 }
 
 /** A continued session, with its next token. */
-export interface Refreshed {
+interface Refreshed {
   sessionId: string;
   grant: ClientGrant;
   refreshToken: string;

@@ -3,7 +3,7 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 
 /** The content of a mail; replies go to `replyTo` if it is set. */
-export interface ServiceMail {
+interface ServiceMail {
   subject: string;
   text: string;
   html: string;

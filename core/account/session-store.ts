@@ -22,7 +22,7 @@ interface StoredSession {
   expiresAt: number;
 }
 
-export interface NewSession {
+interface NewSession {
   userId: string;
   email?: string;
   kind: SessionView["kind"];

@@ -16,7 +16,7 @@ const knownBrowserCookie = "known-browser";
 const purpose = "known browser";
 
 /** A request for a sign-in code. */
-export interface CodeRequest {
+interface CodeRequest {
   email: string;
   network: string;
   cookie: string | undefined;

@@ -7,7 +7,7 @@ import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
-import { sameText, sixDigits } from "../platform/sealing.ts";
+import { isSixDigits, sixDigits } from "../platform/sealing.ts";
 import { userOfEmail } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";
 import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.ts";
@@ -15,6 +15,7 @@ import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.t
 /** Lifetime of a code in ms, and the number of wrong codes that ends a sign-in. */
 const CODE_TTL_MS = 600_000;
 const MAX_WRONG_CODES = 5;
+const codePurpose = "sign-in code";
 /** Lifetime of a browser's session in seconds. */
 const SESSION_TTL_SECONDS = 12 * 3600;
 const address = /^[^\s@]{1,64}@[^\s@.]+(?:\.[^\s@.]+)*$/;
@@ -134,9 +135,7 @@ async function tryCode(
 ): Promise<SignInStep> {
   const { env, redis } = runtime;
   const { signInId, returnTo, device } = input;
-  const digits = input.code.replace(/\D/g, "");
-  const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
-  const isRight = roots.some((root) => sameText(digits, signInCode(root, signInId)));
+  const isRight = isSixDigits(env, codePurpose, { text: signInId, typed: input.code });
   const tried = { isRight, maxWrong: MAX_WRONG_CODES };
   const [result, userId = "", email = ""] = await scripts.trySignIn(redis, { signIn: keys.signIn(signInId) }, tried);
   if (result === "right") return welcome(runtime, { userId, email, returnTo, device });
@@ -179,5 +178,5 @@ function destination(env: Env, returnTo: string, token: string): string | undefi
 
 /** Six digits derived from the id under the service's key, so that neither Redis nor a job contains the code. */
 export function signInCode(root: string, signInId: string): string {
-  return sixDigits(root, "sign-in code", signInId);
+  return sixDigits(root, codePurpose, signInId);
 }

@@ -54,7 +54,7 @@ export function ctaCards(links: readonly Link[], question: Question): CtaCard[] 
 }
 
 /** The sources of follow-up questions. */
-export interface FollowUpMaterial {
+interface FollowUpMaterial {
   question: Question;
   /** The owner's suggested questions, then headings of public text. */
   suggested: readonly string[];

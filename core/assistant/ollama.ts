@@ -4,7 +4,7 @@ import type { Delta, Embedder, ModelMessage, Model, ModelTool, Writer } from "..
 import { embeddedAnswerer } from "./model.ts";
 
 /** Fixed context size in tokens: changing it makes the server reload the model. */
-export const contextTokens = 8192;
+const contextTokens = 8192;
 /** Most tokens of one answer. */
 const answerTokens = 700;
 /** Texts of one embedding request. */

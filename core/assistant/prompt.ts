@@ -18,7 +18,7 @@ const USEFUL_COST = 80;
 const PASSAGE_COST = 8;
 
 /** The messages for a model, the numbered passages, and the marks in them that no visitor may see. */
-export interface ChatPrompt {
+interface ChatPrompt {
   messages: ModelMessage[];
   passages: Passage[];
   marks: string[];

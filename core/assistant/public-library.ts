@@ -20,7 +20,7 @@ import { perConnection } from "../store/connections.ts";
 import { VersionedCache } from "../store/versioned-cache.ts";
 
 /** The tag of the documents that the assistant may use (docs/reference.md, "Knowledge"). */
-export const publicTag = "public-page-agent";
+const publicTag = "public-page-agent";
 
 /** All public text of a handle that answers may use. */
 export interface PublicLibrary {

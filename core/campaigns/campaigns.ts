@@ -17,7 +17,7 @@ export interface Campaign {
   updatedAt: string;
 }
 
-export interface NewCampaign {
+interface NewCampaign {
   handle: string;
   /** Starts with `cmp_`; generated if absent. */
   campaignId?: string | undefined;

@@ -8,7 +8,7 @@ import { keys } from "../store/keys.ts";
 import { pairsOf } from "../store/redis.ts";
 
 /** A delayed send and the domain instant at which it is due. */
-export interface DelayedSend {
+interface DelayedSend {
   data: JobData<"campaigns.send">;
   due: number;
 }

@@ -50,7 +50,7 @@ export interface MailRequest {
 }
 
 /** `visitor`: mails that visitors cause, except those to the handle's owners; `rule`: those of rules among them. */
-export type MailCap = "visitor" | "rule";
+type MailCap = "visitor" | "rule";
 
 /** Most mails of a kind per mailbox of a handle and UTC day of domain time. */
 const MAX_MAILS_A_DAY: Record<MailCap, number> = { visitor: 20, rule: 5 };

@@ -6,7 +6,7 @@ import type { Mailbox, Runtime } from "../platform/runtime.ts";
 import { readInbound } from "./feedback.ts";
 
 /** Intervals of the mailbox poll in real ms. Tests pass shorter ones. */
-export interface WatchTimes {
+interface WatchTimes {
   /** Between two polls of the mailbox. */
   pollMs: number;
   /** The first wait after a failure; it doubles up to the longest. */

@@ -49,7 +49,7 @@ export interface StoredContent {
 }
 
 /** How an attempt ended: settled, or given back because the server is unusable for everybody now. */
-export type AttemptOutcome = "settled" | "provider";
+type AttemptOutcome = "settled" | "provider";
 
 /**
  * One attempt at a delivery: checks again whether it may be sent, composes and signs the mail, hands it to the server, and records the

@@ -12,7 +12,7 @@ import type { StoredMessage } from "./messages.ts";
 import { MAX_RANKS, type MailQueueName, claimHandles, PARK_MS, park } from "./turns.ts";
 
 /** Intervals of a dispatcher in real ms. Tests pass shorter ones. */
-export interface DispatchTimes {
+interface DispatchTimes {
   /** A worker without a heartbeat for this long loses its leases. */
   leaseMs: number;
   /** Poll interval of the idle fair queue. */

@@ -13,7 +13,7 @@ import { signedBody, type SignedRequest } from "./signed-request.ts";
 import { findSuppression, isSuppressed, suppressionOf } from "./suppressions.ts";
 
 /** How many reports changed something; the others were duplicates, late, or about unknown mails. */
-export interface Applied {
+interface Applied {
   applied: number;
 }
 
@@ -73,7 +73,7 @@ export async function resubscribe(runtime: Runtime, at: { messageId: string; n: 
 }
 
 /** The delivery that a report is about. */
-export interface FoundDelivery extends DeliveryName {
+interface FoundDelivery extends DeliveryName {
   message: Message;
   recipient: string;
 }

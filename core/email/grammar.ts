@@ -4,7 +4,7 @@ import { faultAt, placeAt } from "../platform/source-place.ts";
 import { hasSafeScheme, type HtmlContext, htmlPlaces } from "./html-places.ts";
 
 /** The context of a placeholder, which decides how its value is escaped: `header` and `plain` as they are, others as HTML. */
-export type PlaceholderContext = "header" | "plain" | HtmlContext;
+type PlaceholderContext = "header" | "plain" | HtmlContext;
 
 /** A parsed template: literal text and placeholders in order. */
 export type Pieces = (string | { name: string; place: PlaceholderContext })[];
@@ -83,7 +83,7 @@ function escapeHtml(text: string): string {
 }
 
 /** A placeholder in a source; offsets are in UTF-16 units. */
-export interface Placeholder {
+interface Placeholder {
   name: string;
   start: number;
   end: number;

@@ -1,20 +1,18 @@
 import { Buffer } from "node:buffer";
-import { sameText, sign } from "../platform/sealing.ts";
+import { type Keys, roots, sameText, sign } from "../platform/sealing.ts";
 import type { Env } from "../platform/env.ts";
 import { mailFromDomain } from "./identity.ts";
 import { UNSUBSCRIBE_PATH } from "./unsubscribe-line.ts";
 
 /** The purpose of an address of the service: `b` receives bounces, `u` unsubscriptions. */
-export type ReturnKind = "b" | "u";
+type ReturnKind = "b" | "u";
 
 /** The delivery in a return path. */
-export interface ReturnedDelivery {
+interface ReturnedDelivery {
   kind: ReturnKind;
   messageId: string;
   n: number;
 }
-
-type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
 
 const prefix = "msg_";
 
@@ -35,11 +33,8 @@ export function deliveryOfAddress(env: Keys, address: string): ReturnedDelivery 
     messageId: prefix + Buffer.from(hex, "hex").toString("latin1"),
     n: Number(n),
   };
-  const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
   const given = address.toLowerCase().split("@")[0] as string;
-  return roots.some((root) => sameText(localPart({ SECRET_KEY: root, SECRET_KEY_PREVIOUS: undefined }, named), given))
-    ? named
-    : undefined;
+  return isOurs(env, given, (root) => localPart(root, named)) ? named : undefined;
 }
 
 /** The address of a delivery's unsubscribe page. */
@@ -75,8 +70,7 @@ export function deliveryOfMessageId(env: Keys, text: string): ReturnedDelivery |
 
 /** True if one of the roots made the text. */
 function isOurs(env: Keys, text: string, make: (root: Keys) => string): boolean {
-  const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
-  return roots.some((root) => sameText(make({ SECRET_KEY: root, SECRET_KEY_PREVIOUS: undefined }), text));
+  return roots(env).some((root) => sameText(make({ SECRET_KEY: root, SECRET_KEY_PREVIOUS: undefined }), text));
 }
 
 function namedPart(env: Keys, { messageId, n }: { messageId: string; n: number }): string {

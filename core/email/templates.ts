@@ -25,7 +25,7 @@ import { UNSUBSCRIBE_PATH, unsubscribeVariable, withUnsubscribeLine } from "./un
 type StoredTemplate = Omit<Template, "handle">;
 
 /** A parsed version of a template, from which messages are rendered. */
-export interface ParsedTemplate {
+interface ParsedTemplate {
   subject: Pieces;
   html: Pieces | null;
   text: Pieces;

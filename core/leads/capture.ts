@@ -24,7 +24,7 @@ import { captured, leadEvent } from "./verification.ts";
 export const RECENT_MS = 86_400_000;
 
 /** The visitor's view of a lead: accepted, or awaiting the code that was mailed to its address. */
-export interface LeadAcceptance {
+interface LeadAcceptance {
   leadId: string;
   status: "ACCEPTED" | "UNVERIFIED";
 }

@@ -18,7 +18,7 @@ import { fillPlaceholders } from "../platform/words.ts";
 import { settingsOf } from "../account/face.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts";
-import { sameText, sixDigits } from "../platform/sealing.ts";
+import { isSixDigits, sixDigits } from "../platform/sealing.ts";
 import { digestTag, hasToken } from "../store/throttle.ts";
 
 /** Lifetime of a code in ms, and the number of wrong codes that ends it (docs/reference.md, "Lead verification"). */
@@ -125,9 +125,7 @@ async function tryCode(
 ): Promise<string> {
   const { env, redis, queues } = runtime;
   const round = await redis.hget(keys.leadCode(handle, leadId), "round");
-  const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
-  const isRight =
-    round !== null && roots.some((root) => sameText(code.replace(/\D/g, ""), sixDigits(root, codePurpose, round)));
+  const isRight = round !== null && isSixDigits(env, codePurpose, { text: round, typed: code });
   const { version, ...stored } = lead;
   const next = verified(stored, new Date(runtime.now()).toISOString());
   const event = leadEvent(runtime, handle, { type: "lead.verified", lead: next });

@@ -2,7 +2,7 @@
  * How a kind of key is transferred when a handle moves to another installation or name: unchanged, sealed again with the importing
  * installation's key, made again by the import, or left behind.
  */
-export type Carriage = "as is" | "sealed again" | "made again" | "left behind";
+type Carriage = "as is" | "sealed again" | "made again" | "left behind";
 
 /** Every kind of key that a handle has, by how it is transferred; a test compares them with the key table. */
 const kinds: Readonly<Record<Carriage, string>> = {

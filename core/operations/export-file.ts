@@ -50,7 +50,7 @@ function closed(properties: Record<string, object>): object {
 }
 
 /** The header of an export, and its keys in the order of the file. */
-export interface ExportFile {
+interface ExportFile {
   header: ExportHeader;
   keys: AsyncGenerator<ExportedKey>;
 }

@@ -4,7 +4,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
 /** A job that has exhausted its attempts: its name and failure, never its data. */
-export interface FailedJob {
+interface FailedJob {
   id: string;
   queue: string;
   name: string;

@@ -20,7 +20,7 @@ import { KEY_BATCH, removeKeys } from "./handle-keys.ts";
 const MEMBER_BATCH = 500;
 
 /** The result of an import, and the tasks that are left to its owner. */
-export interface Imported {
+interface Imported {
   handle: string;
   account: string;
   keys: number;

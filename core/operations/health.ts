@@ -15,7 +15,7 @@ export interface Readiness {
 }
 
 /** Lifetime of a worker's heartbeat, in seconds. */
-export const HEARTBEAT_TTL_SECONDS = 30;
+const HEARTBEAT_TTL_SECONDS = 30;
 
 /** Whether Redis can be read and written, which queues have no worker, and whether this process is shutting down. */
 export async function readiness(runtime: Runtime): Promise<Readiness> {

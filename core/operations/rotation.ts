@@ -7,7 +7,7 @@ import { resealCredentials } from "../scheduling/face.ts";
 import { resealWebhooks } from "../webhooks/face.ts";
 
 /** Number of secrets that were sealed again with the current key. */
-export interface Resealed {
+interface Resealed {
   signingKeys: number;
   identities: number;
   webhooks: number;

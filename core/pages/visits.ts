@@ -37,7 +37,7 @@ export interface PageVisit {
 }
 
 /** The basis of an access code. */
-export interface AccessGrant {
+interface AccessGrant {
   /** The payment at the provider; a refund of it ends the access. */
   payment: string | null;
   /** True for the return from the checkout. */

@@ -9,7 +9,7 @@ import { keys } from "../store/keys.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
-import { credentialsOf, commitBooking, noteRefund, findBooking, settlePayment, timestamp } from "../scheduling/face.ts";
+import { credentialsOf, findBooking, noteRefund, releaseHold, settlePayment } from "../scheduling/face.ts";
 import {
   type CheckoutSession,
   isRefunded,
@@ -188,7 +188,7 @@ async function act(
   if (isRefunded(event)) return noteRefund(runtime, booking);
   const { type, account, data } = event;
   if (tellsOfPayment(event)) return settleOrder(runtime, booking, { account: account as string, session: data.object });
-  if (/^checkout\.session\.(expired|async_payment_failed)$/.test(type)) await release(runtime, booking);
+  if (/^checkout\.session\.(expired|async_payment_failed)$/.test(type)) await releaseHold(runtime, booking);
 }
 
 /**
@@ -226,25 +226,6 @@ async function settleOrder(
     ...(intent ? { paid: { account, intent } } : {}),
   });
   runtime.log.info({ handle, bookingUid, settlement }, "payment.settled");
-}
-
-/** A checkout that can no longer be paid releases the slot before the hold ends. */
-async function release(
-  runtime: Runtime,
-  { handle, bookingUid }: { handle: string; bookingUid: string },
-): Promise<void> {
-  const kept = await findBooking(runtime.redis, handle, bookingUid);
-  if (kept?.status !== "PENDING_PAYMENT") return;
-  const why = { cancelledBy: "service" as const, updatedAt: timestamp(runtime) };
-  const written = await commitBooking(runtime, {
-    handle,
-    before: kept,
-    booking: { ...kept, ...why, status: "REJECTED" },
-    slot: "release",
-    events: ["scheduling.booking.cancelled"],
-    jobs: [],
-  });
-  if (written.kind === "changed") await release(runtime, { handle, bookingUid });
 }
 
 function addressOf({ url }: CheckoutSession): string {

@@ -1,5 +1,5 @@
 /** An amount in the smallest unit of its currency (ISO 4217). */
-export interface Money {
+interface Money {
   amountMinor: number;
   currency: string;
 }

@@ -37,7 +37,7 @@ export interface HtmlListener {
 }
 
 /** The context at the current end of a source. */
-export type TextPlace = "text" | "raw text" | "quoted value" | "markup";
+type TextPlace = "text" | "raw text" | "quoted value" | "markup";
 
 /** How to read a source. */
 interface Reading {

@@ -164,7 +164,7 @@ export const logEvents = {
   "webhook.result_save_failed": event("warn", "The result of a delivery could not be stored; it is retried.", error),
 } as const satisfies Record<string, LogEvent>;
 
-export type LogLevel = "info" | "warn" | "error" | "fatal";
+type LogLevel = "info" | "warn" | "error" | "fatal";
 
 /** A row of the table. */
 export interface LogEvent {
@@ -182,7 +182,7 @@ type Fields<F extends string> = {
 } & { readonly [K in F as K extends `${infer Name}?` ? Name : never]?: Value };
 
 /** Writes an event of the table with its fields. */
-export type LogMethod<L extends LogLevel> = <N extends EventAt<L>>(
+type LogMethod<L extends LogLevel> = <N extends EventAt<L>>(
   fields: Fields<Events[N]["fields"][number]>,
   event: N,
 ) => void;

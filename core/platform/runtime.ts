@@ -99,7 +99,7 @@ export interface EventJob extends Omit<Job, "event"> {
 }
 
 /** A webhook event as a step writes it. All keys have the tag of the outbox. */
-export interface EventRecord {
+interface EventRecord {
   key: string;
   content: string;
   retentionMs: number;

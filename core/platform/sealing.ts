@@ -10,7 +10,8 @@ import {
 } from "node:crypto";
 import type { Env } from "./env.ts";
 
-type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
+/** The root keys. */
+export type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
 
 /**
  * Seals a secret for storage: AES-256-GCM with a random 96-bit nonce, prefixed by the key's id. `context` is associated data, so that a
@@ -26,7 +27,7 @@ export function seal(env: Keys, purpose: string, context: string, secret: string
 /** Opens a sealed value, also with the previous key. Throws if key, context or content don't match. */
 export function unseal(env: Keys, purpose: string, context: string, sealed: string): Buffer {
   const [version, id, encoded] = sealed.split(".");
-  const root = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].find((key) => key !== undefined && keyId(key) === id);
+  const root = roots(env).find((key) => keyId(key) === id);
   if (version !== "v1" || root === undefined || encoded === undefined)
     throw new Error("Sealed with a key that is not known here.");
   const body = Buffer.from(encoded, "base64url");
@@ -52,7 +53,7 @@ export function rebound(
   { from, to }: { from: string; to: string },
   sealed: string,
 ): string | undefined {
-  const known = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].some((key) => key && keyId(key) === sealed.split(".")[1]);
+  const known = roots(env).some((key) => keyId(key) === sealed.split(".")[1]);
   return known ? seal(env, purpose, to, unseal(env, purpose, from, sealed)) : undefined;
 }
 
@@ -63,14 +64,23 @@ export function sign(env: Keys, purpose: string, text: string): string {
 
 /** Verifies a MAC of `sign` in constant time, under the current and the previous key. */
 export function isSigned(env: Keys, purpose: string, text: string, mac: string): boolean {
-  const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((key) => key !== undefined);
-  return roots.some((key) => sameText(sign({ ...env, SECRET_KEY: key }, purpose, text), mac));
+  return roots(env).some((key) => sameText(sign({ ...env, SECRET_KEY: key }, purpose, text), mac));
 }
 
 /** Six digits derived from a text under a root key, for codes that people type. Nothing needs to be stored. */
 export function sixDigits(root: string, purpose: string, text: string): string {
   const mac = createHmac("sha256", derive(root, purpose)).update(text).digest();
   return String(mac.readUIntBE(0, 6) % 1_000_000).padStart(6, "0");
+}
+
+/** Verifies six digits as a person typed them, under the current and the previous key. */
+export function isSixDigits(env: Keys, purpose: string, { text, typed }: { text: string; typed: string }): boolean {
+  return roots(env).some((root) => sameText(typed.replace(/\D/g, ""), sixDigits(root, purpose, text)));
+}
+
+/** The current root key and the previous one, if there is one. */
+export function roots({ SECRET_KEY, SECRET_KEY_PREVIOUS }: Keys): string[] {
+  return [SECRET_KEY, SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
 }
 
 /** Compares two texts in constant time. */

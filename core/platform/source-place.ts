@@ -1,5 +1,5 @@
 /** A position in a text: offset in UTF-16 units from 0, line and column from 1. */
-export interface SourcePlace {
+interface SourcePlace {
   position: number;
   line: number;
   column: number;

@@ -9,7 +9,7 @@ const GRACE_MS = 50;
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
 /** A message for a thread and the number of answers to expect. */
-export interface ThreadQuestion {
+interface ThreadQuestion {
   /** Askers are served round-robin, so that none waits for all messages of another. */
   asker: string;
   message: unknown;

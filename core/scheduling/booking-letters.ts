@@ -2,6 +2,7 @@ import { type Words, wordsOf } from "../../schemas/languages.ts";
 import type { Booking, MailKind } from "../../schemas/scheduling.ts";
 import type { Fact, MailLayout } from "../engines/mail/mail.ts";
 import { formatMinutes, formatMoney, formatTime } from "../platform/formats.ts";
+import { placeKind } from "../platform/places.ts";
 import { fillPlaceholders } from "../platform/words.ts";
 import type { BookingRecord } from "./ledger.ts";
 import { presentableName } from "./names.ts";
@@ -62,7 +63,8 @@ export function manageLine(language: string, address: string): string {
 /** The facts of a booking, each with a name. Guests see neither the attendee nor any free text. */
 export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "kind"> & { kind?: MailKind }): Fact[] {
   const { language } = reader;
-  const { facts: names } = wordsOf(language).mails.booking;
+  const { mails, bookingPage } = wordsOf(language);
+  const { facts: names } = mails.booking;
   const { title, start, durationMinutes, rescheduledFrom, location, meetingUrl } = kept;
   const time = (instant: string) => longTime(instant, language, zoneOf(kept, reader));
   const facts: Fact[] = [
@@ -71,7 +73,7 @@ export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "
   ];
   if (kind === "rescheduled" && rescheduledFrom) facts.push([names.before, time(rescheduledFrom.start)]);
   if (meetingUrl) facts.push([names.where, meetingUrl, meetingUrl]);
-  else if (location) facts.push([names.where, location.label || location.type]);
+  else if (location) facts.push([names.where, location.label || placeKind(location.type, bookingPage)]);
   const reason = reasonOf(kept, kind, reader);
   if (reason) facts.push([names.reason, reason]);
   if (reader.as === "guest") return facts;

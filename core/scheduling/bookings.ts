@@ -131,7 +131,7 @@ export async function listBookings(
 }
 
 /** The booking of a public path; `booking_not_found` for all that is unknown there. */
-export async function findPublicBooking(
+async function findPublicBooking(
   runtime: Runtime,
   { handle, eventSlug, bookingUid }: Infer<typeof publicBookingPath>,
 ): Promise<BookingRecord> {

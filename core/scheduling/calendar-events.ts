@@ -62,7 +62,7 @@ export async function syncBooking(
  * reported once.
  */
 async function syncNow(runtime: Runtime, { handle, bookingUid }: JobData<"scheduling.sync">): Promise<void> {
-  const trouble = await withLock(runtime.redis, { key: keys.syncLock(handle, bookingUid) }, async (lease) => {
+  const trouble = await withLock(runtime.redis, keys.syncLock(handle, bookingUid), async (lease) => {
     const kept = await findBooking(runtime.redis, handle, bookingUid);
     if (kept === undefined) return undefined;
     const sync = new Sync(runtime, { handle, kept, lease });

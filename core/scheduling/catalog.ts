@@ -19,7 +19,7 @@ export interface BookableEvent {
 }
 
 /** The offers of a handle at a version of its catalog: schedules and event types by slug, oldest first. */
-export interface Catalog {
+interface Catalog {
   /** Creation of the handle: versions start again when a handle is erased and created again. */
   epoch: string;
   version: string;

@@ -15,7 +15,7 @@ import { type IdempotencyRecord, replayOf } from "./repeats.ts";
 
 /** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Payments"). */
 export const HOLD_MINUTES = 35;
-export const CHECKOUT_MINUTES = 31;
+const CHECKOUT_MINUTES = 31;
 
 /** Attempts to record a checkout while the booking changes. */
 const MAX_ATTEMPTS = 10;

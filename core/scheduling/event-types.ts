@@ -89,7 +89,7 @@ export async function deleteEventType(
 }
 
 /** The address where visitors book an event type. */
-export function eventUrl({ env }: Pick<Runtime, "env">, handle: string, slug: string): string {
+function eventUrl({ env }: Pick<Runtime, "env">, handle: string, slug: string): string {
   return `${env.APP_URL}/apps/public/scheduling/${handle}/${slug}`;
 }
 

@@ -24,7 +24,7 @@ export {
   startAuthorization,
 } from "./integrations.ts";
 export { sendMails } from "./booking-mails.ts";
-export { commitBooking, findBooking, timestamp } from "./ledger.ts";
+export { findBooking } from "./ledger.ts";
 export { decideByLink, type OwnerState, type OwnerVisit, visitOwnerLink } from "./owner-decisions.ts";
 export {
   admitVisitor,
@@ -43,5 +43,5 @@ export {
 } from "./provider-consent.ts";
 export { createBooking, rescheduleBooking } from "./reservations.ts";
 export { deleteSchedule, listSchedules, putSchedule, readSchedule } from "./schedules.ts";
-export { expireHold, noteRefund, settlePayment } from "./settlements.ts";
+export { expireHold, noteRefund, releaseHold, settlePayment } from "./settlements.ts";
 export { type EventPage, visitEvent } from "./visits.ts";

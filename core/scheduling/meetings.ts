@@ -5,7 +5,7 @@ import { type ProviderAccount, type ProviderMeetings, providers } from "../engin
 import { destinationAmong, opened, selectionsOf } from "./selections.ts";
 
 /** An account that creates meetings without a calendar. */
-export interface MeetingMaker {
+interface MeetingMaker {
   account: ProviderAccount;
   meetings: ProviderMeetings;
 }

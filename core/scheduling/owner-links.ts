@@ -3,7 +3,7 @@ import { addressDigest } from "../platform/address.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 
 /** The purposes of links in owners' mails. */
-export const linkPurposes = ["open", "confirm", "decline"] as const;
+const linkPurposes = ["open", "confirm", "decline"] as const;
 export type LinkPurpose = (typeof linkPurposes)[number];
 
 /** A link: one booking at the time of the mail, one purpose, one owner. */
@@ -19,7 +19,7 @@ export interface OwnerLink {
 type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS" | "BASE_URL">;
 
 /** Path where owners view bookings and decide requests without signing in. */
-export const ownerLinkPath = "/apps/scheduling";
+const ownerLinkPath = "/apps/scheduling";
 
 /** The address of a signed link for an owner (docs/reference.md, "Managing a booking"). */
 export function ownerLink(env: Keys, { email, ...link }: Omit<OwnerLink, "owner"> & { email: string }): string {

@@ -12,9 +12,7 @@ export interface IdempotencyRecord {
 }
 
 /** The record of a first request: its answer, or a booking whose checkout it is about to open. */
-export type StoredAnswer =
-  | { body: string; answer: BookingAnswer }
-  | { body: string; bookingUid: string; until: number };
+type StoredAnswer = { body: string; answer: BookingAnswer } | { body: string; bookingUid: string; until: number };
 
 /** Real ms after which a request that makes a checkout counts as dead, and a repeated one finishes it. */
 const CHECKOUT_TIMEOUT_MS = 30_000;

@@ -62,11 +62,23 @@ export async function expireHold(
       await expireLater(runtime, handle, before);
       return "later";
     }
-    const why = { cancelledBy: "service" as const, updatedAt: timestamp(runtime) };
-    const booking: StoredBooking = { ...before, ...why, status: "REJECTED" };
-    const written = await commitBooking(runtime, { handle, before, booking, ...ended, jobs: [] });
+    const written = await commitBooking(runtime, { handle, before, ...rejected(runtime, before) });
     return written.kind === "written" ? "expired" : undefined;
   });
+}
+
+/** Ends a hold whose checkout can no longer be paid, before it expires. Does nothing if it was paid or has ended otherwise. */
+export async function releaseHold(runtime: Runtime, booking: { handle: string; bookingUid: string }): Promise<void> {
+  if ((await findBooking(runtime.redis, booking.handle, booking.bookingUid)) === undefined) return;
+  await changeBooking(runtime, booking, (before) =>
+    before.status === "PENDING_PAYMENT" ? rejected(runtime, before) : undefined,
+  );
+}
+
+/** The end of an unpaid booking. */
+function rejected(runtime: Runtime, before: BookingRecord): Pick<Transition, "booking" | "slot" | "events" | "jobs"> {
+  const why = { status: "REJECTED", cancelledBy: "service", updatedAt: timestamp(runtime) } as const;
+  return { booking: { ...before, ...why }, ...ended, jobs: [] };
 }
 
 interface PaidBooking {

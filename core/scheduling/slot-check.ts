@@ -8,7 +8,7 @@ import { slotRequestOf, slotRulesOf } from "./offers.ts";
 import { readTimes } from "./times.ts";
 
 /** A slot, and the circumstances that decide whether it can be booked. */
-export interface SlotCheck {
+interface SlotCheck {
   slot: RequestedSlot;
   /** The visitor's zone, whose clock may align the slots. */
   timeZone: string;

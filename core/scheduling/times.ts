@@ -10,7 +10,7 @@ import { day, minute } from "../platform/zones.ts";
 import { perConnection } from "../store/connections.ts";
 
 /** The time of a booking with its buffers, in ms. */
-export interface BookedTime {
+interface BookedTime {
   from: number;
   to: number;
   /** Ms at which an unpaid hold expires; 0 for none. */

@@ -9,19 +9,16 @@ import { scripts } from "./scripts.ts";
 /** Ms for which a lock is held without a renewal, and between two renewals. */
 const leaseMs = 10_000;
 const renewMs = 2500;
-/** Ms between two polls of a held lock. */
+/** Ms for which a held lock is waited for, and between two polls of it. */
+const TIMEOUT_MS = 15_000;
 const pollMs = 50;
 
 /** Work under a lock. Its signal aborts, with `service_unavailable`, when the lock may be lost: another process may start then. */
 type LockedWork<T> = (lease: AbortSignal) => Promise<T>;
 
-/** Runs work exclusively under a key; waits for the lock, `service_unavailable` after `timeoutMs`. */
-export async function withLock<T>(
-  redis: Redis,
-  { key, timeoutMs = 15_000 }: { key: string; timeoutMs?: number },
-  work: LockedWork<T>,
-): Promise<T> {
-  const until = Date.now() + timeoutMs;
+/** Runs work exclusively under a key; waits for the lock, `service_unavailable` after 15 s. */
+export async function withLock<T>(redis: Redis, key: string, work: LockedWork<T>): Promise<T> {
+  const until = Date.now() + TIMEOUT_MS;
   for (;;) {
     const done = await tryLock(redis, key, work);
     if (done) return done.result;

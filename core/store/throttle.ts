@@ -9,7 +9,7 @@ import { keys } from "./keys.ts";
 import { scripts } from "./scripts.ts";
 
 /** A token bucket: `rate` tokens per second, at most `burst`, one bucket per tag. */
-export interface Bucket {
+interface Bucket {
   name: string;
   /** A known handle, or a result of `digestTag` or `sharedTag`; never a text that a visitor chose. */
   tag: string;

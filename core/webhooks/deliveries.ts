@@ -111,7 +111,7 @@ export async function listDeliveries(
 }
 
 /** Deliveries by their ids, without missing ones. */
-export async function readDeliveries(
+async function readDeliveries(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
   ids: string[],

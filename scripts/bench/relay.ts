@@ -64,7 +64,7 @@ async function openRelayStage(redisUrl: string, children: ChildProcess[]): Promi
 }
 
 /** Warms the processes up, so that their first second is not measured. */
-export async function warmUp({ client, model, web }: RelayStage): Promise<void> {
+async function warmUp({ client, model, web }: RelayStage): Promise<void> {
   for (const [path, port] of [
     ["/", model],
     ["/relay", web],
@@ -127,7 +127,7 @@ function better(left: Delays, right: Delays): Delays {
 }
 
 /** Delays of one load, from the model writing a chunk to the client reading it, in ms. */
-export async function measureRelay(client: ChildProcess, load: RelayLoad): Promise<Delays> {
+async function measureRelay(client: ChildProcess, load: RelayLoad): Promise<Delays> {
   client.send(load);
   const [delays] = (await once(client, "message")) as [Delays];
   return delays;
@@ -168,7 +168,7 @@ async function bytesOfAnswer(redis: Redis): Promise<number> {
 }
 
 /** Ends a process that was started here. */
-export async function endChild(child: ChildProcess): Promise<void> {
+async function endChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill();
   await once(child, "exit");

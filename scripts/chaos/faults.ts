@@ -6,7 +6,7 @@ import { attackCalendars } from "./hostile-calendar.ts";
 import type { ChaosTown } from "./town.ts";
 
 /** A fault that lasts for some ms; `run` ends once it is repaired. */
-export interface InjectedFault {
+interface InjectedFault {
   name: string;
   run(town: ChaosTown, lasts: number): Promise<void>;
 }

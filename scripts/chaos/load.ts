@@ -26,7 +26,7 @@ export interface Ledger {
 }
 
 /** The intensity of a mixed load; `churn` removes what it creates, for long runs. */
-export interface Pressure {
+interface Pressure {
   /** Ms between two requests of one client. */
   pause: number;
   churn?: boolean;

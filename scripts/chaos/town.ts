@@ -10,14 +10,14 @@ import { type HostileDav, startHostileDav } from "../../fixtures/providers/hosti
 import { Member } from "./member.ts";
 
 /** An event that the webhook receiver got. */
-export interface WebhookReceipt {
+interface WebhookReceipt {
   id: string;
   type: string;
   bookingUid: string;
 }
 
 /** The webhook receiver: it accepts events, hangs, or fails. */
-export interface Hook {
+interface Hook {
   url: string;
   told: WebhookReceipt[];
   mood: "takes" | "hangs" | "fails";

@@ -1,4 +1,5 @@
 import { formatMinutes, formatMoney } from "../../../core/platform/formats.ts";
+import { placeKind } from "../../../core/platform/places.ts";
 import { fillPlaceholders } from "../../../core/platform/words.ts";
 import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
@@ -57,17 +58,7 @@ export function timeOf({ clock }: Pick<Host, "clock">, slot: { start: string; en
 /** The display name of a place. A meeting link is only shown to the attendee. */
 export function placeName({ type, label }: Location, words: PageWords): string {
   const isAddress = /^https?:/i.test(label);
-  const names: Record<string, string> = {
-    google_meet: "Google Meet",
-    teams: "Microsoft Teams",
-    zoom: "Zoom",
-    link: words.online,
-    phone: words.phone,
-    in_person: words.inPerson,
-  };
-  const name = names[type] ?? type;
-  if (label === "" || isAddress) return name;
-  return label;
+  return label === "" || isAddress ? placeKind(type, words) : label;
 }
 
 function eventFacts({ words, clock }: Host, event: PublicEvent): HTMLElement[] {

@@ -19,7 +19,7 @@ export interface AuthorisedCall {
 }
 
 /** The account to call for, and the settings to refresh its tokens with. */
-export interface AuthorisedParty {
+interface AuthorisedParty {
   holder: CredentialRef;
   settings: OAuthSettings;
 }

@@ -19,7 +19,7 @@ export interface Organizer {
 }
 
 /** Notes in a calendar file besides the booking. */
-export interface FileNotes {
+interface FileNotes {
   description?: string;
   /**
    * The owner whose calendar the file is for, as an accepted attendee: mail programs import what invites their own user (RFC 5546, section

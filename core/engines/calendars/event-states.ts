@@ -2,7 +2,7 @@
 const MAX_ATTEMPTS = 5;
 
 /** How a provider stores an event, for `bringTo`. */
-export interface EventKeeper<S> {
+interface EventKeeper<S> {
   /** Writes over the assumed state; creates the event if that is undefined. Returns undefined if the provider has another state. */
   write(assumed: S | undefined): Promise<S | undefined>;
   /** The provider's state; undefined if there is no event. */

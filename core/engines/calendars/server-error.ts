@@ -14,7 +14,7 @@ const SENTENCES = {
   interrupted: "The last synchronisation was interrupted; it is retried later.",
 } as const;
 
-export type CalendarServerReason = keyof typeof SENTENCES;
+type CalendarServerReason = keyof typeof SENTENCES;
 
 /** A failure of a calendar server. The message is for its owner and repeats nothing that the server sent. */
 export class CalendarServerError extends Error {

@@ -16,17 +16,7 @@ export interface DkimKey {
  * than it occurs, so that nobody can add a second one (RFC 6376, section 5.4.2).
  */
 const signedFields = [
-  ...[
-    "from",
-    "to",
-    "reply-to",
-    "subject",
-    "message-id",
-    "date",
-    "mime-version",
-    "content-type",
-    "content-transfer-encoding",
-  ],
+  ..."from to reply-to subject message-id date mime-version content-type content-transfer-encoding".split(" "),
   ...["list-unsubscribe", "list-unsubscribe-post", "auto-submitted"],
 ];
 

@@ -57,8 +57,8 @@ const styles = {
   code: "margin:0 0 16px;font-size:30px;font-weight:700;letter-spacing:5px",
   text: "margin:0 0 16px",
   facts: "width:100%;margin:0 0 20px;border-collapse:collapse",
-  name: "padding:6px 0;width:1%;min-width:88px;vertical-align:top;font-weight:400;color:#596070",
-  value: "padding:6px 16px;vertical-align:top",
+  name: "width:1%;min-width:88px;vertical-align:top;font-weight:400;color:#596070",
+  value: "padding:6px 0;vertical-align:top",
   link: "color:#1d4fd7",
   actions: "margin:0 0 8px",
   button:
@@ -116,9 +116,10 @@ function sideOf(direction: "ltr" | "rtl"): "left" | "right" {
 
 function factTable({ facts = [], language }: MailLayout): string {
   const side = sideOf(directionOf(language));
+  const gap = side === "left" ? "padding:6px 16px 6px 0" : "padding:6px 0 6px 16px";
   const rows = facts.map(
     ([name, value, address]) =>
-      `<tr><th class="faint" scope="row" align="${side}" style="${styles.name}">${escaped(name)}</th><td dir="auto" style="${styles.value}">${linked(value, address)}</td></tr>`,
+      `<tr><th class="faint" scope="row" align="${side}" style="${styles.name};${gap}">${escaped(name)}</th><td dir="auto" style="${styles.value}">${linked(value, address)}</td></tr>`,
   );
   return rows.length === 0 ? "" : `<table style="${styles.facts}">\n${rows.join("\n")}\n</table>`;
 }

@@ -4,7 +4,7 @@ import type { Feedback } from "../../../schemas/email.ts";
 import { Fail } from "../../platform/errors.ts";
 
 /** An incoming report about a sent mail: a bounce (RFC 3464), a complaint (RFC 5965) or an unsubscription. */
-export interface Report {
+interface Report {
   /** Recipients of the report: one of them may be a return path. */
   addresses: string[];
   /** The Message-ID of the reported mail, if the report includes it. */

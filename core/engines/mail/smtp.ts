@@ -29,7 +29,7 @@ export class SmtpFailure extends Error {
 }
 
 /** Query parameters of SMTP_URL, with the names that nodemailer uses; times in ms. */
-export interface SmtpSettings {
+interface SmtpSettings {
   host: string;
   port: number;
   secure: boolean;
@@ -50,7 +50,7 @@ export interface SmtpSettings {
 }
 
 /** Parses SMTP_URL: server, login, and query parameters. */
-export function smtpSettings(url: string): SmtpSettings {
+function smtpSettings(url: string): SmtpSettings {
   const { protocol, hostname, port, username, password, searchParams } = new URL(url);
   const secure = protocol === "smtps:";
   const number = (name: string, fallback: number) => Number(searchParams.get(name) ?? fallback) || fallback;

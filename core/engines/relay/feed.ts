@@ -4,7 +4,7 @@ import { scripts } from "../../store/scripts.ts";
 import { END_GENERATION, endRun, type RelayTools, readEntryId, RunLost, type RunRecord, runKeys } from "./runs.ts";
 
 /** A run and the inbox that its chunks go to. */
-export interface StreamPosition {
+interface StreamPosition {
   runId: string;
   inbox: string;
   forget: () => void;

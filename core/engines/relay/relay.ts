@@ -13,7 +13,7 @@ import { type RelayTools, type RunTimes, runTimes } from "./runs.ts";
 export { cancelRun, createRun, readRun, runEnding, RunLost, runState } from "./runs.ts";
 
 /** The parts of a relay. */
-export interface RelayParts {
+interface RelayParts {
   /** The process's command connection, with the scripts loaded. */
   redis: Redis;
   /** Opens a connection for blocking reads; called once, by the first `follow`. */

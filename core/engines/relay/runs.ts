@@ -49,7 +49,7 @@ export interface RelayTools {
 }
 
 /** The state of a run; `unknown` if it never existed or has expired. */
-export type RunState = "waiting" | "running" | "done" | "failed" | "cancelled" | "unknown";
+type RunState = "waiting" | "running" | "done" | "failed" | "cancelled" | "unknown";
 
 /** No worker claimed the run, its worker died, or its chunks are gone. Nothing more will come. */
 export class RunLost extends Error {

@@ -8,7 +8,7 @@ export interface ChunkPiece {
 }
 
 /** The document to cut: title (a heading that repeats it is omitted), content and media type. */
-export interface Chunkable {
+interface Chunkable {
   title: string;
   content: string;
   contentType: "text/plain" | "text/markdown";

@@ -2,7 +2,7 @@
 const K = 60;
 
 /** An item of one ranking, or of the fused one. */
-export interface Ranked<T> {
+interface Ranked<T> {
   item: T;
   score: number;
 }

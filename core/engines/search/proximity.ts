@@ -2,7 +2,7 @@
 const WEIGHT = 0.3;
 
 /** Adjacent words of a question: the index of their weight, by the ids of the first and the second. */
-export interface Neighbours {
+interface Neighbours {
   numbers: ReadonlyMap<number, ReadonlyMap<number, number>>;
   weights: readonly number[];
 }

@@ -1,12 +1,12 @@
 /** One row of `FT.SEARCH`: the key, its score with WITHSCORES, and the fields of RETURN. */
-export interface FoundRow {
+interface FoundRow {
   key: string;
   score: number;
   fields: Map<string, string>;
 }
 
 /** A reply of `FT.SEARCH`. */
-export interface FoundRows {
+interface FoundRows {
   /** Number of all matches, beyond the rows too. */
   total: number;
   rows: FoundRow[];

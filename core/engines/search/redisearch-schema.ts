@@ -59,7 +59,7 @@ export function isOfOtherDimension(name: string, dimensions: number): boolean {
 }
 
 /** Terms of a question, weighted by how often it has the word. */
-export type WeightedTerms = ReadonlyMap<string, number>;
+type WeightedTerms = ReadonlyMap<string, number>;
 
 /**
  * The arguments of `FT.SEARCH` for passages with any of the terms, by BM25STD. Each term carries the filters, without weight: next to a

@@ -43,7 +43,7 @@ export function endMinutesOf(time: string): number {
 }
 
 /** Days since 1970 of `YYYY-MM-DD`. */
-export function dateOf(text: string): number {
+function dateOf(text: string): number {
   return Date.parse(`${text}T00:00:00Z`) / day;
 }
 

@@ -8,7 +8,7 @@ export interface Busy {
 }
 
 /** An event type's requirements of a slot, in ms. */
-export interface SlotRules {
+interface SlotRules {
   duration: number;
   interval: number;
   /** Free time required before and after each slot. */
@@ -54,7 +54,7 @@ export function reachOf(
 }
 
 /** The time to search, `to` exclusive, and the number of starts after which the search ends. */
-export interface SearchWindow {
+interface SearchWindow {
   from: number;
   to: number;
   maxStarts?: number;
@@ -124,7 +124,7 @@ export interface Starts {
  * Every start of a slot in [within.from, within.to), in one pass over open intervals and busy blocks (docs/reference.md, "Slots"). The grid
  * begins again with each interval and after each block, in the local time of `clock`; `within` only filters.
  */
-export function findStarts(
+function findStarts(
   open: OpenInterval[],
   busy: Busy,
   rules: SlotRules & { clock: Zone },

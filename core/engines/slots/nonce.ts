@@ -1,17 +1,14 @@
 import { Buffer } from "node:buffer";
 import { type Cipher, createCipheriv, createHmac } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { Env } from "../../platform/env.ts";
-import { derive, sameText } from "../../platform/sealing.ts";
+import { derive, type Keys, roots, sameText } from "../../platform/sealing.ts";
 
 /** What a nonce binds besides the start and end of its slot. */
-export interface Issuer {
+interface Issuer {
   handle: string;
   eventTypeId: string;
   revision: number;
 }
-
-type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
 
 /** Bytes of a tag (120 bits, so that tags are whole groups of base64), and its length in characters. */
 const TAG_BYTES = 15;
@@ -45,8 +42,7 @@ export function checkNonce(
   const [, letters = "", tag = ""] = /^v1\.([0-9a-z]{1,11})\.([A-Za-z0-9_-]{20})$/.exec(slot.nonce) ?? [];
   const revision = Number.parseInt(letters, 36);
   if (!Number.isSafeInteger(revision)) return "foreign";
-  const roots = [env.SECRET_KEY, env.SECRET_KEY_PREVIOUS].filter((root) => root !== undefined);
-  const isOurs = roots.some((root) =>
+  const isOurs = roots(env).some((root) =>
     sameText(tag, tagsOf(root, { ...issuer, revision }, [slot.start], slot.end - slot.start)),
   );
   if (!isOurs) return "foreign";

@@ -5,7 +5,7 @@ import type { AvailableSlots } from "./free-slots.ts";
 import { day } from "../../platform/zones.ts";
 
 /** A list of slots to serialise. */
-export interface SlotList {
+interface SlotList {
   offered: AvailableSlots;
   /** Ms of a slot. */
   duration: number;

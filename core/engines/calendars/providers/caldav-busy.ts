@@ -142,16 +142,16 @@ async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark>
 async function addressesOf({ runtime, login, question }: Reading, principal: string | undefined): Promise<string[]> {
   const { href, origin } = new URL(principal ?? "", question.calendarId);
   if (principal === undefined || origin !== new URL(question.calendarId).origin) return [];
-  const asked = { depth: 0, properties: "<c:calendar-user-address-set/>" } as const;
-  const { found } = await askProperties(runtime, login, href, asked);
+  const asked = { address: href, depth: 0, properties: "<c:calendar-user-address-set/>" } as const;
+  const { found } = await askProperties(runtime, login, asked);
   const [set] = found ? every(found, "calendar-user-address-set") : [];
   const addresses = set ? every(set, "href").map(({ text }) => addressIn(text)) : [];
   return addresses.slice(0, MAX_ADDRESSES);
 }
 
 async function propertiesOf({ runtime, login, question }: Reading, properties: string): Promise<Element> {
-  const asked = { depth: 0, properties: `${properties}<c:calendar-timezone/><d:current-user-principal/>` } as const;
-  return (await propfind(runtime, login, question.calendarId, asked)).found;
+  const wanted = `${properties}<c:calendar-timezone/><d:current-user-principal/>`;
+  return (await propfind(runtime, login, { address: question.calendarId, depth: 0, properties: wanted })).found;
 }
 
 /** Calendars whose server took too long for a fetch as a whole. */
@@ -268,7 +268,7 @@ async function ask(
   if (timeoutMs <= 0) throw new CalendarServerError("timeout");
   const reader = new MultistatusReader();
   try {
-    return await report(runtime, login, question.calendarId, { body, limit, timeoutMs, reader });
+    return await report(runtime, login, { address: question.calendarId, body, limit, timeoutMs, reader });
   } finally {
     left.bytes -= reader.bytes;
   }

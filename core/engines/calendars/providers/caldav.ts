@@ -44,7 +44,7 @@ export const caldav: Provider = {
     busy: readCaldavBusy,
     put: putEvent,
     async remove(runtime, account, { eventId }) {
-      const answer = await sendWebdav(runtime, loginOf(account), eventId, { method: "DELETE", headers: {} });
+      const answer = await sendWebdav(runtime, loginOf(account), { address: eventId, method: "DELETE" });
       if (answer.status !== 404 && answer.status !== 410) mustSucceed(answer);
     },
   },
@@ -60,8 +60,9 @@ export async function login(
 ): Promise<CaldavLogin> {
   const open = { serverUrl, username, password, home: serverUrl };
   try {
-    const properties = "<c:calendar-home-set/>";
-    const { found, url } = await propfind(tools, open, await principalOf(tools, open), { depth: 0, properties });
+    const address = await principalOf(tools, open);
+    const asked = { address, depth: 0, properties: "<c:calendar-home-set/>" } as const;
+    const { found, url } = await propfind(tools, open, asked);
     const home = hrefIn(found, "calendar-home-set");
     if (home === undefined)
       throw new CalendarServerError("no_calendar_server", "It answered without a home of calendars.");
@@ -76,7 +77,7 @@ export async function login(
 async function listCalendars(tools: Tools, open: CaldavLogin): Promise<CaldavCalendar[]> {
   const properties =
     "<d:resourcetype/><d:displayname/><d:current-user-privilege-set/><c:supported-calendar-component-set/>";
-  const { found, url } = await propfind(tools, open, open.home, { depth: 1, properties });
+  const { found, url } = await propfind(tools, open, { address: open.home, depth: 1, properties });
   return every(found, "response").flatMap((response) => calendarOf(url, response));
 }
 
@@ -94,7 +95,7 @@ async function putEvent(
   let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
   let etag = earlier?.etag ?? null;
   for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
-    const answer = await putObject(runtime, open, eventId, { text: calendarObject(event), etag });
+    const answer = await putObject(runtime, open, { eventId, event, etag });
     const written = { credentialId, calendarId, eventId, meetingUrl: null };
     if (!isConflict(answer)) {
       mustSucceed(answer);
@@ -126,7 +127,7 @@ async function findEvent(
 ): Promise<string | undefined> {
   const filter = `<c:comp-filter name="VEVENT"><c:prop-filter name="UID"><c:text-match collation="i;octet">${uid}</c:text-match></c:prop-filter></c:comp-filter>`;
   const body = `<c:calendar-query ${XML_NAMESPACES}><d:prop><d:getetag/></d:prop><c:filter><c:comp-filter name="VCALENDAR">${filter}</c:comp-filter></c:filter></c:calendar-query>`;
-  const answer = await report(tools, open, calendarId, { body });
+  const answer = await report(tools, open, { address: calendarId, body });
   mustSucceed(answer);
   const [found] = answer.resources;
   return found && within(calendarId, found.href);
@@ -136,12 +137,11 @@ async function findEvent(
 function putObject(
   tools: Tools,
   open: CaldavLogin,
-  eventId: string,
-  { text, etag }: { text: string; etag: string | null },
+  { eventId, event, etag }: { eventId: string; event: CalendarEvent; etag: string | null },
 ): Promise<OutboundAnswer> {
   const condition: Record<string, string> = etag === null ? { "if-none-match": "*" } : { "if-match": etag };
   const headers = { ...condition, "content-type": "text/calendar; charset=utf-8" };
-  return sendWebdav(tools, open, eventId, { method: "PUT", headers, body: text });
+  return sendWebdav(tools, open, { address: eventId, method: "PUT", headers, body: calendarObject(event) });
 }
 
 /** State of an existing event; undefined if there is none. */
@@ -150,7 +150,7 @@ async function readEvent(
   open: CaldavLogin,
   eventId: string,
 ): Promise<{ etag: string | null; sequence: number } | undefined> {
-  const answer = await sendWebdav(tools, open, eventId, { method: "GET", headers: {} });
+  const answer = await sendWebdav(tools, open, { address: eventId, method: "GET" });
   if (answer.status === 404 || answer.status === 410) return undefined;
   mustSucceed(answer);
   const sequence = /^SEQUENCE:(\d+)/m.exec(answer.body.toString("utf8"))?.[1];
@@ -174,8 +174,8 @@ async function principalAt(
   open: CaldavLogin,
   address: string,
 ): Promise<{ status: number; principal?: string }> {
-  const asked = { depth: 0, properties: "<d:current-user-principal/>" } as const;
-  const { status, found, url } = await askProperties(tools, open, address, asked);
+  const asked = { address, depth: 0, properties: "<d:current-user-principal/>" } as const;
+  const { status, found, url } = await askProperties(tools, open, asked);
   if ([401, 403, 429].includes(status) || (status >= 500 && status !== 501)) mustSucceed({ status });
   const href = found && hrefIn(found, "current-user-principal");
   return href === undefined ? { status } : { status, principal: within(url, href) };

@@ -10,7 +10,7 @@ import type { Provider } from "./provider.ts";
 type Caller = Pick<Runtime, "env" | "outbound">;
 
 /** An order for a hosted checkout of a connected account. */
-export interface CheckoutOrder {
+interface CheckoutOrder {
   account: string;
   title: string;
   amountMinor: number;

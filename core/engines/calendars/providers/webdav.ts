@@ -19,7 +19,7 @@ export interface CaldavLogin {
 }
 
 /** Limits of one response: bytes, and ms in all. */
-export interface AnswerLimits {
+interface AnswerLimits {
   limit: number;
   timeoutMs: number;
 }
@@ -41,24 +41,30 @@ export function loginOf({ secret }: ProviderAccount): CaldavLogin {
 }
 
 /** The response to a PROPFIND; `found` is undefined unless it is a multistatus (RFC 4918, section 13). */
-export interface PropertyAnswer {
+interface PropertyAnswer {
   status: number;
   url: string;
   found: Element | undefined;
 }
 
-/** Requests properties of a resource, and with depth 1 of its direct members; returns any response. */
+/** Properties of a resource, and with depth 1 of its direct members. */
+interface PropertyQuestion {
+  address: string;
+  depth: 0 | 1;
+  properties: string;
+}
+
+/** Requests properties; returns any response. */
 export async function askProperties(
   tools: Tools,
   open: CaldavLogin,
-  address: string,
-  { depth, properties }: { depth: 0 | 1; properties: string },
+  { address, depth, properties }: PropertyQuestion,
 ): Promise<PropertyAnswer> {
   const { maxElements, ...limits } = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
   const reader = new TreeReader(maxElements);
   const body = `<d:propfind ${XML_NAMESPACES}><d:prop>${properties}</d:prop></d:propfind>`;
-  const request = { method: "PROPFIND", headers: xml(depth), body, ...limits, reader };
-  const { status, url } = await sendWebdav(tools, open, address, request);
+  const request = { address, method: "PROPFIND", headers: xml(depth), body, ...limits, reader };
+  const { status, url } = await sendWebdav(tools, open, request);
   const tree = status === 207 ? await withReason(reader.tree()) : undefined;
   return { status, url, found: tree?.children[0]?.name === "multistatus" ? tree : undefined };
 }
@@ -67,10 +73,9 @@ export async function askProperties(
 export async function propfind(
   tools: Tools,
   open: CaldavLogin,
-  address: string,
-  asked: { depth: 0 | 1; properties: string },
+  asked: PropertyQuestion,
 ): Promise<{ found: Element; url: string }> {
-  const { status, found, url } = await askProperties(tools, open, address, asked);
+  const { status, found, url } = await askProperties(tools, open, asked);
   mustSucceed({ status });
   if (found === undefined) throw notMultistatus(status);
   return { found, url };
@@ -80,29 +85,31 @@ export async function propfind(
 export async function report(
   tools: Tools,
   open: CaldavLogin,
-  address: string,
-  {
-    body,
-    reader = new MultistatusReader(),
-    ...limits
-  }: { body: string; reader?: MultistatusReader } & Partial<AnswerLimits>,
+  asked: { address: string; body: string; reader?: MultistatusReader } & Partial<AnswerLimits>,
 ): Promise<{ status: number } & Multistatus> {
-  const request = { method: "REPORT", headers: xml(1), body, ...limits, reader };
-  const { status } = await sendWebdav(tools, open, address, request);
+  const { reader = new MultistatusReader() } = asked;
+  const { status } = await sendWebdav(tools, open, { ...asked, method: "REPORT", headers: xml(1), reader });
   if (status !== 207) return { status, resources: [], syncToken: "" };
   const multistatus = await withReason(reader.multistatus());
   if (multistatus === undefined) throw notMultistatus(status);
   return { status, ...multistatus };
 }
 
+interface DavCall extends Partial<AnswerLimits> {
+  address: string;
+  method: string;
+  headers?: Record<string, string>;
+  body?: string;
+  reader?: Sink;
+}
+
 /** One request with the credentials, which never leave the owner's server. `reader` receives a multistatus; other bodies are not read. */
 export function sendWebdav(
   { outbound }: Tools,
   { serverUrl, username, password }: CaldavLogin,
-  address: string,
-  asked: { method: string; headers: Record<string, string>; body?: string; reader?: Sink } & Partial<AnswerLimits>,
+  asked: DavCall,
 ): Promise<OutboundAnswer> {
-  const { reader, ...call } = asked;
+  const { address, reader, ...call } = asked;
   const url = within(serverUrl, address);
   const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
   const headers = { ...asked.headers, authorization };
