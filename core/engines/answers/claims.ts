@@ -1,11 +1,9 @@
-import { fold } from "../../platform/characters.ts";
 import type { Block } from "./blocks.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, type Section, strengthOf, type Strengths, type Unit } from "./library.ts";
 import { isCommon, type Likeness, mattersIn } from "./matching.ts";
 import { plainText } from "./markdown.ts";
 import { isNegated, isUniversal, plainWords } from "./phrases.ts";
-import { isSpan } from "./shapes.ts";
 import { termsIn, wordsIn } from "./words.ts";
 
 /** Whether public text supports a sentence, and the units that do. */
@@ -65,10 +63,9 @@ interface NamedCell {
 
 /**
  * `withFigure` and `plain`: the least share of a claim's words that a unit and its surroundings contain. `neighbour`: the weight of
- * other units of the section. `missing`: the most weight that an absent word may have. `price`, `span`: the factors of words of price
- * next to an amount, and of units of time.
+ * other units of the section. `price`: the factor of words of price next to an amount.
  */
-const SUPPORT = { withFigure: 0.52, plain: 0.6, neighbour: 0.6, missing: 0.85, price: 0.2, span: 2 };
+const SUPPORT = { withFigure: 0.52, plain: 0.6, neighbour: 0.6, price: 0.2 };
 /** Contact details are checked by themselves. */
 const CONTACT = /^(?:mail|phone|link) /;
 const CLAUSE = /[,;:](?!\d)|[–—](?!\d)|\s(?:and|but|und|aber|sowie|et|mais|y|pero|e|ma|en|maar|mas)\s/u;
@@ -94,7 +91,6 @@ export class ClaimChecker {
   /** Checks one sentence of a language against sections. */
   check(sentence: string, language: string, sections: readonly Section[]): Support {
     const text = plainText(sentence);
-    if (this.#hasUnknownName(text, language)) return UNSUPPORTED;
     const witnesses = sections.flatMap((section) => this.#witnessesOf(section));
     const whole = this.#claimOf(withoutLinks(sentence), language);
     const contacts = whole.figures.filter((figure) => CONTACT.test(figure));
@@ -121,8 +117,8 @@ export class ClaimChecker {
   #supported(claim: Claim, witnesses: readonly Witness[]): Witness[] | undefined {
     const bar = claim.figures.length > 0 ? SUPPORT.withFigure : SUPPORT.plain;
     const best = witnesses
-      .map((witness, at) => ({ witness, ...shareOf(claim.words, witnesses, at) }))
-      .filter(({ share, missing }) => share >= bar && missing <= SUPPORT.missing)
+      .map((witness, at) => ({ witness, share: shareOf(claim.words, witnesses, at) }))
+      .filter(({ share }) => share >= bar)
       .sort((one, other) => other.share - one.share)
       .find(({ witness }) => bearsOut(witness, witnesses, claim));
     return best && !contradicts(best.witness, claim) ? [best.witness] : undefined;
@@ -152,7 +148,7 @@ export class ClaimChecker {
       const likeness = this.#library.likenessOf({ forms }, language);
       const share = this.#library.weightOf({ text: word, forms, weight: 1 }, likeness) / this.#library.rarest;
       const near = likeness.size === 0 ? 1 : Math.max(...likeness.values());
-      const weight = share * near * (isSpan(word) ? SUPPORT.span : 1);
+      const weight = share * near;
       found.set(term, { likeness, isCommon: isCommon(term), isPrice: mattersIn(term).has("price"), weight });
     }
     return [...found.values()];
@@ -164,20 +160,6 @@ export class ClaimChecker {
     const found = this.#library.strengthsOf(section).map(({ unit, strengths }) => witnessOf(unit, strengths));
     this.#witnesses.set(section, found);
     return found;
-  }
-
-  /** A capitalised word inside the sentence that no public text contains; German capitalises every noun. */
-  #hasUnknownName(text: string, language: string): boolean {
-    if (language === "de") return false;
-    const names = [...text.matchAll(/(?<=[\p{Ll}\p{N},;]\s)\p{Lu}[\p{L}]{2,}/gu)];
-    return names
-      .filter(([name]) => !isUnitName(fold(name)))
-      .some(([name]) =>
-        wordsIn(name, language).every(
-          ({ term }) =>
-            term !== "" && !isCommon(term) && this.#library.likenessOf({ forms: [term] }, language).size === 0,
-        ),
-      );
   }
 }
 
@@ -209,14 +191,10 @@ function mattersOf(text: string, language: string): Set<string> {
   return new Set(termsIn(text, language).flatMap((term) => [...mattersIn(term)]));
 }
 
-/** The share of a claim's words that a witness contains, and the most weight of one that is absent; its section counts for less. */
-function shareOf(
-  words: readonly ClaimWord[],
-  witnesses: readonly Witness[],
-  at: number,
-): { share: number; missing: number } {
+/** The share of a claim's words that a witness contains; the rest of its section counts for less. */
+function shareOf(words: readonly ClaimWord[], witnesses: readonly Witness[], at: number): number {
   const total = words.reduce((sum, { weight }) => sum + weight, 0);
-  if (total === 0) return { share: 1, missing: 0 };
+  if (total === 0) return 1;
   const own = witnesses[at]!;
   const { section, block } = own.unit;
   const isSibling = (other: Unit) => other.block.kind !== "text" && block.kind !== "text";
@@ -225,8 +203,7 @@ function shareOf(
     const near = others.reduce((best, other) => Math.max(best, strengthOf(other.strengths, likeness)), 0);
     return Math.max(strengthOf(own.strengths, likeness), near * SUPPORT.neighbour);
   });
-  const share = held.reduce((sum, strength, word) => sum + strength * words[word]!.weight, 0) / total;
-  return { share, missing: Math.max(...held.map((strength, word) => (1 - strength) * words[word]!.weight)) };
+  return held.reduce((sum, strength, word) => sum + strength * words[word]!.weight, 0) / total;
 }
 
 function bearsOut(witness: Witness, witnesses: readonly Witness[], claim: Claim): boolean {

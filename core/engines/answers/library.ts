@@ -102,7 +102,8 @@ const SHAPE_WEIGHTS: Record<Shape, number> = {
 };
 /** Shapes that are recognised by their form; the others are guesses. */
 const CERTAIN_SHAPES: readonly Shape[] = ["amount", "time", "duration", "count", "phone", "mail"];
-const WORD_OF_SHAPE = 0.5;
+/** The least strength of a word for a shape, which then counts as much as its form. */
+const NAMED = 0.5;
 
 /** Bonuses for the visitor's page, the question's language, a heading with a subject, and a near embedding. */
 const OWN_PAGE = 0.1;
@@ -211,7 +212,7 @@ export class Library {
       const isHeaded = wanted.some(({ likeness }) => isHeadedBy(reading.unit, likeness));
       const isShapeless =
         asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) &&
-        !shaped.some((one, at) => one >= 0.2 && CERTAIN_SHAPES.includes(asks[at]!.shape));
+        !shaped.some((one, at) => one > 0 && CERTAIN_SHAPES.includes(asks[at]!.shape));
       const score = share * fits * (isHeaded ? 1 + HEADED : 1);
       return { unit: reading.unit, score, share, missing, isShapeless, isHeaded };
     });
@@ -306,14 +307,12 @@ export function strengthOf(strengths: Strengths, likeness: Likeness): number {
   return best;
 }
 
-/** The share of a requested shape that a unit contains: its form, a word for it, or both. */
+/** 1 if a unit contains a requested shape: its form, or a word for it. */
 function askedFor(reading: Reading, { shape, words }: AskedShape): number {
   const { text, section } = reading.unit;
   const isShaped = reading.shapes.get(shape) ?? holdsShape(text, shape, section.language);
   reading.shapes.set(shape, isShaped);
-  if (words.length === 0) return isShaped ? 1 : 0;
-  const spoken = Math.max(...words.map((likeness) => strengthOf(reading.strengths, likeness)));
-  return (isShaped ? 1 - WORD_OF_SHAPE : 0) + spoken * WORD_OF_SHAPE;
+  return isShaped || words.some((likeness) => strengthOf(reading.strengths, likeness) > NAMED) ? 1 : 0;
 }
 
 function isHeadedBy({ block, section }: Unit, likeness: Likeness): boolean {

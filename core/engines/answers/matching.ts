@@ -85,7 +85,8 @@ export function likenessOf(
 function formLikeness(form: string, term: string, inCompounds: boolean): number {
   const [short, long] = form.length <= term.length ? [form, term] : [term, form];
   if (short.length < MIN_FORM_LENGTH || /\p{N}/u.test(long)) return 0;
-  if (long.startsWith(short)) return long.length - short.length <= 3 ? RELATED : inCompounds ? PART : 0;
+  if (long.startsWith(short))
+    return long.length - short.length <= Math.min(3, short.length / 2) ? RELATED : inCompounds ? PART : 0;
   if (inCompounds && short.length >= MIN_PART_LENGTH && long.endsWith(short) && long.length - short.length >= 3)
     return PART;
   return 0;

@@ -34,8 +34,9 @@ export function isSpan(word: string): boolean {
 
 /** True if a text of a language contains something of a shape. */
 export function holdsShape(text: string, shape: Shape, language: string): boolean {
-  // A number that is written out is a term.
-  if (shape === "count") return termsIn(text, language).some((term) => /^\p{N}/u.test(term));
+  // A number that is written out is a term; a telephone number counts nothing.
+  if (shape === "count")
+    return termsIn(text.replace(forms().phone, " "), language).some((term) => /^\p{N}/u.test(term));
   return forms()[shape].test(shape === "person" ? text : fold(text));
 }
 
