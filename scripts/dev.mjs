@@ -156,7 +156,7 @@ async function checkout(children, { STRIPE_CLIENT_ID: given, BASE_URL }) {
     STRIPE_CONNECT_BASE: url,
     STRIPE_API_BASE: url,
   };
-  // Its pages are linked from what is for sale; its root is an API.
+  // The pages for sale link to its pages; its root is an API.
   return { env };
 }
 

@@ -11,7 +11,7 @@ const service = process.env.BASE_URL ?? "http://localhost:8080";
 const file = fileURLToPath(new URL("../docs/pictures/pages.png", import.meta.url));
 const question = "What does a full service cost and how long does it take?";
 /** Size in px of one page before it is scaled into the picture. */
-const size = { width: 800, height: 1000 };
+const size = { width: 800, height: 1110 };
 
 const browser = await chromium.launch(launchOptions());
 try {

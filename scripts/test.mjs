@@ -46,7 +46,7 @@ const long = [
 const alone = ["hostile-pauses", "rolling"].map(fileOf);
 /**
  * Test files that `--brief` skips, because the runtime doesn't affect them: the code of browsers, the format of the sources, pure
- * computation, rules that scripts of Redis decide, and what other programs do.
+ * computation, rules that scripts of Redis decide, and the work of other programs.
  */
 const alikeEverywhere = [
   ...["account-browser", "scheduling-look", "scheduling-page", "scheduling-words", "visitor-browser"],
@@ -108,7 +108,7 @@ await main(async () => {
   process.exitCode = count.failed === 0 ? 0 : 1;
 });
 
-/** Node runs a bundle of the test file and what it tests, like the programs, since loading 900 files takes seconds. */
+/** Node runs a bundle of the test file and the code under test, like the programs, since loading 900 files takes seconds. */
 async function onNode(files) {
   await build();
   const folder = join(root, ".data", `tests-${process.pid}`);

@@ -172,10 +172,15 @@ t.test("a code speaks the language of the page, else that of the browser, else t
     .post("/v2/handles/acme/pages")
     .send({ ...page, pageSlug: "other" })
     .expect(201);
+  await requests
+    .post("/v2/handles/acme/pages")
+    .send({ ...page, pageSlug: "ryokin", language: "ja" })
+    .expect(201);
   const asked: [string, string, string][] = [
     ["tarifs", "de", "Votre code de confirmation"],
     ["other", "sv, de-CH;q=0.9, en;q=0.5", "Ihr Bestätigungscode"],
     ["other", "xx-broken-/, *", "Uw bevestigingscode"],
+    ["ryokin", "it", "Il suo codice di conferma"],
   ];
   for (const [place, [pageSlug, accepted, words]] of asked.entries()) {
     const email = `v${place}@far.example`;

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
+import { hasWords } from "../../schemas/languages.ts";
 import type { newLead } from "../../schemas/leads.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
@@ -81,7 +82,7 @@ async function captureOf(runtime: Runtime, handle: string, content: LeadInput): 
   const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
   const pageSlug = page?.status === "PUBLISHED" ? content.pageSlug : null;
   const verify = page?.verifyLeads === true || campaign?.verifyLeads === true;
-  const language = page?.language ?? content.language;
+  const language = page?.language && hasWords(page.language) ? page.language : content.language;
   const identity = recentKey(handle, { email: content.email, pageSlug, campaignId });
   return { content: { ...content, language }, campaignId, verify, identity };
 }

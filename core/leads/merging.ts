@@ -12,7 +12,7 @@ export type LeadContent = Pick<
 export type StoredLead = Lead & {
   /** Content that the person verified by a code; only another code changes it. */
   confirmed?: LeadContent | undefined;
-  /** The language of the page, else of the browser (BCP 47). */
+  /** The language of the page if the service speaks it, else of the browser (BCP 47). */
   language?: string | undefined;
   /** Later content for the same address that awaits a code. */
   unconfirmed?: LeadContent | undefined;

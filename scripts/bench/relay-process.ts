@@ -12,7 +12,7 @@ import { createResumableStreamContext } from "resumable-stream/ioredis";
 import { Relay } from "../../core/engines/relay/relay.ts";
 import { createRun } from "../../core/engines/relay/runs.ts";
 
-/** What the client must measure. */
+/** The client's measurements. */
 export interface RelayLoad {
   path: string;
   port: number;
