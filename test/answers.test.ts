@@ -212,6 +212,18 @@ t.test("typing errors, joined words, spelled-out numbers and chat spelling are u
   for (const [text, found] of asked) t.match(replyTo(library, readQuestion(text, "en")).markdown, found, text);
 });
 
+t.test(
+  "telephone numbers answer no question for a number, and a short word is no beginning of a long one",
+  async (t) => {
+    const contact = openLibrary([pageSource("<p>Mireille Fabre, 06 12 55 01 44 ou 06 12 55 01 45.</p>")]);
+    t.not(replyTo(contact, readQuestion("Quel âge a Mireille ?", "fr")).kind, "answer");
+    const refund = openLibrary([
+      pageSource("<p>Si vous annulez moins de 48 heures avant, la moitié reste due.</p>", { language: "fr" }),
+    ]);
+    t.equal(replyTo(refund, readQuestion("do you have a restaurant?", "en")).kind, "none");
+  },
+);
+
 t.test("a large library is read in slices: other work goes on meanwhile, and it answers alike", async (t) => {
   const sources = Array.from({ length: 300 }, (_, at) =>
     documentSource(

@@ -36,7 +36,7 @@ export function isSpan(word: string): boolean {
 export function holdsShape(text: string, shape: Shape, language: string): boolean {
   // A number that is written out is a term; a telephone number counts nothing.
   if (shape === "count")
-    return termsIn(text.replace(forms().phone, " "), language).some((term) => /^\p{N}/u.test(term));
+    return termsIn(text.split(forms().phone).join(" "), language).some((term) => /^\p{N}/u.test(term));
   return forms()[shape].test(shape === "person" ? text : fold(text));
 }
 
