@@ -1,10 +1,17 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import { bundleAssets, fitsEverywhere, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import {
+  bundleAssets,
+  fitsEverywhere,
+  openPage,
+  picture,
+  startBrowser,
+  violations,
+  withoutBrowser,
+} from "../fixtures/browser.ts";
 import { DesktopClient } from "../fixtures/desktop-client.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { freePort } from "../fixtures/redis.ts";
@@ -173,8 +180,7 @@ async function startPairing(
   return { client, page };
 }
 
-/** The findings of axe-core. It runs from outside, since the page's policy allows no other script. */
+/** The findings of axe-core, and whether the page is too wide. */
 async function problems(page: Page): Promise<string[]> {
-  const found = (await page.evaluate(`${axe.source}; axe.run()`)) as { violations: { id: string }[] };
-  return [...found.violations.map(({ id }) => id), ...((await fitsEverywhere(page)) ? [] : ["too wide"])];
+  return [...(await violations(page)), ...((await fitsEverywhere(page)) ? [] : ["too wide"])];
 }

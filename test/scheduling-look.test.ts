@@ -1,10 +1,17 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import axe from "axe-core";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import { bundleAssets, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import {
+  bundleAssets,
+  longestRun,
+  openPage,
+  picture,
+  startBrowser,
+  violations,
+  withoutBrowser,
+} from "../fixtures/browser.ts";
 import { openStage, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
 
@@ -54,7 +61,7 @@ async function run(t: Test): Promise<void> {
         await other.context().close();
       }
     }
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
   });
 
   await t.test("the page and the list show the host's name and logo", async (t) => {
@@ -75,7 +82,7 @@ async function run(t: Test): Promise<void> {
       await eventually(() =>
         page.locator("img.logo").evaluate((image) => (image as HTMLImageElement).naturalWidth === 90),
       );
-      t.same(await problems(page), []);
+      t.same(await violations(page), []);
       await picture(page, `scheduling-host-${address === place ? "list" : "page"}`);
     }
   });
@@ -105,7 +112,7 @@ async function run(t: Test): Promise<void> {
       Math.abs(edges[0]! - edges[1]!) <= 2,
       `a title in another script begins where the host's name begins: ${edges}`,
     );
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-arabic-title");
     await page.getByRole("button", { name: "11:00", exact: true }).click();
     await page.getByRole("heading", { name: "Your details" }).waitFor();
@@ -121,7 +128,7 @@ async function run(t: Test): Promise<void> {
     const item = page.getByRole("link", { name: /Paid/ });
     t.match(await item.textContent(), /90 minutes · €49\.00 · needs confirmation/);
     t.match(await page.getByRole("link", { name: /Introduction/ }).textContent(), /30 minutes$/);
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-terms");
     await item.click();
     await page.getByText("90 minutes").waitFor();
@@ -162,7 +169,7 @@ async function run(t: Test): Promise<void> {
     await page.getByRole("button", { name: "Reschedule" }).click();
     await page.getByRole("heading", { name: "Choose a new time" }).waitFor();
     t.match(await page.locator(".info .former").textContent(), /Before.*5 October 2026.*11:00/);
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-former");
   });
 
@@ -182,7 +189,7 @@ async function run(t: Test): Promise<void> {
       t.equal(outlook.searchParams.get("startdt"), "2026-10-05T09:00:00.000Z");
       t.equal(outlook.searchParams.get("enddt"), "2026-10-05T09:30:00.000Z");
     }
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-calendars");
     await page.setViewportSize({ width: 320, height: 640 });
     t.ok(await fits(page));
@@ -242,7 +249,7 @@ async function run(t: Test): Promise<void> {
       t.same(seen, ["dark", "rgba(0, 0, 0, 0)", "rgba(0, 0, 0, 0)", "rgb(10, 125, 79)", "rgb(255, 255, 255)"]);
       await picture(page, "scheduling-embed-dark");
       const inner = page.frames().find((one) => one.url().includes("embed=1"))!;
-      t.same(await problemsIn(inner), []);
+      t.same(await violations(inner), []);
       await frame.getByRole("button", { name: "11:00", exact: true }).click();
       t.equal(await frame.getByLabel("Email", { exact: true }).inputValue(), "ada@example.com");
       await page.evaluate(() => {
@@ -306,15 +313,4 @@ async function around(t: Test, page: Page, service: string, body: string): Promi
 
 function fits(page: Page): Promise<boolean> {
   return page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
-}
-
-function problems(page: Page): Promise<string[]> {
-  return problemsIn(page.mainFrame());
-}
-
-/** The findings of axe-core for a document, by name. */
-async function problemsIn(frame: ReturnType<Page["mainFrame"]>): Promise<string[]> {
-  await frame.evaluate(axe.source);
-  const found = await frame.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
-  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(", ")}`);
 }

@@ -1,10 +1,17 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import axe from "axe-core";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import { bundleAssets, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import {
+  bundleAssets,
+  longestRun,
+  openPage,
+  picture,
+  startBrowser,
+  violations,
+  withoutBrowser,
+} from "../fixtures/browser.ts";
 import { settlePayment } from "../core/scheduling/settlements.ts";
 import { openStage, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -26,16 +33,16 @@ async function run(t: Test): Promise<void> {
     // 09:00 UTC.
     await page.getByRole("button", { name: "11:00", exact: true }).waitFor();
     t.equal(await page.getByLabel("Time zone").inputValue(), "Europe/Berlin");
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-month");
     await page.getByRole("button", { name: /\b6 October 2026/ }).click();
     await page.getByRole("button", { name: "14:30" }).click();
     await fill(page);
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-details");
     await page.getByRole("button", { name: "Confirm booking" }).click();
     await page.getByRole("heading", { name: "You are booked" }).waitFor();
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-booked");
     const [booking] = await bookings(stage);
     t.match(booking, {
@@ -62,7 +69,7 @@ async function run(t: Test): Promise<void> {
     await page.getByRole("alert").getByText("This time was just taken").waitFor();
     await page.getByRole("button", { name: "11:30", exact: true }).waitFor();
     t.equal(await page.getByRole("button", { name: "11:00", exact: true }).count(), 0, "the times are fresh");
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-taken");
     await page.getByRole("button", { name: "11:30", exact: true }).click();
     t.equal(await page.getByLabel("Name").inputValue(), "Ada Lovelace");
@@ -96,7 +103,7 @@ async function run(t: Test): Promise<void> {
 
   await t.test("a booking is moved, keeps its uid, and is cancelled with a reason", async (t) => {
     const { stage, page, uid } = await manage(t, browser);
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-manage");
     const file = await stage.service.visitor.get(
       (await page.getByRole("link", { name: "File (.ics)" }).getAttribute("href")) ?? "",
@@ -105,7 +112,7 @@ async function run(t: Test): Promise<void> {
     await page.getByRole("button", { name: "Reschedule" }).click();
     await page.getByRole("heading", { name: "Choose a new time" }).waitFor();
     await page.getByRole("button", { name: "12:00", exact: true }).click();
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-move");
     await page.getByLabel("Reason").fill("A train is late");
     await page.getByRole("button", { name: "Reschedule booking" }).click();
@@ -114,7 +121,7 @@ async function run(t: Test): Promise<void> {
       { bookingUid: uid, start: "2026-10-05T10:00:00.000Z", sequence: 1, reschedulingReason: "A train is late" },
     ]);
     await page.getByRole("button", { name: "Cancel booking" }).click();
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-cancel");
     await page.getByRole("button", { name: "Keep it" }).click();
     t.equal(await focused(page), "Cancel booking");
@@ -161,7 +168,7 @@ async function run(t: Test): Promise<void> {
       ),
       "Please fill this in.",
     );
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await page.keyboard.type("ada@example.com");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "You are booked" }).waitFor();
@@ -176,14 +183,14 @@ async function run(t: Test): Promise<void> {
     });
     await page.getByRole("button", { name: "11:00", exact: true }).waitFor();
     t.ok(await fits(page), "the month fits a narrow phone");
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-phone");
     await page.getByRole("button", { name: "11:00", exact: true }).click();
     await fill(page);
     await page.getByRole("button", { name: "Confirm booking" }).click();
     await page.getByText("Please tick this box.").waitFor();
     t.equal(await page.locator(".fault:visible").count(), 8);
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-errors");
     await page.getByLabel("By phone").check();
     for (const [label, text] of typed) await page.getByLabel(label).fill(text);
@@ -228,7 +235,7 @@ async function run(t: Test): Promise<void> {
     await page.goBack();
     await page.getByRole("heading", { name: "Waiting for your payment" }).waitFor();
     t.equal(await page.getByRole("link", { name: "Pay €25.00" }).getAttribute("href"), checkout);
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-unpaid");
     const [{ bookingUid }] = await bookings(stage);
     await settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
@@ -253,7 +260,7 @@ async function run(t: Test): Promise<void> {
     await page.getByLabel("Zeitzone").focus();
     await page.getByLabel("Zeitzone").selectOption("Asia/Tokyo");
     await page.getByRole("button", { name: /^6:00\sPM$/ }).waitFor();
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-dark");
     await page.getByRole("button", { name: /^6:00\sPM$/ }).click();
     t.ok(await page.getByRole("button", { name: "Termin anfragen" }).isVisible());
@@ -290,7 +297,7 @@ async function run(t: Test): Promise<void> {
       await page.getByRole("button", { name: "Cancel booking" }).waitFor();
       t.equal(await page.getByRole("button", { name: "Reschedule" }).count(), 0);
       await page.goto(`${stage.service.url}${place}/intro`);
-      t.same(await problems(page), []);
+      t.same(await violations(page), []);
       await picture(page, "scheduling-missing");
     },
   );
@@ -329,7 +336,7 @@ async function run(t: Test): Promise<void> {
       event: { description: "Half an hour to get to know each other." },
     });
     await page.goto(`${stage.service.url}${place}`);
-    t.same(await problems(page), []);
+    t.same(await violations(page), []);
     await picture(page, "scheduling-list");
     await page.getByRole("link", { name: "Introduction" }).click();
     await page.getByRole("button", { name: "11:00", exact: true }).waitFor();
@@ -410,11 +417,4 @@ async function fill(page: Page): Promise<void> {
 // biome-ignore lint/suspicious/noExplicitAny: what the service answers
 async function bookings({ owner }: Stage): Promise<any[]> {
   return (await owner.get("/v2/handles/acme/scheduling/bookings").expect(200)).body.bookings;
-}
-
-/** The findings of axe-core for the page, by name. */
-async function problems(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
-  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(", ")}`);
 }

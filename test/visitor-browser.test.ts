@@ -1,8 +1,15 @@
-import axe from "axe-core";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
-import { bundleAssets, fitsEverywhere, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import {
+  bundleAssets,
+  fitsEverywhere,
+  openPage,
+  picture,
+  startBrowser,
+  violations,
+  withoutBrowser,
+} from "../fixtures/browser.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { startStripe } from "../fixtures/providers/stripe.ts";
 import { freePort } from "../fixtures/redis.ts";
@@ -153,11 +160,6 @@ async function lookAround(t: Test, browser: Browser, { visitor }: Service, url: 
 /** Keeps a picture; nothing is inaccessible, and nothing is wider than the window. */
 async function assess(t: Test, page: Page, name: string): Promise<void> {
   await picture(page, name);
-  const found = (await page.evaluate(`${axe.source}; axe.run()`)) as { violations: { id: string }[] };
-  t.same(
-    found.violations.map(({ id }) => id),
-    [],
-    name,
-  );
+  t.same(await violations(page), [], name);
   t.ok(await fitsEverywhere(page), `${name} fits`);
 }

@@ -1,7 +1,6 @@
-import axe from "axe-core";
-import type { BrowserContextOptions, Frame, Page } from "playwright-core";
+import type { BrowserContextOptions, Frame } from "playwright-core";
 import t, { type Test } from "tap";
-import { longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import { longestRun, openPage, picture, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
 import {
   actions,
@@ -21,18 +20,6 @@ t.setTimeout(longestRun);
 t.test("the widget's comfort", { skip: withoutBrowser, timeout: longestRun }, run);
 
 const everything = { evidence, actions, followUps: exampleFollowUps, lessons: [lesson], section };
-
-/** The findings of axe-core, by the rules of WCAG and of good practice, contrast included. */
-async function violations(page: Page | Frame): Promise<string[]> {
-  await page.evaluate(axe.source);
-  return page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: typeof import("axe-core") };
-    const { violations } = await axe.run(document, { preload: false });
-    return violations.map(
-      ({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join(" | ")}`,
-    );
-  });
-}
 
 async function run(t: Test): Promise<void> {
   const browser = await startBrowser(t);

@@ -1,9 +1,16 @@
 import { type AddressInfo, connect as connectTo, createServer, type Socket } from "node:net";
 import { once } from "node:events";
-import axe from "axe-core";
 import type { Browser } from "playwright-core";
 import t, { type Test } from "tap";
-import { bundleAssets, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import {
+  bundleAssets,
+  longestRun,
+  openPage,
+  picture,
+  startBrowser,
+  violations,
+  withoutBrowser,
+} from "../fixtures/browser.ts";
 import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
@@ -89,13 +96,7 @@ async function run(t: Test): Promise<void> {
     await visitor.answered();
     t.match(await visitor.text(), "9:00");
     t.equal(await visitor.log.locator(".question").count(), 2);
-    await visitor.page.evaluate(axe.source);
-    const found = await visitor.page.evaluate(async () =>
-      (await (window as unknown as { axe: typeof import("axe-core") }).axe.run(document)).violations.map(
-        ({ id }) => id,
-      ),
-    );
-    t.same(found, []);
+    t.same(await violations(visitor.page), []);
   });
 
   await t.test("a visitor's lead reaches the owner with the disclosed data", async (t) => {
