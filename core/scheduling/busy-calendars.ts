@@ -55,7 +55,7 @@ export async function pullNow(runtime: Runtime, handle: string): Promise<void> {
   if (until === 0) {
     await pull(runtime, handle);
     await endPause(runtime, handle);
-    await resyncAll(runtime, handle, turnAt(Date.now()));
+    await resyncAll(runtime, handle, turnAt(handle, Date.now()));
   }
   await runtime.queues.later(nextPull(handle, Math.max(until, Date.now())));
 }
@@ -79,11 +79,18 @@ async function refreshed(runtime: Runtime, handle: string): Promise<void> {
   );
 }
 
-const turnAt = (ms: number): number => Math.floor(ms / PULL_INTERVAL_MS);
+/** The number of a handle's interval. Handles begin theirs at different instants, so that they don't all pull at once. */
+function turnAt(handle: string, ms: number): number {
+  return Math.floor((ms - offsetOf(handle)) / PULL_INTERVAL_MS);
+}
+
+function offsetOf(handle: string): number {
+  return createHash("sha256").update(handle).digest().readUInt32BE() % PULL_INTERVAL_MS;
+}
 
 function nextPull(handle: string, after: number): Job {
-  const turn = turnAt(after) + 1;
-  const delay = Math.max(1, turn * PULL_INTERVAL_MS - Date.now());
+  const turn = turnAt(handle, after) + 1;
+  const delay = Math.max(1, turn * PULL_INTERVAL_MS + offsetOf(handle) - Date.now());
   return job("scheduling.pull", `pull-${handle}-${turn}`, { handle }, { delay });
 }
 
