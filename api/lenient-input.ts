@@ -34,22 +34,23 @@ function eachProperty(
   }
 }
 
-function lenient(schema: Schema<unknown>, value: unknown, isTrimmed = schema["x-trim"] === true): unknown {
+function lenient(schema: Schema<unknown>, value: unknown, isOptionalText = false): unknown {
   if (Array.isArray(value) && schema.items) return value.map((one) => lenient(schema.items as Schema<unknown>, one));
   const choices = schema.anyOf as Schema<unknown>[] | undefined;
   if (choices)
     return choices.reduce((changed, choice) => (takes(choice, changed) ? lenient(choice, changed) : changed), value);
   if (takes(schema, value, "object") && schema.properties) lenientInput(schema, value as Record<string, unknown>);
-  else if (isOf(schema, "string")) return text(schema, value, isTrimmed);
+  else if (isOf(schema, "string")) return text(schema, value, isOptionalText);
   else if (schema["x-decoration"] && !takes(schema, value)) return undefined;
   return value;
 }
 
-function text(schema: Schema<unknown>, value: unknown, isTrimmed: boolean): unknown {
+function text(schema: Schema<unknown>, value: unknown, isOptionalText: boolean): unknown {
   const isDecoration = schema["x-decoration"] === true;
   const isScalar = typeof value === "number" || typeof value === "boolean";
   const given = isScalar && (isDecoration || schema["x-as-text"]) ? String(value) : value;
   if (typeof given !== "string") return isDecoration ? undefined : given;
+  const isTrimmed = isOptionalText || schema["x-trim"] === true;
   const cut = isDecoration ? cutText(given, schema.maxLength as number) : isTrimmed ? given.trim() : given;
   return foldedText(schema, cut);
 }
