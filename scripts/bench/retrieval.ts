@@ -144,7 +144,7 @@ async function setRows(set: JudgedSet, { ndcg, mrr, first }: Quality): Promise<R
   ];
 }
 
-/** `POST …/knowledge/query` over HTTP, one question after another, from this process too. */
+/** `POST …/knowledge/query` over HTTP, one question after another and from this process too, once the code is warm. */
 async function timed(runtime: Runtime, sets: JudgedSet[]): Promise<RelayRow[]> {
   const largest = sets.reduce((one, other) => (other.documents.length > one.documents.length ? other : one));
   const documents = Array.from(
@@ -157,24 +157,23 @@ async function timed(runtime: Runtime, sets: JudgedSet[]): Promise<RelayRow[]> {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/handles/timed/knowledge/query`;
   const token = await tokenFor(runtime, { userId: "user_1", seconds: 3600 });
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const ask = async (at: number, limit: number): Promise<number> => {
+    const { text } = largest.queries[at % largest.queries.length]!;
+    const body = JSON.stringify({ query: text.slice(0, MAX_QUERY_LENGTH), limit });
+    const from = performance.now();
+    const answer = await fetch(url, { method: "POST", headers, body });
+    await answer.arrayBuffer();
+    if (answer.status !== 200) throw new Error(`The query answered ${answer.status}`);
+    return performance.now() - from;
+  };
+  for (let at = 0; at < TIMED_QUESTIONS; at++) await ask(at, 10);
   const rows: RelayRow[] = [];
   for (const { limit, bar } of [
     { limit: 10, bar: "<= 3" },
     { limit: 50, bar: "<= 6" },
   ]) {
     const times: number[] = [];
-    for (let at = 0; at < TIMED_QUESTIONS; at++) {
-      const { text } = largest.queries[at % largest.queries.length]!;
-      const from = performance.now();
-      const answer = await fetch(url, {
-        method: "POST",
-        headers,
-        body: JSON.stringify({ query: text.slice(0, MAX_QUERY_LENGTH), limit }),
-      });
-      await answer.arrayBuffer();
-      if (answer.status !== 200) throw new Error(`The query answered ${answer.status}`);
-      times.push(performance.now() - from);
-    }
+    for (let at = 0; at < TIMED_QUESTIONS; at++) times.push(await ask(at, limit));
     const p50 = times.sort((one, other) => one - other)[times.length >> 1]!;
     rows.push({ name: `knowledge/query, 1,400 documents, limit ${limit}, p50`, value: p50, unit: "ms", bar });
   }
