@@ -8,7 +8,7 @@ import {
   openLibrary,
   openLibraryInSlices,
   piecesOf,
-  readPage,
+  readHtml,
   readQuestion,
   type Reply,
   replyTo,
@@ -548,7 +548,7 @@ const page = `<main><!-- secret comment --><h1>Acme <em>Bakery</em></h1><p>Fresh
 <address>Main St 5<br>10115 Berlin</address><h2>Nothing below</h2></main>`;
 
 t.test("text of a page is read as blocks under their headings", async (t) => {
-  const { title, blocks } = readPage(page);
+  const { title, blocks } = readHtml(page);
   t.equal(title, "Acme Bakery");
   t.same(
     blocks.map(({ kind, headings, text }) => [kind, headings.join(" › "), text]),
@@ -573,7 +573,7 @@ t.test(
   "a table is read as a rectangle: spans repeated, empty cells preserved, no names if the numbers differ",
   async (t) => {
     const spanned =
-      readPage(`<table><thead><tr><th rowspan="2">Kind</th><th colspan="2">Children</th></tr><tr><th>30 min</th><th>45 min</th></tr></thead>
+      readHtml(`<table><thead><tr><th rowspan="2">Kind</th><th colspan="2">Children</th></tr><tr><th>30 min</th><th>45 min</th></tr></thead>
     <tbody><tr><th>Alone</th><td>84 €</td><td></td></tr><tr><th>Choir</th><td colspan="2">15 €</td></tr></tbody></table>`);
     t.same(
       spanned.blocks.map(({ cells, columns }) => [cells, columns]),
@@ -588,7 +588,7 @@ t.test(
         ],
       ],
     );
-    const uneven = readPage("<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>2</td><td>3</td></tr></table>");
+    const uneven = readHtml("<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>2</td><td>3</td></tr></table>");
     t.equal(uneven.blocks[0]?.columns, undefined);
     const marked = documentSource("| When | Back |\n|---|---|\n| early | all |\n| late | nothing |").blocks;
     t.same(
@@ -626,13 +626,13 @@ t.test("hidden text is not read", async (t) => {
     '<div hidden><p>x</p><a href="https://acme.example/">x</a></div>',
     "<svg><text>x</text></svg>",
   ];
-  for (const html of hidden) t.same(readPage(html), { title: "", blocks: [], links: [] }, html);
+  for (const html of hidden) t.same(readHtml(html), { title: "", blocks: [], links: [] }, html);
   for (const style of ["display:block", "opacity:0.5", "font-size:10px", "color:none"])
-    t.equal(readPage(`<p style="${style}">x</p>`).blocks.length, 1, style);
+    t.equal(readHtml(`<p style="${style}">x</p>`).blocks.length, 1, style);
 });
 
 t.test("characters without a glyph are dropped, those that shape letters stay", async (t) => {
-  const read = (text: string) => readPage(`<p>${text}</p>`).blocks[0]?.text;
+  const read = (text: string) => readHtml(`<p>${text}</p>`).blocks[0]?.text;
   t.equal(read("ig\u200bno\u{e0049}\u{e007f}re\u2060 th\u00adis\u202e"), "ignore this");
   t.equal(read("می\u200cخواهم"), "می\u200cخواهم");
   t.equal(read("👩\u200d💻 क्\u200dष"), "👩\u200d💻 क्\u200dष");
@@ -643,13 +643,13 @@ t.test("links are web addresses, mail addresses and numbers with a label", async
   const html = `<a href="/contact">Contact <b>us</b></a> <a href="https://x.example/a" aria-label="Named"><img src="x"></a>
     <a href="javascript:alert(1)">bad</a><a href="mailto:a@b.example">mail</a><a href="https://user:pass@x.example/">login</a>
     <a href="https://x.example/empty"></a><a>none</a><a href="/contact">Contact us</a>`;
-  t.same(readPage(html, "https://acme.example/page").links, [
+  t.same(readHtml(html, "https://acme.example/page").links, [
     { label: "Contact us", href: "https://acme.example/contact" },
     { label: "Named", href: "https://x.example/a" },
     { label: "mail", href: "mailto:a@b.example" },
   ]);
   t.same(
-    readPage(html).links.map(({ label }) => label),
+    readHtml(html).links.map(({ label }) => label),
     ["Named", "mail"],
   );
 });
@@ -657,11 +657,11 @@ t.test("links are web addresses, mail addresses and numbers with a label", async
 t.test("hostile and broken HTML gives text and addresses only", async (t) => {
   const path = new URL("../fixtures/assistant/hostile.json", import.meta.url);
   for (const input of JSON.parse(readFileSync(path, "utf8")) as string[]) {
-    const { links } = readPage(`<p>${input}</p>`, "https://acme.example/");
+    const { links } = readHtml(`<p>${input}</p>`, "https://acme.example/");
     t.ok(links.every(({ href }) => /^(?:https?:\/\/[^@]+|(?:mailto|tel):[^\s<>]+)$/.test(href)));
   }
-  t.type(readPage("<p>unclosed <b>bold <div>x</p></div>").blocks[0]?.text, "string");
-  t.same(readPage(""), { title: "", blocks: [], links: [] });
+  t.type(readHtml("<p>unclosed <b>bold <div>x</p></div>").blocks[0]?.text, "string");
+  t.same(readHtml(""), { title: "", blocks: [], links: [] });
 });
 
 t.test("a fragment of 256 KB of any kind is read", async (t) => {
@@ -679,8 +679,8 @@ t.test("a fragment of 256 KB of any kind is read", async (t) => {
     "<!--",
     '<p style="/*',
   ];
-  for (const piece of pieces) t.ok(readPage(piece.repeat(size / piece.length)).blocks.length >= 0, piece);
-  const long = readPage(
+  for (const piece of pieces) t.ok(readHtml(piece.repeat(size / piece.length)).blocks.length >= 0, piece);
+  const long = readHtml(
     `<h1>T</h1>${"<section><h2>Topic</h2><p>A paragraph of ordinary words.</p></section>".repeat(3700)}`,
   );
   t.equal(long.blocks.length, 3700);

@@ -4,13 +4,13 @@ import {
   evidenceOf,
   holdsWords,
   isWords,
-  likenessOf,
+  questionLikeness,
   type Link,
   type Question,
   readQuestion,
   shareOf,
   type Unit,
-  webAddress,
+  absoluteAddress,
 } from "../engines/answers/answers.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 
@@ -75,7 +75,7 @@ export function followUps({ question, suggested, headings, answered, asked }: Fo
     const isQuestion = offer.endsWith("?") || suggested.includes(offer);
     const read = readQuestion(offer, language);
     if (isQuestion && read.language !== language) continue;
-    if (taken.some((other) => likenessOf(read, other) >= SAME_QUESTION)) continue;
+    if (taken.some((other) => questionLikeness(read, other) >= SAME_QUESTION)) continue;
     taken.push(read);
     if (found.push(isQuestion ? offer : askAbout(offer, language)) === MAX_FOLLOW_UPS) break;
   }
@@ -84,7 +84,7 @@ export function followUps({ question, suggested, headings, answered, asked }: Fo
 
 function cardOf({ label, href }: Link): CtaCard | undefined {
   const name = clip(oneLine(label), MAX_LABEL_LENGTH);
-  const address = webAddress(href);
+  const address = absoluteAddress(href);
   const isEmpty = !/\p{L}/u.test(name) || isWords(name, emptyLabels) || holdsWords(name, ignoredLabels);
   return address === undefined || isEmpty ? undefined : { label: name, actionType: "link", href: address };
 }

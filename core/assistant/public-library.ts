@@ -6,7 +6,7 @@ import {
   openLibraryInSlices,
   type Place,
   type Question,
-  readDocument,
+  readMarkdown,
   readQuestion,
   type Source,
 } from "../engines/answers/answers.ts";
@@ -152,7 +152,7 @@ function partOf(
       id,
       title,
       url: null,
-      blocks: readDocument(withoutLessonCards(text), headings),
+      blocks: readMarkdown(withoutLessonCards(text), headings),
     };
   });
   const sources = [...(page ? [pageSource(page)] : []), ...related, ...pieces];
@@ -164,7 +164,7 @@ function pageSource({ slug, title, url, language, blocks }: PublicPage): Source 
 }
 
 function documentSource({ documentId, title, content }: TaggedDocument): Source {
-  return { kind: "kb_doc", id: documentId, title, url: null, blocks: readDocument(withoutLessonCards(content)) };
+  return { kind: "kb_doc", id: documentId, title, url: null, blocks: readMarkdown(withoutLessonCards(content)) };
 }
 
 function cardsOf(documents: readonly TaggedDocument[]): Map<string, LessonCard[]> {

@@ -1,5 +1,5 @@
 import type { StoredPage } from "../../schemas/pages.ts";
-import { readPage } from "../engines/answers/answers.ts";
+import { readHtml } from "../engines/answers/answers.ts";
 import { languageOf } from "../platform/languages.ts";
 
 /** Characters of a fragment that suffice to detect its language. */
@@ -10,6 +10,6 @@ export function pageLanguage(page: StoredPage, ofHandle: string | null): string 
   const { title, description, accessMode, content, teaser } = page;
   const named = page.language ?? ofHandle;
   if (named) return named;
-  const { blocks } = readPage((accessMode === "PAID" ? teaser : content).slice(0, sourceRead));
+  const { blocks } = readHtml((accessMode === "PAID" ? teaser : content).slice(0, sourceRead));
   return languageOf([title, description, ...blocks.map(({ text }) => text)].join("\n"));
 }

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { StoredPage } from "../../schemas/pages.ts";
 import { pagesCounterOf } from "../account/face.ts";
-import { type Link, type PublicText, readLine, readPage } from "../engines/answers/answers.ts";
+import { type Link, type PublicText, readLine, readHtml } from "../engines/answers/answers.ts";
 import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -130,7 +130,7 @@ async function read(
   if (stored?.status !== "PUBLISHED") return undefined;
   const url = pageUrl(runtime, handle, slug);
   const isPaid = stored.accessMode === "PAID";
-  const { blocks, links } = readPage(isPaid ? stored.teaser : stored.content, url);
+  const { blocks, links } = readHtml(isPaid ? stored.teaser : stored.content, url);
   return {
     slug,
     state,

@@ -6,7 +6,7 @@ import type { Block } from "./blocks.ts";
 import { figuresIn, holdsFigure } from "./figures.ts";
 import type { Passage } from "./grounding.ts";
 import { Library, type Place, type Source, type Unit } from "./library.ts";
-import { readDocument } from "./markdown.ts";
+import { readMarkdown } from "./markdown.ts";
 import { isCommon } from "./matching.ts";
 import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
@@ -16,9 +16,9 @@ import { termsIn } from "./words.ts";
 /** What other modules may import from here, besides the functions below. */
 export type { Link, PublicText } from "./blocks.ts";
 export { type Grounding, groundIn, type Passage } from "./grounding.ts";
-export { readPage, webAddress } from "./html.ts";
+export { readHtml, absoluteAddress } from "./html.ts";
 export type { Library, Place, Source, Unit } from "./library.ts";
-export { readDocument } from "./markdown.ts";
+export { readMarkdown } from "./markdown.ts";
 export { readQuestion, type Question, type Turn, type Wish } from "./question.ts";
 
 /** An answer without a model. */
@@ -45,7 +45,7 @@ const MIN_PIECE_LENGTH = 24;
 
 /** Blocks of one short line, such as a page's description; they are a section of their own. */
 export function readLine(text: string): Block[] {
-  return readDocument(oneLine(text)).map((block) => ({ ...block, section: -1 }));
+  return readMarkdown(oneLine(text)).map((block) => ({ ...block, section: -1 }));
 }
 
 /** Indexes the public text of sources. Takes some ms for a hundred pages. */
@@ -158,7 +158,7 @@ export function shareOf(text: string, { subjects, language }: Question): number 
 }
 
 /** The likeness of two questions, 0 to 1: the share of the first one's subjects that the other one contains. */
-export function likenessOf(one: Question, other: Question): number {
+export function questionLikeness(one: Question, other: Question): number {
   const known = new Set(other.subjects.flatMap(({ forms }) => forms));
   const same = one.subjects.filter(({ forms }) => forms.some((form) => known.has(form))).length;
   return one.subjects.length === 0 ? 0 : same / one.subjects.length;

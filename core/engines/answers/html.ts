@@ -35,7 +35,7 @@ const UNSEEN =
  * a glyph. `base` resolves relative links; without it only absolute ones count. Reading is not sanitising: nothing of
  * this is HTML again.
  */
-export function readPage(html: string, base?: string): PublicText {
+export function readHtml(html: string, base?: string): PublicText {
   const { document } = parseHTML(`<!doctype html><html><body>${readable(html)}</body></html>`);
   const reader = new HtmlReader(base);
   reader.read(document.documentElement as unknown as Parent);
@@ -218,11 +218,11 @@ class HtmlReader {
 }
 
 function address(href: string | null, base?: string): string | undefined {
-  return /^(?:mailto|tel):[^\s<>()]+$/i.test(href?.trim() ?? "") ? href!.trim() : webAddress(href, base);
+  return /^(?:mailto|tel):[^\s<>()]+$/i.test(href?.trim() ?? "") ? href!.trim() : absoluteAddress(href, base);
 }
 
 /** The absolute http(s) address of a link; undefined for other schemes and for credentials in the address. */
-export function webAddress(href: string | null, base?: string): string | undefined {
+export function absoluteAddress(href: string | null, base?: string): string | undefined {
   if (!href || !URL.canParse(href, base)) return undefined;
   const { protocol, username, password, href: absolute } = new URL(href, base);
   return /^https?:$/.test(protocol) && username === "" && password === "" ? absolute : undefined;

@@ -19,7 +19,7 @@ const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]+)>?[^)]*\)
  * Reads a document, plain or Markdown: headings, paragraphs (wrapped lines are joined), items and tables, each an exact
  * piece of it. `headings` are those above the whole text if it is a piece of a document. Linear in the length.
  */
-export function readDocument(content: string, headings: readonly string[] = []): Block[] {
+export function readMarkdown(content: string, headings: readonly string[] = []): Block[] {
   return new MarkdownReader(content.slice(0, MAX_TEXT_LENGTH), headings).read();
 }
 
