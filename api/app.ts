@@ -176,6 +176,8 @@ function preflight(method: string): Record<string, string> {
 async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Context): Promise<HttpReply | undefined> {
   ctx.state.row = row;
   ctx.state.parameters = parameters;
+  // A closed connection has no address any more.
+  const address = clientAddress(runtime, ctx);
   const admitted = await admit(runtime, row.access, {
     authorization: ctx.req.headers.authorization ?? "",
     handle: parameters.handle,
@@ -183,9 +185,9 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
   const caller: Caller = {
     requestId: ctx.state.requestId,
     ...admitted,
-    // Most rows don't ask for it.
+    // Read on demand: most rows don't ask for it.
     get network() {
-      return networkOf(clientAddress(runtime, ctx));
+      return networkOf(address);
     },
   };
   if (row.guard) await row.guard(runtime, parameters, caller);
