@@ -54,11 +54,15 @@ export function assetView({ type, coded }: Asset, request: Request): View {
 }
 
 async function asset(file: string): Promise<Asset> {
+  const known = loaded.get(file);
+  if (known) return known;
   const place = fileName.test(file) && folders.map((folder) => new URL(file, folder)).find((url) => existsSync(url));
   if (!place) throw new Fail("not_found");
-  const found = loaded.get(file) ?? load(place, types[file.split(".").at(-1) as string] as string);
-  loaded.set(file, found);
-  return found;
+  const loading = load(place, types[file.split(".").at(-1) as string] as string);
+  loaded.set(file, loading);
+  // The next request tries again.
+  loading.catch(() => loaded.delete(file));
+  return loading;
 }
 
 /** Reads and compresses a file: once per process, since a large one takes a tenth of a second. */
