@@ -89,9 +89,8 @@ function offsetOf(handle: string): number {
 }
 
 function nextPull(handle: string, after: number): Job {
-  const turn = turnAt(handle, after) + 1;
-  const delay = Math.max(1, turn * PULL_INTERVAL_MS + offsetOf(handle) - Date.now());
-  return job("scheduling.pull", `pull-${handle}-${turn}`, { handle }, { delay });
+  const due = (turnAt(handle, after) + 1) * PULL_INTERVAL_MS + offsetOf(handle);
+  return job("scheduling.pull", `pull-${handle}-${due}`, { handle }, { delay: Math.max(1, due - Date.now()) });
 }
 
 async function pull(runtime: Runtime, handle: string): Promise<void> {
