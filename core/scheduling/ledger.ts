@@ -58,7 +58,11 @@ export async function commitBooking(runtime: Runtime, transition: Transition): P
   const record = transition.replay && replayRecord(transition.replay, toBookingAnswer(booking));
   const groups = [transition.jobs, syncJobs(transition, booking), dispatchJobs(handle, events)];
   const [kind, more = ""] = await runtime.queues.step(handle, groups.flat(), (outbox, entries) => {
-    const [jobs = [], syncJobs = [], eventJobs = []] = groups.map(({ length }) => entries.splice(0, length));
+    let taken = 0;
+    const [jobs = [], syncJobs = [], eventJobs = []] = groups.map(({ length }) => {
+      taken += length;
+      return entries.slice(taken - length, taken);
+    });
     const writes = { outbox, events, record, jobs, syncJobs, eventJobs };
     return scripts.writeBooking(
       runtime.redis,
