@@ -106,12 +106,12 @@ export async function resealCredentials(
   runtime: Pick<Runtime, "redis" | "queues" | "env">,
   handle: string,
 ): Promise<number> {
-  const anew = (one: StoredCredential): string | null | undefined =>
+  const resealedSecret = (one: StoredCredential): string | null | undefined =>
     one.secret && resealed(runtime.env, purpose, contextOf(handle, one), one.secret);
-  const stale = (await credentialsOf(runtime, handle)).filter(anew);
+  const stale = (await credentialsOf(runtime, handle)).filter(resealedSecret);
   for (const { credentialId } of stale)
     await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
-      change: (current) => ({ ...current, secret: anew(current) || current.secret }),
+      change: (current) => ({ ...current, secret: resealedSecret(current) || current.secret }),
     });
   return stale.length;
 }

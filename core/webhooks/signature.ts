@@ -34,8 +34,11 @@ export function resealedWebhook(
   place: string,
   webhook: StoredWebhook,
 ): StoredWebhook | undefined {
-  const anew = (secret: string) => resealed(env, purpose, place, secret);
-  const [secret, previous] = [anew(webhook.secret), formerSecrets(webhook).map((one) => anew(one.secret))];
+  const resealedSecret = (secret: string) => resealed(env, purpose, place, secret);
+  const [secret, previous] = [
+    resealedSecret(webhook.secret),
+    formerSecrets(webhook).map((one) => resealedSecret(one.secret)),
+  ];
   if ([secret, ...previous].every((one) => one === undefined)) return undefined;
   return {
     ...webhook,
