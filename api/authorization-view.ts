@@ -4,13 +4,11 @@ import { fillPlaceholders } from "../core/platform/words.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { cardView, factList } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, sentence } from "./shell.ts";
+import { escapeHtml, redirect, sentence } from "./shell.ts";
 
 /** The consent page of a client that asks for the tools of a handle, or a redirect. */
 export function authorizationView(step: AuthorizationStep, request: Request): View {
-  if (step.step === "ask") return consentView(step, request);
-  const headers = { Location: step.location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
-  return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
+  return step.step === "ask" ? consentView(step, request) : redirect(step);
 }
 
 /** A failure as an OAuth error (RFC 6749, section 5.2). */

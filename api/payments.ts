@@ -24,7 +24,8 @@ import {
 } from "../schemas/payments.ts";
 import { failureView } from "./failure-view.ts";
 import { accessMailView } from "./page-view.ts";
-import { anyone, creator, operator, type Row, route, type View } from "./route.ts";
+import { redirect } from "./shell.ts";
+import { anyone, creator, operator, type Row, route } from "./route.ts";
 
 const page = "/v2/public/pages/:handle/:pageSlug";
 const checkout = `${page}/checkout` as const;
@@ -37,7 +38,7 @@ export const paymentRows: Row[] = [
   route(`POST ${checkout}`, anyone, pageCheckout, startPageCheckout, {
     ...payer,
     accepts: "form",
-    page: ({ nextAction }) => onward({ location: nextAction.url }),
+    page: ({ nextAction }) => redirect({ location: nextAction.url }),
     returns: checkoutAnswer,
     summary: "Start the checkout of a paid page",
     description:
@@ -46,13 +47,13 @@ export const paymentRows: Row[] = [
   }),
   route(`GET ${checkout}/return`, anyone, pageCheckoutReturn, returnToPage, {
     ...payer,
-    view: onward,
+    view: redirect,
     errorView: failureView,
     hidden: true,
   }),
   route(`GET ${page}/access-link/:token`, anyone, accessLink, openByLink, {
     headerInputs,
-    view: onward,
+    view: redirect,
     errorView: failureView,
     hidden: true,
   }),
@@ -85,9 +86,3 @@ export const paymentRows: Row[] = [
     description: "For Stripe: reports the outcome of a checkout. Unknown events are acknowledged and ignored.",
   }),
 ];
-
-/** Redirects a browser. The code in its address is not sent to any other host. */
-function onward({ location }: { location: string }): View {
-  const headers = { Location: location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
-  return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
-}

@@ -3,7 +3,7 @@ import type { ProviderKey } from "../schemas/integrations.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView, factList } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, sentence } from "./shell.ts";
+import { escapeHtml, redirect, sentence } from "./shell.ts";
 
 const NAMES: Record<ProviderKey, string> = {
   google: "Google",
@@ -15,9 +15,7 @@ const NAMES: Record<ProviderKey, string> = {
 
 /** Where a browser continues after it returns from a provider. The codes in the address go to no other server. */
 export function returnView(next: { step: "onward"; location: string } | SignInNeeded, request: Request): View {
-  if (next.step === "sign-in") return signInView(next, request);
-  const headers = { Location: next.location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
-  return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
+  return next.step === "sign-in" ? signInView(next, request) : redirect(next);
 }
 
 /** The page that asks whether to connect an account to a handle. */

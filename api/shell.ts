@@ -1,4 +1,5 @@
 import { directionOf } from "../core/platform/language-tags.ts";
+import type { View } from "./route.ts";
 
 /** One HTML document of the service. */
 export interface HtmlDocument {
@@ -68,4 +69,10 @@ export function sentence(text: string, names: Readonly<Record<string, string>>):
   const name = (place: string, key: string): string =>
     names[key] === undefined ? place : `<strong dir="auto">${escapeHtml(names[key])}</strong>`;
   return escapeHtml(text).replace(/\{(\w+)\}/g, name);
+}
+
+/** Redirects a browser. A code in the address is sent to no other host and stored nowhere. */
+export function redirect({ location }: { location: string }): View {
+  const headers = { Location: location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer" };
+  return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
 }

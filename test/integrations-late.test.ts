@@ -21,8 +21,6 @@ function eventAt(desk: Desk, sequence: number): CalendarEvent {
     end: `2026-10-06T${hour}:30:00.000Z`,
     timeZone: "UTC",
     location: null,
-    organiser: { name: "Acme", email: "acme@example.com" },
-    attendees: [],
     meeting: null,
     updatedAt: "2026-10-05T06:00:00.000Z",
   };

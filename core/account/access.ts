@@ -22,7 +22,7 @@ interface HandleAccess {
  */
 export async function handleSession({ redis, sessions }: Runtime, asked: HandleAccess): Promise<Partial<Caller>> {
   const readMembership = ({ userId }: { userId: string }) => membership(redis, asked.handle, userId);
-  const [session, { role, pages }]: [Partial<Caller>, Membership] = isPersonal(asked.token)
+  const [session, { role, pages }]: [Partial<Caller>, Membership] = asked.token.startsWith(tokenPrefix)
     ? await personal(redis, asked, readMembership)
     : await sessions.checkWith(asked.token, readMembership, asked.resource);
   if (role === undefined) throw new Fail("forbidden");
@@ -36,10 +36,6 @@ export async function handleSession({ redis, sessions }: Runtime, asked: HandleA
 export function mustHaveScope({ scopes }: Pick<Caller, "scopes">, needed: readonly string[]): void {
   if (scopes !== undefined && !needed.some((scope) => scopes.includes(scope)))
     throw new Fail("insufficient_scope", { scope: needed.join(" ") });
-}
-
-function isPersonal(token: string): boolean {
-  return token.startsWith(tokenPrefix);
 }
 
 async function personal<T>(

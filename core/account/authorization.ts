@@ -4,7 +4,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
-import { isSigned, sameText, sign } from "../platform/sealing.ts";
+import { sameText } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { isDocumentId } from "./client-documents.ts";
 import { clientAt, mustBeBuiltIn } from "./clients.ts";
@@ -14,14 +14,13 @@ import { challengeOf } from "./pairing.ts";
 import { type ClientGrant, startRefreshing, useRefreshToken } from "./refresh-tokens.ts";
 import { startSession } from "./session-store.ts";
 import { displayNameOf } from "./settings.ts";
-import { loginUrl, sessionOfCookie } from "./sign-in.ts";
+import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./sign-in.ts";
 import { issueToken } from "./signing.ts";
 
 /** Lifetime in seconds of a code, of an access token, and of a session that is not refreshed. */
 const CODE_SECONDS = 60;
 const TOKEN_SECONDS = 3600;
 const SESSION_SECONDS = 30 * 86_400;
-const FORM = "mcp authorization form";
 
 type Page = Infer<typeof authorizationPage>;
 type Fields = Omit<Page, "cookie">;
@@ -88,7 +87,7 @@ export async function askAuthorization(runtime: Runtime, { cookie, ...request }:
   await mustBelong(runtime, handle, session);
   const user = session.email ?? session.userId;
   const name = await displayNameOf(runtime.redis, handle);
-  const proof = sign(env, FORM, formText(request, session.token));
+  const proof = formProof(env, session, formOf(request));
   return { step: "ask", client: client.name, handle, name, user, scopes: scopesOf(request), request, proof };
 }
 
@@ -102,10 +101,8 @@ export async function decideAuthorization(
 ): Promise<{ step: "onward"; location: string }> {
   const { env } = runtime;
   mustBeBuiltIn(env);
-  const session = await sessionOfCookie(runtime, cookie);
-  if (session === undefined) throw new Fail("invalid_token");
+  const session = await sessionOfForm(runtime, { cookie, proof }, formOf(request));
   const client = await clientAt(runtime, request.client_id, request.redirect_uri);
-  if (!isSigned(env, FORM, formText(request, session.token), proof)) throw new Fail("forbidden");
   const answer = decision === "allow" ? await grant(runtime, request, { client: client.name, session }) : denied;
   return { step: "onward", location: backTo(env, request, answer) };
 }
@@ -241,8 +238,8 @@ function addressOf({ BASE_URL }: Env, request: Fields): string {
   return `${BASE_URL}/oauth/authorize?${new URLSearchParams(entriesOf(request))}`;
 }
 
-function formText(request: Fields, token: string): string {
-  return JSON.stringify([entriesOf(request).sort(), token]);
+function formOf(request: Fields): { form: string; about: string } {
+  return { form: "mcp authorization form", about: JSON.stringify(entriesOf(request).sort()) };
 }
 
 function entriesOf(request: Fields): [string, string][] {

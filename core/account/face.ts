@@ -35,6 +35,15 @@ export { Sessions } from "./sessions.ts";
 export { sendServiceMail } from "./service-mail.ts";
 export { displayNameOf, readSettings, settingsOf, updateSettings } from "./settings.ts";
 export { sendSignInCode } from "./sign-in-mail.ts";
-export { loginUrl, openSignIn, signIn, type SignInStep, sessionOfCookie } from "./sign-in.ts";
+export {
+  type BrowserSession,
+  formProof,
+  loginUrl,
+  openSignIn,
+  signIn,
+  type SignInStep,
+  sessionOfCookie,
+  sessionOfForm,
+} from "./sign-in.ts";
 export { resealSigningKey, signingKey } from "./signing.ts";
 export { createToken, listTokens, revokeToken } from "./tokens.ts";

@@ -4,9 +4,7 @@ import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
-import { handlesOf } from "./handles.ts";
-
-const prefix = "entitlement:";
+import { entitlementsOf, handlesOf } from "./handles.ts";
 
 /**
  * The session check (docs/reference.md, "Session tokens"): the user, the handles with their roles, and the entitlements of all their
@@ -22,12 +20,8 @@ export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller
 
 async function belongings(redis: Redis, userId: string): Promise<Omit<Me, "user"> & { email: string | null }> {
   const [email, held] = await Promise.all([redis.hget(keys.user(userId), "email"), handlesOf(redis, userId)]);
-  const entitlements = await entitlementsOf(redis, [...new Set(held.map(({ account }) => account))]);
+  const accounts = [...new Set(held.map(({ account }) => account))];
+  const names = await Promise.all(accounts.map((account) => entitlementsOf(redis, account)));
+  const entitlements = [...new Set(names.flat())].sort();
   return { email, handles: held.map(({ handle, role }) => ({ handle, role })), entitlements };
-}
-
-async function entitlementsOf(redis: Redis, accounts: string[]): Promise<string[]> {
-  const fields = await Promise.all(accounts.map((account) => redis.hkeys(keys.account(account))));
-  const names = fields.flat().filter((field) => field.startsWith(prefix));
-  return [...new Set(names.map((field) => field.slice(prefix.length)))].sort();
 }

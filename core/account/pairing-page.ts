@@ -1,10 +1,8 @@
 import type { PairingDecided, pairingForm, pairingPage } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
-import { isSigned, sign } from "../platform/sealing.ts";
 import { authorizeUrl, decidePairing, type PendingPairing, pendingPairing } from "./pairing.ts";
-import { loginUrl, sessionOfCookie } from "./sign-in.ts";
+import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./sign-in.ts";
 
 /** The page of a pairing attempt, with the signed-in user. */
 export interface PairingVisit extends PendingPairing {
@@ -22,8 +20,8 @@ export async function visitPairing(runtime: Runtime, input: Infer<typeof pairing
   const found = { ...pending, loginUrl: loginUrl(env, authorizeUrl(env, pending.attemptId)) };
   const session = await sessionOfCookie(runtime, input.cookie);
   if (session === undefined) return found;
-  const { token, ...user } = session;
-  return { ...found, user, proof: sign(env, "pairing form", `${pending.attemptId} ${token}`) };
+  const { token: _token, ...user } = session;
+  return { ...found, user, proof: formProof(env, session, formOf(pending.attemptId)) };
 }
 
 /** The decision from the page's own form; `invalid_token` without a session, `forbidden` for a forged form. */
@@ -32,10 +30,9 @@ export async function decideByForm(
   input: Infer<typeof pairingForm>,
   caller: Caller,
 ): Promise<PairingDecided> {
-  const { attemptId, decision, proof } = input;
-  const session = await sessionOfCookie(runtime, input.cookie);
-  if (session === undefined) throw new Fail("invalid_token");
-  if (!isSigned(runtime.env, "pairing form", `${attemptId} ${session.token}`, proof)) throw new Fail("forbidden");
-  const { token: _token, ...user } = session;
+  const { attemptId, decision } = input;
+  const { token: _token, ...user } = await sessionOfForm(runtime, input, formOf(attemptId));
   return decidePairing(runtime, { attemptId, decision }, { ...caller, ...user });
 }
+
+const formOf = (about: string) => ({ form: "pairing form", about });

@@ -7,7 +7,7 @@ import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
-import { isSixDigits, sixDigits } from "../platform/sealing.ts";
+import { isSigned, isSixDigits, sign, sixDigits } from "../platform/sealing.ts";
 import { userOfEmail } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";
 import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.ts";
@@ -59,7 +59,7 @@ export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, 
 export async function sessionOfCookie(
   { sessions }: Runtime,
   cookie: string | undefined,
-): Promise<(TokenSession & { token: string }) | undefined> {
+): Promise<BrowserSession | undefined> {
   const token = readCookie(cookie, sessionCookie);
   if (token === undefined) return undefined;
   try {
@@ -69,6 +69,32 @@ export async function sessionOfCookie(
     if (error instanceof Fail && error.code === "invalid_token") return undefined;
     throw error;
   }
+}
+
+/** A browser's session, with its token. */
+export type BrowserSession = TokenSession & { token: string };
+
+/** A form of one of our pages: its kind, and what it decides about. */
+interface PageForm {
+  form: string;
+  about: string;
+}
+
+/** Ties a form to the session that it was made for. */
+export function formProof(env: Env, { token }: BrowserSession, { form, about }: PageForm): string {
+  return sign(env, form, `${about} ${token}`);
+}
+
+/** The session of a posted form; `invalid_token` without a session, `forbidden` for a forged form. */
+export async function sessionOfForm(
+  runtime: Runtime,
+  { cookie, proof }: { cookie?: string | undefined; proof: string },
+  { form, about }: PageForm,
+): Promise<BrowserSession> {
+  const session = await sessionOfCookie(runtime, cookie);
+  if (session === undefined) throw new Fail("invalid_token");
+  if (!isSigned(runtime.env, form, `${about} ${session.token}`, proof)) throw new Fail("forbidden");
+  return session;
 }
 
 /** The address of the sign-in that returns to an address of this service. */

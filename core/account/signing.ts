@@ -3,9 +3,9 @@ import type { Redis } from "ioredis";
 import type { Env } from "../platform/env.ts";
 import type { SigningKey } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { resealed, seal, unseal } from "../platform/sealing.ts";
+import { resealed, seal, unseal, type SealedPlace } from "../platform/sealing.ts";
 
-const purpose = "signing key";
+const sealedPlace = (context: string): SealedPlace => ({ purpose: "signing key", context });
 
 interface Stored {
   kid: string;
@@ -17,7 +17,7 @@ interface Stored {
 export async function signingKey({ redis, env }: { redis: Redis; env: Env }): Promise<SigningKey> {
   const stored = (await redis.get(keys.signingKey)) ?? (await makeKey(redis, env));
   const { kid, sealed, jwk } = JSON.parse(stored) as Stored;
-  const pem = unseal(env, purpose, kid, sealed).toString();
+  const pem = unseal(env, sealedPlace(kid), sealed).toString();
   return { kid, private: await importPKCS8(pem, "EdDSA"), publicJwk: jwk };
 }
 
@@ -26,7 +26,7 @@ export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env 
   const stored = await redis.get(keys.signingKey);
   if (stored === null) return false;
   const key = JSON.parse(stored) as Stored;
-  const sealed = resealed(env, purpose, key.kid, key.sealed);
+  const sealed = resealed(env, sealedPlace(key.kid), key.sealed);
   if (sealed !== undefined) await redis.set(keys.signingKey, JSON.stringify({ ...key, sealed }));
   return sealed !== undefined;
 }
@@ -68,7 +68,7 @@ async function makeKey(redis: Redis, env: Env): Promise<string> {
   const pair = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
   const kid = crypto.randomUUID();
   const jwk = { ...(await exportJWK(pair.publicKey)), kid, alg: "EdDSA", use: "sig" };
-  const stored: Stored = { kid, jwk, sealed: seal(env, purpose, kid, await exportPKCS8(pair.privateKey)) };
+  const stored: Stored = { kid, jwk, sealed: seal(env, sealedPlace(kid), await exportPKCS8(pair.privateKey)) };
   await redis.set(keys.signingKey, JSON.stringify(stored), "NX");
   return (await redis.get(keys.signingKey)) as string;
 }

@@ -1,45 +1,28 @@
 import type { Redis } from "ioredis";
+import type { campaign, campaignListing, newCampaign } from "../../schemas/leads.ts";
+import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { createRecord, listRecords, placesOf, readRecord, readRecords } from "../store/records.ts";
+import { createRecord, listRecords, placesOf, readRecords, requireRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 
-/** A campaign: leads belong to it, and email rules listen to it. */
-export interface Campaign {
-  campaignId: string;
-  name: string;
-  /** True while leads that name no campaign may join it. */
-  live: boolean;
-  /** True if leads must verify their address by a code before rules fire. */
-  verifyLeads: boolean;
-  createdAt: string;
-  updatedAt: string;
-}
-
-interface NewCampaign {
-  handle: string;
-  /** Starts with `cmp_`; generated if absent. */
-  campaignId?: string | undefined;
-  name: string;
-  live?: boolean | undefined;
-  verifyLeads?: boolean | undefined;
-}
+/** A campaign as its owner reads it: leads belong to it, and email rules listen to it. */
+type Campaign = Infer<typeof campaign>;
+/** `live` while leads that name no campaign may join it; `verifyLeads` if leads must verify their address before rules fire. */
+type StoredCampaign = Omit<Campaign, "handle" | "version">;
 
 const placeOf = placesOf(keys.campaign, keys.campaigns, keys.campaignsVersion);
 
 type Store = Pick<Runtime, "redis" | "queues" | "now" | "id">;
 
 /** Creates a campaign, live by default; `campaign_already_exists`. */
-export async function createCampaign(
-  store: Store,
-  input: NewCampaign,
-): Promise<{ campaign: Campaign & { handle: string; version: number } }> {
+export async function createCampaign(store: Store, input: Infer<typeof newCampaign>): Promise<{ campaign: Campaign }> {
   const { handle, name, live = true, verifyLeads = false, campaignId = store.id("cmp_") } = input;
   if (!/^cmp_[A-Za-z0-9_.-]{1,124}$/.test(campaignId)) throw invalid("/campaignId", "must start with cmp_");
   const at = store.now();
   const instant = new Date(at).toISOString();
-  const value: Campaign = { campaignId, name, live, verifyLeads, createdAt: instant, updatedAt: instant };
+  const value: StoredCampaign = { campaignId, name, live, verifyLeads, createdAt: instant, updatedAt: instant };
   if (!(await createRecord(store, placeOf(handle, campaignId), { value, at })))
     throw new Fail("campaign_already_exists");
   return { campaign: { ...value, handle, version: 1 } };
@@ -48,9 +31,9 @@ export async function createCampaign(
 /** The handle's campaigns, newest first. */
 export async function listCampaigns(
   runtime: Pick<Runtime, "env" | "redis">,
-  input: { handle: string; limit: number; cursor?: string | undefined },
-): Promise<{ campaigns: (Campaign & { handle: string; version: number })[]; nextCursor: string | null }> {
-  const { records, nextCursor } = await listRecords<Campaign>(runtime, placeOf, input);
+  input: Infer<typeof campaignListing>,
+): Promise<{ campaigns: Campaign[]; nextCursor: string | null }> {
+  const { records, nextCursor } = await listRecords<StoredCampaign>(runtime, placeOf, input);
   return { campaigns: records.map((record) => ({ ...record, handle: input.handle })), nextCursor };
 }
 
@@ -59,10 +42,8 @@ export async function findCampaign(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
   campaignId: string,
-): Promise<Campaign> {
-  const found = await readRecord<Campaign>(redis, keys.campaign(handle, campaignId));
-  if (found === undefined) throw new Fail("campaign_not_found");
-  return found;
+): Promise<StoredCampaign> {
+  return requireRecord<StoredCampaign>(redis, keys.campaign(handle, campaignId), "campaign_not_found");
 }
 
 /** Most campaigns scanned for the only live one. */
@@ -82,7 +63,7 @@ export async function campaignOf(
 /** The only live campaign of a handle; null if there are several or none. */
 async function onlyLive(redis: Redis, handle: string): Promise<string | null> {
   const ids = await redis.zrevrange(keys.campaigns(handle), 0, MAX_SCANNED - 1);
-  const found = await readRecords<Campaign>(redis, ids, (id) => keys.campaign(handle, id));
+  const found = await readRecords<StoredCampaign>(redis, ids, (id) => keys.campaign(handle, id));
   const live = found.filter((one) => one.live);
-  return live.length === 1 ? (live[0] as Campaign).campaignId : null;
+  return live.length === 1 ? (live[0] as StoredCampaign).campaignId : null;
 }

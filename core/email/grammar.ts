@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { Fail, invalid } from "../platform/errors.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
+import { escapeHtml } from "../platform/words.ts";
 import { hasSafeScheme, type HtmlContext, htmlPlaces } from "./html-places.ts";
 
 /** The context of a placeholder, which decides how its value is escaped: `header` and `plain` as they are, others as HTML. */
@@ -73,13 +74,6 @@ export function checkValues(pieces: Pieces, variables: Readonly<Record<string, s
 /** True if the variable has a value of its own, not an inherited one. */
 export function hasValue(variables: Readonly<Record<string, string>>, name: string): boolean {
   return Object.hasOwn(variables, name);
-}
-
-const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-
-/** Escapes text for HTML content and quoted attribute values. */
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (letter) => entities[letter] as string);
 }
 
 /** A placeholder in a source; offsets are in UTF-16 units. */

@@ -9,7 +9,7 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
+import { rebound, resealed, seal, unseal, type SealedPlace } from "../platform/sealing.ts";
 
 /** Ms for which a required record must be definitely absent before the identity fails (docs/reference.md, "Email identity of a domain"). */
 const FAILED_AFTER_MS = 72 * 3_600_000;
@@ -36,8 +36,6 @@ interface State {
   /** True if the operator of a development installation has verified the domain by hand; DNS is ignored then. */
   vouched: boolean;
 }
-
-const purpose = "dkim key";
 
 type Store = Pick<Runtime, "redis" | "env" | "id" | "now">;
 type At = Pick<DomainClaim, "domain" | "account">;
@@ -73,7 +71,7 @@ export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "en
   const json = await redis.hget(key, "made");
   if (json === null) return false;
   const made = JSON.parse(json) as IdentityKeys;
-  const sealed = resealed(env, purpose, sealedFor(at), made.sealed);
+  const sealed = resealed(env, sealedPlace(at), made.sealed);
   // The keys are immutable otherwise, so no change can interfere.
   if (sealed !== undefined) await redis.hset(key, "made", JSON.stringify({ ...made, sealed }));
   return sealed !== undefined;
@@ -91,8 +89,8 @@ export async function importIdentity(
   json: string,
 ): Promise<void> {
   const made = JSON.parse(json) as IdentityKeys;
-  const places = { from: sealedFor({ ...at, account: from }), to: sealedFor(at) };
-  const sealed = rebound(env, purpose, places, made.sealed);
+  const places = { from: sealedPlace({ ...at, account: from }), to: sealedPlace(at) };
+  const sealed = rebound(env, places, made.sealed);
   if (sealed === undefined) return;
   await redis.hsetnx(keys.emailIdentity(at.domain, at.account), "made", JSON.stringify({ ...made, sealed }));
 }
@@ -144,16 +142,16 @@ async function make(env: Env, id: Store["id"], at: At): Promise<IdentityKeys> {
   const pair = await promisify(generateKeyPair)("rsa", { modulusLength: 2048 });
   const identityKey = id("ident_");
   const publicKey = pair.publicKey.export({ type: "spki", format: "der" }).toString("base64");
-  const sealed = seal(env, purpose, sealedFor(at), pair.privateKey.export({ type: "pkcs8", format: "der" }));
+  const sealed = seal(env, sealedPlace(at), pair.privateKey.export({ type: "pkcs8", format: "der" }));
   return { identityKey, token: id(""), selector: `s${id("").slice(0, 8).toLowerCase()}`, publicKey, sealed };
 }
 
 function openKey(env: Env, at: At, sealed: string): KeyObject {
-  return createPrivateKey({ key: unseal(env, purpose, sealedFor(at), sealed), format: "der", type: "pkcs8" });
+  return createPrivateKey({ key: unseal(env, sealedPlace(at), sealed), format: "der", type: "pkcs8" });
 }
 
-function sealedFor({ domain, account }: At): string {
-  return `${domain} ${account}`;
+function sealedPlace({ domain, account }: At): SealedPlace {
+  return { purpose: "dkim key", context: `${domain} ${account}` };
 }
 
 async function stateOf(redis: Redis, { domain, account }: At): Promise<State> {

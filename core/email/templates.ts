@@ -16,7 +16,16 @@ import type { Infer } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
 import { languageOf } from "../platform/languages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { type Companion, changeRecord, createRecord, listRecords, placesOf, readRecord } from "../store/records.ts";
+import {
+  type Companion,
+  changeRecord,
+  createRecord,
+  listRecords,
+  placesOf,
+  readRecord,
+  requireRecord,
+  conflict,
+} from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { checkValues, hasValue, namesIn, parseHtml, parseKnown, parsePlain, type Pieces, render } from "./grammar.ts";
@@ -67,7 +76,7 @@ export async function updateTemplate(
 ): Promise<{ template: Template }> {
   const { handle, templateId, expectedVersion } = input;
   const change = (current: StoredTemplate): StoredTemplate => {
-    mustBeVersion(current.activeVersion, expectedVersion);
+    if ((expectedVersion ?? current.activeVersion) !== current.activeVersion) throw conflict(current.activeVersion);
     const content = contentOf(input, current);
     const activeVersion = sameContent(content, current) ? current.activeVersion : current.activeVersion + 1;
     const { name = current.name, status = current.status } = input;
@@ -89,9 +98,13 @@ export async function readTemplate(
   { redis }: Pick<Runtime, "redis">,
   input: Infer<typeof templatePath>,
 ): Promise<{ template: Template }> {
-  const stored = await readRecord<StoredTemplate>(redis, keys.template(input.handle, input.templateId));
-  if (stored === undefined) throw new Fail("email_template_not_found");
-  return { template: toTemplate(input.handle, stored) };
+  const { handle, templateId } = input;
+  const stored = await requireRecord<StoredTemplate>(
+    redis,
+    keys.template(handle, templateId),
+    "email_template_not_found",
+  );
+  return { template: toTemplate(handle, stored) };
 }
 
 /** One template with the content of an earlier version. */
@@ -261,14 +274,6 @@ function contentCompanion(handle: string): (template: StoredTemplate) => Compani
   return ({ templateId, activeVersion, subject, html, text }) => ({
     key: keys.templateContent(handle, templateId, activeVersion),
     value: JSON.stringify({ subject, html, text }),
-  });
-}
-
-function mustBeVersion(current: number, expected: number | undefined): void {
-  if (expected === undefined || expected === current) return;
-  throw new Fail("version_conflict", {
-    detail: `The active version is ${current}.`,
-    more: { currentVersion: current },
   });
 }
 

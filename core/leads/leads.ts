@@ -1,12 +1,11 @@
 import type { Lead, leadExport, leadListing, leadPath } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { addressDigest } from "../platform/address.ts";
-import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
-import { rankAfter, readRecord, readRecords } from "../store/records.ts";
+import { rankAfter, readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf, pipelined } from "../store/redis.ts";
 import { digest, RECENT_MS, recentKey } from "./capture.ts";
 import { presentLead, type StoredLead } from "./merging.ts";
@@ -20,9 +19,9 @@ const batch = 200;
 
 /** One lead; `lead_not_found`. */
 export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>): Promise<{ lead: Lead }> {
-  const found = await readRecord<StoredLead>(redis, keys.lead(input.handle, input.leadId));
-  if (found === undefined) throw new Fail("lead_not_found");
-  return { lead: presentLead(found) };
+  return {
+    lead: presentLead(await requireRecord<StoredLead>(redis, keys.lead(input.handle, input.leadId), "lead_not_found")),
+  };
 }
 
 /**

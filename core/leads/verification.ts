@@ -6,7 +6,7 @@ import { acceptMessage, findSender } from "../email/face.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import { job } from "../store/outbox.ts";
-import { readRecord } from "../store/records.ts";
+import { readRecord, requireRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
@@ -77,8 +77,7 @@ export async function verifyLead(
 ): Promise<{ lead: { leadId: string; status: "VERIFIED" } }> {
   const { handle, leadId } = input;
   const result = await retryOnConflict(runtime.redis, keys.lead(handle, leadId), async () => {
-    const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
-    if (lead === undefined) throw new Fail("lead_not_found");
+    const lead = await requireRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId), "lead_not_found");
     const word = await tryCode(runtime, input, lead);
     return word === "changed" ? undefined : word;
   });

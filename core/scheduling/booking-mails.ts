@@ -26,24 +26,27 @@ const MAX_LINK_WAITS = 8;
 const LINK_WAIT_MS = 1500;
 
 /** The job that mails everyone about a visitor's change of a booking. */
-export function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, kind: MailKind): Job {
+export function mailJob(
+  handle: string,
+  { bookingUid, sequence }: StoredBooking,
+  kind: MailKind,
+): Job<"scheduling.mail"> {
   return job("scheduling.mail", `mail-${bookingUid}-${kind}-${sequence}`, { handle, bookingUid, kind, sequence });
 }
 
 /** The same for an owner's change: such mails don't count as caused by a visitor. */
-export function ownerMailJob(handle: string, { bookingUid, sequence }: StoredBooking, kind: MailKind): Job {
-  const data = { handle, bookingUid, kind, sequence, by: "owner" as const };
-  return job("scheduling.mail", `mail-${bookingUid}-${kind}-${sequence}`, data);
+export function ownerMailJob(handle: string, booking: StoredBooking, kind: MailKind): Job {
+  const made = mailJob(handle, booking, kind);
+  return { ...made, data: { ...made.data, by: "owner" } };
 }
 
 /** The reminder job of an accepted booking, if its event type has reminders and there is time left. */
 export function reminderJobs(runtime: Pick<Runtime, "env" | "now">, handle: string, booking: StoredBooking): Job[] {
-  const { bookingUid, sequence, reminderMinutes, start, status } = booking;
+  const { reminderMinutes, start, status } = booking;
   if (reminderMinutes === null || status !== "ACCEPTED") return [];
   const due = Date.parse(start) - reminderMinutes * minute;
   if (due <= runtime.now()) return [];
-  const data = { handle, bookingUid, kind: "reminder" as const, sequence };
-  return [job("scheduling.mail", `mail-${bookingUid}-reminder-${sequence}`, data, { delay: delayUntil(runtime, due) })];
+  return [{ ...mailJob(handle, booking, "reminder"), delay: delayUntil(runtime, due) }];
 }
 
 /**

@@ -31,6 +31,7 @@ import {
   toBooking,
   timestamp,
   statusAt,
+  requireBooking,
 } from "./ledger.ts";
 import { endedPayment, presentPayment, refundJobs } from "./refunds.ts";
 import type { Visitor } from "./visitor-limits.ts";
@@ -113,8 +114,7 @@ export async function declineBooking(
 
 /** A booking as its owner sees it; `booking_not_found`. */
 export async function readBooking(runtime: Runtime, input: Infer<typeof bookingPath>): Promise<{ booking: Booking }> {
-  const kept = await findBooking(runtime.redis, input.handle, input.bookingUid);
-  if (kept === undefined) throw new Fail("booking_not_found");
+  const kept = await requireBooking(runtime.redis, input.handle, input.bookingUid);
   return { booking: toBooking(input.handle, kept, runtime.now()) };
 }
 
@@ -156,8 +156,7 @@ export async function changeBooking(
   make: (kept: BookingRecord) => Change | undefined,
 ): Promise<Booking> {
   return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const kept = await findBooking(runtime.redis, handle, bookingUid);
-    if (kept === undefined) throw new Fail("booking_not_found");
+    const kept = await requireBooking(runtime.redis, handle, bookingUid);
     const made = make(kept);
     if (made === undefined) return toBooking(handle, kept, runtime.now());
     const written = await commitBooking(runtime, { handle, before: kept, ...made });

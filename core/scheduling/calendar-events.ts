@@ -1,7 +1,6 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../platform/errors.ts";
 import { withLock } from "../store/lock.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
@@ -9,8 +8,16 @@ import { keys } from "../store/keys.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { credentialsOf, failureDetails } from "./credentials.ts";
-import { aboutBooking, organizerOf } from "./booking-mails.ts";
-import { commitBooking, type BookingRecord, findBooking, toBooking, timestamp, statusAt } from "./ledger.ts";
+import { aboutBooking } from "./booking-mails.ts";
+import {
+  commitBooking,
+  type BookingRecord,
+  findBooking,
+  toBooking,
+  timestamp,
+  statusAt,
+  requireBooking,
+} from "./ledger.ts";
 import { meetingMaker } from "./meetings.ts";
 import { presentableName } from "./names.ts";
 import {
@@ -80,8 +87,7 @@ export async function resynchronizeBooking(
   runtime: Runtime,
   { handle, bookingUid }: Infer<typeof bookingPath>,
 ): Promise<{ booking: Booking }> {
-  const kept = await findBooking(runtime.redis, handle, bookingUid);
-  if (kept === undefined) throw new Fail("booking_not_found");
+  const kept = await requireBooking(runtime.redis, handle, bookingUid);
   await runtime.queues.later(job("scheduling.sync", `sync-${runtime.id("")}`, { handle, bookingUid }));
   return { booking: toBooking(handle, kept, runtime.now()) };
 }
@@ -231,17 +237,14 @@ export async function eventOf(
   handle: string,
   { kept, meeting }: { kept: BookingRecord; meeting: CalendarEvent["meeting"] },
 ): Promise<CalendarEvent> {
-  const { bookingUid, sequence, title, start, end, attendee, guests, location, meetingUrl, updatedAt } = kept;
+  const { bookingUid, sequence, title, start, end, attendee, location, meetingUrl, updatedAt } = kept;
   const timeZone = storedZone(kept.timeZone);
-  const { name, email } = await organizerOf(runtime, handle);
   return {
     ...{ bookingUid, uid: ownUid(runtime.env, bookingUid), sequence, start, end, timeZone, meeting, updatedAt },
     // Guests see the title of a meeting too.
     title: `${title} with ${presentableName(attendee.name) ?? attendee.email}`,
     description: await aboutBooking(runtime, handle, kept),
     location: meetingUrl ?? (location?.label || null),
-    organiser: { name, email },
-    attendees: [attendee, ...guests].map((person) => ({ name: person.name ?? person.email, email: person.email })),
   };
 }
 

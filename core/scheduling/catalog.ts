@@ -31,8 +31,6 @@ interface Catalog {
 export interface CatalogSnapshot {
   catalog: Catalog;
   timesVersion: string;
-  /** True if the handle has never had a webhook endpoint. */
-  isUnheard: boolean;
 }
 
 /** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
@@ -49,13 +47,13 @@ export async function readCatalogSnapshot(
   const [[status, epoch], versions] = await coalesce(redis, `moment ${handle}`, () =>
     Promise.all([
       redis.hmget(keys.handle(handle), "status", "createdAt"),
-      redis.mget(keys.catalogVersion(handle), keys.timesVersion(handle), keys.webhooksVersion(handle)),
+      redis.mget(keys.catalogVersion(handle), keys.timesVersion(handle)),
     ]),
   );
   if (status !== "ACTIVE") return undefined;
   const [version, timesVersion] = versions.map((one) => one ?? "0") as [string, string];
   const catalog = await catalogOf(redis, handle, { epoch: epoch ?? "", version });
-  return { catalog, timesVersion, isUnheard: versions[2] === null };
+  return { catalog, timesVersion };
 }
 
 /** True for an event type that visitors may see and book (docs/reference.md, "Event types"). */

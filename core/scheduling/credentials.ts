@@ -1,11 +1,11 @@
 import type { Credential, ProviderKey, StoredCredential } from "../../schemas/integrations.ts";
 import { Fail } from "../platform/errors.ts";
-import { changeRecord, createRecord, placesOf, readRecord, readRecords, removeRecord } from "../store/records.ts";
+import { changeRecord, createRecord, placesOf, readRecords, removeRecord, requireRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import type { CredentialStore, Runtime } from "../platform/runtime.ts";
-import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
+import { rebound, resealed, seal, unseal, type SealedPlace } from "../platform/sealing.ts";
 import { eventJob } from "../webhooks/face.ts";
 
 /** The connected accounts of a handle, oldest first. */
@@ -21,9 +21,7 @@ export async function readCredential(
   handle: string,
   credentialId: string,
 ): Promise<StoredCredential & { version: number }> {
-  const stored = await readRecord<StoredCredential>(redis, keys.credential(handle, credentialId));
-  if (stored === undefined) throw new Fail("integration_not_found");
-  return stored;
+  return requireRecord<StoredCredential>(redis, keys.credential(handle, credentialId), "integration_not_found");
 }
 
 /** Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. */
@@ -51,16 +49,23 @@ export async function updateHealth(
   handle: string,
   { credentialId, failure }: { credentialId: string; failure: Error | undefined },
 ): Promise<void> {
-  const status = failure ? "DEGRADED" : "OK";
-  const detail = failure && failureDetails(failure).detail;
-  for (;;) {
-    const current = await readRecord<StoredCredential>(runtime.redis, keys.credential(handle, credentialId));
-    if (current === undefined || (current.status === status && current.detail === detail)) return;
-    if (!(await markCredential(runtime, handle, { current, failure }))) continue;
-    const { providerKey } = current;
-    runtime.log.warn({ handle, providerKey, status, error: failure?.message }, "integration.status_changed");
-    return;
-  }
+  const details = failure && failureDetails(failure);
+  const status = details ? "DEGRADED" : "OK";
+  let isChanged = false;
+  const stored = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
+    change: ({ detail, ...current }) => {
+      isChanged = current.status !== status || detail !== details?.detail;
+      return isChanged ? { ...current, status, ...(details ? { detail: details.detail } : {}) } : undefined;
+    },
+    jobs: ({ providerKey }, before) => {
+      const data = { handle, providerKey, credentialId, ...details };
+      const isNew = details !== undefined && before.status === "OK";
+      return isNew ? [eventJob(runtime, handle, { type: "scheduling.sync.degraded", data })] : [];
+    },
+  });
+  if (stored === undefined || !isChanged) return;
+  const { providerKey } = stored;
+  runtime.log.warn({ handle, providerKey, status, error: failure?.message }, "integration.status_changed");
 }
 
 /** The reason of a provider's failure, for events and accounts: a code, and a sentence for the owner. */
@@ -83,7 +88,7 @@ export async function changeSecret(
   const changed = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
     change(current) {
       const next = change(secretOf(runtime, handle, current));
-      return next === null ? current : { ...current, secret: sealed(runtime, handle, current, next) };
+      return next === null ? undefined : { ...current, secret: sealed(runtime, handle, current, next) };
     },
   });
   if (changed === undefined) throw new Fail("integration_not_found");
@@ -107,7 +112,7 @@ export async function resealCredentials(
   handle: string,
 ): Promise<number> {
   const resealedSecret = (one: StoredCredential): string | null | undefined =>
-    one.secret && resealed(runtime.env, purpose, contextOf(handle, one), one.secret);
+    one.secret && resealed(runtime.env, sealedPlace(handle, one), one.secret);
   const stale = (await credentialsOf(runtime, handle)).filter(resealedSecret);
   for (const { credentialId } of stale)
     await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
@@ -127,8 +132,8 @@ export async function rebindCredentials(
   const lost: Pick<Credential, "providerKey" | "account">[] = [];
   for (const stored of await credentialsOf(runtime, handle)) {
     const { credentialId, providerKey, account } = stored;
-    const places = { from: contextOf(from, stored), to: contextOf(handle, stored) };
-    const secret = stored.secret && rebound(runtime.env, purpose, places, stored.secret);
+    const places = { from: sealedPlace(from, stored), to: sealedPlace(handle, stored) };
+    const secret = stored.secret && rebound(runtime.env, places, stored.secret);
     const place = placeOf(handle, credentialId);
     const change = (current: StoredCredential): StoredCredential => ({ ...current, secret: secret ?? null });
     if (secret !== undefined) await changeRecord<StoredCredential>(runtime, place, { change });
@@ -145,7 +150,7 @@ export function dropCredential(runtime: Runtime, handle: string, credentialId: s
 /** The secret of a credential, or null. */
 export function secretOf({ env }: Pick<Runtime, "env">, handle: string, stored: StoredCredential): string | null {
   const { secret } = stored;
-  return secret && unseal(env, purpose, contextOf(handle, stored), secret).toString("utf8");
+  return secret && unseal(env, sealedPlace(handle, stored), secret).toString("utf8");
 }
 
 /** A credential as its owner sees it. */
@@ -176,48 +181,20 @@ async function renewCredential(
   return renewed && toCredential(renewed);
 }
 
-/** One attempt to change the status of an account; false after a conflicting change. */
-async function markCredential(
-  runtime: Runtime,
-  handle: string,
-  { current, failure }: { current: StoredCredential & { version: number }; failure: Error | undefined },
-): Promise<boolean> {
-  const { credentialId, providerKey, version: expectedVersion } = current;
-  const details = failure && failureDetails(failure);
-  const data = { handle, providerKey, credentialId, ...details };
-  const becomesDegraded = details && current.status === "OK";
-  const degradedEvents = becomesDegraded ? [eventJob(runtime, handle, { type: "scheduling.sync.degraded", data })] : [];
-  try {
-    await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
-      expectedVersion,
-      change: ({ detail: _detail, ...rest }) => {
-        return details ? { ...rest, status: "DEGRADED", detail: details.detail } : { ...rest, status: "OK" };
-      },
-      jobs: () => degradedEvents,
-    });
-  } catch (error) {
-    if (error instanceof Fail && error.code === "version_conflict") return false;
-    throw error;
-  }
-  return true;
-}
-
 function sealed(
   { env }: Pick<Runtime, "env">,
   handle: string,
   of: Pick<StoredCredential, "providerKey" | "credentialId">,
   secret: string | null,
 ): string | null {
-  return secret === null ? null : seal(env, purpose, contextOf(handle, of), secret);
+  return secret === null ? null : seal(env, sealedPlace(handle, of), secret);
 }
 
-const purpose = "provider credential";
-
-function contextOf(
+function sealedPlace(
   handle: string,
   { providerKey, credentialId }: Pick<StoredCredential, "providerKey" | "credentialId">,
-): string {
-  return `${handle}/${providerKey}/${credentialId}`;
+): SealedPlace {
+  return { purpose: "provider credential", context: `${handle}/${providerKey}/${credentialId}` };
 }
 
 const placeOf = placesOf(keys.credential, keys.credentials, keys.credentialsVersion);

@@ -1,5 +1,6 @@
 import {
   type BookingField,
+  type eventType,
   type eventTypeChange,
   type eventTypePath,
   type newEventType,
@@ -10,7 +11,7 @@ import {
 import type { Infer } from "../../schemas/schema.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { conflict, listRecords, placesOf, readRecord } from "../store/records.ts";
+import { conflict, listRecords, placesOf, requireRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -18,15 +19,7 @@ import { bookableEventOf, readCatalogSnapshot } from "./catalog.ts";
 import { paymentProblem } from "./prices.ts";
 
 /** An event type as its owner sees it, with its effective zone. */
-export type EventType = StoredEventType & {
-  handle: string;
-  timeZone: string;
-  url: string;
-  bookable: boolean;
-  reason: Awaited<ReturnType<typeof paymentProblem>>;
-  version: number;
-  revision: number;
-};
+type EventType = Infer<typeof eventType>;
 
 type Stored = StoredEventType & { version: number };
 
@@ -134,9 +127,7 @@ function changedBy(
 }
 
 async function readStored({ redis }: Runtime, handle: string, eventTypeId: string): Promise<Stored> {
-  const stored = await readRecord<StoredEventType>(redis, keys.eventType(handle, eventTypeId));
-  if (stored === undefined) throw new Fail("event_type_not_found");
-  return stored;
+  return requireRecord<StoredEventType>(redis, keys.eventType(handle, eventTypeId), "event_type_not_found");
 }
 
 /** Writes the next version; false after a conflicting change. */

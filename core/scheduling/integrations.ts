@@ -80,11 +80,12 @@ export async function authorisedAccount(
 ): Promise<AuthorisedAccount> {
   const { providerKey } = asked;
   const { settings, provider } = configuredProvider(runtime.env, providerKey);
-  const found = await connected(runtime, { settings, provider, asked }).catch((error: Error) => {
+  if (provider.connect === undefined) throw new Fail("provider_not_configured");
+  const grant = await exchangeCode(runtime, settings, asked);
+  const found = await provider.connect(runtime, grant).catch((error: Error) => {
     if (error instanceof Fail) throw error;
     throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
   });
-  if (found === undefined) throw new Fail("provider_not_configured");
   if (!found.account) throw new Fail("oauth_exchange_failed", { detail: "The provider did not name the account." });
   return { providerKey, ...found };
 }
@@ -148,13 +149,6 @@ async function isUsedElsewhere(
     if (theirs.some((one) => one.providerKey === providerKey && one.account === account)) return true;
   }
   return false;
-}
-
-async function connected(
-  runtime: Runtime,
-  { settings, provider, asked }: { settings: OAuthSettings; provider: Provider; asked: Started & { code: string } },
-): Promise<{ account: string; secret: string | null } | undefined> {
-  return provider.connect?.(runtime, await exchangeCode(runtime, settings, asked));
 }
 
 /** A provider with OAuth and its settings; `integration_not_found`, `provider_not_configured`. */

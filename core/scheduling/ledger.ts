@@ -2,11 +2,11 @@ import type { Redis } from "ioredis";
 import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import { job } from "../store/outbox.ts";
-import type { Job, OutboxEntry, Runtime } from "../platform/runtime.ts";
-import { readRecord } from "../store/records.ts";
+import type { EventJob, Job, OutboxEntry, Runtime } from "../platform/runtime.ts";
+import { readRecord, requireRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
-import { dispatchJobs, EVENT_TTL_MS, type WebhookEvent, webhookEvent } from "../webhooks/face.ts";
+import { eventJob } from "../webhooks/face.ts";
 import { presentPayment } from "./refunds.ts";
 import { type Replay, replayRecord } from "./repeats.ts";
 import { bookedTimeOf } from "./times.ts";
@@ -30,8 +30,6 @@ export interface Transition {
   events: WebhookEventType[];
   /** The content of the events besides the handle and the booking. */
   about?: Record<string, unknown>;
-  /** True if the handle had no endpoint a moment ago: then no events are written. */
-  isUnheard?: boolean;
   jobs: Job[];
   /** The visitor who makes, moves or cancels it; absent for owners and jobs, which have no limits. */
   visitor?: Visitor | undefined;
@@ -54,16 +52,11 @@ const RECORD_TTL_MS = 86_400_000;
 export async function commitBooking(runtime: Runtime, transition: Transition): Promise<CommitResult> {
   const { handle, before } = transition;
   const booking = toBooking(handle, { ...transition.booking, version: (before?.version ?? 0) + 1 }, runtime.now());
-  const events = eventsOf(runtime, transition, booking);
   const record = transition.replay && replayRecord(transition.replay, toBookingAnswer(booking));
-  const groups = [transition.jobs, syncJobs(transition, booking), dispatchJobs(handle, events)];
-  const [kind, more = ""] = await runtime.queues.step(handle, groups.flat(), (outbox, entries) => {
-    let taken = 0;
-    const [jobs = [], syncJobs = [], eventJobs = []] = groups.map(({ length }) => {
-      taken += length;
-      return entries.slice(taken - length, taken);
-    });
-    const writes = { outbox, events, record, jobs, syncJobs, eventJobs };
+  const sync = syncJobs(transition, booking);
+  const all = [...sync, ...transition.jobs, ...eventJobs(runtime, transition, booking)];
+  const [kind, more = ""] = await runtime.queues.step(handle, all, (outbox, entries) => {
+    const writes = { outbox, record, syncJobs: entries.slice(0, sync.length), jobs: entries.slice(sync.length) };
     return scripts.writeBooking(
       runtime.redis,
       keysOf(runtime, transition, writes),
@@ -77,14 +70,10 @@ export async function commitBooking(runtime: Runtime, transition: Transition): P
 }
 
 /** The events of one change, one ms apart. */
-function eventsOf(
-  runtime: Runtime,
-  { handle, events, about, isUnheard }: Transition,
-  booking: Booking,
-): WebhookEvent[] {
+function eventJobs(runtime: Runtime, { handle, events, about }: Transition, booking: Booking): EventJob[] {
   const at = runtime.now();
-  return (isUnheard ? [] : events).map((type, place) =>
-    webhookEvent(runtime, handle, { type, data: { handle, booking, ...about }, at: at + place }),
+  return events.map((type, place) =>
+    eventJob(runtime, handle, { type, data: { handle, booking, ...about }, at: at + place }),
   );
 }
 
@@ -95,6 +84,11 @@ export async function findBooking(
   bookingUid: string,
 ): Promise<BookingRecord | undefined> {
   return readRecord<StoredBooking>(redis, keys.booking(handle, bookingUid));
+}
+
+/** A stored booking; `booking_not_found`. */
+export function requireBooking(redis: Redis, handle: string, bookingUid: string): Promise<BookingRecord> {
+  return requireRecord<StoredBooking>(redis, keys.booking(handle, bookingUid), "booking_not_found");
 }
 
 /** The effective status: an unpaid booking with an expired hold is rejected, even before a job has written that. */
@@ -136,18 +130,16 @@ function syncJobs({ handle, booking, before }: Transition, { version }: Booking)
 type WriteKeys = Parameters<typeof scripts.writeBooking>[1];
 type WriteInput = Parameters<typeof scripts.writeBooking>[2];
 
-/** The writes of a transition besides the booking; each group of jobs has its own condition. */
-interface TransitionWrites extends Record<"jobs" | "eventJobs" | "syncJobs", OutboxEntry[]> {
+/** The writes of a transition besides the booking; `syncJobs` are for handles with connected accounts. */
+interface TransitionWrites extends Record<"jobs" | "syncJobs", OutboxEntry[]> {
   outbox: string;
-  events: WebhookEvent[];
   record: ReturnType<typeof replayRecord> | undefined;
 }
 
-function keysOf(runtime: Runtime, transition: Transition, { outbox, events, record }: TransitionWrites): WriteKeys {
+function keysOf(runtime: Runtime, transition: Transition, { outbox, record }: TransitionWrites): WriteKeys {
   const { handle, booking, before } = transition;
   return {
     outbox,
-    events: events.map(({ key }) => key),
     booking: keys.booking(handle, booking.bookingUid),
     blocks: keys.blocks(handle),
     busy: keys.busy(handle),
@@ -157,17 +149,12 @@ function keysOf(runtime: Runtime, transition: Transition, { outbox, events, reco
     catalog: keys.catalogVersion(handle),
     times: keys.timesVersion(handle),
     record: record?.key ?? keys.idempotent(handle, "bookings", ""),
-    webhooks: keys.webhooks(handle),
     credentials: keys.credentials(handle),
     ...limitKeys(runtime, transition),
   };
 }
 
-function inputOf(
-  runtime: Runtime,
-  transition: Transition,
-  { events, record, jobs, eventJobs, syncJobs }: TransitionWrites,
-): WriteInput {
+function inputOf(runtime: Runtime, transition: Transition, { record, jobs, syncJobs }: TransitionWrites): WriteInput {
   const { booking, before, catalogVersion, slot, dayLimit } = transition;
   const { bookingUid: uid, eventTypeId, status } = booking;
   return {
@@ -176,12 +163,8 @@ function inputOf(
     ...{ uid, eventTypeId, status, start: Date.parse(booking.start), now: runtime.now() },
     ...{ catalogVersion, slot, dayLimit },
     block: slot === "claim" || slot === "reclaim" ? blockOf(booking) : undefined,
-    ...{ record: record?.value, recordMs: RECORD_TTL_MS, eventMs: EVENT_TTL_MS },
-    jobs,
-    eventJobs: transition.isUnheard ? undefined : eventJobs,
-    syncJobs: syncJobs.length === 0 ? undefined : syncJobs,
+    ...{ record: record?.value, recordMs: RECORD_TTL_MS, jobs, syncJobs },
     ...visitorLimits(runtime, transition),
-    contents: events.map(({ content }) => content),
   };
 }
 

@@ -1,9 +1,9 @@
-import { displayNameOf, handleSession, loginUrl, sessionOfCookie } from "../account/face.ts";
+import { displayNameOf, handleSession, loginUrl, sessionOfCookie, formProof, sessionOfForm } from "../account/face.ts";
 import { takeState } from "../engines/calendars/calendars.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
-import { isSigned, seal, sign, unseal } from "../platform/sealing.ts";
+import { seal, unseal, type SealedPlace } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import type { consentForm, consentPage, oauthReturn, ProviderKey } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
@@ -13,7 +13,6 @@ import { type AuthorisedAccount, authorisedAccount, configuredProvider, revokeUn
 /** Seconds within which a user must confirm an account. */
 const CONSENT_TTL_SECONDS = 600;
 const FORM = "provider consent form";
-const PURPOSE = "provider consent";
 
 /** An account that its user has not confirmed yet. */
 interface PendingAccount extends AuthorisedAccount {
@@ -79,7 +78,7 @@ export async function askForConsent(
     sealed: await runtime.redis.get(keys.oauthConsent(consentId)),
   });
   const { account, handle } = pending;
-  const proof = sign(runtime.env, FORM, `${consentId} ${session.token}`);
+  const proof = formProof(runtime.env, session, { form: FORM, about: consentId });
   const user = session.email ?? session.userId;
   const name = await displayNameOf(runtime.redis, handle);
   return { step: "ask", providerKey: pending.providerKey, account, handle, name, user, consentId, proof };
@@ -91,11 +90,9 @@ export async function askForConsent(
  */
 export async function decideConsent(
   runtime: Runtime,
-  { consentId, decision, proof, cookie }: Infer<typeof consentForm>,
+  { consentId, decision, ...sent }: Infer<typeof consentForm>,
 ): Promise<{ isConnected: boolean; account: string; name: string }> {
-  const session = await sessionOfCookie(runtime, cookie);
-  if (session === undefined) throw new Fail("invalid_token");
-  if (!isSigned(runtime.env, FORM, `${consentId} ${session.token}`, proof)) throw new Fail("forbidden");
+  const session = await sessionOfForm(runtime, sent, { form: FORM, about: consentId });
   const sealed = await runtime.redis.getdel(keys.oauthConsent(consentId));
   const { handle, providerKey, account, secret } = pendingOf(runtime, session, { consentId, sealed });
   await handleSession(runtime, { token: session.token, handle, role: "CREATOR", scopes: undefined });
@@ -122,9 +119,11 @@ function address(base: string, query: Record<string, string | undefined>): strin
   return url.href;
 }
 
+const sealedPlace = (context: string): SealedPlace => ({ purpose: "provider consent", context });
+
 async function keepPending(runtime: Runtime, pending: PendingAccount): Promise<string> {
   const consentId = runtime.id("con_");
-  const sealed = seal(runtime.env, PURPOSE, consentId, JSON.stringify(pending));
+  const sealed = seal(runtime.env, sealedPlace(consentId), JSON.stringify(pending));
   await runtime.redis.set(keys.oauthConsent(consentId), sealed, "EX", CONSENT_TTL_SECONDS);
   return consentId;
 }
@@ -134,7 +133,7 @@ function pendingOf(
   session: TokenSession,
   { consentId, sealed }: { consentId: string; sealed: string | null },
 ): PendingAccount {
-  const json = sealed === null ? "{}" : unseal(env, PURPOSE, consentId, sealed).toString("utf8");
+  const json = sealed === null ? "{}" : unseal(env, sealedPlace(consentId), sealed).toString("utf8");
   const pending = JSON.parse(json) as Partial<PendingAccount>;
   if (pending.userId !== session.userId) throw new Fail("invalid_oauth_state");
   return pending as PendingAccount;

@@ -8,7 +8,7 @@ import type {
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
-import { changeRecord, createRecord, listRecords, placesOf, readRecord, removeRecord } from "../store/records.ts";
+import { changeRecord, createRecord, listRecords, placesOf, removeRecord, requireRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
@@ -51,8 +51,7 @@ export async function readSchedule(
   { redis }: Runtime,
   { handle, scheduleId }: Infer<typeof schedulePath>,
 ): Promise<{ schedule: Schedule }> {
-  const stored = await readRecord<StoredSchedule>(redis, keys.schedule(handle, scheduleId));
-  if (stored === undefined) throw new Fail("schedule_not_found");
+  const stored = await requireRecord<StoredSchedule>(redis, keys.schedule(handle, scheduleId), "schedule_not_found");
   return { schedule: { ...stored, handle } };
 }
 

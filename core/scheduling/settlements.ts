@@ -1,4 +1,4 @@
-import type { StoredBooking } from "../../schemas/scheduling.ts";
+import type { Booking, StoredBooking } from "../../schemas/scheduling.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -40,10 +40,11 @@ export async function settlePayment(
   });
 }
 
+type BookingName = Pick<Booking, "handle" | "bookingUid">;
+
 /** Records that the provider has refunded a payment; does nothing if the booking is gone. Idempotent. */
-export async function noteRefund(runtime: Runtime, booking: { handle: string; bookingUid: string }): Promise<void> {
-  if ((await findBooking(runtime.redis, booking.handle, booking.bookingUid)) === undefined) return;
-  await changeBooking(runtime, booking, (before) => {
+export async function noteRefund(runtime: Runtime, booking: BookingName): Promise<void> {
+  await changeIfKept(runtime, booking, (before) => {
     if (before.payment?.status !== "PAID" && before.payment?.status !== "REFUND_DUE") return undefined;
     const payment = { ...before.payment, status: "REFUNDED" as const };
     return { booking: { ...before, payment, updatedAt: timestamp(runtime) }, slot: "hold", events: [], jobs: [] };
@@ -51,28 +52,29 @@ export async function noteRefund(runtime: Runtime, booking: { handle: string; bo
 }
 
 /** Ends an expired payment hold: the booking becomes REJECTED and its slot free. Does nothing if it was paid or has ended otherwise. */
-export async function expireHold(
-  runtime: Runtime,
-  { handle, bookingUid }: { handle: string; bookingUid: string },
-): Promise<void> {
-  await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const before = await findBooking(runtime.redis, handle, bookingUid);
-    if (before?.status !== "PENDING_PAYMENT") return "over";
-    if (statusAt(before, runtime.now()) !== "REJECTED") {
-      await expireLater(runtime, handle, before);
-      return "later";
-    }
-    const written = await commitBooking(runtime, { handle, before, ...rejected(runtime, before) });
-    return written.kind === "written" ? "expired" : undefined;
-  });
+export async function expireHold(runtime: Runtime, booking: BookingName): Promise<void> {
+  const isExpired = (before: BookingRecord) => statusAt(before, runtime.now()) === "REJECTED";
+  const left = await changeIfKept(runtime, booking, (before) =>
+    before.status === "PENDING_PAYMENT" && isExpired(before) ? rejected(runtime, before) : undefined,
+  );
+  if (left?.status === "PENDING_PAYMENT") await expireLater(runtime, left);
 }
 
 /** Ends a hold whose checkout can no longer be paid, before it expires. Does nothing if it was paid or has ended otherwise. */
-export async function releaseHold(runtime: Runtime, booking: { handle: string; bookingUid: string }): Promise<void> {
-  if ((await findBooking(runtime.redis, booking.handle, booking.bookingUid)) === undefined) return;
-  await changeBooking(runtime, booking, (before) =>
+export async function releaseHold(runtime: Runtime, booking: BookingName): Promise<void> {
+  await changeIfKept(runtime, booking, (before) =>
     before.status === "PENDING_PAYMENT" ? rejected(runtime, before) : undefined,
   );
+}
+
+/** `changeBooking`, but undefined for a booking that is gone. */
+async function changeIfKept(
+  runtime: Runtime,
+  booking: BookingName,
+  make: Parameters<typeof changeBooking>[2],
+): Promise<Booking | undefined> {
+  const kept = await findBooking(runtime.redis, booking.handle, booking.bookingUid);
+  return kept && changeBooking(runtime, booking, make);
 }
 
 /** The end of an unpaid booking. */
@@ -121,10 +123,9 @@ function refundTransition(runtime: Runtime, handle: string, { before, paid }: Pa
 }
 
 /** The job came too early, or the hold was extended. */
-async function expireLater(runtime: Runtime, handle: string, before: BookingRecord): Promise<void> {
-  const { bookingUid, holdUntil } = before;
+async function expireLater(runtime: Runtime, { handle, bookingUid, holdUntil, version }: Booking): Promise<void> {
   const delay = delayUntil(runtime, Date.parse(holdUntil as string)) + 1;
   await runtime.queues.later(
-    job("scheduling.expire", `expire-${bookingUid}-${before.version}`, { handle, bookingUid }, { delay }),
+    job("scheduling.expire", `expire-${bookingUid}-${version}`, { handle, bookingUid }, { delay }),
   );
 }

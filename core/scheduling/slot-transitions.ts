@@ -122,16 +122,9 @@ export function movement(
 function claimOf(
   { bookable, snapshot }: Bookable,
   { handle, slot, visitor }: ClaimRequest,
-): Pick<Transition, "handle" | "catalogVersion" | "isUnheard" | "slot" | "dayLimit" | "visitor"> {
-  const { catalog, isUnheard } = snapshot;
-  return {
-    handle,
-    catalogVersion: catalog.version,
-    isUnheard,
-    slot: "claim",
-    dayLimit: dayLimitOf(bookable, slot),
-    visitor,
-  };
+): Pick<Transition, "handle" | "catalogVersion" | "slot" | "dayLimit" | "visitor"> {
+  const { version: catalogVersion } = snapshot.catalog;
+  return { handle, catalogVersion, slot: "claim", dayLimit: dayLimitOf(bookable, slot), visitor };
 }
 
 function dayLimitOf({ event, timetable }: BookableEvent, { start }: RequestedSlot): Transition["dayLimit"] {

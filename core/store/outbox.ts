@@ -16,8 +16,8 @@ export function job<N extends JobName>(
   id: string,
   data: JobData<N>,
   more: { delay?: number; priority?: number } = {},
-): Job {
-  return { name, id, data, ...more } as Job;
+): Job<N> {
+  return { name, id, data, ...more };
 }
 
 /** Age in ms from which the sweeper takes over an outbox. */

@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import type { ErrorCode } from "../../schemas/errors.ts";
 import { retryOnConflict } from "./retry.ts";
 import { Fail } from "../platform/errors.ts";
 import { cursorAfter, pageOf } from "./paging.ts";
@@ -41,8 +42,9 @@ export interface Companion {
 /** A change of a record and its jobs. */
 interface Change<T> {
   expectedVersion?: number | undefined;
-  change: (current: T & { version: number }) => T | Promise<T>;
-  jobs?: (next: T) => (Job | EventJob)[];
+  /** The next record; undefined if it stays as it is, and nothing is written. */
+  change: (current: T & { version: number }) => T | undefined | Promise<T | undefined>;
+  jobs?: (next: T, before: T) => (Job | EventJob)[];
   beside?: (next: T) => Companion;
 }
 
@@ -50,6 +52,13 @@ interface Change<T> {
 export async function readRecord<T>(redis: Redis, key: string): Promise<(T & { version: number }) | undefined> {
   const [json, version] = await redis.hmget(key, "json", "version");
   return json ? { ...(JSON.parse(json) as T), version: Number(version) } : undefined;
+}
+
+/** A record and its version; fails with a code if there is none. */
+export async function requireRecord<T>(redis: Redis, key: string, code: ErrorCode): Promise<T & { version: number }> {
+  const record = await readRecord<T>(redis, key);
+  if (record === undefined) throw new Fail(code);
+  return record;
 }
 
 /** Writes version 1 of a record with its jobs; false if it already exists. */
@@ -62,7 +71,7 @@ export async function createRecord<T>(
 }
 
 /**
- * Replaces a record atomically by the result of `change`, and retries on conflict. Returns the new record; undefined if there is none;
+ * Replaces a record atomically by the result of `change`, and retries on conflict. Returns the current record; undefined if there is none;
  * `version_conflict` with the current version if it differs from the expected one.
  */
 export async function changeRecord<T>(
@@ -123,7 +132,7 @@ export async function readRecords<T>(
   );
 }
 
-/** The changed record, or that there is none; undefined after a conflicting change. */
+/** The current record, or that there is none; undefined after a conflicting change. */
 async function tryChange<T>(
   store: Store,
   place: RecordKeys,
@@ -133,7 +142,8 @@ async function tryChange<T>(
   if (current === undefined) return { record: undefined };
   if ((expectedVersion ?? current.version) !== current.version) throw conflict(current.version);
   const value = await change(current);
-  const more = { jobs: jobs?.(value) ?? [], ...(beside ? { beside: beside(value) } : {}) };
+  if (value === undefined) return { record: current };
+  const more = { jobs: jobs?.(value, current) ?? [], ...(beside ? { beside: beside(value) } : {}) };
   const result = await put(store, place, { value, at: 0, version: current.version, ...more });
   return result === "written" ? { record: { ...value, version: current.version + 1 } } : undefined;
 }

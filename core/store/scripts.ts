@@ -287,9 +287,9 @@ export const scripts = {
     "write-booking.lua",
     [
       ...["booking", "blocks", "busy", "all", "before", "after", "catalog", "times", "outbox", "record"],
-      ...["webhooks", "credentials", "bucket", "attendee", "events[]"],
+      ...["credentials", "bucket", "attendee"],
     ] as const,
-    { needs: ["bucket-prelude.lua"], blobs: ["json", "contents[]"] },
+    { needs: ["bucket-prelude.lua"], blobs: ["json"] },
   ).of<
     {
       version: number;
@@ -305,13 +305,10 @@ export const scripts = {
       dayLimit?: { max: number; from: number; to: number } | undefined;
       record?: string | undefined;
       recordMs: number;
-      eventMs: number;
       jobs: Jobs;
-      eventJobs?: Jobs | undefined;
-      syncJobs?: Jobs | undefined;
+      syncJobs: Jobs;
       networkLimit?: { interval: number; burst: number } | undefined;
       maxFuture: number;
-      contents: string[];
     },
     ["written" | "changed" | "taken" | "full"] | ["crowded" | "limited", waitMs: string] | ["repeated", record: string]
   >(),

@@ -12,6 +12,7 @@ import {
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
+import { rebound, seal } from "../platform/sealing.ts";
 import {
   changeRecord,
   createRecord,
@@ -20,18 +21,12 @@ import {
   readRecord,
   readRecords,
   removeRecord,
+  requireRecord,
 } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import {
-  formerSecrets,
-  newSecret,
-  PREVIOUS_SECRET_TTL_MS,
-  reboundSecret,
-  resealedWebhook,
-  sealSecret,
-} from "./signature.ts";
+import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, resealedWebhook, sealedPlace } from "./signature.ts";
 
 /** Most former secrets of one endpoint that still sign. */
 const MAX_FORMER_SECRETS = 20;
@@ -55,7 +50,7 @@ export async function createWebhook(
     description: description ?? null,
     status: "ACTIVE",
     createdAt: new Date(at).toISOString(),
-    secret: sealSecret(runtime, sealPlace(handle, webhookId), secret),
+    secret: seal(runtime.env, sealedPlace(handle, webhookId), secret),
     previous: [],
   };
   await createRecord(runtime, placeOf(handle, webhookId), { value, at });
@@ -97,7 +92,7 @@ export async function rotateSecret(
   input: Infer<typeof webhookPath>,
 ): Promise<{ webhook: ShownWebhook }> {
   const secret = newSecret();
-  const sealed = sealSecret(runtime, sealPlace(input.handle, input.webhookId), secret);
+  const sealed = seal(runtime.env, sealedPlace(input.handle, input.webhookId), secret);
   const changed = await changeRecord<StoredWebhook>(runtime, placeOf(input.handle, input.webhookId), {
     change: (current) => ({ ...current, secret: sealed, previous: withFormer(current) }),
   });
@@ -131,9 +126,7 @@ export async function storedWebhook(
   { redis }: Pick<Runtime, "redis">,
   { handle, webhookId }: { handle: string; webhookId: string },
 ): Promise<StoredWebhook> {
-  const stored = await readRecord<StoredWebhook>(redis, keys.webhook(handle, webhookId));
-  if (stored === undefined) throw new Fail("webhook_not_found");
-  return stored;
+  return requireRecord<StoredWebhook>(redis, keys.webhook(handle, webhookId), "webhook_not_found");
 }
 
 /** The enabled endpoints. */
@@ -151,10 +144,10 @@ export async function resealWebhooks(
   let count = 0;
   for (const webhookId of await runtime.redis.zrange(keys.webhooks(handle), 0, "-1")) {
     const stored = await readRecord<StoredWebhook>(runtime.redis, keys.webhook(handle, webhookId));
-    const place = sealPlace(handle, webhookId);
+    const place = sealedPlace(handle, webhookId);
     if (stored === undefined || resealedWebhook(runtime, place, stored) === undefined) continue;
     await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), {
-      change: (current) => resealedWebhook(runtime, place, current) ?? current,
+      change: (current) => resealedWebhook(runtime, place, current),
     });
     count++;
   }
@@ -172,15 +165,15 @@ export async function rebindWebhooks(
   const { redis } = runtime;
   const renewed: string[] = [];
   for (const webhookId of await redis.zrange(keys.webhooks(handle), 0, "-1")) {
-    const bound = { from: sealPlace(from, webhookId), to: sealPlace(handle, webhookId) };
+    const bound = { from: sealedPlace(from, webhookId), to: sealedPlace(handle, webhookId) };
     const change = (current: StoredWebhook): StoredWebhook => {
-      const secret = reboundSecret(runtime, bound, current.secret);
+      const secret = rebound(runtime.env, bound, current.secret);
       if (secret === undefined) renewed.push(webhookId);
       const previous = formerSecrets(current).flatMap((one) => {
-        const former = reboundSecret(runtime, bound, one.secret);
+        const former = rebound(runtime.env, bound, one.secret);
         return former === undefined ? [] : [{ ...one, secret: former }];
       });
-      return { ...current, secret: secret ?? sealSecret(runtime, bound.to, newSecret()), previous };
+      return { ...current, secret: secret ?? seal(runtime.env, bound.to, newSecret()), previous };
     };
     await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), { change });
   }
@@ -196,11 +189,6 @@ export async function forgetQueue(
     transaction.del(keys.webhookQueue(handle, webhookId), keys.webhookAwake(handle, webhookId));
     transaction.del(keys.webhookFailing(handle, webhookId), keys.webhookDeliveries(handle, webhookId));
   });
-}
-
-/** The context of a sealed secret. */
-export function sealPlace(handle: string, webhookId: string): string {
-  return `${handle}/${webhookId}`;
 }
 
 function toWebhook(stored: StoredWebhook): Webhook {

@@ -7,7 +7,7 @@ import { keys } from "../store/keys.ts";
 export const EVENT_TTL_MS = 30 * 86_400_000;
 
 /** An event to be written: one step stores its content for `EVENT_TTL_MS` and its job in the outbox. */
-export interface WebhookEvent {
+interface WebhookEvent {
   eventId: string;
   key: string;
   content: string;
@@ -56,14 +56,6 @@ export async function eraseEventsOf({ redis }: Pick<Runtime, "redis">, handle: s
   const list = keys.personEvents(handle, person);
   const events = await redis.smembers(list);
   await redis.del(list, ...events);
-}
-
-/** The job that dispatches the events of one change in order. */
-export function dispatchJobs(handle: string, events: WebhookEvent[]): Job[] {
-  const [first, ...others] = events;
-  if (first === undefined || others.length === 0) return first ? [first.job] : [];
-  const eventIds = events.map(({ eventId }) => eventId);
-  return [job("webhooks.dispatch-all", first.job.id, { handle, eventIds })];
 }
 
 /** Characters of the stamp in an event id: real µs in base 36. */

@@ -10,5 +10,5 @@ export {
   resealWebhooks,
   rotateSecret,
 } from "./endpoints.ts";
-export { dispatchJobs, eraseEventsOf, eventJob, EVENT_TTL_MS, webhookEvent, type WebhookEvent } from "./events.ts";
+export { eraseEventsOf, eventJob } from "./events.ts";
 export { sendDeliveries } from "./sending.ts";

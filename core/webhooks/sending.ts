@@ -12,9 +12,9 @@ import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { wakeJob } from "./deliveries.ts";
-import { forgetQueue, sealPlace, setWebhookStatus } from "./endpoints.ts";
+import { forgetQueue, setWebhookStatus } from "./endpoints.ts";
 import { askedWait, DISABLE_AFTER_MS, waitAfter } from "./retries.ts";
-import { type Signer, signedHeaders, signersOf } from "./signature.ts";
+import { sealedPlace, type Signer, signedHeaders, signersOf } from "./signature.ts";
 
 /** Concurrent deliveries per endpoint over all processes: only one sender works for an endpoint. */
 const MAX_CONCURRENT_DELIVERIES = 20;
@@ -173,7 +173,7 @@ function endpointOf(
   { version, json }: { version: string; json: string },
 ): Endpoint {
   const webhook = JSON.parse(json) as StoredWebhook;
-  return { version, webhook, signers: signersOf(runtime, sealPlace(handle, webhookId), webhook) };
+  return { version, webhook, signers: signersOf(runtime, sealedPlace(handle, webhookId), webhook) };
 }
 
 interface Sending {

@@ -2,9 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import type { FormerSecret, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { rebound, resealed, seal, unseal } from "../platform/sealing.ts";
-
-const purpose = "webhook secret";
+import { resealed, type SealedPlace, unseal } from "../platform/sealing.ts";
 
 /** Ms for which a former secret still signs (docs/reference.md, "Webhook delivery"). */
 export const PREVIOUS_SECRET_TTL_MS = 86_400_000;
@@ -14,27 +12,18 @@ export function newSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`;
 }
 
-/** A sealed secret, bound to its endpoint. */
-export function sealSecret({ env }: Pick<Runtime, "env">, place: string, secret: string): string {
-  return seal(env, purpose, place, secret);
-}
-
-/** A secret bound to another endpoint; undefined if it can't be opened here. */
-export function reboundSecret(
-  { env }: Pick<Runtime, "env">,
-  places: { from: string; to: string },
-  sealed: string,
-): string | undefined {
-  return rebound(env, purpose, places, sealed);
+/** The place of an endpoint's sealed secrets. */
+export function sealedPlace(handle: string, webhookId: string): SealedPlace {
+  return { purpose: "webhook secret", context: `${handle}/${webhookId}` };
 }
 
 /** An endpoint with its secrets sealed by the current key; undefined if they already are. */
 export function resealedWebhook(
   { env }: Pick<Runtime, "env">,
-  place: string,
+  place: SealedPlace,
   webhook: StoredWebhook,
 ): StoredWebhook | undefined {
-  const resealedSecret = (secret: string) => resealed(env, purpose, place, secret);
+  const resealedSecret = (secret: string) => resealed(env, place, secret);
   const [secret, previous] = [
     resealedSecret(webhook.secret),
     formerSecrets(webhook).map((one) => resealedSecret(one.secret)),
@@ -59,9 +48,9 @@ export interface Signer {
 }
 
 /** The signers of an endpoint, newest secret first. */
-export function signersOf({ env }: Pick<Runtime, "env">, place: string, webhook: StoredWebhook): Signer[] {
+export function signersOf({ env }: Pick<Runtime, "env">, place: SealedPlace, webhook: StoredWebhook): Signer[] {
   const sealed = [{ secret: webhook.secret, until: Number.POSITIVE_INFINITY }, ...formerSecrets(webhook)];
-  return sealed.map((one) => signerOf(unseal(env, purpose, place, one.secret).toString(), one.until));
+  return sealed.map((one) => signerOf(unseal(env, place, one.secret).toString(), one.until));
 }
 
 /** Prepares a secret for signing. */

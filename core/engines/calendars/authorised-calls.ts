@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
+import type { Env } from "../../platform/env.ts";
 import { Fail } from "../../platform/errors.ts";
 import type { OutboundAnswer } from "../../platform/outbound.ts";
 import { parseJson } from "../../platform/json.ts";
@@ -9,8 +10,8 @@ import { accessToken } from "./access-tokens.ts";
 import type { ProviderAccount, OAuthSettings } from "./providers/provider.ts";
 import { perConnection } from "../../store/connections.ts";
 
-/** One request to a provider's API on behalf of an account. */
-export interface AuthorisedCall {
+/** One request to a provider's API. */
+interface AuthorisedCall {
   method?: string;
   url: string;
   headers?: Record<string, string>;
@@ -24,10 +25,32 @@ interface AuthorisedParty {
   settings: OAuthSettings;
 }
 
-/** The account as an authorised party; `provider_not_configured` if the installation no longer has the provider's client. */
-export function partyOf({ handle, credential }: ProviderAccount, settings: OAuthSettings | undefined): AuthorisedParty {
-  if (settings === undefined) throw new Fail("provider_not_configured");
-  return { holder: { handle, credentialId: credential.credentialId }, settings };
+/** The API of a provider: its OAuth settings, the URL of a path, and headers of every call. */
+interface ProviderApi {
+  settings(env: Env): OAuthSettings | undefined;
+  url(env: Env, path: string): string;
+  headers?: Record<string, string>;
+}
+
+/** One call of a provider's API on behalf of an account. */
+export type ApiCall = Omit<AuthorisedCall, "url"> & { path: string };
+
+/** Returns a function that calls an API; it throws `provider_not_configured` if the installation no longer has the provider's client. */
+export function apiCaller(
+  api: ProviderApi,
+): (runtime: Runtime, account: ProviderAccount, call: ApiCall) => Promise<OutboundAnswer> {
+  return async (runtime, { handle, credential }, { path, ...call }) => {
+    const settings = api.settings(runtime.env);
+    if (settings === undefined) throw new Fail("provider_not_configured");
+    const party = { holder: { handle, credentialId: credential.credentialId }, settings };
+    const headers = { ...call.headers, ...api.headers };
+    return callProvider(runtime, party, { ...call, headers, url: api.url(runtime.env, path) });
+  };
+}
+
+/** True if the resource does not exist any more. */
+export function isGone({ status }: { status: number }): boolean {
+  return status === 404 || status === 410;
 }
 
 /** Bytes of one response: pages of events are long. */
@@ -61,11 +84,6 @@ export async function callProvider(
 export function responseJson<T>({ status, body, url }: OutboundAnswer): T {
   if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
   throw new Error(`${new URL(url).host} answered ${status}: ${body.subarray(0, 300).toString("utf8")}`);
-}
-
-/** Calls a provider's API with a new token, before the account exists. */
-export function callWithToken(runtime: Runtime, token: string, call: AuthorisedCall): Promise<OutboundAnswer> {
-  return send(runtime, token, call);
 }
 
 /** Joins a path to a base URL, with or without a trailing slash. */
@@ -103,12 +121,13 @@ async function inLane<T>(redis: Redis, { handle, credentialId }: CredentialRef, 
 async function callOnce(runtime: Runtime, party: AuthorisedParty, call: AuthorisedCall): Promise<OutboundAnswer> {
   const { holder, settings } = party;
   const token = await accessToken(runtime, holder, { settings });
-  const answer = await send(runtime, token, call);
+  const answer = await callWithToken(runtime, token, call);
   if (answer.status !== 401) return answer;
-  return send(runtime, await accessToken(runtime, holder, { settings, refused: token }), call);
+  return callWithToken(runtime, await accessToken(runtime, holder, { settings, refused: token }), call);
 }
 
-function send({ outbound }: Runtime, token: string, call: AuthorisedCall): Promise<OutboundAnswer> {
+/** Calls a provider's API with a token: also with a new one, before the account exists. */
+export function callWithToken({ outbound }: Runtime, token: string, call: AuthorisedCall): Promise<OutboundAnswer> {
   const { method = "GET", url, json } = call;
   const headers = {
     ...call.headers,

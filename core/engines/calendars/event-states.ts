@@ -1,5 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 /** Attempts to write an event under concurrent changes. */
 const MAX_ATTEMPTS = 5;
+/** Polls of an event whose meeting is still being created, and ms before the first one; each later one waits as much longer. */
+const MAX_POLLS = 4;
+const POLL_MS = 200;
 
 /** How a provider stores an event, for `bringTo`. */
 interface EventKeeper<S> {
@@ -24,4 +29,18 @@ export async function bringTo<S>(sequence: number, assumed: S | undefined, keepe
     if (state !== undefined && keeper.sequenceOf(state) > sequence) return state;
   }
   throw new Error("The event changes too often.");
+}
+
+/** The event once its meeting is there, which a provider may create a moment later. Throws without a meeting, so that it is retried. */
+export async function untilMeeting<S>(
+  made: S,
+  { awaits, read }: { awaits(current: S): boolean; read(): Promise<S> },
+): Promise<S> {
+  let current = made;
+  for (let polls = 1; awaits(current); polls++) {
+    if (polls > MAX_POLLS) throw new Error("The provider made no meeting.");
+    await sleep(polls * POLL_MS);
+    current = await read();
+  }
+  return current;
 }

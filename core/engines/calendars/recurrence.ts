@@ -160,9 +160,9 @@ function ruleText(rule: Property, begins: Point): string {
     if (name.toLowerCase() !== "until") return `${name.toUpperCase()}=${[value].flat().map(weekStart(name)).join(",")}`;
     const until = String(value);
     const wall = until.endsWith("Z") ? begins.clock.toWall(Date.parse(until)) : wallOf(until);
-    return `UNTIL=${compact(until.length === 10 ? wall + day - 1000 : wall)}`;
+    return `UNTIL=${utcTime(until.length === 10 ? wall + day - 1000 : wall)}`;
   });
-  return `DTSTART:${compact(begins.wall)}\nRRULE:${parts.join(";")}`;
+  return `DTSTART:${utcTime(begins.wall)}\nRRULE:${parts.join(";")}`;
 }
 
 /** ical.js returns the start of the week as a number, Sunday being 1. */
@@ -172,8 +172,9 @@ function weekStart(name: string): (value: unknown) => string {
     name.toLowerCase() === "wkst" && typeof value === "number" ? (days[value - 1] as string) : String(value);
 }
 
-function compact(wall: number): string {
-  return `${new Date(wall).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
+/** A time in UTC as iCalendar writes it (RFC 5545, section 3.3.5). */
+export function utcTime(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
 }
 
 /** Returns a function from an instance's local start to the instant of its end. */

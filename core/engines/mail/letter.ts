@@ -1,3 +1,4 @@
+import { escapeHtml } from "../../platform/words.ts";
 import { directionOf } from "../../platform/language-tags.ts";
 
 /** The contents of a service mail, before the layout; texts are plain and keep their line breaks. */
@@ -138,6 +139,5 @@ function buttons({ actions = [] }: MailLayout): string {
 }
 
 function escaped(text: string): string {
-  const signs: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-  return text.replace(/[&<>"']/g, (sign) => signs[sign] as string).replace(/\r\n|[\r\n]/g, "<br>");
+  return escapeHtml(text).replace(/\r\n|[\r\n]/g, "<br>");
 }

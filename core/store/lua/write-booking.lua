@@ -2,13 +2,13 @@
 -- Neither blocks (bookings with their buffers) nor busy times overlap among themselves, so the last one that starts before an end decides.
 -- Keys: booking (hash version, json, status, block), blocks (zset "from:to:hold:start:eventTypeId:uid" by from), busy (zset "from:to" by
 --   from), all (bookings; zset uid by start), before and after (lists of its status before and after), catalog and times (counters),
---   outbox, record (of the idempotency key), webhooks (endpoints; zset), credentials (connected accounts; zset), bucket (of the visitor's
---   network), attendee (its future bookings; zset uid by start), events (webhook events)
+--   outbox, record (of the idempotency key), credentials (connected accounts; zset), bucket (of the visitor's network), attendee (its
+--   future bookings; zset uid by start)
 -- Input: version (expected; 0: a new booking), catalogVersion (as read; absent: any), json, status, uid, start, now, slot ("claim" it;
 --   "reclaim" it, which succeeds too if the booking still has it; "hold" it as it is; "release" it), block (member, from, to; for a claim),
---   eventTypeId, dayLimit (optional: max bookings from `from` to `to`), record (to store; "forget" removes it), recordMs, eventMs, jobs,
---   eventJobs (absent: left out because the handle has no endpoint), syncJobs (for the connected accounts), networkLimit (optional: interval,
---   µs until a new token, and burst of the bucket), maxFuture (bookings of the attendee; 0: any number), contents (of the events)
+--   eventTypeId, dayLimit (optional: max bookings from `from` to `to`), record (to store; "forget" removes it), recordMs, jobs, syncJobs
+--   (for the connected accounts), networkLimit (optional: interval, µs until a new token, and burst of the bucket), maxFuture (bookings of
+--   the attendee; 0: any number)
 -- Returns {"written"}, {"changed"}, {"taken"}, {"full"}, {"crowded", domain ms until the attendee's next booking begins}, {"limited", ms
 --   until the bucket has a token}, or {"repeated", record} if the idempotency key was used before.
 local now, isNew = input.now, input.version == 0
@@ -18,7 +18,6 @@ if isNew and input.record then
 end
 if tonumber(redis.call('HGET', keys.booking, 'version') or 0) ~= input.version then return { 'changed' } end
 if input.catalogVersion and (redis.call('GET', keys.catalog) or '0') ~= input.catalogVersion then return { 'changed' } end
-if not input.eventJobs and redis.call('EXISTS', keys.webhooks) == 1 then return { 'changed' } end
 
 local function lastBefore(key, to)
   return redis.call('ZRANGE', key, string.format('(%d', to), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1)[1]
@@ -113,10 +112,5 @@ if input.record == 'forget' then redis.call('DEL', keys.record) elseif input.rec
   redis.call('SET', keys.record, input.record, 'PX', input.recordMs)
 end
 outbox(keys.outbox, input.jobs)
--- Without an endpoint there are no subscribers, now or later.
-if input.syncJobs and redis.call('EXISTS', keys.credentials) == 1 then outbox(keys.outbox, input.syncJobs) end
-if #keys.events > 0 and redis.call('EXISTS', keys.webhooks) == 1 then
-  for at, key in ipairs(keys.events) do redis.call('SET', key, input.contents[at], 'PX', input.eventMs) end
-  outbox(keys.outbox, input.eventJobs)
-end
+if #input.syncJobs > 0 and redis.call('EXISTS', keys.credentials) == 1 then outbox(keys.outbox, input.syncJobs) end
 return { 'written' }

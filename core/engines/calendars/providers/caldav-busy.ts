@@ -1,8 +1,10 @@
 import { LRUCache } from "lru-cache";
 import type { Runtime } from "../../../platform/runtime.ts";
+import { escapeHtml } from "../../../platform/words.ts";
+import { isGone } from "../authorised-calls.ts";
 import { MAX_INSTANCES } from "../busy-objects.ts";
 import { expandApart } from "../expansion.ts";
-import { addressIn } from "../recurrence.ts";
+import { addressIn, utcTime } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import { MAX_RESOURCES, type Multistatus, MultistatusReader, type Resource } from "./multistatus.ts";
@@ -80,14 +82,13 @@ async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | 
   const listed = new Map<string, Listed | undefined>();
   let { token } = mark;
   for (let part = 0; part < MAX_PARTS; part++) {
-    const body = `<d:sync-collection ${XML_NAMESPACES}><d:sync-token>${escaped(token)}</d:sync-token><d:sync-level>1</d:sync-level><d:prop><d:getetag/></d:prop></d:sync-collection>`;
+    const body = `<d:sync-collection ${XML_NAMESPACES}><d:sync-token>${escapeHtml(token)}</d:sync-token><d:sync-level>1</d:sync-level><d:prop><d:getetag/></d:prop></d:sync-collection>`;
     const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
     if (isTokenInvalid(answer)) return undefined;
     mustSucceed(answer);
     const { resources, syncToken } = answer;
     const [own, others] = splitOwn(resources, question.calendarId);
-    for (const one of others)
-      listed.set(canonicalUrl(one.href), one.status === 404 || one.status === 410 ? undefined : one);
+    for (const one of others) listed.set(canonicalUrl(one.href), isGone(one) ? undefined : one);
     if (listed.size > MAX_RESOURCES)
       throw new CalendarServerError("limit", `More than ${MAX_RESOURCES} events have changed.`);
     token = syncToken || token;
@@ -176,7 +177,7 @@ async function listWhole(reading: Reading): Promise<Listed[]> {
 
 async function listObjects(reading: Reading, properties: string): Promise<Listed[]> {
   const { calendarId, from, to } = reading.question;
-  const range = `start="${compact(from)}" end="${compact(to)}"`;
+  const range = `start="${utcTime(from)}" end="${utcTime(to)}"`;
   const body = `<c:calendar-query ${XML_NAMESPACES}><d:prop>${properties}</d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
   const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
   mustSucceed(answer);
@@ -250,7 +251,7 @@ async function fetchObjects(reading: Reading, listed: Listed[]): Promise<Listed[
 }
 
 async function fetchTogether(reading: Reading, listed: Listed[]): Promise<Listed[]> {
-  const hrefs = listed.map(({ href }) => `<d:href>${escaped(href)}</d:href>`).join("");
+  const hrefs = listed.map(({ href }) => `<d:href>${escapeHtml(href)}</d:href>`).join("");
   const body = `<c:calendar-multiget ${XML_NAMESPACES}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
   const answer = await ask(reading, { body, limit: MAX_BATCH_BYTES });
   mustSucceed(answer);
@@ -290,12 +291,4 @@ function canonicalUrl(href: string): string {
     // A literal percent sign.
     return path;
   }
-}
-
-function escaped(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-}
-
-function compact(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
 }

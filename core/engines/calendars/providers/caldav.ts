@@ -1,7 +1,9 @@
 import { Fail } from "../../../platform/errors.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
+import { isGone } from "../authorised-calls.ts";
 import { calendarObject } from "../calendar-file.ts";
+import { bringTo } from "../event-states.ts";
 import { readCaldavBusy } from "./caldav-busy.ts";
 import type { ProviderAccount, CalendarEvent, Provider, WrittenEvent } from "./provider.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";
@@ -30,8 +32,6 @@ interface CaldavCalendar {
 /** Most characters of a calendar's address and name. */
 const MAX_CALENDAR_ID = 2048;
 const MAX_NAME = 200;
-/** Attempts to write an event under concurrent changes. */
-const MAX_ATTEMPTS = 5;
 
 /** Any CalDAV server (RFC 4791). */
 export const caldav: Provider = {
@@ -45,7 +45,7 @@ export const caldav: Provider = {
     put: putEvent,
     async remove(runtime, account, { eventId }) {
       const answer = await sendWebdav(runtime, loginOf(account), { address: eventId, method: "DELETE" });
-      if (answer.status !== 404 && answer.status !== 410) mustSucceed(answer);
+      if (!isGone(answer)) mustSucceed(answer);
     },
   },
 };
@@ -93,20 +93,22 @@ async function putEvent(
   const open = loginOf(account);
   const { credentialId } = account.credential;
   let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
-  let etag = earlier?.etag ?? null;
-  for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
-    const answer = await putObject(runtime, open, { eventId, event, etag });
-    const written = { credentialId, calendarId, eventId, meetingUrl: null };
-    if (!isConflict(answer)) {
-      mustSucceed(answer);
-      return { ...written, etag: etagOf(answer) };
-    }
-    const there = await readEvent(runtime, open, eventId);
-    if (there !== undefined && there.sequence > event.sequence) return { ...written, etag: there.etag };
-    etag = there?.etag ?? null;
-    if (there === undefined) eventId = (await findEvent(runtime, open, { calendarId, uid: event.uid })) ?? eventId;
-  }
-  throw new Error("The event changes too often.");
+  const { etag } = await bringTo<ObjectState>(event.sequence, earlier && { etag: earlier.etag, sequence: -1 }, {
+    write: (assumed) => putObject(runtime, open, { eventId, event, etag: assumed?.etag ?? null }),
+    async read() {
+      const there = await readEvent(runtime, open, eventId);
+      if (there === undefined) eventId = (await findEvent(runtime, open, { calendarId, uid: event.uid })) ?? eventId;
+      return there;
+    },
+    sequenceOf: ({ sequence }) => sequence,
+  });
+  return { credentialId, calendarId, eventId, etag, meetingUrl: null };
+}
+
+/** The state of a calendar object: its etag, if the server has any, and the sequence of its event. */
+interface ObjectState {
+  etag: string | null;
+  sequence: number;
 }
 
 /** Another state exists, or another object has the same UID (RFC 4791, section 5.3.2.1). */
@@ -133,25 +135,25 @@ async function findEvent(
   return found && within(calendarId, found.href);
 }
 
-/** Without an etag the event must not exist yet. */
-function putObject(
+/** Without an etag the event must not exist yet. Undefined if another state exists. */
+async function putObject(
   tools: Tools,
   open: CaldavLogin,
   { eventId, event, etag }: { eventId: string; event: CalendarEvent; etag: string | null },
-): Promise<OutboundAnswer> {
+): Promise<ObjectState | undefined> {
   const condition: Record<string, string> = etag === null ? { "if-none-match": "*" } : { "if-match": etag };
   const headers = { ...condition, "content-type": "text/calendar; charset=utf-8" };
-  return sendWebdav(tools, open, { address: eventId, method: "PUT", headers, body: calendarObject(event) });
+  const call = { address: eventId, method: "PUT", headers, body: calendarObject(event) };
+  const answer = await sendWebdav(tools, open, call);
+  if (isConflict(answer)) return undefined;
+  mustSucceed(answer);
+  return { etag: etagOf(answer), sequence: event.sequence };
 }
 
 /** State of an existing event; undefined if there is none. */
-async function readEvent(
-  tools: Tools,
-  open: CaldavLogin,
-  eventId: string,
-): Promise<{ etag: string | null; sequence: number } | undefined> {
+async function readEvent(tools: Tools, open: CaldavLogin, eventId: string): Promise<ObjectState | undefined> {
   const answer = await sendWebdav(tools, open, { address: eventId, method: "GET" });
-  if (answer.status === 404 || answer.status === 410) return undefined;
+  if (isGone(answer)) return undefined;
   mustSucceed(answer);
   const sequence = /^SEQUENCE:(\d+)/m.exec(answer.body.toString("utf8"))?.[1];
   return { etag: etagOf(answer), sequence: Number(sequence ?? 0) };

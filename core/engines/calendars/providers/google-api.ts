@@ -1,7 +1,6 @@
 import type { Env } from "../../../platform/env.ts";
-import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { callProvider, responseJson, partyOf, under } from "../authorised-calls.ts";
+import { apiCaller, responseJson, under } from "../authorised-calls.ts";
 import { MAX_INSTANCES, MAX_PAGES } from "../busy-objects.ts";
 import type { ProviderAccount, OAuthSettings } from "./provider.ts";
 
@@ -47,10 +46,8 @@ export function googleSettings(env: Env): OAuthSettings | undefined {
   };
 }
 
-/** True if the event or calendar does not exist any more. */
-export function isGoneAtGoogle({ status }: OutboundAnswer): boolean {
-  return status === 404 || status === 410;
-}
+/** One call of an account. */
+export const askGoogle = apiCaller({ settings: googleSettings, url: googleUrl });
 
 /** A listing; `gone` are statuses of its first page that mean that the resource doesn't exist. */
 interface Listing {
@@ -65,12 +62,11 @@ export async function googlePages<T extends { items?: unknown[] }>(
   account: ProviderAccount,
   { path, query, gone = [] }: Listing,
 ): Promise<T[]> {
-  const party = partyOf(account, googleSettings(runtime.env));
   const pages: T[] = [];
   let read = 0;
   for (let pageToken = ""; read <= MAX_INSTANCES && pages.length < MAX_PAGES; ) {
     const parameters = new URLSearchParams({ ...query, ...(pageToken ? { pageToken } : {}) });
-    const answer = await callProvider(runtime, party, { url: `${googleUrl(runtime.env, path)}?${parameters}` });
+    const answer = await askGoogle(runtime, account, { path: `${path}?${parameters}` });
     if (gone.includes(answer.status)) return [];
     const page = responseJson<T & { nextPageToken?: string }>(answer);
     pages.push(page);

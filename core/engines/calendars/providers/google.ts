@@ -1,25 +1,21 @@
 import { createHash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
-import { type AuthorisedCall, callProvider, callWithToken, responseJson, partyOf } from "../authorised-calls.ts";
-import { bringTo } from "../event-states.ts";
+import { type ApiCall, callWithToken, isGone, responseJson } from "../authorised-calls.ts";
+import { bringTo, untilMeeting } from "../event-states.ts";
 import { revokeGrant } from "../oauth.ts";
 import {
+  askGoogle,
   googleUrl,
   eventsOf,
   googlePages,
   FULL_SCOPE,
   type GoogleEvent,
-  isGoneAtGoogle,
   GOOGLE_SCOPES,
   googleSettings,
 } from "./google-api.ts";
 import { readGoogleBusy } from "./google-busy.ts";
 import type { ProviderAccount, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
-
-/** Polls of an event whose meeting is still being created. */
-const MAX_POLLS = 4;
 
 /** Google Calendar (API v3) with Meet. */
 export const google: Provider = {
@@ -67,7 +63,8 @@ async function putEvent(
   account: ProviderAccount,
   { calendarId, event, earlier }: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
 ): Promise<WrittenEvent> {
-  const id = earlier?.eventId ?? eventIdOf(event.uid);
+  // Event ids allow base32hex only. The booking's own uid would let every guest cancel.
+  const id = earlier?.eventId ?? digest(event.uid);
   const place = { path: eventsOf(calendarId), id, event };
   const assumed = earlier && assumedOf(earlier);
   const state = await bringTo(event.sequence, assumed, {
@@ -76,7 +73,10 @@ async function putEvent(
     sequenceOf: ({ status, extendedProperties }) =>
       status === "cancelled" ? -1 : Number(extendedProperties?.private?.sequence ?? -1),
   });
-  const made = await withMeeting(runtime, account, { ...place, made: state });
+  const made = await untilMeeting(state, {
+    awaits: (current) => awaitsMeeting(event, current),
+    read: async () => (await readEvent(runtime, account, place)) ?? state,
+  });
   const { credentialId } = account.credential;
   return { credentialId, calendarId, eventId: id, etag: made.etag ?? null, meetingUrl: meetingUrlOf(made) };
 }
@@ -98,11 +98,11 @@ async function writeEvent(
   { path, id, event, current }: EventAddress & { current: GoogleEvent | undefined },
 ): Promise<GoogleEvent | undefined> {
   const [etag, body] = [current?.etag, bodyOf(event, id, current)];
-  const call: AuthorisedCall = etag
-    ? { method: "PATCH", url: `${path}/${id}`, headers: { "if-match": etag }, json: body }
-    : { method: "POST", url: path, json: { id, ...body } };
-  const url = `${googleUrl(runtime.env, call.url)}?conferenceDataVersion=1&sendUpdates=none`;
-  const answer = await callProvider(runtime, partyOf(account, googleSettings(runtime.env)), { ...call, url });
+  const query = "?conferenceDataVersion=1&sendUpdates=none";
+  const call: ApiCall = etag
+    ? { method: "PATCH", path: `${path}/${id}${query}`, headers: { "if-match": etag }, json: body }
+    : { method: "POST", path: `${path}${query}`, json: { id, ...body } };
+  const answer = await askGoogle(runtime, account, call);
   const isElsewhere = etag ? [404, 410, 412].includes(answer.status) : answer.status === 409;
   return isElsewhere ? undefined : responseJson(answer);
 }
@@ -112,14 +112,8 @@ async function readEvent(
   account: ProviderAccount,
   { path, id }: EventAddress,
 ): Promise<GoogleEvent | undefined> {
-  const url = googleUrl(runtime.env, `${path}/${id}`);
-  const answer = await callProvider(runtime, partyOf(account, googleSettings(runtime.env)), { url });
-  return isGoneAtGoogle(answer) ? undefined : responseJson(answer);
-}
-
-/** Event ids allow base32hex only. The booking's own uid would let every guest cancel. */
-function eventIdOf(uid: string): string {
-  return digest(uid);
+  const answer = await askGoogle(runtime, account, { path: `${path}/${id}` });
+  return isGone(answer) ? undefined : responseJson(answer);
 }
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 40);
@@ -150,19 +144,11 @@ function meetingFor(id: string, current: GoogleEvent | undefined): object {
   return { conferenceData: { createRequest: { requestId, conferenceSolutionKey: { type: "hangoutsMeet" } } } };
 }
 
-/** The event with its meeting, which Google may create a moment later. Throws without a meeting, so that it is retried. */
-async function withMeeting(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { made, ...place }: EventAddress & { made: GoogleEvent },
-): Promise<GoogleEvent> {
-  let current = made;
-  for (let looks = 1; wantsMeeting(place.event, current); looks++) {
-    if (looks > MAX_POLLS || meetingState(current) === "failure") throw new Error("Google made no meeting.");
-    await sleep(looks * 200);
-    current = (await readEvent(runtime, account, place)) ?? made;
-  }
-  return current;
+/** True while Google still creates the meeting; throws if it has failed. */
+function awaitsMeeting(event: CalendarEvent, current: GoogleEvent): boolean {
+  const isWanted = wantsMeeting(event, current);
+  if (isWanted && meetingState(current) === "failure") throw new Error("Google made no meeting.");
+  return isWanted;
 }
 
 function meetingState({ conferenceData }: GoogleEvent): string | undefined {
@@ -179,8 +165,7 @@ async function removeEvent(
   account: ProviderAccount,
   { calendarId, eventId }: WrittenEvent,
 ): Promise<void> {
-  const url = `${googleUrl(runtime.env, `${eventsOf(calendarId)}/${eventId}`)}?sendUpdates=none`;
-  const party = partyOf(account, googleSettings(runtime.env));
-  const answer = await callProvider(runtime, party, { method: "DELETE", url });
-  if (!isGoneAtGoogle(answer)) responseJson(answer);
+  const path = `${eventsOf(calendarId)}/${eventId}?sendUpdates=none`;
+  const answer = await askGoogle(runtime, account, { method: "DELETE", path });
+  if (!isGone(answer)) responseJson(answer);
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { type AuthorisedCall, callProvider, responseJson, partyOf, under } from "../authorised-calls.ts";
+import { apiCaller, responseJson, under } from "../authorised-calls.ts";
 import { MAX_INSTANCES, MAX_PAGES } from "../busy-objects.ts";
 import { type ProviderAccount, type CalendarEvent, type OAuthSettings, ownUid, type WrittenEvent } from "./provider.ts";
 
@@ -66,11 +66,6 @@ export function uidOf(env: Env, transaction: string): string | undefined {
   return bookingUid && ownUid(env, bookingUid);
 }
 
-/** True if the event or calendar does not exist any more. */
-export function isGoneAtGraph({ status }: OutboundAnswer): boolean {
-  return status === 404 || status === 410;
-}
-
 /** A complete listing with its delta link. */
 interface Listing<T> {
   items: T[];
@@ -88,7 +83,7 @@ export async function graphPages<T>(
   const items: T[] = [];
   let path = first;
   for (let pages = 0; items.length <= MAX_INSTANCES && pages < MAX_PAGES; pages++) {
-    const answer = await ask(runtime, account, { path });
+    const answer = await askGraph(runtime, account, { path });
     if (refuses(answer)) return { items: [], deltaLink: null, isRefused: true };
     const page = responseJson<{ value: T[]; "@odata.nextLink"?: string; "@odata.deltaLink"?: string }>(answer);
     for (const item of page.value) items.push(item);
@@ -113,15 +108,11 @@ const preferences = [
 ];
 
 /** One call of an account: times are in UTC, and ids do not change. */
-export function ask(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { path, ...call }: Omit<AuthorisedCall, "url"> & { path: string },
-): Promise<OutboundAnswer> {
-  const headers = { ...call.headers, prefer: preferences.join(", ") };
-  const party = partyOf(account, graphSettings(runtime.env));
-  return callProvider(runtime, party, { ...call, url: graphUrl(runtime.env, path), headers });
-}
+export const askGraph = apiCaller({
+  settings: graphSettings,
+  url: graphUrl,
+  headers: { prefer: preferences.join(", ") },
+});
 
 /** The URL of a path of the API. */
 export function graphUrl({ MICROSOFT_GRAPH_BASE }: Env, path: string): string {

@@ -1,8 +1,9 @@
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
+import { isGone } from "../authorised-calls.ts";
 import { type BusyInstance, busyObjects, overlapWith, wholeDays } from "../busy-objects.ts";
-import { calendarAt, eventAt, graphPages, type GraphEvent, instantOf, isGoneAtGraph, uidOf } from "./graph.ts";
+import { calendarAt, eventAt, graphPages, type GraphEvent, instantOf, uidOf } from "./graph.ts";
 import type { ProviderAccount, BusyAnswer, BusyQuestion } from "./provider.ts";
 
 const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
@@ -81,7 +82,7 @@ async function instancesAt(
   { question, path }: { question: BusyQuestion; path: string },
 ): Promise<BusyInstance[]> {
   const first = `${path}?${windowOf(question)}&$select=${busyFields}&$top=1000`;
-  const { items } = await graphPages<GraphEvent>(runtime, account, { first, refuses: isGoneAtGraph });
+  const { items } = await graphPages<GraphEvent>(runtime, account, { first, refuses: isGone });
   return items.map((event) => instanceOf(runtime, event, question));
 }
 

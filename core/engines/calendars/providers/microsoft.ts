@@ -1,27 +1,22 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Fail } from "../../../platform/errors.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
-import { callWithToken, responseJson } from "../authorised-calls.ts";
-import { bringTo } from "../event-states.ts";
+import { callWithToken, isGone, responseJson } from "../authorised-calls.ts";
+import { bringTo, untilMeeting } from "../event-states.ts";
 import {
+  askGraph,
   graphUrl,
-  ask,
   calendarAt,
   eventAt,
   type EventAddress,
   graphPages,
   type GraphEvent,
   instantOf,
-  isGoneAtGraph,
   graphSettings,
   transactionOf,
 } from "./graph.ts";
 import { readGraphBusy } from "./microsoft-busy.ts";
 import type { ProviderAccount, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
-
-/** Polls of an event whose meeting is still being created. */
-const MAX_POLLS = 4;
 
 /** Microsoft 365 and Outlook (Graph v1.0) with Teams. Graph has no endpoint to revoke a grant; its owner must do that. */
 export const microsoft: Provider = {
@@ -71,7 +66,10 @@ async function putEvent(
     read: () => findEvent(runtime, account, place),
     sequenceOf: (current) => Number(propertyOf(current, properties.sequence) ?? -1),
   });
-  const made = await withMeeting(runtime, account, { event, made: state });
+  const made = await untilMeeting(state, {
+    awaits: ({ onlineMeeting }) => event.meeting === "teams" && !onlineMeeting?.joinUrl,
+    read: async () => responseJson(await askGraph(runtime, account, { path: eventAt(state.id) })),
+  });
   const { credentialId } = account.credential;
   return {
     credentialId,
@@ -108,7 +106,7 @@ async function makeEvent(
     transactionId: transactionOf(place),
   };
   const call = { method: "POST", path: `${calendarAt(calendarId)}/events`, json };
-  const answer = await ask(runtime, account, call);
+  const answer = await askGraph(runtime, account, call);
   if (answer.status === 409) return undefined;
   const made = responseJson<GraphEvent>(answer);
   return instantOf(made.start) === Date.parse(event.start) ? made : undefined;
@@ -126,7 +124,7 @@ async function changeEvent(
   const content = event.meeting === "teams" ? {} : contentOf(event);
   const json = { ...timesOf(event), ...content, ...(wantsMeeting ? meeting : {}) };
   const headers = etag ? { "if-match": etag } : {};
-  const answer = await ask(runtime, account, { method: "PATCH", path: eventAt(current.id), headers, json });
+  const answer = await askGraph(runtime, account, { method: "PATCH", path: eventAt(current.id), headers, json });
   return [404, 409, 412].includes(answer.status) ? undefined : responseJson(answer);
 }
 
@@ -138,12 +136,12 @@ async function findEvent(
 ): Promise<GraphEvent | undefined> {
   const wanted = `$expand=${encodeURIComponent(`singleValueExtendedProperties($filter=id eq '${properties.sequence}')`)}`;
   if (earlier) {
-    const answer = await ask(runtime, account, { path: `${eventAt(earlier.eventId)}?${wanted}` });
-    if (!isGoneAtGraph(answer)) return responseJson(answer);
+    const answer = await askGraph(runtime, account, { path: `${eventAt(earlier.eventId)}?${wanted}` });
+    if (!isGone(answer)) return responseJson(answer);
   }
   const any = `singleValueExtendedProperties/Any(ep: ep/id eq '${properties.uid}' and ep/value eq '${event.uid}')`;
   const path = `${calendarAt(calendarId)}/events?${wanted}&$filter=${encodeURIComponent(any)}`;
-  const answer = await ask(runtime, account, { path });
+  const answer = await askGraph(runtime, account, { path });
   return responseJson<{ value: GraphEvent[] }>(answer).value[0];
 }
 
@@ -176,22 +174,7 @@ function contentOf({ description, location }: CalendarEvent): object {
   return { body: { contentType: "text", content: description }, location: { displayName: location ?? "" } };
 }
 
-/** The event with its meeting, which may be created a moment later. Throws without a meeting, so that it is retried. */
-async function withMeeting(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { event, made }: { event: CalendarEvent; made: GraphEvent },
-): Promise<GraphEvent> {
-  let current = made;
-  for (let looks = 1; event.meeting === "teams" && !current.onlineMeeting?.joinUrl; looks++) {
-    if (looks > MAX_POLLS) throw new Error("Microsoft made no meeting.");
-    await sleep(looks * 200);
-    current = responseJson(await ask(runtime, account, { path: eventAt(made.id) }));
-  }
-  return current;
-}
-
 async function removeEvent(runtime: Runtime, account: ProviderAccount, { eventId }: WrittenEvent): Promise<void> {
-  const answer = await ask(runtime, account, { method: "DELETE", path: eventAt(eventId) });
-  if (!isGoneAtGraph(answer)) responseJson(answer);
+  const answer = await askGraph(runtime, account, { method: "DELETE", path: eventAt(eventId) });
+  if (!isGone(answer)) responseJson(answer);
 }

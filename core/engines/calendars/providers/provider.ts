@@ -79,7 +79,7 @@ export interface BusyObject {
   taken: BusyInterval[];
 }
 
-/** A booking's desired state in a calendar. */
+/** A booking's desired state in a calendar. It has no attendees: this service mails them, so the provider must not invite them. */
 export interface CalendarEvent {
   bookingUid: string;
   /** The iCalendar UID, as in the mails: the booking's `ownUid`. */
@@ -96,9 +96,6 @@ export interface CalendarEvent {
   timeZone: string;
   /** Plain text or the URL of the meeting. */
   location: string | null;
-  organiser: { name: string; email: string };
-  /** The attendees, the visitor first. This service mails them, so the provider must not invite them. */
-  attendees: { name: string; email: string }[];
   /** The meeting that the provider should create with the event, if it can. */
   meeting: "google_meet" | "teams" | null;
   /** Instant of the booking's last change. */

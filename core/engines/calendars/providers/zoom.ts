@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Env } from "../../../platform/env.ts";
-import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { secretFor, tokensIn } from "../access-tokens.ts";
-import { type AuthorisedCall, callProvider, callWithToken, responseJson, partyOf, under } from "../authorised-calls.ts";
+import { apiCaller, callWithToken, responseJson, under } from "../authorised-calls.ts";
 import { refreshGrant, revokeGrant } from "../oauth.ts";
 import type { ProviderAccount, CalendarEvent, OAuthSettings, Provider, WrittenMeeting } from "./provider.ts";
 
@@ -35,7 +34,7 @@ export const zoom: Provider = {
     },
     async remove(runtime, account, { meetingId }) {
       const path = `/meetings/${meetingId}?schedule_for_reminder=false&cancel_meeting_reminder=false`;
-      const answer = await ask(runtime, account, { method: "DELETE", path });
+      const answer = await askZoom(runtime, account, { method: "DELETE", path });
       if (answer.status !== 404) responseJson(answer);
     },
   },
@@ -71,7 +70,7 @@ interface ZoomMeeting {
 }
 
 async function makeMeeting(runtime: Runtime, account: ProviderAccount, event: CalendarEvent): Promise<WrittenMeeting> {
-  const answer = await ask(runtime, account, { method: "POST", path: "/users/me/meetings", json: bodyOf(event) });
+  const answer = await askZoom(runtime, account, { method: "POST", path: "/users/me/meetings", json: bodyOf(event) });
   return writtenOf(account, responseJson<ZoomMeeting>(answer));
 }
 
@@ -82,11 +81,11 @@ async function changeMeeting(
   { event, known }: { event: CalendarEvent; known: WrittenMeeting },
 ): Promise<WrittenMeeting | undefined> {
   const path = `/meetings/${known.meetingId}`;
-  const read = await ask(runtime, account, { path });
+  const read = await askZoom(runtime, account, { path });
   if (read.status === 404) return undefined;
   const current = responseJson<ZoomMeeting>(read);
   if (sequenceIn(current.agenda) > event.sequence) return writtenOf(account, current);
-  const answer = await ask(runtime, account, { method: "PATCH", path, json: bodyOf(event) });
+  const answer = await askZoom(runtime, account, { method: "PATCH", path, json: bodyOf(event) });
   if (answer.status === 404) return undefined;
   if (answer.status !== 204) responseJson(answer);
   return writtenOf(account, current);
@@ -105,7 +104,7 @@ async function findMeeting(
       page_size: "300",
       ...(next ? { next_page_token: next } : {}),
     });
-    const answer = await ask(runtime, account, { path: `/users/me/meetings?${query}` });
+    const answer = await askZoom(runtime, account, { path: `/users/me/meetings?${query}` });
     const page = responseJson<{ meetings?: ZoomMeeting[]; next_page_token?: string }>(answer);
     const found = page.meetings?.find(({ agenda = "" }) => agenda.startsWith(referenceOf(event)));
     if (found) return writtenOf(account, found);
@@ -140,14 +139,7 @@ function writtenOf({ credential }: ProviderAccount, { id, join_url: url }: ZoomM
   return { credentialId: credential.credentialId, meetingId: String(id), url };
 }
 
-function ask(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { path, ...call }: Omit<AuthorisedCall, "url"> & { path: string },
-): Promise<OutboundAnswer> {
-  const party = partyOf(account, settingsFrom(runtime.env));
-  return callProvider(runtime, party, { ...call, url: address(runtime.env, path) });
-}
+const askZoom = apiCaller({ settings: settingsFrom, url: address });
 
 function address({ ZOOM_API_BASE }: Env, path: string): string {
   return under(ZOOM_API_BASE, `/v2${path}`);
