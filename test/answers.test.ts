@@ -212,6 +212,30 @@ t.test("typing errors, joined words, spelled-out numbers and chat spelling are u
   for (const [text, found] of asked) t.match(replyTo(library, readQuestion(text, "en")).markdown, found, text);
 });
 
+t.test("a question for the time of day is answered by a clock time, and not by a day", async (t) => {
+  const kindOf = (ask: string, html: string) => replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).kind;
+  t.equal(kindOf("What time does the café close?", "<p>The café closes at 5.30 pm.</p>"), "answer");
+  t.not(kindOf("What time does the café close?", "<p>The café closes on Mondays.</p>"), "answer");
+  t.equal(kindOf("When does the café close?", "<p>The café closes on Mondays.</p>"), "answer");
+});
+
+t.test("a compound is found by its two words, whatever joins them", async (t) => {
+  const hours = plans("Dag|Ochtend|Middag", [
+    ["Maandag", "8.00–12.00", "13.00–17.00"],
+    ["Woensdag", "8.00–12.00", "gesloten"],
+  ]);
+  const asked = (html: string, ask: string, language: string) =>
+    replyTo(openLibrary([pageSource(html, { language })]), readQuestion(ask, language)).markdown;
+  t.match(asked(hours, "zijn jullie woensdagmiddag open?", "nl"), "- **Woensdag** Middag: gesloten\n");
+  const hall = "<h2>Halle</h2><p>Die Reinigung der Halle kostet 40 €.</p><h2>Garten</h2><p>Der Garten ist frei.</p>";
+  t.match(asked(hall, "Was kostet die Hallenreinigung?", "de"), "40 €");
+});
+
+t.test("a short word is no misspelling of another one", async (t) => {
+  const library = openLibrary([pageSource("<h2>Do the packs fit in a cabin?</h2><p>The small one does.</p>")]);
+  t.not(replyTo(library, readQuestion("is there parking?", "en")).kind, "answer");
+});
+
 t.test(
   "telephone numbers answer no question for a number, and a short word is no beginning of a long one",
   async (t) => {

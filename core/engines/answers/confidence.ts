@@ -1,5 +1,5 @@
 import { fold } from "../../platform/characters.ts";
-import type { Hit, Unit } from "./library.ts";
+import type { Hit, Library, Place, Unit } from "./library.ts";
 import { isCommon } from "./matching.ts";
 import { isNegated } from "./phrases.ts";
 import type { Question } from "./question.ts";
@@ -13,6 +13,8 @@ import { termsIn } from "./words.ts";
 const WEIGHTS = {
   /** The weightiest word that is absent from the section. */
   missing: -1.2,
+  /** It contains the requested form. */
+  shaped: 0.2,
   /** No text has the requested form. */
   shapeless: -0.9,
   /** "How many boats", and no number is near "boats". */
@@ -25,15 +27,24 @@ const WEIGHTS = {
   everyday: 0.8,
   /** Its heading contains a subject of the question. */
   headed: 0.5,
+  /** It is on the visitor's page. */
+  here: 0.1,
   /** Its lead over the best unit of another section, as a share. */
   lead: 0.5,
 };
+/** Where a question is asked. */
+interface Asked {
+  library: Library;
+  place: Place;
+}
+
 /** The most words between a number and the noun that it counts. */
 const COUNT_REACH = 4;
 const WORD = /[\p{L}\p{M}\p{N}]+(?:['’-][\p{L}\p{M}\p{N}]+)*/gu;
 
-/** The confidence that the best hit answers a question; `terms` are the library's terms for the question. */
-export function confidenceIn(hits: readonly Hit[], question: Question, terms: ReadonlySet<string>): number {
+/** The confidence that the best hit answers a question, which is asked in a place of a library. */
+export function confidenceIn(hits: readonly Hit[], question: Question, { library, place }: Asked): number {
+  const terms = library.termsFor(question);
   const [best] = hits;
   if (best === undefined) return Number.NEGATIVE_INFINITY;
   const other = hits.find(({ unit }) => unit.section !== best.unit.section);
@@ -46,12 +57,14 @@ export function confidenceIn(hits: readonly Hit[], question: Question, terms: Re
   return (
     best.share +
     WEIGHTS.missing * best.missing +
+    (best.isShaped ? WEIGHTS.shaped : 0) +
     (best.isShapeless ? WEIGHTS.shapeless : 0) +
     (isCounted ? 0 : WEIGHTS.uncounted) +
     (isNamed ? 0 : WEIGHTS.nameless) +
     (isNegated(question.text, question.language) && !isNegatedIn(best.unit) ? WEIGHTS.affirmative : 0) +
     (isEveryday ? WEIGHTS.everyday : 0) +
     (best.isHeaded ? WEIGHTS.headed : 0) +
+    (best.unit.section.source.id === place.here ? WEIGHTS.here : 0) +
     WEIGHTS.lead * (1 - (other?.score ?? 0) / best.score)
   );
 }

@@ -1,12 +1,13 @@
 import { LRUCache } from "lru-cache";
-import { languageOf, primaryLanguage } from "../../platform/languages.ts";
+import { fold } from "../../platform/characters.ts";
+import { languageOf, primaryLanguage, stem } from "../../platform/languages.ts";
 import type { Block } from "./blocks.ts";
 import { plainText } from "./markdown.ts";
 import { isCommon, type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
 import { sentences } from "../../platform/sentences.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
-import { termsIn } from "./words.ts";
+import { compoundParts, isCompounding, termsIn } from "./words.ts";
 
 /** A page or a document. */
 export interface Source {
@@ -49,7 +50,9 @@ export interface Hit {
   share: number;
   /** The weightiest word of the question that is absent from the section, as a share of the rarest word's weight. */
   missing: number;
-  /** It contains nothing of the requested form. */
+  /** It contains one of the requested forms, or a word for one. */
+  isShaped: boolean;
+  /** It contains nothing of a form that is requested for certain. */
   isShapeless: boolean;
   /** Its heading contains a subject of the question. */
   isHeaded: boolean;
@@ -92,6 +95,7 @@ const COMMON = 0.45;
 /** Weights of the requested shape, relative to a word of the question. */
 const SHAPE_WEIGHTS: Record<Shape, number> = {
   amount: 0.6,
+  clock: 0.5,
   time: 0.5,
   duration: 0.6,
   count: 0.4,
@@ -101,7 +105,7 @@ const SHAPE_WEIGHTS: Record<Shape, number> = {
   mail: 1.2,
 };
 /** Shapes that are recognised by their form; the others are guesses. */
-const CERTAIN_SHAPES: readonly Shape[] = ["amount", "time", "duration", "count", "phone", "mail"];
+const CERTAIN_SHAPES: readonly Shape[] = ["amount", "clock", "time", "duration", "count", "phone", "mail"];
 /** The least strength of a word for a shape, which then counts as much as its form. */
 const NAMED = 0.5;
 
@@ -208,21 +212,30 @@ export class Library {
     return rows.map(({ reading, held, shaped }) => {
       const shape = sum(shaped, asks);
       const share = (sum(held, wanted) + shape) / total;
-      const fits = asks.length === 0 || shaped.some((one) => one > 0) ? 1 : SHAPELESS;
+      const isShaped = shaped.some((one) => one > 0);
+      const fits = asks.length === 0 || isShaped ? 1 : SHAPELESS;
       const isHeaded = wanted.some(({ likeness }) => isHeadedBy(reading.unit, likeness));
       const isShapeless =
         asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) &&
         !shaped.some((one, at) => one > 0 && CERTAIN_SHAPES.includes(asks[at]!.shape));
       const score = share * fits * (isHeaded ? 1 + HEADED : 1);
-      return { unit: reading.unit, score, share, missing, isShapeless, isHeaded };
+      return { unit: reading.unit, score, share, missing, isShaped, isShapeless, isHeaded };
     });
   }
 
   #wanted({ subjects, language }: Question): Wanted[] {
-    return subjects.map((subject) => {
+    const parts = subjects.flatMap((subject) => this.#partsOf(subject, language));
+    return parts.map((subject) => {
       const likeness = this.likenessOf(subject, language);
       return { likeness, weight: this.weightOf(subject, likeness) };
     });
+  }
+
+  /** The two words of a compound that the library has apart: "Wednesday" and "afternoon" of "woensdagmiddag". */
+  #partsOf(subject: Subject, language: string): Subject[] {
+    if (!isCompounding(language) || subject.forms.some((form) => this.#postings.has(form))) return [subject];
+    const found = compoundParts(subject.text, (part) => this.#postings.has(fold(stem(part, language))));
+    return found?.map((text) => ({ ...subject, text, forms: [fold(stem(text, language))] })) ?? [subject];
   }
 
   #asks({ asks, language }: Question, wanted: readonly Wanted[]): AskedShape[] {
@@ -320,7 +333,7 @@ function isHeadedBy({ block, section }: Unit, likeness: Likeness): boolean {
   return (
     heading !== undefined &&
     likeness.size > 0 &&
-    termsIn(heading, section.language).some((term) => (likeness.get(term) ?? 0) > 0.65)
+    termsIn(heading, section.language).some((term) => (likeness.get(term) ?? 0) > 0.75)
   );
 }
 

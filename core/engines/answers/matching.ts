@@ -16,6 +16,7 @@ const PART = 0.65;
 const MISSPELT = 0.75;
 const MIN_FORM_LENGTH = 4;
 const MIN_PART_LENGTH = 4;
+const MIN_SLIP_LENGTH = 5;
 
 /** Matters by term and terms by matter, in all languages. Built by the first question, since stemming them takes 0.3 s. */
 const matterTable = lazy(() => {
@@ -94,7 +95,7 @@ function formLikeness(form: string, term: string, inCompounds: boolean): number 
 
 /** One typing error in a short word, two in a long one; the first letter is hardly ever wrong. */
 function slipLikeness(form: string, term: string): number {
-  if (form.length < 4 || form[0] !== term[0] || /\p{N}/u.test(form + term)) return 0;
+  if (form.length < MIN_SLIP_LENGTH || form[0] !== term[0] || /\p{N}/u.test(form + term)) return 0;
   const slips = form.length < 8 ? 1 : 2;
   if (Math.abs(form.length - term.length) > slips) return 0;
   return distance(form, term, slips) <= slips ? MISSPELT : 0;

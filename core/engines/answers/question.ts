@@ -45,7 +45,7 @@ export interface Question {
 const FROM_BEFORE = 0.6;
 const MAX_QUESTION_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
-const SHAPES = ["amount", "time", "duration", "count", "place", "person", "phone", "mail"] as const;
+const SHAPES = ["amount", "clock", "time", "duration", "count", "place", "person", "phone", "mail"] as const;
 const WISHES = ["demo", "quote", "contact", "purchase"] as const;
 
 /**

@@ -5,16 +5,22 @@ import { lazy } from "../../platform/lazy.ts";
 import { termsIn } from "./words.ts";
 
 /** The form of a requested answer. */
-export type Shape = "amount" | "time" | "duration" | "count" | "place" | "person" | "phone" | "mail";
+export type Shape = "amount" | "clock" | "time" | "duration" | "count" | "place" | "person" | "phone" | "mail";
 
+const CLOCK = "\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?(?:[ap]\\.?m\\b|uhr|h\\b|heures?|uur)";
+const NOONS =
+  "noon|midnight|mittags?|mitternacht|mediodia|medianoche|midi|minuit|mezzogiorno|mezzanotte|middernacht|meio-dia|meia-noite";
 const codes = Object.keys(languages);
 
 const forms = lazy(
   (): Record<Exclude<Shape, "count">, RegExp> => ({
     amount:
       /[€$£¥₹%]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|franken|francs?|pence|free|kostenlos|kostenfrei|gratis|gratuit\w*|gratuito)\b/,
+    clock: new RegExp(
+      `${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|to|till|bis|a|as|alle|tot|y|et)\\s?\\d{1,2}\\b|\\b(?:${NOONS})\\b`,
+    ),
     time: new RegExp(
-      `\\d{1,2}[:.]\\d{2}(?!\\d)|\\d\\s?(?:[ap]\\.?m\\b|uhr|h\\b|heures?|uur)|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${calendar()})(?:s|en)?\\b|\\b(?:before|after|until|vor|nach|bis|avant|apres|hasta|dopo|prima|daily|taglich)\\b`,
+      `${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${calendar()})(?:s|en)?\\b|\\b(?:before|after|until|vor|nach|bis|avant|apres|hasta|dopo|prima|daily|taglich)\\b`,
     ),
     duration: new RegExp(`(?:${spans()})`),
     place:
