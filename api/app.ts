@@ -12,6 +12,7 @@ import { isRedisAway } from "../core/store/redis.ts";
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { admit } from "./access.ts";
 import { readBody } from "./body.ts";
+import { acceptedCoding, MIN_COMPRESSED } from "./coded.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
@@ -36,7 +37,7 @@ export function buildApp(runtime: Runtime): Koa {
   const { LOGIN_BUILTIN, LOGIN_URL } = runtime.env;
   const table = rows(metrics, LOGIN_BUILTIN ? new URL(LOGIN_URL).pathname : undefined);
   const routes = new Routes(table);
-  app.use(compress({ threshold: 1024, zstd: false, deflate: false }));
+  app.use(compress({ threshold: MIN_COMPRESSED, zstd: false, deflate: false }));
   const isSecure = runtime.env.production && runtime.env.BASE_URL.startsWith("https:");
   app.use((ctx) => {
     // HTTPS only, from now on (RFC 6797).
@@ -354,7 +355,7 @@ class AppRequest implements Request {
   }
 
   coding<C extends string>(known: readonly C[]): C | "identity" {
-    return known.find((coding) => this.#ctx.acceptsEncodings(coding) === coding) ?? "identity";
+    return acceptedCoding(this.#ctx, known);
   }
 
   language(fallback = this.#fallback): string {

@@ -5,7 +5,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
-import { entityTag } from "./reply.ts";
+import { CodedBody } from "./coded.ts";
 import type { Request, View } from "./route.ts";
 import { htmlDocument, escapeHtml, linkPreview, sentence } from "./shell.ts";
 
@@ -30,17 +30,14 @@ function policyOf({ isForSale }: PageVisit, { STRIPE_API_BASE }: Runtime["env"])
 }
 
 /** A page in the service's shell. Without access, a paid page shows title, description, teaser and price. */
-export function pageView(visit: PageVisit, { runtime }: Request): View {
-  const { html, tag } = rendered(visit);
+export function pageView(visit: PageVisit, request: Request): Promise<View> {
   const sharing = visit.page.accessMode === "PAID" || visit.cookie ? "private, no-cache" : "public, no-cache";
-  const headers = {
-    ETag: tag,
+  return rendered(visit).view(request, {
     "Cache-Control": sharing,
-    "Content-Security-Policy": policyOf(visit, runtime.env),
+    "Content-Security-Policy": policyOf(visit, request.runtime.env),
     ...guards,
     ...(visit.cookie ? { "Set-Cookie": visit.cookie } : {}),
-  };
-  return { type: "text/html; charset=utf-8", body: html, headers };
+  });
 }
 
 const guards = { "Referrer-Policy": "strict-origin-when-cross-origin" };
@@ -73,24 +70,16 @@ export async function languageOfPage(request: Request, slug?: string): Promise<s
   return request.language((await settingsOf(runtime.redis, handle)).language);
 }
 
-interface Rendered {
-  html: string;
-  tag: string;
-}
+const renderedPages = new WeakMap<object, Map<string, CodedBody>>();
 
-const renderedPages = new WeakMap<object, Map<string, Rendered>>();
-
-/** The page and its entity tag, rendered once per variant and cached as long as the page. */
-function rendered(visit: PageVisit): Rendered {
-  const variants = renderedPages.get(visit.page) ?? new Map<string, Rendered>();
+/** The page, rendered once per variant and cached as long as the page. */
+function rendered(visit: PageVisit): CodedBody {
+  const variants = renderedPages.get(visit.page) ?? new Map<string, CodedBody>();
   renderedPages.set(visit.page, variants);
   const variant = [visit.hasAccess, visit.assistant, visit.isForSale, visit.isReceipt].map(Number).join("");
-  const cached = variants.get(variant);
-  if (cached) return cached;
-  const html = document(visit);
-  const result = { html, tag: entityTag(html) };
-  variants.set(variant, result);
-  return result;
+  const body = variants.get(variant) ?? new CodedBody("text/html; charset=utf-8", document(visit));
+  variants.set(variant, body);
+  return body;
 }
 
 function document(visit: PageVisit): string {

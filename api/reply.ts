@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import type { Context } from "koa";
+import { compressed } from "./coded.ts";
 
 /** A response. The body may be a stream. */
 export interface HttpReply {
@@ -17,7 +17,7 @@ export function sendReply(ctx: Context, { status, headers, body = "" }: HttpRepl
   if (ctx.fresh) ctx.status = 304;
   if (isEmpty(ctx.status)) return;
   const type = ctx.response.get("Content-Type");
-  ctx.body = isStream(body) ? Readable.from(body) : bytes(body);
+  ctx.body = isStream(body) ? Readable.from(body) : compressed(ctx, bytes(body));
   // Koa would guess a type from the body; a reply names its type or has none.
   if (type === "") ctx.remove("Content-Type");
 }
@@ -25,11 +25,6 @@ export function sendReply(ctx: Context, { status, headers, body = "" }: HttpRepl
 /** Headers of every response. */
 export function common(ctx: Context): Record<string, string> {
   return { "X-Request-Id": ctx.state.requestId, "X-Content-Type-Options": "nosniff" };
-}
-
-/** The entity tag of a body (RFC 9110, section 8.8.3), computed from its bytes. */
-export function entityTag(body: string | Uint8Array): string {
-  return `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
 }
 
 /** True for statuses without content (RFC 9110, sections 15.3.5 and 15.4.5). */
