@@ -145,6 +145,8 @@ t.test("a snippet is an exact piece of the document, from where it speaks of the
       "offnungszeiten bucherei",
       /^Die Öffnungszeiten/,
     ],
+    [`${filler}Die Fußballer üben im Park. ${filler}`, "fußballer", /^Die Fußballer/],
+    [`${filler}Тихий район лежит у реки. ${filler}`, "район", /^Тихий район/],
     [`${"長い文章です。".repeat(30)}返品は十四日以内に承ります。`, "返品できますか", /^返品は十四日以内に承ります。$/],
     [`${"kangaroos-without-an-end".repeat(40)} kangaroo`, "kangaroo", /^kangaroos-without-an-endkangaroos-/],
     [

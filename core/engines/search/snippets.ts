@@ -7,8 +7,8 @@ const MAX_LENGTH = 240;
 const MAX_READ = 4000;
 /** A snippet ends with a sentence if at least this share of its length remains. */
 const MIN_SHARE = 0.5;
-/** Characters that a word and its term share at the start; their ends may differ. */
-const PREFIX_LENGTH = 3;
+/** Characters that a word and its term share at the start, at least and at most; their ends may differ. */
+const PREFIX_LENGTH = { min: 3, max: 5 };
 
 const ASCII = /^[\0-\x7f]*$/;
 const ASCII_WORD = Uint8Array.from({ length: 128 }, (_, code) => (/\w/.test(String.fromCharCode(code)) ? 1 : 0));
@@ -50,12 +50,19 @@ export function snippets(question: string): (passage: { text: string; language: 
 function readQuestion(question: string, language: string): SnippetRequest {
   const words = new Map<string, number>();
   for (const [at, own] of queryTerms(question, [language]).entries()) for (const term of own) words.set(term, at);
-  const prefixes = [...words.keys()].map((term) => (isUnspaced(term) ? term : prefixOf(term)));
+  const prefixes = [...words.keys()].flatMap((term) => (isUnspaced(term) ? term : prefixesOf(term)));
   return { language, words, prefixes: [...new Set(prefixes)], known: new Map() };
 }
 
+/** Prefixes as a text has them: terms are folded, which writes ß as ss. */
+function prefixesOf(term: string): string[] {
+  return [term, term.replaceAll("ss", "ß")].map((form) => withoutAccents(prefixOf(form)));
+}
+
+/** Longer terms differ from their words in two letters at most. */
 function prefixOf(term: string): string {
-  return term.slice(0, Math.max(1, Math.min(PREFIX_LENGTH, term.length - 1)));
+  const { min, max } = PREFIX_LENGTH;
+  return term.slice(0, Math.max(1, Math.min(min, term.length - 1), Math.min(max, term.length - 2)));
 }
 
 function snippetOf(text: string, asked: SnippetRequest): string {
