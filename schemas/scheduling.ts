@@ -1,3 +1,4 @@
+// Over 300 lines: the shapes of one noun, which share their fields; each is read on its own.
 import {
   anything,
   array,

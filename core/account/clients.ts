@@ -4,7 +4,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { isSigned, sign } from "../platform/sealing.ts";
+import { readSignedValue, signedValue } from "../platform/sealing.ts";
 import { documentedClient, isDocumentId, type OAuthClient } from "./client-documents.ts";
 import { oauthFailure, wrongClient } from "./oauth-failure.ts";
 import { isRedirectUri } from "./redirect-addresses.ts";
@@ -54,9 +54,9 @@ export async function clientAt(runtime: Runtime, clientId: string, redirectUri: 
 }
 
 function registeredClient(env: Env, clientId: string): OAuthClient {
-  const [body = "", mac = ""] = clientId.split(".");
-  if (!isSigned(env, PURPOSE, body, mac)) throw wrongClient("The client is not registered.");
-  return JSON.parse(Buffer.from(body, "base64url").toString("utf8")) as OAuthClient;
+  const client = readSignedValue<OAuthClient>(env, PURPOSE, clientId);
+  if (client === undefined) throw wrongClient("The client is not registered.");
+  return client;
 }
 
 /** `not_found` unless the built-in sign-in is on; otherwise another authorization server is in charge. */
@@ -65,9 +65,7 @@ export function mustBeBuiltIn({ LOGIN_BUILTIN, AUTH_ISSUER }: Env): void {
 }
 
 function idOf(env: Env, client: OAuthClient): string {
-  const json = JSON.stringify(client);
-  if (Buffer.byteLength(json) > MAX_REGISTRATION_BYTES)
+  if (Buffer.byteLength(JSON.stringify(client)) > MAX_REGISTRATION_BYTES)
     throw oauthFailure("invalid_client_metadata", `A registration has at most ${MAX_REGISTRATION_BYTES} bytes.`);
-  const body = Buffer.from(json).toString("base64url");
-  return `${body}.${sign(env, PURPOSE, body)}`;
+  return signedValue(env, PURPOSE, client);
 }

@@ -1,4 +1,4 @@
-import { createHash, randomInt } from "node:crypto";
+import { hash, randomInt } from "node:crypto";
 import type {
   PairingDecided,
   pairingDecision,
@@ -113,7 +113,7 @@ export async function redeemPairing(
 
 /** base64url(SHA-256(verifier)), as in PKCE (RFC 7636, S256). */
 export function challengeOf(verifier: string): string {
-  return createHash("sha256").update(verifier).digest("base64url");
+  return hash("sha256", verifier, "base64url");
 }
 
 /** The code to compare; the client derives it from the attempt's id too. */

@@ -1,6 +1,5 @@
-import { Buffer } from "node:buffer";
 import type { Runtime } from "../platform/runtime.ts";
-import { isSigned, sign } from "../platform/sealing.ts";
+import { readSignedValue, signedValue } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
 
@@ -13,12 +12,8 @@ export interface ClientGrant {
   email?: string;
 }
 
-/** A parsed token: its session, and its number within it. */
-interface RefreshToken {
-  userId: string;
-  sessionId: string;
-  round: number;
-}
+/** The content of a token: its session, and its number within it. */
+type RefreshToken = [userId: string, sessionId: string, round: number];
 
 type Store = Pick<Runtime, "redis" | "env">;
 
@@ -34,7 +29,7 @@ export async function startRefreshing(
   const key = keys.oauthRefresh(grant.userId, sessionId);
   await redis.hset(key, { round: 0, at: 0, json: JSON.stringify(grant) });
   await redis.pexpireat(key, expiresAt);
-  return textOf(env, { userId: grant.userId, sessionId, round: 0 });
+  return signedValue(env, PURPOSE, [grant.userId, sessionId, 0] satisfies RefreshToken);
 }
 
 /** A continued session, with its next token. */
@@ -53,9 +48,9 @@ export async function useRefreshToken(
   text: string,
   { isFor, expiresAt }: { isFor: (grant: ClientGrant) => boolean; expiresAt: number },
 ): Promise<Refreshed | undefined> {
-  const token = tokenIn(env, text);
+  const token = readSignedValue<RefreshToken>(env, PURPOSE, text);
   if (token === undefined) return undefined;
-  const { userId, sessionId, round } = token;
+  const [userId, sessionId, round] = token;
   const grantKey = keys.oauthRefresh(userId, sessionId);
   const json = await redis.hget(grantKey, "json");
   const grant = json === null ? undefined : (JSON.parse(json) as ClientGrant);
@@ -67,17 +62,6 @@ export async function useRefreshToken(
     { sessionId, round, now: Date.now(), expiresAt, graceMs: GRACE_MS },
   );
   if (became !== "used") return undefined;
-  return { sessionId, grant, refreshToken: textOf(env, { userId, sessionId, round: Number(next) }) };
-}
-
-function textOf(env: Store["env"], { userId, sessionId, round }: RefreshToken): string {
-  const body = Buffer.from(JSON.stringify([userId, sessionId, round])).toString("base64url");
-  return `${body}.${sign(env, PURPOSE, body)}`;
-}
-
-function tokenIn(env: Store["env"], text: string): RefreshToken | undefined {
-  const [body = "", mac = ""] = text.split(".");
-  if (!isSigned(env, PURPOSE, body, mac)) return undefined;
-  const [userId, sessionId, round] = JSON.parse(Buffer.from(body, "base64url").toString("utf8"));
-  return { userId, sessionId, round };
+  const content: RefreshToken = [userId, sessionId, Number(next)];
+  return { sessionId, grant, refreshToken: signedValue(env, PURPOSE, content) };
 }

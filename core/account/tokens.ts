@@ -1,5 +1,5 @@
 import type { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
 import {
   type NewToken,
@@ -107,17 +107,17 @@ function isWellFormed(secret: string): boolean {
 }
 
 function checksum(random: string): string {
-  return toBase62(createHash("sha256").update(random).digest().readUIntBE(0, 6), checksumLetters);
+  return toBase62(hash("sha256", random, "buffer").readUIntBE(0, 6), checksumLetters);
 }
 
 /** Stored as 32 bytes to save memory. */
 function digestOf(secret: string): Buffer {
-  return createHash("sha256").update(secret).digest();
+  return hash("sha256", secret, "buffer");
 }
 
 /** The public id is another hash of the secret, so that one key finds the token. It reveals nothing about the stored digest. */
 function idOf(secret: string): string {
-  return `tok_${createHash("sha256").update(`token id ${secret}`).digest("base64url").slice(0, 22)}`;
+  return `tok_${hash("sha256", `token id ${secret}`, "base64url").slice(0, 22)}`;
 }
 
 /** Scopes as digits, their indexes in the table, to save memory. */

@@ -197,7 +197,7 @@ async function mustBeUsable(
 ): Promise<void> {
   if (rule.enabled) return mustBeSendable(runtime, handle, rule);
   const { senderId, templateId } = named;
-  if (senderId !== undefined && (await sendingRights(runtime, handle, senderId)).sender === undefined)
+  if (senderId !== undefined && (await sendingRights(runtime, { handle, senderId })).sender === undefined)
     throw new Fail("sender_profile_not_found");
   if (templateId !== undefined) await readTemplate(runtime, { handle, templateId });
 }
@@ -208,7 +208,7 @@ async function mustBeSendable(
   handle: string,
   { senderId, templateId }: { senderId: string; templateId: string },
 ): Promise<void> {
-  const code = refusal(await sendingRights(runtime, handle, senderId), "PRODUCT_NOTIFICATION");
+  const code = refusal(await sendingRights(runtime, { handle, senderId }), "PRODUCT_NOTIFICATION");
   if (code !== undefined) throw new Fail(ruleCodes[code as keyof typeof ruleCodes] ?? code);
   const { template } = await readTemplate(runtime, { handle, templateId });
   if (template.status !== "ACTIVE") throw new Fail("email_template_not_active");

@@ -73,7 +73,7 @@ export async function acceptMessage(runtime: Runtime, request: MailRequest): Pro
   mustBeRecipients(to);
   const [known, rights, template] = await Promise.all([
     earlierResponse(runtime, request),
-    sendingRights(runtime, handle, senderId),
+    sendingRights(runtime, { handle, senderId }),
     request.content ? undefined : templateState(runtime, { handle, templateId: request.templateId ?? "" }),
   ]);
   if (known !== undefined) return known;
@@ -225,24 +225,16 @@ type WriteReply = Awaited<ReturnType<typeof scripts.acceptMessage>>;
 async function write(runtime: Runtime, request: MailRequest, ready: Prepared): Promise<{ message: Message }> {
   const { redis } = runtime;
   const { handle, messageId, purpose, recipients } = ready.message;
-  const answer = {
-    message: viewOf(
-      ready.message,
-      "QUEUED",
-      recipients.map(() => "QUEUED"),
-    ),
-  };
-  const [kind, ...rest] = await queued(async () => {
+  const statuses = recipients.map(() => "QUEUED" as const);
+  const answer = { message: viewOf(ready.message, "QUEUED", statuses) };
+  const reply = await queued(async () => {
     const announced = ready.denied ? undefined : enqueue(redis, handle);
     const owned = redis.set(keys.messageOwner(messageId), handle, "EX", OWNER_TTL_SECONDS);
-    const written = scripts.acceptMessage(
-      redis,
-      keysOf(runtime, request),
-      inputOf(runtime, request, { ...ready, answer }),
-    );
+    const input = inputOf(runtime, request, { ...ready, answer });
+    const written = scripts.acceptMessage(redis, keysOf(runtime, request), input);
     return (await Promise.all([written, announced, owned]))[0];
   });
-  if (kind !== "accepted") return otherwise(runtime, request, kind, rest);
+  if (reply[0] !== "accepted") return otherwise(runtime, request, reply);
   if (!ready.denied)
     scheduleHandle(redis, handle, ranks[purpose]).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "email.dispatch.wake_failed"),
@@ -296,12 +288,12 @@ function inputOf(
   };
 }
 
-function otherwise(
+/** The answer to a request that was not accepted: the message of an earlier one, or a failure. */
+async function otherwise(
   runtime: Runtime,
   request: MailRequest,
-  kind: string,
-  rest: string[],
-): { message: Message } | Promise<{ message: Message }> {
+  [kind, ...rest]: WriteReply,
+): Promise<{ message: Message }> {
   if (kind === "repeated") return replay(rest[0] as string, request.idempotency?.digest ?? "");
   if (kind === "once") return messageOfKey(runtime.redis, request.handle, rest[0] as string);
   if (kind === "closed") throw closed();

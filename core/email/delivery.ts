@@ -7,7 +7,6 @@ import { Fail } from "../platform/errors.ts";
 import { isRedisAway } from "../store/redis.ts";
 import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
 import {
-  type DeliveryProgress,
   composeMime,
   classifySmtpFailure,
   type Mail,
@@ -57,7 +56,7 @@ type AttemptOutcome = "settled" | "provider";
  */
 export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: LeasedDelivery): Promise<AttemptOutcome> {
   const { handle, message } = taken;
-  const rights = await sendingRights(runtime, handle, message.senderId, domainOf(message));
+  const rights = await sendingRights(runtime, { handle, senderId: message.senderId, domain: domainOf(message) });
   const denied = await denial(runtime, taken, rights);
   if (denied !== undefined) return recordOutcome(runtime, taken, { to: "DENIED", reason: denied });
   const made = await makeMail(runtime, taken, rights.account);
@@ -66,7 +65,9 @@ export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: Lea
     await pool.send(made.envelope, made.bytes);
   } catch (error) {
     if (!(error instanceof SmtpFailure)) throw error;
-    return settleFailure(runtime, taken, classifySmtpFailure(error, attempted(runtime, taken)));
+    const { attempt } = taken;
+    const progress = { attempt, purpose: message.purpose, age: runtime.now() - Date.parse(message.createdAt) };
+    return settleFailure(runtime, taken, classifySmtpFailure(error, progress));
   }
   return recordOutcome(runtime, taken, { to: "SENT" });
 }
@@ -176,10 +177,6 @@ function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, 
     ["List-Unsubscribe", `<${page}>, <mailto:${address}?subject=unsubscribe>`],
     ["List-Unsubscribe-Post", "List-Unsubscribe=One-Click"],
   ];
-}
-
-function attempted(runtime: Runtime, { attempt, message }: LeasedDelivery): DeliveryProgress {
-  return { attempt, purpose: message.purpose, age: runtime.now() - Date.parse(message.createdAt) };
 }
 
 async function settleFailure(

@@ -4,7 +4,7 @@ import { transact } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { addressDigest } from "../platform/address.ts";
 import { eraseEventsOf } from "../webhooks/face.ts";
-import { moveDelivery } from "./events.ts";
+import { cancelDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
 import { ranks } from "./turns.ts";
 
@@ -35,18 +35,10 @@ async function eraseFrom(runtime: Runtime, { handle, messageId, address }: Messa
   if (message === undefined) return;
   const n = message.deliveries.findIndex(({ recipient }) => addressDigest(recipient) === address);
   if (n === -1) return;
-  await moveDelivery(
-    runtime,
-    { handle, messageId, n },
-    { from: ["QUEUED", "DEFERRED"], to: "CANCELLED", type: "CANCELLED" },
-  );
-  if (message.deliveries.length === 1) await removeMessage(runtime, { handle, messageId, address }, message.purpose);
-  else
-    await replaceRecipient(
-      runtime,
-      { handle, messageId, address },
-      { n, recipient: message.deliveries[n]?.recipient ?? "" },
-    );
+  await cancelDelivery(runtime, { handle, messageId, n });
+  const named = { handle, messageId, address };
+  if (message.deliveries.length === 1) await removeMessage(runtime, named, message.purpose);
+  else await replaceRecipient(runtime, named, { n, recipient: message.deliveries[n]?.recipient ?? "" });
 }
 
 async function removeMessage(

@@ -87,6 +87,15 @@ export async function moveDelivery(
   return moved === "moved";
 }
 
+/** Cancels a delivery that has one of these statuses; false for any other. */
+export function cancelDelivery(
+  store: Pick<Runtime, "redis" | "now" | "queues">,
+  name: DeliveryName,
+  from: readonly MessageStatus[] = ["QUEUED", "DEFERRED"],
+): Promise<boolean> {
+  return moveDelivery(store, name, { from, to: "CANCELLED", type: "CANCELLED" });
+}
+
 /** The webhook event of a bounce or complaint; erased with its recipient. */
 export function returnedMailEvent(
   runtime: Pick<Runtime, "id" | "now">,

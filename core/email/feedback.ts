@@ -1,5 +1,5 @@
 import type { Buffer } from "node:buffer";
-import { type Feedback, type Message, type MessageStatus, statuses } from "../../schemas/email.ts";
+import { type Feedback, type Message, type MessageStatus, reportTypes, statuses } from "../../schemas/email.ts";
 import type { ReturnedMail } from "../../schemas/webhooks.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
@@ -149,13 +149,6 @@ async function named(runtime: Runtime, { messageId, recipient }: Feedback): Prom
   return first === undefined || n === -1 ? undefined : { ...first, n, recipient };
 }
 
-const types = {
-  DELIVERED: "DELIVERED",
-  BOUNCED: "BOUNCED",
-  COMPLAINED: "COMPLAINED",
-  UNSUBSCRIBED: "UNSUBSCRIBED",
-} as const;
-
 function feedbackIn(body: Buffer): Feedback[] {
   const parsed = jsonIn(body);
   const list = Array.isArray(parsed.events) ? parsed.events : [parsed.data ?? parsed];
@@ -177,8 +170,8 @@ function jsonIn(body: Buffer): Record<string, unknown> {
 
 function feedbackOf(given: Record<string, unknown>, path: string): Feedback {
   const { type, messageId, recipient, reason, smtpCode, enhancedStatus } = given;
-  const known = types[String(type).toUpperCase().split(".").at(-1) as keyof typeof types];
-  if (known === undefined) throw invalid(`${path}/type`, `is not one of ${Object.keys(types).join(", ")}`);
+  const known = reportTypes.find((one) => one === String(type).toUpperCase().split(".").at(-1));
+  if (known === undefined) throw invalid(`${path}/type`, `is not one of ${reportTypes.join(", ")}`);
   if (typeof messageId !== "string" || messageId === "") throw invalid(`${path}/messageId`, "is required");
   if (typeof recipient !== "string" || !isAddress(recipient))
     throw invalid(`${path}/recipient`, "must be an email address");

@@ -37,11 +37,10 @@ export function htmlPlaces(
 /** Where a last line of an HTML body belongs: before `</body>`, else at the end. */
 export function lastLineAt(source: string): number {
   let end = source.length;
-  const nothing = (): void => undefined;
   const endTag = (name: string, at: number): void => {
     if (name === "body") end = at;
   };
-  const reader = new HtmlReader({ startTag: nothing, endTag, doctype: nothing, refused: nothing }, { maxElements });
+  const reader = new HtmlReader({ endTag }, { maxElements });
   reader.read(source);
   return end;
 }
@@ -83,8 +82,6 @@ class PlaceFinder implements HtmlListener {
   endTag(): void {
     for (const at of this.#quoted) this.#refuse(at, notAllowedIn("an end tag"));
   }
-
-  doctype(): void {}
 
   refused(why: string, at: number): void {
     this.#refuse(at, why);

@@ -1,4 +1,5 @@
-import { readRecords } from "../store/records.ts";
+import { chunksOf } from "../platform/chunks.ts";
+import { allRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -6,7 +7,7 @@ import type { MessageStatus, StoredSender } from "../../schemas/email.ts";
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
-import { moveDelivery } from "./events.ts";
+import { cancelDelivery } from "./events.ts";
 import { exportedIdentity, importIdentity } from "./identity.ts";
 
 /** A domain of the handle's account that its pages or senders use. */
@@ -26,8 +27,7 @@ export async function exportDomains(
   { redis }: Pick<Runtime, "redis">,
   { handle, account }: { handle: string; account: string },
 ): Promise<ExportedDomain[]> {
-  const ids = await redis.zrange(keys.senders(handle), 0, "-1");
-  const senders = await readRecords<StoredSender>(redis, ids, (id) => keys.sender(handle, id));
+  const senders = await allRecords<StoredSender>(redis, keys.senders(handle), (id) => keys.sender(handle, id));
   const used = new Set(senders.map(({ domain }) => domain));
   const claims = (await domainsOf(redis, account)).filter((one) => one.handle === handle || used.has(one.domain));
   return Promise.all(
@@ -72,8 +72,7 @@ export async function adoptMessages(
   const { redis } = store;
   let cancelledMails = 0;
   const ids = await redis.zrange(keys.messages(handle), 0, "-1");
-  for (let at = 0; at < ids.length; at += MESSAGE_BATCH) {
-    const some = ids.slice(at, at + MESSAGE_BATCH);
+  for (const some of chunksOf(ids, MESSAGE_BATCH)) {
     const rows = (await pipelined(redis, (pipeline) => {
       for (const id of some) pipeline.hget(keys.message(handle, id), "statuses").pexpiretime(keys.message(handle, id));
     })) as [string | null, number];
@@ -94,7 +93,7 @@ async function cancelUnsent(
   let count = 0;
   for (const [n, status] of statuses.entries()) {
     if (!unsent.some((one) => one === status)) continue;
-    await moveDelivery(store, { handle, messageId, n }, { from: unsent, to: "CANCELLED", type: "CANCELLED" });
+    await cancelDelivery(store, { handle, messageId, n }, unsent);
     count++;
   }
   return count;

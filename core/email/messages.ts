@@ -6,7 +6,7 @@ import { listIds } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { moveDelivery, timelineOf } from "./events.ts";
+import { cancelDelivery, timelineOf } from "./events.ts";
 
 /** The immutable part of a message. */
 export interface StoredMessage {
@@ -51,11 +51,8 @@ export async function readMessage(
 export async function cancelMessage(runtime: Runtime, input: Infer<typeof messagePath>): Promise<{ message: Message }> {
   const { handle, messageId } = input;
   const { message } = await readMessage(runtime, input);
-  const waiting = ["QUEUED", "DEFERRED"] as const;
   const cancelled = await Promise.all(
-    message.deliveries.map((_, n) =>
-      moveDelivery(runtime, { handle, messageId, n }, { from: waiting, to: "CANCELLED", type: "CANCELLED" }),
-    ),
+    message.deliveries.map((_, n) => cancelDelivery(runtime, { handle, messageId, n })),
   );
   if (!cancelled.includes(true)) throw new Fail("message_not_cancellable");
   return { message: (await findMessage(runtime.redis, handle, messageId)) ?? message };

@@ -27,7 +27,7 @@ export async function putSender(runtime: Runtime, input: Infer<typeof senderChan
   const place = placeOf(handle, senderId);
   const stored =
     (await changeRecord<StoredSender>(runtime, place, { change })) ?? (await createSender(runtime, account, input));
-  return { sender: (await toSender(runtime, { handle, account }, [stored]))[0] as Sender };
+  return { sender: (await toSenders(runtime, { handle, account }, [stored]))[0] as Sender };
 }
 
 /** The handle's senders, newest first. */
@@ -37,7 +37,7 @@ export async function listSenders(
 ): Promise<{ senders: Sender[]; nextCursor: string | null }> {
   const { records, nextCursor } = await listRecords<StoredSender>(runtime, placeOf, input);
   const account = await accountOf(runtime, input.handle);
-  return { senders: await toSender(runtime, { handle: input.handle, account }, records), nextCursor };
+  return { senders: await toSenders(runtime, { handle: input.handle, account }, records), nextCursor };
 }
 
 /** Senders of a domain on all handles of its account, at most 100 per handle. */
@@ -62,9 +62,7 @@ export interface SendingRights {
 /** Reads a handle's sender, its domain (or the one that a message was accepted with) and the domain's identity. */
 export async function sendingRights(
   { redis }: Pick<Runtime, "redis">,
-  handle: string,
-  senderId: string,
-  domain?: string,
+  { handle, senderId, domain }: { handle: string; senderId: string; domain?: string },
 ): Promise<SendingRights> {
   const [sender, owner] = await Promise.all([
     readRecord<StoredSender>(redis, keys.sender(handle, senderId)),
@@ -146,45 +144,31 @@ async function checked({ redis }: Runtime, account: string, sender: StoredSender
   return sender;
 }
 
-async function toSender(
-  runtime: Runtime,
-  owner: { handle: string; account: string },
-  list: StoredSender[],
-): Promise<Sender[]> {
-  const identities = await readIdentityStatuses(
-    runtime.redis,
-    list.map(({ domain }) => ({ domain, account: owner.account })),
-  );
-  return Promise.all(
-    list.map((sender, at) =>
-      view(runtime, owner, sender, identities[at] as { status: IdentityStatus; identityKey: string }),
-    ),
-  );
-}
-
-async function view(
+async function toSenders(
   runtime: Runtime,
   { handle, account }: { handle: string; account: string },
-  sender: StoredSender,
-  identity: { status: IdentityStatus; identityKey: string },
-): Promise<Sender> {
-  const { domain, localPart, enabled } = sender;
-  const identityKey = identity.identityKey || (await identityOf(runtime, { domain, account })).identityKey;
-  const status = enabled ? (identity.status === "READY" ? "READY" : "PENDING") : "PAUSED";
-  const { senderId, displayName, replyTo, purposes, createdAt, updatedAt } = sender;
-  return {
-    senderId,
-    handle,
-    domain,
-    localPart,
-    fromEmail: `${localPart}@${domain}`,
-    displayName,
-    replyTo,
-    purposes,
-    enabled,
-    status,
-    identityKey,
-    createdAt,
-    updatedAt,
-  };
+  list: StoredSender[],
+): Promise<Sender[]> {
+  const domains = list.map(({ domain }) => ({ domain, account }));
+  const identities = await readIdentityStatuses(runtime.redis, domains);
+  const keys = await Promise.all(
+    domains.map(async (at, n) => identities[n]?.identityKey || (await identityOf(runtime, at)).identityKey),
+  );
+  return list.map(({ senderId, domain, localPart, displayName, replyTo, purposes, enabled, ...stamps }, at) => {
+    const { createdAt, updatedAt } = stamps;
+    const fields = {
+      senderId,
+      handle,
+      domain,
+      localPart,
+      displayName,
+      replyTo,
+      purposes,
+      enabled,
+      createdAt,
+      updatedAt,
+    };
+    const status = enabled ? (identities[at]?.status === "READY" ? "READY" : "PENDING") : "PAUSED";
+    return { ...fields, fromEmail: `${localPart}@${domain}`, status, identityKey: keys[at] as string };
+  });
 }

@@ -1,3 +1,4 @@
+import { chunksOf } from "../platform/chunks.ts";
 import { Buffer } from "node:buffer";
 import type { ChainableCommander } from "ioredis";
 import { type ArrivingHandle, beginImport, finishImport } from "../account/face.ts";
@@ -196,9 +197,7 @@ const writers: Record<string, Writer> = {
 
 /** Values in the form of Redis commands, in batches. */
 function parts(list: Value[], rename: Rename): (string | Buffer)[][] {
-  return Array.from({ length: Math.ceil(list.length / MEMBER_BATCH) }, (_, at) =>
-    list.slice(at * MEMBER_BATCH, (at + 1) * MEMBER_BATCH).map((one) => bytesOf(one, rename)),
-  );
+  return chunksOf(list, MEMBER_BATCH).map((some) => some.map((one) => bytesOf(one, rename)));
 }
 
 function bytesOf(value: Value, rename: Rename): string | Buffer {

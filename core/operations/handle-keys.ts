@@ -1,3 +1,4 @@
+import { chunksOf } from "../platform/chunks.ts";
 import type { Redis } from "ioredis";
 import { isOfHandle, keys } from "../store/keys.ts";
 import { mastersOf, pipelined } from "../store/redis.ts";
@@ -11,7 +12,7 @@ export async function* keysOf(redis: Redis, handle: string): AsyncGenerator<stri
     const seen = server.scanStream({ match: `*:{${handle}}*`, count: 1000 });
     for await (const found of seen as AsyncIterable<string[]>) {
       const names = found.filter((key) => isOfHandle(key, handle));
-      for (let at = 0; at < names.length; at += KEY_BATCH) yield names.slice(at, at + KEY_BATCH);
+      yield* chunksOf(names, KEY_BATCH);
     }
   }
 }

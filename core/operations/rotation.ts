@@ -23,20 +23,12 @@ type Store = Pick<Runtime, "redis" | "queues" | "env">;
 export async function resealAll(store: Store): Promise<Resealed> {
   const done = { signingKeys: Number(await resealSigningKey(store)), identities: 0, webhooks: 0, credentials: 0 };
   for await (const at of identities(store)) done.identities += Number(await resealIdentity(store, at));
-  for await (const handle of handles(store)) {
-    done.webhooks += await resealWebhooks(store, handle);
-    done.credentials += await resealCredentials(store, handle);
-  }
+  for await (const found of store.redis.sscanStream(keys.handles, { count: 500 }) as AsyncIterable<string[]>)
+    for (const handle of found) {
+      done.webhooks += await resealWebhooks(store, handle);
+      done.credentials += await resealCredentials(store, handle);
+    }
   return done;
-}
-
-async function* handles({ redis }: Store): AsyncGenerator<string> {
-  for (let cursor = "0"; ; ) {
-    const [next, found] = await redis.sscan(keys.handles, cursor, "COUNT", 500);
-    yield* found;
-    if (next === "0") return;
-    cursor = next;
-  }
 }
 
 /** The identities, found by their keys. */

@@ -30,10 +30,10 @@ export interface StartTag {
 
 /** Receives the parts of a source in order. `refused` gives the reason why the source can't be used; nothing follows it. */
 export interface HtmlListener {
-  startTag(tag: StartTag): void;
-  endTag(name: string, at: number): void;
-  doctype(at: number): void;
-  refused(why: string, at: number): void;
+  startTag?(tag: StartTag): void;
+  endTag?(name: string, at: number): void;
+  doctype?(at: number): void;
+  refused?(why: string, at: number): void;
 }
 
 /** The context at the current end of a source. */
@@ -112,21 +112,21 @@ export class HtmlReader extends Parser<Tree> {
 
   override onStartTag(token: Token.TagToken): void {
     const at = this.#offset(token);
-    if (this.#isNew(token)) this.#listener.startTag(this.#tagOf(token, at));
+    if (this.#isNew(token)) this.#listener.startTag?.(this.#tagOf(token, at));
     this.#made.at = at;
     super.onStartTag(token);
     if (!this.#isOver) this.#check(at);
   }
 
   override onEndTag(token: Token.TagToken): void {
-    if (this.#isNew(token)) this.#listener.endTag(token.tagName, this.#offset(token));
+    if (this.#isNew(token)) this.#listener.endTag?.(token.tagName, this.#offset(token));
     super.onEndTag(token);
     if (!this.#isOver && this.#before > 0 && this.openElements.depth < this.#outer)
       this.#refuse(`</${token.tagName}> closes an element of the page`, this.#offset(token));
   }
 
   override onDoctype(token: Token.DoctypeToken): void {
-    if (this.#isNew(token)) this.#listener.doctype(this.#offset(token));
+    if (this.#isNew(token)) this.#listener.doctype?.(this.#offset(token));
     super.onDoctype(token);
   }
 
@@ -165,7 +165,7 @@ export class HtmlReader extends Parser<Tree> {
 
   #refuse(why: string, at: number): void {
     this.#isOver = true;
-    this.#listener.refused(why, at);
+    this.#listener.refused?.(why, at);
     this.tokenizer.pause();
   }
 
@@ -186,11 +186,7 @@ const rawStates: ReadonlySet<number> = new Set([
 const quotedStates: ReadonlySet<number> = new Set(['<p title="', "<p title='"].map(stateAfter));
 
 function stateAfter(source: string): number {
-  const nothing = (): void => undefined;
-  const reader = new HtmlReader(
-    { startTag: nothing, endTag: nothing, doctype: nothing, refused: nothing },
-    { maxElements: 1 },
-  );
+  const reader = new HtmlReader({}, { maxElements: 1 });
   reader.read(source);
   return reader.tokenizer.state;
 }

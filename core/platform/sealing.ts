@@ -2,8 +2,8 @@ import { Buffer } from "node:buffer";
 import {
   createCipheriv,
   createDecipheriv,
-  createHash,
   createHmac,
+  hash,
   hkdfSync,
   randomBytes,
   timingSafeEqual,
@@ -72,6 +72,19 @@ export function isSigned(env: Keys, purpose: string, text: string, mac: string):
   return roots(env).some((key) => sameText(sign({ ...env, SECRET_KEY: key }, purpose, text), mac));
 }
 
+/** A value that its holder can read but not change: its JSON in base64url, and a MAC. */
+export function signedValue(env: Keys, purpose: string, value: unknown): string {
+  const body = Buffer.from(JSON.stringify(value)).toString("base64url");
+  return `${body}.${sign(env, purpose, body)}`;
+}
+
+/** The value of `signedValue`; undefined for a text that this service didn't sign. */
+export function readSignedValue<T>(env: Keys, purpose: string, text: string): T | undefined {
+  const [body = "", mac = ""] = text.split(".");
+  if (!isSigned(env, purpose, body, mac)) return undefined;
+  return JSON.parse(Buffer.from(body, "base64url").toString("utf8")) as T;
+}
+
 /** Six digits derived from a text under a root key, for codes that people type. Nothing needs to be stored. */
 export function sixDigits(root: string, purpose: string, text: string): string {
   const mac = createHmac("sha256", derive(root, purpose)).update(text).digest();
@@ -90,7 +103,7 @@ export function roots({ SECRET_KEY, SECRET_KEY_PREVIOUS }: Keys): string[] {
 
 /** Compares two texts in constant time. */
 export function sameText(one: string, other: string): boolean {
-  const digests = [one, other].map((text) => createHash("sha256").update(text).digest()) as [Buffer, Buffer];
+  const digests = [one, other].map((text) => hash("sha256", text, "buffer")) as [Buffer, Buffer];
   return timingSafeEqual(...digests);
 }
 

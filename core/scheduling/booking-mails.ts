@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { spokenLanguage } from "../../schemas/languages.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, MailKind, StoredBooking, StoredEventType } from "../../schemas/scheduling.ts";
@@ -241,5 +241,5 @@ async function fileFor(
 
 /** A constant name of a booking that does not give its uid away. */
 function guestUid({ bookingUid }: Booking): string {
-  return createHash("sha256").update(`guest ${bookingUid}`).digest("hex").slice(0, 32);
+  return hash("sha256", `guest ${bookingUid}`).slice(0, 32);
 }

@@ -139,7 +139,9 @@ async function findPublicBooking(
     readCatalogSnapshot(runtime, handle),
     findBooking(runtime.redis, handle, bookingUid),
   ]);
-  const slugs = [kept?.eventSlug, nameOf(moment?.catalog.offers, kept?.eventTypeId)];
+  const offers = [...(moment?.catalog.offers.values() ?? [])];
+  const current = offers.find(({ event }) => event.eventTypeId === kept?.eventTypeId);
+  const slugs = [kept?.eventSlug, current?.event.slug];
   if (moment === undefined || kept === undefined || !slugs.includes(eventSlug)) throw new Fail("booking_not_found");
   return kept;
 }
@@ -187,13 +189,6 @@ function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { vis
 
 function mustBePending(kept: BookingRecord, { sequence = kept.sequence }: Seen, now: number): void {
   if (statusAt(kept, now) !== "PENDING" || sequence !== kept.sequence) throw new Fail("booking_not_pending");
-}
-
-function nameOf(
-  offers: Map<string, { event: { eventTypeId: string; slug: string } }> | undefined,
-  eventTypeId: string | undefined,
-): string | undefined {
-  return [...(offers?.values() ?? [])].find(({ event }) => event.eventTypeId === eventTypeId)?.event.slug;
 }
 
 /** One page of uids by start and uid; the cursor is the position of the last one. */

@@ -1,4 +1,5 @@
-import { createHash } from "node:crypto";
+import { chunksOf } from "../platform/chunks.ts";
+import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
@@ -85,7 +86,7 @@ function turnAt(handle: string, ms: number): number {
 }
 
 function offsetOf(handle: string): number {
-  return createHash("sha256").update(handle).digest().readUInt32BE() % PULL_INTERVAL_MS;
+  return hash("sha256", handle, "buffer").readUInt32BE() % PULL_INTERVAL_MS;
 }
 
 function nextPull(handle: string, after: number): Job {
@@ -235,13 +236,14 @@ async function replaceObjects(runtime: Runtime, handle: string, change: Change):
 
 /** The mark comes last: objects may be newer than it, because then they are read again, but never older. */
 async function changeObjects({ redis }: Runtime, { key, answer, reading }: Change): Promise<void> {
-  for (const some of parts(answer.removed)) await redis.hdel(key, ...some);
+  for (const some of chunksOf(answer.removed, BATCH_SIZE)) await redis.hdel(key, ...some);
   if ((await redis.hlen(key)) + answer.changed.length > MAX_OBJECTS) await giveUp(redis, key);
   const write = (fields: string[]) =>
     transact(redis, (transaction) => {
       transaction.hset(key, ...fields).expire(key, OBJECTS_TTL_SECONDS);
     });
-  for (const some of parts(answer.changed)) await write(some.flatMap((one) => [one.objectId, packed(one)]));
+  for (const some of chunksOf(answer.changed, BATCH_SIZE))
+    await write(some.flatMap((one) => [one.objectId, packed(one)]));
   await write([readingField, JSON.stringify(reading)]);
 }
 
@@ -253,12 +255,6 @@ async function giveUp(redis: Redis, key: string): Promise<never> {
 
 /** Objects per batch, so that a large calendar doesn't block the event loop. */
 const BATCH_SIZE = 250;
-
-function parts<T>(list: T[]): T[][] {
-  return Array.from({ length: Math.ceil(list.length / BATCH_SIZE) }, (_, at) =>
-    list.slice(at * BATCH_SIZE, (at + 1) * BATCH_SIZE),
-  );
-}
 
 /** Tag, and for each uid its times in sequence. */
 type Packed = [tag: string, ...series: [uid: string, ...times: number[]][]];
@@ -308,4 +304,4 @@ async function scheduleZone({ redis }: Runtime, handle: string): Promise<string>
   return schedule?.timeZone ?? "UTC";
 }
 
-const digest = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
+const digest = (text: string): string => hash("sha256", text, "base64url").slice(0, 22);

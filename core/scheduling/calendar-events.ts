@@ -121,7 +121,8 @@ class Sync {
   }
 
   async run(): Promise<void> {
-    this.#written = await readWritten(this.#runtime, this.#handle, this.#kept.bookingUid);
+    const key = keys.booking(this.#handle, this.#kept.bookingUid);
+    this.#written = JSON.parse((await this.#runtime.redis.hget(key, "written")) ?? "{}") as SyncedEvent;
     if (statusAt(this.#kept, this.#runtime.now()) !== "ACCEPTED") {
       await this.#dropEvent();
       await this.#dropMeeting();
@@ -213,22 +214,14 @@ class Sync {
       this.trouble ??= { account, error: error as Error };
       return;
     }
-    await this.#keep(this.#written);
-  }
-
-  async #keep(written: SyncedEvent): Promise<void> {
     this.#lease.throwIfAborted();
     const key = keys.booking(this.#handle, this.#kept.bookingUid);
-    await this.#runtime.redis.hset(key, "written", JSON.stringify(written));
+    await this.#runtime.redis.hset(key, "written", JSON.stringify(this.#written));
   }
 }
 
 function providerOf({ credential }: ProviderAccount): Provider | undefined {
   return providers[credential.providerKey];
-}
-
-async function readWritten({ redis }: Runtime, handle: string, bookingUid: string): Promise<SyncedEvent> {
-  return JSON.parse((await redis.hget(keys.booking(handle, bookingUid), "written")) ?? "{}") as SyncedEvent;
 }
 
 /** A booking as a calendar event. */

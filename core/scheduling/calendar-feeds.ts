@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type {
   CalendarFeed,
   calendarFeedPath,
@@ -104,5 +104,5 @@ async function upcoming({ redis, now }: Runtime, handle: string): Promise<(Store
 }
 
 function digestOf(text: string): string {
-  return createHash("sha256").update(text).digest("base64url");
+  return hash("sha256", text, "base64url");
 }

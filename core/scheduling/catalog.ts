@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Redis } from "ioredis";
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
-import { readRecords } from "../store/records.ts";
+import { allRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
@@ -88,15 +88,9 @@ function bytesOf({ schedules, offers }: Catalog): number {
 }
 
 async function readCatalog(redis: Redis, handle: string): Promise<Pick<Catalog, "schedules" | "offers">> {
-  const [scheduleIds, eventTypeIds] = await Promise.all([
-    redis.zrange(keys.schedules(handle), "0", "-1"),
-    redis.zrange(keys.eventTypes(handle), "0", "-1"),
+  const [schedules, events] = await Promise.all([
+    allRecords<StoredSchedule>(redis, keys.schedules(handle), (id) => keys.schedule(handle, id)),
+    allRecords<StoredEventType>(redis, keys.eventTypes(handle), (id) => keys.eventType(handle, id)),
   ]);
-  const schedules = await readRecords<StoredSchedule>(redis, scheduleIds, (scheduleId) =>
-    keys.schedule(handle, scheduleId),
-  );
-  const events = await readRecords<StoredEventType>(redis, eventTypeIds, (eventTypeId) =>
-    keys.eventType(handle, eventTypeId),
-  );
   return { schedules, offers: new Map(events.map((event) => [event.slug, bookableEventOf(handle, event, schedules)])) };
 }

@@ -1,6 +1,6 @@
 import type { Credential, ProviderKey, StoredCredential } from "../../schemas/integrations.ts";
 import { Fail } from "../platform/errors.ts";
-import { changeRecord, createRecord, placesOf, readRecords, removeRecord, requireRecord } from "../store/records.ts";
+import { changeRecord, createRecord, placesOf, removeRecord, requireRecord, allRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
@@ -10,9 +10,7 @@ import { eventJob } from "../webhooks/face.ts";
 
 /** The connected accounts of a handle, oldest first. */
 export async function credentialsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredCredential[]> {
-  const ids = await redis.zrange(keys.credentials(handle), 0, "-1");
-  if (ids.length === 0) return [];
-  return readRecords<StoredCredential>(redis, ids, (id) => keys.credential(handle, id));
+  return allRecords<StoredCredential>(redis, keys.credentials(handle), (id) => keys.credential(handle, id));
 }
 
 /** One connected account; `integration_not_found`. */
@@ -33,12 +31,18 @@ export async function keepCredential(
   const { providerKey, account, secret } = made;
   const isSame = (one: StoredCredential): boolean => one.providerKey === providerKey && one.account === account;
   const earlier = (await credentialsOf(runtime, handle)).find(isSame);
-  const again = earlier && (await renewCredential(runtime, handle, earlier.credentialId, secret));
-  if (again) return again;
+  const again =
+    earlier &&
+    (await changeRecord<StoredCredential>(runtime, placeOf(handle, earlier.credentialId), {
+      change: ({ detail: _detail, ...current }) => {
+        return { ...current, status: "OK", secret: sealed(runtime, sealedPlace(handle, current), secret) };
+      },
+    }));
+  if (again) return toCredential(again);
   const at = runtime.now();
   const stamp = { status: "OK" as const, createdAt: new Date(at).toISOString() };
   const bare = { credentialId: runtime.id("cred_"), providerKey, account, ...stamp };
-  const value: StoredCredential = { ...bare, secret: sealed(runtime, handle, bare, secret) };
+  const value: StoredCredential = { ...bare, secret: sealed(runtime, sealedPlace(handle, bare), secret) };
   await createRecord(runtime, placeOf(handle, value.credentialId), { value, at });
   return toCredential(value);
 }
@@ -88,7 +92,7 @@ export async function changeSecret(
   const changed = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
     change(current) {
       const next = change(secretOf(runtime, handle, current));
-      return next === null ? undefined : { ...current, secret: sealed(runtime, handle, current, next) };
+      return next === null ? undefined : { ...current, secret: sealed(runtime, sealedPlace(handle, current), next) };
     },
   });
   if (changed === undefined) throw new Fail("integration_not_found");
@@ -165,29 +169,8 @@ export function toCredential({
   return { credentialId, providerKey, account, status, ...(detail ? { detail } : {}), createdAt };
 }
 
-async function renewCredential(
-  runtime: Runtime,
-  handle: string,
-  credentialId: string,
-  secret: string | null,
-): Promise<Credential | undefined> {
-  const renewed = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
-    change: ({ detail: _detail, ...current }) => ({
-      ...current,
-      status: "OK",
-      secret: sealed(runtime, handle, current, secret),
-    }),
-  });
-  return renewed && toCredential(renewed);
-}
-
-function sealed(
-  { env }: Pick<Runtime, "env">,
-  handle: string,
-  of: Pick<StoredCredential, "providerKey" | "credentialId">,
-  secret: string | null,
-): string | null {
-  return secret === null ? null : seal(env, sealedPlace(handle, of), secret);
+function sealed({ env }: Pick<Runtime, "env">, place: SealedPlace, secret: string | null): string | null {
+  return secret === null ? null : seal(env, place, secret);
 }
 
 function sealedPlace(

@@ -1,3 +1,4 @@
+import { chunksOf } from "../platform/chunks.ts";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -16,8 +17,7 @@ export async function resumeReminders(
 ): Promise<number> {
   const ids = await redis.zrangebyscore(keys.bookings(handle, "ACCEPTED"), now(), "+inf");
   let count = 0;
-  for (let at = 0; at < ids.length; at += BOOKING_BATCH) {
-    const some = ids.slice(at, at + BOOKING_BATCH);
+  for (const some of chunksOf(ids, BOOKING_BATCH)) {
     const found = await readRecords<StoredBooking>(redis, some, (id) => keys.booking(handle, id));
     // The original handle may exist here too, with jobs of the same names.
     const jobs = found.flatMap((booking) => reminderJobs({ env, now }, handle, booking));

@@ -1,3 +1,4 @@
+import { chunksOf } from "../platform/chunks.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
@@ -104,9 +105,8 @@ export async function replaceBusy(
 ): Promise<void> {
   const merged = mergedBlocks(blocks);
   const draft = keys.busyDraft(handle, id(""));
-  for (let at = 0; at < merged.length; at += BATCH_SIZE) {
-    const members = merged.slice(at, at + BATCH_SIZE).flatMap(({ from, to }) => [from, `${from}:${to}`]);
-    await redis.zadd(draft, ...members);
+  for (const some of chunksOf(merged, BATCH_SIZE)) {
+    await redis.zadd(draft, ...some.flatMap(({ from, to }) => [from, `${from}:${to}`]));
     await redis.expire(draft, DRAFT_TTL_SECONDS);
   }
   await transact(redis, (transaction) => {
@@ -159,14 +159,7 @@ function bytesOf({ blocks, busy }: Times): number {
 }
 
 function parsed(member: string): BookedTime {
-  const [from, to, hold, start, eventTypeId, bookingUid] = member.split(":") as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
+  const [from, to, hold, start, eventTypeId = "", bookingUid = ""] = member.split(":");
   return { from: Number(from), to: Number(to), hold: Number(hold), start: Number(start), eventTypeId, bookingUid };
 }
 

@@ -1,13 +1,13 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /** A digest that is equal for bodies with equal parsed JSON, whatever the order of keys (docs/reference.md, "Idempotency"). */
 export function bodyDigest(body: unknown): string {
-  return createHash("sha256").update(canonical(body)).digest("base64url");
+  return hash("sha256", canonical(body), "base64url");
 }
 
 /** The digest of a client's key for Redis key names. */
 export function keyDigest(key: string): string {
-  return createHash("sha256").update(key).digest("base64url").slice(0, 32);
+  return hash("sha256", key, "base64url").slice(0, 32);
 }
 
 function canonical(value: unknown): string {

@@ -1,4 +1,5 @@
-import { createHash } from "node:crypto";
+import { chunksOf } from "../platform/chunks.ts";
+import { hash } from "node:crypto";
 import { setImmediate } from "node:timers";
 import { type JobsOptions, Queue } from "bullmq";
 import { LRUCache } from "lru-cache";
@@ -190,9 +191,7 @@ function joined(list: Job[]): Job[] {
   return joint.reduce((jobs, rule) => {
     const isJoint = ({ name }: Job) => name === rule.one || name === rule.several;
     const some = jobs.filter(isJoint);
-    const groups = Array.from({ length: Math.ceil(some.length / rule.most) }, (_, at) =>
-      some.slice(at * rule.most, (at + 1) * rule.most),
-    );
+    const groups = chunksOf(some, rule.most);
     return [...jobs.filter((job) => !isJoint(job)), ...groups.map((group) => asOne(group, rule))];
   }, list);
 }
@@ -201,9 +200,7 @@ function joined(list: Job[]): Job[] {
 function asOne(group: Job[], { several: name, field, list }: (typeof joint)[number]): Job {
   const [first, ...others] = group as [Job, ...Job[]];
   if (others.length === 0) return first;
-  const digest = createHash("sha256")
-    .update(group.map(({ id }) => id).join())
-    .digest("base64url");
+  const digest = hash("sha256", group.map(({ id }) => id).join(), "base64url");
   const { [field]: _one, [list]: _several, ...shared } = first.data as Record<string, unknown>;
   const all = group.flatMap(({ data }) => {
     const { [field]: one, [list]: several = [one] } = data as Record<string, unknown>;

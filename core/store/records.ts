@@ -117,6 +117,15 @@ export async function listRecords<T>(
   return { records, nextCursor };
 }
 
+/** All records of a list, oldest first; `record` gives the key of an id. */
+export async function allRecords<T>(
+  redis: Redis,
+  list: string,
+  record: (id: string) => string,
+): Promise<(T & { version: number })[]> {
+  return readRecords<T>(redis, await redis.zrange(list, 0, "-1"), record);
+}
+
 /** The records of these ids in one round trip, without missing ones; `record` gives the key of an id. */
 export async function readRecords<T>(
   redis: Redis,

@@ -19,9 +19,9 @@ import {
   listRecords,
   placesOf,
   readRecord,
-  readRecords,
   removeRecord,
   requireRecord,
+  allRecords,
 } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
@@ -131,8 +131,7 @@ export async function storedWebhook(
 
 /** The enabled endpoints. */
 export async function listeners({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
-  const ids = await redis.zrange(keys.webhooks(handle), 0, "-1");
-  const all = await readRecords<StoredWebhook>(redis, ids, (id) => keys.webhook(handle, id));
+  const all = await allRecords<StoredWebhook>(redis, keys.webhooks(handle), (id) => keys.webhook(handle, id));
   return all.filter(({ status }) => status === "ACTIVE");
 }
 

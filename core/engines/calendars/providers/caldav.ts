@@ -5,7 +5,7 @@ import { isGone } from "../authorised-calls.ts";
 import { calendarObject } from "../calendar-file.ts";
 import { bringTo } from "../event-states.ts";
 import { readCaldavBusy } from "./caldav-busy.ts";
-import type { ProviderAccount, CalendarEvent, Provider, WrittenEvent } from "./provider.ts";
+import type { ProviderAccount, CalendarEvent, EventWrite, Provider, WrittenEvent } from "./provider.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import {
@@ -85,11 +85,8 @@ async function listCalendars(tools: Tools, open: CaldavLogin): Promise<CaldavCal
  * Creates the event under a fixed name, so that it is created once; an update applies only to the state that was read. If the owner's
  * program has already imported the invitation under another name, that object is updated.
  */
-async function putEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { calendarId, event, earlier }: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
-): Promise<WrittenEvent> {
+async function putEvent(runtime: Runtime, account: ProviderAccount, asked: EventWrite): Promise<WrittenEvent> {
+  const { calendarId, event, earlier } = asked;
   const open = loginOf(account);
   const { credentialId } = account.credential;
   let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);

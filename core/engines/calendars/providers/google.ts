@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
 import { type ApiCall, callWithToken, isGone, responseJson } from "../authorised-calls.ts";
@@ -15,7 +15,14 @@ import {
   googleSettings,
 } from "./google-api.ts";
 import { readGoogleBusy } from "./google-busy.ts";
-import type { ProviderAccount, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
+import type {
+  ProviderAccount,
+  CalendarEvent,
+  EventWrite,
+  Provider,
+  ProviderCalendar,
+  WrittenEvent,
+} from "./provider.ts";
 
 /** Google Calendar (API v3) with Meet. */
 export const google: Provider = {
@@ -58,11 +65,8 @@ async function listCalendars(runtime: Runtime, account: ProviderAccount): Promis
 }
 
 /** The event's id is derived from the booking, so that retries create it once. */
-async function putEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { calendarId, event, earlier }: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
-): Promise<WrittenEvent> {
+async function putEvent(runtime: Runtime, account: ProviderAccount, asked: EventWrite): Promise<WrittenEvent> {
+  const { calendarId, event, earlier } = asked;
   // Event ids allow base32hex only. The booking's own uid would let every guest cancel.
   const id = earlier?.eventId ?? digest(event.uid);
   const place = { path: eventsOf(calendarId), id, event };
@@ -116,7 +120,7 @@ async function readEvent(
   return isGone(answer) ? undefined : responseJson(answer);
 }
 
-const digest = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 40);
+const digest = (text: string): string => hash("sha256", text).slice(0, 40);
 
 function bodyOf(event: CalendarEvent, id: string, current: GoogleEvent | undefined): object {
   const { uid, sequence, title, description, start, end, timeZone, location } = event;

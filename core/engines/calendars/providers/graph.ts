@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { apiCaller, responseJson, under } from "../authorised-calls.ts";
 import { MAX_INSTANCES, MAX_PAGES } from "../busy-objects.ts";
-import { type ProviderAccount, type CalendarEvent, type OAuthSettings, ownUid, type WrittenEvent } from "./provider.ts";
+import { type ProviderAccount, type EventWrite, type OAuthSettings, ownUid } from "./provider.ts";
 
 /** The OAuth client; undefined without its settings. */
 export function graphSettings(env: Env): OAuthSettings | undefined {
@@ -39,24 +39,14 @@ export interface GraphEvent {
   singleValueExtendedProperties?: { id: string; value: string }[];
 }
 
-/** Where the event of a booking is written. */
-export interface EventAddress {
-  calendarId: string;
-  event: CalendarEvent;
-  earlier?: WrittenEvent;
-}
-
 /** Every call requests times in UTC. */
 export function instantOf({ dateTime }: { dateTime: string }): number {
   return Date.parse(`${dateTime.slice(0, 19)}Z`);
 }
 
 /** The transaction id of a booking in a calendar; a new one for an event that its owner deleted. */
-export function transactionOf({ calendarId, event, earlier }: EventAddress): string {
-  const turn = createHash("sha256")
-    .update(`${calendarId} ${earlier?.eventId ?? ""}`)
-    .digest("hex")
-    .slice(0, 12);
+export function transactionOf({ calendarId, event, earlier }: EventWrite): string {
+  const turn = hash("sha256", `${calendarId} ${earlier?.eventId ?? ""}`).slice(0, 12);
   return `${event.bookingUid}.${turn}`;
 }
 

@@ -8,7 +8,6 @@ import {
   graphUrl,
   calendarAt,
   eventAt,
-  type EventAddress,
   graphPages,
   type GraphEvent,
   instantOf,
@@ -16,7 +15,14 @@ import {
   transactionOf,
 } from "./graph.ts";
 import { readGraphBusy } from "./microsoft-busy.ts";
-import type { ProviderAccount, CalendarEvent, Provider, ProviderCalendar, WrittenEvent } from "./provider.ts";
+import type {
+  ProviderAccount,
+  CalendarEvent,
+  EventWrite,
+  Provider,
+  ProviderCalendar,
+  WrittenEvent,
+} from "./provider.ts";
 
 /** Microsoft 365 and Outlook (Graph v1.0) with Teams. Graph has no endpoint to revoke a grant; its owner must do that. */
 export const microsoft: Provider = {
@@ -53,12 +59,8 @@ async function listCalendars(runtime: Runtime, account: ProviderAccount): Promis
 }
 
 /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds the event again. */
-async function putEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { calendarId, event, earlier }: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
-): Promise<WrittenEvent> {
-  const place = { calendarId, event, ...(earlier ? { earlier } : {}) };
+async function putEvent(runtime: Runtime, account: ProviderAccount, place: EventWrite): Promise<WrittenEvent> {
+  const { calendarId, event, earlier } = place;
   const assumed = earlier && bareEvent(earlier);
   const state = await bringTo(event.sequence, assumed, {
     write: (current) =>
@@ -96,7 +98,7 @@ function bareEvent({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
 async function makeEvent(
   runtime: Runtime,
   account: ProviderAccount,
-  place: EventAddress,
+  place: EventWrite,
 ): Promise<GraphEvent | undefined> {
   const { calendarId, event } = place;
   const json = {
@@ -132,7 +134,7 @@ async function changeEvent(
 async function findEvent(
   runtime: Runtime,
   account: ProviderAccount,
-  { calendarId, event, earlier }: EventAddress,
+  { calendarId, event, earlier }: EventWrite,
 ): Promise<GraphEvent | undefined> {
   const wanted = `$expand=${encodeURIComponent(`singleValueExtendedProperties($filter=id eq '${properties.sequence}')`)}`;
   if (earlier) {

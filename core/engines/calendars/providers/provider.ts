@@ -114,6 +114,13 @@ export interface WrittenEvent {
   meetingUrl: string | null;
 }
 
+/** An event to write to a calendar; `earlier` is the result of the last successful write there. */
+export interface EventWrite {
+  calendarId: string;
+  event: CalendarEvent;
+  earlier?: WrittenEvent;
+}
+
 /** A meeting that was created without a calendar. */
 export interface WrittenMeeting {
   credentialId: string;
@@ -132,15 +139,10 @@ export interface ProviderCalendars {
   list(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]>;
   busy(runtime: Runtime, account: ProviderAccount, question: BusyQuestion): Promise<BusyAnswer>;
   /**
-   * Creates the event, or brings the existing one to this state; at most one per booking and calendar, with or without `earlier` (the
-   * result of the last successful call for this calendar). An event with a higher sequence stays. One that the owner deleted is created
-   * again.
+   * Creates the event, or brings the existing one to this state; at most one per booking and calendar, with or without `earlier`. An event
+   * with a higher sequence stays. One that the owner deleted is created again.
    */
-  put(
-    runtime: Runtime,
-    account: ProviderAccount,
-    asked: { calendarId: string; event: CalendarEvent; earlier?: WrittenEvent },
-  ): Promise<WrittenEvent>;
+  put(runtime: Runtime, account: ProviderAccount, asked: EventWrite): Promise<WrittenEvent>;
   /** Deletes the event; a missing one is no failure. */
   remove(runtime: Runtime, account: ProviderAccount, written: WrittenEvent): Promise<void>;
 }
