@@ -91,11 +91,14 @@ export const calendar = object({
 export type Calendar = Infer<typeof calendar>;
 export const calendarList = object({ calendars: array(calendar) });
 
-const calendarIds = array(string({ minLength: 1, maxLength: 2048 }), { maxItems: 50, uniqueItems: true });
+/** Longest id of a calendar, in characters. */
+export const MAX_CALENDAR_ID_LENGTH = 2048;
+const calendarId = string({ minLength: 1, maxLength: MAX_CALENDAR_ID_LENGTH });
+const calendarIds = array(calendarId, { maxItems: 50, uniqueItems: true });
 const calendarSelection = {
   credentialId: string({ maxLength: 128 }),
   busyCalendarIds: calendarIds,
-  destinationCalendarId: optional(string({ minLength: 1, maxLength: 2048 })),
+  destinationCalendarId: optional(calendarId),
 };
 /** `POST …/selected-calendars`: replaces the selection of this account. */
 export const selection = object({ handle, ...calendarSelection });

@@ -194,6 +194,20 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     t.same(await credentialsOf(owner), []);
   });
 
+  t.test(`${kind}: an account whose name is not a line of text is not connected`, async (t) => {
+    for (const odd of [{}, "two\nlines", "x".repeat(1000)]) {
+      const server = await kinds[kind].start(odd as string);
+      t.teardown(() => server.close());
+      const service = await startService(t, { env: server.env });
+      const owner = await service.handle("acme");
+      const { authorizeUrl, state } = await begin(owner, kind);
+      const code = (await agree(authorizeUrl)).searchParams.get("code");
+      const ended = await owner.post(`${owned}/integrations/${kind}/oauth/callback`).send({ code, state }).expect(400);
+      t.equal(ended.body.code, "oauth_exchange_failed", JSON.stringify(odd).slice(0, 20));
+      t.same(await credentialsOf(owner), []);
+    }
+  });
+
   t.test(`${kind}: twenty uses in two processes refresh an ended token once`, async (t) => {
     const { service, owner, oauth } = await start(t, kind);
     const credentialId = await connectAccount(owner, kind);

@@ -1,25 +1,35 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type {
-  Calendar,
-  calendarsPath,
-  Credential,
-  newCaldavCredential,
-  ProviderKey,
-  SelectedCalendars,
-  selection,
-  StoredCredential,
+import {
+  type Calendar,
+  type calendarsPath,
+  type Credential,
+  MAX_CALENDAR_ID_LENGTH,
+  type newCaldavCredential,
+  type ProviderKey,
+  type SelectedCalendars,
+  type selection,
+  type StoredCredential,
 } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { clip, oneLine } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { pullNow } from "./busy-calendars.ts";
 import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
-import { CalendarServerError, login, type ProviderCalendars, providers } from "../engines/calendars/calendars.ts";
+import {
+  CalendarServerError,
+  login,
+  type ProviderCalendar,
+  type ProviderCalendars,
+  providers,
+} from "../engines/calendars/calendars.ts";
 import { keepSelection, opened } from "./selections.ts";
 
 /** Ms that a selection waits for the first reading of its calendars. */
 const SELECTION_TIMEOUT_MS = 20_000;
+/** Most characters of a calendar's name. */
+const MAX_NAME_LENGTH = 300;
 
 /** Connects a calendar server after a real login; `caldav_login_failed`, `invalid_request` for a refused address. */
 export async function connectCaldav(
@@ -76,7 +86,23 @@ async function calendarsOf(runtime: Runtime, handle: string, credential: StoredC
     const detail = cause instanceof CalendarServerError ? cause.message : "The calendar server is not responding.";
     throw new Fail("service_unavailable", { retryAfter: 5, detail }, cause);
   });
-  return found.map((calendar) => ({ ...calendar, credentialId }));
+  return found.filter(({ calendarId }) => isCalendarId(calendarId)).map((one) => calendarOf(one, credentialId));
+}
+
+function isCalendarId(given: unknown): boolean {
+  return typeof given === "string" && given !== "" && given.length <= MAX_CALENDAR_ID_LENGTH;
+}
+
+/** A calendar as its owner reads it, whatever its server says of it. */
+function calendarOf({ calendarId, name, primary, writable }: ProviderCalendar, credentialId: string): Calendar {
+  const shown = typeof name === "string" ? clip(oneLine(name), MAX_NAME_LENGTH) : "";
+  return {
+    calendarId,
+    credentialId,
+    name: shown === "" ? calendarId : shown,
+    primary: primary === true,
+    writable: writable === true,
+  };
 }
 
 function mustHaveCalendars(providerKey: string): ProviderCalendars {

@@ -10,6 +10,7 @@ import {
 } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
+import { oneLine } from "../platform/characters.ts";
 import { Fail } from "../platform/errors.ts";
 import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
@@ -30,6 +31,9 @@ import {
   startAuthorisation,
   takeState,
 } from "../engines/calendars/calendars.ts";
+
+/** Longest name of an account at a provider, in characters. */
+const MAX_ACCOUNT_LENGTH = 320;
 
 /** Providers, whether they can be connected here, and the connected accounts. */
 export async function listIntegrations(
@@ -86,8 +90,14 @@ export async function authorisedAccount(
     if (error instanceof Fail) throw error;
     throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
   });
-  if (!found.account) throw new Fail("oauth_exchange_failed", { detail: "The provider did not name the account." });
+  if (!isAccountName(found.account))
+    throw new Fail("oauth_exchange_failed", { detail: "The provider did not name the account." });
   return { providerKey, ...found };
+}
+
+/** Whatever a provider answers, only a line of text names an account. */
+function isAccountName(given: unknown): boolean {
+  return typeof given === "string" && given !== "" && given.length <= MAX_ACCOUNT_LENGTH && given === oneLine(given);
 }
 
 /** Revokes the grant of an account that its user did not connect, unless a handle of the owner uses it. */

@@ -11,6 +11,7 @@ export {
   type OAuthSettings,
   ownUid,
   type Provider,
+  type ProviderCalendar,
   type ProviderCalendars,
   type ProviderMeetings,
   type WrittenEvent,
