@@ -141,7 +141,12 @@ function lengthOf(first: Buffer): number {
   return end + Number(length);
 }
 
-async function start(children: ChildProcess[], program: string, settings: Record<string, string>): Promise<void> {
+/** Starts a program of the service, or a script, and waits until it is ready. */
+export async function start(
+  children: ChildProcess[],
+  program: string,
+  settings: Record<string, string>,
+): Promise<void> {
   const loader = program.endsWith(".ts") ? ["--import", "tsx"] : [];
   const options = { cwd: root, env: { ...process.env, ...settings } };
   const child = spawn(process.execPath, [...loader, program], { ...options, stdio: ["ignore", "pipe", "inherit"] });
@@ -152,7 +157,7 @@ async function start(children: ChildProcess[], program: string, settings: Record
   });
 }
 
-async function end(child: ChildProcess): Promise<void> {
+export async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill();
   await once(child, "exit");

@@ -1,11 +1,8 @@
-import { once } from "node:events";
+import type { ChildProcess } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { buildApp } from "../../api/app.ts";
 import { createHandle } from "../../core/account/handles.ts";
 import { tokenFor } from "../../fixtures/session.ts";
 import { createDocument } from "../../core/knowledge/documents.ts";
@@ -13,7 +10,8 @@ import { queryKnowledge } from "../../core/knowledge/query.ts";
 import { openRuntime } from "../../core/open.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
-import { startRedis } from "../../fixtures/redis.ts";
+import { freePort, startRedis } from "../../fixtures/redis.ts";
+import { end, start } from "./http.ts";
 import type { RelayRow } from "./relay.ts";
 import { libraries } from "./search-libraries.mjs";
 
@@ -56,7 +54,7 @@ export async function bench(): Promise<RelayRow[]> {
     const rows = (await Promise.all(sets.map((set, at) => setRows(set, qualities[at]!)))).flat();
     const mrr = qualities.reduce((sum, quality) => sum + quality.mrr, 0) / sets.length;
     const mean = { name: `retrieval, mean MRR@${DEPTH}`, value: mrr, unit: "", bar: ">= 0.65" };
-    return [...rows, mean, ...(await timed(runtime, sets))];
+    return [...rows, mean, ...(await timed({ runtime, redisUrl: redis.url }, sets))];
   } finally {
     await runtime.close();
     await redis.stop();
@@ -144,17 +142,22 @@ async function setRows(set: JudgedSet, { ndcg, mrr, first }: Quality): Promise<R
   ];
 }
 
-/** `POST …/knowledge/query` over HTTP, one question after another and from this process too, once the code is warm. */
-async function timed(runtime: Runtime, sets: JudgedSet[]): Promise<RelayRow[]> {
+/** `POST …/knowledge/query` over HTTP, to a web process as an installation runs it, one question after another, once the code is warm. */
+async function timed(
+  { runtime, redisUrl }: { runtime: Runtime; redisUrl: string },
+  sets: JudgedSet[],
+): Promise<RelayRow[]> {
   const largest = sets.reduce((one, other) => (other.documents.length > one.documents.length ? other : one));
   const documents = Array.from(
     { length: TIMED_DOCUMENTS },
     (_, at) => largest.documents[at % largest.documents.length]!,
   );
   await furnish(runtime, "timed", documents);
-  const server = createServer(buildApp(runtime).callback()).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/handles/timed/knowledge/query`;
+  const web: ChildProcess[] = [];
+  const port = await freePort();
+  const { BASE_URL } = runtime.env;
+  await start(web, "dist/api/server.js", { REDIS_URL: redisUrl, BASE_URL, PORT: String(port) });
+  const url = `http://127.0.0.1:${port}/v2/handles/timed/knowledge/query`;
   const token = await tokenFor(runtime, { userId: "user_1", seconds: 3600 });
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const ask = async (at: number, limit: number): Promise<number> => {
@@ -177,7 +180,6 @@ async function timed(runtime: Runtime, sets: JudgedSet[]): Promise<RelayRow[]> {
     const p50 = times.sort((one, other) => one - other)[times.length >> 1]!;
     rows.push({ name: `knowledge/query, 1,400 documents, limit ${limit}, p50`, value: p50, unit: "ms", bar });
   }
-  server.close();
-  server.closeAllConnections();
+  await Promise.all(web.map(end));
   return rows;
 }

@@ -51,8 +51,11 @@ export class MemoryIndex implements SearchIndex {
 
   /** Rejects if Redis can't be read. */
   async search(request: SearchRequest): Promise<SearchResult> {
+    const before = this.handles.get(request.handle)?.version;
     const held = await this.current(request.handle);
     const result = held.collection.search(request);
+    // A load and the search after it take memory.
+    if (held.version !== before) this.makeRoom(held);
     return held.partial ? { ...result, degraded: true } : result;
   }
 
