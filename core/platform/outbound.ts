@@ -1,7 +1,6 @@
 import { lookup as systemLookup } from "node:dns";
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import { LRUCache } from "lru-cache";
 import { Agent, buildConnector } from "undici";
 import type { Env } from "./env.ts";
 import { invalid } from "./errors.ts";
@@ -58,18 +57,8 @@ export async function atInput<T>(path: string, calling: Promise<T>): Promise<T> 
   }
 }
 
-/** The parts of an address that a request needs. */
-interface Target {
-  url: URL;
-  origin: string;
-  path: string;
-}
-
 const TIMEOUT_MS = 15_000;
 const MAX_BYTES = 1_048_576;
-/** Most cached addresses, and the longest one. Checks depend on the address and the settings only, so they can be cached. */
-const MAX_CACHED_ADDRESSES = 1000;
-const MAX_CACHED_LENGTH = 500;
 
 /**
  * Requests to external addresses. Addresses that a user may name are checked at connection time, literal and resolved alike, so that no
@@ -80,7 +69,6 @@ export class Outbound {
   readonly #lookup: Lookup;
   readonly #guarded: Agent;
   readonly #trusted = new Agent({ connect: { timeout: 10_000 } });
-  readonly #known = new LRUCache<string, Target>({ max: MAX_CACHED_ADDRESSES });
 
   constructor(settings: Settings, lookup: Lookup = systemLookup as unknown as Lookup) {
     this.#settings = settings;
@@ -90,13 +78,13 @@ export class Outbound {
 
   /** Sends a request. Throws `AddressRefused` for a refused address, and a plain error for a network failure. */
   async request(address: string, call: OutboundCall = {}): Promise<OutboundAnswer> {
-    const target = call.trusted ? targetOf(new URL(address)) : this.#admitted(address);
-    return this.#follow(target, call, Date.now() + (call.timeoutMs ?? TIMEOUT_MS));
+    const url = call.trusted ? new URL(address) : this.#admitted(address);
+    return this.#follow(url, call, Date.now() + (call.timeoutMs ?? TIMEOUT_MS));
   }
 
   /** Throws for an address that is refused by its form or by its current resolution; a name that doesn't resolve yet passes. */
   async check(address: string): Promise<void> {
-    const { url } = this.#admitted(address);
+    const url = this.#admitted(address);
     if (this.#isExempt(url.hostname, url) || isIP(bare(url.hostname))) return;
     const found = await new Promise<Resolved>((resolve) =>
       this.#lookup(url.hostname, { all: true }, (error, addresses) => resolve(error ? [] : addresses)),
@@ -108,11 +96,12 @@ export class Outbound {
     await Promise.all([this.#guarded.destroy(), this.#trusted.destroy()]);
   }
 
-  async #follow({ url, origin, path }: Target, call: OutboundCall, until: number): Promise<OutboundAnswer> {
+  async #follow(url: URL, call: OutboundCall, until: number): Promise<OutboundAnswer> {
     const { method = "GET", body = null, limit = MAX_BYTES, beyond = "fail", idleTimeoutMs, into } = call;
     const dispatcher = call.trusted ? this.#trusted : this.#guarded;
     const headers = { "accept-encoding": "identity", ...call.headers };
-    const request = { origin, path, method: method as "GET", headers, body };
+    const path = `${url.pathname}${url.search}`;
+    const request = { origin: url.origin, path, method: method as "GET", headers, body };
     const answer = await exchange(dispatcher, request, {
       timeoutMs: until - Date.now(),
       idleTimeoutMs,
@@ -127,22 +116,14 @@ export class Outbound {
   }
 
   #redirect(from: URL, to: string, { call, until }: { call: OutboundCall; until: number }): Promise<OutboundAnswer> {
-    const target = call.trusted ? targetOf(new URL(to)) : this.#admitted(to);
+    const target = call.trusted ? new URL(to) : this.#admitted(to);
     const headers = target.origin === from.origin ? call.headers : withoutCredentials(call.headers);
     const left = (call.redirects ?? 0) - 1;
     return this.#follow(target, { ...call, ...(headers ? { headers } : {}), redirects: left }, until);
   }
 
   /** The parsed address, if scheme and host are allowed. */
-  #admitted(address: string): Target {
-    const known = this.#known.get(address);
-    if (known) return known;
-    const target = targetOf(this.#parsed(address));
-    if (address.length <= MAX_CACHED_LENGTH) this.#known.set(address, target);
-    return target;
-  }
-
-  #parsed(address: string): URL {
+  #admitted(address: string): URL {
     const url = URL.canParse(address) ? new URL(address) : undefined;
     if (!url || !["http:", "https:"].includes(url.protocol))
       throw new AddressRefused("It is not an http or https address.");
@@ -226,8 +207,4 @@ const credentials = /^(authorization|cookie|proxy-authorization)$/i;
 
 function withoutCredentials(headers: Record<string, string> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !credentials.test(name)));
-}
-
-function targetOf(url: URL): Target {
-  return { url, origin: url.origin, path: `${url.pathname}${url.search}` };
 }
