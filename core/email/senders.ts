@@ -151,7 +151,7 @@ async function toSenders(
 ): Promise<Sender[]> {
   const domains = list.map(({ domain }) => ({ domain, account }));
   const identities = await readIdentityStatuses(runtime.redis, domains);
-  const keys = await Promise.all(
+  const identityKeys = await Promise.all(
     domains.map(async (at, n) => identities[n]?.identityKey || (await identityOf(runtime, at)).identityKey),
   );
   return list.map(({ senderId, domain, localPart, displayName, replyTo, purposes, enabled, ...stamps }, at) => {
@@ -169,6 +169,6 @@ async function toSenders(
       updatedAt,
     };
     const status = enabled ? (identities[at]?.status === "READY" ? "READY" : "PENDING") : "PAUSED";
-    return { ...fields, fromEmail: `${localPart}@${domain}`, status, identityKey: keys[at] as string };
+    return { ...fields, fromEmail: `${localPart}@${domain}`, status, identityKey: identityKeys[at] as string };
   });
 }

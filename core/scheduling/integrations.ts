@@ -84,9 +84,10 @@ export async function authorisedAccount(
 ): Promise<AuthorisedAccount> {
   const { providerKey } = asked;
   const { settings, provider } = configuredProvider(runtime.env, providerKey);
-  if (provider.connect === undefined) throw new Fail("provider_not_configured");
-  const grant = await exchangeCode(runtime, settings, asked);
-  const found = await provider.connect(runtime, grant).catch((error: Error) => {
+  const { connect } = provider;
+  if (connect === undefined) throw new Fail("provider_not_configured");
+  const connecting = exchangeCode(runtime, settings, asked).then((grant) => connect(runtime, grant));
+  const found = await connecting.catch((error: Error) => {
     if (error instanceof Fail) throw error;
     throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
   });
