@@ -29,7 +29,7 @@ import { keepSelection, opened } from "./selections.ts";
 /** Ms that a selection waits for the first reading of its calendars. */
 const SELECTION_TIMEOUT_MS = 20_000;
 /** Most characters of a calendar's name. */
-const MAX_NAME_LENGTH = 300;
+const MAX_NAME_LENGTH = 200;
 
 /** Connects a calendar server after a real login; `caldav_login_failed`, `invalid_request` for a refused address. */
 export async function connectCaldav(

@@ -29,10 +29,6 @@ interface CaldavCalendar {
   writable: boolean;
 }
 
-/** Most characters of a calendar's address and name. */
-const MAX_CALENDAR_ID = 2048;
-const MAX_NAME = 200;
-
 /** Any CalDAV server (RFC 4791). */
 export const caldav: Provider = {
   key: "caldav",
@@ -184,12 +180,12 @@ function calendarOf(base: string, response: Element): CaldavCalendar[] {
   const calendarId = within(base, textIn(response, "href"));
   const components = every(response, "comp").map(({ named }) => named);
   const isCalendar = every(response, "resourcetype").some((type) => every(type, "calendar").length > 0);
-  if (!isCalendar || calendarId.length > MAX_CALENDAR_ID) return [];
+  if (!isCalendar) return [];
   if (components.length > 0 && !components.includes("VEVENT")) return [];
   const privileges = every(response, "current-user-privilege-set");
   const writes = ["write", "write-content", "all", "bind"];
   const writable =
     privileges.length === 0 || privileges.some((set) => writes.some((name) => every(set, name).length > 0));
   const name = textIn(response, "displayname") || (new URL(calendarId).pathname.split("/").at(-2) ?? "");
-  return [{ calendarId, name: name.slice(0, MAX_NAME), writable }];
+  return [{ calendarId, name, writable }];
 }
