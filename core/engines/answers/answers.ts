@@ -7,7 +7,6 @@ import { figuresIn, holdsFigure } from "./figures.ts";
 import type { Passage } from "./grounding.ts";
 import { Library, type Place, type Source, type Unit } from "./library.ts";
 import { readMarkdown } from "./markdown.ts";
-import { isCommon } from "./matching.ts";
 import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import { exactPiece, openingOf, passageMarkdown, quoteFor, sourcesLine } from "./quoting.ts";
@@ -149,7 +148,7 @@ export function evidenceOf(units: readonly Unit[]): Evidence[] {
 /** The share of a question's subjects that a text contains, 0 to 1; for links and next questions. */
 export function shareOf(text: string, { subjects, language }: Question): number {
   const terms = new Set(termsIn(text, language));
-  const telling = subjects.filter(({ forms }) => !forms.some(isCommon));
+  const telling = subjects.filter(({ isCommon }) => !isCommon);
   if (telling.length === 0) return 0;
   return (
     telling.filter(({ forms, text: word }) => forms.some((form) => terms.has(form)) || fold(text).includes(word))

@@ -146,10 +146,11 @@ export class ClaimChecker {
       if (term === "" || /^\p{N}|^[a-z]$/u.test(term) || found.has(term) || isUnitName(word)) continue;
       const forms = [term];
       const likeness = this.#library.likenessOf({ forms }, language);
-      const share = this.#library.weightOf({ text: word, forms, weight: 1 }, likeness) / this.#library.rarest;
+      const isEveryday = isCommon(term, language);
+      const share = this.#library.weightOf({ isCommon: isEveryday, weight: 1 }, likeness) / this.#library.rarest;
       const near = likeness.size === 0 ? 1 : Math.max(...likeness.values());
       const weight = share * near;
-      found.set(term, { likeness, isCommon: isCommon(term), isPrice: mattersIn(term).has("price"), weight });
+      found.set(term, { likeness, isCommon: isEveryday, isPrice: mattersIn(term).has("price"), weight });
     }
     return [...found.values()];
   }

@@ -1,20 +1,19 @@
 import { fold } from "../../platform/characters.ts";
 import type { Hit, Library, Place, Unit } from "./library.ts";
-import { isCommon } from "./matching.ts";
 import { isNegated } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import { holdsShape } from "./shapes.ts";
 import { termsIn } from "./words.ts";
 
 /**
- * Weights of the evidence for an answer, besides the share of the question that it contains. Chosen on twelve sets of
- * questions, and checked on each set with the constants that the eleven others choose (docs/bench.md, "The constants of the ranking").
+ * Weights of the evidence for an answer, besides the share of the question that it contains. Chosen on sixteen sets of
+ * questions, and checked on each set with the constants that the fifteen others choose (docs/bench.md, "The constants of the ranking").
  */
 const WEIGHTS = {
   /** The weightiest word that is absent from the section. */
   missing: -1.2,
   /** It contains the requested form. */
-  shaped: 0.2,
+  shaped: 0.3,
   /** No text has the requested form. */
   shapeless: -0.9,
   /** "How many boats", and no number is near "boats". */
@@ -23,14 +22,14 @@ const WEIGHTS = {
   nameless: -0.3,
   /** The question negates something, and its evidence doesn't. */
   affirmative: -0.5,
-  /** The question consists of everyday words, none of which is telling. */
+  /** The question consists of everyday words, none of which is telling; times the share that is found. */
   everyday: 0.8,
   /** Its heading contains a subject of the question. */
   headed: 0.5,
   /** It is on the visitor's page. */
-  here: 0.1,
+  here: 0.15,
   /** Its lead over the best unit of another section, as a share. */
-  lead: 0.5,
+  lead: 0.6,
 };
 /** Where a question is asked. */
 interface Asked {
@@ -53,7 +52,7 @@ export function confidenceIn(hits: readonly Hit[], question: Question, { library
   const isNamed =
     !shapes.includes("person") ||
     shapes.some((shape) => holdsShape(beyond(best.unit, terms), shape, best.unit.section.language));
-  const isEveryday = question.subjects.length > 0 && question.subjects.every(({ forms }) => forms.some(isCommon));
+  const isEveryday = question.subjects.length > 0 && question.subjects.every(({ isCommon }) => isCommon);
   return (
     best.share +
     WEIGHTS.missing * best.missing +
@@ -62,7 +61,7 @@ export function confidenceIn(hits: readonly Hit[], question: Question, { library
     (isCounted ? 0 : WEIGHTS.uncounted) +
     (isNamed ? 0 : WEIGHTS.nameless) +
     (isNegated(question.text, question.language) && !isNegatedIn(best.unit) ? WEIGHTS.affirmative : 0) +
-    (isEveryday ? WEIGHTS.everyday : 0) +
+    (isEveryday ? WEIGHTS.everyday * best.share : 0) +
     (best.isHeaded ? WEIGHTS.headed : 0) +
     (best.unit.section.source.id === place.here ? WEIGHTS.here : 0) +
     WEIGHTS.lead * (1 - (other?.score ?? 0) / best.score)

@@ -3,7 +3,7 @@ import { fold } from "../../platform/characters.ts";
 import { languageOf, primaryLanguage, stem } from "../../platform/languages.ts";
 import type { Block } from "./blocks.ts";
 import { plainText } from "./markdown.ts";
-import { isCommon, type Likeness, likenessOf } from "./matching.ts";
+import { type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
 import { sentences } from "../../platform/sentences.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
@@ -248,8 +248,8 @@ export class Library {
   }
 
   /** The weight of a word, from 0 to `rarest`: the rarer, the higher. */
-  weightOf({ weight, forms }: Subject, likeness: Likeness): number {
-    const usual = weight * (forms.some(isCommon) ? COMMON : 1);
+  weightOf({ weight, isCommon }: Pick<Subject, "weight" | "isCommon">, likeness: Likeness): number {
+    const usual = weight * (isCommon ? COMMON : 1);
     if (likeness.size === 0) return usual * this.rarest * ABSENT;
     let held = 0;
     for (const [term, near] of likeness) {

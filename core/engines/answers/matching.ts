@@ -1,6 +1,6 @@
-import { languages } from "../../../schemas/languages.ts";
+import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { calendarNames } from "../../platform/calendar-names.ts";
-import { lazy } from "../../platform/lazy.ts";
+import { lazy, lazyByKey } from "../../platform/lazy.ts";
 import { isCompounding, termsIn } from "./words.ts";
 
 /** The likeness of terms of a text to a word of a question, 0 to 1. */
@@ -45,18 +45,11 @@ export function mattersIn(term: string): ReadonlySet<string> {
 
 const NONE: ReadonlySet<string> = new Set();
 
-const commonTerms = lazy(
-  () =>
-    new Set(
-      Object.entries(languages).flatMap(([language, { answers }]) =>
-        answers.common.split(" ").flatMap((word) => termsIn(word, language)),
-      ),
-    ),
-);
+const commonTerms = lazyByKey((language) => new Set(termsIn(wordsOf(language).answers.common, language)));
 
-/** True for an everyday word, which names no subject. */
-export function isCommon(term: string): boolean {
-  return commonTerms().has(term);
+/** True for an everyday word of a language, which names no subject. */
+export function isCommon(term: string, language: string): boolean {
+  return commonTerms(language).has(term);
 }
 
 /** The terms of a vocabulary that match a word of a question in any of its forms. */

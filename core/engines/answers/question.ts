@@ -1,6 +1,7 @@
 import { fold } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
 import { languages, wordsOf } from "../../../schemas/languages.ts";
+import { isCommon } from "./matching.ts";
 import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
 import type { Shape } from "./shapes.ts";
 import { wordsIn } from "./words.ts";
@@ -19,6 +20,8 @@ export interface Subject {
   /** The folded word, and its stems by the rules of each language. */
   text: string;
   forms: readonly string[];
+  /** True for an everyday word, which names no subject. */
+  isCommon: boolean;
   /** Below 1 if it comes from the question before. */
   weight: number;
 }
@@ -73,7 +76,7 @@ function subjectsOf(text: string, language: string): Subject[] {
     if (term === "" || (word.length < 2 && /\p{Script=Latin}/u.test(word))) continue;
     const others = Object.keys(languages).flatMap((code) => wordsIn(word, code).map((other) => other.term));
     const forms = [...new Set([term, ...others])].filter((form) => form !== "");
-    if (!found.has(term)) found.set(term, { text: word, forms, weight: 1 });
+    if (!found.has(term)) found.set(term, { text: word, forms, isCommon: isCommon(term, language), weight: 1 });
   }
   return [...found.values()].slice(0, MAX_SUBJECTS);
 }
