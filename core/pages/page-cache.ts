@@ -11,7 +11,7 @@ interface CachedPage {
   value: { page: StoredPage };
 }
 
-/** Characters of pages that a process caches; the rendered pages take as much again. */
+/** Characters of pages that a process caches; rendered and compressed, they take up to twice as much again. */
 const MAX_CACHED_LENGTH = 16 * 2 ** 20;
 const pagesOf = perConnection(
   () => new LRUCache<string, CachedPage>({ maxSize: MAX_CACHED_LENGTH, sizeCalculation: sizeOf }),
