@@ -131,7 +131,7 @@ export class ClaimChecker {
     return {
       plain: plainWords(text),
       words: this.#wordsOf(plainText(text), language).map((word) =>
-        hasPrice && word.isPrice ? { ...word, weight: word.weight * SUPPORT.price } : word,
+        hasPrice && word.isPrice ? { ...word, isCommon: true, weight: word.weight * SUPPORT.price } : word,
       ),
       figures,
       negated,
