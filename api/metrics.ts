@@ -21,7 +21,7 @@ export class Metrics {
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
     const registers = [this.#registry];
-    collectDefaultMetrics({ register: this.#registry });
+    addProcessMetrics(this.#registry, runtime);
     this.#requests = new Counter({
       name: "http_requests_total",
       help: "HTTP requests answered",
@@ -116,6 +116,15 @@ export class Metrics {
     this.#fallbacks.reset();
     for (const reason of fallbackReasons)
       this.#fallbacks.inc({ reason }, this.#runtime.index.fallbacks.get(reason) ?? 0);
+  }
+}
+
+/** Metrics of the process itself. Deno had no event loop delay in its first versions; such a process goes without what comes after it. */
+function addProcessMetrics(register: Registry, { log }: Runtime): void {
+  try {
+    collectDefaultMetrics({ register });
+  } catch (error) {
+    log.warn({ error: String(error) }, "metrics.process_metrics_missing");
   }
 }
 

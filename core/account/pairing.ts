@@ -1,4 +1,5 @@
-import { hash, randomInt } from "node:crypto";
+import { randomInt } from "node:crypto";
+import { sha256 } from "../platform/digest.ts";
 import type {
   PairingDecided,
   pairingDecision,
@@ -113,7 +114,7 @@ export async function redeemPairing(
 
 /** base64url(SHA-256(verifier)), as in PKCE (RFC 7636, S256). */
 export function challengeOf(verifier: string): string {
-  return hash("sha256", verifier, "base64url");
+  return sha256(verifier).toString("base64url");
 }
 
 /** The code to compare; the client derives it from the attempt's id too. */

@@ -1,6 +1,6 @@
 import type { Buffer } from "node:buffer";
-import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
+import { sha256 } from "../platform/digest.ts";
 import {
   type NewToken,
   type newToken,
@@ -107,17 +107,17 @@ function isWellFormed(secret: string): boolean {
 }
 
 function checksum(random: string): string {
-  return toBase62(hash("sha256", random, "buffer").readUIntBE(0, 6), checksumLetters);
+  return toBase62(sha256(random).readUIntBE(0, 6), checksumLetters);
 }
 
 /** Stored as 32 bytes to save memory. */
 function digestOf(secret: string): Buffer {
-  return hash("sha256", secret, "buffer");
+  return sha256(secret);
 }
 
 /** The public id is another hash of the secret, so that one key finds the token. It reveals nothing about the stored digest. */
 function idOf(secret: string): string {
-  return `tok_${hash("sha256", `token id ${secret}`, "base64url").slice(0, 22)}`;
+  return `tok_${sha256(`token id ${secret}`).toString("base64url").slice(0, 22)}`;
 }
 
 /** Scopes as digits, their indexes in the table, to save memory. */

@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { sha256 } from "../platform/digest.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import { delayUntil, instantIn } from "../platform/clock.ts";
 import type { DelayedSendLimits, Job, Runtime } from "../platform/runtime.ts";
@@ -26,7 +26,7 @@ const batch = 1000;
  * million waiting jobs; the chance of a collision among them is one in ten billion. Visitors' jobs have priority over a burst of sends.
  */
 export function sendJob(runtime: Runtime, { data, due }: DelayedSend): Job {
-  const id = hash("sha256", `${data.ruleId} ${data.leadId}`, "base64url").slice(0, 12);
+  const id = sha256(`${data.ruleId} ${data.leadId}`).toString("base64url").slice(0, 12);
   return job("campaigns.send", id, data, { delay: delayUntil(runtime, due), priority: 1 });
 }
 

@@ -1,5 +1,5 @@
-import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
+import { sha256 } from "../platform/digest.ts";
 import { hasWords } from "../../schemas/languages.ts";
 import type { newLead } from "../../schemas/leads.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
@@ -184,5 +184,5 @@ export function recentKey(
 
 /** A digest that is equal for one address in any case. */
 export function digest(text: string): string {
-  return hash("sha256", text.toLowerCase(), "base64url");
+  return sha256(text.toLowerCase()).toString("base64url");
 }

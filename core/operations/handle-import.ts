@@ -1,6 +1,6 @@
-import { chunksOf } from "../platform/chunks.ts";
 import { Buffer } from "node:buffer";
 import type { ChainableCommander } from "ioredis";
+import { chunksOf } from "../platform/chunks.ts";
 import { type ArrivingHandle, beginImport, finishImport } from "../account/face.ts";
 import { abandonSends } from "../campaigns/face.ts";
 import { adoptMessages, importDomain } from "../email/face.ts";

@@ -1,5 +1,5 @@
-import { chunksOf } from "../platform/chunks.ts";
 import type { Redis } from "ioredis";
+import { chunksOf } from "../platform/chunks.ts";
 import { isOfHandle, keys } from "../store/keys.ts";
 import { mastersOf, pipelined } from "../store/redis.ts";
 

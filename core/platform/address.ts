@@ -1,5 +1,5 @@
-import { hash } from "node:crypto";
 import { domainToASCII } from "node:url";
+import { sha256 } from "./digest.ts";
 
 const atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
 const addrSpec = new RegExp(`^(${atom}(?:\\.${atom})*)@([^@]+)$`);
@@ -49,7 +49,7 @@ export function distinct(addresses: readonly string[]): string[] {
 
 /** The address in key names: 128 bits of SHA-256 over its canonical form, in base64url. */
 export function addressDigest(address: string): string {
-  return hash("sha256", sameAddress(address), "base64url").slice(0, 22);
+  return sha256(sameAddress(address)).toString("base64url").slice(0, 22);
 }
 
 /** The same for a mailbox: all its subaddresses (`name+detail@…`, RFC 5233) share one digest. */

@@ -1,13 +1,6 @@
 import { Buffer } from "node:buffer";
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  hash,
-  hkdfSync,
-  randomBytes,
-  timingSafeEqual,
-} from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import { sha256 } from "./digest.ts";
 import type { Env } from "./env.ts";
 
 /** The root keys. */
@@ -103,7 +96,7 @@ export function roots({ SECRET_KEY, SECRET_KEY_PREVIOUS }: Keys): string[] {
 
 /** Compares two texts in constant time. */
 export function sameText(one: string, other: string): boolean {
-  const digests = [one, other].map((text) => hash("sha256", text, "buffer")) as [Buffer, Buffer];
+  const digests = [one, other].map((text) => sha256(text)) as [Buffer, Buffer];
   return timingSafeEqual(...digests);
 }
 

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { hash } from "node:crypto";
+import { sha256 } from "../platform/digest.ts";
 import { spokenLanguage } from "../../schemas/languages.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, MailKind, StoredBooking, StoredEventType } from "../../schemas/scheduling.ts";
@@ -241,5 +241,5 @@ async function fileFor(
 
 /** A constant name of a booking that does not give its uid away. */
 function guestUid({ bookingUid }: Booking): string {
-  return hash("sha256", `guest ${bookingUid}`).slice(0, 32);
+  return sha256(`guest ${bookingUid}`).toString("hex").slice(0, 32);
 }

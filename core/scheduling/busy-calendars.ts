@@ -1,5 +1,5 @@
+import { sha256 } from "../platform/digest.ts";
 import { chunksOf } from "../platform/chunks.ts";
-import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
@@ -86,7 +86,7 @@ function turnAt(handle: string, ms: number): number {
 }
 
 function offsetOf(handle: string): number {
-  return hash("sha256", handle, "buffer").readUInt32BE() % PULL_INTERVAL_MS;
+  return sha256(handle).readUInt32BE() % PULL_INTERVAL_MS;
 }
 
 function nextPull(handle: string, after: number): Job {
@@ -304,4 +304,4 @@ async function scheduleZone({ redis }: Runtime, handle: string): Promise<string>
   return schedule?.timeZone ?? "UTC";
 }
 
-const digest = (text: string): string => hash("sha256", text, "base64url").slice(0, 22);
+const digest = (text: string): string => sha256(text).toString("base64url").slice(0, 22);

@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { sha256 } from "../platform/digest.ts";
 import type {
   CalendarFeed,
   calendarFeedPath,
@@ -104,5 +104,5 @@ async function upcoming({ redis, now }: Runtime, handle: string): Promise<(Store
 }
 
 function digestOf(text: string): string {
-  return hash("sha256", text, "base64url");
+  return sha256(text).toString("base64url");
 }

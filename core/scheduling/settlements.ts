@@ -53,11 +53,14 @@ export async function noteRefund(runtime: Runtime, booking: BookingName): Promis
 
 /** Ends an expired payment hold: the booking becomes REJECTED and its slot free. Does nothing if it was paid or has ended otherwise. */
 export async function expireHold(runtime: Runtime, booking: BookingName): Promise<void> {
-  const isExpired = (before: BookingRecord) => statusAt(before, runtime.now()) === "REJECTED";
-  const left = await changeIfKept(runtime, booking, (before) =>
-    before.status === "PENDING_PAYMENT" && isExpired(before) ? rejected(runtime, before) : undefined,
-  );
-  if (left?.status === "PENDING_PAYMENT") await expireLater(runtime, left);
+  let early: BookingRecord | undefined;
+  await changeIfKept(runtime, booking, (before) => {
+    const isPending = before.status === "PENDING_PAYMENT";
+    const isExpired = isPending && statusAt(before, runtime.now()) === "REJECTED";
+    early = isPending && !isExpired ? before : undefined;
+    return isExpired ? rejected(runtime, before) : undefined;
+  });
+  if (early) await expireLater(runtime, booking.handle, early);
 }
 
 /** Ends a hold whose checkout can no longer be paid, before it expires. Does nothing if it was paid or has ended otherwise. */
@@ -123,7 +126,8 @@ function refundTransition(runtime: Runtime, handle: string, { before, paid }: Pa
 }
 
 /** The job came too early, or the hold was extended. */
-async function expireLater(runtime: Runtime, { handle, bookingUid, holdUntil, version }: Booking): Promise<void> {
+async function expireLater(runtime: Runtime, handle: string, before: BookingRecord): Promise<void> {
+  const { bookingUid, holdUntil, version } = before;
   const delay = delayUntil(runtime, Date.parse(holdUntil as string)) + 1;
   await runtime.queues.later(
     job("scheduling.expire", `expire-${bookingUid}-${version}`, { handle, bookingUid }, { delay }),

@@ -1,7 +1,7 @@
-import { chunksOf } from "../platform/chunks.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
+import { chunksOf } from "../platform/chunks.ts";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";

@@ -1,13 +1,13 @@
-import { hash } from "node:crypto";
+import { sha256 } from "../platform/digest.ts";
 
 /** A digest that is equal for bodies with equal parsed JSON, whatever the order of keys (docs/reference.md, "Idempotency"). */
 export function bodyDigest(body: unknown): string {
-  return hash("sha256", canonical(body), "base64url");
+  return sha256(canonical(body)).toString("base64url");
 }
 
 /** The digest of a client's key for Redis key names. */
 export function keyDigest(key: string): string {
-  return hash("sha256", key, "base64url").slice(0, 32);
+  return sha256(key).toString("base64url").slice(0, 32);
 }
 
 function canonical(value: unknown): string {

@@ -1,5 +1,5 @@
+import { sha256 } from "../platform/digest.ts";
 import { chunksOf } from "../platform/chunks.ts";
-import { hash } from "node:crypto";
 import { setImmediate } from "node:timers";
 import { type JobsOptions, Queue } from "bullmq";
 import { LRUCache } from "lru-cache";
@@ -200,7 +200,7 @@ function joined(list: Job[]): Job[] {
 function asOne(group: Job[], { several: name, field, list }: (typeof joint)[number]): Job {
   const [first, ...others] = group as [Job, ...Job[]];
   if (others.length === 0) return first;
-  const digest = hash("sha256", group.map(({ id }) => id).join(), "base64url");
+  const digest = sha256(group.map(({ id }) => id).join()).toString("base64url");
   const { [field]: _one, [list]: _several, ...shared } = first.data as Record<string, unknown>;
   const all = group.flatMap(({ data }) => {
     const { [field]: one, [list]: several = [one] } = data as Record<string, unknown>;

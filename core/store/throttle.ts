@@ -1,6 +1,6 @@
-import { hash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
+import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sign } from "../platform/sealing.ts";
@@ -24,7 +24,7 @@ export function digestTag(env: Runtime["env"], ...parts: string[]): string {
 
 /** One of the 256 bucket tags that all unknown names share, so that strangers can't create unlimited keys. */
 export function sharedTag(name: string): string {
-  return `~${hash("sha256", name).slice(0, 2)}`;
+  return `~${sha256(name).toString("hex").slice(0, 2)}`;
 }
 
 /** The number of granted tokens, and the ms until the next one if that is fewer than requested. */

@@ -154,14 +154,28 @@ async function timed(
   );
   await furnish(runtime, "timed", documents);
   const web: ChildProcess[] = [];
+  try {
+    return await timesOf(await askerOf(runtime, redisUrl, web, largest));
+  } finally {
+    await Promise.all(web.map(end));
+  }
+}
+
+/** Asks the web process for the answer to the query at a place: the ms that it took. */
+async function askerOf(
+  runtime: Runtime,
+  redisUrl: string,
+  web: ChildProcess[],
+  { queries }: JudgedSet,
+): Promise<(at: number, limit: number) => Promise<number>> {
   const port = await freePort();
   const { BASE_URL } = runtime.env;
   await start(web, "dist/api/server.js", { REDIS_URL: redisUrl, BASE_URL, PORT: String(port) });
   const url = `http://127.0.0.1:${port}/v2/handles/timed/knowledge/query`;
   const token = await tokenFor(runtime, { userId: "user_1", seconds: 3600 });
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  const ask = async (at: number, limit: number): Promise<number> => {
-    const { text } = largest.queries[at % largest.queries.length]!;
+  return async (at, limit) => {
+    const { text } = queries[at % queries.length]!;
     const body = JSON.stringify({ query: text.slice(0, MAX_QUERY_LENGTH), limit });
     const from = performance.now();
     const answer = await fetch(url, { method: "POST", headers, body });
@@ -169,6 +183,9 @@ async function timed(
     if (answer.status !== 200) throw new Error(`The query answered ${answer.status}`);
     return performance.now() - from;
   };
+}
+
+async function timesOf(ask: (at: number, limit: number) => Promise<number>): Promise<RelayRow[]> {
   for (let at = 0; at < TIMED_QUESTIONS; at++) await ask(at, 10);
   const rows: RelayRow[] = [];
   for (const { limit, bar } of [
@@ -180,6 +197,5 @@ async function timed(
     const p50 = times.sort((one, other) => one - other)[times.length >> 1]!;
     rows.push({ name: `knowledge/query, 1,400 documents, limit ${limit}, p50`, value: p50, unit: "ms", bar });
   }
-  await Promise.all(web.map(end));
   return rows;
 }

@@ -9,7 +9,7 @@ import { scripts } from "../../core/store/scripts.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 
-/** One process of the scheduling bench: `random` attempts at slots, or `bare` Koa. */
+/** One process of the scheduling bench: `random` attempts at slots, `core` bookings in sequence, or `bare` Koa. */
 const [role = "", ...words] = process.argv.slice(2);
 const env = readEnv({ ...process.env, LOG_LEVEL: "silent" });
 const runtime = await openRuntime(env);
@@ -19,6 +19,8 @@ const length = 30 * minute;
 const attendee = { name: "Ada Lovelace", email: "ada@example.com" };
 
 if (role === "random") await random(runtime, Number(words[0]), Number(words[1]));
+if (role === "core") await core(runtime, Number(words[0]), Number(words[1]));
+if (role === "script") await bareScript(runtime, Number(words[0]), Number(words[1]));
 if (role === "bare") bare(runtime, Number(words[0]));
 
 /** Attempts at random slots of the four event types, 24 at a time; counts the outcomes. */
@@ -41,6 +43,17 @@ async function random(runtime: Runtime, seed: number, attempts: number): Promise
   };
   await Promise.all(Array.from({ length: 24 }, lane));
   await finish(told);
+}
+
+/** Distinct slots from a first one on, 32 at a time: bookings per second. */
+async function core(runtime: Runtime, first: number, count: number): Promise<void> {
+  await inFlight(count, (at) => attempt(runtime, "half", first + at * length, 30));
+}
+
+/** The same with the script alone, on a booking's input. */
+async function bareScript(runtime: Runtime, first: number, count: number): Promise<void> {
+  const template = JSON.parse(process.env.BENCH_SCRIPT as string) as Template;
+  await inFlight(count, (at) => rewrite(runtime, retimed(template, first + at * length)));
 }
 
 /** Koa and the script alone. */
@@ -83,6 +96,16 @@ function retimed(template: Template, start: number): [string[], string[]] {
     return next;
   };
   return [template.names.map(replaced), template.values.map(replaced)];
+}
+
+async function inFlight(count: number, act: (at: number) => Promise<unknown>): Promise<void> {
+  const begun = performance.now();
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < count) await act(next++);
+  };
+  await Promise.all(Array.from({ length: 32 }, lane));
+  await finish({ perSecond: (count * 1000) / (performance.now() - begun) });
 }
 
 async function attempt(runtime: Runtime, eventSlug: string, start: number, minutes: number): Promise<string> {

@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { sha256 } from "../../../platform/digest.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
 import { type ApiCall, callWithToken, isGone, responseJson } from "../authorised-calls.ts";
@@ -120,7 +120,7 @@ async function readEvent(
   return isGone(answer) ? undefined : responseJson(answer);
 }
 
-const digest = (text: string): string => hash("sha256", text).slice(0, 40);
+const digest = (text: string): string => sha256(text).toString("hex").slice(0, 40);
 
 function bodyOf(event: CalendarEvent, id: string, current: GoogleEvent | undefined): object {
   const { uid, sequence, title, description, start, end, timeZone, location } = event;

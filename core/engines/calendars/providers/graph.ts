@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
@@ -46,7 +46,9 @@ export function instantOf({ dateTime }: { dateTime: string }): number {
 
 /** The transaction id of a booking in a calendar; a new one for an event that its owner deleted. */
 export function transactionOf({ calendarId, event, earlier }: EventWrite): string {
-  const turn = hash("sha256", `${calendarId} ${earlier?.eventId ?? ""}`).slice(0, 12);
+  const turn = sha256(`${calendarId} ${earlier?.eventId ?? ""}`)
+    .toString("hex")
+    .slice(0, 12);
   return `${event.bookingUid}.${turn}`;
 }
 

@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { secretFor, tokensIn } from "../access-tokens.ts";
@@ -128,7 +128,7 @@ function bodyOf(event: CalendarEvent): object {
 
 /** The start of the agenda, since listings truncate agendas. It must not be secret: the booking's own uid would allow cancelling. */
 function referenceOf({ uid }: CalendarEvent): string {
-  return `Booking ${hash("sha256", uid).slice(0, 16)}-`;
+  return `Booking ${sha256(uid).toString("hex").slice(0, 16)}-`;
 }
 
 function sequenceIn(agenda = ""): number {
