@@ -1,8 +1,6 @@
 import { fold } from "../../platform/characters.ts";
 import type { Hit, Library, Place, Unit } from "./library.ts";
-import { isNegated } from "./phrases.ts";
 import type { Question } from "./question.ts";
-import { holdsShape } from "./shapes.ts";
 import { termsIn } from "./words.ts";
 
 /**
@@ -18,10 +16,6 @@ const WEIGHTS = {
   shapeless: -0.9,
   /** "How many boats", and no number is near "boats". */
   uncounted: -0.9,
-  /** "Who", and the unit contains no name besides those of the question. */
-  nameless: -0.3,
-  /** The question negates something, and its evidence doesn't. */
-  affirmative: -0.5,
   /** The question consists of everyday words, none of which is telling; times the share that is found. */
   everyday: 0.8,
   /** Its heading contains a subject of the question. */
@@ -31,6 +25,7 @@ const WEIGHTS = {
   /** Its lead over the best unit of another section, as a share. */
   lead: 0.6,
 };
+
 /** Where a question is asked. */
 interface Asked {
   library: Library;
@@ -49,9 +44,6 @@ export function confidenceIn(hits: readonly Hit[], question: Question, { library
   const other = hits.find(({ unit }) => unit.section !== best.unit.section);
   const shapes = question.asks.map(({ shape }) => shape);
   const isCounted = shapes.every((shape) => shape !== "count") || holdsCountOf(best.unit, terms);
-  const isNamed =
-    !shapes.includes("person") ||
-    shapes.some((shape) => holdsShape(beyond(best.unit, terms), shape, best.unit.section.language));
   const isEveryday = question.subjects.length > 0 && question.subjects.every(({ isCommon }) => isCommon);
   return (
     best.share +
@@ -59,17 +51,11 @@ export function confidenceIn(hits: readonly Hit[], question: Question, { library
     (best.isShaped ? WEIGHTS.shaped : 0) +
     (best.isShapeless ? WEIGHTS.shapeless : 0) +
     (isCounted ? 0 : WEIGHTS.uncounted) +
-    (isNamed ? 0 : WEIGHTS.nameless) +
-    (isNegated(question.text, question.language) && !isNegatedIn(best.unit) ? WEIGHTS.affirmative : 0) +
     (isEveryday ? WEIGHTS.everyday * best.share : 0) +
     (best.isHeaded ? WEIGHTS.headed : 0) +
     (best.unit.section.source.id === place.here ? WEIGHTS.here : 0) +
     WEIGHTS.lead * (1 - (other?.score ?? 0) / best.score)
   );
-}
-
-function isNegatedIn({ text, block, section }: Unit): boolean {
-  return isNegated([...block.headings, block.leadIn, text].join(" ; "), section.language);
 }
 
 /** The columns of a row name what a number counts; elsewhere the number is near the noun. */

@@ -16,7 +16,7 @@ export interface Quote {
 /** Most characters of a quote, headings included. */
 const MAX_QUOTE_LENGTH = 600;
 /** The least confidence of an answer, and the least share of the question of what is shown as closest. */
-const ANSWERS = 0.52;
+const ANSWERS = 0.64;
 const COMES_CLOSEST = 0.25;
 /** The least score of a second section, relative to the best one. */
 const NEARLY_BEST = 0.75;
