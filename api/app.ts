@@ -1,3 +1,4 @@
+// Over 300 lines: the whole way of a request, from the first byte to the log line, in the order in which it runs.
 import { randomUUID } from "node:crypto";
 import Koa, { type Context } from "koa";
 import compress from "koa-compress";

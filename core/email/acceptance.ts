@@ -1,3 +1,4 @@
+// Over 300 lines: the acceptance of a mail from its first check to its script, in the order of the checks.
 import { Buffer } from "node:buffer";
 import { type Message, MAX_RECIPIENTS, type newMessage, type Purpose } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";

@@ -1,23 +1,16 @@
 import { sha256 } from "../platform/digest.ts";
-import { chunksOf } from "../platform/chunks.ts";
-import type { Redis } from "ioredis";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
 import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
-import { isRedisAway, pipelined, transact } from "../store/redis.ts";
+import { isRedisAway, pipelined } from "../store/redis.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { endPause, pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { updateHealth } from "./credentials.ts";
-import {
-  type BusyAnswer,
-  type BusyObject,
-  CalendarServerError,
-  ownUid,
-  type BusyInterval,
-} from "../engines/calendars/calendars.ts";
+import { changeObjects, keptObjects, type Reading, readingField, replaceObjects, tagsIn } from "./busy-objects.ts";
+import { CalendarServerError, ownUid, type BusyInterval } from "../engines/calendars/calendars.ts";
 import { type Selection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 import { day } from "../platform/zones.ts";
@@ -28,12 +21,9 @@ const PULL_INTERVAL_MS = 5 * 60_000;
 const LOOK_BACK_MS = 2 * day;
 const LOOK_AHEAD_MS = 400 * day;
 const PERIOD_MS = 28 * day;
-/** Lifetime of a calendar's stored objects in seconds. */
-const OBJECTS_TTL_SECONDS = 30 * 86_400;
 /** Concurrent calendar reads per account. */
 const MAX_CONCURRENT_READS = 4;
-/** Most stored objects per calendar, and most instances in one handle's busy times. */
-const MAX_OBJECTS = 40_000;
+/** Most instances in one handle's busy times. */
 const MAX_INSTANCES = 100_000;
 
 /**
@@ -188,16 +178,6 @@ function isSilent(failure: Error): boolean {
   return failure instanceof CalendarServerError && ["timeout", "unreachable"].includes(failure.reason);
 }
 
-/** The last reading of a calendar: the provider's mark, with its window and zone. */
-interface Reading {
-  mark: string | null;
-  from: number;
-  to: number;
-  zone: string;
-  /** Changes with each change of the objects. */
-  state: string;
-}
-
 /** Updates the stored objects of a calendar to the provider's current state. */
 async function readCalendar(
   runtime: Runtime,
@@ -216,85 +196,6 @@ async function readCalendar(
   const reading: Reading = { ...window, mark: answer.mark, state };
   if (answer.isWhole) await replaceObjects(runtime, account.handle, { key, answer, reading });
   else await changeObjects(runtime, { key, answer, reading });
-}
-
-/** The field next to the objects; no object has an empty name. */
-const readingField = "";
-
-interface Change {
-  key: string;
-  answer: BusyAnswer;
-  reading: Reading;
-}
-
-/** Everything is new: written to a new key, which then replaces the old one in one step. */
-async function replaceObjects(runtime: Runtime, handle: string, change: Change): Promise<void> {
-  const draft = keys.calendarDraft(handle, runtime.id(""));
-  await changeObjects(runtime, { ...change, key: draft });
-  await runtime.redis.rename(draft, change.key);
-}
-
-/** The mark comes last: objects may be newer than it, because then they are read again, but never older. */
-async function changeObjects({ redis }: Runtime, { key, answer, reading }: Change): Promise<void> {
-  for (const some of chunksOf(answer.removed, BATCH_SIZE)) await redis.hdel(key, ...some);
-  if ((await redis.hlen(key)) + answer.changed.length > MAX_OBJECTS) await giveUp(redis, key);
-  const write = (fields: string[]) =>
-    transact(redis, (transaction) => {
-      transaction.hset(key, ...fields).expire(key, OBJECTS_TTL_SECONDS);
-    });
-  for (const some of chunksOf(answer.changed, BATCH_SIZE))
-    await write(some.flatMap((one) => [one.objectId, packed(one)]));
-  await write([readingField, JSON.stringify(reading)]);
-}
-
-/** Forgets a calendar that is too large; it is read as a whole next time. */
-async function giveUp(redis: Redis, key: string): Promise<never> {
-  await redis.del(key);
-  throw new CalendarServerError("limit", `The calendar has more than ${MAX_OBJECTS} events.`);
-}
-
-/** Objects per batch, so that a large calendar doesn't block the event loop. */
-const BATCH_SIZE = 250;
-
-/** Tag, and for each uid its times in sequence. */
-type Packed = [tag: string, ...series: [uid: string, ...times: number[]][]];
-
-function packed({ tag, taken }: BusyObject): string {
-  const series = new Map<string, number[]>();
-  for (const { uid, from, to } of taken) {
-    const times = series.get(uid) ?? [];
-    times.push(from, to);
-    series.set(uid, times);
-  }
-  return JSON.stringify([tag, ...[...series].map(([uid, times]) => [uid, ...times])]);
-}
-
-function unpacked(objectId: string, json: string): BusyObject {
-  const [tag, ...series] = JSON.parse(json) as Packed;
-  const taken = series.flatMap(([uid, ...times]) =>
-    Array.from({ length: times.length / 2 }, (_, at): BusyInterval => {
-      return { uid, from: times[at * 2] as number, to: times[at * 2 + 1] as number };
-    }),
-  );
-  return { objectId, tag, taken };
-}
-
-async function tagsIn(runtime: Runtime, key: string): Promise<Map<string, string>> {
-  const tags = new Map<string, string>();
-  for await (const objects of keptObjects(runtime, key))
-    for (const { objectId, tag } of objects) tags.set(objectId, tag);
-  return tags;
-}
-
-/** The stored objects of a calendar, batch by batch. */
-async function* keptObjects({ redis }: Runtime, key: string): AsyncIterable<BusyObject[]> {
-  let cursor = "0";
-  do {
-    const [next, flat] = await redis.hscan(key, cursor, "COUNT", BATCH_SIZE);
-    const names = flat.filter((_, at) => at % 2 === 0);
-    yield names.flatMap((name, at) => (name === readingField ? [] : unpacked(name, flat[at * 2 + 1] as string)));
-    cursor = next;
-  } while (cursor !== "0");
 }
 
 /** Zone of the handle's oldest schedule, for calendars without one. */

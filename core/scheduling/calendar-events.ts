@@ -1,3 +1,4 @@
+// Over 300 lines: the synchronisation of one booking, all of whose outcomes are decided here.
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";

@@ -1,3 +1,4 @@
+// Over 300 lines: one table.
 import type { OutboxEntry } from "../platform/runtime.ts";
 import { defineScript } from "./script.ts";
 

@@ -1,3 +1,4 @@
+// Over 300 lines: the rules by which evidence supports a sentence; each of them weighs the same words.
 import type { Block } from "./blocks.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, type Section, strengthOf, type Strengths, type Unit } from "./library.ts";

@@ -1,3 +1,4 @@
+// Over 300 lines: the index of words and the readings of its sections share their private tables.
 import { LRUCache } from "lru-cache";
 import { fold } from "../../platform/characters.ts";
 import { languageOf, primaryLanguage, stem } from "../../platform/languages.ts";

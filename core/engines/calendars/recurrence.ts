@@ -1,3 +1,4 @@
+// Over 300 lines: one algorithm, the recurrence set of RFC 5545, section 3.8.5, with its bounds.
 import ICAL from "ical.js";
 import { LRUCache } from "lru-cache";
 import { RRuleTemporal } from "rrule-temporal";

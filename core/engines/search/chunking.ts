@@ -1,3 +1,4 @@
+// Over 300 lines: one scanner of Markdown and the cutting of what it finds.
 import { type Range, sentenceRanges } from "../../platform/sentences.ts";
 
 /** A chunk of a document, the unit of retrieval; `text` is an exact part of the content. */
