@@ -20,6 +20,7 @@ const folder = fileURLToPath(new URL("../fixtures/answers", import.meta.url));
 const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
 const sets: OpenSet[] = files.map((name) => openSet(`${folder}/${name}`));
 const all = [...sets, ...judgedSets()];
+const exams = readdirSync(`${folder}/exams`).map((name) => openSet(`${folder}/exams/${name}`));
 
 const flat = (text: string): string =>
   text
@@ -38,7 +39,7 @@ const publicText = ({ library }: OpenSet): string =>
   );
 
 t.test("every unit, card and snippet of an answer is an exact piece of public text, on every set", async (t) => {
-  for (const set of all) {
+  for (const set of [...all, ...exams]) {
     const known = publicText(set);
     for (const asked of set.questions) {
       const { reply } = answerIn(set, asked);
@@ -50,7 +51,7 @@ t.test("every unit, card and snippet of an answer is an exact piece of public te
 });
 
 t.test("a snippet of a document is an exact piece of it, on every set", async (t) => {
-  for (const set of sets)
+  for (const set of [...sets, ...exams])
     for (const { content } of set.documents)
       for (const { ask } of set.questions) {
         const snippet = snippets(ask)({ text: content, language: set.language });
@@ -60,7 +61,7 @@ t.test("a snippet of a document is an exact piece of it, on every set", async (t
 });
 
 t.test("every figure of an answer is in public text, on every set", async (t) => {
-  for (const set of all) {
+  for (const set of [...all, ...exams]) {
     const known = publicText(set);
     for (const asked of set.questions) {
       const { reply } = answerIn(set, asked);

@@ -16,15 +16,15 @@ import {
 import type { RelayRow } from "./relay.ts";
 
 const own = fileURLToPath(new URL("../../fixtures/answers", import.meta.url));
-/** Sets on which nothing was chosen but the bar of an answer: they tell what a new site may expect. */
+/** Sets whose visitors hardly use a word of the site. */
 const exams = join(own, "exams");
 const NO_SCORE: Score = { right: 0, answerable: 0, false: 0, unanswerable: 0, hinted: 0 };
 const NO_FILTER_SCORE: FilterScore = { passed: 0, unsupported: 0, dropped: 0, supported: 0 };
 
 /**
- * How well questions are answered without a model, on each set and on all together: our own sets, the exams, and the JSON files and folders in
- * ANSWER_SETS (separated by `:`). Figures are percentages of the answerable and of the unanswerable questions, and of the supported and
- * the unsupported sentences of a model.
+ * How well questions are answered without a model, on each set and on all together: our own sets, the exams, and the JSON files and
+ * folders in ANSWER_SETS (separated by `:`). Figures are percentages of the answerable and of the unanswerable questions, and of the
+ * supported and the unsupported sentences of a model.
  */
 export async function bench(): Promise<RelayRow[]> {
   const paths = [own, exams, ...(process.env.ANSWER_SETS?.split(":") ?? [])].flatMap(filesOf);

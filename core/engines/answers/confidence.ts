@@ -42,8 +42,7 @@ export function confidenceIn(hits: readonly Hit[], question: Question, { library
   const [best] = hits;
   if (best === undefined) return Number.NEGATIVE_INFINITY;
   const other = hits.find(({ unit }) => unit.section !== best.unit.section);
-  const shapes = question.asks.map(({ shape }) => shape);
-  const isCounted = shapes.every((shape) => shape !== "count") || holdsCountOf(best.unit, terms);
+  const isCounted = question.asks.every(({ shape }) => shape !== "count") || holdsCountOf(best.unit, terms);
   const isEveryday = question.subjects.length > 0 && question.subjects.every(({ isCommon }) => isCommon);
   return (
     best.share +

@@ -31,15 +31,11 @@ const matterTable = lazy(() => {
   return { mattersOf, termsOf };
 });
 
-/** The days of the week and the months are matters too, days by their short names as well: "Sonntag" and "So" for "Sundays". */
-function calendarMatters(language: string): [matter: string, names: string][] {
-  const names = calendarNamesIn(language);
-  const shortDays = calendarNames(language, "weekday", "short");
-  return calendarNamesIn("en").map((matter, at) => [matter, `${names[at]} ${shortDays[at] ?? ""}`]);
-}
-
-function calendarNamesIn(language: string): string[] {
-  return [...calendarNames(language, "weekday"), ...calendarNames(language, "month")];
+/** The days of the week and the months are matters too: "Sonntag" for "Sundays". The language files add short names that aren't words. */
+function calendarMatters(language: string): [matter: string, name: string][] {
+  const namesIn = (code: string) => [...calendarNames(code, "weekday"), ...calendarNames(code, "month")];
+  const names = namesIn(language);
+  return namesIn("en").map((matter, at) => [matter, names[at]!]);
 }
 
 /** The matters of a term, as the language files name them. */
