@@ -119,12 +119,12 @@ export class Metrics {
   }
 }
 
-/** Metrics of the process itself. Deno had no event loop delay in its first versions; such a process goes without what comes after it. */
+/** Metrics of the process itself. The first versions of Deno 2 can't measure the event loop's delay; the metrics after it are missing there. */
 function addProcessMetrics(register: Registry, { log }: Runtime): void {
   try {
     collectDefaultMetrics({ register });
   } catch (error) {
-    log.warn({ error: String(error) }, "metrics.process_metrics_missing");
+    log.warn({ error: String(error) }, "process.metrics_missing");
   }
 }
 

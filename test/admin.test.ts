@@ -5,7 +5,7 @@ import { spawnProgram } from "../fixtures/processes.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
-// Each command is a process of its own, started from the sources.
+// Each command is a process of its own.
 t.setTimeout(170_000);
 
 interface Ran {

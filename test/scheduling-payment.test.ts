@@ -175,6 +175,22 @@ t.test("a hold ends after 35 minutes, and its job releases the slot once", async
   t.equal(rejected.length, 1);
 });
 
+t.test("a hold that expires while its job reads the clock ends by this job or by the next one", async (t) => {
+  const stage = await openStage(t);
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price });
+  const { bookingUid } = (await stage.book("paid", start, 30).expect(201)).body;
+  const { runtime } = stage.service;
+  const waiting = async () => (await runtime.queues.queue("scheduling").getDelayed()).length;
+  const before = await waiting();
+  // Each reading of the clock is a second later, and the first is just before the end.
+  const readings = Array.from({ length: 100 }, (_, at) => Date.parse("2026-10-05T06:34:59.500Z") + at * 1000);
+  const ticking = Object.create(runtime, { now: { value: () => readings.shift() } }) as typeof runtime;
+  await expireHold(ticking, { handle: "acme", bookingUid });
+  const { booking } = (await stage.owner.get(`${base}/bookings/${bookingUid}`)).body;
+  t.ok(booking.status === "REJECTED" || (await waiting()) > before, booking.status);
+});
+
 t.test("a payment after the hold reclaims the slot if it is free", async (t) => {
   const stage = await openStage(t);
   connect(stage, provider());

@@ -1,5 +1,4 @@
 import { randomInt } from "node:crypto";
-import { sha256 } from "../platform/digest.ts";
 import type {
   PairingDecided,
   pairingDecision,
@@ -9,6 +8,7 @@ import type {
   PairingStarted,
 } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import { keys } from "../store/keys.ts";

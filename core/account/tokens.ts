@@ -1,6 +1,5 @@
 import type { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
-import { sha256 } from "../platform/digest.ts";
 import {
   type NewToken,
   type newToken,
@@ -11,6 +10,7 @@ import {
   type tokenPath,
 } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { base62, toBase62 } from "../platform/ids.ts";
 import { listIds } from "../store/records.ts";

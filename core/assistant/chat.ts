@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type {
   chatRequest,
   chatStream,
@@ -8,6 +7,7 @@ import type {
   QuestionAnswer,
 } from "../../schemas/assistant.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
@@ -105,7 +105,7 @@ async function runOf({ redis }: Runtime, input: Infer<typeof chatStream>): Promi
 }
 
 function chatKey(page: Page, chatId: string): string {
-  return keys.chatRun(page.handle, page.pageSlug, createHash("sha256").update(chatId).digest("base64url"));
+  return keys.chatRun(page.handle, page.pageSlug, sha256(chatId).toString("base64url"));
 }
 
 const interrupted = { type: "error", errorText: "The answer was interrupted. Please try again." };

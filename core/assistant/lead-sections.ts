@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
 import type { LeadSection } from "../../schemas/assistant.ts";
 import { keys } from "../store/keys.ts";
+import { sha256 } from "../platform/digest.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { storeLeadSection } from "./lead-forms.ts";
 import type { Question } from "../engines/answers/answers.ts";
@@ -46,7 +46,7 @@ export async function leadSectionFor(
 }
 
 async function isFirst({ redis }: Runtime, { handle, pageSlug, chatId }: AnswerRequest): Promise<boolean> {
-  const chat = createHash("sha256").update(chatId).digest("base64url");
+  const chat = sha256(chatId).toString("base64url");
   return (await redis.set(keys.chatSection(handle, pageSlug, chat), "1", "EX", remembered, "NX")) === "OK";
 }
 

@@ -1,6 +1,6 @@
-import { sha256 } from "../platform/digest.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import { delayUntil, instantIn } from "../platform/clock.ts";
+import { sha256 } from "../platform/digest.ts";
 import type { DelayedSendLimits, Job, Runtime } from "../platform/runtime.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
 import { job } from "../store/outbox.ts";

@@ -1,7 +1,7 @@
-import { chunksOf } from "../platform/chunks.ts";
 import { allRecords } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
+import { chunksOf } from "../platform/chunks.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import type { MessageStatus, StoredSender } from "../../schemas/email.ts";
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";

@@ -1,5 +1,4 @@
 import type { Redis } from "ioredis";
-import { sha256 } from "../platform/digest.ts";
 import { hasWords } from "../../schemas/languages.ts";
 import type { newLead } from "../../schemas/leads.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
@@ -7,6 +6,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
 import { delayUntil } from "../platform/clock.ts";
+import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";

@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
 import type { ChainableCommander } from "ioredis";
-import { chunksOf } from "../platform/chunks.ts";
 import { type ArrivingHandle, beginImport, finishImport } from "../account/face.ts";
 import { abandonSends } from "../campaigns/face.ts";
 import { adoptMessages, importDomain } from "../email/face.ts";
 import { reindexDocuments } from "../knowledge/face.ts";
+import { chunksOf } from "../platform/chunks.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { type Role, roles, type Runtime } from "../platform/runtime.ts";
 import { rebindCredentials, resumeReminders } from "../scheduling/face.ts";

@@ -27,7 +27,7 @@ export const logEvents = {
     error,
   ),
   "process.unhandled_error": event("error", "A promise was rejected without a handler: a defect.", error),
-  "metrics.process_metrics_missing": event("warn", "The runtime lacks some metrics of the process.", error),
+  "process.metrics_missing": event("warn", "The runtime lacks some metrics of the process.", error),
 
   "redis.opened": event("info", "The process is connected to this kind and version of Redis.", "kind", "version"),
   "redis.connection_failed": event("warn", "A connection to Redis failed; it reconnects.", error),

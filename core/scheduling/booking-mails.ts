@@ -1,5 +1,4 @@
 import { Buffer } from "node:buffer";
-import { sha256 } from "../platform/digest.ts";
 import { spokenLanguage } from "../../schemas/languages.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, MailKind, StoredBooking, StoredEventType } from "../../schemas/scheduling.ts";
@@ -9,6 +8,7 @@ import { type CalendarFile, calendarFile, type Organizer } from "../engines/cale
 import { layOut } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
+import { sha256 } from "../platform/digest.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { minute } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";

@@ -1,6 +1,6 @@
-import { sha256 } from "../platform/digest.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
+import { sha256 } from "../platform/digest.ts";
 import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";

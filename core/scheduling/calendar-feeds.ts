@@ -1,4 +1,3 @@
-import { sha256 } from "../platform/digest.ts";
 import type {
   CalendarFeed,
   calendarFeedPath,
@@ -9,6 +8,7 @@ import type {
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { calendarOf } from "../engines/calendars/calendars.ts";
+import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sameText } from "../platform/sealing.ts";

@@ -1,5 +1,5 @@
-import { chunksOf } from "../platform/chunks.ts";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
+import { chunksOf } from "../platform/chunks.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readRecords } from "../store/records.ts";

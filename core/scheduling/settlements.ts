@@ -70,14 +70,14 @@ export async function releaseHold(runtime: Runtime, booking: BookingName): Promi
   );
 }
 
-/** `changeBooking`, but undefined for a booking that is gone. */
+/** `changeBooking`, unless the booking is gone. */
 async function changeIfKept(
   runtime: Runtime,
   booking: BookingName,
   make: Parameters<typeof changeBooking>[2],
-): Promise<Booking | undefined> {
+): Promise<void> {
   const kept = await findBooking(runtime.redis, booking.handle, booking.bookingUid);
-  return kept && changeBooking(runtime, booking, make);
+  if (kept) await changeBooking(runtime, booking, make);
 }
 
 /** The end of an unpaid booking. */
@@ -125,11 +125,10 @@ function refundTransition(runtime: Runtime, handle: string, { before, paid }: Pa
   };
 }
 
-/** The job came too early, or the hold was extended. */
+/** The job came too early, or the hold was extended. The id is new each time: a job can't schedule one with its own id. */
 async function expireLater(runtime: Runtime, handle: string, before: BookingRecord): Promise<void> {
-  const { bookingUid, holdUntil, version } = before;
+  const { bookingUid, holdUntil } = before;
   const delay = delayUntil(runtime, Date.parse(holdUntil as string)) + 1;
-  await runtime.queues.later(
-    job("scheduling.expire", `expire-${bookingUid}-${version}`, { handle, bookingUid }, { delay }),
-  );
+  const id = `expire-${bookingUid}-${runtime.now()}`;
+  await runtime.queues.later(job("scheduling.expire", id, { handle, bookingUid }, { delay }));
 }

@@ -1,5 +1,3 @@
-import { sha256 } from "../platform/digest.ts";
-import { chunksOf } from "../platform/chunks.ts";
 import { setImmediate } from "node:timers";
 import { type JobsOptions, Queue } from "bullmq";
 import { LRUCache } from "lru-cache";
@@ -8,6 +6,8 @@ import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } f
 import { OUTBOX_SHARDS, keys } from "./keys.ts";
 import { transact } from "./redis.ts";
 import { scripts } from "./scripts.ts";
+import { chunksOf } from "../platform/chunks.ts";
+import { sha256 } from "../platform/digest.ts";
 import type { Log } from "../platform/log-events.ts";
 import type { EventJob, Job, Outbox, OutboxEntry } from "../platform/runtime.ts";
 

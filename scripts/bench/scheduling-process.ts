@@ -9,7 +9,7 @@ import { scripts } from "../../core/store/scripts.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 
-/** One process of the scheduling bench: `random` attempts at slots, `core` bookings in sequence, or `bare` Koa. */
+/** One process of the scheduling bench: `random` attempts at slots, `core` bookings or their bare `script`, or `bare` Koa. */
 const [role = "", ...words] = process.argv.slice(2);
 const env = readEnv({ ...process.env, LOG_LEVEL: "silent" });
 const runtime = await openRuntime(env);
@@ -47,13 +47,16 @@ async function random(runtime: Runtime, seed: number, attempts: number): Promise
 
 /** Distinct slots from a first one on, 32 at a time: bookings per second. */
 async function core(runtime: Runtime, first: number, count: number): Promise<void> {
-  await inFlight(count, (at) => attempt(runtime, "half", first + at * length, 30));
+  await inFlight(count, "ACCEPTED", (at) => attempt(runtime, "half", first + at * length, 30));
 }
 
 /** The same with the script alone, on a booking's input. */
 async function bareScript(runtime: Runtime, first: number, count: number): Promise<void> {
   const template = JSON.parse(process.env.BENCH_SCRIPT as string) as Template;
-  await inFlight(count, (at) => rewrite(runtime, retimed(template, first + at * length)));
+  await inFlight(count, "written", async (at) => {
+    const [word] = await rewrite(runtime, retimed(template, first + at * length));
+    return word;
+  });
 }
 
 /** Koa and the script alone. */
@@ -98,11 +101,15 @@ function retimed(template: Template, start: number): [string[], string[]] {
   return [template.names.map(replaced), template.values.map(replaced)];
 }
 
-async function inFlight(count: number, act: (at: number) => Promise<unknown>): Promise<void> {
+/** Acts that many times, 32 at a time; each must come out as expected. */
+async function inFlight(count: number, expected: string, act: (at: number) => Promise<string>): Promise<void> {
   const begun = performance.now();
   let next = 0;
   const lane = async (): Promise<void> => {
-    while (next < count) await act(next++);
+    while (next < count) {
+      const came = await act(next++);
+      if (came !== expected) throw new Error(`A booking came out as ${came}.`);
+    }
   };
   await Promise.all(Array.from({ length: 32 }, lane));
   await finish({ perSecond: (count * 1000) / (performance.now() - begun) });
