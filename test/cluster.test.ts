@@ -1,8 +1,9 @@
+import { Redis } from "ioredis";
 import t from "tap";
 import { eraseHandle } from "../core/operations/erasure.ts";
 import { createHandle } from "../core/account/handles.ts";
 import { keys } from "../core/store/keys.ts";
-import { mastersOf } from "../core/store/redis.ts";
+import { isRedisAway, mastersOf } from "../core/store/redis.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { startCluster } from "../fixtures/redis-cluster.ts";
@@ -86,5 +87,35 @@ t.test("while a cluster is away the answer is 503, in time", async (t) => {
     const { status, headers } = await owner.get(path).timeout(5000);
     t.equal(status, 503, path);
     t.ok(Number(headers["retry-after"]) > 0, path);
+  }
+});
+
+t.test("nodes that refused writes for a while are found again, for commands that are sent together too", async (t) => {
+  const redis = await startCluster();
+  t.teardown(() => redis.stop());
+  const { runtime } = await startService(t, { redis });
+  const nodes = mastersOf(runtime.redis).map(({ options: { port = 0 } }) => new Redis(port, "127.0.0.1"));
+  t.teardown(() => nodes.forEach((node) => node.disconnect()));
+  const waitForReplicas = (count: string) =>
+    Promise.all(nodes.map((node) => node.config("SET", "min-replicas-to-write", count)));
+  const written = async () => {
+    const names = Array.from({ length: 64 }, (_, at) => `spread-${at}`);
+    const ended = await Promise.allSettled(names.map((name) => runtime.redis.set(name, "1")));
+    const failures = ended.flatMap((one) => (one.status === "rejected" ? [one.reason as Error] : []));
+    t.same(
+      failures.filter((error) => !isRedisAway(error)),
+      [],
+      "they fail as they do without Redis",
+    );
+    return failures.length === 0;
+  };
+  t.ok(await written());
+  for (let round = 0; round < 3; round++) {
+    await waitForReplicas("1");
+    t.notOk(await written());
+    await waitForReplicas("0");
+    t.ok(await eventually(written, 3000));
+    // A connection is given up at most once a second.
+    await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 });

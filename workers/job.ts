@@ -4,7 +4,7 @@ import { checkData } from "./data.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
-import { ifPermitted } from "../core/store/redis.ts";
+import { ifPermitted, mastersOf } from "../core/store/redis.ts";
 import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
 
 /** Lifetime of a job's holder key, in seconds. */
@@ -74,7 +74,7 @@ async function performOutside(
   const { redis } = runtime;
   const holder = keys.jobHolder(bull.queueName, bull.id as string);
   const hung = bull.stalledCounter > 0 && (await isConnected(redis, await redis.get(holder)));
-  await redis.set(holder, String((await askAboutClients(redis, "ID")) ?? ""), "EX", HOLDER_TTL_SECONDS);
+  await redis.set(holder, await clientIds(redis), "EX", HOLDER_TTL_SECONDS);
   try {
     await unlessStopped(row.run(runtime, bull.data as never, { ...attempt, hung }), attempt.signal);
   } finally {
@@ -82,17 +82,31 @@ async function performOutside(
   }
 }
 
-/**
- * True if the process is connected to Redis, or if that is unknown. A stalled job of a connected process hangs: a crash would have
- * disconnected it.
- */
-async function isConnected(redis: Redis, clientId: string | null): Promise<boolean> {
-  return !clientId || (await askAboutClients(redis, "LIST", "ID", clientId)) !== "";
+/** The ids of this process's connections, `server=id`, separated by spaces: each node of a cluster counts its own. Without those that Redis refuses to tell. */
+async function clientIds(redis: Redis): Promise<string> {
+  const ids = await Promise.all(
+    mastersOf(redis).map(async (server) => [nameOf(redis, server), await ifPermitted(server.call("CLIENT", "ID"))]),
+  );
+  return ids.flatMap(([name, id]) => (id === undefined ? [] : `${name}=${id}`)).join(" ");
 }
 
-/** The reply to a CLIENT command; undefined if Redis refuses it, and on a cluster, whose nodes know their own clients only. */
-async function askAboutClients(redis: Redis, ...words: string[]): Promise<unknown> {
-  return redis.isCluster ? undefined : ifPermitted(redis.call("CLIENT", ...words));
+/**
+ * True if a process with these connections is connected to Redis, or if that is unknown. A stalled job of a connected process hangs: a
+ * crash would have disconnected it.
+ */
+async function isConnected(redis: Redis, clients: string | null): Promise<boolean> {
+  const idOf = new Map((clients ?? "").split(" ").map((client) => client.split("=") as [string, string]));
+  const asked = mastersOf(redis).flatMap((server) => {
+    const id = idOf.get(nameOf(redis, server));
+    return id === undefined ? [] : ifPermitted(server.call("CLIENT", "LIST", "ID", id));
+  });
+  const found = await Promise.all(asked);
+  return found.length === 0 || found.some((lines) => lines !== "");
+}
+
+/** The address of a node; another word for a single server, whose address may change. */
+function nameOf({ isCluster }: Redis, { options: { host, port } }: Redis): string {
+  return isCluster ? `${host}:${port}` : "redis";
 }
 
 /** Waits for an attempt until the process stops. */

@@ -108,13 +108,18 @@ function clustered(env: Env, { enableAutoPipelining, retryStrategy, ...options }
     ...(username ? { username: decodeURIComponent(username) } : {}),
     ...(password ? { password: decodeURIComponent(password) } : {}),
   };
-  return new PunctualCluster([env.REDIS_URL], {
+  const cluster = new PunctualCluster([env.REDIS_URL], {
     enableAutoPipelining,
     clusterRetryStrategy: retryStrategy,
     slotsRefreshTimeout: base.connectTimeout,
     redisOptions: { ...options, ...login, ...secure(env) },
     ...(env.REDIS_URL.startsWith("rediss:") ? { dnsLookup: (name, done) => done(null, name) } : {}),
   });
+  // ioredis forgets a node whose connection ends. Without a new map it would ask the others for its slots, and fail with MOVED.
+  cluster.on("-node", () => {
+    if (cluster.status === "ready") cluster.refreshSlotsCache();
+  });
+  return cluster;
 }
 
 /** The servers with keys: all masters of a cluster, or the one Redis. For scans over every key. */
@@ -128,7 +133,7 @@ function secure(env: Env): object {
 }
 
 /** Error codes of a server that can't serve anything now. */
-const awayCodes = ["CLUSTERDOWN", "OOM", "BUSY", "TRYAGAIN", "NOAUTH", "WRONGPASS"];
+const awayCodes = ["CLUSTERDOWN", "MOVED", "ASK", "OOM", "BUSY", "TRYAGAIN", "NOAUTH", "WRONGPASS"];
 /** Error codes of a server that may have lost its role: a replica, a master without its replicas or its disk, a loading server. */
 const demotedCodes = ["READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED"];
 /** Error codes of a server that refuses writes but may still answer reads. */
