@@ -70,6 +70,7 @@ const alikeEverywhere = [
     "hostile-pauses",
     "hostile-servers",
     "admin",
+    "admin-data",
     "drill",
     "failover",
     "full-redis",

@@ -95,7 +95,9 @@ t.test("nodes that refused writes for a while are found again, for commands that
   t.teardown(() => redis.stop());
   const { runtime } = await startService(t, { redis });
   const nodes = mastersOf(runtime.redis).map(({ options: { port = 0 } }) => new Redis(port, "127.0.0.1"));
-  t.teardown(() => nodes.forEach((node) => node.disconnect()));
+  t.teardown(() => {
+    for (const node of nodes) node.disconnect();
+  });
   const waitForReplicas = (count: string) =>
     Promise.all(nodes.map((node) => node.config("SET", "min-replicas-to-write", count)));
   const written = async () => {

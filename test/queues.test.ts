@@ -5,7 +5,7 @@ import { job, Queues } from "../core/store/outbox.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect } from "../core/store/redis.ts";
 import { eventually, startService } from "../fixtures/service.ts";
-import { perform } from "../workers/job.ts";
+import { type Attempt, perform, type WorkerRow } from "../workers/job.ts";
 
 const indexing = (id: string) => job("knowledge.index", id, { handle: "acme", documentId: "doc_1" });
 
@@ -122,3 +122,40 @@ t.test("a failure that can't get better is tried once, another one is tried agai
   await eventually(async () => (await queue.getFailedCount()) === 3);
   t.same(tries, { permanent: 1, passing: 3, malformed: 0 });
 });
+
+t.test(
+  "a stalled job hangs if its process is still connected; it doesn't if the process is gone or had not begun it",
+  async (t) => {
+    const { runtime } = await startService(t);
+    const seen: boolean[] = [];
+    const row = {
+      name: "knowledge.index",
+      run: async (_runtime: unknown, _data: unknown, { hung }: Attempt) => void seen.push(hung),
+      lane: () => "acme",
+    } as unknown as WorkerRow;
+    const { data } = indexing("a");
+    const bull = {
+      queueName: "knowledge",
+      id: "a",
+      data,
+      opts: {},
+      attemptsStarted: 2,
+      attemptsMade: 0,
+      stalledCounter: 1,
+    };
+    const holder = keys.jobHolder("knowledge", "a");
+    const after = async (held: string | null) => {
+      if (held !== null) await runtime.redis.set(holder, held);
+      await perform(runtime, row, bull as never, new AbortController().signal);
+      return seen.pop();
+    };
+    t.equal(await after(null), false, "it had not begun, or had ended");
+    const own: string[] = [];
+    const watched = { ...row, run: async () => void own.push((await runtime.redis.get(holder)) ?? "") } as WorkerRow;
+    await perform(runtime, watched, bull as never, new AbortController().signal);
+    t.equal(await after(own[0] ?? ""), true, "its process is connected");
+    const gone = (own[0] ?? "").replace(/=\d+/g, "=999999");
+    t.equal(await after(gone), false, "its process is gone");
+    t.equal(await after("123"), true, "unknown");
+  },
+);

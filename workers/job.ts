@@ -4,7 +4,7 @@ import { checkData } from "./data.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
-import { ifPermitted, mastersOf } from "../core/store/redis.ts";
+import { mastersOf } from "../core/store/redis.ts";
 import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
 
 /** Lifetime of a job's holder key, in seconds. */
@@ -82,26 +82,35 @@ async function performOutside(
   }
 }
 
-/** The ids of this process's connections, `server=id`, separated by spaces: each node of a cluster counts its own. Without those that Redis refuses to tell. */
+/**
+ * The ids of this process's connections, `server=id`, separated by spaces: each node of a cluster counts its own. Without those of a server
+ * that refuses to tell or is away.
+ */
 async function clientIds(redis: Redis): Promise<string> {
   const ids = await Promise.all(
-    mastersOf(redis).map(async (server) => [nameOf(redis, server), await ifPermitted(server.call("CLIENT", "ID"))]),
+    mastersOf(redis).map(async (server) => [nameOf(redis, server), await askAboutClients(server, "ID")]),
   );
   return ids.flatMap(([name, id]) => (id === undefined ? [] : `${name}=${id}`)).join(" ");
 }
 
 /**
  * True if a process with these connections is connected to Redis, or if that is unknown. A stalled job of a connected process hangs: a
- * crash would have disconnected it.
+ * crash would have disconnected it. Without a holder the attempt had not begun, or it had ended.
  */
 async function isConnected(redis: Redis, clients: string | null): Promise<boolean> {
-  const idOf = new Map((clients ?? "").split(" ").map((client) => client.split("=") as [string, string]));
+  if (clients === null) return false;
+  const idOf = new Map(clients.split(" ").map((client) => client.split("=") as [string, string]));
   const asked = mastersOf(redis).flatMap((server) => {
     const id = idOf.get(nameOf(redis, server));
-    return id === undefined ? [] : ifPermitted(server.call("CLIENT", "LIST", "ID", id));
+    return id === undefined ? [] : askAboutClients(server, "LIST", "ID", id);
   });
   const found = await Promise.all(asked);
   return found.length === 0 || found.some((lines) => lines !== "");
+}
+
+/** The reply to a CLIENT command; undefined if the server refuses it or is away. */
+function askAboutClients(server: Redis, ...words: string[]): Promise<unknown> {
+  return server.call("CLIENT", ...words).catch(() => undefined);
 }
 
 /** The address of a node; another word for a single server, whose address may change. */
