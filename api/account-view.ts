@@ -1,5 +1,5 @@
 import type { View } from "./route.ts";
-import { htmlDocument, escapeHtml, unlisted } from "./shell.ts";
+import { escapeHtml, htmlDocument, unlisted } from "./shell.ts";
 
 /** A page with one message or one question: a card with a title. */
 export interface Card {

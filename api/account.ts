@@ -43,8 +43,8 @@ import {
 } from "../schemas/account.ts";
 import { failureView } from "./failure-view.ts";
 import { pairedView, pairingView } from "./pairing-view.ts";
-import { signInView } from "./sign-in-view.ts";
 import { anyone, operator, type Request, type Row, route, user } from "./route.ts";
+import { signInView } from "./sign-in-view.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";

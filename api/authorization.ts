@@ -14,8 +14,8 @@ import {
   tokenRequest,
 } from "../schemas/account.ts";
 import { object } from "../schemas/schema.ts";
-import { failureView } from "./failure-view.ts";
 import { authorizationView, oauthFailureView } from "./authorization-view.ts";
+import { failureView } from "./failure-view.ts";
 import { anyone, type Row, route } from "./route.ts";
 
 const said = { invalid_request: "appUnknown" } as const;

@@ -6,7 +6,7 @@ import {
   publicCalendarFeed,
   shownCalendarFeedAnswer,
 } from "../schemas/scheduling.ts";
-import { creator, anyone, type Row, route, type View } from "./route.ts";
+import { anyone, creator, type Row, route, type View } from "./route.ts";
 
 const feed = "/v2/handles/:handle/scheduling/calendar-feed";
 

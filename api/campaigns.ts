@@ -1,5 +1,5 @@
+import { createRule, deleteRule, listRules, previewRule, updateRule } from "../core/campaigns/face.ts";
 import { recordConversion } from "../core/leads/face.ts";
-import { updateRule, createRule, deleteRule, listRules, previewRule } from "../core/campaigns/face.ts";
 import {
   conversionAnswer,
   newConversion,

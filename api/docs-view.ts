@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import type { Row, View } from "./route.ts";
-import { htmlDocument, escapeHtml } from "./shell.ts";
 import { tagOf, tags } from "./openapi/tags.ts";
+import type { Row, View } from "./route.ts";
+import { escapeHtml, htmlDocument } from "./shell.ts";
 
 /** The API reference: a renderer shows /openapi.json. Without scripts the page lists the operations. */
 export function docsView(rows: Row[]): View {

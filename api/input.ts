@@ -1,12 +1,12 @@
+import type { ErrorObject, ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import type { ErrorObject, ValidateFunction } from "ajv";
-import { type ErrorCode, errors as table, type InputError } from "../schemas/errors.ts";
-import type { Schema } from "../schemas/schema.ts";
 import { isAddress } from "../core/platform/address.ts";
 import { Fail } from "../core/platform/errors.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { isZone } from "../core/platform/zones.ts";
+import { type ErrorCode, type InputError, errors as table } from "../schemas/errors.ts";
+import type { Schema } from "../schemas/schema.ts";
 import { foldedInput, lenientInput } from "./lenient-input.ts";
 import type { Row } from "./route.ts";
 

@@ -1,8 +1,8 @@
 import {
-  connectCaldav,
-  disconnectAccount,
   askForConsent,
+  connectCaldav,
   decideConsent,
+  disconnectAccount,
   finishAuthorization,
   listCalendars,
   listIntegrations,
@@ -13,23 +13,23 @@ import {
 import {
   calendarList,
   calendarsPath,
-  newCaldavCredential,
-  selectedCalendarsAnswer,
-  selection,
+  consentForm,
+  consentPage,
   credentialAnswer,
   credentialPath,
   integrationList,
   integrationsPath,
-  consentForm,
-  consentPage,
+  newCaldavCredential,
   oauthCallback,
   oauthReturn,
   oauthStarted,
   providerPath,
+  selectedCalendarsAnswer,
+  selection,
 } from "../schemas/integrations.ts";
 import { failureView } from "./failure-view.ts";
 import { consentView, decidedView, returnView } from "./provider-consent-view.ts";
-import { creator, anyone, type Row, route } from "./route.ts";
+import { anyone, creator, type Row, route } from "./route.ts";
 
 const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;

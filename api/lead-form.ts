@@ -3,7 +3,7 @@ import { formHtml, type LeadForm, mustBeOpen, readLeadForm, type StoredForm } fr
 import { leadFormPath } from "../schemas/assistant.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { anyone, type Request, type Row, route, type View } from "./route.ts";
-import { htmlDocument, escapeHtml } from "./shell.ts";
+import { escapeHtml, htmlDocument } from "./shell.ts";
 
 /** The form inside the widget's sandboxed frame. */
 export const leadFormRows: Row[] = [

@@ -15,9 +15,9 @@ import {
   newCampaign,
   newLead,
 } from "../schemas/leads.ts";
-import { leadsCsv } from "./leads-csv.ts";
 import { leadView, verifiedView, wrongCodeView } from "./lead-view.ts";
-import { creator, anyone, operator, type Row, route } from "./route.ts";
+import { leadsCsv } from "./leads-csv.ts";
+import { anyone, creator, operator, type Row, route } from "./route.ts";
 
 const leads = "/v2/handles/:handle/leads";
 

@@ -1,5 +1,5 @@
 import { settingsOf } from "../core/account/face.ts";
-import { publicPageOf, readingMinutes, type PageVisit } from "../core/pages/face.ts";
+import { type PageVisit, publicPageOf, readingMinutes } from "../core/pages/face.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
@@ -7,7 +7,7 @@ import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import { CodedBody } from "./coded.ts";
 import type { Request, View } from "./route.ts";
-import { htmlDocument, escapeHtml, linkPreview, sentence } from "./shell.ts";
+import { escapeHtml, htmlDocument, linkPreview, sentence } from "./shell.ts";
 
 /** Runs only the service's own scripts. Content may have inline styles, and images and media from any secure origin. */
 const policy = [

@@ -22,7 +22,7 @@ import {
 } from "../schemas/pages.ts";
 import { failureView } from "./failure-view.ts";
 import { pageView, sharedView } from "./page-view.ts";
-import { creator, anyone, type Row, route } from "./route.ts";
+import { anyone, creator, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
 const visitor = { headerInputs: { cookie: "cookie", ":method": "method" } };

@@ -24,8 +24,8 @@ import {
 } from "../schemas/payments.ts";
 import { failureView } from "./failure-view.ts";
 import { accessMailView } from "./page-view.ts";
-import { redirect } from "./shell.ts";
 import { anyone, creator, operator, type Row, route } from "./route.ts";
+import { redirect } from "./shell.ts";
 
 const page = "/v2/public/pages/:handle/:pageSlug";
 const checkout = `${page}/checkout` as const;

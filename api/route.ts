@@ -1,11 +1,11 @@
 import type { ValidateFunction } from "ajv";
+import type { Env } from "../core/platform/env.ts";
+import type { Fail } from "../core/platform/errors.ts";
+import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Scope } from "../schemas/account.ts";
 import type { ErrorCode } from "../schemas/errors.ts";
 import type { Words } from "../schemas/languages.ts";
 import type { Schema } from "../schemas/schema.ts";
-import type { Env } from "../core/platform/env.ts";
-import type { Fail } from "../core/platform/errors.ts";
-import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 
 /** Who may call. There is no default: every row names its access. */
 export type Access =

@@ -1,7 +1,7 @@
 import { accountRows, signInRows } from "./account.ts";
-import { authorizationRows } from "./authorization.ts";
 import { assetRows } from "./assets.ts";
 import { assistantRows } from "./assistant.ts";
+import { authorizationRows } from "./authorization.ts";
 import { calendarFeedRows } from "./calendar-feeds.ts";
 import { campaignRows } from "./campaigns.ts";
 import { emailRows } from "./email.ts";

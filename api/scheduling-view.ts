@@ -1,14 +1,14 @@
 import { settingsOf } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
-import type { EventPage } from "../core/scheduling/face.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
+import type { EventPage } from "../core/scheduling/face.ts";
 import { hasWords, languages, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
 import { cardLink } from "./account-view.ts";
 import { failureName } from "./failure-view.ts";
 import type { Request, View } from "./route.ts";
-import { htmlDocument, escapeHtml, type LinkPreview, linkPreview, unlisted } from "./shell.ts";
+import { escapeHtml, htmlDocument, type LinkPreview, linkPreview, unlisted } from "./shell.ts";
 
 interface Page {
   language: string;

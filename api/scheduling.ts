@@ -23,8 +23,8 @@ import {
   readSchedule,
   rescheduleBooking,
   resynchronizeBooking,
-  updateEventType,
   type SlotAnswer,
+  updateEventType,
 } from "../core/scheduling/face.ts";
 import {
   bookingAnswer,
@@ -55,7 +55,7 @@ import {
   slotList,
   slotQuery,
 } from "../schemas/scheduling.ts";
-import { creator, anyone, type Row, route, type View } from "./route.ts";
+import { anyone, creator, type Row, route, type View } from "./route.ts";
 
 const owned = "/v2/handles/:handle/scheduling";
 const schedules = `${owned}/schedules` as const;

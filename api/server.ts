@@ -2,8 +2,8 @@ import { createServer, type Server } from "node:http";
 import process from "node:process";
 import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { drainMs, failStartup, shutdown, startProcess, type StopSignal } from "../core/process.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
+import { drainMs, failStartup, type StopSignal, shutdown, startProcess } from "../core/process.ts";
 import { buildApp } from "./app.ts";
 
 /**

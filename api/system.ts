@@ -1,10 +1,10 @@
 import { type Readiness, readiness } from "../core/operations/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { object } from "../schemas/schema.ts";
-import type { Metrics } from "./metrics.ts";
 import { docsView } from "./docs-view.ts";
+import type { Metrics } from "./metrics.ts";
 import { openApi } from "./openapi/document.ts";
-import { metrics as metricsAccess, anyone, type Row, route, type View } from "./route.ts";
+import { anyone, metrics as metricsAccess, type Row, route, type View } from "./route.ts";
 
 const nothing = object({});
 const quiet = { logged: false, hidden: true };

@@ -1,5 +1,5 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
-import { mustHaveScope, hasRole } from "../core/account/face.ts";
+import { hasRole, mustHaveScope } from "../core/account/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Schema } from "../schemas/schema.ts";

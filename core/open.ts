@@ -1,23 +1,23 @@
 import type { Redis } from "ioredis";
 import { Sessions, signingKey, useSession } from "./account/face.ts";
 import { openModel } from "./assistant/face.ts";
-import { settleRefreshes } from "./engines/calendars/calendars.ts";
-import { Relay } from "./engines/relay/relay.ts";
-import { openClock } from "./platform/clock.ts";
 import { defaultDelayedSendLimits } from "./campaigns/face.ts";
+import { settleRefreshes } from "./engines/calendars/calendars.ts";
 import { SmtpPool } from "./engines/mail/mail.ts";
+import { Relay } from "./engines/relay/relay.ts";
+import { openIndex } from "./engines/search/search.ts";
+import { openPayments } from "./payments/face.ts";
+import { openClock } from "./platform/clock.ts";
 import type { Env } from "./platform/env.ts";
 import { newId } from "./platform/ids.ts";
-import { openIndex } from "./engines/search/search.ts";
 import { openLog } from "./platform/log.ts";
-import { Outbound } from "./platform/outbound.ts";
-import { Queues } from "./store/outbox.ts";
-import { keys } from "./store/keys.ts";
-import { connect, ifPermitted } from "./store/redis.ts";
-import { openBusySource, openCredentials } from "./scheduling/face.ts";
-import { openPayments } from "./payments/face.ts";
 import type { Log } from "./platform/log-events.ts";
+import { Outbound } from "./platform/outbound.ts";
 import type { Runtime } from "./platform/runtime.ts";
+import { openBusySource, openCredentials } from "./scheduling/face.ts";
+import { keys } from "./store/keys.ts";
+import { Queues } from "./store/outbox.ts";
+import { connect, ifPermitted } from "./store/redis.ts";
 
 /** Creates the process's Runtime from its settings. It is the only file that knows every implementation. Throws if Redis is unreachable. */
 export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Runtime> {

@@ -1,8 +1,8 @@
 import process from "node:process";
 import { setTimeout } from "node:timers";
+import { openRuntime } from "./open.ts";
 import { type Env, readEnv } from "./platform/env.ts";
 import { openLog } from "./platform/log.ts";
-import { openRuntime } from "./open.ts";
 import type { Log } from "./platform/log-events.ts";
 import type { Runtime } from "./platform/runtime.ts";
 

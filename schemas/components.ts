@@ -14,11 +14,11 @@ import {
 import { conversion, rule } from "./campaigns.ts";
 import {
   accountDomain,
-  mailDelivery as messageDelivery,
   dnsRecord,
   feedback,
   identity,
   message,
+  mailDelivery as messageDelivery,
   messageEvent,
   previewAnswer,
   sender,
@@ -48,7 +48,7 @@ import {
 } from "./scheduling.ts";
 import type { Schema } from "./schema.ts";
 import { group, strategyAnswer } from "./strategy.ts";
-import { attempt, webhookDelivery, returnedMail, shownWebhook, webhook } from "./webhooks.ts";
+import { attempt, returnedMail, shownWebhook, webhook, webhookDelivery } from "./webhooks.ts";
 
 /** The shapes that the OpenAPI document names: each one becomes a type of generated clients. */
 export const components: Record<string, Schema<unknown>> = {

@@ -1,5 +1,5 @@
 import { mailKinds } from "./scheduling.ts";
-import { array, id, type Infer, integer, object, oneOf, optional, type Schema, string } from "./schema.ts";
+import { array, type Infer, id, integer, object, oneOf, optional, type Schema, string } from "./schema.ts";
 
 /** One kind of job: its queue, the shape of its data, its attempts and the wait between them. */
 interface JobRow<T = unknown> {

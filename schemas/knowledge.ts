@@ -1,9 +1,10 @@
 import {
   array,
+  boolean,
   handle,
+  type Infer,
   id,
   ignored,
-  type Infer,
   instant,
   integer,
   line,
@@ -18,7 +19,6 @@ import {
   string,
   text,
   withDefault,
-  boolean,
 } from "./schema.ts";
 
 /** Most bytes of a document's content (docs/reference.md, "Knowledge"). */

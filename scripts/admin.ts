@@ -5,9 +5,6 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { pino } from "pino";
 import { attachDomain } from "../core/account/domains.ts";
-import { eraseHandle } from "../core/operations/erasure.ts";
-import { exportHandle } from "../core/operations/handle-export.ts";
-import { importHandle } from "../core/operations/handle-import.ts";
 import {
   createHandle,
   findHandle,
@@ -20,17 +17,20 @@ import { startSession } from "../core/account/session-store.ts";
 import { signingKey } from "../core/account/signing.ts";
 import { createCampaign } from "../core/campaigns/campaigns.ts";
 import { reindexDocuments } from "../core/knowledge/reindex.ts";
+import { openRuntime } from "../core/open.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
+import { failedJobs, retryJob } from "../core/operations/failed-jobs.ts";
+import { exportHandle } from "../core/operations/handle-export.ts";
+import { importHandle } from "../core/operations/handle-import.ts";
+import { resealAll } from "../core/operations/rotation.ts";
 import { openClock } from "../core/platform/clock.ts";
-import { keys } from "../core/store/keys.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { Fail, invalid } from "../core/platform/errors.ts";
-import { failedJobs, retryJob } from "../core/operations/failed-jobs.ts";
-import { openRuntime } from "../core/open.ts";
 import { newId } from "../core/platform/ids.ts";
+import { type Role, type Runtime, roles } from "../core/platform/runtime.ts";
+import { keys } from "../core/store/keys.ts";
 import { Queues } from "../core/store/outbox.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
-import { resealAll } from "../core/operations/rotation.ts";
-import { type Role, roles, type Runtime } from "../core/platform/runtime.ts";
 import { handle as handleShape } from "../schemas/schema.ts";
 
 /** The part of a Runtime that provisioning needs: without index and relay, so that a command is quick. */

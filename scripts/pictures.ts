@@ -2,8 +2,9 @@
  * Takes the picture of the README from the demo of a running `npm run dev`: the assistant on a page after a question, next to the booking
  * page. `npm run pictures`; `BASE_URL` names the service.
  */
-import { fileURLToPath } from "node:url";
+
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { launchOptions } from "../fixtures/browser.ts";
 

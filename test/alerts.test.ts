@@ -1,7 +1,7 @@
 import t from "tap";
 import { mastersOf } from "../core/store/redis.ts";
-import { sourceText } from "../fixtures/sources.ts";
 import { eventually, startService } from "../fixtures/service.ts";
+import { sourceText } from "../fixtures/sources.ts";
 
 /** Labels that Prometheus itself adds, and words of its language. */
 const ofPrometheus = ["up"];

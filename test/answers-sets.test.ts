@@ -1,17 +1,17 @@
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import t from "tap";
+import { chatPrompt } from "../core/assistant/prompt.ts";
 import { evidenceOf } from "../core/engines/answers/answers.ts";
 import { snippets } from "../core/engines/search/search.ts";
-import { chatPrompt } from "../core/assistant/prompt.ts";
 import {
   answerIn,
-  factsIn,
   type FilterScore,
+  factsIn,
   filterScoreOf,
   judgedSets,
-  openSet,
   type OpenSet,
+  openSet,
 } from "../fixtures/answers/sets.ts";
 import { startModelServer } from "../fixtures/model-server.ts";
 import { startService } from "../fixtures/service.ts";

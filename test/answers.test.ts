@@ -8,9 +8,9 @@ import {
   openLibrary,
   openLibraryInSlices,
   piecesOf,
+  type Reply,
   readHtml,
   readQuestion,
-  type Reply,
   replyTo,
   smallTalk,
 } from "../core/engines/answers/answers.ts";

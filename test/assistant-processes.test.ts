@@ -1,8 +1,8 @@
 import t from "tap";
 import { createHandle } from "../core/account/handles.ts";
-import { readEnv } from "../core/platform/env.ts";
 import { openRuntime } from "../core/open.ts";
 import { createPage } from "../core/pages/pages.ts";
+import { readEnv } from "../core/platform/env.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { type SpawnedService, spawnService } from "../fixtures/processes.ts";
 import { type RedisServer, startRedis } from "../fixtures/redis.ts";

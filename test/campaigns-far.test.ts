@@ -1,7 +1,7 @@
 import t from "tap";
 import { promoteDueSends } from "../core/campaigns/delayed-sends.ts";
 import { keys } from "../core/store/keys.ts";
-import { rules, startCampaign, type StartedCampaign } from "../fixtures/campaigns.ts";
+import { rules, type StartedCampaign, startCampaign } from "../fixtures/campaigns.ts";
 import { eventually } from "../fixtures/service.ts";
 
 /** Two hours are four seconds of the tests. */

@@ -1,7 +1,7 @@
 import t from "tap";
-import { addressDigest } from "../core/platform/address.ts";
 import { sendJob } from "../core/campaigns/delayed-sends.ts";
 import { fireRules } from "../core/campaigns/rule-sends.ts";
+import { addressDigest } from "../core/platform/address.ts";
 import { keys } from "../core/store/keys.ts";
 import { rules, startCampaign } from "../fixtures/campaigns.ts";
 import { keyNames } from "../fixtures/redis.ts";

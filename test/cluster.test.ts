@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import t from "tap";
-import { eraseHandle } from "../core/operations/erasure.ts";
 import { createHandle } from "../core/account/handles.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
 import { keys } from "../core/store/keys.ts";
 import { isRedisAway, mastersOf } from "../core/store/redis.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";

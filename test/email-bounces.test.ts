@@ -1,7 +1,7 @@
 import t, { type Test as TapTest } from "tap";
 import { watchBounces } from "../core/email/bounces.ts";
-import type { Mailbox } from "../core/platform/runtime.ts";
 import { openMailbox } from "../core/engines/mail/mailbox.ts";
+import type { Mailbox } from "../core/platform/runtime.ts";
 import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { type Dovecot, hasDovecot, startDovecot } from "../fixtures/providers/dovecot.ts";
 import { bounce } from "../fixtures/reports.ts";

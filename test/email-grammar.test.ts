@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { parseHTML } from "linkedom";
 import t from "tap";
-import { Fail } from "../core/platform/errors.ts";
-import { HtmlReader } from "../core/platform/html.ts";
 import { parseHtml, parsePlain, render } from "../core/email/grammar.ts";
 import { mustHaveAll, parseTemplate, renderTemplate } from "../core/email/templates.ts";
+import { Fail } from "../core/platform/errors.ts";
+import { HtmlReader } from "../core/platform/html.ts";
 
 /** The failure of a call. */
 function failure(call: () => unknown): Fail {

@@ -1,8 +1,8 @@
 import t from "tap";
 import { attachDomain, domainClaim } from "../core/account/domains.ts";
-import { openDns } from "../core/engines/mail/dns.ts";
 import { startDueChecks } from "../core/email/domains.ts";
 import { checkIdentity } from "../core/email/identity.ts";
+import { openDns } from "../core/engines/mail/dns.ts";
 import { handleOfHost } from "../core/pages/hosts.ts";
 import { keys } from "../core/store/keys.ts";
 import { type DnsServer, startDns } from "../fixtures/dns.ts";

@@ -1,8 +1,8 @@
 import t from "tap";
 import { SmtpFailure, type SmtpPhase } from "../core/engines/mail/smtp.ts";
 import {
-  type DeliveryProgress,
   classifySmtpFailure,
+  type DeliveryProgress,
   type SmtpFailureClass,
 } from "../core/engines/mail/smtp-failures.ts";
 

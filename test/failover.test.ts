@@ -8,10 +8,10 @@ import { Relay } from "../core/engines/relay/relay.ts";
 import { createRun } from "../core/engines/relay/runs.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { connect, transact } from "../core/store/redis.ts";
-import { eventually, startService } from "../fixtures/service.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
-import { startReceiver } from "../fixtures/webhook-receiver.ts";
 import { type RedisPair, startPair, tell } from "../fixtures/redis-pair.ts";
+import { eventually, startService } from "../fixtures/service.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
 
 const withinMs = 5000;
 

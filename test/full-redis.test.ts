@@ -1,11 +1,11 @@
 import type { Response as Answer } from "supertest";
 import t, { type Test as TapTest } from "tap";
+import { job } from "../core/store/outbox.ts";
 import { mastersOf } from "../core/store/redis.ts";
 import { fuzz } from "../fixtures/fuzz.ts";
 import { startFuzzed } from "../fixtures/fuzzed-service.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { startRedis } from "../fixtures/redis.ts";
-import { job } from "../core/store/outbox.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 /** Makes Redis refuse each write that may need memory. */

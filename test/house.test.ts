@@ -1,6 +1,9 @@
 import { readdirSync } from "node:fs";
 import t from "tap";
 import ts from "typescript";
+import { logEvents } from "../core/platform/log-events.ts";
+import { isOfHandle, keys } from "../core/store/keys.ts";
+import { scripts } from "../core/store/scripts.ts";
 import { logPage } from "../fixtures/log-table.ts";
 import { routeTable } from "../fixtures/routes.ts";
 import {
@@ -13,9 +16,6 @@ import {
   sources,
   sourceText,
 } from "../fixtures/sources.ts";
-import { logEvents } from "../core/platform/log-events.ts";
-import { isOfHandle, keys } from "../core/store/keys.ts";
-import { scripts } from "../core/store/scripts.ts";
 import { errors } from "../schemas/errors.ts";
 import { jobs } from "../schemas/jobs.ts";
 import { workerRows } from "../workers/rows.ts";

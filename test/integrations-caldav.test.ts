@@ -4,9 +4,9 @@ import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
 import { grantRole } from "../core/account/handles.ts";
 import { keys } from "../core/store/keys.ts";
-import { keyNames } from "../fixtures/redis.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
+import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 

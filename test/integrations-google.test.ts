@@ -3,10 +3,10 @@ import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
 import {
-  type StoredGoogleEvent,
-  type GoogleServer,
-  startGoogle,
   GOOGLE_RATE_LIMITED,
+  type GoogleServer,
+  type StoredGoogleEvent,
+  startGoogle,
 } from "../fixtures/providers/google.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";

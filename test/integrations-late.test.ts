@@ -1,7 +1,7 @@
 import t, { type Test as TapTest } from "tap";
-import { readCredential } from "../core/scheduling/credentials.ts";
-import { type ProviderAccount, type CalendarEvent, ownUid } from "../core/engines/calendars/providers/provider.ts";
+import { type CalendarEvent, ownUid, type ProviderAccount } from "../core/engines/calendars/providers/provider.ts";
 import { providers } from "../core/engines/calendars/providers/table.ts";
+import { readCredential } from "../core/scheduling/credentials.ts";
 import { opened } from "../core/scheduling/selections.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";
 import { startMicrosoft } from "../fixtures/providers/microsoft.ts";

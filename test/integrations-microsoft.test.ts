@@ -2,10 +2,10 @@ import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
 import {
-  type StoredGraphEvent,
-  type MicrosoftServer,
-  startMicrosoft,
   GRAPH_RATE_LIMITED,
+  type MicrosoftServer,
+  type StoredGraphEvent,
+  startMicrosoft,
 } from "../fixtures/providers/microsoft.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";

@@ -1,13 +1,13 @@
 import t, { type Test as TapTest } from "tap";
-import { eraseHandle } from "../core/operations/erasure.ts";
 import { accessToken, tokensIn } from "../core/engines/calendars/access-tokens.ts";
 import { callProvider } from "../core/engines/calendars/authorised-calls.ts";
-import { readCredential, secretOf } from "../core/scheduling/credentials.ts";
 import type { OAuthSettings } from "../core/engines/calendars/providers/provider.ts";
 import { providers } from "../core/engines/calendars/providers/table.ts";
-import { readEnv } from "../core/platform/env.ts";
 import { openRuntime } from "../core/open.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
+import { readEnv } from "../core/platform/env.ts";
 import type { CredentialRef, Runtime } from "../core/platform/runtime.ts";
+import { readCredential, secretOf } from "../core/scheduling/credentials.ts";
 import { keys } from "../core/store/keys.ts";
 import { agree, connectAccount } from "../fixtures/providers/consent.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";

@@ -8,11 +8,11 @@ import { attachDomain } from "../core/account/domains.ts";
 import { settlePayment } from "../core/scheduling/settlements.ts";
 import { keys } from "../core/store/keys.ts";
 import {
-  stripeClient,
   type StripeNotice,
+  type StripeServer,
   type StripeSession,
   startStripe,
-  type StripeServer,
+  stripeClient,
 } from "../fixtures/providers/stripe.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";

@@ -1,6 +1,6 @@
 import t, { type Test as TapTest } from "tap";
-import { keys } from "../core/store/keys.ts";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
+import { keys } from "../core/store/keys.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
 import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";

@@ -1,7 +1,7 @@
 import t from "tap";
 import { reindexDocuments } from "../core/knowledge/reindex.ts";
-import { job } from "../core/store/outbox.ts";
 import { keys } from "../core/store/keys.ts";
+import { job } from "../core/store/outbox.ts";
 import { startModelServer } from "../fixtures/model-server.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, startService } from "../fixtures/service.ts";

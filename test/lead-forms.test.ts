@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
 import { Parser } from "htmlparser2";
 import t from "tap";
-import { leadFields } from "../core/assistant/lead-fields.ts";
-import { formHtml, MAX_FORM_BYTES, leadForm, safeForm } from "../core/assistant/lead-form-html.ts";
-import { storeLeadSection } from "../core/assistant/lead-forms.ts";
 import { setHandleActive } from "../core/account/handles.ts";
+import { leadFields } from "../core/assistant/lead-fields.ts";
+import { formHtml, leadForm, MAX_FORM_BYTES, safeForm } from "../core/assistant/lead-form-html.ts";
+import { storeLeadSection } from "../core/assistant/lead-forms.ts";
 import { keys } from "../core/store/keys.ts";
 import { section } from "../fixtures/chat/examples.ts";
 import { hostileHtml, hostileMarkdown } from "../fixtures/chat/hostile.ts";

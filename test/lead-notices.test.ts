@@ -1,7 +1,7 @@
 import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
-import { keys } from "../core/store/keys.ts";
 import { sendLeadDigest, sendLeadNotice } from "../core/leads/notices.ts";
+import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { eventually, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";

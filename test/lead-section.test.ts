@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
-import { wordsOf } from "../schemas/languages.ts";
-import { type LeadMaterial, composeLeadSection } from "../core/assistant/lead-section.ts";
+import { composeLeadSection, type LeadMaterial } from "../core/assistant/lead-section.ts";
 import { readQuestion, type Wish } from "../core/engines/answers/answers.ts";
 import { sites } from "../fixtures/assistant/judged.ts";
 import type { LeadSection } from "../schemas/assistant.ts";
+import { wordsOf } from "../schemas/languages.ts";
 
 const english = wordsOf("en").leadSection;
 

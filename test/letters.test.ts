@@ -1,5 +1,5 @@
 import t from "tap";
-import { type MailLayout, layOut } from "../core/engines/mail/mail.ts";
+import { layOut, type MailLayout } from "../core/engines/mail/mail.ts";
 
 const letter: MailLayout = {
   language: "de-AT",

@@ -3,7 +3,7 @@ import t from "tap";
 import { spawnService } from "../fixtures/processes.ts";
 import { startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
-import { type ApiCall, asker, makeHandles, fillHandle } from "../fixtures/settled-handle.ts";
+import { type ApiCall, asker, fillHandle, makeHandles } from "../fixtures/settled-handle.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
 

@@ -5,8 +5,8 @@ import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprot
 import t, { type Test } from "tap";
 import { Metrics } from "../api/metrics.ts";
 import { rows } from "../api/rows.ts";
-import { keys } from "../core/store/keys.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
+import { keys } from "../core/store/keys.ts";
 import { openStage } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 

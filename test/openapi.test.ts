@@ -3,9 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import t from "tap";
-import { errors } from "../schemas/errors.ts";
 import { type Json, type Operation, readOpenApi, Shapes } from "../fixtures/document.ts";
 import { projectRoot } from "../fixtures/sources.ts";
+import { errors } from "../schemas/errors.ts";
 
 const document = readOpenApi();
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>

@@ -4,7 +4,7 @@ import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
-import { type StripeNotice, type StripeSession, startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
+import { type StripeNotice, type StripeServer, type StripeSession, startStripe } from "../fixtures/providers/stripe.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 const course = {

@@ -1,8 +1,8 @@
 import { Worker } from "bullmq";
 import t from "tap";
 import { Fail } from "../core/platform/errors.ts";
-import { job, Queues } from "../core/store/outbox.ts";
 import { keys } from "../core/store/keys.ts";
+import { job, Queues } from "../core/store/outbox.ts";
 import { connect } from "../core/store/redis.ts";
 import { eventually, startService } from "../fixtures/service.ts";
 import { type Attempt, perform, type WorkerRow } from "../workers/job.ts";

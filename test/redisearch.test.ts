@@ -6,8 +6,8 @@ import { Redis, ReplyError } from "ioredis";
 import t, { type Test } from "tap";
 import { RediSearchIndex } from "../core/engines/search/redisearch-index.ts";
 import { readRows, readState } from "../core/engines/search/redisearch-replies.ts";
-import type { SearchIndex, SearchRequest, SearchResult } from "../core/platform/runtime.ts";
 import { encodeVector } from "../core/engines/search/stored.ts";
+import type { SearchIndex, SearchRequest, SearchResult } from "../core/platform/runtime.ts";
 import { writeDocument } from "../fixtures/chunks.ts";
 import { startRedis } from "../fixtures/redis.ts";
 

@@ -2,12 +2,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import t from "tap";
 import { Relay } from "../core/engines/relay/relay.ts";
-import type { RunChunk, RunPublisher, RunSubscription, SubscribeOptions } from "../core/platform/runtime.ts";
 import { cancelRun, createRun, type RunTimes, readRun, runState, runTimes } from "../core/engines/relay/runs.ts";
 import { readEnv } from "../core/platform/env.ts";
+import type { RunChunk, RunPublisher, RunSubscription, SubscribeOptions } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect as connectTo } from "../core/store/redis.ts";
-import { startRedis, keyNames } from "../fixtures/redis.ts";
+import { keyNames, startRedis } from "../fixtures/redis.ts";
 
 const server = await startRedis();
 const opened: (() => unknown)[] = [];

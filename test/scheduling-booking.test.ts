@@ -1,7 +1,7 @@
 import t from "tap";
-import { ada, monday, openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
-import { keys } from "../core/store/keys.ts";
 import { replaceBusy } from "../core/scheduling/times.ts";
+import { keys } from "../core/store/keys.ts";
+import { ada, monday, openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 
 const base = "/v2/handles/acme/scheduling";
 const day = (date: string) => [`${date}T00:00:00Z`, `${date}T23:59:59Z`] as const;

@@ -2,16 +2,16 @@ import ICAL from "ical.js";
 import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
-import { keys } from "../core/store/keys.ts";
 import { calendarFile } from "../core/engines/calendars/calendar-file.ts";
 import { sendMails } from "../core/scheduling/booking-mails.ts";
 import { presentableName } from "../core/scheduling/names.ts";
-import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
+import { keys } from "../core/store/keys.ts";
 import { Inbox } from "../fixtures/inbox.ts";
-import { startReceiver } from "../fixtures/webhook-receiver.ts";
+import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
-import type { Booking } from "../schemas/scheduling.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
 import { languages } from "../schemas/languages.ts";
+import type { Booking } from "../schemas/scheduling.ts";
 
 const base = "/v2/handles/acme/scheduling";
 

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import t, { type Test } from "tap";
 import { keys } from "../core/store/keys.ts";
-import { ada, openStage, type Stage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 import { keyNames } from "../fixtures/redis.ts";
+import { ada, openStage, PUBLIC_EVENTS_PATH, type Stage } from "../fixtures/scheduling/owner.ts";
 
 const start = Date.parse("2026-10-05T09:00:00Z");
 const instant = (minutes: number) => new Date(start + minutes * 60_000).toISOString();

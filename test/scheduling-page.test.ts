@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
+import { settlePayment } from "../core/scheduling/settlements.ts";
 import {
   bundleAssets,
   longestRun,
@@ -12,7 +13,6 @@ import {
   violations,
   withoutBrowser,
 } from "../fixtures/browser.ts";
-import { settlePayment } from "../core/scheduling/settlements.ts";
 import { openStage, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
 

@@ -1,10 +1,10 @@
 import t from "tap";
-import { openStage, PUBLIC_EVENTS_PATH, type Stage } from "../fixtures/scheduling/owner.ts";
-import { keyNames } from "../fixtures/redis.ts";
-import { eventually } from "../fixtures/service.ts";
-import { keys } from "../core/store/keys.ts";
-import { expireHold, settlePayment } from "../core/scheduling/settlements.ts";
 import type { Order, PaymentProvider } from "../core/platform/runtime.ts";
+import { expireHold, settlePayment } from "../core/scheduling/settlements.ts";
+import { keys } from "../core/store/keys.ts";
+import { keyNames } from "../fixtures/redis.ts";
+import { openStage, PUBLIC_EVENTS_PATH, type Stage } from "../fixtures/scheduling/owner.ts";
+import { eventually } from "../fixtures/service.ts";
 
 const base = "/v2/handles/acme/scheduling";
 const price = { enabled: true, amountMinor: 5000, currency: "EUR" };

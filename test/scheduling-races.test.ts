@@ -1,8 +1,8 @@
 import t, { type Test } from "tap";
-import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
+import { keys } from "../core/store/keys.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { freePort } from "../fixtures/redis.ts";
-import { keys } from "../core/store/keys.ts";
+import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import type { Booking } from "../schemas/scheduling.ts";
 
 const base = "/v2/handles/acme/scheduling";

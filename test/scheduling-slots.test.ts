@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import t from "tap";
-import { iso, naiveSlots } from "../fixtures/scheduling/naive.ts";
 import { timetableOf } from "../core/engines/slots/availability.ts";
-import { isBookable, type SlotRequest, availableSlots } from "../core/engines/slots/slots.ts";
+import { availableSlots, isBookable, type SlotRequest } from "../core/engines/slots/slots.ts";
 import { day, minute } from "../core/platform/zones.ts";
+import { iso, naiveSlots } from "../fixtures/scheduling/naive.ts";
 import type { Override, StoredSchedule } from "../schemas/scheduling.ts";
 
 interface Case {

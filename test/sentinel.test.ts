@@ -1,8 +1,8 @@
 import t from "tap";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { startWatched } from "../fixtures/redis-sentinel.ts";
-import { drill } from "../scripts/drill.ts";
 import { eventually } from "../fixtures/service.ts";
+import { drill } from "../scripts/drill.ts";
 
 const withinMs = 5000;
 

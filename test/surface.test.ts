@@ -1,13 +1,13 @@
-import { decodeJwt, generateKeyPair, SignJWT } from "jose";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
+import { decodeJwt, generateKeyPair, SignJWT } from "jose";
 import t from "tap";
-import { setHandleActive } from "../core/account/handles.ts";
 import { Metrics } from "../api/metrics.ts";
 import { rows } from "../api/rows.ts";
-import { keys } from "../core/store/keys.ts";
+import { setHandleActive } from "../core/account/handles.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
+import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { eventually, startService } from "../fixtures/service.ts";
 import type { Schema } from "../schemas/schema.ts";

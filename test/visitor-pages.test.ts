@@ -1,6 +1,6 @@
 import t, { type Test } from "tap";
 import { keys } from "../core/store/keys.ts";
-import { startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
+import { type StripeServer, startStripe } from "../fixtures/providers/stripe.ts";
 import { type Service, startService } from "../fixtures/service.ts";
 
 const html = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";

@@ -4,7 +4,7 @@ import t, { type Test as TapTest } from "tap";
 import { keys } from "../core/store/keys.ts";
 import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
-import { startStripe, type StripeServer } from "../fixtures/providers/stripe.ts";
+import { type StripeServer, startStripe } from "../fixtures/providers/stripe.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type MailServer, startMailServer } from "../fixtures/smtp.ts";

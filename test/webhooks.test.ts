@@ -1,12 +1,12 @@
 import { Webhook as Verifier } from "standardwebhooks";
 import t from "tap";
-import { openStage, PUBLIC_EVENTS_PATH, unlimited } from "../fixtures/scheduling/owner.ts";
-import { eventually, type Service, startService } from "../fixtures/service.ts";
-import { type ReceivedDelivery, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 import { keys } from "../core/store/keys.ts";
 import { dispatchEvent } from "../core/webhooks/deliveries.ts";
 import { EVENT_TTL_MS, webhookEvent } from "../core/webhooks/events.ts";
-import { askedWait, waitAfter, RETRY_DELAYS_MS } from "../core/webhooks/retries.ts";
+import { askedWait, RETRY_DELAYS_MS, waitAfter } from "../core/webhooks/retries.ts";
+import { openStage, PUBLIC_EVENTS_PATH, unlimited } from "../fixtures/scheduling/owner.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { type ReceivedDelivery, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 import { testEventType, type WebhookEventType, webhookEventTypes } from "../schemas/webhooks.ts";
 import { startWorkers } from "../workers/run.ts";
 

@@ -1,5 +1,5 @@
-import t, { type Test } from "tap";
 import type { BrowserContextOptions } from "playwright-core";
+import t, { type Test } from "tap";
 import { bundled, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
 import {
@@ -7,9 +7,9 @@ import {
   content,
   evidence,
   exampleFollowUps,
+  exampleText,
   lesson,
   section,
-  exampleText,
 } from "../fixtures/chat/examples.ts";
 import { type ChatOptions, type ChatServer, cut, forget, startChat } from "../fixtures/chat/server.ts";
 import { ChatVisitor } from "../fixtures/chat/visitor.ts";

@@ -7,9 +7,9 @@ import {
   content,
   evidence,
   exampleFollowUps,
+  exampleText,
   lesson,
   section,
-  exampleText,
 } from "../fixtures/chat/examples.ts";
 import { hostileHtml, hostileMarkdown } from "../fixtures/chat/hostile.ts";
 import { type ChatOptions, type ChatServer, startChat } from "../fixtures/chat/server.ts";

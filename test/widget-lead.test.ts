@@ -2,7 +2,7 @@ import type { Frame, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { answer } from "../fixtures/chat/chunks.ts";
-import { section, exampleText } from "../fixtures/chat/examples.ts";
+import { exampleText, section } from "../fixtures/chat/examples.ts";
 import { type ChatOptions, type ChatServer, startChat } from "../fixtures/chat/server.ts";
 import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";

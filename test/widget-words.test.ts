@@ -11,7 +11,7 @@ import {
   withoutBrowser,
 } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
-import { content, evidence, exampleFollowUps, section, exampleText } from "../fixtures/chat/examples.ts";
+import { content, evidence, exampleFollowUps, exampleText, section } from "../fixtures/chat/examples.ts";
 import { type ChatOptions, type ChatServer, startChat } from "../fixtures/chat/server.ts";
 import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";

@@ -1,5 +1,5 @@
-import { type AddressInfo, connect as connectTo, createServer, type Socket } from "node:net";
 import { once } from "node:events";
+import { type AddressInfo, connect as connectTo, createServer, type Socket } from "node:net";
 import type { Browser } from "playwright-core";
 import t, { type Test } from "tap";
 import {

@@ -1,11 +1,11 @@
 import { type Job as BullJob, UnrecoverableError } from "bullmq";
 import type { Redis } from "ioredis";
-import { checkData } from "./data.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import { mastersOf } from "../core/store/redis.ts";
 import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
+import { checkData } from "./data.ts";
 
 /** Lifetime of a job's holder key, in seconds. */
 const HOLDER_TTL_SECONDS = 86_400;

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
-import { erasePerson } from "../core/email/face.ts";
 import { fireRules, promoteDueSends, sendRule } from "../core/campaigns/face.ts";
+import { erasePerson } from "../core/email/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import { erasePurchases } from "../core/payments/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Job as BullJob, DelayedError, type JobsOptions, Worker } from "bullmq";
 import { heartbeat } from "../core/operations/face.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
-import type { Runtime } from "../core/platform/runtime.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
 import { perform, type WorkerRow } from "./job.ts";
 import { Lanes } from "./lanes.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Role, Runtime } from "../platform/runtime.ts";
-import { type Membership, membership, hasRole } from "./handles.ts";
+import { hasRole, type Membership, membership } from "./handles.ts";
 import { holderOf, type TokenHolder, tokenPrefix } from "./tokens.ts";
 
 /** What a route on a handle requires of a token. */

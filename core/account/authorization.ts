@@ -8,7 +8,7 @@ import { sameText } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { isDocumentId } from "./client-documents.ts";
 import { clientAt, mustBeBuiltIn } from "./clients.ts";
-import { membership, hasRole } from "./handles.ts";
+import { hasRole, membership } from "./handles.ts";
 import { oauthFailure } from "./oauth-failure.ts";
 import { challengeOf } from "./pairing.ts";
 import { type ClientGrant, startRefreshing, useRefreshToken } from "./refresh-tokens.ts";

@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import { Fail, invalid } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { findHandle } from "./handles.ts";
 
 /** An account's claim on a domain. */

@@ -1,12 +1,12 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { Fail } from "../platform/errors.ts";
+import { type Role, type Runtime, roles } from "../platform/runtime.ts";
+import { coalesce } from "../store/coalesce.ts";
+import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import { coalesce } from "../store/coalesce.ts";
 import { sharedTag } from "../store/throttle.ts";
-import { type Role, roles, type Runtime } from "../platform/runtime.ts";
-import { perConnection } from "../store/connections.ts";
 
 /** A handle as the access check reads it. */
 export interface HandleRecord {

@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import type { Me } from "../../schemas/account.ts";
 import { Fail } from "../platform/errors.ts";
-import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
+import { keys } from "../store/keys.ts";
 import { entitlementsOf, handlesOf } from "./handles.ts";
 
 /**

@@ -1,21 +1,21 @@
 import { randomInt } from "node:crypto";
 import type {
   PairingDecided,
-  pairingDecision,
   PairingRedeemed,
+  PairingStarted,
+  pairingDecision,
   pairingRedemption,
   pairingStart,
-  PairingStarted,
 } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { sameText } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
-import { sameText } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { handlesOf } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";

@@ -6,7 +6,7 @@ import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { scripts } from "../store/scripts.ts";
-import { type TokenRights, issueToken } from "./signing.ts";
+import { issueToken, type TokenRights } from "./signing.ts";
 
 /** Most sessions of a user; beyond that, the one unused for longest ends. */
 const MAX_SESSIONS = 100;

@@ -6,15 +6,15 @@ import {
   errors,
   type JSONWebKeySet,
   type JWTPayload,
-  jwtVerify,
   type JWTVerifyOptions,
+  jwtVerify,
 } from "jose";
 import { LRUCache } from "lru-cache";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { parseJson } from "../platform/json.ts";
 import { Outbound } from "../platform/outbound.ts";
-import type { TokenSession, SigningKey, TokenVerifier } from "../platform/runtime.ts";
+import type { SigningKey, TokenSession, TokenVerifier } from "../platform/runtime.ts";
 
 type Keys = ReturnType<typeof createLocalJWKSet>;
 

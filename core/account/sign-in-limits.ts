@@ -1,5 +1,5 @@
-import type { Env } from "../platform/env.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
+import type { Env } from "../platform/env.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";

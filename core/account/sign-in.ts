@@ -1,13 +1,13 @@
 import type { signInForm, signInPage } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { Env } from "../platform/env.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
+import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import { job } from "../store/outbox.ts";
-import { keys } from "../store/keys.ts";
-import { scripts } from "../store/scripts.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { isSigned, isSixDigits, sign, sixDigits } from "../platform/sealing.ts";
+import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { scripts } from "../store/scripts.ts";
 import { userOfEmail } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";
 import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.ts";

@@ -1,9 +1,9 @@
-import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from "jose";
 import type { Redis } from "ioredis";
+import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from "jose";
 import type { Env } from "../platform/env.ts";
 import type { SigningKey } from "../platform/runtime.ts";
+import { resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
-import { resealed, seal, unseal, type SealedPlace } from "../platform/sealing.ts";
 
 const sealedPlace = (context: string): SealedPlace => ({ purpose: "signing key", context });
 

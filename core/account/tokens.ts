@@ -13,11 +13,11 @@ import type { Infer } from "../../schemas/schema.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { base62, toBase62 } from "../platform/ids.ts";
-import { listIds } from "../store/records.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { listIds } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
 
 /** Prefix of every personal access token, for people and for secret scanners. */
 export const tokenPrefix = "pat_";

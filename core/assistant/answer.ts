@@ -1,12 +1,12 @@
 import type { EvidenceCard, LessonCard } from "../../schemas/assistant.ts";
 import type { Turn, Unit } from "../engines/answers/answers.ts";
-import type { RunPublisher, Runtime, ModelTool } from "../platform/runtime.ts";
+import { readRun } from "../engines/relay/relay.ts";
+import type { ModelTool, RunPublisher, Runtime } from "../platform/runtime.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
 import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
 import { leadSectionFor } from "./lead-sections.ts";
 import type { AnswerRequest } from "./messages.ts";
 import { type PublicLibrary, publicLibrary } from "./public-library.ts";
-import { readRun } from "../engines/relay/relay.ts";
 
 /** One chunk of the UI message stream, limited to the parts that every client reads (docs/reference.md, "Chat stream"). */
 type Chunk = { type: string } & Record<string, unknown>;

@@ -1,16 +1,16 @@
 import type { CtaCard, EvidenceCard } from "../../schemas/assistant.ts";
 import { languages, wordsOf } from "../../schemas/languages.ts";
 import {
+  absoluteAddress,
   evidenceOf,
   holdsWords,
   isWords,
-  questionLikeness,
   type Link,
   type Question,
+  questionLikeness,
   readQuestion,
   shareOf,
   type Unit,
-  absoluteAddress,
 } from "../engines/answers/answers.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 

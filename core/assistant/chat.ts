@@ -1,19 +1,19 @@
 import type {
+  CtaCard,
   chatRequest,
   chatStream,
-  CtaCard,
   EvidenceCard,
-  question,
   QuestionAnswer,
+  question,
 } from "../../schemas/assistant.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { cancelRun, createRun, RunLost, runEnding, runState } from "../engines/relay/relay.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
-import { job } from "../store/outbox.ts";
-import { keys } from "../store/keys.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
-import { type ChatRequest, type AnswerRequest, checkQuestion, readMessages } from "./messages.ts";
-import { cancelRun, createRun, runEnding, RunLost, runState } from "../engines/relay/relay.ts";
+import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { type AnswerRequest, type ChatRequest, checkQuestion, readMessages } from "./messages.ts";
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
 const MIN_CAPABILITY_LENGTH = 16;

@@ -9,7 +9,7 @@ import {
   smallTalk,
   type Unit,
 } from "../engines/answers/answers.ts";
-import type { Delta, Runtime, ModelTool, Writer } from "../platform/runtime.ts";
+import type { Delta, ModelTool, Runtime, Writer } from "../platform/runtime.ts";
 import type { AnswerRequest } from "./messages.ts";
 import { chatPrompt } from "./prompt.ts";
 import type { PublicLibrary } from "./public-library.ts";

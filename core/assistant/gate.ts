@@ -1,7 +1,7 @@
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
-import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 import { takeToken } from "../store/throttle.ts";
 
 /** Throttle and gate of the two assistant routes, before the body is read: `rate_limited`, or one `not_found` for every reason. */

@@ -1,9 +1,9 @@
-import { formField, type leadFormPath, type LeadSection } from "../../schemas/assistant.ts";
+import { formField, type LeadSection, type leadFormPath } from "../../schemas/assistant.ts";
 import { array, type Infer, object, optional, string } from "../../schemas/schema.ts";
-import { Fail } from "../platform/errors.ts";
 import { pageUrl } from "../pages/face.ts";
-import { keys } from "../store/keys.ts";
+import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 
 /** Lifetime of a section's form in seconds (docs/reference.md, "Form frame"). */
 const FORM_TTL_SECONDS = 86_400;

@@ -1,8 +1,8 @@
 import { type FormField, type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
+import { type Words, wordsOf } from "../../schemas/languages.ts";
 import { figuresBeyond, type Wish } from "../engines/answers/answers.ts";
 import { clip, fold, oneLine } from "../platform/characters.ts";
 import { leadForm } from "./lead-form-html.ts";
-import { type Words, wordsOf } from "../../schemas/languages.ts";
 
 /** The input of a lead section. */
 export interface LeadMaterial {

@@ -1,9 +1,9 @@
 import type { LeadSection } from "../../schemas/assistant.ts";
-import { keys } from "../store/keys.ts";
+import type { Question } from "../engines/answers/answers.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 import { storeLeadSection } from "./lead-forms.ts";
-import type { Question } from "../engines/answers/answers.ts";
 import { composeLeadSection } from "./lead-section.ts";
 import type { AnswerRequest } from "./messages.ts";
 import { proposalPrompt } from "./prompt.ts";

@@ -1,6 +1,6 @@
 import { lastMessages, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
-import { Fail, invalid } from "../platform/errors.ts";
 import type { Turn } from "../engines/answers/answers.ts";
+import { Fail, invalid } from "../platform/errors.ts";
 
 /** The parsed chat request; its messages are untrusted. */
 export interface ChatRequest {

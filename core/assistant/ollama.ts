@@ -1,6 +1,6 @@
 import { type ChatRequest, Ollama } from "ollama";
 import type { Env } from "../platform/env.ts";
-import type { Delta, Embedder, ModelMessage, Model, ModelTool, Writer } from "../platform/runtime.ts";
+import type { Delta, Embedder, Model, ModelMessage, ModelTool, Writer } from "../platform/runtime.ts";
 import { embeddedAnswerer } from "./model.ts";
 
 /** Fixed context size in tokens: changing it makes the server reload the model. */

@@ -2,10 +2,10 @@ import type { Redis } from "ioredis";
 import type { campaign, campaignListing, newCampaign } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { createRecord, listRecords, placesOf, readRecords, requireRecord } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
+import { keys } from "../store/keys.ts";
+import { createRecord, listRecords, placesOf, readRecords, requireRecord } from "../store/records.ts";
 
 /** A campaign as its owner reads it: leads belong to it, and email rules listen to it. */
 type Campaign = Infer<typeof campaign>;

@@ -1,10 +1,10 @@
 import type { JobData } from "../../schemas/jobs.ts";
+import { FairQueue } from "../engines/lanes/lanes.ts";
 import { delayUntil, instantIn } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { DelayedSendLimits, Job, Runtime } from "../platform/runtime.ts";
-import { FairQueue } from "../engines/lanes/lanes.ts";
-import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
 import { pairsOf } from "../store/redis.ts";
 
 /** A delayed send and the domain instant at which it is due. */

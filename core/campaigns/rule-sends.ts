@@ -1,12 +1,12 @@
-import type { Lead } from "../../schemas/leads.ts";
 import type { JobData } from "../../schemas/jobs.ts";
-import { findCampaign } from "./campaigns.ts";
+import type { Lead } from "../../schemas/leads.ts";
+import { acceptMessage } from "../email/face.ts";
 import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { acceptMessage } from "../email/face.ts";
-import { delayedSendName, sendJob, isDeferred } from "./delayed-sends.ts";
+import { findCampaign } from "./campaigns.ts";
+import { delayedSendName, isDeferred, sendJob } from "./delayed-sends.ts";
 import { findRule, liveRules, type StoredRule } from "./rules.ts";
 import { leadOf, snapshot } from "./snapshot.ts";
 

@@ -1,24 +1,24 @@
 import { randomUUID } from "node:crypto";
 import {
   MAX_DELAY_MINUTES,
+  MIN_DELAY_MINUTES,
   type newRule,
   type Rule,
   type ruleChange,
   type ruleListing,
   type rulePath,
   type rulePreview,
-  MIN_DELAY_MINUTES,
 } from "../../schemas/campaigns.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { findCampaign } from "./campaigns.ts";
+import { previewTemplate, type Rendered, readTemplate, refusal, sendingRights } from "../email/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord, readRecords } from "../store/records.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord, readRecords } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { previewTemplate, readTemplate, refusal, type Rendered, sendingRights } from "../email/face.ts";
+import { findCampaign } from "./campaigns.ts";
 import { leadOf, snapshot } from "./snapshot.ts";
 
 /** A stored rule. */

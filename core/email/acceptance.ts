@@ -1,16 +1,16 @@
 // Over 300 lines: the acceptance of a mail from its first check to its script, in the order of the checks.
 import { Buffer } from "node:buffer";
-import { type Message, MAX_RECIPIENTS, type newMessage, type Purpose } from "../../schemas/email.ts";
+import { MAX_RECIPIENTS, type Message, type newMessage, type Purpose } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { bodyDigest, keyDigest } from "../store/idempotency.ts";
 import { withOutcome } from "../platform/outcome.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { bodyDigest, keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
-import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";

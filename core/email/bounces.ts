@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { tryLock } from "../store/lock.ts";
-import { keys } from "../store/keys.ts";
-import { isRedisAway } from "../store/redis.ts";
 import type { Mailbox, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { tryLock } from "../store/lock.ts";
+import { isRedisAway } from "../store/redis.ts";
 import { readInbound } from "./feedback.ts";
 
 /** Intervals of the mailbox poll in real ms. Tests pass shorter ones. */

@@ -1,20 +1,20 @@
 import type { Buffer } from "node:buffer";
 import { setTimeout } from "node:timers/promises";
 import type { MessageStatus } from "../../schemas/email.ts";
-import { delayUntil } from "../platform/clock.ts";
-import { asciiAddress } from "../platform/address.ts";
-import { Fail } from "../platform/errors.ts";
-import { isRedisAway } from "../store/redis.ts";
-import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
 import {
-  composeMime,
   classifySmtpFailure,
+  composeMime,
   type Mail,
   type MimeFile,
-  signMime,
   SmtpFailure,
   type SmtpFailureClass,
+  signMime,
 } from "../engines/mail/mail.ts";
+import { asciiAddress } from "../platform/address.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
+import { isRedisAway } from "../store/redis.ts";
 import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
 import { dkimKey } from "./identity.ts";
 import type { StoredMessage } from "./messages.ts";
@@ -22,8 +22,8 @@ import { messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { isSuppressed, suppressionOf } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
-import { unsubscribeVariable } from "./unsubscribe-line.ts";
 import { ranks, scheduleHandle } from "./turns.ts";
+import { unsubscribeVariable } from "./unsubscribe-line.ts";
 
 /** A delivery leased by a worker; only the holder of the token may settle it. */
 export interface LeasedDelivery extends DeliveryName {

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ClaimedLane } from "../engines/lanes/lanes.ts";
+import { Breaker, SmtpFailure } from "../engines/mail/mail.ts";
+import type { Mailer, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import type { Mailer, Runtime } from "../platform/runtime.ts";
 import { takeTokens, tokenInterval } from "../store/throttle.ts";
-import type { ClaimedLane } from "../engines/lanes/lanes.ts";
-import { Breaker, SmtpFailure } from "../engines/mail/mail.ts";
-import { attemptDelivery, type StoredContent, type LeasedDelivery } from "./delivery.ts";
+import { attemptDelivery, type LeasedDelivery, type StoredContent } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
-import { MAX_RANKS, type MailQueueName, claimHandles, PARK_MS, park } from "./turns.ts";
+import { claimHandles, MAX_RANKS, type MailQueueName, PARK_MS, park } from "./turns.ts";
 
 /** Intervals of a dispatcher in real ms. Tests pass shorter ones. */
 interface DispatchTimes {

@@ -2,16 +2,16 @@ import type { AccountDomain, domainListing, domainPath, Identity, newDomain, Sen
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, hasRole } from "../account/face.ts";
+import { type ClaimedLane, FairQueue } from "../engines/lanes/lanes.ts";
+import { openDns } from "../engines/mail/mail.ts";
+import { sameDomain } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
-import { cursorAfter, pageOf } from "../store/paging.ts";
 import type { Caller, Job, Role, Runtime } from "../platform/runtime.ts";
-import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
-import { sameDomain } from "../platform/address.ts";
-import { FairQueue, type ClaimedLane } from "../engines/lanes/lanes.ts";
-import { openDns } from "../engines/mail/mail.ts";
+import { job } from "../store/outbox.ts";
+import { cursorAfter, pageOf } from "../store/paging.ts";
 import { checkIdentity, identityOf } from "./identity.ts";
 import { sendersOfDomain } from "./senders.ts";
 

@@ -1,8 +1,8 @@
 import type { JobData } from "../../schemas/jobs.ts";
+import { addressDigest } from "../platform/address.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { addressDigest } from "../platform/address.ts";
 import { eraseEventsOf } from "../webhooks/face.ts";
 import { cancelDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";

@@ -8,15 +8,15 @@ import {
   type Suppression,
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import type { ReturnedMail } from "../../schemas/webhooks.ts";
+import { addressDigest, sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
-import { cursorAfter, pageOf } from "../store/paging.ts";
+import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { cursorAfter, pageOf } from "../store/paging.ts";
 import { pairsOf, pipelined } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import type { EventJob, Runtime } from "../platform/runtime.ts";
-import type { ReturnedMail } from "../../schemas/webhooks.ts";
 import { eventJob } from "../webhooks/face.ts";
-import { addressDigest, sameAddress } from "../platform/address.ts";
 
 /** The keys of every email script; the first four are prefixes. */
 export function mailKeys(handle: string): Record<MailKey, string> {

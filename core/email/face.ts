@@ -1,6 +1,5 @@
 /** What other modules may import from email. */
-export { acceptMessage, type Attachment, sendMessage } from "./acceptance.ts";
-export { adoptMessages, type ExportedDomain, exportDomains, importDomain } from "./imports.ts";
+export { type Attachment, acceptMessage, sendMessage } from "./acceptance.ts";
 export { watchBounces } from "./bounces.ts";
 export { dispatchMail } from "./dispatch.ts";
 export {
@@ -16,6 +15,7 @@ export { listMessageEvents } from "./events.ts";
 export { receiveDeliveryReports, receiveInboundMail } from "./feedback.ts";
 export { sendForHandle } from "./handle-mail.ts";
 export { resealIdentity } from "./identity.ts";
+export { adoptMessages, type ExportedDomain, exportDomains, importDomain } from "./imports.ts";
 export { cancelMessage, listMessages, readMessage } from "./messages.ts";
 export { findSender, listSenders, putSender, refusal, sendingRights } from "./senders.ts";
 export { addSuppression, isSuppressed, listSuppressions, removeSuppression } from "./suppressions.ts";
@@ -23,9 +23,9 @@ export {
   createTemplate,
   listTemplates,
   previewTemplate,
+  type Rendered,
   readTemplate,
   readTemplateVersion,
-  type Rendered,
   updateTemplate,
 } from "./templates.ts";
 export { answerUnsubscribe, type UnsubscribeVisit, visitUnsubscribe } from "./unsubscribe.ts";

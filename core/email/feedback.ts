@@ -1,15 +1,15 @@
 import type { Buffer } from "node:buffer";
 import { type Feedback, type Message, type MessageStatus, reportTypes, statuses } from "../../schemas/email.ts";
 import type { ReturnedMail } from "../../schemas/webhooks.ts";
-import { Fail, invalid } from "../platform/errors.ts";
-import { keys } from "../store/keys.ts";
-import type { EventJob, Runtime } from "../platform/runtime.ts";
+import { isHardBounce, type MailReport, readReport } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import type { EventJob, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
 import { findMessage } from "./messages.ts";
-import { isHardBounce, type MailReport, readReport } from "../engines/mail/mail.ts";
-import { deliveryOfMessageId, deliveryOfAddress } from "./return-path.ts";
-import { signedBody, type SignedRequest } from "./signed-request.ts";
+import { deliveryOfAddress, deliveryOfMessageId } from "./return-path.ts";
+import { type SignedRequest, signedBody } from "./signed-request.ts";
 import { findSuppression, isSuppressed, suppressionOf } from "./suppressions.ts";
 
 /** How many reports changed something; the others were duplicates, late, or about unknown mails. */

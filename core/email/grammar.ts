@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { Fail, invalid } from "../platform/errors.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
 import { escapeHtml } from "../platform/words.ts";
-import { hasSafeScheme, type HtmlContext, htmlPlaces } from "./html-places.ts";
+import { type HtmlContext, hasSafeScheme, htmlPlaces } from "./html-places.ts";
 
 /** The context of a placeholder, which decides how its value is escaped: `header` and `plain` as they are, others as HTML. */
 type PlaceholderContext = "header" | "plain" | HtmlContext;

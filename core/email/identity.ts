@@ -1,15 +1,15 @@
-import type { AskDns, DkimKey, DnsAnswer } from "../engines/mail/mail.ts";
 import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { DnsRecord, Identity, IdentityStatus, RecordPurpose, RecordStatus } from "../../schemas/email.ts";
 import { type DomainClaim, proveDomain } from "../account/face.ts";
+import type { AskDns, DkimKey, DnsAnswer } from "../engines/mail/mail.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { rebound, resealed, seal, unseal, type SealedPlace } from "../platform/sealing.ts";
+import { rebound, resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
+import { keys } from "../store/keys.ts";
 
 /** Ms for which a required record must be definitely absent before the identity fails (docs/reference.md, "Email identity of a domain"). */
 const FAILED_AFTER_MS = 72 * 3_600_000;

@@ -1,12 +1,12 @@
-import { allRecords } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
-import { pipelined } from "../store/redis.ts";
-import { chunksOf } from "../platform/chunks.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import type { MessageStatus, StoredSender } from "../../schemas/email.ts";
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
-import { Fail } from "../platform/errors.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
+import { chunksOf } from "../platform/chunks.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { allRecords } from "../store/records.ts";
+import { pipelined } from "../store/redis.ts";
 import { cancelDelivery } from "./events.ts";
 import { exportedIdentity, importIdentity } from "./identity.ts";
 

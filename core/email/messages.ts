@@ -1,11 +1,11 @@
 import type { Redis } from "ioredis";
-import type { handleListing, Message, MessageEvent, messagePath, MessageStatus, Purpose } from "../../schemas/email.ts";
+import type { handleListing, Message, MessageEvent, MessageStatus, messagePath, Purpose } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import { listIds } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
-import { pipelined } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { listIds } from "../store/records.ts";
+import { pipelined } from "../store/redis.ts";
 import { cancelDelivery, timelineOf } from "./events.ts";
 
 /** The immutable part of a message. */

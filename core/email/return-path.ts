@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import { type Keys, roots, sameText, sign } from "../platform/sealing.ts";
 import type { Env } from "../platform/env.ts";
+import { type Keys, roots, sameText, sign } from "../platform/sealing.ts";
 import { mailFromDomain } from "./identity.ts";
 import { UNSUBSCRIBE_PATH } from "./unsubscribe-line.ts";
 

@@ -3,17 +3,17 @@ import type {
   IdentityStatus,
   Purpose,
   Sender,
-  senderChange,
   StoredSender,
+  senderChange,
 } from "../../schemas/email.ts";
 import type { ErrorCode } from "../../schemas/errors.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { type DomainClaim, domainClaim, findHandle } from "../account/face.ts";
-import { Fail, invalid } from "../platform/errors.ts";
-import { changeRecord, createRecord, listRecords, placesOf, readRecord } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { sameDomain } from "../platform/address.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { changeRecord, createRecord, listRecords, placesOf, readRecord } from "../store/records.ts";
 import { identityOf, identityStatus, readIdentityStatuses } from "./identity.ts";
 
 /**

@@ -2,15 +2,15 @@ import type {
   handleListing,
   newSuppression,
   Suppression,
-  suppressionPath,
   SuppressionSource,
+  suppressionPath,
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { listIds } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
-import { transact } from "../store/redis.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { listIds } from "../store/records.ts";
+import { transact } from "../store/redis.ts";
 
 /** The stored form of a suppression, with the canonical address. */
 export function suppressionOf(

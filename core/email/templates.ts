@@ -14,21 +14,21 @@ import type {
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
-import { languageOf } from "../platform/languages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
+import { languageOf } from "../platform/languages.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 import {
   type Companion,
   changeRecord,
+  conflict,
   createRecord,
   listRecords,
   placesOf,
   readRecord,
   requireRecord,
-  conflict,
 } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { checkValues, hasValue, namesIn, parseHtml, parseKnown, parsePlain, type Pieces, render } from "./grammar.ts";
+import { checkValues, hasValue, namesIn, type Pieces, parseHtml, parseKnown, parsePlain, render } from "./grammar.ts";
 import { UNSUBSCRIBE_PATH, unsubscribeVariable, withUnsubscribeLine } from "./unsubscribe-line.ts";
 
 type StoredTemplate = Omit<Template, "handle">;

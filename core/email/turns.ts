@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import type { Purpose } from "../../schemas/email.ts";
-import { FairQueue, type ClaimedLane } from "../engines/lanes/lanes.ts";
+import { type ClaimedLane, FairQueue } from "../engines/lanes/lanes.ts";
 import { keys } from "../store/keys.ts";
 
 /**

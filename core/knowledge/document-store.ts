@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import { type RedisConnection, Repository, Schema } from "redis-om";
+import { tagSeparator } from "../engines/search/search.ts";
+import type { DocumentStore, StoredDocument } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import type { DocumentStore, StoredDocument } from "../platform/runtime.ts";
-import { tagSeparator } from "../engines/search/search.ts";
 
 const schema = new Schema(
   keys.documentPrefix,

@@ -9,17 +9,17 @@ import {
   type newDocument,
 } from "../../schemas/knowledge.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { type ChunkPiece, chunk, chunkFields, normalizeTags, readLanguages } from "../engines/search/search.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { maxNesting } from "../platform/html.ts";
 import { writtenLanguage } from "../platform/languages.ts";
-import type { Job, FoundPassage, Runtime, StoredDocument } from "../platform/runtime.ts";
+import type { FoundPassage, Job, Runtime, StoredDocument } from "../platform/runtime.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
+import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
 import { pipelined, transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { chunk, chunkFields, normalizeTags, type ChunkPiece, readLanguages } from "../engines/search/search.ts";
 import { placeTooDeep } from "./nesting.ts";
 
 /** Characters of a chunk to embed: a lesson card stays whole and may exceed a model's input. */

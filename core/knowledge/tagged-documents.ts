@@ -2,10 +2,10 @@ import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { tagSeparator } from "../engines/search/search.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { documentKey } from "./documents.ts";
-import { perConnection } from "../store/connections.ts";
 
 /** A document for readers. */
 export interface TaggedDocument {

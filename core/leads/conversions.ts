@@ -1,12 +1,12 @@
 import type { Conversion, newConversion } from "../../schemas/campaigns.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { findCampaign } from "../campaigns/face.ts";
-import { readLead } from "./leads.ts";
-import { job } from "../store/outbox.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import { readLead } from "./leads.ts";
 
 /**
  * Records a conversion with its event and triggers the campaign's CONVERSION rules, in one step. `campaign_not_found`, `lead_not_found`.

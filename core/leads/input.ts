@@ -1,4 +1,4 @@
-import { fieldName, type Lead, MAX_VALUE_LENGTH, MAX_FIELDS, newLead } from "../../schemas/leads.ts";
+import { fieldName, type Lead, MAX_FIELDS, MAX_VALUE_LENGTH, newLead } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";

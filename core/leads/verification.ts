@@ -1,25 +1,25 @@
 import type { JobData } from "../../schemas/jobs.ts";
+import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Lead, leadCode } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { retryOnConflict } from "../store/retry.ts";
+import { settingsOf } from "../account/face.ts";
 import { acceptMessage, findSender } from "../email/face.ts";
+import { layOut } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
+import type { EventJob, Runtime } from "../platform/runtime.ts";
+import { isSixDigits, sixDigits } from "../platform/sealing.ts";
+import { fillPlaceholders } from "../platform/words.ts";
+import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord, requireRecord } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
-import type { EventJob, Runtime } from "../platform/runtime.ts";
-import { eventJob } from "../webhooks/face.ts";
-import { noticeJobs } from "./notices.ts";
-import { layOut } from "../engines/mail/mail.ts";
-import { fillPlaceholders } from "../platform/words.ts";
-import { settingsOf } from "../account/face.ts";
-import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
-import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts";
-import { isSixDigits, sixDigits } from "../platform/sealing.ts";
 import { digestTag, hasToken } from "../store/throttle.ts";
+import { eventJob } from "../webhooks/face.ts";
+import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts";
+import { noticeJobs } from "./notices.ts";
 
 /** Lifetime of a code in ms, and the number of wrong codes that ends it (docs/reference.md, "Lead verification"). */
 const CODE_TTL_MS = 600_000;

@@ -1,5 +1,5 @@
-import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 
 /** One write by an owner: who changed what, never the content. */
 export interface AuditEntry {

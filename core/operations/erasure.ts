@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { OUTBOX_SHARDS, keys } from "../store/keys.ts";
+import { domainsOf, mustExist, setHandleActive } from "../account/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { disconnectAll } from "../scheduling/face.ts";
-import { domainsOf, mustExist, setHandleActive } from "../account/face.ts";
+import { keys, OUTBOX_SHARDS } from "../store/keys.ts";
 import { removeJobs } from "./handle-jobs.ts";
 import { removeKeys } from "./handle-keys.ts";
 

@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
 import { createReadStream } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { invalid } from "../platform/errors.ts";
 import { handle } from "../../schemas/schema.ts";
+import { invalid } from "../platform/errors.ts";
 import { isOfHandle } from "../store/keys.ts";
 import { carriage, kindOf } from "./carriage.ts";
-import { EXPORT_VERSION, type ExportEnd, type ExportHeader, type ExportedKey } from "./handle-export.ts";
+import { EXPORT_VERSION, type ExportEnd, type ExportedKey, type ExportHeader } from "./handle-export.ts";
 
 /** Maximum bytes of a line: a key with its whole value. */
 const MAX_LINE_BYTES = 256 * 2 ** 20;

@@ -1,3 +1,3 @@
 /** What other modules may import from operations. */
 export { type AuditEntry, recordWrite } from "./audit.ts";
-export { heartbeat, type Stats, stats, type Readiness, readiness } from "./health.ts";
+export { heartbeat, type Readiness, readiness, type Stats, stats } from "./health.ts";

@@ -6,7 +6,7 @@ import { adoptMessages, importDomain } from "../email/face.ts";
 import { reindexDocuments } from "../knowledge/face.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { type Role, roles, type Runtime } from "../platform/runtime.ts";
+import { type Role, type Runtime, roles } from "../platform/runtime.ts";
 import { rebindCredentials, resumeReminders } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { tryLock } from "../store/lock.ts";
@@ -14,7 +14,7 @@ import { pipelined } from "../store/redis.ts";
 import { rebindWebhooks } from "../webhooks/face.ts";
 import { isCarried } from "./carriage.ts";
 import { openExport } from "./export-file.ts";
-import type { ExportHeader, ExportedKey, Value } from "./handle-export.ts";
+import type { ExportedKey, ExportHeader, Value } from "./handle-export.ts";
 import { KEY_BATCH, removeKeys } from "./handle-keys.ts";
 
 /** Members of a key per command. */

@@ -1,7 +1,7 @@
 import { queueNames } from "../../schemas/jobs.ts";
-import { OUTBOX_SHARDS, keys } from "../store/keys.ts";
-import { ifPermitted, isRedisUnwritable, mastersOf } from "../store/redis.ts";
 import type { IndexStatus, Runtime } from "../platform/runtime.ts";
+import { keys, OUTBOX_SHARDS } from "../store/keys.ts";
+import { ifPermitted, isRedisUnwritable, mastersOf } from "../store/redis.ts";
 
 /** The response of `/readyz`. */
 export interface Readiness {

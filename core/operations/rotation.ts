@@ -1,9 +1,9 @@
 import { resealSigningKey } from "../account/face.ts";
 import { resealIdentity } from "../email/face.ts";
-import { keys } from "../store/keys.ts";
-import { mastersOf } from "../store/redis.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { resealCredentials } from "../scheduling/face.ts";
+import { keys } from "../store/keys.ts";
+import { mastersOf } from "../store/redis.ts";
 import { resealWebhooks } from "../webhooks/face.ts";
 
 /** Number of secrets that were sealed again with the current key. */

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import { MAX_CONTENT_BYTES } from "../../schemas/pages.ts";
 import type { InputError } from "../../schemas/errors.ts";
+import { MAX_CONTENT_BYTES } from "../../schemas/pages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";

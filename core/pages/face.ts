@@ -2,14 +2,14 @@
 export { handleOfHost, isOwnHost, visitedUrl } from "./hosts.ts";
 export { createPage, deletePage, listPages, pageUrl, publishPage, readPage, updatePage } from "./pages.ts";
 export { type PublicPage, type PublicPages, publicPages } from "./public-text.ts";
-export { readingMinutes } from "./reading-time.ts";
 export { listPublished } from "./published.ts";
+export { readingMinutes } from "./reading-time.ts";
 export {
   accessCode,
   checkPageAccess,
+  type PageVisit,
   publicPageOf,
   publishedPage,
   shareAccess,
-  type PageVisit,
   visitPage,
 } from "./visits.ts";

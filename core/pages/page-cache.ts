@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
-import { pagesCounterOf } from "../account/face.ts";
 import type { pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { pagesCounterOf } from "../account/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
 

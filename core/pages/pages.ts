@@ -1,8 +1,11 @@
 import type { newPage, pageChange, pageListing, pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { pagesCounter } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import { canonicalLanguage } from "../platform/language-tags.ts";
 import { cacheJson } from "../platform/outcome.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 import {
   changeRecord,
   createRecord,
@@ -12,10 +15,7 @@ import {
   readRecord,
   removeRecord,
 } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
 import { checkContent } from "./content.ts";
-import { pagesCounter } from "../account/face.ts";
 import { cachedPage } from "./page-cache.ts";
 
 /** A page as its owner sees it: the stored fields, the derived ones and the version. */

@@ -1,15 +1,15 @@
 import { setImmediate } from "node:timers/promises";
 import type { StoredPage } from "../../schemas/pages.ts";
 import { pagesCounterOf } from "../account/face.ts";
-import { type Link, type PublicText, readLine, readHtml } from "../engines/answers/answers.ts";
+import { type Link, type PublicText, readHtml, readLine } from "../engines/answers/answers.ts";
 import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
-import { pageUrl } from "./pages.ts";
-import { perConnection } from "../store/connections.ts";
 import { VersionedCache } from "../store/versioned-cache.ts";
+import { pageUrl } from "./pages.ts";
 
 /** The public text of a published page; of a paid page only title and teaser. */
 export interface PublicPage {

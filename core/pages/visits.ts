@@ -4,14 +4,14 @@ import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled, settingsOf } from "../account/face.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
 import { Fail } from "../platform/errors.ts";
-import { readRecord } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
+import { keys } from "../store/keys.ts";
+import { readRecord } from "../store/records.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { visitedUrl } from "./hosts.ts";
-import { cachedPage } from "./page-cache.ts";
 import { pageLanguage } from "./language.ts";
+import { cachedPage } from "./page-cache.ts";
 import { pageUrl } from "./pages.ts";
 
 /** A published page as one visitor may see it. */

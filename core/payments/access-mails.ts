@@ -4,7 +4,7 @@ import type { accessLink, accessMail } from "../../schemas/payments.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import { sendForHandle } from "../email/face.ts";
-import { type MailLayout, layOut } from "../engines/mail/mail.ts";
+import { layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { accessCode, pageUrl, publicPageOf, publishedPage, visitedUrl } from "../pages/face.ts";
 import { addressDigest, isAddress } from "../platform/address.ts";
 import { invalid } from "../platform/errors.ts";

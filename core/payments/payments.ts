@@ -3,13 +3,6 @@ import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/payments.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { Fail } from "../platform/errors.ts";
-import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
-import { keys } from "../store/keys.ts";
-import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
-import { digestTag, takeToken } from "../store/throttle.ts";
-import { noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
-import { credentialsOf, findBooking, noteRefund, releaseHold, settlePayment } from "../scheduling/face.ts";
 import {
   type CheckoutSession,
   isRefunded,
@@ -19,6 +12,13 @@ import {
   refund,
   type StripeEvent,
 } from "../engines/calendars/calendars.ts";
+import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
+import { credentialsOf, findBooking, noteRefund, releaseHold, settlePayment } from "../scheduling/face.ts";
+import { keys } from "../store/keys.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
+import { noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
 
 type Tools = Pick<Runtime, "env" | "redis" | "outbound">;
 

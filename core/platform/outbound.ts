@@ -4,7 +4,7 @@ import ipaddr from "ipaddr.js";
 import { Agent, buildConnector } from "undici";
 import type { Env } from "./env.ts";
 import { invalid } from "./errors.ts";
-import { type ServerAnswer, exchange, type Limits } from "./exchange.ts";
+import { exchange, type Limits, type ServerAnswer } from "./exchange.ts";
 
 type Settings = Pick<Env, "production" | "OUTBOUND_ALLOW_HOSTS">;
 type Resolved = { address: string; family: number }[];

@@ -1,5 +1,5 @@
-import type { BookingField } from "../../schemas/scheduling.ts";
 import type { InputError } from "../../schemas/errors.ts";
+import type { BookingField } from "../../schemas/scheduling.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 

@@ -11,27 +11,27 @@ import type {
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
+import type { CalendarFile } from "../engines/calendars/calendars.ts";
 import { Fail } from "../platform/errors.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { readRecords } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
-import { keys } from "../store/keys.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
-import { readCatalogSnapshot } from "./catalog.ts";
-import type { CalendarFile } from "../engines/calendars/calendars.ts";
 import { mailJob, ownerMailJob, reminderJobs, visitorFile } from "./booking-mails.ts";
+import { readCatalogSnapshot } from "./catalog.ts";
 import {
-  toBookingAnswer,
-  type Transition,
-  commitBooking,
   ALL_STATUSES,
   type BookingRecord,
+  commitBooking,
   findBooking,
-  toBooking,
-  timestamp,
-  statusAt,
   requireBooking,
+  statusAt,
+  type Transition,
+  timestamp,
+  toBooking,
+  toBookingAnswer,
 } from "./ledger.ts";
 import { endedPayment, presentPayment, refundJobs } from "./refunds.ts";
 import type { Visitor } from "./visitor-limits.ts";

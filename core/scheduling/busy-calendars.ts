@@ -1,19 +1,19 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
+import { type BusyInterval, CalendarServerError, ownUid } from "../engines/calendars/calendars.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
+import { day } from "../platform/zones.ts";
+import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
 import { isRedisAway, pipelined } from "../store/redis.ts";
+import { changeObjects, keptObjects, type Reading, readingField, replaceObjects, tagsIn } from "./busy-objects.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { endPause, pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { updateHealth } from "./credentials.ts";
-import { changeObjects, keptObjects, type Reading, readingField, replaceObjects, tagsIn } from "./busy-objects.ts";
-import { CalendarServerError, ownUid, type BusyInterval } from "../engines/calendars/calendars.ts";
 import { type Selection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
-import { day } from "../platform/zones.ts";
 
 /** Real ms between two pulls of a handle's calendars. */
 const PULL_INTERVAL_MS = 5 * 60_000;

@@ -1,14 +1,14 @@
 import type { Redis } from "ioredis";
-import { chunksOf } from "../platform/chunks.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { keys } from "../store/keys.ts";
-import { transact } from "../store/redis.ts";
 import {
   type BusyAnswer,
   type BusyInterval,
   type BusyObject,
   CalendarServerError,
 } from "../engines/calendars/calendars.ts";
+import { chunksOf } from "../platform/chunks.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
 
 /** Lifetime of a calendar's stored objects in seconds. */
 const OBJECTS_TTL_SECONDS = 30 * 86_400;

@@ -2,36 +2,36 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { withLock } from "../store/lock.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
-import { job } from "../store/outbox.ts";
-import { keys } from "../store/keys.ts";
-import { retryOnConflict } from "../store/retry.ts";
-import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
-import { credentialsOf, failureDetails } from "./credentials.ts";
-import { aboutBooking } from "./booking-mails.ts";
 import {
-  commitBooking,
-  type BookingRecord,
-  findBooking,
-  toBooking,
-  timestamp,
-  statusAt,
-  requireBooking,
-} from "./ledger.ts";
-import { meetingMaker } from "./meetings.ts";
-import { presentableName } from "./names.ts";
-import {
-  type ProviderAccount,
   type CalendarEvent,
   ownUid,
   type Provider,
+  type ProviderAccount,
   providers,
   type WrittenEvent,
   type WrittenMeeting,
 } from "../engines/calendars/calendars.ts";
-import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
 import { storedZone } from "../platform/zones.ts";
+import { keys } from "../store/keys.ts";
+import { withLock } from "../store/lock.ts";
+import { job } from "../store/outbox.ts";
+import { retryOnConflict } from "../store/retry.ts";
+import { aboutBooking } from "./booking-mails.ts";
+import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
+import { credentialsOf, failureDetails } from "./credentials.ts";
+import {
+  type BookingRecord,
+  commitBooking,
+  findBooking,
+  requireBooking,
+  statusAt,
+  timestamp,
+  toBooking,
+} from "./ledger.ts";
+import { meetingMaker } from "./meetings.ts";
+import { presentableName } from "./names.ts";
+import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
 
 /** Bookings that one pass of retries covers. */
 const MAX_RETRIED_BOOKINGS = 100;

@@ -7,6 +7,7 @@ import type {
   StoredBooking,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { displayNameOf } from "../account/face.ts";
 import { calendarOf } from "../engines/calendars/calendars.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
@@ -16,7 +17,6 @@ import { day } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { readRecords } from "../store/records.ts";
 import { takeToken } from "../store/throttle.ts";
-import { displayNameOf } from "../account/face.ts";
 import { eventOf } from "./calendar-events.ts";
 import { statusAt } from "./ledger.ts";
 

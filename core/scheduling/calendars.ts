@@ -1,22 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Calendar,
-  type calendarsPath,
   type Credential,
+  type calendarsPath,
   MAX_CALENDAR_ID_LENGTH,
   type newCaldavCredential,
   type ProviderKey,
   type SelectedCalendars,
-  type selection,
   type StoredCredential,
+  type selection,
 } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { clip, oneLine } from "../platform/characters.ts";
-import { Fail, invalid } from "../platform/errors.ts";
-import { atInput } from "../platform/outbound.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { pullNow } from "./busy-calendars.ts";
-import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
 import {
   CalendarServerError,
   login,
@@ -24,6 +18,12 @@ import {
   type ProviderCalendars,
   providers,
 } from "../engines/calendars/calendars.ts";
+import { clip, oneLine } from "../platform/characters.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import { atInput } from "../platform/outbound.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { pullNow } from "./busy-calendars.ts";
+import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
 import { keepSelection, opened } from "./selections.ts";
 
 /** Ms that a selection waits for the first reading of its calendars. */

@@ -1,13 +1,13 @@
-import { LRUCache } from "lru-cache";
 import type { Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
-import { allRecords } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { coalesce } from "../store/coalesce.ts";
 import { type Timetable, timetableOf } from "../engines/slots/slots.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { storedZone } from "../platform/zones.ts";
+import { coalesce } from "../store/coalesce.ts";
 import { perConnection } from "../store/connections.ts";
+import { keys } from "../store/keys.ts";
+import { allRecords } from "../store/records.ts";
 
 /** An event type with everything that decides when it can be booked. */
 export interface BookableEvent {

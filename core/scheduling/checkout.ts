@@ -3,13 +3,13 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { manageUrl } from "./event-types.ts";
 import {
-  toBookingAnswer,
-  commitBooking,
   type BookingRecord,
+  commitBooking,
   findBooking,
-  toBooking,
-  timestamp,
   statusAt,
+  timestamp,
+  toBooking,
+  toBookingAnswer,
 } from "./ledger.ts";
 import { type IdempotencyRecord, replayOf } from "./repeats.ts";
 

@@ -1,11 +1,11 @@
 import type { Credential, ProviderKey, StoredCredential } from "../../schemas/integrations.ts";
-import { Fail } from "../platform/errors.ts";
-import { changeRecord, createRecord, placesOf, removeRecord, requireRecord, allRecords } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
+import { Fail } from "../platform/errors.ts";
 import type { CredentialStore, Runtime } from "../platform/runtime.ts";
-import { rebound, resealed, seal, unseal, type SealedPlace } from "../platform/sealing.ts";
+import { rebound, resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
+import { keys } from "../store/keys.ts";
+import { allRecords, changeRecord, createRecord, placesOf, removeRecord, requireRecord } from "../store/records.ts";
 import { eventJob } from "../webhooks/face.ts";
 
 /** The connected accounts of a handle, oldest first. */

@@ -4,17 +4,17 @@ import {
   type eventTypeChange,
   type eventTypePath,
   type newEventType,
-  type schedulingListing,
   type StoredEventType,
+  type schedulingListing,
   usualRefundMinutes,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { retryOnConflict } from "../store/retry.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { conflict, listRecords, placesOf, requireRecord } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
-import { scripts } from "../store/scripts.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { conflict, listRecords, placesOf, requireRecord } from "../store/records.ts";
+import { retryOnConflict } from "../store/retry.ts";
+import { scripts } from "../store/scripts.ts";
 import { bookableEventOf, readCatalogSnapshot } from "./catalog.ts";
 import { paymentProblem } from "./prices.ts";
 

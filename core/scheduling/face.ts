@@ -1,4 +1,6 @@
 /** What other modules may import from scheduling. */
+
+export { sendMails } from "./booking-mails.ts";
 export {
   cancelBooking,
   cancelPublicBooking,
@@ -10,8 +12,8 @@ export {
   readPublicBooking,
 } from "./bookings.ts";
 export { openBusySource, pullCalendars } from "./busy-calendars.ts";
-export { createCalendarFeed, deleteCalendarFeed, readCalendarFeed, readFeed } from "./calendar-feeds.ts";
 export { resynchronizeBooking, syncBooking } from "./calendar-events.ts";
+export { createCalendarFeed, deleteCalendarFeed, readCalendarFeed, readFeed } from "./calendar-feeds.ts";
 export { connectCaldav, listCalendars, selectCalendars } from "./calendars.ts";
 export { credentialsOf, openCredentials, rebindCredentials, resealCredentials } from "./credentials.ts";
 export { createEventType, deleteEventType, listEventTypes, readEventType, updateEventType } from "./event-types.ts";
@@ -23,9 +25,7 @@ export {
   listIntegrations,
   startAuthorization,
 } from "./integrations.ts";
-export { sendMails } from "./booking-mails.ts";
 export { findBooking } from "./ledger.ts";
-export { decideByLink, type OwnerState, type OwnerVisit, visitOwnerLink } from "./owner-decisions.ts";
 export {
   admitVisitor,
   listPublicEventTypes,
@@ -34,6 +34,7 @@ export {
   readPublicEventType,
   type SlotAnswer,
 } from "./offers.ts";
+export { decideByLink, type OwnerState, type OwnerVisit, visitOwnerLink } from "./owner-decisions.ts";
 export {
   askForConsent,
   type ConsentQuestion,

@@ -9,19 +9,6 @@ import {
   type StoredCredential,
 } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { Env } from "../platform/env.ts";
-import { oneLine } from "../platform/characters.ts";
-import { Fail } from "../platform/errors.ts";
-import { keys } from "../store/keys.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
-import {
-  credentialsOf,
-  dropCredential,
-  keepCredential,
-  readCredential,
-  secretOf,
-  toCredential,
-} from "./credentials.ts";
 import {
   exchangeCode,
   type OAuthSettings,
@@ -31,6 +18,19 @@ import {
   startAuthorisation,
   takeState,
 } from "../engines/calendars/calendars.ts";
+import { oneLine } from "../platform/characters.ts";
+import type { Env } from "../platform/env.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import {
+  credentialsOf,
+  dropCredential,
+  keepCredential,
+  readCredential,
+  secretOf,
+  toCredential,
+} from "./credentials.ts";
 
 /** Longest name of an account at a provider, in characters. */
 const MAX_ACCOUNT_LENGTH = 320;

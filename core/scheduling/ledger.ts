@@ -1,10 +1,10 @@
 import type { Redis } from "ioredis";
 import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { job } from "../store/outbox.ts";
 import type { EventJob, Job, OutboxEntry, Runtime } from "../platform/runtime.ts";
-import { readRecord, requireRecord } from "../store/records.ts";
 import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { readRecord, requireRecord } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { presentPayment } from "./refunds.ts";

@@ -1,7 +1,7 @@
 import type { StoredBooking } from "../../schemas/scheduling.ts";
+import { type ProviderAccount, type ProviderMeetings, providers } from "../engines/calendars/calendars.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { credentialsOf } from "./credentials.ts";
-import { type ProviderAccount, type ProviderMeetings, providers } from "../engines/calendars/calendars.ts";
 import { destinationAmong, opened, selectionsOf } from "./selections.ts";
 
 /** An account that creates meetings without a calendar. */

@@ -3,24 +3,24 @@ import { LRUCache } from "lru-cache";
 import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { throttleTag } from "../account/face.ts";
-import { Fail, invalid } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { takeToken } from "../store/throttle.ts";
-import { isPublicEvent, type CatalogSnapshot, type BookableEvent, readCatalogSnapshot } from "./catalog.ts";
 import {
-  bookingNonces,
-  type Busy,
-  joinBusy,
   type AvailableSlots,
   availableSlots,
-  type SlotRequest,
+  type Busy,
+  bookingNonces,
+  joinBusy,
   reachOf,
+  type SlotRequest,
   slotBytes,
   windowEnd,
 } from "../engines/slots/slots.ts";
-import { bookedTimes, cachedTimes, type Times } from "./times.ts";
+import { Fail, invalid } from "../platform/errors.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { day, minute } from "../platform/zones.ts";
 import { perConnection } from "../store/connections.ts";
+import { takeToken } from "../store/throttle.ts";
+import { type BookableEvent, type CatalogSnapshot, isPublicEvent, readCatalogSnapshot } from "./catalog.ts";
+import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 
 /** Longest window of one query, in ms (docs/reference.md, "Slots"). */
 const MAX_WINDOW_MS = 62 * day;

@@ -1,5 +1,5 @@
-import type { Env } from "../platform/env.ts";
 import { addressDigest } from "../platform/address.ts";
+import type { Env } from "../platform/env.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 
 /** The purposes of links in owners' mails. */

@@ -1,12 +1,12 @@
-import { displayNameOf, handleSession, loginUrl, sessionOfCookie, formProof, sessionOfForm } from "../account/face.ts";
+import type { consentForm, consentPage, oauthReturn, ProviderKey } from "../../schemas/integrations.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import { displayNameOf, formProof, handleSession, loginUrl, sessionOfCookie, sessionOfForm } from "../account/face.ts";
 import { takeState } from "../engines/calendars/calendars.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
-import { seal, unseal, type SealedPlace } from "../platform/sealing.ts";
+import { type SealedPlace, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
-import type { consentForm, consentPage, oauthReturn, ProviderKey } from "../../schemas/integrations.ts";
-import type { Infer } from "../../schemas/schema.ts";
 import { keepCredential } from "./credentials.ts";
 import { type AuthorisedAccount, authorisedAccount, configuredProvider, revokeUnused } from "./integrations.ts";
 

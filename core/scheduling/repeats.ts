@@ -1,9 +1,9 @@
 import type { BookingAnswer } from "../../schemas/scheduling.ts";
 import { Fail } from "../platform/errors.ts";
-import { keyDigest } from "../store/idempotency.ts";
 import { withOutcome } from "../platform/outcome.ts";
-import { keys } from "../store/keys.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
+import { keyDigest } from "../store/idempotency.ts";
+import { keys } from "../store/keys.ts";
 
 /** Where the answer to a request with an `Idempotency-Key` is stored (docs/reference.md, "Idempotency"), and the digest of its body. */
 export interface IdempotencyRecord {

@@ -8,12 +8,12 @@ import { type BookingRequest, type MoveRequest, readBookingRequest, readMoveRequ
 import { openCheckout } from "./checkout.ts";
 import {
   type BookingRecord,
-  commitBooking,
   type CommitResult,
+  commitBooking,
   findBooking,
   statusAt,
-  toBookingAnswer,
   type Transition,
+  toBookingAnswer,
 } from "./ledger.ts";
 import { findBookableEvent } from "./offers.ts";
 import { parseStoredAnswer, readStoredAnswer, replayed } from "./repeats.ts";

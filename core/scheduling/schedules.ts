@@ -1,17 +1,17 @@
 import type {
   newSchedule,
   Override,
+  StoredSchedule,
   schedulePath,
   schedulingListing,
-  StoredSchedule,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
-import { changeRecord, createRecord, listRecords, placesOf, removeRecord, requireRecord } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
+import { keys } from "../store/keys.ts";
+import { changeRecord, createRecord, listRecords, placesOf, removeRecord, requireRecord } from "../store/records.ts";
 
 /** A schedule as its owner sees it. */
 export type Schedule = StoredSchedule & { handle: string; version: number };

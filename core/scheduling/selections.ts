@@ -1,8 +1,8 @@
 import type { SelectedCalendars, StoredCredential } from "../../schemas/integrations.ts";
-import { keys } from "../store/keys.ts";
-import type { Runtime } from "../platform/runtime.ts";
-import { credentialsOf, secretOf } from "./credentials.ts";
 import { type ProviderAccount, type ProviderCalendars, providers } from "../engines/calendars/calendars.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { credentialsOf, secretOf } from "./credentials.ts";
 
 /** An owner's selection for an account, with the account and its provider. */
 export interface Selection {

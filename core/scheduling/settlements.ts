@@ -7,7 +7,7 @@ import { job } from "../store/outbox.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { mailJob, reminderJobs } from "./booking-mails.ts";
 import { changeBooking, ended } from "./bookings.ts";
-import { type BookingRecord, commitBooking, findBooking, statusAt, timestamp, type Transition } from "./ledger.ts";
+import { type BookingRecord, commitBooking, findBooking, statusAt, type Transition, timestamp } from "./ledger.ts";
 import { refundJobs } from "./refunds.ts";
 
 /** A payment at its provider: the account that has it, and its id there. */

@@ -1,7 +1,7 @@
+import { availableSlots, checkNonce, isBookable, reachOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { minute } from "../platform/zones.ts";
-import { availableSlots, checkNonce, isBookable, reachOf } from "../engines/slots/slots.ts";
 import type { RequestedSlot } from "./booking-request.ts";
 import type { BookableEvent } from "./catalog.ts";
 import { slotRequestOf, slotRulesOf } from "./offers.ts";

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
-import { keys } from "../store/keys.ts";
-import { transact } from "../store/redis.ts";
+import type { Busy } from "../engines/slots/slots.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import type { Busy } from "../engines/slots/slots.ts";
 import { day, minute } from "../platform/zones.ts";
 import { perConnection } from "../store/connections.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
 
 /** The time of a booking with its buffers, in ms. */
 interface BookedTime {

@@ -3,9 +3,9 @@ import { addressDigest } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
+import { day } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, tokenInterval } from "../store/throttle.ts";
-import { day } from "../platform/zones.ts";
 
 /** A visitor who changes a booking; a visitor without a network, as in internal calls, is not limited. */
 export type Visitor = Pick<Caller, "network">;

@@ -1,15 +1,15 @@
 import { setImmediate } from "node:timers";
 import { type JobsOptions, Queue } from "bullmq";
-import { LRUCache } from "lru-cache";
 import type { ChainableCommander, Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
 import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../../schemas/jobs.ts";
-import { OUTBOX_SHARDS, keys } from "./keys.ts";
-import { transact } from "./redis.ts";
-import { scripts } from "./scripts.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Log } from "../platform/log-events.ts";
 import type { EventJob, Job, Outbox, OutboxEntry } from "../platform/runtime.ts";
+import { keys, OUTBOX_SHARDS } from "./keys.ts";
+import { transact } from "./redis.ts";
+import { scripts } from "./scripts.ts";
 
 /** Makes a job, with its data checked against its row by the compiler. */
 export function job<N extends JobName>(

@@ -1,10 +1,10 @@
 import type { Redis } from "ioredis";
 import type { ErrorCode } from "../../schemas/errors.ts";
-import { retryOnConflict } from "./retry.ts";
 import { Fail } from "../platform/errors.ts";
-import { cursorAfter, pageOf } from "./paging.ts";
 import type { EventJob, Job, Outbox, Runtime } from "../platform/runtime.ts";
+import { cursorAfter, pageOf } from "./paging.ts";
 import { pairsOf, pipelined } from "./redis.ts";
+import { retryOnConflict } from "./retry.ts";
 import { scripts } from "./scripts.ts";
 
 /** The keys of a versioned record: its own, its list, and the counter of its changes; all of one hash tag. */

@@ -2,14 +2,14 @@ import type { Infer } from "../../schemas/schema.ts";
 import {
   type StrategyAnswer,
   type StrategyGroup,
-  strategyGroups,
   type StrategyMatches,
+  strategyGroups,
   type strategyPath,
   type strategyQuery,
 } from "../../schemas/strategy.ts";
 import { snippets } from "../engines/search/search.ts";
-import { Fail } from "../platform/errors.ts";
 import { bestPassages, searchKnowledge } from "../knowledge/face.ts";
+import { Fail } from "../platform/errors.ts";
 import type { FoundPassage, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 

@@ -9,11 +9,11 @@ import {
   type webhookPath,
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
-import { Batcher } from "../store/batcher.ts";
-import { job } from "../store/outbox.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
-import { listIds } from "../store/records.ts";
+import { Batcher } from "../store/batcher.ts";
 import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { listIds } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
 import { listeners, storedWebhook } from "./endpoints.ts";
 import { EVENT_TTL_MS, madeAt, webhookEvent } from "./events.ts";

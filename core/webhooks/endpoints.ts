@@ -2,9 +2,9 @@ import type { Infer } from "../../schemas/schema.ts";
 import {
   type FormerSecret,
   type newWebhook,
-  schedulingEventTypes,
   type ShownWebhook,
   type StoredWebhook,
+  schedulingEventTypes,
   type Webhook,
   webhookEventTypes,
   type webhookListing,
@@ -12,8 +12,11 @@ import {
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { rebound, seal } from "../platform/sealing.ts";
+import { keys } from "../store/keys.ts";
 import {
+  allRecords,
   changeRecord,
   createRecord,
   listRecords,
@@ -21,11 +24,8 @@ import {
   readRecord,
   removeRecord,
   requireRecord,
-  allRecords,
 } from "../store/records.ts";
-import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, resealedWebhook, sealedPlace } from "./signature.ts";
 
 /** Most former secrets of one endpoint that still sign. */

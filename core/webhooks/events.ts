@@ -1,7 +1,7 @@
 import type { testEventType, WebhookEventType } from "../../schemas/webhooks.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
-import { job } from "../store/outbox.ts";
 import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
 
 /** Retention of events and deliveries in ms (docs/reference.md, "Webhooks"). */
 export const EVENT_TTL_MS = 30 * 86_400_000;

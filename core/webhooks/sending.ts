@@ -6,15 +6,15 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { OutboundAnswer } from "../platform/outbound.ts";
-import { job } from "../store/outbox.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import type { Runtime } from "../platform/runtime.ts";
 import { wakeJob } from "./deliveries.ts";
 import { forgetQueue, setWebhookStatus } from "./endpoints.ts";
 import { askedWait, DISABLE_AFTER_MS, waitAfter } from "./retries.ts";
-import { sealedPlace, type Signer, signedHeaders, signersOf } from "./signature.ts";
+import { type Signer, sealedPlace, signedHeaders, signersOf } from "./signature.ts";
 
 /** Concurrent deliveries per endpoint over all processes: only one sender works for an endpoint. */
 const MAX_CONCURRENT_DELIVERIES = 20;

@@ -1,14 +1,14 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import process from "node:process";
 import { createHandle } from "../../core/account/handles.ts";
-import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
-import { keys } from "../../core/store/keys.ts";
+import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { connectCaldav, selectCalendars } from "../../core/scheduling/calendars.ts";
 import { createEventType } from "../../core/scheduling/event-types.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 import { putSchedule } from "../../core/scheduling/schedules.ts";
+import { keys } from "../../core/store/keys.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../../fixtures/providers/radicale.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";

@@ -6,11 +6,11 @@ import process from "node:process";
 import { buffer } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { createHandle } from "../../core/account/handles.ts";
-import { tokenFor } from "../../fixtures/session.ts";
-import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
 import { createPage } from "../../core/pages/pages.ts";
+import { readEnv } from "../../core/platform/env.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
+import { tokenFor } from "../../fixtures/session.ts";
 import type { RelayRow } from "./relay.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));

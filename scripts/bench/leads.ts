@@ -7,12 +7,12 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { leadsCsv } from "../../api/leads-csv.ts";
 import { createHandle } from "../../core/account/handles.ts";
-import { readEnv } from "../../core/platform/env.ts";
 import { exportLeads } from "../../core/leads/leads.ts";
 import { openRuntime } from "../../core/open.ts";
+import { readEnv } from "../../core/platform/env.ts";
+import type { Runtime } from "../../core/platform/runtime.ts";
 import { keys } from "../../core/store/keys.ts";
 import { pipelined } from "../../core/store/redis.ts";
-import type { Runtime } from "../../core/platform/runtime.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
 import type { RelayRow } from "./relay.ts";
 

@@ -1,16 +1,16 @@
 import type { ChildProcess } from "node:child_process";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { tokenFor } from "../../fixtures/session.ts";
 import { createCampaign } from "../../core/campaigns/campaigns.ts";
 import { fireRules } from "../../core/campaigns/rule-sends.ts";
 import { createRule } from "../../core/campaigns/rules.ts";
-import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
+import { readEnv } from "../../core/platform/env.ts";
+import type { Runtime } from "../../core/platform/runtime.ts";
 import { keys } from "../../core/store/keys.ts";
 import { pipelined } from "../../core/store/redis.ts";
-import type { Runtime } from "../../core/platform/runtime.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
+import { tokenFor } from "../../fixtures/session.ts";
 import { endProcess, furnish, load, mail, program } from "./accepting.ts";
 import type { RelayRow } from "./relay.ts";
 

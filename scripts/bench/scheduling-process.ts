@@ -2,12 +2,12 @@ import { createServer } from "node:http";
 import process from "node:process";
 import Koa, { type Context } from "koa";
 import { koaBody } from "koa-body";
+import { openRuntime } from "../../core/open.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import { Fail } from "../../core/platform/errors.ts";
-import { openRuntime } from "../../core/open.ts";
-import { scripts } from "../../core/store/scripts.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
+import { scripts } from "../../core/store/scripts.ts";
 
 /** One process of the scheduling bench: `random` attempts at slots, `core` bookings or their bare `script`, or `bare` Koa. */
 const [role = "", ...words] = process.argv.slice(2);

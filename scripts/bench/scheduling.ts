@@ -5,15 +5,15 @@ import { Agent, request } from "node:http";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { createHandle } from "../../core/account/handles.ts";
-import { readEnv } from "../../core/platform/env.ts";
 import { openRuntime } from "../../core/open.ts";
-import { keys } from "../../core/store/keys.ts";
-import { pipelined } from "../../core/store/redis.ts";
+import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { createEventType } from "../../core/scheduling/event-types.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 import { putSchedule } from "../../core/scheduling/schedules.ts";
 import { replaceBusy } from "../../core/scheduling/times.ts";
+import { keys } from "../../core/store/keys.ts";
+import { pipelined } from "../../core/store/redis.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
 import type { RelayRow } from "./relay.ts";
 

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import process from "node:process";
 import { gzipSync } from "node:zlib";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { launchOptions, bundled, withoutBrowser } from "../../fixtures/browser.ts";
+import { bundled, launchOptions, withoutBrowser } from "../../fixtures/browser.ts";
 import { type Chunk, closing, delta, opening } from "../../fixtures/chat/chunks.ts";
 import { content, evidence, exampleFollowUps } from "../../fixtures/chat/examples.ts";
 import { startChat } from "../../fixtures/chat/server.ts";

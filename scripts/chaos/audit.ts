@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { OUTBOX_SHARDS, keys } from "../../core/store/keys.ts";
+import { keys, OUTBOX_SHARDS } from "../../core/store/keys.ts";
 import { asker } from "../../fixtures/settled-handle.ts";
 import { queueNames } from "../../schemas/jobs.ts";
 import { floodMark } from "./flood.ts";

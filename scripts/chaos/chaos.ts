@@ -8,7 +8,7 @@ import { asker } from "../../fixtures/settled-handle.ts";
 import { audit, type Finding } from "./audit.ts";
 import { faults as all } from "./faults.ts";
 import { type Ledger, Load } from "./load.ts";
-import { openChaosTown, type ChaosTown } from "./town.ts";
+import { type ChaosTown, openChaosTown } from "./town.ts";
 
 const minutes = Number(process.env.CHAOS_MINUTES ?? 3);
 const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);

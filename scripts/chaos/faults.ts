@@ -1,6 +1,6 @@
 import process from "node:process";
-import { keys } from "../../core/store/keys.ts";
 import { Redis } from "ioredis";
+import { keys } from "../../core/store/keys.ts";
 import { flood } from "./flood.ts";
 import { attackCalendars } from "./hostile-calendar.ts";
 import type { ChaosTown } from "./town.ts";

@@ -1,4 +1,4 @@
-import { type ApiCall, type ApiAnswered, asker } from "../../fixtures/settled-handle.ts";
+import { type ApiAnswered, type ApiCall, asker } from "../../fixtures/settled-handle.ts";
 import type { ChaosTown } from "./town.ts";
 
 /** How a chat ended, as its reader saw it. */

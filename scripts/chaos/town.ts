@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type ModelServer, startModelServer } from "../../fixtures/model-server.ts";
+import { type HostileDav, startHostileDav } from "../../fixtures/providers/hostile-dav.ts";
 import { freePort } from "../../fixtures/redis.ts";
 import { type RedisPair, startPair } from "../../fixtures/redis-pair.ts";
-import { asker, makeHandles, fillHandle } from "../../fixtures/settled-handle.ts";
+import { asker, fillHandle, makeHandles } from "../../fixtures/settled-handle.ts";
 import { type MailServer, startMailServer } from "../../fixtures/smtp.ts";
-import { type HostileDav, startHostileDav } from "../../fixtures/providers/hostile-dav.ts";
 import { Member } from "./member.ts";
 
 /** An event that the webhook receiver got. */

@@ -1,5 +1,5 @@
-import { withoutMarkup } from "./markdown.ts";
 import { element } from "./element.ts";
+import { withoutMarkup } from "./markdown.ts";
 
 /** Ms after which an announcement is removed, so that a screen reader doesn't read it again. */
 const ANNOUNCEMENT_MS = 15_000;

@@ -1,10 +1,10 @@
 import { type Answer, isOver, stateOf } from "./answer.ts";
 import { actionLinks, drawEvidenceCards, drawLessonCards, questionButtons } from "./answer-cards.ts";
-import { visibleText } from "./sources.ts";
 import { copyText } from "./clipboard.ts";
 import { element, widgetIcon } from "./element.ts";
 import { type LeadHost, leadCard } from "./lead-card.ts";
 import { drawMarkdown } from "./markdown.ts";
+import { visibleText } from "./sources.ts";
 import { words } from "./words.ts";
 
 /** The parts of the widget that an answer uses. */

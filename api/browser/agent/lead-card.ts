@@ -2,7 +2,7 @@ import type { LeadSection } from "../../../schemas/assistant.ts";
 import type { Answer } from "./answer.ts";
 import { questionButtons } from "./answer-cards.ts";
 import type { Config } from "./config.ts";
-import { element, widgetIcon, randomId } from "./element.ts";
+import { element, randomId, widgetIcon } from "./element.ts";
 import { confirmLead, readEntries, type Submission, submitLead } from "./lead.ts";
 import { drawLeadFrame } from "./lead-frame.ts";
 import { words } from "./words.ts";

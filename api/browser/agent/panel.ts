@@ -4,7 +4,7 @@ import { questionButtons } from "./answer-cards.ts";
 import { type AnswerHost, drawTurn, type TurnView } from "./answer-view.ts";
 import { drawComposer } from "./composer.ts";
 import type { Config } from "./config.ts";
-import { openConversation, type ConversationTurn } from "./conversation.ts";
+import { type ConversationTurn, openConversation } from "./conversation.ts";
 import { element, widgetIcon } from "./element.ts";
 import { drawLog } from "./log.ts";
 import { words } from "./words.ts";

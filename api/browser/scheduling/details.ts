@@ -1,6 +1,6 @@
 import type { PublicEvent } from "../../../schemas/scheduling.ts";
 import { element, randomId } from "../agent/element.ts";
-import { Problem, type BookableSlot } from "./calls.ts";
+import { type BookableSlot, Problem } from "./calls.ts";
 import { type Field, fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
 import { guestList } from "./guests.ts";

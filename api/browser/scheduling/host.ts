@@ -1,5 +1,5 @@
 import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
-import type { Calls, BookableSlot } from "./calls.ts";
+import type { BookableSlot, Calls } from "./calls.ts";
 import type { Clock } from "./times.ts";
 import type { PageData } from "./visit.ts";
 import type { PageWords } from "./words.ts";

@@ -1,7 +1,7 @@
 import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
 import { element } from "../agent/element.ts";
 import { bookedStep } from "./booked.ts";
-import { openCalls, type BookableSlot } from "./calls.ts";
+import { type BookableSlot, openCalls } from "./calls.ts";
 import { detailsStep, moveStep, type Step } from "./details.ts";
 import { applyTheme, postSize } from "./frame.ts";
 import type { Host } from "./host.ts";

@@ -1,11 +1,11 @@
 import { fillPlaceholders } from "../../../core/platform/words.ts";
 import { element, randomId } from "../agent/element.ts";
-import type { Problem, BookableSlot } from "./calls.ts";
+import type { BookableSlot, Problem } from "./calls.ts";
 import type { Host } from "./host.ts";
 import { pageIcon } from "./icons.ts";
 import { dayButton, monthGrid } from "./month.ts";
 import { sentenceOf } from "./problem.ts";
-import { localDate, dayText, monthText, plusMonths, spanOf, timeText, timeTextWithZone } from "./times.ts";
+import { dayText, localDate, monthText, plusMonths, spanOf, timeText, timeTextWithZone } from "./times.ts";
 import { zoneControls } from "./zones.ts";
 
 type Days = Map<string, BookableSlot[]>;

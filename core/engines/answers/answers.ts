@@ -15,10 +15,10 @@ import { termsIn } from "./words.ts";
 /** What other modules may import from here, besides the functions below. */
 export type { Link, PublicText } from "./blocks.ts";
 export { type Grounding, groundIn, type Passage } from "./grounding.ts";
-export { readHtml, absoluteAddress } from "./html.ts";
+export { absoluteAddress, readHtml } from "./html.ts";
 export type { Library, Place, Source, Unit } from "./library.ts";
 export { readMarkdown } from "./markdown.ts";
-export { readQuestion, type Question, type Turn, type Wish } from "./question.ts";
+export { type Question, readQuestion, type Turn, type Wish } from "./question.ts";
 
 /** An answer without a model. */
 export interface Reply {

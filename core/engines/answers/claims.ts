@@ -1,9 +1,9 @@
 // Over 300 lines: the rules by which evidence supports a sentence; each of them weighs the same words.
 import type { Block } from "./blocks.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
-import { type Library, type Section, strengthOf, type Strengths, type Unit } from "./library.ts";
-import { isCommon, type Likeness, mattersIn } from "./matching.ts";
+import { type Library, type Section, type Strengths, strengthOf, type Unit } from "./library.ts";
 import { plainText } from "./markdown.ts";
+import { isCommon, type Likeness, mattersIn } from "./matching.ts";
 import { isNegated, isUniversal, plainWords } from "./phrases.ts";
 import { termsIn, wordsIn } from "./words.ts";
 

@@ -1,10 +1,10 @@
 import { visibleCharacters } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
+import { firstEnd } from "../../platform/sentences.ts";
 import type { Link } from "./blocks.ts";
 import { ClaimChecker } from "./claims.ts";
 import { bareAddress } from "./figures.ts";
 import type { Library, Section, Unit } from "./library.ts";
-import { firstEnd } from "../../platform/sentences.ts";
 
 /** A passage as a prompt numbers it, from 1. */
 export interface Passage {

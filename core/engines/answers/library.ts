@@ -2,11 +2,11 @@
 import { LRUCache } from "lru-cache";
 import { fold } from "../../platform/characters.ts";
 import { languageOf, primaryLanguage, stem } from "../../platform/languages.ts";
+import { sentences } from "../../platform/sentences.ts";
 import type { Block } from "./blocks.ts";
 import { plainText } from "./markdown.ts";
 import { type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
-import { sentences } from "../../platform/sentences.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
 import { compoundParts, isCompounding, termsIn } from "./words.ts";
 

@@ -1,6 +1,6 @@
+import { wordsOf } from "../../../schemas/languages.ts";
 import { fold } from "../../platform/characters.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
-import { wordsOf } from "../../../schemas/languages.ts";
 
 /** A pattern of words in a language file: `*` is up to four words, `~` any ending, `#` a number, `?` an optional word. */
 export type Phrase = string;

@@ -1,6 +1,6 @@
+import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { fold } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
-import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { isCommon } from "./matching.ts";
 import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
 import type { Shape } from "./shapes.ts";

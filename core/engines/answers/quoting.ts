@@ -1,5 +1,5 @@
-import { clip, oneLine } from "../../platform/characters.ts";
 import { wordsOf } from "../../../schemas/languages.ts";
+import { clip, oneLine } from "../../platform/characters.ts";
 import type { Block } from "./blocks.ts";
 import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";

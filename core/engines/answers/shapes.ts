@@ -1,6 +1,6 @@
-import { fold } from "../../platform/characters.ts";
 import { languages } from "../../../schemas/languages.ts";
 import { calendarNames } from "../../platform/calendar-names.ts";
+import { fold } from "../../platform/characters.ts";
 import { lazy } from "../../platform/lazy.ts";
 import { termsIn } from "./words.ts";
 

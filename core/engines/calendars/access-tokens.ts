@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail } from "../../platform/errors.ts";
-import { tryLock } from "../../store/lock.ts";
-import { keys } from "../../store/keys.ts";
-import { isRedisAway } from "../../store/redis.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
-import { refreshGrant } from "./oauth.ts";
-import type { ProviderGrant, OAuthSettings } from "./providers/provider.ts";
 import { perConnection } from "../../store/connections.ts";
+import { keys } from "../../store/keys.ts";
+import { tryLock } from "../../store/lock.ts";
+import { isRedisAway } from "../../store/redis.ts";
+import { refreshGrant } from "./oauth.ts";
+import type { OAuthSettings, ProviderGrant } from "./providers/provider.ts";
 
 /** The tokens of an account; its sealed secret contains them as JSON. */
 export interface Tokens {

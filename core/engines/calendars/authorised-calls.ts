@@ -2,13 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { Env } from "../../platform/env.ts";
 import { Fail } from "../../platform/errors.ts";
-import type { OutboundAnswer } from "../../platform/outbound.ts";
 import { parseJson } from "../../platform/json.ts";
-import { keys } from "../../store/keys.ts";
+import type { OutboundAnswer } from "../../platform/outbound.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
-import { accessToken } from "./access-tokens.ts";
-import type { ProviderAccount, OAuthSettings } from "./providers/provider.ts";
 import { perConnection } from "../../store/connections.ts";
+import { keys } from "../../store/keys.ts";
+import { accessToken } from "./access-tokens.ts";
+import type { OAuthSettings, ProviderAccount } from "./providers/provider.ts";
 
 /** One request to a provider's API. */
 interface AuthorisedCall {

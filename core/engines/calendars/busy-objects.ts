@@ -1,6 +1,6 @@
+import { day, zoneOver } from "../../platform/zones.ts";
 import type { BusyObject } from "./providers/provider.ts";
 import type { BusyInterval } from "./recurrence.ts";
-import { day, zoneOver } from "../../platform/zones.ts";
 
 /** Instances of one calendar beyond which its reading is abandoned. */
 export const MAX_INSTANCES = 50_000;

@@ -8,8 +8,8 @@ import ical, {
   ICalEventStatus,
 } from "ical-generator";
 import type { Booking } from "../../../schemas/scheduling.ts";
+import { day, storedZone, type Zone, zoneOver } from "../../platform/zones.ts";
 import type { CalendarEvent } from "./providers/provider.ts";
-import { day, type Zone, storedZone, zoneOver } from "../../platform/zones.ts";
 
 /** The organizer, and the host that makes UIDs globally unique. */
 export interface Organizer {

@@ -4,13 +4,13 @@ export { type CalendarFile, calendarFile, calendarOf, type Organizer } from "./c
 export { exchangeCode, type Started, startAuthorisation, takeState } from "./oauth.ts";
 export { login } from "./providers/caldav.ts";
 export {
-  type ProviderAccount,
   type BusyAnswer,
   type BusyObject,
   type CalendarEvent,
   type OAuthSettings,
   ownUid,
   type Provider,
+  type ProviderAccount,
   type ProviderCalendar,
   type ProviderCalendars,
   type ProviderMeetings,

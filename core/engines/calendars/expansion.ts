@@ -1,6 +1,6 @@
 import { fileOf } from "../../platform/files.ts";
 import { Threads } from "../../platform/threads.ts";
-import type { Expansion, BusyInterval } from "./recurrence.ts";
+import type { BusyInterval, Expansion } from "./recurrence.ts";
 import { CalendarServerError } from "./server-error.ts";
 
 /** Calendar objects to expand in one message; each has its own result. */

@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
 import * as oauth from "oauth4webapi";
+import type { ProviderKey } from "../../../schemas/integrations.ts";
 import { Fail } from "../../platform/errors.ts";
 import type { Outbound, OutboundCall } from "../../platform/outbound.ts";
-import { keys } from "../../store/keys.ts";
 import type { Runtime } from "../../platform/runtime.ts";
-import type { ProviderKey } from "../../../schemas/integrations.ts";
-import type { ProviderGrant, OAuthSettings } from "./providers/provider.ts";
+import { keys } from "../../store/keys.ts";
+import type { OAuthSettings, ProviderGrant } from "./providers/provider.ts";
 
 /** Lifetime of an authorisation request in seconds. */
 const STATE_TTL_SECONDS = 600;

@@ -1,5 +1,5 @@
-import { createHash, type KeyObject, sign } from "node:crypto";
 import { Buffer } from "node:buffer";
+import { createHash, type KeyObject, sign } from "node:crypto";
 import { promisify } from "node:util";
 import { foldLines } from "nodemailer/lib/mime-funcs";
 import type { Mime } from "./mime.ts";

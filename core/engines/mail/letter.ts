@@ -1,5 +1,5 @@
-import { escapeHtml } from "../../platform/words.ts";
 import { directionOf } from "../../platform/language-tags.ts";
+import { escapeHtml } from "../../platform/words.ts";
 
 /** The contents of a service mail, before the layout; texts are plain and keep their line breaks. */
 export interface MailLayout {

@@ -5,5 +5,5 @@ export { type AskDns, type DnsAnswer, openDns } from "./dns.ts";
 export { type Fact, layOut, type MailLayout } from "./letter.ts";
 export { composeMime, type Mail, type MimeFile } from "./mime.ts";
 export { type MailReport, readReport } from "./reports.ts";
-export { type DeliveryProgress, isHardBounce, classifySmtpFailure, type SmtpFailureClass } from "./smtp-failures.ts";
 export { SmtpFailure, SmtpPool } from "./smtp.ts";
+export { classifySmtpFailure, type DeliveryProgress, isHardBounce, type SmtpFailureClass } from "./smtp-failures.ts";

@@ -1,7 +1,7 @@
 import { keys } from "../../store/keys.ts";
-import { Follower, PAGE_SIZE, type ChunkSource } from "./follower.ts";
 import { scripts } from "../../store/scripts.ts";
-import { END_GENERATION, endRun, type RelayTools, readEntryId, RunLost, type RunRecord, runKeys } from "./runs.ts";
+import { type ChunkSource, Follower, PAGE_SIZE } from "./follower.ts";
+import { END_GENERATION, endRun, type RelayTools, RunLost, type RunRecord, readEntryId, runKeys } from "./runs.ts";
 
 /** A run and the inbox that its chunks go to. */
 interface StreamPosition {

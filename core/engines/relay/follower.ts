@@ -1,5 +1,5 @@
 import type { RunChunk, RunEnd, RunSubscription } from "../../platform/runtime.ts";
-import { END_GENERATION, readEntry, RunLost, type RunRecord } from "./runs.ts";
+import { END_GENERATION, RunLost, type RunRecord, readEntry } from "./runs.ts";
 
 /** The reader took nothing for too long while chunks waited for it. */
 export class ReaderStalled extends Error {

@@ -7,7 +7,7 @@ import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
 import { Feed } from "./feed.ts";
 import type { Follower } from "./follower.ts";
-import { type RelayTools, parseRecord, RunLost, callScript } from "./runs.ts";
+import { callScript, parseRecord, type RelayTools, RunLost } from "./runs.ts";
 
 /** One blocking read takes at most this many ms and returns at most this many entries. */
 const BLOCK_MS = 5_000;

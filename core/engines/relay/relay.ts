@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import type { Log } from "../../platform/log-events.ts";
 import type {
   ClaimRefusal,
   RunPublisher,
@@ -6,11 +7,11 @@ import type {
   RunSubscription,
   SubscribeOptions,
 } from "../../platform/runtime.ts";
-import type { Log } from "../../platform/log-events.ts";
 import { RunReaders } from "./reader.ts";
-import { RunWriters } from "./writers.ts";
 import { type RelayTools, type RunTimes, runTimes } from "./runs.ts";
-export { cancelRun, createRun, readRun, runEnding, RunLost, runState } from "./runs.ts";
+import { RunWriters } from "./writers.ts";
+
+export { cancelRun, createRun, RunLost, readRun, runEnding, runState } from "./runs.ts";
 
 /** The parts of a relay. */
 interface RelayParts {

@@ -2,6 +2,7 @@ import type { RunPublisher } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { scripts } from "../../store/scripts.ts";
 import {
+  callScript,
   endRun,
   formatRecord,
   type RelayTools,
@@ -9,7 +10,6 @@ import {
   RunLost,
   type RunRecord,
   runKeys,
-  callScript,
 } from "./runs.ts";
 
 /** Sends what a worker process writes, packed once per tick of the event loop for all of its runs. */

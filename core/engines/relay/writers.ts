@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { clearInterval, setImmediate, setInterval } from "node:timers";
 import type { ClaimRefusal } from "../../platform/runtime.ts";
 import { scripts } from "../../store/scripts.ts";
+import { callScript, endRun, type RelayTools, runKeys, toInbox } from "./runs.ts";
 import { type Publisher, RunWriter } from "./writer.ts";
-import { endRun, type RelayTools, runKeys, callScript, toInbox } from "./runs.ts";
 
 /**
  * All runs that a worker process writes, over its one command connection. The writes of one tick of the event loop leave as one packet: an

@@ -1,9 +1,9 @@
 import { Buffer } from "node:buffer";
 import { LRUCache } from "lru-cache";
+import type { FoundPassage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { fuse } from "./fusion.ts";
 import { LexicalIndex } from "./lexical.ts";
 import type { SlotScore } from "./ranking.ts";
-import type { FoundPassage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { VectorIndex } from "./vectors.ts";
 import { queryTerms } from "./words.ts";
 

@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { keys } from "../../store/keys.ts";
-import { Collection, type Entry } from "./collection.ts";
 import type { IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { sliceClock } from "../../platform/slices.ts";
+import { keys } from "../../store/keys.ts";
+import { Collection, type Entry } from "./collection.ts";
 import { readChunks } from "./stored.ts";
 import { passageTerms } from "./words.ts";
 

@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import type { Env } from "../../platform/env.ts";
+import type { SearchIndex } from "../../platform/runtime.ts";
 import { ifPermitted } from "../../store/redis.ts";
 import { MemoryIndex } from "./memory-index.ts";
-import type { SearchIndex } from "../../platform/runtime.ts";
 import { type IndexLog, RediSearchIndex, silent } from "./redisearch-index.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { type OpenInterval, openTimes, type Timetable } from "./availability.ts";
 import { day, hour, minute, type Zone, zoneOver } from "../../platform/zones.ts";
+import { type OpenInterval, openTimes, type Timetable } from "./availability.ts";
 
 /** Busy time: the start and end of each block in ms since 1970, sorted by start. */
 export interface Busy {

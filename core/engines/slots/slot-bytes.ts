@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
-import type { Kind } from "./availability.ts";
-import { type Nonces, nonceLetters } from "./nonce.ts";
-import type { AvailableSlots } from "./free-slots.ts";
 import { day } from "../../platform/zones.ts";
+import type { Kind } from "./availability.ts";
+import type { AvailableSlots } from "./free-slots.ts";
+import { type Nonces, nonceLetters } from "./nonce.ts";
 
 /** A list of slots to serialise. */
 interface SlotList {

@@ -8,7 +8,7 @@ import { addressIn, utcTime } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import { MAX_RESOURCES, type Multistatus, MultistatusReader, type Resource } from "./multistatus.ts";
-import type { ProviderAccount, BusyAnswer, BusyObject, BusyQuestion } from "./provider.ts";
+import type { BusyAnswer, BusyObject, BusyQuestion, ProviderAccount } from "./provider.ts";
 import { askProperties, type CaldavLogin, loginOf, mustSucceed, propfind, report, XML_NAMESPACES } from "./webdav.ts";
 
 /** Objects per request, and concurrent requests. */

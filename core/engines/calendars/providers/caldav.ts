@@ -4,10 +4,10 @@ import type { Runtime } from "../../../platform/runtime.ts";
 import { isGone } from "../authorised-calls.ts";
 import { calendarObject } from "../calendar-file.ts";
 import { bringTo } from "../event-states.ts";
-import { readCaldavBusy } from "./caldav-busy.ts";
-import type { ProviderAccount, CalendarEvent, EventWrite, Provider, WrittenEvent } from "./provider.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
+import { readCaldavBusy } from "./caldav-busy.ts";
+import type { CalendarEvent, EventWrite, Provider, ProviderAccount, WrittenEvent } from "./provider.ts";
 import {
   askProperties,
   type CaldavLogin,
@@ -16,9 +16,9 @@ import {
   propfind,
   report,
   sendWebdav,
-  XML_NAMESPACES,
   type Tools,
   within,
+  XML_NAMESPACES,
 } from "./webdav.ts";
 
 /** A calendar as the server describes it. */

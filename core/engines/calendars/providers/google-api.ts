@@ -2,7 +2,7 @@ import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { apiCaller, responseJson, under } from "../authorised-calls.ts";
 import { MAX_INSTANCES, MAX_PAGES } from "../busy-objects.ts";
-import type { ProviderAccount, OAuthSettings } from "./provider.ts";
+import type { OAuthSettings, ProviderAccount } from "./provider.ts";
 
 /** Scopes of a grant, without their common prefix. */
 export const GOOGLE_SCOPES = ["calendar.events", "calendar.calendarlist.readonly"];

@@ -1,7 +1,7 @@
 import type { Runtime } from "../../../platform/runtime.ts";
 import { type BusyInstance, busyObjects, overlapWith, wholeDays } from "../busy-objects.ts";
-import { googlePages, eventsOf, type GoogleEvent } from "./google-api.ts";
-import type { ProviderAccount, BusyAnswer, BusyQuestion } from "./provider.ts";
+import { eventsOf, type GoogleEvent, googlePages } from "./google-api.ts";
+import type { BusyAnswer, BusyQuestion, ProviderAccount } from "./provider.ts";
 
 interface EventPage {
   timeZone?: string;

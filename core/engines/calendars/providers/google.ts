@@ -6,20 +6,20 @@ import { bringTo, untilMeeting } from "../event-states.ts";
 import { revokeGrant } from "../oauth.ts";
 import {
   askGoogle,
-  googleUrl,
   eventsOf,
-  googlePages,
   FULL_SCOPE,
-  type GoogleEvent,
   GOOGLE_SCOPES,
+  type GoogleEvent,
+  googlePages,
   googleSettings,
+  googleUrl,
 } from "./google-api.ts";
 import { readGoogleBusy } from "./google-busy.ts";
 import type {
-  ProviderAccount,
   CalendarEvent,
   EventWrite,
   Provider,
+  ProviderAccount,
   ProviderCalendar,
   WrittenEvent,
 } from "./provider.ts";

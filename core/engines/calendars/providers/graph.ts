@@ -4,7 +4,7 @@ import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { apiCaller, responseJson, under } from "../authorised-calls.ts";
 import { MAX_INSTANCES, MAX_PAGES } from "../busy-objects.ts";
-import { type ProviderAccount, type EventWrite, type OAuthSettings, ownUid } from "./provider.ts";
+import { type EventWrite, type OAuthSettings, ownUid, type ProviderAccount } from "./provider.ts";
 
 /** The OAuth client; undefined without its settings. */
 export function graphSettings(env: Env): OAuthSettings | undefined {

@@ -3,8 +3,8 @@ import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { isGone } from "../authorised-calls.ts";
 import { type BusyInstance, busyObjects, overlapWith, wholeDays } from "../busy-objects.ts";
-import { calendarAt, eventAt, graphPages, type GraphEvent, instantOf, uidOf } from "./graph.ts";
-import type { ProviderAccount, BusyAnswer, BusyQuestion } from "./provider.ts";
+import { calendarAt, eventAt, type GraphEvent, graphPages, instantOf, uidOf } from "./graph.ts";
+import type { BusyAnswer, BusyQuestion, ProviderAccount } from "./provider.ts";
 
 const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
 

@@ -5,21 +5,21 @@ import { callWithToken, isGone, responseJson } from "../authorised-calls.ts";
 import { bringTo, untilMeeting } from "../event-states.ts";
 import {
   askGraph,
-  graphUrl,
   calendarAt,
   eventAt,
-  graphPages,
   type GraphEvent,
-  instantOf,
+  graphPages,
   graphSettings,
+  graphUrl,
+  instantOf,
   transactionOf,
 } from "./graph.ts";
 import { readGraphBusy } from "./microsoft-busy.ts";
 import type {
-  ProviderAccount,
   CalendarEvent,
   EventWrite,
   Provider,
+  ProviderAccount,
   ProviderCalendar,
   WrittenEvent,
 } from "./provider.ts";

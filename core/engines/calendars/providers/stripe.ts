@@ -2,8 +2,8 @@ import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import type { Env } from "../../../platform/env.ts";
 import { Fail } from "../../../platform/errors.ts";
-import type { Runtime } from "../../../platform/runtime.ts";
 import { parseJson } from "../../../platform/json.ts";
+import type { Runtime } from "../../../platform/runtime.ts";
 import { sameText } from "../../../platform/sealing.ts";
 import type { Provider } from "./provider.ts";
 

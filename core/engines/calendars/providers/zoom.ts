@@ -4,7 +4,7 @@ import type { Runtime } from "../../../platform/runtime.ts";
 import { secretFor, tokensIn } from "../access-tokens.ts";
 import { apiCaller, callWithToken, responseJson, under } from "../authorised-calls.ts";
 import { refreshGrant, revokeGrant } from "../oauth.ts";
-import type { ProviderAccount, CalendarEvent, OAuthSettings, Provider, WrittenMeeting } from "./provider.ts";
+import type { CalendarEvent, OAuthSettings, Provider, ProviderAccount, WrittenMeeting } from "./provider.ts";
 
 /** Pages of scheduled meetings to search for one that was created before. */
 const MAX_PAGES = 20;
