@@ -2,6 +2,7 @@ import { type Job as BullJob, UnrecoverableError } from "bullmq";
 import type { Redis } from "ioredis";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
+import { withSignal } from "../core/platform/signals.ts";
 import { keys } from "../core/store/keys.ts";
 import { mastersOf } from "../core/store/redis.ts";
 import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
@@ -45,13 +46,18 @@ export function jobRow<N extends JobName>(
   return { name, run: run as WorkerRow["run"], ...(lane ? { lane: lane as NonNullable<WorkerRow["lane"]> } : {}) };
 }
 
-/** Runs a row for a queued job: validates the data again, and does not retry a permanent failure. */
-export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, signal: AbortSignal): Promise<void> {
+/**
+ * Runs a row for a queued job: validates the data again, and does not retry a permanent failure. The attempt's signal is its own, so that
+ * nothing which listens to it outlives the job.
+ */
+export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, stopping: AbortSignal): Promise<void> {
   try {
     checkData(row.name, bull.data);
-    const attempt = { ...attemptOf(bull, signal), hung: false };
-    if (row.lane) await performOutside(runtime, row, { bull, attempt });
-    else await row.run(runtime, bull.data as never, attempt);
+    await withSignal([stopping], async (signal) => {
+      const attempt = { ...attemptOf(bull, signal), hung: false };
+      if (row.lane) await performOutside(runtime, row, { bull, attempt });
+      else await row.run(runtime, bull.data as never, attempt);
+    });
   } catch (error) {
     if (error instanceof Fail && error.permanent) throw new UnrecoverableError(error.message);
     throw error;
@@ -120,10 +126,9 @@ function nameOf({ isCluster }: Redis, { options: { host, port } }: Redis): strin
 
 /** Waits for an attempt until the process stops. */
 async function unlessStopped(running: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  const done = new AbortController();
   const stopped = new Promise<never>((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason as Error);
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true, signal: done.signal });
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
   });
-  await Promise.race([running, stopped]).finally(() => done.abort());
+  await Promise.race([running, stopped]);
 }

@@ -2,6 +2,7 @@ import type { EvidenceCard, LessonCard } from "../../schemas/assistant.ts";
 import type { Turn, Unit } from "../engines/answers/answers.ts";
 import { readRun } from "../engines/relay/relay.ts";
 import type { ModelTool, RunPublisher, Runtime } from "../platform/runtime.ts";
+import { withSignal } from "../platform/signals.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
 import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
 import { leadSectionFor } from "./lead-sections.ts";
@@ -24,11 +25,12 @@ export async function answerRun(
   const writer = await runtime.relay.claim(runId, attempt.number);
   if (typeof writer === "string") return;
   const output = new Output(writer);
-  const signal = AbortSignal.any([writer.signal, attempt.signal]);
   try {
     const run = await readRun(runtime.redis, runId);
     if (run === undefined) return await writer.end("failed");
-    await compose(runtime, asking(run), { output, signal, runId });
+    await withSignal([writer.signal, attempt.signal], (signal) =>
+      compose(runtime, asking(run), { output, signal, runId }),
+    );
     await writer.end("done");
   } catch (error) {
     if (writer.signal.aborted) return;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Mailbox, Runtime } from "../platform/runtime.ts";
+import { withSignal } from "../platform/signals.ts";
 import { keys } from "../store/keys.ts";
 import { tryLock } from "../store/lock.ts";
 import { isRedisAway } from "../store/redis.ts";
@@ -31,7 +32,7 @@ export async function watchBounces(
   while (!signal.aborted) {
     try {
       await tryLock(runtime.redis, keys.bounceMailbox, (lease) =>
-        readBounces(runtime, AbortSignal.any([signal, lease])),
+        withSignal([signal, lease], (either) => readBounces(runtime, either)),
       );
       failures = 0;
     } catch (error) {
@@ -50,7 +51,7 @@ function waitAfter(failures: number, { pollMs, retryMs, maxRetryMs }: WatchTimes
 async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<void> {
   const mailbox = await (runtime.openBounces as () => Promise<Mailbox>)();
   const stop = (): void => mailbox.close();
-  signal.addEventListener("abort", stop);
+  signal.addEventListener("abort", stop, { once: true });
   try {
     for (const uid of await mailbox.unseen()) {
       if (signal.aborted) return;
@@ -60,7 +61,6 @@ async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<void>
       await mailbox.markSeen(uid);
     }
   } finally {
-    signal.removeEventListener("abort", stop);
     mailbox.close();
   }
 }

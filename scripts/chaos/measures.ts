@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { Redis } from "ioredis";
+import type { Member } from "./member.ts";
 import type { ChaosTown } from "./town.ts";
 
 /** One sample of an installation: figures by name, memory in MB. */
@@ -8,18 +9,24 @@ export type Sample = Record<string, number>;
 /** Ms from which a key counts as permanent; keys with shorter lives vary with the load. */
 const keptFrom = 3_600_000;
 
-/** Memory and open handles of each process, and memory, connections and keys of Redis. */
+/** Memory, live heap and open handles of each process, and memory, connections and keys of Redis. */
 export async function measure(town: ChaosTown): Promise<Sample> {
   const sample: Sample = {};
-  for (const { name, pid } of [...town.webs, ...town.workers]) Object.assign(sample, ofProcess(name, pid ?? 0));
+  for (const member of [...town.webs, ...town.workers]) Object.assign(sample, await ofProcess(member));
   return { ...sample, ...(await ofRedis(town.redis.url)) };
 }
 
-/** From Linux's /proc: resident memory, and open files, sockets and pipes. */
-function ofProcess(name: string, pid: number): Sample {
+/** What the process still uses after a garbage collection; from Linux's /proc, resident memory, and open files, sockets and pipes. */
+async function ofProcess(member: Member): Promise<Sample> {
+  const { name, pid = 0 } = member;
+  const live = (await member.liveHeap()) / 1_048_576;
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]);
-  return { [`${name} MB`]: kilobytes / 1024, [`${name} handles`]: readdirSync(`/proc/${pid}/fd`).length };
+  return {
+    [`${name} MB`]: kilobytes / 1024,
+    [`${name} live`]: live,
+    [`${name} handles`]: readdirSync(`/proc/${pid}/fd`).length,
+  };
 }
 
 async function ofRedis(url: string): Promise<Sample> {

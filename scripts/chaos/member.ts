@@ -4,6 +4,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+/** Tells the live heap; see `liveHeap`. */
+const teller = fileURLToPath(new URL("live-heap.mjs", import.meta.url));
 /** Most errors of a member's log to show. */
 const mostErrors = 20;
 
@@ -17,6 +19,7 @@ export class Member {
   readonly #env: Record<string, string>;
   #child: ChildProcess | undefined;
   #isWanted = false;
+  #hearHeap: (bytes: number) => void = () => undefined;
 
   constructor(name: string, program: "api/server.js" | "workers/main.js", env: Record<string, string>) {
     this.name = name;
@@ -48,10 +51,18 @@ export class Member {
     this.ends.push(Date.now());
   }
 
+  /** Bytes of its heap that are still in use after all garbage has been collected; NaN if it ends meanwhile. */
+  liveHeap(): Promise<number> {
+    return new Promise((resolve) => {
+      this.#hearHeap = resolve;
+      this.#child?.kill("SIGUSR2");
+    });
+  }
+
   #launch(): Promise<boolean> {
     const { PATH = "", HOME = "" } = process.env;
     const env = { PATH, HOME, ...this.#env };
-    const child = spawn(process.execPath, [`dist/${this.#program}`], {
+    const child = spawn(process.execPath, ["--expose-gc", "--import", teller, `dist/${this.#program}`], {
       cwd: root,
       env,
       stdio: ["ignore", "pipe", "pipe"],
@@ -62,9 +73,13 @@ export class Member {
       for (const stream of [child.stdout, child.stderr])
         createInterface({ input: stream }).on("line", (line) => {
           if (line.includes(ready)) resolve(true);
+          if (line.startsWith("heap.live ")) this.#hearHeap(Number(line.split(" ")[1]));
           if (/"level":"error"/.test(line) && this.errors.length < mostErrors) this.errors.push(line);
         });
-      child.once("exit", () => resolve(false));
+      child.once("exit", () => {
+        resolve(false);
+        this.#hearHeap(Number.NaN);
+      });
     });
   }
 }
