@@ -198,13 +198,16 @@ async function run(t: Test): Promise<void> {
 
   await t.test("an answer resumes after every broken connection", async (t) => {
     async function* script(): AsyncGenerator<Chunk | typeof cut> {
-      let read = "";
+      let [said, saidBefore, cuts] = ["", "", 0];
       for (const [at, chunk] of answer(exampleText, { evidence }).entries()) {
         yield chunk;
+        said += chunk.delta ?? "";
         await new Promise((resolve) => setTimeout(resolve, 5));
         if (at !== 8 && at !== 16) continue;
-        // A break meets somebody who has read on, however slow the browser is.
-        read = await eventually(() => visitor.text().then((shown) => shown.length > read.length && shown));
+        // A break meets somebody who is connected again and has read on, however slow the browser is.
+        await eventually(() => server.of("GET", "/stream").length === cuts);
+        await eventually(async () => (await visitor.text()).length > saidBefore.length);
+        [saidBefore, cuts] = [said, cuts + 1];
         yield cut;
       }
     }
