@@ -328,6 +328,17 @@ t.test("the surface is the agreed one: `npm run routes` rewrites it", async (t) 
   t.equal(routeTable(), sourceText("fixtures/routes.txt"));
 });
 
+t.test("only a signal that soon aborts is made by AbortSignal.any", async (t) => {
+  const made = house.flatMap(({ path }) =>
+    [...sourceText(path).matchAll(/^.*AbortSignal\.any\(.*$/gm)].map(([line]) => line),
+  );
+  t.same(
+    made.filter((line) => !line.includes("AbortSignal.timeout(")),
+    [],
+    "others are made by withSignal, which says why",
+  );
+});
+
 t.test("the lock file has an entry for every optional package, and no host", async (t) => {
   const { packages } = JSON.parse(sourceText("package-lock.json")) as { packages: Record<string, Locked> };
   const optional = Object.values(packages).flatMap((entry) => Object.keys(entry.optionalDependencies ?? {}));

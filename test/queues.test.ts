@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { Worker } from "bullmq";
 import t from "tap";
 import { Fail } from "../core/platform/errors.ts";
@@ -121,6 +122,32 @@ t.test("a failure that can't get better is tried once, another one is tried agai
     });
   await eventually(async () => (await queue.getFailedCount()) === 3);
   t.same(tries, { permanent: 1, passing: 3, malformed: 0 });
+});
+
+t.test("a job listens to its process only while it runs, and hears that it stops", async (t) => {
+  const { runtime } = await startService(t);
+  const stopping = new AbortController();
+  const heard: unknown[] = [];
+  const listeners = () => getEventListeners(stopping.signal, "abort").length;
+  const attempt = (run: WorkerRow["run"], lane?: () => string) =>
+    perform(runtime, { name: "knowledge.index", run, ...(lane && { lane }) }, bull as never, stopping.signal);
+  const bull = { id: "a", queueName: "knowledge", data: { handle: "acme", documentId: "a" }, opts: {} };
+  const listening: WorkerRow["run"] = async (_runtime, _data, { signal }) => {
+    signal.addEventListener("abort", () => heard.push("too late"));
+    t.equal(listeners(), 1);
+  };
+  await attempt(listening);
+  await attempt(listening, () => "lane");
+  await t.rejects(
+    attempt(() => Promise.reject(new Error("failed"))),
+    { message: "failed" },
+  );
+  t.equal(listeners(), 0);
+  await attempt(async (_runtime, _data, { signal }) => {
+    stopping.abort("stops");
+    heard.push(signal.reason);
+  });
+  t.same(heard, ["stops"]);
 });
 
 t.test(

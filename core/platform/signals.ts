@@ -8,16 +8,16 @@ export async function withSignal<T>(
   sources: readonly AbortSignal[],
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const [any, done] = [new AbortController(), new AbortController()];
+  const [joined, done] = [new AbortController(), new AbortController()];
   // Many jobs listen to one process, and many requests to one job: more than ten are no leak here.
-  setMaxListeners(0, any.signal, ...sources);
+  setMaxListeners(0, joined.signal, ...sources);
   for (const source of sources) {
-    const abort = (): void => any.abort(source.reason);
+    const abort = (): void => joined.abort(source.reason);
     if (source.aborted) abort();
     else source.addEventListener("abort", abort, { once: true, signal: done.signal });
   }
   try {
-    return await work(any.signal);
+    return await work(joined.signal);
   } finally {
     done.abort();
   }

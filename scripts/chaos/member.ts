@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -6,6 +7,8 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Tells the live heap; see `liveHeap`. */
 const teller = fileURLToPath(new URL("live-heap.mjs", import.meta.url));
+/** Ms within which a process tells its live heap; one that has ended or hangs never does. */
+const TELL_TIMEOUT_MS = 30_000;
 /** Most errors of a member's log to show. */
 const mostErrors = 20;
 
@@ -19,7 +22,6 @@ export class Member {
   readonly #env: Record<string, string>;
   #child: ChildProcess | undefined;
   #isWanted = false;
-  #hearHeap: (bytes: number) => void = () => undefined;
 
   constructor(name: string, program: "api/server.js" | "workers/main.js", env: Record<string, string>) {
     this.name = name;
@@ -51,12 +53,13 @@ export class Member {
     this.ends.push(Date.now());
   }
 
-  /** Bytes of its heap that are still in use after all garbage has been collected; NaN if it ends meanwhile. */
-  liveHeap(): Promise<number> {
-    return new Promise((resolve) => {
-      this.#hearHeap = resolve;
-      this.#child?.kill("SIGUSR2");
-    });
+  /** Bytes of its heap that are still in use after all garbage has been collected; fails if it doesn't tell them in time. */
+  async liveHeap(): Promise<number> {
+    const child = this.#child as ChildProcess;
+    const told = once(child, "live heap", { signal: AbortSignal.timeout(TELL_TIMEOUT_MS) });
+    child.kill("SIGUSR2");
+    const [bytes] = await told;
+    return Number(bytes);
   }
 
   #launch(): Promise<boolean> {
@@ -73,13 +76,10 @@ export class Member {
       for (const stream of [child.stdout, child.stderr])
         createInterface({ input: stream }).on("line", (line) => {
           if (line.includes(ready)) resolve(true);
-          if (line.startsWith("heap.live ")) this.#hearHeap(Number(line.split(" ")[1]));
+          if (line.startsWith("heap.live ")) child.emit("live heap", line.split(" ")[1]);
           if (/"level":"error"/.test(line) && this.errors.length < mostErrors) this.errors.push(line);
         });
-      child.once("exit", () => {
-        resolve(false);
-        this.#hearHeap(Number.NaN);
-      });
+      child.once("exit", () => resolve(false));
     });
   }
 }
