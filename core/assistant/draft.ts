@@ -10,6 +10,7 @@ import {
   type Unit,
 } from "../engines/answers/answers.ts";
 import type { Delta, ModelTool, Runtime, Writer } from "../platform/runtime.ts";
+import { withSignal } from "../platform/signals.ts";
 import type { AnswerRequest } from "./messages.ts";
 import { chatPrompt } from "./prompt.ts";
 import type { PublicLibrary } from "./public-library.ts";
@@ -192,17 +193,14 @@ class ModelPart {
 
   /** Lets the model load until its first delta, whose content is discarded. */
   #goOnLoading(): void {
-    const { shutdownController } = this.#made.runtime;
     const stop = () => this.#end.abort();
-    const timer = setTimeout(stop, loadTimeoutMs);
-    shutdownController.signal.addEventListener("abort", stop, { once: true });
-    void (this.#pending ?? Promise.resolve())
-      .catch(() => undefined)
-      .finally(() => {
-        clearTimeout(timer);
-        shutdownController.signal.removeEventListener("abort", stop);
-        stop();
-      });
+    const limits = [this.#made.runtime.shutdownController.signal, AbortSignal.timeout(loadTimeoutMs)];
+    const loading = withSignal(limits, async (signal) => {
+      signal.addEventListener("abort", stop, { once: true });
+      await this.#pending;
+    });
+    // How it failed no longer matters.
+    void loading.catch(() => undefined).finally(stop);
   }
 }
 

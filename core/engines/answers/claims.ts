@@ -148,9 +148,7 @@ export class ClaimChecker {
       const forms = [term];
       const likeness = this.#library.likenessOf({ forms }, language);
       const isEveryday = isCommon(term, language);
-      const share = this.#library.weightOf({ isCommon: isEveryday, weight: 1 }, likeness) / this.#library.rarest;
-      const near = likeness.size === 0 ? 1 : Math.max(...likeness.values());
-      const weight = share * near;
+      const weight = this.#library.weightOf({ isCommon: isEveryday, weight: 1 }, likeness) / this.#library.rarest;
       found.set(term, { likeness, isCommon: isEveryday, isPrice: mattersIn(term).has("price"), weight });
     }
     return [...found.values()];
