@@ -1,8 +1,8 @@
 /**
- * Runs the tests: `npm test`, `npm test -- test/pages.test.ts`, `npm test -- --deno` for the same files on Deno, `npm test -- --deno
- * --brief` for those that depend on the runtime, `npm test -- --cluster` for all on a Redis Cluster of three nodes. With
- * TEST_REDISEARCH_URL the files run one after another on that server, which has the search module and is emptied by each of them. Prints
- * one line per promise and everything about failures; the last line counts the assertions of the whole run.
+ * Runs the tests: `npm test`, `npm test -- pages mcp` for test/pages.test.ts and test/mcp.test.ts, `npm test -- --deno` for the same files
+ * on Deno, `npm test -- --deno --brief` for those that depend on the runtime, `npm test -- --cluster` for all on a Redis Cluster of three
+ * nodes. With TEST_REDISEARCH_URL the files run one after another on that server, which has the search module and is emptied by each of
+ * them. Prints one line per promise and everything about failures; the last line counts the assertions of the whole run.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
@@ -84,7 +84,10 @@ const longest = 300;
 const TIMEOUT_MS = (longest + 15) * 1000;
 
 await main(async () => {
-  const named = process.argv.slice(2).filter((word) => !/^--(deno|cluster|brief)$/.test(word));
+  const words = process.argv.slice(2).filter((word) => !/^--(deno|cluster|brief)$/.test(word));
+  const named = words.map((word) => (/^\w[\w-]*$/.test(word) ? fileOf(word) : word));
+  const unknown = named.filter((file) => !existsSync(file));
+  if (unknown.length > 0) throw new Unready(`There is no test file ${unknown.join(", ")}.`);
   await ensureDependencies();
   await ensureRedis();
   if (!(await ensureRadicale()))
