@@ -175,8 +175,6 @@ export type ClaimRefusal = "unknown" | "ended" | "superseded" | "sent" | "unread
 export interface SubscribeOptions {
   /** Number of the last chunk that the reader has; 0 or absent for the whole run. */
   after?: number;
-  /** Ends reading, like leaving the loop. */
-  signal?: AbortSignal;
   /** The run continues for a while after its last reader has left, instead of being cancelled at once. */
   resumable?: boolean;
 }

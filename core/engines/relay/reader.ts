@@ -35,14 +35,11 @@ export class RunReaders {
   }
 
   /** Follows a run from its start or after a chunk. It registers at once, so that a worker that claims the run later knows its reader. */
-  follow(runId: string, { after = 0, signal, resumable = false }: SubscribeOptions = {}): Follower {
+  follow(runId: string, { after = 0, resumable = false }: SubscribeOptions = {}): Follower {
     if (this.#closed) throw new RunLost("This process is ending.");
     if (!this.#blocking) this.#open();
     const feed = this.#feeds.get(runId) ?? this.#feed(runId);
-    const follower = feed.add(after, resumable);
-    if (signal?.aborted) void follower.return();
-    signal?.addEventListener("abort", () => void follower.return(), { once: true });
-    return follower;
+    return feed.add(after, resumable);
   }
 
   /** Ends all reading with RunLost, so that clients reconnect elsewhere, and closes the blocking connection. */
