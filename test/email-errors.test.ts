@@ -262,6 +262,8 @@ t.test("a send is refused for the first of its faults, in the documented order",
     { status: "QUEUED", recipientCount: 1 },
     "repeats are one recipient, whatever their case",
   );
+  const kept = await Promise.all(mastersOf(redis).map((server) => server.keys(keys.messageOwner("*"))));
+  t.equal(kept.flat().length, 2, "refused messages leave no key");
 });
 
 t.test("a send's shape is checked", async (t) => {

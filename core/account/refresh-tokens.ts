@@ -1,6 +1,7 @@
 import type { Runtime } from "../platform/runtime.ts";
 import { readSignedValue, signedValue } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 
 /** The rights of a client's session, as granted. */
@@ -27,8 +28,9 @@ export async function startRefreshing(
   { sessionId, expiresAt, grant }: { sessionId: string; expiresAt: number; grant: ClientGrant },
 ): Promise<string> {
   const key = keys.oauthRefresh(grant.userId, sessionId);
-  await redis.hset(key, { round: 0, at: 0, json: JSON.stringify(grant) });
-  await redis.pexpireat(key, expiresAt);
+  await transact(redis, (transaction) => {
+    transaction.hset(key, { round: 0, at: 0, json: JSON.stringify(grant) }).pexpireat(key, expiresAt);
+  });
   return signedValue(env, PURPOSE, [grant.userId, sessionId, 0] satisfies RefreshToken);
 }
 

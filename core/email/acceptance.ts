@@ -235,7 +235,10 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
     const written = scripts.acceptMessage(redis, keysOf(runtime, request), input);
     return (await Promise.all([written, announced, owned]))[0];
   });
-  if (reply[0] !== "accepted") return otherwise(runtime, request, reply);
+  if (reply[0] !== "accepted") {
+    await redis.del(keys.messageOwner(messageId));
+    return otherwise(runtime, request, reply);
+  }
   if (!ready.denied)
     scheduleHandle(redis, handle, ranks[purpose]).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "email.dispatch.wake_failed"),

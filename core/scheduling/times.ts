@@ -106,8 +106,10 @@ export async function replaceBusy(
   const merged = mergedBlocks(blocks);
   const draft = keys.busyDraft(handle, id(""));
   for (const some of chunksOf(merged, BATCH_SIZE)) {
-    await redis.zadd(draft, ...some.flatMap(({ from, to }) => [from, `${from}:${to}`]));
-    await redis.expire(draft, DRAFT_TTL_SECONDS);
+    const members = some.flatMap(({ from, to }) => [from, `${from}:${to}`]);
+    await transact(redis, (transaction) => {
+      transaction.zadd(draft, ...members).expire(draft, DRAFT_TTL_SECONDS);
+    });
   }
   await transact(redis, (transaction) => {
     if (merged.length === 0) transaction.del(keys.busy(handle));
