@@ -265,6 +265,8 @@ t.test(
     await one.handle("beta", { owner: "user_beta" });
     const stranger = await one.as("user_beta");
     t.match((await stranger.delete(`${sessions}/${sessionId}`).expect(404)).body, { code: "session_not_found" });
+    t.match((await owner.delete(`${sessions}/used:${sessionId}`).expect(404)).body, { code: "session_not_found" });
+    t.same((await owner.get(sessions).expect(200)).body.sessions.length, 2, "half a session is never removed");
     await owner.delete(`${sessions}/${sessionId}`).expect(204);
     t.same(await statuses(), [401, 401, 401, 401, 401, 401]);
     t.match((await owner.delete(`${sessions}/${sessionId}`).expect(404)).body, { code: "session_not_found" });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
+import { exportHandle } from "../core/operations/handle-export.ts";
 import { adminOf } from "../fixtures/admin.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
@@ -83,6 +84,26 @@ t.test("an export contains every key of a handle, and erasing it leaves all othe
   await owner.get("/v2/handles/all/pages").expect(403);
   await owner.get("/v2/handles/acme/pages").expect(200);
   t.equal((await admin("erase-handle", "--handle", "all")).error?.code, "not_found");
+});
+
+t.test("a key that expires while it is exported is left out", async (t) => {
+  const service = await startService(t);
+  await service.handle("acme");
+  const { redis, env } = service.runtime;
+  const key = "email-once:{acme}:short";
+  await redis.set(key, "msg_1", "PX", 60_000);
+  // Read just before the end, and asked for its lifetime just after.
+  const late = new Proxy(redis, {
+    get: (target, name) =>
+      name === "pttl" ? (one: string) => target.del(key).then(() => target.pttl(one)) : Reflect.get(target, name),
+  });
+  const found: string[] = [];
+  let counted = 0;
+  for await (const line of exportHandle({ redis: late, env }, "acme"))
+    if ("key" in line) found.push(line.key);
+    else if ("end" in line) counted = line.keys;
+  t.notOk(found.includes(key));
+  t.equal(counted, found.length);
 });
 
 t.test("every failure is one JSON object on stderr, with exit status 1", async (t) => {

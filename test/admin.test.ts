@@ -1,5 +1,7 @@
 import t from "tap";
+import { createHandle, membersOf } from "../core/account/handles.ts";
 import { adminOf } from "../fixtures/admin.ts";
+import { keyNames } from "../fixtures/redis.ts";
 import { startService } from "../fixtures/service.ts";
 
 // Each command is a process of its own.
@@ -44,6 +46,18 @@ t.test("a handle is made, its users get and lose their roles, and it is switched
   t.equal(await status(), 200);
   t.equal((await admin("revoke", "--handle", "acme", "--user", "user_2")).code, 0);
   t.equal(await status(), "forbidden");
+});
+
+t.test("a handle belongs to one account, also when two create it at once", async (t) => {
+  const { runtime } = await startService(t);
+  const input = (account: string) => ({ handle: "acme", account, owner: `user_${account}`, assistant: true });
+  const made = await Promise.allSettled(["acct_a", "acct_b"].map((account) => createHandle(runtime, input(account))));
+  t.same(made.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+  const held = made.find((one) => one.status === "fulfilled")?.value.account ?? "";
+  const other = held === "acct_a" ? "acct_b" : "acct_a";
+  t.match(made.find((one) => one.status === "rejected")?.reason, { code: "forbidden" });
+  t.same(await membersOf(runtime.redis, "acme"), [{ userId: `user_${held}`, role: "OWNER", email: null }]);
+  t.same(await keyNames(runtime.redis, `*${other}*`), [], "nothing of the other one is written");
 });
 
 t.test("a new account has the assistant by default, and marketing tools only if granted", async (t) => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Webhook as Verifier } from "standardwebhooks";
 import t, { type Test as TapTest } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
+import { setHandleActive } from "../core/account/handles.ts";
 import { carriage, kindOf } from "../core/operations/carriage.ts";
 import { eraseHandle } from "../core/operations/erasure.ts";
 import { exportHandle } from "../core/operations/handle-export.ts";
@@ -294,6 +295,7 @@ t.test("an import that was killed serves nothing, and is finished when it is rep
   t.ok((await keyNames(redis, "email-once:*")).length < notes.length, "it was under way");
   await service.visitor.get("/p/moved/index").expect(404);
   await (await service.as("user_acme")).get("/v2/handles/moved/pages").expect(403);
+  await setHandleActive(redis, "moved", false);
   const on = spawnProgram(t, "scripts/admin.ts", service.redis.env, ["activate-handle", "--handle", "moved"]);
   t.equal((await on.ended).code, 1, "nobody switches it on");
   // The lock of the killed command ends by itself.

@@ -454,7 +454,9 @@ t.test("the consent is that of one browser for one request, and its code works o
 t.test("a faulty request goes back to its client with the fault", async (t) => {
   const service = await open(t);
   const { client_id = "" } = await register(service, [callback]);
-  const browser = new Browser();
+  const unknown = await new Browser().open(address(service, { client_id, response_type: "token" }));
+  t.match(unknown.headers.get("location"), `${service.url}/login?`, "only once the browser is signed in");
+  const browser = new Browser(await service.token("user_acme"));
   for (const [error, changed] of [
     ["unsupported_response_type", { response_type: "token" }],
     ["invalid_request", { code_challenge_method: "plain" }],

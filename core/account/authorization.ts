@@ -70,7 +70,8 @@ export async function describeServer({ env }: Runtime): Promise<Record<string, u
 
 /**
  * Handles a client's authorization request. An unknown client or redirect address is shown to the user (`invalid_request`); other errors
- * redirect to the client. A browser without a session signs in first. `forbidden` if the user has no role on the handle.
+ * redirect to the client. A browser without a session signs in first, so that nobody's link leads a stranger away from here (RFC 9700,
+ * section 4.11.2). `forbidden` if the user has no role on the handle.
  */
 export async function askAuthorization(runtime: Runtime, { cookie, ...request }: Page): Promise<AuthorizationStep> {
   const { env } = runtime;
@@ -80,9 +81,9 @@ export async function askAuthorization(runtime: Runtime, { cookie, ...request }:
   // Documents are fetched only for signed-in users.
   if (session === undefined && isDocumentId(request.client_id)) return signIn;
   const client = await clientAt(runtime, request.client_id, request.redirect_uri);
+  if (session === undefined) return signIn;
   const fault = faultOf(env, request);
   if (fault) return { step: "onward", location: backTo(env, request, fault) };
-  if (session === undefined) return signIn;
   const handle = handleOf(env, request.resource) as string;
   await mustBelong(runtime, handle, session);
   const user = session.email ?? session.userId;

@@ -78,19 +78,33 @@ export interface NewHandle {
   assistant: boolean;
 }
 
-/** Creates a handle with its account and owner. Repeating it only adds the owner. A new account gets `assistant`. */
+/**
+ * Creates a handle with its account and owner; returns it as it is. Repeating it only adds the owner. A new account gets `assistant`.
+ * `forbidden` for a handle of another account, which changes nothing.
+ */
 export async function createHandle(
   { redis, now }: Pick<Runtime, "redis" | "now">,
   input: NewHandle,
 ): Promise<HandleRecord> {
+  const { handle, account, owner, email, assistant } = input;
   const at = new Date(now()).toISOString();
-  const fresh = await redis.hsetnx(keys.account(input.account), "createdAt", at);
-  if (fresh && input.assistant) await redis.hset(keys.account(input.account), "entitlement:assistant", "1");
   await claimHandle(redis, input, at);
-  await redis.sadd(keys.handles, input.handle);
-  await redis.sadd(keys.accountHandles(input.account), input.handle);
-  await grantRole(redis, { handle: input.handle, userId: input.owner, role: "OWNER", email: input.email });
-  return { handle: input.handle, account: input.account, active: true };
+  await createAccount(redis, account, { at, entitlements: assistant ? ["assistant"] : [] });
+  await redis.sadd(keys.handles, handle);
+  await redis.sadd(keys.accountHandles(account), handle);
+  await grantRole(redis, { handle, userId: owner, role: "OWNER", email });
+  return (await findHandle(redis, handle)) as HandleRecord;
+}
+
+/** Creates an account with its entitlements, unless it exists. */
+export async function createAccount(
+  redis: Redis,
+  account: string,
+  { at, entitlements }: { at: string; entitlements: string[] },
+): Promise<void> {
+  if (await redis.exists(keys.account(account))) return;
+  const entitled = Object.fromEntries(entitlements.map((name) => [`entitlement:${name}`, "1"]));
+  await redis.hset(keys.account(account), { createdAt: at, ...entitled });
 }
 
 /** Grants a user a role on a handle, replacing an earlier one. */
@@ -129,13 +143,15 @@ export async function revokeRole(redis: Redis, input: { handle: string; userId: 
 export const IMPORTING = "IMPORTING";
 
 /**
- * Activates or deactivates a handle; an inactive handle answers like an unknown one. `not_found` for activating a handle whose import is
- * unfinished.
+ * Activates or deactivates a handle; an inactive handle answers like an unknown one. A handle whose import is unfinished stays inactive:
+ * `not_found` for activating it.
  */
 export async function setHandleActive(redis: Redis, handle: string, active: boolean): Promise<void> {
   await mustExist(redis, handle);
-  if (active && (await redis.hget(keys.handle(handle), "status")) === IMPORTING)
-    throw new Fail("not_found", { detail: `The import of ${handle} is unfinished; repeat it.` });
+  if ((await redis.hget(keys.handle(handle), "status")) === IMPORTING) {
+    if (active) throw new Fail("not_found", { detail: `The import of ${handle} is unfinished; repeat it.` });
+    return;
+  }
   await transact(redis, (transaction) =>
     transaction
       .hset(keys.handle(handle), "status", active ? "ACTIVE" : "INACTIVE")
@@ -190,15 +206,17 @@ export async function handlesOf(
   });
 }
 
-async function claimHandle(redis: Redis, input: NewHandle, at: string): Promise<void> {
-  const owner = await redis.hget(keys.handle(input.handle), "account");
-  if (owner !== null && owner !== input.account)
-    throw new Fail("forbidden", { detail: `${input.handle} belongs to ${owner}.` });
+/** The field `account` decides between two that create a handle at once. The handle is active from its status on, which comes last. */
+async function claimHandle(redis: Redis, { handle, account }: NewHandle, at: string): Promise<void> {
+  const key = keys.handle(handle);
+  await redis.hsetnx(key, "account", account);
+  const holder = await redis.hget(key, "account");
+  if (holder !== account) throw new Fail("forbidden", { detail: `${handle} belongs to ${holder}.` });
   // Cached pages and chunks are keyed by these counters: they start above those of an erased handle of the same name.
-  await redis.hsetnx(keys.handle(input.handle), pagesCounter, Date.now());
-  await redis.hsetnx(keys.knowledge(input.handle), "version", Date.now());
-  for (const [field, value] of Object.entries({ createdAt: at, status: "ACTIVE", account: input.account }))
-    await redis.hsetnx(keys.handle(input.handle), field, value);
+  await redis.hsetnx(key, pagesCounter, Date.now());
+  await redis.hsetnx(keys.knowledge(handle), "version", Date.now());
+  await redis.hsetnx(key, "createdAt", at);
+  await redis.hsetnx(key, "status", "ACTIVE");
 }
 
 /** The map comes first: an address in it counts only while its user has that address. */

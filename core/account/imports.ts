@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { invalid } from "../platform/errors.ts";
 import type { Role, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { grantRole, IMPORTING, pagesCounter, userOfEmail } from "./handles.ts";
+import { createAccount, grantRole, IMPORTING, pagesCounter, userOfEmail } from "./handles.ts";
 
 /** A handle to be imported from another installation or name. */
 export interface ArrivingHandle {
@@ -31,9 +31,7 @@ export async function beginImport(
   if (!isOurs) throw invalid("/handle", `${handle} exists already; name another one or erase it first`);
   if (holder !== account) throw invalid("/account", `must be ${holder}, as when this import began`);
   await redis.hset(key, "status", IMPORTING);
-  if (await redis.exists(keys.account(account))) return;
-  const entitled = Object.fromEntries(entitlements.map((name) => [`entitlement:${name}`, "1"]));
-  await redis.hset(keys.account(account), { createdAt: new Date(now()).toISOString(), ...entitled });
+  await createAccount(redis, account, { at: new Date(now()).toISOString(), entitlements });
 }
 
 /** Adds the members to an imported handle and activates it. Returns the members that were left out. */

@@ -92,6 +92,8 @@ export async function listSessions(
 /** Revokes a session of the user from the next request on; `current` means the caller's own. `session_not_found`. */
 export async function endSession({ redis }: Runtime, input: Infer<typeof sessionPath>, caller: Caller): Promise<void> {
   const sessionId = input.sessionId === "current" ? (caller.sessionId ?? "") : input.sessionId;
+  // The field of a session's last use is no session: its removal alone would leave half a session.
+  if (sessionId.startsWith("used:")) throw new Fail("session_not_found");
   const removed = await redis.hdel(keys.sessions(caller.userId as string), sessionId, `used:${sessionId}`);
   if (removed === 0) throw new Fail("session_not_found");
 }

@@ -85,7 +85,8 @@ async function exported(redis: Redis, key: string): Promise<ExportedKey[]> {
   const read = readers[type];
   if (read === undefined) return [];
   const [value, left] = await Promise.all([read(redis, key), redis.pttl(key)]);
-  return [{ key, type, expiresInMs: left < 0 ? null : left, value }];
+  // -2: it has expired since it was found. Read after the value, which is whole then.
+  return left === -2 ? [] : [{ key, type, expiresInMs: left === -1 ? null : left, value }];
 }
 
 const readers: Record<string, (redis: Redis, key: string) => Promise<unknown>> = {
