@@ -5,8 +5,10 @@ import { ctaCards, evidenceCards, followUps } from "../core/assistant/cards.ts";
 import { lessonCards, withoutLessonCards } from "../core/assistant/lesson-cards.ts";
 import { chatPrompt } from "../core/assistant/prompt.ts";
 import {
+  groundIn,
   openLibrary,
   openLibraryInSlices,
+  passagesFor,
   piecesOf,
   type Reply,
   readHtml,
@@ -361,6 +363,37 @@ t.test("huge and strange text is answered without trouble", async (t) => {
       "string",
     );
   t.type(replyTo(openLibrary([]), readQuestion("?".repeat(500), "en")).markdown, "string");
+});
+
+// Each of these took minutes of a process that answers for everybody, when time grew with the square of the length.
+t.test("hostile pages of 128 KB are read and answered from in a time that grows with their length", async (t) => {
+  const flood = (piece: string) => piece.repeat(131_072 / piece.length);
+  const long = flood("some words ");
+  const pages = {
+    hyphens: `<table><tr><th>A<th>B<tr><td>${flood("abc-")}<td>x</table>`,
+    dashes: `<table><tr><th>A<th>B<tr><td>${flood("-")}<td>x</table>`,
+    marks: `<p>${flood("? ")}</p>`,
+    "a long lead-in": `<p>${long}:</p><ul>${"<li>a b".repeat(10_000)}</ul>`,
+    "long headings": `${[1, 2, 3, 4].map((level) => `<h${level}>${long}</h${level}>`).join("")}<ul>${"<li>a b".repeat(10_000)}</ul>`,
+    "long columns": `<table><tr><th>${long}<th>B</tr>${"<tr><td>a<td>b".repeat(4000)}</table>`,
+  };
+  for (const [name, html] of Object.entries(pages)) {
+    const library = openLibrary([{ ...documentSource(""), ...readHtml(html) }]);
+    for (const ask of ["When?", "What is the price of some words?", flood("abc-").slice(0, 2000)]) {
+      const question = readQuestion(ask, "de");
+      t.type(replyTo(library, question).markdown, "string", `${name}: ${ask.slice(0, 40)}`);
+      const passages = passagesFor(library, question, { budget: 12_000, costOf: (text) => text.length });
+      const grounding = groundIn(library, passages, { language: "en", never: [], links: [] });
+      grounding.push("The price of some words is 12 euros. ");
+      t.type(grounding.end(), "string");
+    }
+  }
+});
+
+t.test("a question of one strange word is read in no time", async (t) => {
+  const library = openLibrary([documentSource("Der Preis der Wohnung beträgt 12 Euro.")]);
+  for (const piece of ["a", "ŉ", "ﷺ", "wohnungs", "-", "ab-", "京", "1", "'"])
+    t.type(replyTo(library, readQuestion(piece.repeat(2000), "de")).markdown, "string", piece);
 });
 
 t.test("every card holds an exact piece of its source, of at most 240 characters", async (t) => {

@@ -5,7 +5,7 @@ import { sliceClock } from "../../platform/slices.ts";
 import type { Block } from "./blocks.ts";
 import { figuresIn, holdsFigure } from "./figures.ts";
 import type { Passage } from "./grounding.ts";
-import { Library, type Place, type Source, type Unit } from "./library.ts";
+import { Library, type Place, type Section, type Source, type Unit } from "./library.ts";
 import { readMarkdown } from "./markdown.ts";
 import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
@@ -41,6 +41,8 @@ const MAX_SNIPPET_LENGTH = 240;
 const MAX_CARDS = 4;
 const MAX_TITLE_LENGTH = 200;
 const MIN_PIECE_LENGTH = 24;
+/** Ranked sections that may become passages. */
+const MAX_RANKED = 400;
 
 /** Blocks of one short line, such as a page's description; they are a section of their own. */
 export function readLine(text: string): Block[] {
@@ -109,20 +111,20 @@ export function passagesFor(
   question: Question,
   options: Place & { budget: number; costOf: (text: string) => number },
 ): Passage[] {
-  const all = library.sections.map((section) => ({ section, text: passageMarkdown(section) }));
-  const priced = all.map((passage) => ({
-    ...passage,
-    cost: options.costOf(passage.text) + options.costOf(nameOf(passage)),
-  }));
-  const inOrder = [...priced].sort((one, other) => Number(isHere(other, options)) - Number(isHere(one, options)));
-  if (priced.reduce((sum, { cost }) => sum + cost, 0) <= options.budget) return inOrder;
-  let left = options.budget;
-  const ranked = library.rank(question, options).map(({ at }) => priced[at]!);
-  return ranked.filter(({ cost }) => {
-    if (cost > left) return false;
-    left -= cost;
+  const { budget, costOf, here } = options;
+  const passageOf = (section: Section): Passage => ({ section, text: passageMarkdown(section) });
+  let spent = 0;
+  const fits = (passage: Passage) => {
+    const price = costOf(passage.text) + costOf(nameOf(passage));
+    if (spent + price > budget) return false;
+    spent += price;
     return true;
-  });
+  };
+  const isHere = ({ source }: Section) => source.id === here;
+  const inOrder = [...library.sections].sort((one, other) => Number(isHere(other)) - Number(isHere(one)));
+  if (inOrder.every((section) => fits(passageOf(section)))) return inOrder.map(passageOf);
+  spent = 0;
+  return library.rank(question, options).slice(0, MAX_RANKED).map(passageOf).filter(fits);
 }
 
 /** The title and the headings of a passage's section. */
@@ -177,8 +179,4 @@ export function isWords(text: string, phrases: readonly string[]): boolean {
 export function figuresBeyond(text: string, known: string, language: string): string[] {
   const held = figuresIn(known, language);
   return [...figuresIn(text, language)].filter((figure) => !figure.startsWith("unit ") && !holdsFigure(held, figure));
-}
-
-function isHere({ section }: Passage, { here }: Place): boolean {
-  return section.source.id === here;
 }

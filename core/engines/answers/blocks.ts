@@ -54,7 +54,10 @@ export interface Grid {
 }
 
 const MOST_COLUMNS = 60;
+/** Of a lead-in without a colon, and with one. */
 const MAX_LEAD_IN_LENGTH = 80;
+const MAX_INTRODUCTION_LENGTH = 400;
+/** Of a heading and of the name of a column: each block below is read together with them, as with its lead-in. */
 const MAX_HEADING_LENGTH = 200;
 
 /** Collects the blocks of a text under the headings above them. */
@@ -93,7 +96,7 @@ export class Outline {
   push(block: Pick<Block, "kind" | "text" | "links"> & Partial<Block>): void {
     for (const above of this.#path) above.isUsed = true;
     const headings = [...this.#above, ...this.#path.map(({ name }) => name)];
-    const leadIn = block.kind === "text" ? "" : this.leadIn;
+    const leadIn = block.kind === "text" ? "" : clip(this.leadIn, MAX_INTRODUCTION_LENGTH);
     this.blocks.push({ headings, section: this.#section, start: 0, leadIn, buttons: false, ...block });
   }
 
@@ -105,7 +108,8 @@ export class Outline {
 }
 
 function leadsIn(text: string): boolean {
-  return /[:：]$/.test(text) || (text.length <= MAX_LEAD_IN_LENGTH && !/[.!?…。！？]["'”’»)]*$/.test(text));
+  if (/[:：]$/.test(text)) return text.length <= MAX_INTRODUCTION_LENGTH;
+  return text.length <= MAX_LEAD_IN_LENGTH && !/[.!?…。！？]["'”’»)]*$/.test(text);
 }
 
 /**
@@ -147,7 +151,8 @@ function headRows(rows: readonly (readonly Cell[])[], filled: string[][]): numbe
 }
 
 function joinHeads(heads: string[][]): string[] {
-  return heads[0]!.map((_, column) => [...new Set(heads.map((row) => row[column] ?? ""))].join(" ").trim());
+  const nameOf = (column: number) => [...new Set(heads.map((row) => row[column] ?? ""))].join(" ").trim();
+  return heads[0]!.map((_, column) => clip(nameOf(column), MAX_HEADING_LENGTH));
 }
 
 /** The names of a row's columns if there are as many as cells. */

@@ -92,36 +92,36 @@ export class ClaimChecker {
   /** Checks one sentence of a language against sections. */
   check(sentence: string, language: string, sections: readonly Section[]): Support {
     const text = plainText(sentence);
-    const witnesses = sections.flatMap((section) => this.#witnessesOf(section));
     const whole = this.#claimOf(withoutLinks(sentence), language);
     const contacts = whole.figures.filter((figure) => CONTACT.test(figure));
     const unknown = contacts.filter((figure) => !holdsFigure(this.#known, figure));
+    const witnesses = unknown.length === 0 ? [] : sections.flatMap((section) => this.#witnessesOf(section));
     const reached = unknown.map((figure) => witnesses.find((witness) => holdsFigure(witness.figures, figure)));
     if (reached.includes(undefined)) return UNSUPPORTED;
     const claim = { ...whole, figures: whole.figures.filter((figure) => !CONTACT.test(figure)) };
     const isSmallTalk = contacts.length > 0 || claim.words.every(({ isCommon }) => isCommon);
     if (claim.figures.length === 0 && isSmallTalk) return { holds: true, units: unitsOf(reached) };
-    const found = this.#supported(claim, witnesses) ?? this.#clausesSupported(text, language, witnesses);
+    const found = this.#supported(claim, sections) ?? this.#clausesSupported(text, language, sections);
     return found ? { holds: true, units: unitsOf([...reached, ...found]) } : UNSUPPORTED;
   }
 
   /** Each clause with a figure may have a witness of its own. */
-  #clausesSupported(text: string, language: string, witnesses: readonly Witness[]): Witness[] | undefined {
+  #clausesSupported(text: string, language: string, sections: readonly Section[]): Witness[] | undefined {
     const clauses = text.split(CLAUSE).map((clause) => this.#claimOf(clause, language));
     const claims = clauses.filter(({ figures }) => figures.length > 0);
     if (claims.length < 2) return undefined;
-    const found = claims.map((claim) => this.#supported(claim, witnesses));
+    const found = claims.map((claim) => this.#supported(claim, sections));
     return found.includes(undefined) ? undefined : found.flatMap((one) => one ?? []);
   }
 
   /** The witness that contains all figures and most words of a claim. */
-  #supported(claim: Claim, witnesses: readonly Witness[]): Witness[] | undefined {
+  #supported(claim: Claim, sections: readonly Section[]): Witness[] | undefined {
     const bar = claim.figures.length > 0 ? SUPPORT.withFigure : SUPPORT.plain;
-    const best = witnesses
-      .map((witness, at) => ({ witness, share: shareOf(claim.words, witnesses, at) }))
+    const best = sections
+      .flatMap((section) => sharesOf(claim.words, this.#witnessesOf(section)))
       .filter(({ share }) => share >= bar)
       .sort((one, other) => other.share - one.share)
-      .find(({ witness }) => bearsOut(witness, witnesses, claim));
+      .find(({ witness }) => bearsOut(witness, this.#witnessesOf(witness.unit.section), claim));
     return best && !contradicts(best.witness, claim) ? [best.witness] : undefined;
   }
 
@@ -191,19 +191,21 @@ function mattersOf(text: string, language: string): Set<string> {
   return new Set(termsIn(text, language).flatMap((term) => [...mattersIn(term)]));
 }
 
-/** The share of a claim's words that a witness contains; the rest of its section counts for less. */
-function shareOf(words: readonly ClaimWord[], witnesses: readonly Witness[], at: number): number {
+/** The shares of a claim's words that the witnesses of a section contain; what else is in the section counts for less. */
+function sharesOf(words: readonly ClaimWord[], witnesses: readonly Witness[]): { witness: Witness; share: number }[] {
   const total = words.reduce((sum, { weight }) => sum + weight, 0);
-  if (total === 0) return 1;
-  const own = witnesses[at]!;
-  const { section, block } = own.unit;
-  const isSibling = (other: Unit) => other.block.kind !== "text" && block.kind !== "text";
-  const others = witnesses.filter((other) => other !== own && other.unit.section === section && !isSibling(other.unit));
-  const held = words.map(({ likeness }) => {
-    const near = others.reduce((best, other) => Math.max(best, strengthOf(other.strengths, likeness)), 0);
-    return Math.max(strengthOf(own.strengths, likeness), near * SUPPORT.neighbour);
+  if (total === 0) return witnesses.map((witness) => ({ witness, share: 1 }));
+  const isText = ({ unit }: Witness) => unit.block.kind === "text";
+  const held = witnesses.map(({ strengths }) => words.map(({ likeness }) => strengthOf(strengths, likeness)));
+  const most = (is: (witness: Witness) => boolean) =>
+    words.map((_, word) => held.reduce((best, own, at) => (is(witnesses[at]!) ? Math.max(best, own[word]!) : best), 0));
+  // An item or a row says nothing of the others.
+  const [near, nearItem] = [most(() => true), most(isText)];
+  return witnesses.map((witness, at) => {
+    const around = isText(witness) ? near : nearItem;
+    const strengths = held[at]!.map((own, word) => Math.max(own, around[word]! * SUPPORT.neighbour));
+    return { witness, share: strengths.reduce((sum, one, word) => sum + one * words[word]!.weight, 0) / total };
   });
-  return held.reduce((sum, strength, word) => sum + strength * words[word]!.weight, 0) / total;
 }
 
 function bearsOut(witness: Witness, witnesses: readonly Witness[], claim: Claim): boolean {
@@ -242,9 +244,7 @@ function contradicts(witness: Witness, claim: Claim): boolean {
 function pairsUp(witness: Witness, witnesses: readonly Witness[], claim: Claim): boolean {
   const { cells, table } = witness.unit.block;
   if (!cells || table === undefined) return clausesPairUp(witness, claim);
-  const rows = witnesses.filter(
-    (other) => other !== witness && other.unit.block.table === table && other.unit.section === witness.unit.section,
-  );
+  const rows = witnesses.filter((other) => other !== witness && other.unit.block.table === table);
   const isElsewhere = ({ likeness }: ClaimWord) =>
     strengthOf(witness.strengths, likeness) < 0.5 &&
     rows.some((row) => strengthOf(row.clauses[0]!.strengths, likeness) >= 1);

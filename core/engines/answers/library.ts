@@ -71,8 +71,16 @@ export type Strengths = ReadonlyMap<string, number>;
 interface Reading {
   unit: Unit;
   strengths: Strengths;
+  /** The terms of its heading. */
+  heading: readonly string[];
   /** The shapes that were looked for. */
   shapes: Map<Shape, boolean>;
+}
+
+/** Terms of the title, the headings, the names of columns and the lead-in of a block. */
+interface Surroundings {
+  strengths: Strengths;
+  heading: readonly string[];
 }
 
 interface Wanted {
@@ -117,7 +125,9 @@ const HEADED = 0.1;
 const NEAR = 0.15;
 const SHAPELESS = 0.7;
 
+/** Sections that are read for a question, and for one that has no word of the library, such as "When?". */
 const MAX_SECTIONS_READ = 40;
+const MAX_SECTIONS_SCANNED = 400;
 const MAX_SECTIONS = 20_000;
 const MAX_SECTION_LENGTH = 2000;
 
@@ -128,6 +138,7 @@ export class Library {
   readonly #postings = new Map<string, number[]>();
   readonly #readings = new WeakMap<Section, Reading[]>();
   readonly #likeness = new LRUCache<string, Likeness>({ max: 2000 });
+  readonly #surroundings = new LRUCache<string, Surroundings>({ max: 100 });
 
   /** Reads one section per step, so that the caller can pause. */
   *read(sources: Iterable<Source>): Generator<void> {
@@ -148,7 +159,7 @@ export class Library {
     const wanted = this.#wanted(question);
     const asks = this.#asks(question, wanted);
     const onlyShape = asks.length > 0 && wanted.every(({ likeness }) => likeness.size === 0);
-    const sections = onlyShape ? this.sections : this.#rank(wanted, question, place).slice(0, MAX_SECTIONS_READ);
+    const sections = onlyShape ? this.#first(place) : this.#rank(wanted, question, place).slice(0, MAX_SECTIONS_READ);
     const found = sections.flatMap((section) => {
       const lead = this.#lead(section, question, place);
       return this.#hitsIn(section, { wanted, asks }).map((hit) => ({ ...hit, score: hit.score * lead }));
@@ -199,6 +210,13 @@ export class Library {
       .map(({ section }) => section);
   }
 
+  /** The first sections in reading order, with those of the visitor's page. */
+  #first({ here }: Place): Section[] {
+    const own = this.sections.filter(({ source }) => source.id === here);
+    const some = [...new Set([...own, ...this.sections])].slice(0, MAX_SECTIONS_SCANNED);
+    return some.sort((one, other) => one.at - other.at);
+  }
+
   #hitsIn(section: Section, { wanted, asks }: { wanted: readonly Wanted[]; asks: readonly AskedShape[] }): Hit[] {
     const total = [...wanted, ...asks].reduce((sum, { weight }) => sum + weight, 0) || 1;
     const rows = this.#readingsOf(section).map((reading) => ({
@@ -215,7 +233,7 @@ export class Library {
       const share = (sum(held, wanted) + shape) / total;
       const isShaped = shaped.some((one) => one > 0);
       const fits = asks.length === 0 || isShaped ? 1 : SHAPELESS;
-      const isHeaded = wanted.some(({ likeness }) => isHeadedBy(reading.unit, likeness));
+      const isHeaded = wanted.some(({ likeness }) => isHeadedBy(reading, likeness));
       const isShapeless =
         asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) &&
         !shaped.some((one, at) => one > 0 && CERTAIN_SHAPES.includes(asks[at]!.shape));
@@ -252,12 +270,13 @@ export class Library {
   weightOf({ weight, isCommon }: Pick<Subject, "weight" | "isCommon">, likeness: Likeness): number {
     const usual = weight * (isCommon ? COMMON : 1);
     if (likeness.size === 0) return usual * this.rarest * ABSENT;
-    let held = 0;
+    let [same, related] = [0, 0];
     for (const [term, near] of likeness) {
       const count = this.#postings.get(term)!.length / 2;
-      held = near < 1 ? Math.max(held, count * near) : held + count;
+      if (near === 1) same += count;
+      else related = Math.max(related, count * near);
     }
-    return usual * Math.log(1 + this.sections.length / Math.max(1, held));
+    return usual * Math.log(1 + this.sections.length / Math.max(1, same, related));
   }
 
   /** The weight of a word that is in one section. */
@@ -285,7 +304,7 @@ export class Library {
   #index(section: Section): void {
     const { at } = section;
     for (const block of section.blocks)
-      for (const [term, strength] of strengthsIn(block.text, block, section)) {
+      for (const [term, strength] of this.#strengthsIn(block.text, block, section)) {
         const posting = this.#postings.get(term);
         if (posting === undefined) this.#postings.set(term, [at, strength]);
         else if (posting.at(-2) !== at) posting.push(at, strength);
@@ -298,19 +317,34 @@ export class Library {
     if (known) return known;
     const found = unitsOf(section).map((unit) => ({
       unit,
-      strengths: strengthsIn(unit.text, unit.block, section),
+      strengths: this.#strengthsIn(unit.text, unit.block, section),
+      heading: this.#surroundingsOf(unit.block, section).heading,
       shapes: new Map<Shape, boolean>(),
     }));
     this.#readings.set(section, found);
     return found;
   }
-}
 
-/** The weights of the terms of a text of a block; headings, names of columns and the lead-in count as much as the text. */
-function strengthsIn(text: string, block: Block, { language, source }: Section): Strengths {
-  const lines = [plainText(text), ...(block.columns ?? []), ...block.headings, block.leadIn];
-  const weighed = (line: string, strength: number) => termsIn(line, language).map((term) => [term, strength] as const);
-  return new Map([...weighed(source.title, TITLE), ...lines.flatMap((line) => weighed(line, 1))]);
+  /** The weights of the terms of a text of a block; what stands around it counts as much as the text, except for the title. */
+  #strengthsIn(text: string, block: Block, section: Section): Strengths {
+    const strengths = new Map(this.#surroundingsOf(block, section).strengths);
+    for (const term of termsIn(plainText(text), section.language)) strengths.set(term, 1);
+    return strengths;
+  }
+
+  /** Many blocks have the same ones. */
+  #surroundingsOf({ headings, columns = [], leadIn }: Block, { language, source }: Section): Surroundings {
+    const lines = [...headings, ...columns, leadIn];
+    const key = [language, source.title, headings.at(-1), ...lines].join("\n");
+    const known = this.#surroundings.get(key);
+    if (known) return known;
+    const weighed = (line: string, strength: number) =>
+      termsIn(line, language).map((term) => [term, strength] as const);
+    const strengths = new Map([...weighed(source.title, TITLE), ...lines.flatMap((line) => weighed(line, 1))]);
+    const found = { strengths, heading: termsIn(headings.at(-1) ?? "", language) };
+    this.#surroundings.set(key, found);
+    return found;
+  }
 }
 
 /** How well terms match a word of the question, 0 to 1. */
@@ -329,13 +363,8 @@ function askedFor(reading: Reading, { shape, words }: AskedShape): number {
   return isShaped || words.some((likeness) => strengthOf(reading.strengths, likeness) > NAMED) ? 1 : 0;
 }
 
-function isHeadedBy({ block, section }: Unit, likeness: Likeness): boolean {
-  const heading = block.headings.at(-1);
-  return (
-    heading !== undefined &&
-    likeness.size > 0 &&
-    termsIn(heading, section.language).some((term) => (likeness.get(term) ?? 0) > 0.75)
-  );
+function isHeadedBy({ heading }: Reading, likeness: Likeness): boolean {
+  return heading.some((term) => (likeness.get(term) ?? 0) > 0.75);
 }
 
 /** Groups consecutive blocks under one heading; a table or a list stays with its introduction. */
@@ -352,9 +381,11 @@ function sectionsOf(blocks: readonly Block[]): Block[][] {
   return found;
 }
 
-/** Splits an endless paragraph between sentences. */
-function piecesOf(block: Block): Block[] {
-  if (block.kind === "row" || block.text.length <= MAX_SECTION_LENGTH) return [block];
+/** Splits an endless paragraph between sentences; an endless row of a table is read as one. */
+function piecesOf(whole: Block): Block[] {
+  if (whole.text.length <= MAX_SECTION_LENGTH) return [whole];
+  const { cells: _cells, columns: _columns, table: _table, ...block } = whole;
+  if (block.kind === "row") block.kind = "text";
   const found: Block[] = [];
   for (const { text, start } of sentences(block.text)) {
     const last = found.at(-1);

@@ -52,7 +52,8 @@ export function wordsIn(text: string, language: string): Word[] {
     }
     addToken(found, token, { language, stops });
     // "est-il" and "day-to-day" are no words of their own.
-    const glues = hyphen && ![joined, token].some((part) => stops.has(part) && part.length > 1) && token.length > 2;
+    const isShort = joined.length + token.length <= MAX_TERM_LENGTH && token.length > 2;
+    const glues = hyphen && isShort && ![joined, token].some((part) => stops.has(part) && part.length > 1);
     if (glues) found.push({ text: joined + token, term: fold(stem(joined + token, language)) });
     joined = glues ? joined + token : token;
     hyphen = false;
@@ -71,6 +72,7 @@ export function isCompounding(language: string): boolean {
 
 /** Splits a compound into two known words, with a linking sound of up to two letters between them; undefined without such a split. */
 export function compoundParts(word: string, isKnown: (part: string) => boolean): [string, string] | undefined {
+  if (word.length > MAX_TERM_LENGTH) return undefined;
   for (let at = word.length - MIN_PART_LENGTH; at >= MIN_PART_LENGTH; at--)
     for (const link of LINKS) {
       const [first, second] = [word.slice(0, at - link.length), word.slice(at)];
