@@ -36,6 +36,26 @@ t.test("an outbox that a crash left is swept once, and leaves the sweeper's list
   );
 });
 
+t.test("a job that only a newer deploy knows stays in its outbox, and delays no other", async (t) => {
+  const { runtime } = await startService(t);
+  const { queues, redis } = runtime;
+  const unknown = JSON.stringify({ ...indexing("new"), name: "knowledge.invented" });
+  await redis.hset(keys.outbox("acme"), { new: unknown, known: JSON.stringify(indexing("known")) });
+  await queues.register("acme");
+  // Enough handles for every shard of the sweeper.
+  const others = Array.from({ length: 64 }, (_, at) => `other-${at}`);
+  for (const tag of others) {
+    await redis.hset(keys.outbox(tag), tag, JSON.stringify(indexing(tag)));
+    await queues.register(tag);
+  }
+  await queues.sweep(-1000);
+  for (const id of ["known", ...others]) t.ok(await queues.queue("knowledge").getJob(id), id);
+  t.same(await redis.hkeys(keys.outbox("acme")), ["new"]);
+  t.equal(await queues.sweep(-1000), 0);
+  await redis.hset(keys.outbox("acme"), "new", JSON.stringify(indexing("new")));
+  t.equal(await queues.sweep(-1000), 1, "the newer deploy enqueues it");
+});
+
 t.test("a mark that was set again is not swept away", async (t) => {
   const { runtime } = await startService(t);
   await runtime.queues.register("acme");

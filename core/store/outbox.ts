@@ -8,7 +8,7 @@ import { sha256 } from "../platform/digest.ts";
 import type { Log } from "../platform/log-events.ts";
 import type { EventJob, Job, Outbox, OutboxEntry } from "../platform/runtime.ts";
 import { keys, OUTBOX_SHARDS } from "./keys.ts";
-import { transact } from "./redis.ts";
+import { isRedisAway, pairsOf, transact } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 /** Makes a job, with its data checked against its row by the compiler. */
@@ -101,10 +101,13 @@ export class Queues implements Outbox {
 
   async publish(tag: string, ids?: string[]): Promise<number> {
     const found = ids ? await this.#redis.hmget(keys.outbox(tag), ...ids) : await this.#redis.hvals(keys.outbox(tag));
-    const list = found.flatMap((json) => (json === null ? [] : [JSON.parse(json) as Job]));
-    if (list.length === 0) return 0;
-    await this.later(...joined(list));
-    await this.#redis.hdel(keys.outbox(tag), ...list.map(({ id }) => id));
+    const all = found.flatMap((json) => (json === null ? [] : [JSON.parse(json) as Job]));
+    const list = all.filter(({ name }) => name in jobs);
+    if (list.length > 0) {
+      await this.later(...joined(list));
+      await this.#redis.hdel(keys.outbox(tag), ...list.map(({ id }) => id));
+    }
+    if (list.length < all.length) throw new Error(`The outbox of ${tag} has jobs that only a newer deploy knows.`);
     return list.length;
   }
 
@@ -172,11 +175,15 @@ export class Queues implements Outbox {
       100,
     );
     let published = 0;
-    for (let at = 0; at < marks.length; at += 2) {
-      const [tag, score] = [marks[at] as string, marks[at + 1] as string];
-      published += await this.publish(tag);
-      await scripts.unregisterOutbox(this.#redis, { shard: keys.pendingOutboxes(shard) }, { tag, score });
-    }
+    for (const [tag, score] of pairsOf(marks))
+      try {
+        published += await this.publish(tag);
+        await scripts.unregisterOutbox(this.#redis, { shard: keys.pendingOutboxes(shard) }, { tag, score });
+      } catch (error) {
+        // Its mark stays. One outbox that can't be emptied must not delay the others.
+        if (isRedisAway(error)) throw error;
+        this.#log.warn({ error: (error as Error).message }, "outbox.publish_failed");
+      }
     return published;
   }
 }
