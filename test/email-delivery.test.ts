@@ -173,6 +173,20 @@ t.test("a refused recipient fails alone, and only a hopeless one is suppressed",
   t.equal(server.mails.length, 1);
 });
 
+t.test("a recipient who is refused with the code of a login is retried later, and delays nobody", async (t) => {
+  const server = await startMailServer(t);
+  server.refuseRecipient = (address) =>
+    address.startsWith("ann") ? { code: 454, words: "4.7.1 relay access denied" } : undefined;
+  const service = await startMailing(t, server.url, { workers: ["email"] });
+  const { send, until, read } = await makeSending(service);
+  const refused = await send(["ann@far.example"]);
+  await until(refused, "DEFERRED");
+  for (const name of ["bob", "cid", "dan"]) await until(await send([`${name}@far.example`]), "SENT");
+  const { timeline } = await read(refused);
+  t.same(types(timeline), ["QUEUED", "SENDING", "DEFERRED"]);
+  t.match(timeline.at(-1), { smtpCode: 454, reason: /^deferred_by_server: 454 4\.7\.1/ });
+});
+
 t.test("a refused content fails, without consequences for the address", async (t) => {
   const server = await startMailServer(t);
   server.refuseContent = () => ({ code: 554, words: "5.1.1 looks like spam" });

@@ -36,7 +36,7 @@ const RETRY_WAITS: Record<"code" | "mail", { steps: number[]; life: number }> = 
 /** Each wait varies by up to a fifth, so that simultaneous failures spread out. */
 const jitter = 0.2;
 
-/** Replies that blame the login or the encryption, in any phase (RFC 4954, RFC 3207). */
+/** Replies that blame the login or the encryption (RFC 4954, RFC 3207). */
 const loginCodes = [454, 530, 534, 535, 538];
 
 const refusals: Record<SmtpPhase, string> = {
@@ -49,13 +49,15 @@ const refusals: Record<SmtpPhase, string> = {
 
 /**
  * Classifies a failure by phase and code. A refusal (5xx) is final; everything else is retried for at most 24 hours. A connection that
- * broke after the content was sent is retried too: the mail may arrive twice, with the same Message-ID, but is never lost.
+ * broke after the content was sent is retried too: the mail may arrive twice, with the same Message-ID, but is never lost. A login code is
+ * the server's failure until a recipient is named; after that it may be about that recipient alone (Postfix defers relaying with 454).
  */
 export function classifySmtpFailure(failure: SmtpFailure, attempted: DeliveryProgress): SmtpFailureClass {
   const { phase, code, enhanced } = failure;
-  if (phase === "connect" || (code !== undefined && loginCodes.includes(code)))
+  const blamesLogin = code !== undefined && loginCodes.includes(code);
+  if (phase === "connect" || (phase === "mail" && blamesLogin))
     return { kind: "provider", reason: reasonOf(failure, refusals.connect) };
-  if (code !== undefined && code >= 500) {
+  if (code !== undefined && code >= 500 && !blamesLogin) {
     return { kind: "failed", reason: reasonOf(failure, refusals[phase]), code, hard: isHardBounce(enhanced) };
   }
   const word = code !== undefined ? "deferred_by_server" : phase === "content" ? "outcome_unknown" : "connection_lost";
