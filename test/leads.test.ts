@@ -407,3 +407,38 @@ t.test("a person is erased with all stored data", async (t) => {
   }
   t.equal((await keyNames(redis, keys.person("acme", "*"))).length, 1);
 });
+
+t.test("what is written about a person during the erasure can be erased too", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  await owner
+    .post("/v2/handles/acme/campaigns")
+    .send({ campaignId: "cmp_late", name: "Late", live: false })
+    .expect(201);
+  const { leadId } = (await lead(service, { email: "ada@example.com" }).expect(202)).body.lead;
+  const { redis } = service.runtime;
+  const smembers = redis.smembers.bind(redis);
+  redis.smembers = (async (key: string) => {
+    const members = await smembers(key);
+    if (key.startsWith(keys.person("acme", "")))
+      await lead(service, { email: "ada@example.com", campaignId: "cmp_late" }).expect(202);
+    return members;
+  }) as typeof smembers;
+  await owner.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  redis.smembers = smembers;
+  const [late] = (await owner.get("/v2/handles/acme/leads").expect(200)).body.leads;
+  t.match(late, { email: "ada@example.com", campaignId: "cmp_late" });
+  await owner.delete(`/v2/handles/acme/leads/${late.leadId}`).expect(204);
+  t.same((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, []);
+  for (let tries = 0; tries < 10; tries++) {
+    const { lead: made } = (await lead(service, { email: "bob@example.com" }).expect(202)).body;
+    const convert = () =>
+      owner.post("/v2/handles/acme/conversions").send({ leadId: made.leadId, campaignId: "cmp_late" });
+    const [, ...conversions] = await Promise.all([
+      owner.delete(`/v2/handles/acme/leads/${made.leadId}`).expect(204),
+      ...Array.from({ length: 8 }, convert),
+    ]);
+    for (const { status } of conversions) t.ok([202, 404].includes(status), String(status));
+  }
+  t.same(await keyNames(redis, keys.conversions("acme", "*")), [], "no conversion outlives its lead");
+});

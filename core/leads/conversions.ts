@@ -1,12 +1,12 @@
 import type { Conversion, newConversion } from "../../schemas/campaigns.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { findCampaign } from "../campaigns/face.ts";
+import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
-import { readLead } from "./leads.ts";
 
 /**
  * Records a conversion with its event and triggers the campaign's CONVERSION rules, in one step. `campaign_not_found`, `lead_not_found`.
@@ -17,7 +17,6 @@ export async function recordConversion(
 ): Promise<{ conversion: Conversion }> {
   const { handle, leadId, campaignId } = input;
   await findCampaign(runtime, handle, campaignId);
-  await readLead(runtime, { handle, leadId });
   const at = runtime.now();
   const createdAt = new Date(at).toISOString();
   const conversionId = runtime.id("conv_");
@@ -39,12 +38,13 @@ export async function recordConversion(
     at,
   });
   const event = eventJob(runtime, handle, { type: "conversion.recorded", data: { handle, conversion } });
-  await runtime.queues.step(handle, [event, trigger], (outbox, jobs) =>
+  const word = await runtime.queues.step(handle, [event, trigger], (outbox, jobs) =>
     scripts.recordConversion(
       runtime.redis,
-      { conversions: keys.conversions(handle, leadId), outbox },
+      { lead: keys.lead(handle, leadId), conversions: keys.conversions(handle, leadId), outbox },
       { conversionId, json: JSON.stringify(conversion), jobs },
     ),
   );
+  if (word === "gone") throw new Fail("lead_not_found");
   return { conversion };
 }

@@ -66,7 +66,8 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   const { lead } = await readLead(runtime, input);
   const { redis, queues } = runtime;
   const person = keys.person(input.handle, digest(lead.email));
-  const all = await redis.smembers(person);
+  // A lead that was captured during an earlier erasure may be missing from its person's.
+  const all = [...new Set([input.leadId, ...(await redis.smembers(person))])];
   const records = await readRecords<StoredLead>(redis, all, (id) => keys.lead(input.handle, id));
   const erasing = job("leads.erase", `leads.erase-${input.leadId}`, {
     handle: input.handle,
@@ -82,7 +83,7 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
           keys.conversions(input.handle, one.leadId),
         )
         .zrem(keys.leads(input.handle), one.leadId);
-    transaction.del(person);
+    transaction.srem(person, ...all);
   });
   await withdrawNotices(runtime, input.handle, all);
 }

@@ -202,9 +202,9 @@ export const scripts = {
     { isRight: boolean; maxWrong: number; version: number; json: string; jobs: Jobs },
     "verified" | "wrong" | "ended" | "unknown" | "changed"
   >(),
-  recordConversion: defineScript("record-conversion.lua", ["conversions", "outbox"]).of<
+  recordConversion: defineScript("record-conversion.lua", ["lead", "conversions", "outbox"]).of<
     { conversionId: string; json: string; jobs: Jobs },
-    null
+    "written" | "gone"
   >(),
   retireRule: defineScript("retire-rule.lua", ["rule", "list", "counter", "sends", "counts"]).of<
     { version: number; json: string; ruleId: string; keepSeconds: number },
