@@ -520,6 +520,36 @@ t.test("verified data changes only with a code, and nobody learns that it was ve
   t.match(await read(), { name: "Eve", message: "Buy this", email: "ADA@Example.com", fields: { size: "L" } });
 });
 
+t.test("once no code is required any more, a lead with unverified content triggers rules again", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  const page = { pageSlug: "shop", title: "Shop", status: "PUBLISHED", content: "<main>Shop</main>" };
+  await owner
+    .post("/v2/handles/acme/pages")
+    .send({ ...page, verifyLeads: true })
+    .expect(201);
+  const { visitor } = campaign.service;
+  const send = async (message: string) =>
+    (
+      await visitor
+        .post("/v2/public/handles/acme/leads")
+        .send({ email: "ada@example.com", pageSlug: "shop", message })
+        .expect(202)
+    ).body.lead;
+  const { leadId } = await send("first");
+  await eventually(() => campaign.mails.length === 1);
+  const code = /\d{6}/.exec(campaign.mails[0]?.headers.subject ?? "")?.[0];
+  await visitor.post(`/v2/public/handles/acme/leads/${leadId}/verify`).send({ code }).expect(200);
+  await send("second");
+  await eventually(() => campaign.mails.length === 2);
+  await owner.put("/v2/handles/acme/pages/shop").send({ verifyLeads: false }).expect(200);
+  await campaign.rule();
+  t.same(await send("third"), { leadId, status: "ACCEPTED" });
+  await eventually(() => campaign.mails.length === 3);
+  t.equal(campaign.mails[2]?.headers.subject, "Hello ada@example.com", "the rule's mail, and no code");
+  t.match((await owner.get(`/v2/handles/acme/leads/${leadId}`)).body.lead, { status: "VERIFIED", message: "first" });
+});
+
 t.test("a rule mails a person once, whatever page the leads name, and all rules together 5 times a day", async (t) => {
   const campaign = await startCampaign(t);
   const rule = await campaign.rule();

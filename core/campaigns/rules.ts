@@ -144,7 +144,7 @@ export async function previewRule(runtime: Runtime, input: Infer<typeof rulePrev
   });
 }
 
-/** All enabled rules of a campaign. */
+/** All rules of a campaign. */
 export async function liveRules(
   { redis }: Pick<Runtime, "redis">,
   handle: string,

@@ -158,13 +158,12 @@ function merged(
   const instant = new Date(at).toISOString();
   const confirmed = current && confirmedOf(current);
   const newest = overlaid(current && leadContent(current), content);
-  const isPending = confirmed !== undefined && verify;
   return {
     leadId,
     status: confirmed ? "VERIFIED" : verify ? "UNVERIFIED" : "ACCEPTED",
     ...(confirmed ? overlaid(newest, confirmed) : newest),
     confirmed,
-    unconfirmed: isPending ? overlaid(current?.unconfirmed, content) : current?.unconfirmed,
+    unconfirmed: confirmed && verify ? overlaid(current?.unconfirmed, content) : undefined,
     language: content.language ?? current?.language,
     pageSlug: content.pageSlug ?? current?.pageSlug ?? null,
     campaignId,
