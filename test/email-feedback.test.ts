@@ -314,6 +314,25 @@ t.test("an unsubscribe page shows its state, undoes it, and uses the visitor's l
   t.match(gone.text, /<html lang="de".*Dieser Link funktioniert nicht mehr\./s);
 });
 
+t.test("however often a recipient changes their mind, a message's timeline stays short", async (t) => {
+  const { server, service, acme } = await start(t);
+  const id = await acme.send(["ann@far.example"], { purpose: "PRODUCT_NOTIFICATION" });
+  await acme.until(id, "SENT");
+  const [, link = ""] = /<(https:\S+)>/.exec(server.mails[0]?.headers["list-unsubscribe"] as string) ?? [];
+  const { pathname } = new URL(link);
+  const send = async (form: string) => (await service.visitor.post(pathname).type("form").send(form)).status;
+  const statuses: number[] = [];
+  for (let round = 0; round < 12; round++)
+    statuses.push(await send("List-Unsubscribe=One-Click"), await send("undo=1"));
+  t.same(statuses.slice(0, 10), Array(10).fill(200));
+  t.same(
+    statuses.slice(10),
+    Array.from({ length: 14 }, (_, at) => (at % 2 === 0 ? 200 : 429)),
+  );
+  t.equal((await acme.read(id)).timeline.length, 3 + 11);
+  t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
+});
+
 t.test("a notification ends with an unsubscribe line, unless its template has one", async (t) => {
   const { server, acme } = await start(t);
   const templates = {

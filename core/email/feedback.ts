@@ -6,6 +6,7 @@ import { isAddress, sameAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
 import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
 import { findMessage } from "./messages.ts";
 import { deliveryOfAddress, deliveryOfMessageId } from "./return-path.ts";
@@ -64,11 +65,19 @@ export async function unsubscribe(
   return true;
 }
 
-/** Records that a recipient subscribes again and lifts the suppression of the unsubscription; false if there is none. */
+/** Undone unsubscriptions of one delivery: 5 at once, then 5 a day, so that nobody fills its timeline. */
+const undoLimit = { burst: 5, rate: 5 / 86_400 };
+
+/**
+ * Records that a recipient subscribes again and lifts the suppression of the unsubscription; false if there is none, `rate_limited` after
+ * too many.
+ */
 export async function resubscribe(runtime: Runtime, at: { messageId: string; n: number }): Promise<boolean> {
   const delivery = await deliveryAt(runtime, at);
   const suppression = delivery && (await findSuppression(runtime, delivery.handle, delivery.recipient));
   if (delivery === undefined || suppression?.source !== "UNSUBSCRIBE") return false;
+  const tag = digestTag(runtime.env, at.messageId, String(at.n));
+  await takeToken(runtime, { name: "resubscribe", tag, ...undoLimit });
   return moveDelivery(runtime, delivery, { from: statuses, type: "RESUBSCRIBED", reason: "link", lifted: suppression });
 }
 
