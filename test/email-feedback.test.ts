@@ -1,4 +1,6 @@
 import { Buffer } from "node:buffer";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import PostalMime from "postal-mime";
 import { Webhook } from "standardwebhooks";
 import t from "tap";
@@ -62,6 +64,14 @@ t.test("unsigned feedback is refused", async (t) => {
   }
   const without = await startMailing(t, "smtp://127.0.0.1:9");
   t.match((await post(without, "feedback", body)).body, { status: 401 }, "no secret, no feedback");
+  const announced = request(`${without.url}/v2/email/inbound`, {
+    method: "POST",
+    headers: { "content-length": 25_000_000 },
+  });
+  announced.on("error", () => undefined).flushHeaders();
+  const [refused] = (await once(announced, "response")) as [IncomingMessage];
+  t.equal(refused.statusCode, 401, "nor is a body read");
+  announced.destroy();
   for (const bad of [
     "[]",
     "{",

@@ -13,9 +13,15 @@ export interface SignedRequest {
   headers: unknown;
 }
 
+/** Refuses feedback before its body is read if no secret is configured: `invalid_token`. */
+export async function admitFeedback({ env }: { env: Pick<Env, "EMAIL_FEEDBACK_SECRET"> }): Promise<void> {
+  if (env.EMAIL_FEEDBACK_SECRET === undefined)
+    throw new Fail("invalid_token", { detail: "The service is not configured for feedback." });
+}
+
 /**
  * The verified body of a request signed with EMAIL_FEEDBACK_SECRET (`whsec_` and base64) according to Standard Webhooks. `invalid_token`
- * for any other request, and for all requests if no secret is configured.
+ * for any other request.
  */
 export function signedBody(
   { EMAIL_FEEDBACK_SECRET: secret }: Pick<Env, "EMAIL_FEEDBACK_SECRET">,
