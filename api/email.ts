@@ -124,7 +124,7 @@ export const emailRows: Row[] = [
     summary: "Create or update a sender",
     description:
       "The first PUT requires `domain`, `localPart` and `purposes`. An enabled sender needs a domain whose email identity is READY.",
-    failures: ["account_domain_not_found", "domain_email_identity_not_ready", "version_conflict"],
+    failures: ["account_domain_not_found", "domain_email_identity_not_ready"],
   }),
   route(`POST ${email}/templates`, operator, newTemplate, createTemplate, {
     status: 201,

@@ -60,7 +60,7 @@ function rowsAt(webhooks: `/${string}`, create: typeof createWebhook): Row[] {
       returns: shownWebhookAnswer,
       summary: "Rotate the signing secret",
       description: "Answers the new secret. Earlier secrets sign as well for 24 h.",
-      failures: ["webhook_not_found", "version_conflict"],
+      failures: ["webhook_not_found", "rate_limited"],
     }),
     route(`POST ${one}/test`, creator, webhookPath, testWebhook, {
       status: 202,
