@@ -53,6 +53,24 @@ t.test("each recipient gets a mail of their own", async (t) => {
   }
 });
 
+t.test("a subject is read as it was written, whatever its words look like", async (t) => {
+  const server = await startMailServer(t);
+  const service = await startMailing(t, server.url, { workers: ["email"] });
+  const { send, until } = await makeSending(service);
+  for (const name of ["=?utf-8?Q?Eve=0D=0A?=", "a".repeat(990), `${"word ".repeat(40)}end`]) {
+    await until(await send(["ann@far.example"], { variables: { name } }), "SENT");
+    const { raw } = server.mails.at(-1) as TakenMail;
+    t.equal((await PostalMime.parse(raw)).subject, `Hello ${name}`);
+    t.ok(
+      raw
+        .toString()
+        .split("\r\n")
+        .every((line) => line.length <= 998),
+      "and no line is too long for a server",
+    );
+  }
+});
+
 t.test("mails are signed so that another implementation agrees: DKIM, SPF and DMARC pass", async (t) => {
   const [server, dns] = [await startMailServer(t), await startDns(t)];
   const service = await startMailing(t, server.url, { workers: ["email"], env: { DNS_SERVERS: dns.address } });

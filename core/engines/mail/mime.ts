@@ -1,12 +1,5 @@
 import { Buffer } from "node:buffer";
-import {
-  buildHeaderValue,
-  encodeWord,
-  encodeWords,
-  foldLines,
-  isPlainText,
-  quoteString,
-} from "nodemailer/lib/mime-funcs";
+import { buildHeaderValue, encodeWord, foldLines, isPlainText, quoteString } from "nodemailer/lib/mime-funcs";
 import { encode, wrap } from "nodemailer/lib/qp";
 
 /** An attachment; the content is base64. */
@@ -155,8 +148,9 @@ function mailbox({ name, address }: Mail["from"]): string {
   return `${/^[\w !#$%&'*+/=?^`{|}~-]+$/.test(name) ? name : quoteString(name)} <${address}>`;
 }
 
+/** What looks like an encoded word would be decoded (RFC 2047, section 5), and a long word can't be folded: both are encoded. */
 function words(text: string): string {
-  return isPlainText(text) ? text : encodeWords(text, "B", 52, true);
+  return isPlainText(text) && !/=\?|\S{60}/.test(text) ? text : encodeWord(text, "B", 52);
 }
 
 /** The folded header line; a line break in the value becomes a fold. */
