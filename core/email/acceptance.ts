@@ -142,7 +142,7 @@ function replay(stored: string, digest: string): { message: Message } {
   return withOutcome(answer, "replayed");
 }
 
-/** The message of a once-only key; undefined after 90 days, when the message is gone but the key is not. */
+/** The message of a once-only key; `message_not_found` after 90 days or an erasure, when the message is gone but the key is not. */
 async function messageOfKey(redis: Runtime["redis"], handle: string, messageId: string): Promise<{ message: Message }> {
   const message = await findMessage(redis, handle, messageId);
   if (message === undefined) throw new Fail("message_not_found");
