@@ -384,6 +384,17 @@ t.test("redirect addresses are https, loopback or an app's own, and matched lett
     const page = await browser.open(address(service, { client_id, redirect_uri }));
     t.same([page.status, page.headers.get("location")], [400, null], redirect_uri);
   }
+  const { client_id: anyPort = "" } = await register(service, ["http://127.0.0.1/callback", "https://app.example/cb"]);
+  for (const [redirect_uri, status] of [
+    [callback, 200],
+    ["http://127.0.0.1/callback", 200],
+    ["http://127.0.0.1:99999/callback", 400],
+    ["http://localhost:33418/callback", 400],
+    ["http://127.0.0.1:33418/other", 400],
+    ["http://127.0.0.1:1@evil.example/callback", 400],
+    ["https://app.example:444/cb", 400],
+  ] as const)
+    t.equal((await browser.open(address(service, { client_id: anyPort, redirect_uri }))).status, status, redirect_uri);
   const forged = `${Buffer.from(JSON.stringify({ name: "x", redirectUris: [callback] })).toString("base64url")}.${"A".repeat(43)}`;
   t.equal((await browser.open(address(service, { client_id: forged }))).status, 400);
 });

@@ -7,7 +7,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { readSignedValue, signedValue } from "../platform/sealing.ts";
 import { documentedClient, isDocumentId, type OAuthClient } from "./client-documents.ts";
 import { oauthFailure, wrongClient } from "./oauth-failure.ts";
-import { isRedirectUri } from "./redirect-addresses.ts";
+import { isRedirectUri, isRegistered } from "./redirect-addresses.ts";
 import { deviceName } from "./session-store.ts";
 
 /** Largest client registration in bytes; the client id contains it. */
@@ -41,14 +41,14 @@ export async function registerClient(
 }
 
 /**
- * The client of an id, if it registered exactly this redirect address; else `invalid_request`, without a redirect. An id that is a URL
+ * The client of an id, if it registered this redirect address; else `invalid_request`, without a redirect. An id that is a URL
  * refers to a client document.
  */
 export async function clientAt(runtime: Runtime, clientId: string, redirectUri: string): Promise<OAuthClient> {
   const client = isDocumentId(clientId)
     ? await documentedClient(runtime, clientId)
     : registeredClient(runtime.env, clientId);
-  if (!client.redirectUris.includes(redirectUri))
+  if (!isRegistered(client.redirectUris, redirectUri))
     throw wrongClient("The client did not register this redirect address.");
   return client;
 }

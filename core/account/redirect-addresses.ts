@@ -13,6 +13,7 @@ const BROWSER_SCHEMES = [
   "ftp",
 ];
 export const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/;
+const LOOPBACK_PORT = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\d{1,5}(?=\/|$)/;
 
 /** https, http on loopback, or an app's scheme; no fragment (RFC 6749, section 3.1.2) and no credentials. */
 export function isRedirectUri(uri: string): boolean {
@@ -21,4 +22,12 @@ export function isRedirectUri(uri: string): boolean {
   if (username !== "" || password !== "") return false;
   if (protocol === "http:") return LOOPBACK.test(hostname);
   return protocol === "https:" || !BROWSER_SCHEMES.includes(protocol.slice(0, -1));
+}
+
+/**
+ * True for an address among the registered ones. A registered address on loopback without a port allows every port: the app listens on a
+ * free one (RFC 8252, section 7.3).
+ */
+export function isRegistered(registered: readonly string[], uri: string): boolean {
+  return registered.includes(uri) || (URL.canParse(uri) && registered.includes(uri.replace(LOOPBACK_PORT, "$1")));
 }
