@@ -50,15 +50,16 @@ export function buildApp(runtime: Runtime): Koa {
 
 /** Handles one request. It is one function because each layer of middleware costs as much as the access check. */
 async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<HttpReply | undefined> {
+  // A request for "http://" has no path.
+  if (!ctx.path) throw new Fail("not_found");
   const { origin } = ctx.req.headers;
   const allowed = origin ? allowOrigins(runtime, routes, ctx, origin) : undefined;
   if (allowed) return allowed;
   if (mayBePageHost(runtime, ctx)) await pageHost(runtime, ctx);
-  const moved = movedPage(runtime, ctx);
-  if (moved) return moved;
   if (isDashboard(ctx.path)) return dashboard(runtime, ctx);
   const found = routes.find(ctx.path, ctx.method);
-  return found ? serve(runtime, found, ctx) : unmatched(routes, ctx);
+  if (found === undefined) return unmatched(routes, ctx);
+  return movedPage(runtime, found, ctx) ?? serve(runtime, found, ctx);
 }
 
 /** The one place that assigns the request id, catches, counts and logs. */

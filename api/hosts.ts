@@ -4,6 +4,7 @@ import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import type { HttpReply } from "./reply.ts";
+import type { RouteMatch } from "./routes.ts";
 
 /** False for the service's own hosts and for IP addresses, which is nearly always. */
 export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
@@ -25,17 +26,20 @@ export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
   ctx.path = `/p/${handle}/${slug === "" ? "index" : slug}`;
 }
 
-const pagePath = /^\/p\/([a-z0-9-]+)\/([a-z0-9-]+)\/?$/;
-
 /**
  * Redirects the request for a page at another host to the page's own host, so that owners' HTML never shares an origin with the sign-in.
- * Undefined without PUBLIC_DOMAIN and for all other paths.
+ * Undefined without PUBLIC_DOMAIN, for all other rows, and for a name that is no handle and so has no host. The row decides, since a path
+ * has several spellings (`/P/acme/%70ricing`).
  */
-export function movedPage(runtime: Runtime, { path, search, state }: Context): HttpReply | undefined {
+export function movedPage(
+  runtime: Runtime,
+  { row, parameters: { handle = "", pageSlug } }: RouteMatch,
+  { search, state }: Context,
+): HttpReply | undefined {
   if (runtime.env.PUBLIC_DOMAIN === undefined || state.pageHost) return undefined;
-  const [, handle, slug] = pagePath.exec(path) ?? [];
-  if (handle === undefined || slug === undefined) return undefined;
-  return { status: 301, headers: { Location: pageUrl(runtime, handle, slug) + search, "Cache-Control": "no-cache" } };
+  if (!row.path.startsWith("/p/") || pageSlug === undefined || handle.startsWith("-")) return undefined;
+  const address = pageUrl(runtime, handle, encodeURIComponent(pageSlug)) + search;
+  return { status: 301, headers: { Location: address, "Cache-Control": "no-cache" } };
 }
 
 /** A path on the same host: one that starts with `//` or `/\` would lead to another. */

@@ -236,6 +236,10 @@ t.test("with a public domain, owners' pages are on their own hosts, never on tha
     const moved = await service.visitor.get("/p/acme/index?utm=1").set("Host", host).expect(301);
     t.equal(moved.headers.location, "https://acme.pages.test/index?utm=1", host);
   }
+  for (const spelling of ["/P/acme/index", "/p/acme/%69ndex", "/p/%61cme/index/"]) {
+    const moved = await service.visitor.get(spelling).set("Host", "service.test").expect(301);
+    t.equal(moved.headers.location, "https://acme.pages.test/index", spelling);
+  }
   await service.visitor.get("/index").set("Host", "acme.pages.test").expect(200);
   await service.visitor.get("/login").set("Host", "acme.pages.test").expect(404);
   await service.visitor.get("/p/Acme/index").expect(404);

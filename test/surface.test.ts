@@ -13,7 +13,7 @@ import { eventually, startService } from "../fixtures/service.ts";
 import type { Schema } from "../schemas/schema.ts";
 
 t.test("every failure is a problem document with the request's id", async (t) => {
-  const { visitor } = await startService(t);
+  const { visitor, url } = await startService(t);
   const missing = await visitor
     .get("/nowhere")
     .set("X-Request-Id", "my-id.1")
@@ -34,6 +34,9 @@ t.test("every failure is a problem document with the request's id", async (t) =>
   t.match(method.headers.allow, /GET/);
   for (const asset of ["none.js", "page.css.map", "..%2Fserver.js"])
     t.match((await visitor.get(`/assets/${asset}`)).body, { status: 404, code: "not_found" }, asset);
+  const bare = request(url, { path: "http://" }).end();
+  const [answer] = (await once(bare, "response")) as [IncomingMessage];
+  t.equal(answer.resume().statusCode, 404, "a request target without a path");
 });
 
 t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not", async (t) => {

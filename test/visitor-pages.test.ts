@@ -276,6 +276,7 @@ t.test("the service's own host has a front door, and every host an icon and robo
   const get = (path: string, host = "service.test") => service.visitor.get(path).set("Host", host);
   const door = await get("/").set("Accept-Language", "de").expect(200).expect("content-type", /html/);
   t.match(door.text, /<html lang="de".*service\.test.*href="http:\/\/service\.test\/login".*href="\/docs"/s);
+  await get("/", "Service.TEST:8080").expect(200);
   await get("/", "unknown.example").expect(404);
   t.match((await get("/robots.txt").expect(200)).text, /Disallow: \/v2\//);
   await get("/sitemap.xml").expect(404);
@@ -299,6 +300,7 @@ t.test("the service's own host has a front door, and every host an icon and robo
       `http://${host}/index`,
     ]);
   }
+  t.match((await get("/sitemap.xml", "acme.pages.test:99999").expect(200)).text, "https://acme.pages.test/hello");
   await get("/sitemap.xml", "none.pages.test").expect(404);
   for (const host of ["service.test", "acme.pages.test", "unknown.example"]) {
     const icon = await get("/favicon.ico", host).expect(200);

@@ -22,20 +22,19 @@ export async function visitedUrl(
 ): Promise<URL> {
   const isServedThere = (await handleOfHost(runtime, host)) === handle;
   const { protocol } = new URL(runtime.env.BASE_URL);
-  return new URL(isServedThere ? `${protocol}//${host}/${pageSlug}` : pageUrl(runtime, handle, pageSlug));
+  const visited = `${protocol}//${host}/${pageSlug}`;
+  // The port of a request's host can be any number.
+  return new URL(isServedThere && URL.canParse(visited) ? visited : pageUrl(runtime, handle, pageSlug));
 }
 
 const hosts = new WeakMap<Env, Set<string>>();
 
-/** True for the hosts of the service's own addresses, with and without their ports. */
+/** True for the hosts of the service's own addresses, in any case and with any port. */
 export function isOwnHost(env: Env, host: string): boolean {
-  const known = hosts.get(env) ?? new Set(own(env).flatMap(({ host, hostname }) => [host, hostname]));
+  const { BASE_URL, APP_URL, LOGIN_URL } = env;
+  const known = hosts.get(env) ?? new Set([BASE_URL, APP_URL, LOGIN_URL].map((address) => new URL(address).hostname));
   hosts.set(env, known);
-  return known.has(host);
-}
-
-function own({ BASE_URL, APP_URL, LOGIN_URL }: Env): URL[] {
-  return [BASE_URL, APP_URL, LOGIN_URL].map((address) => new URL(address));
+  return known.has(portless(host.toLowerCase()));
 }
 
 /** The handle of a custom domain, once its ownership is proven. */
