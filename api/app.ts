@@ -53,6 +53,8 @@ async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<H
   // A request for "http://" has no path.
   if (!ctx.path) throw new Fail("not_found");
   const { origin } = ctx.req.headers;
+  // A cache must not answer a page of another origin with a response that lacks the permission.
+  ctx.vary("Origin");
   const allowed = origin ? allowOrigins(runtime, routes, ctx, origin) : undefined;
   if (allowed) return allowed;
   if (mayBePageHost(runtime, ctx)) await pageHost(runtime, ctx);
@@ -153,7 +155,6 @@ function allowOrigins(runtime: Runtime, routes: Routes, ctx: Context, origin: st
   const method = ctx.method === "OPTIONS" ? ctx.get("access-control-request-method") : ctx.method;
   if (method === "") return undefined;
   const row = routes.find(ctx.path, method)?.row;
-  ctx.vary("Origin");
   const isPublic = row ? row.access.kind === "open" : ctx.path.startsWith("/v2/public/");
   const allowed = isPublic ? "*" : origin === new URL(runtime.env.APP_URL).origin ? origin : undefined;
   if (allowed)

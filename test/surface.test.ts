@@ -230,6 +230,10 @@ t.test("public routes allow any origin, owner routes the application's alone", a
   t.match(wrong.headers.allow, /GET/);
   const foreign = await ask("/v2/handles/acme/pages", "https://anywhere.test");
   t.equal(foreign.headers["access-control-allow-origin"], undefined);
+  for (const path of ["/.well-known/jwks.json", "/assets/page.css"]) {
+    const { headers } = await service.visitor.get(path).expect(200);
+    t.match(headers, { "cache-control": /max-age/, vary: /Origin/ }, `${path} is cached for each origin`);
+  }
 });
 
 t.test("the service describes itself", async (t) => {
