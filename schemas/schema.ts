@@ -125,8 +125,9 @@ export function merge<A, B>(first: Schema<A>, second: Schema<B>): Schema<Flat<Om
 
 export const string = (more: Schema<unknown> = {}): Schema<string> => ({ type: "string", ...more }) as Schema<string>;
 export const text = (maxLength: number, more: Schema<unknown> = {}): Schema<string> => string({ maxLength, ...more });
+/** One line with a visible character and without control characters. The pattern reads each character once, however long the text is. */
 export const line = (maxLength: number): Schema<string> =>
-  string({ minLength: 1, maxLength, pattern: "^[^\\u0000-\\u001f\\u007f]*\\S[^\\u0000-\\u001f\\u007f]*$" });
+  string({ minLength: 1, maxLength, pattern: "^(?!\\s*$)[^\\u0000-\\u001f\\u007f]+$" });
 export const integer = (minimum?: number, maximum?: number): Schema<number> =>
   ({
     type: "integer",

@@ -49,6 +49,10 @@ t.test("an address names one recipient at a domain of any alphabet, and nothing 
   ];
   for (const address of bad) t.same([isAddress(address), asciiAddress(address)], [false, undefined], address);
   t.equal(sameAddress("X@MÜNCHEN.test"), sameAddress("x@xn--mnchen-3ya.test"));
+  const before = performance.now();
+  const letters = Array.from({ length: 80_000 }, (_, at) => String.fromCodePoint(0x4e00 + (at % 20_000)));
+  t.notOk(isAddress(`x@${letters.join("")}.example`));
+  t.ok(performance.now() - before < 2000, "a long text is refused at once");
 });
 
 t.test("mail reaches a recipient at a domain of another alphabet, whichever way it is written", async (t) => {

@@ -200,6 +200,11 @@ t.test("bad bodies get a code and change nothing", async (t) => {
   for (const levels of [64, 8000, 400_000])
     t.match((await raw(deep(levels)).set("Idempotency-Key", "deep")).body, { status: 400, errors: [{ path: "" }] });
   t.match((await raw(deep(63)).set("Idempotency-Key", "deep")).body, { status: 400, errors: [{ path: "/x" }] });
+  for (const title of ["a\u0000", "\u001b", "a\nb", "\u007f", " ", `${"a".repeat(300_000)}\u0001\u0001`])
+    t.match((await owner.post(path).send({ pageSlug: "a", title })).body, {
+      status: 400,
+      errors: [{ path: "/title" }],
+    });
   t.match((await owner.post(`${path}?title=A`).send({ pageSlug: "a" })).body, {
     status: 400,
     errors: [{ path: "/title" }],
