@@ -179,6 +179,13 @@ t.test("a paid page shows its localised price and a button, only if it can be bo
   t.match(await shown(), /Lesezeit etwa 2 Minuten/, "of 440 words");
   await owner
     .put("/v2/handles/acme/pages/course")
+    .send({ content: `<p>${"viel Text ".repeat(20_000)}</p>` })
+    .expect(200);
+  const before = performance.now();
+  t.match(await shown(), /Lesezeit etwa 182 Minuten/, "of 40,000 words");
+  t.ok(performance.now() - before < 5000, "a long text is not counted word by word");
+  await owner
+    .put("/v2/handles/acme/pages/course")
     .send({ price: { amountMinor: 1900, currency: "JPY" } })
     .expect(200);
   t.match(await shown(), /1\.900\s¥/, "a currency without decimals");
