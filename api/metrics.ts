@@ -6,79 +6,50 @@ import type { Row } from "./route.ts";
 
 /** Counters, latencies and queue depths of a web process for Prometheus; never content. */
 export class Metrics {
+  readonly #runtime: Runtime;
   readonly #registry = new Registry();
-  readonly #requests: Counter<"method" | "route" | "status">;
-  readonly #seconds: Histogram<"method" | "route">;
-  readonly #memory: Gauge<"server" | "kind">;
-  readonly #served: Gauge<"queue">;
-  readonly #outboxAge: Gauge;
-  readonly #index: Gauge<"kind" | "serving">;
-  readonly #fallbacks: Counter<"reason">;
+  readonly #requests = new Counter({
+    name: "http_requests_total",
+    help: "HTTP requests answered",
+    labelNames: ["method", "route", "status"],
+    registers: [this.#registry],
+  });
+  readonly #seconds = new Histogram({
+    name: "http_request_seconds",
+    help: "Time to answer an HTTP request",
+    labelNames: ["method", "route"],
+    registers: [this.#registry],
+  });
+  readonly #fallbacks = new Counter({
+    name: "knowledge_index_fallbacks_total",
+    help: "Questions that the in-process index answered instead of the server's",
+    labelNames: ["reason"],
+    registers: [this.#registry],
+  });
+  readonly #jobs = this.#gauge("queue_jobs", "Number of jobs in the queue, by state", "queue", "state");
+  readonly #served = this.#gauge("queue_served", "1 if a live worker consumes the queue", "queue");
+  readonly #outboxAge = this.#gauge(
+    "outbox_age_seconds",
+    "Age of the oldest change whose jobs may not have been enqueued yet",
+  );
+  readonly #memory = this.#gauge(
+    "redis_memory_bytes",
+    "Memory of each Redis server: used, and its limit (0 if unlimited)",
+    ...["server", "kind"],
+  );
+  readonly #index = this.#gauge(
+    "knowledge_index",
+    "Always 1; the labels name the knowledge index of this process and the one that is serving",
+    ...["kind", "serving"],
+  );
   /** Requests since the last scrape. Label lookups are the expensive part of counting, so they wait for the scrape. */
   readonly #tally = new Map<string, number>();
-  readonly #runtime: Runtime;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
-    const registers = [this.#registry];
+    const help = "Always 1; the label says how Redis is run: plain, module, cluster or sentinel";
+    this.#gauge("redis_kind", help, "kind").set({ kind: runtime.redisKind }, 1);
     addProcessMetrics(this.#registry, runtime);
-    this.#requests = new Counter({
-      name: "http_requests_total",
-      help: "HTTP requests answered",
-      labelNames: ["method", "route", "status"],
-      registers,
-    });
-    this.#seconds = new Histogram({
-      name: "http_request_seconds",
-      help: "Time to answer an HTTP request",
-      labelNames: ["method", "route"],
-      registers,
-    });
-    new Gauge({
-      name: "queue_jobs",
-      help: "Number of jobs in the queue, by state",
-      labelNames: ["queue", "state"],
-      registers,
-      collect: depths(runtime),
-    });
-    this.#memory = new Gauge({
-      name: "redis_memory_bytes",
-      help: "Memory of each Redis server: used, and its limit (0 if unlimited)",
-      labelNames: ["server", "kind"],
-      registers,
-    });
-    new Gauge({
-      name: "redis_kind",
-      help: "Always 1; the label says how Redis is run: plain, module, cluster or sentinel",
-      labelNames: ["kind"],
-      registers,
-      collect() {
-        this.set({ kind: runtime.redisKind }, 1);
-      },
-    });
-    this.#served = new Gauge({
-      name: "queue_served",
-      help: "1 if a live worker consumes the queue",
-      labelNames: ["queue"],
-      registers,
-    });
-    this.#outboxAge = new Gauge({
-      name: "outbox_age_seconds",
-      help: "Age of the oldest change whose jobs may not have been enqueued yet",
-      registers,
-    });
-    this.#index = new Gauge({
-      name: "knowledge_index",
-      help: "Always 1; the labels name the knowledge index of this process and the one that is serving",
-      labelNames: ["kind", "serving"],
-      registers,
-    });
-    this.#fallbacks = new Counter({
-      name: "knowledge_index_fallbacks_total",
-      help: "Questions that the in-process index answered instead of the server's",
-      labelNames: ["reason"],
-      registers,
-    });
   }
 
   /** Counts one finished request. */
@@ -98,6 +69,7 @@ export class Metrics {
     this.#tally.clear();
     this.#show(await stats(this.#runtime));
     this.#showIndex(await this.#runtime.index.status());
+    await this.#showJobs();
     return this.#registry.metrics();
   }
 
@@ -117,6 +89,18 @@ export class Metrics {
     for (const reason of fallbackReasons)
       this.#fallbacks.inc({ reason }, this.#runtime.index.fallbacks.get(reason) ?? 0);
   }
+
+  async #showJobs(): Promise<void> {
+    for (const name of queueNames) {
+      const queue = this.#runtime.queues.queue(name);
+      const counts = await queue.getJobCounts("waiting", "active", "delayed", "failed", "prioritized");
+      for (const [state, count] of Object.entries(counts)) this.#jobs.set({ queue: name, state }, count);
+    }
+  }
+
+  #gauge(name: string, help: string, ...labelNames: string[]): Gauge {
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+  }
 }
 
 /** Metrics of the process itself. The first versions of Deno 2 can't measure the event loop's delay; the metrics after it are missing there. */
@@ -126,15 +110,4 @@ function addProcessMetrics(register: Registry, { log }: Runtime): void {
   } catch (error) {
     log.warn({ error: String(error) }, "process.metrics_missing");
   }
-}
-
-function depths(runtime: Runtime): (this: Gauge<"queue" | "state">) => Promise<void> {
-  return async function collect() {
-    for (const queue of queueNames) {
-      const counts = await runtime.queues
-        .queue(queue)
-        .getJobCounts("waiting", "active", "delayed", "failed", "prioritized");
-      for (const [state, count] of Object.entries(counts)) this.set({ queue, state }, count);
-    }
-  };
 }
