@@ -304,7 +304,6 @@ function replyOfView(view: View, status = 200, headers?: Row["headers"]): HttpRe
 class AppRequest implements Request {
   readonly runtime: Runtime;
   readonly #ctx: Context;
-
   readonly #fallback: string | null;
 
   constructor(runtime: Runtime, ctx: Context, fallback: string | null = null) {
@@ -343,18 +342,6 @@ class AppRequest implements Request {
 
   get said(): Request["said"] {
     return (this.#ctx.state.row as Row | undefined)?.said ?? {};
-  }
-
-  get origin(): string {
-    return this.#ctx.origin;
-  }
-
-  get host(): string {
-    return this.#ctx.host;
-  }
-
-  header(name: string): string {
-    return this.#ctx.get(name);
   }
 
   coding<C extends string>(known: readonly C[]): C | "identity" {

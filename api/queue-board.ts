@@ -14,9 +14,10 @@ import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import type { View } from "./route.ts";
+import { escapeHtml } from "./shell.ts";
 
 /** A request to the board: the path below `/queues`, and the query. */
-export interface BoardRequest {
+interface BoardRequest {
   path: string;
   query: Record<string, string | string[] | undefined>;
 }
@@ -33,7 +34,7 @@ const types: Record<string, string> = {
   ".map": "application/json",
 };
 /** Path of the board. */
-export const boardPath = "/queues";
+const boardPath = "/queues";
 
 /**
  * A read-only bull-board over the service's queues. It shows ids only, since jobs contain no content; the admin command retries failed
@@ -132,9 +133,8 @@ function decoded(part: string): string {
 
 /** Fills both kinds of placeholders of the page: escaped text, and JSON that is already safe. */
 function filled(template: string, values: Record<string, string>): string {
-  const escaped = (text: string): string => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
   return template.replace(/<%([=-]) (\w+) %>/g, (_, kind: string, name: string) => {
     const value = values[name] ?? "";
-    return kind === "-" ? value : escaped(value);
+    return kind === "-" ? value : escapeHtml(value);
   });
 }

@@ -27,7 +27,6 @@ export const user: Access = { kind: "user" };
 /** A session whose user has at least this role on the path's handle. */
 export const creator: Access = { kind: "handle", role: "CREATOR" };
 export const operator: Access = { kind: "handle", role: "OPERATOR" };
-export const owner: Access = { kind: "handle", role: "OWNER" };
 /** The same, or a personal access token with one of the scopes. */
 export const creatorOrToken = (...scopes: string[]): Access => ({ kind: "handle", role: "CREATOR", scopes });
 /** METRICS_TOKEN as bearer; public if none is set outside production. */
@@ -53,8 +52,6 @@ export interface Produced {
 /** The HTTP side of a request, for presenters and for the few functions that need addresses. */
 export interface Request {
   runtime: Runtime;
-  origin: string;
-  host: string;
   method: string;
   /** Path parameters. */
   parameters: Readonly<Record<string, string>>;
@@ -66,7 +63,6 @@ export interface Request {
   formPage: string | undefined;
   /** Failure texts of this route, if those of the code don't fit. */
   said: Partial<Record<ErrorCode, keyof Words["failures"]>>;
-  header(name: string): string;
   /** The first of these content codings that the client accepts (RFC 9110, section 12.5.3). */
   coding<C extends string>(known: readonly C[]): C | "identity";
   /**

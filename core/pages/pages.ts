@@ -24,7 +24,7 @@ export type Page = StoredPage & { handle: string; url: string; version: number }
 /** Creates a page; `page_already_exists`, `invalid_page_content`. */
 export async function createPage(runtime: Runtime, input: Infer<typeof newPage>): Promise<{ page: Page }> {
   checkFragments(input);
-  const { handle, expectedVersion: _none, ...fields } = input as typeof input & { expectedVersion?: number };
+  const { handle, ...fields } = input;
   const at = runtime.now();
   const value = stamped(fields as StoredPage, at, new Date(at).toISOString());
   if (!(await createRecord(runtime, placeOf(handle, input.pageSlug), { value, at })))
