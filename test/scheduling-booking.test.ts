@@ -237,6 +237,9 @@ t.test("a slot that is off the grid, over, too near or too far, or of another le
   await gone("2026-10-05T09:00:00Z", -30);
   await gone("2026-10-13T09:00:00Z");
   await gone("2026-10-01T09:00:00Z");
+  await event({ slug: "any" });
+  const beyond = { start: "9999-12-31T23:00:00-12:00", end: "9999-12-31T23:30:00-12:00" };
+  t.match((await book("any", beyond.start, 30, { slot: beyond })).body, { code: "scheduling_slot_unavailable" });
   await book("intro", "2026-10-12T16:30:00Z", 30).expect(201);
   at("2026-10-05T08:00:00.001Z");
   await gone("2026-10-05T09:00:00Z");

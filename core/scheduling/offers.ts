@@ -26,8 +26,6 @@ import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 const MAX_WINDOW_MS = 62 * day;
 /** Most slots of one response. */
 const MAX_SLOTS = 5000;
-/** Later starts are not listed: years have four digits. */
-const LAST_INSTANT = Date.UTC(9999, 11, 30);
 /** Bytes of answers, and number of queries, that a process caches. */
 const MAX_CACHED_BYTES = 16 * 2 ** 20;
 const MAX_CACHED_QUERIES = 5000;
@@ -170,7 +168,7 @@ function windowOf({ start, end }: { start: string; end: string }): { from: numbe
   const window = { from: Date.parse(start), to: Date.parse(end) };
   if (window.to < window.from) throw invalid("/end", "must not be before start");
   if (window.to - window.from > MAX_WINDOW_MS) throw invalid("/end", "must be at most 62 days after start");
-  return { from: window.from, to: Math.min(window.to, LAST_INSTANT) };
+  return window;
 }
 
 /** An answer with the handle's state behind it, and the ms at which one of its holds expires. */

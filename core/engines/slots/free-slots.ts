@@ -83,13 +83,16 @@ export function localDay(timeZone: string, instant: number): { from: number; to:
   return { from: zone.startOfDate(date), to: zone.startOfDate(date + 1) };
 }
 
+/** No slot starts from here on: years have four digits. */
+const LAST_INSTANT = Date.UTC(9999, 11, 30);
+
 /** The first instant after the booking window, in the schedule's zone. */
 export function windowEnd({
   timetable,
   windowDays,
   now,
 }: Pick<SlotRequest, "timetable" | "windowDays" | "now">): number {
-  if (windowDays === null) return Number.POSITIVE_INFINITY;
+  if (windowDays === null) return LAST_INSTANT;
   const last = zoneOver(timetable.timeZone, now, now).dateAt(now) + windowDays;
   return zoneOver(timetable.timeZone, last * day, (last + 1) * day).startOfDate(last + 1);
 }
