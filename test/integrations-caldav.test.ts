@@ -3,10 +3,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
 import { grantRole } from "../core/account/handles.ts";
+import { pullCalendars } from "../core/scheduling/busy-calendars.ts";
 import { keys } from "../core/store/keys.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
+import { startHostileDav } from "../fixtures/providers/hostile-dav.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
 import { keyNames } from "../fixtures/redis.ts";
+import { openStage } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
@@ -180,6 +183,54 @@ t.test("disconnecting gives the time back", { skip }, async (t) => {
   await owner.delete(`${owned}/integrations/caldav/credentials/${credentialId}`).expect(204);
   t.ok((await free(service, "2026-10-12")).includes("08:00"));
   t.equal((await owner.get(`${owned}/integrations/caldav/calendars`).expect(404)).body.code, "integration_not_found");
+});
+
+/** A handle with a server whose calendars have the same address for every user; each has an event on Monday, 12 October. */
+async function besideSharedAddress(t: TapTest) {
+  const dav = await startHostileDav();
+  t.teardown(() => dav.close());
+  const { service, owner, event, slots } = await openStage(t);
+  await event({ slug: "talk", durationMinutes: 60 });
+  const hours: Record<string, string> = { alice: "09", bob: "10" };
+  dav.attacks.set("objects", (response) => {
+    const [user = ""] = atob(response.req.headers.authorization?.slice("Basic ".length) ?? "").split(":");
+    const times = `DTSTART:20261012T${hours[user]}0000Z\nDURATION:PT1H`;
+    const data = `BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\n${times}\nEND:VEVENT\nEND:VCALENDAR`;
+    const properties = `<prop><getetag>"1"</getetag><calendar-data>${data}</calendar-data></prop>`;
+    const resource = `<response><href>/calendars/work/1.ics</href><propstat>${properties}</propstat></response>`;
+    response.writeHead(207).end(`<multistatus>${resource}</multistatus>`);
+  });
+  const select = async (username: string): Promise<string> => {
+    const credentialId = await connect(owner, { url: dav.url, username, password: "secret" });
+    const body = { credentialId, busyCalendarIds: [dav.calendar] };
+    await owner.post(`${owned}/selected-calendars`).send(body).expect(200);
+    return credentialId;
+  };
+  const morning = () => slots("talk", "2026-10-12T08:00:00Z", "2026-10-12T12:00:00Z");
+  return { service, owner, dav, select, morning };
+}
+
+t.test("accounts of a server that gives each user's calendar the same address all take slots", async (t) => {
+  const { select, morning } = await besideSharedAddress(t);
+  for (const user of ["alice", "bob"]) await select(user);
+  t.same(await morning(), ["10-12T11:00"]);
+});
+
+t.test("an account that is disconnected during a pull gives the time back at the next one", async (t) => {
+  const { service, owner, dav, select, morning } = await besideSharedAddress(t);
+  const credentialId = await select("alice");
+  t.same(await morning(), ["10-12T10:00", "10-12T11:00"]);
+  const held: (() => void)[] = [];
+  dav.attacks.set("sync", (response) => void held.push(() => response.writeHead(503).end()));
+  const reading = service.runtime.busySource?.refresh("acme");
+  await eventually(() => held.length > 0);
+  const leaving = owner.delete(`${owned}/integrations/caldav/credentials/${credentialId}`).expect(204).then();
+  const { redis } = service.runtime;
+  await eventually(async () => (await redis.exists(keys.selectedCalendars("acme"))) === 0);
+  held[0]?.();
+  await Promise.all([reading, leaving]);
+  await pullCalendars(service.runtime, { handle: "acme" });
+  t.same(await morning(), ["10-12T09:00", "10-12T10:00", "10-12T11:00"]);
 });
 
 /** A service with one calendar, read through a proxy that records the requests. */

@@ -1,6 +1,11 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
-import { type BusyInterval, CalendarServerError, ownUid } from "../engines/calendars/calendars.ts";
+import {
+  type BusyInterval,
+  CalendarServerError,
+  ownUid,
+  type ProviderAccount,
+} from "../engines/calendars/calendars.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
 import { day } from "../platform/zones.ts";
@@ -35,7 +40,8 @@ export async function pullCalendars(
   { handle }: JobData<"scheduling.pull">,
   { hung = false }: { hung?: boolean } = {},
 ): Promise<void> {
-  if ((await runtime.redis.hlen(keys.selectedCalendars(handle))) === 0) return;
+  // A pull that was running when the last calendar went may have written its times afterwards.
+  if ((await runtime.redis.hlen(keys.selectedCalendars(handle))) === 0) return clearBusy(runtime, handle);
   if (hung) await pauseCalendars(runtime, handle);
   await pullNow(runtime, handle);
 }
@@ -90,8 +96,9 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
   if (selections.length === 0) return clearBusy(runtime, handle);
   const zone = await scheduleZone(runtime, handle);
   await Promise.all(selections.map((selection) => pullAccount(runtime, { selection, zone })));
-  const calendars = selections.flatMap(({ busyCalendarIds }) => busyCalendarIds);
-  const kept = calendars.map((calendarId) => keys.calendarObjects(handle, digest(calendarId)));
+  const kept = selections.flatMap(({ account, busyCalendarIds }) =>
+    busyCalendarIds.map((calendarId) => objectsOf(account, calendarId)),
+  );
   const source = await sourceOf(runtime, kept);
   if (await confirmBusy(runtime, handle, { source, readAt })) return;
   const taken: BusyInterval[] = [];
@@ -184,7 +191,7 @@ async function readCalendar(
   { account, calendars }: Selection,
   { calendarId, zone }: { calendarId: string; zone: string },
 ): Promise<void> {
-  const key = keys.calendarObjects(account.handle, digest(calendarId));
+  const key = objectsOf(account, calendarId);
   const begins = Math.floor(runtime.now() / PERIOD_MS) * PERIOD_MS;
   const window = { from: begins - LOOK_BACK_MS, to: begins + PERIOD_MS + LOOK_AHEAD_MS, zone };
   const last = JSON.parse((await runtime.redis.hget(key, readingField)) ?? "{}") as Partial<Reading>;
@@ -196,6 +203,11 @@ async function readCalendar(
   const reading: Reading = { ...window, mark: answer.mark, state };
   if (answer.isWhole) await replaceObjects(runtime, account.handle, { key, answer, reading });
   else await changeObjects(runtime, { key, answer, reading });
+}
+
+/** Key of a calendar's objects. Servers that know each user's calendars by the same URLs are common. */
+function objectsOf({ handle, credential }: ProviderAccount, calendarId: string): string {
+  return keys.calendarObjects(handle, digest(`${credential.credentialId} ${calendarId}`));
 }
 
 /** Zone of the handle's oldest schedule, for calendars without one. */
