@@ -334,14 +334,17 @@ t.test("a grant that another handle of the owner uses is not taken back before t
 });
 
 t.test("erasing a handle gives its grants back, and is done whether or not the provider answers", async (t) => {
-  const google = await startGoogle();
-  const service = await startService(t, { env: google.env });
+  const [google, microsoft] = [await startGoogle(), await startMicrosoft()];
+  t.teardown(() => microsoft.close());
+  const service = await startService(t, { env: { ...google.env, ...microsoft.env } });
   await connectAccount(await service.handle("acme"), "google");
   await connectAccount(await service.handle("next"), "google", "next");
+  await connectAccount(await service.handle("third"), "microsoft", "third");
   t.match(await eraseHandle(service.runtime, "acme"), { handle: "acme", grantsLeft: [] });
   t.equal(google.oauth.revoked.length, 1);
   await google.close();
   t.match(await eraseHandle(service.runtime, "next"), { handle: "next", grantsLeft: ["google"] });
+  t.match(await eraseHandle(service.runtime, "third"), { grantsLeft: ["microsoft"] }, "its owner must revoke it there");
   t.equal(await service.runtime.redis.exists(keys.handle("next")), 0);
 });
 

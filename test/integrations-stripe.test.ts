@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import request, { type Test as SuperTest } from "supertest";
 import t, { type Test as TapTest } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
 import { settlePayment } from "../core/scheduling/settlements.ts";
 import { keys } from "../core/store/keys.ts";
 import {
@@ -122,6 +123,13 @@ t.test("an account is connected by OAuth with PKCE, listed and disconnected", as
   t.same(stripe.revoked, [stripeClient.account]);
   const gone = await owner.delete(`${owned}/integrations/stripe/credentials/${credentialId}`).expect(404);
   t.equal(gone.body.code, "integration_not_found");
+});
+
+t.test("erasing a handle names the provider if that does not take its account back", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await connect(owner);
+  stripe.isDown = true;
+  t.match(await eraseHandle(service.runtime, "acme"), { grantsLeft: ["stripe"] });
 });
 
 t.test("a state works once, for its handle and its provider; a wrong code is refused", async (t) => {

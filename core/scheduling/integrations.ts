@@ -129,7 +129,7 @@ export async function disconnectAll(runtime: Runtime, handle: string): Promise<P
   return left;
 }
 
-/** Forgets an account, and revokes its grant if no other handle uses it; false if the provider fails. */
+/** Forgets an account, and revokes its grant if no other handle uses it; false if the grant is left. */
 async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<boolean> {
   const { handle, providerKey, credentialId } = input;
   const stored = await readCredential(runtime, handle, credentialId);
@@ -137,10 +137,15 @@ async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): 
   await dropCredential(runtime, handle, credentialId);
   if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await runtime.busySource?.refresh(handle);
   if (await isUsedElsewhere(runtime, handle, stored)) return true;
+  const { oauth, disconnect } = providers[stored.providerKey] ?? {};
+  // A calendar server has no grant; Microsoft's can't be revoked.
+  if (disconnect === undefined) return oauth === undefined;
   const opened = { account: stored.account, secret: secretOf(runtime, handle, stored) };
   // The account is forgotten even if the provider fails.
-  const told = providers[stored.providerKey]?.disconnect?.(runtime, opened).then(() => true);
-  return (await told?.catch((error: Error) => notRevoked(runtime, { handle, providerKey }, error))) ?? true;
+  return disconnect(runtime, opened).then(
+    () => true,
+    (error: Error) => notRevoked(runtime, { handle, providerKey: stored.providerKey }, error),
+  );
 }
 
 function notRevoked({ log }: Runtime, account: { handle: string; providerKey: ProviderKey }, error: Error): false {

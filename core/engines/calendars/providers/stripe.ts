@@ -67,7 +67,9 @@ export const stripe: Provider = {
     const { STRIPE_CLIENT_ID: client = "", STRIPE_SECRET_KEY: key = "", STRIPE_CONNECT_BASE: base } = env;
     const body = new URLSearchParams({ client_id: client, stripe_user_id: account }).toString();
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/x-www-form-urlencoded" };
-    await outbound.request(`${bare(base)}/oauth/deauthorize`, { method: "POST", headers, body, trusted: true });
+    const asked = { method: "POST", headers, body, trusted: true };
+    const { status } = await outbound.request(`${bare(base)}/oauth/deauthorize`, asked);
+    if (status !== 200) throw new StripeError(status);
   },
 };
 
