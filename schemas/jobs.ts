@@ -1,5 +1,5 @@
 import { mailKinds } from "./scheduling.ts";
-import { array, type Infer, id, integer, object, oneOf, optional, type Schema, string } from "./schema.ts";
+import { array, boolean, type Infer, id, integer, object, oneOf, optional, type Schema, string } from "./schema.ts";
 
 /** One kind of job: its queue, the shape of its data, its attempts and the wait between them. */
 interface JobRow<T = unknown> {
@@ -54,7 +54,8 @@ export const jobs = {
     2000,
   ),
   // About nine hours in all; the calendar pull retries the rest.
-  "scheduling.sync": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
+  // `once`: a provider's failure ends the job, because the next pull retries.
+  "scheduling.sync": row("scheduling", object({ handle: string(), bookingUid: id, once: optional(boolean) }), 15, 2000),
   "scheduling.pull": row("scheduling", object({ handle: string() }), 10, 2000),
   "payments.refund": row("scheduling", object({ handle: string(), bookingUid: id }), 15, 2000),
   "payments.purchase-mail": row("scheduling", object({ handle: string(), sessionId: string() }), 12, 2000),

@@ -1,5 +1,5 @@
 import t, { type Test as TapTest } from "tap";
-import { syncBooking } from "../core/scheduling/calendar-events.ts";
+import { resyncAll, syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
@@ -232,9 +232,14 @@ t.test("unfinished writes are done at the next calendar pull", { skip }, async (
   const { runtime } = desk.service;
   await desk.server.stop();
   await t.rejects(syncBooking(runtime, { handle: "acme", bookingUid }));
-  await runtime.queues.queue("scheduling").obliterate({ force: true });
-  await desk.server.restart();
+  const queue = runtime.queues.queue("scheduling");
+  await queue.obliterate({ force: true });
   await desk.service.startWorkers(["scheduling"]);
+  await resyncAll(runtime, "acme", 1);
+  const early = `sync-${bookingUid}-turn-1`;
+  await eventually(async () => (await queue.getJobState(early)) === "completed");
+  t.equal((await desk.booking(bookingUid)).syncStatus, "DEGRADED", "each pull tries once, so that tries don't pile up");
+  await desk.server.restart();
   await runtime.busySource?.refresh("acme");
   await desk.written(new RegExp(bookingUid));
   await eventually(async () => (await desk.booking(bookingUid)).syncStatus === "OK");

@@ -66,10 +66,10 @@ export async function syncBooking(
 
 /**
  * Synchronises calendar and meeting of a booking with its current state: creates, moves or removes them. Repeated calls, in any order and
- * with crashes anywhere, result in one event. A failure marks the booking as DEGRADED and is thrown for a retry; the change to DEGRADED is
- * reported once.
+ * with crashes anywhere, result in one event. A failure marks the booking as DEGRADED and is thrown for a retry, unless the job runs `once`;
+ * the change to DEGRADED is reported once.
  */
-async function syncNow(runtime: Runtime, { handle, bookingUid }: JobData<"scheduling.sync">): Promise<void> {
+async function syncNow(runtime: Runtime, { handle, bookingUid, once }: JobData<"scheduling.sync">): Promise<void> {
   const trouble = await withLock(runtime.redis, keys.syncLock(handle, bookingUid), async (lease) => {
     const kept = await findBooking(runtime.redis, handle, bookingUid);
     if (kept === undefined) return undefined;
@@ -80,7 +80,7 @@ async function syncNow(runtime: Runtime, { handle, bookingUid }: JobData<"schedu
     return sync.trouble;
   });
   // A plain error, so that it is retried: the provider may accept it later, once its owner has reconnected it.
-  if (trouble) throw new Error(`${trouble.account.credential.providerKey}: ${trouble.error.message}`);
+  if (trouble && !once) throw new Error(`${trouble.account.credential.providerKey}: ${trouble.error.message}`);
 }
 
 /** Writes a booking again at once, on the owner's request. `booking_not_found`. */
@@ -97,7 +97,9 @@ export async function resynchronizeBooking(
 export async function resyncAll(runtime: Runtime, handle: string, turn: number): Promise<void> {
   const left = await runtime.redis.srandmember(keys.unsynced(handle), MAX_RETRIED_BOOKINGS);
   await runtime.queues.later(
-    ...left.map((bookingUid) => job("scheduling.sync", `sync-${bookingUid}-turn-${turn}`, { handle, bookingUid })),
+    ...left.map((bookingUid) =>
+      job("scheduling.sync", `sync-${bookingUid}-turn-${turn}`, { handle, bookingUid, once: true }),
+    ),
   );
 }
 
