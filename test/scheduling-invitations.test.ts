@@ -289,6 +289,29 @@ t.test("a request is mailed to its visitor alone; guests are invited once it is 
   t.equal(await heard(/^ada@example.com: Declined/), 1);
 });
 
+t.test(
+  "a request is in no calendar file before it is confirmed, whether it is moved, declined or cancelled",
+  async (t) => {
+    const { stage, inbox } = await openMailing(t);
+    await stage.event({ slug: "intro", confirmationRequired: true });
+    const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
+    for (const [round, end] of ["decline", "cancel"].entries()) {
+      const mailed = (waves: number) => eventually(() => inbox.mails.length === 6 * round + 2 * waves);
+      const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
+      await mailed(1);
+      await stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`).send({ bookingUid, slot }).expect(200);
+      await mailed(2);
+      await stage.owner.post(`${base}/bookings/${bookingUid}/${end}`).send({}).expect(200);
+      await mailed(3);
+    }
+    const mails = await Promise.all(inbox.mails.map(partsOf));
+    t.same(
+      mails.filter(({ calendar }) => calendar).map(({ subject }) => subject),
+      [],
+    );
+  },
+);
+
 t.test("a visitor's text reaches the owner and its author, but no guest", async (t) => {
   const { stage, inbox } = await openMailing(t);
   await stage.event({

@@ -69,7 +69,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
       purpose: "CALENDAR",
       origin: "scheduling",
       content: layOut(bookingLetter({ kept, kind, reader, event })),
-      attachments: await attachmentsOf(runtime, handle, { kept, kind, reader, event }),
+      attachments: await attachmentsOf(runtime, handle, { kept, reader, event }),
       caps: by === "owner" || reader.isOwner ? [] : ["visitor"],
       key: `booking ${bookingUid} ${kind} ${sequence} ${sameAddress(reader.email)}${kind === "link" ? ` ${kept.meetingUrl}` : ""}`,
     });
@@ -146,11 +146,6 @@ function isDue(kept: BookingRecord, kind: MailKind, now: number): boolean {
   return status === "ACCEPTED" && (kind === "confirmed" || Date.parse(kept.start) > now);
 }
 
-/** Mails without a calendar file: a request, and the end of one that was never confirmed. */
-function isWithoutFile(kept: BookingRecord, kind: MailKind): boolean {
-  return kind === "requested" || kind === "refunded" || (kind === "declined" && !wasConfirmed(kept));
-}
-
 /** True for a booking that was ever confirmed, so that calendars contain it. */
 function wasConfirmed({ confirmedAt, everConfirmed = false }: BookingRecord): boolean {
   return confirmedAt !== null || everConfirmed;
@@ -211,9 +206,10 @@ function linksOf(
 async function attachmentsOf(
   runtime: Runtime,
   handle: string,
-  { kept, kind, reader, event }: { kept: BookingRecord; kind: MailKind; reader: Recipient; event: EventWords },
+  { kept, reader, event }: { kept: BookingRecord; reader: Recipient; event: EventWords },
 ): Promise<Attachment[]> {
-  if (isWithoutFile(kept, kind)) return [];
+  // Calendars get a booking with its confirmation; before that there is nothing to withdraw from them.
+  if (!wasConfirmed(kept)) return [];
   const { method, text } = await fileFor(runtime, handle, {
     booking: toBooking(handle, kept, runtime.now()),
     reader,
