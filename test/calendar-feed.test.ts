@@ -1,5 +1,6 @@
 import ICAL from "ical.js";
 import t from "tap";
+import { keys } from "../core/store/keys.ts";
 import { openStage } from "../fixtures/scheduling/owner.ts";
 
 const route = "/v2/handles/acme/scheduling/calendar-feed";
@@ -58,6 +59,35 @@ t.test("a handle's bookings are one calendar under a secret address that can be 
   await owner.delete(route).expect(204);
   await service.visitor.get(new URL(rotated.url).pathname).expect(404);
   await service.visitor.get(route).expect(401);
+});
+
+t.test("a feed of more than 1,000 bookings has those ahead, and an address only for a link", async (t) => {
+  const { owner, service, event, book } = await openStage(t);
+  await event({ slug: "room", locations: [{ type: "in_person", label: "Room: 5" }] });
+  await event({ slug: "link", locations: [{ type: "link", label: "https://meet.example/acme" }] });
+  await book("room", "2026-10-06T09:00:00Z", 30).expect(201);
+  const { bookingUid } = (await book("link", "2026-10-06T10:00:00Z", 30).expect(201)).body;
+  const { redis } = service.runtime;
+  const stored = await redis.hgetall(keys.booking("acme", bookingUid));
+  const past = { ...JSON.parse(stored.json ?? ""), start: "2026-09-05T10:00:00Z", end: "2026-09-05T10:30:00Z" };
+  const writes = redis.pipeline();
+  for (let at = 0; at < 1000; at++) {
+    writes.hset(keys.booking("acme", `past${at}`), {
+      version: 1,
+      json: JSON.stringify({ ...past, bookingUid: `past${at}` }),
+    });
+    writes.zadd(keys.bookings("acme", "ACCEPTED"), Date.parse(past.start) + at, `past${at}`);
+  }
+  await writes.exec();
+  const { feed } = (await owner.post(route).expect(201)).body;
+  const { text } = await service.visitor.get(new URL(feed.url).pathname).expect(200);
+  const starts = eventsIn(text).map(({ start }) => start);
+  t.equal(starts.length, 1000);
+  t.same(starts.slice(-3), ["2026-09-05T10:00:00Z", "2026-10-06T09:00:00Z", "2026-10-06T10:00:00Z"]);
+  const [room = "", link = ""] = text.split("BEGIN:VEVENT").slice(-2);
+  t.match(room, "LOCATION:Room: 5");
+  t.notMatch(room, /^URL/m);
+  t.match(link, "URL;VALUE=URI:https://meet.example/acme");
 });
 
 t.test("a feed allows 30 requests at once, and then answers 429", async (t) => {

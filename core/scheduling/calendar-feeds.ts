@@ -18,9 +18,9 @@ import { keys } from "../store/keys.ts";
 import { readRecords } from "../store/records.ts";
 import { takeToken } from "../store/throttle.ts";
 import { eventOf } from "./calendar-events.ts";
-import { statusAt } from "./ledger.ts";
+import { type BookingRecord, statusAt } from "./ledger.ts";
 
-/** How far a feed looks back, in ms, and its most bookings, earliest first. */
+/** How far a feed looks back, in ms, and its most bookings. */
 const LOOKS_BACK_MS = 90 * day;
 const MAX_BOOKINGS = 1000;
 /** Requests per feed: 30 at once, then one per 10 s. */
@@ -75,7 +75,7 @@ export async function readFeed(
   // The same answer for both: strangers can't learn which handles have a feed.
   if (!feed || !sameText(digestOf(file.replace(/\.ics$/, "")), feed.digest)) throw new Fail("not_found");
   await takeToken(runtime, { name: "calendar-feed", tag: handle, ...limit });
-  const bookings = await upcoming(runtime, handle);
+  const bookings = await feedBookings(runtime, handle);
   const entries = await Promise.all(
     bookings.map(async (kept) => ({
       event: await eventOf(runtime, handle, { kept, meeting: null }),
@@ -91,16 +91,23 @@ async function findFeed(redis: Runtime["redis"], handle: string): Promise<Stored
   return json === null ? undefined : (JSON.parse(json) as StoredFeed);
 }
 
-async function upcoming({ redis, now }: Runtime, handle: string): Promise<(StoredBooking & { version: number })[]> {
+/** By start: the bookings ahead, and the last ones before them while there is room. */
+async function feedBookings({ redis, now }: Runtime, handle: string): Promise<BookingRecord[]> {
+  const at = now();
   const found = await Promise.all(
-    (["ACCEPTED", "PENDING"] as const).map((status) =>
-      redis.zrangebyscore(keys.bookings(handle, status), now() - LOOKS_BACK_MS, "+inf", "LIMIT", 0, MAX_BOOKINGS),
-    ),
+    (["ACCEPTED", "PENDING"] as const).flatMap((status) => {
+      const list = keys.bookings(handle, status);
+      return [
+        redis.zrangebyscore(list, at, "+inf", "LIMIT", 0, MAX_BOOKINGS),
+        redis.zrevrangebyscore(list, `(${at}`, at - LOOKS_BACK_MS, "LIMIT", 0, MAX_BOOKINGS),
+      ];
+    }),
   );
-  const bookings = await readRecords<StoredBooking>(redis, found.flat(), (bookingUid) =>
-    keys.booking(handle, bookingUid),
-  );
-  return bookings.sort((one, other) => Date.parse(one.start) - Date.parse(other.start)).slice(0, MAX_BOOKINGS);
+  const bookings = await readRecords<StoredBooking>(redis, found.flat(), (uid) => keys.booking(handle, uid));
+  bookings.sort((one, other) => Date.parse(one.start) - Date.parse(other.start));
+  const ahead = bookings.filter(({ start }) => Date.parse(start) >= at).length;
+  const first = Math.max(0, bookings.length - Math.max(ahead, MAX_BOOKINGS));
+  return bookings.slice(first, first + MAX_BOOKINGS);
 }
 
 function digestOf(text: string): string {

@@ -94,7 +94,8 @@ function addEntry(
     description: event.description,
     status,
     ...(event.location === null ? {} : { location: event.location }),
-    ...(event.location !== null && URL.canParse(event.location) ? { url: event.location } : {}),
+    // "Room: 5" is a URL too, to the parser.
+    ...(/^https?:\S+$/i.test(event.location ?? "") ? { url: event.location as string } : {}),
   });
 }
 
