@@ -55,6 +55,38 @@ t.test("an attempt that ended before it could be noted leaves one meeting, among
   t.ok([...desk.zoom.meetings.values()].some(({ start_time: at }) => at === "2026-10-07T11:00:00Z"));
 });
 
+t.test(
+  "a booking that waits for its owner again doesn't get the link of the meeting that was made meanwhile",
+  async (t) => {
+    const desk = await start(t, { workers: [] });
+    const { runtime } = desk.service;
+    await desk.event({ slug: "ask", confirmationRequired: true, locations: [{ type: "zoom", label: "" }] });
+    const { bookingUid } = (await desk.book("ask", "2026-10-06T10:00:00Z", 30).expect(201)).body;
+    const confirm = () => desk.owner.post(`${owned}/bookings/${bookingUid}/confirm`).expect(200);
+    const sync = () => syncBooking(runtime, { handle: "acme", bookingUid });
+    await confirm();
+    const request = runtime.outbound.request.bind(runtime.outbound);
+    // The visitor moves the booking between the provider's answer and its note.
+    runtime.outbound.request = async (...call) => {
+      const answer = await request(...call);
+      runtime.outbound.request = request;
+      const slot = { start: "2026-10-07T11:00:00Z", end: "2026-10-07T11:30:00Z" };
+      await desk.service.visitor
+        .post("/v2/public/scheduling/acme/ask/reschedule")
+        .send({ bookingUid, slot })
+        .expect(200);
+      return answer;
+    };
+    await sync();
+    await sync();
+    t.equal(desk.zoom.meetings.size, 0);
+    t.match(await desk.booking(bookingUid), { status: "PENDING", meetingUrl: null });
+    await confirm();
+    await sync();
+    t.equal((await desk.booking(bookingUid)).meetingUrl, (await planned(desk)).join_url);
+  },
+);
+
 t.test("a meeting that the owner deleted is made again", async (t) => {
   const desk = await start(t);
   const uid = await desk.booked("2026-10-06T10:00:00Z");

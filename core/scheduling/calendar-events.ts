@@ -268,7 +268,9 @@ async function settleOnce(
   handle: string,
   { before, outcome }: { before: BookingRecord; outcome: Outcome },
 ): Promise<boolean> {
-  const { meetingUrl = before.meetingUrl, trouble } = outcome;
+  const { trouble } = outcome;
+  // The meeting of a booking that was moved or ended meanwhile is about to be removed.
+  const meetingUrl = (before.status === "ACCEPTED" && outcome.meetingUrl) || before.meetingUrl;
   const syncStatus = trouble ? ("DEGRADED" as const) : ("OK" as const);
   const isLinked = meetingUrl !== before.meetingUrl;
   if (syncStatus === before.syncStatus && !isLinked) return true;
