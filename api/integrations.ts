@@ -12,7 +12,6 @@ import {
 } from "../core/scheduling/face.ts";
 import {
   calendarList,
-  calendarsPath,
   consentForm,
   consentPage,
   credentialAnswer,
@@ -79,7 +78,7 @@ export const integrationRows: Row[] = [
     description: "Logs in at the calendar server first. `detail` says why a connection failed.",
     failures: ["caldav_login_failed", "version_conflict"],
   }),
-  route(`GET ${provider}/calendars`, creator, calendarsPath, listCalendars, {
+  route(`GET ${provider}/calendars`, creator, providerPath, listCalendars, {
     returns: calendarList,
     summary: "List the calendars of a provider",
     failures: ["integration_not_found", "integration_revoked", "provider_not_configured", "caldav_login_failed"],

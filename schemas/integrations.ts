@@ -79,8 +79,6 @@ export const newCaldavCredential = object({
   ...ignored("credentialId", "providerKey", "account", "status", "detail", "createdAt"),
 });
 
-/** `GET …/integrations/{providerKey}/calendars`. */
-export const calendarsPath = providerPath;
 export const calendar = object({
   calendarId: string(),
   credentialId: string(),

@@ -94,7 +94,7 @@ export async function visitorFile(runtime: Runtime, handle: string, booking: Boo
 }
 
 /** The organiser of the handle's bookings: its calendar address. */
-export async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer> {
+async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer> {
   const sender = await findSender(runtime, handle, "CALENDAR");
   const { displayName } = await settingsOf(runtime.redis, handle);
   const host = new URL(runtime.env.BASE_URL).hostname;

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Calendar,
   type Credential,
-  type calendarsPath,
   MAX_CALENDAR_ID_LENGTH,
   type newCaldavCredential,
   type ProviderKey,
+  type providerPath,
   type SelectedCalendars,
   type StoredCredential,
   type selection,
@@ -47,7 +47,7 @@ export async function connectCaldav(
 /** The calendars of a provider's accounts; `integration_not_found` if none is connected, or for providers without calendars. */
 export async function listCalendars(
   runtime: Runtime,
-  { handle, providerKey }: Infer<typeof calendarsPath>,
+  { handle, providerKey }: Infer<typeof providerPath>,
 ): Promise<{ calendars: Calendar[] }> {
   mustHaveCalendars(providerKey);
   const all = (await credentialsOf(runtime, handle)).filter((one) => one.providerKey === providerKey);

@@ -9,7 +9,7 @@ import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { presentPayment } from "./refunds.ts";
 import { type Replay, replayRecord } from "./repeats.ts";
-import { bookedTimeOf } from "./times.ts";
+import { blockOf } from "./times.ts";
 import { attendeeLimited, limitKeys, networkLimited, type Visitor, visitorLimits } from "./visitor-limits.ts";
 
 export type BookingRecord = StoredBooking & { version: number };
@@ -166,10 +166,4 @@ function inputOf(runtime: Runtime, transition: Transition, { record, jobs, syncJ
     ...{ record: record?.value, recordMs: RECORD_TTL_MS, jobs, syncJobs },
     ...visitorLimits(runtime, transition),
   };
-}
-
-/** The booking's block of its owner's time, as stored. */
-function blockOf(booking: StoredBooking): WriteInput["block"] {
-  const { member, from, to } = bookedTimeOf(booking);
-  return { member, from, to };
 }

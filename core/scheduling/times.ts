@@ -33,15 +33,14 @@ const BUSY_FRESH_MS = 10_000;
 /** Ms that a booking waits for the refresh. */
 const REFRESH_TIMEOUT_MS = 1_500;
 
-/** The block of a booking with its buffers, and its member in the index. */
-export function bookedTimeOf(booking: StoredBooking): BookedTime & { member: string } {
+/** The block of a booking with its buffers, in ms, and its member in the index, as `parsed` reads it. */
+export function blockOf(booking: StoredBooking): { member: string; from: number; to: number } {
   const { buffers, eventTypeId, bookingUid } = booking;
   const start = Date.parse(booking.start);
   const from = start - buffers.beforeMinutes * minute;
   const to = Date.parse(booking.end) + buffers.afterMinutes * minute;
   const hold = booking.status === "PENDING_PAYMENT" ? Date.parse(booking.holdUntil as string) : 0;
-  const member = [from, to, hold, start, eventTypeId, bookingUid].join(":");
-  return { from, to, hold, start, eventTypeId, bookingUid, member };
+  return { member: [from, to, hold, start, eventTypeId, bookingUid].join(":"), from, to };
 }
 
 /** Bytes of times that a process caches, and the approximate bytes of a block and of a busy time. */

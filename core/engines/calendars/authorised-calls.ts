@@ -75,8 +75,9 @@ export async function callProvider(
     await waitForPause(runtime, party.holder);
     const answer = await inLane(runtime.redis, party.holder, () => callOnce(runtime, party, call));
     if (!isLimited(answer)) return answer;
-    await pause(runtime, party.holder, pauseOf(answer, tries));
-    if (tries === MAX_ATTEMPTS) throw limited(pauseOf(answer, tries));
+    const ms = pauseOf(answer, tries);
+    await pause(runtime, party.holder, ms);
+    if (tries === MAX_ATTEMPTS) throw limited(ms);
   }
 }
 

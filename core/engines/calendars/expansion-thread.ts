@@ -1,9 +1,9 @@
 import { parentPort } from "node:worker_threads";
-import type { Batch, Expanded } from "./expansion.ts";
-import { expandRecurrence } from "./recurrence.ts";
+import type { Expanded } from "./expansion.ts";
+import { type Expansion, expandRecurrence } from "./recurrence.ts";
 
 /** Thread entry: expands the objects of each batch and posts a result for each. */
-parentPort?.on("message", ({ objects, ...asked }: Batch) => {
+parentPort?.on("message", ({ objects, ...asked }: Expansion) => {
   let instances = 0;
   for (const object of objects) {
     // The calendar is abandoned at this number; further instances would only fill the memory.
@@ -13,7 +13,7 @@ parentPort?.on("message", ({ objects, ...asked }: Batch) => {
   }
 });
 
-function expandedOne(object: string, asked: Omit<Batch, "objects">): Expanded {
+function expandedOne(object: string, asked: Omit<Expansion, "objects">): Expanded {
   try {
     return { taken: expandRecurrence({ ...asked, objects: [object] }) };
   } catch (error) {

@@ -3,9 +3,6 @@ import { Threads } from "../../platform/threads.ts";
 import type { BusyInterval, Expansion } from "./recurrence.ts";
 import { CalendarServerError } from "./server-error.ts";
 
-/** Calendar objects to expand in one message; each has its own result. */
-export type Batch = Expansion;
-
 /** The result for one object: the time that it blocks, or why it can't be read. */
 export interface Expanded {
   taken: BusyInterval[];
@@ -25,7 +22,7 @@ const threads = new Threads(file, MAX_THREADS);
  * read or never ends blocks no time and has a fault; the others are unaffected. `CalendarServerError` if a second object takes too long.
  * `asker` is the calendar's handle.
  */
-export async function expandApart(batch: Batch, asker: string): Promise<Expanded[]> {
+export async function expandApart(batch: Expansion, asker: string): Promise<Expanded[]> {
   const found = await expandInOrder(batch, asker);
   if (found.length === batch.objects.length) return found;
   const [slow = "", ...others] = batch.objects.slice(found.length);
@@ -36,7 +33,7 @@ export async function expandApart(batch: Batch, asker: string): Promise<Expanded
 }
 
 /** The expanded objects up to the first slow one. */
-async function expandInOrder(message: Batch, asker: string): Promise<Expanded[]> {
+async function expandInOrder(message: Expansion, asker: string): Promise<Expanded[]> {
   const answers = message.objects.length;
   return answers === 0 ? [] : threads.ask<Expanded>({ asker, message, answers, timeoutMs: TIMEOUT_MS });
 }
