@@ -10,11 +10,14 @@ import { eraseHandle } from "../core/operations/erasure.ts";
 import { exportHandle } from "../core/operations/handle-export.ts";
 import { importHandle } from "../core/operations/handle-import.ts";
 import { credentialsOf, keepCredential, secretOf } from "../core/scheduling/credentials.ts";
+import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { keyTable } from "../fixtures/key-table.ts";
 import { type Life, live, openTown, type Town } from "../fixtures/mixed-life.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
+import { startHostileDav } from "../fixtures/providers/hostile-dav.ts";
 import { keyNames, startRedis } from "../fixtures/redis.ts";
+import { openStage } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
 
@@ -185,6 +188,37 @@ t.test("what waited to be sent stays where it came from", async (t) => {
   t.equal(imported.cancelledMails, 1);
   const { body } = await (await old.as("user_acme")).get(`/v2/handles/acme/email/messages/${messageId}`).expect(200);
   t.match(body, { message: { status: "CANCELLED" }, timeline: [{ type: "QUEUED" }, { type: "CANCELLED" }] });
+});
+
+t.test("calendars are pulled, refunds made and holds ended where a handle has arrived", async (t) => {
+  const dav = await startHostileDav();
+  t.teardown(() => dav.close());
+  const { owner, service, event, book } = await openStage(t);
+  const root = "/v2/handles/acme/scheduling";
+  const login = { serverUrl: dav.url, username: "ann", password: "pass phrase" };
+  const { credential } = (await owner.post(`${root}/integrations/caldav/credentials`).send(login).expect(201)).body;
+  const selection = { credentialId: credential.credentialId, busyCalendarIds: [dav.calendar] };
+  await owner.post(`${root}/selected-calendars`).send(selection).expect(200);
+  await event({ slug: "talk" });
+  const changed = async (hour: string, more: object): Promise<string> => {
+    const { bookingUid } = (await book("talk", `2026-10-05T${hour}:00:00Z`, 30).expect(201)).body;
+    const key = keys.booking("acme", bookingUid);
+    const stored = JSON.parse((await service.runtime.redis.hget(key, "json")) as string);
+    await service.runtime.redis.hset(key, "json", JSON.stringify({ ...stored, ...more }));
+    return bookingUid;
+  };
+  const payment = { amountMinor: 4900, currency: "EUR", status: "REFUND_DUE" };
+  const cancelled = await changed("09", { status: "CANCELLED", payment });
+  const held = await changed("10", { status: "PENDING_PAYMENT", holdUntil: "2026-10-05T06:35:00.000Z" });
+  const file = await exported(t, service, "acme");
+  const { runtime } = await startService(t);
+  await importHandle(runtime, { file });
+  const waiting = await runtime.queues.queue("scheduling").getJobs(["waiting", "delayed"]);
+  t.same(waiting.map(({ name, data }) => [name, data.bookingUid ?? data.handle]).sort(), [
+    ["payments.refund", cancelled],
+    ["scheduling.expire", held],
+    ["scheduling.pull", "acme"],
+  ]);
 });
 
 t.test("members keep their roles, and nobody else gets one", async (t) => {

@@ -7,7 +7,7 @@ import { reindexDocuments } from "../knowledge/face.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { type Role, type Runtime, roles } from "../platform/runtime.ts";
-import { rebindCredentials, resumeReminders } from "../scheduling/face.ts";
+import { rebindCredentials, resumeBookings, resumePulls } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { tryLock } from "../store/lock.ts";
 import { pipelined } from "../store/redis.ts";
@@ -125,7 +125,9 @@ async function repairReferences(store: Store, header: ExportHeader, { handle, ac
   // Processes cache passages by this counter: it starts above that of an erased handle of the same name.
   await redis.hset(keys.knowledge(handle), "version", Date.now());
   const documents = await reindexDocuments(store, handle);
-  const reminders = await resumeReminders(store, handle);
+  const reminders = await resumeBookings(store, handle);
+  // A pull would forget the busy times of accounts that were lost.
+  if (accountsToConnect.length === 0) await resumePulls(store, handle);
   return {
     documents,
     reminders,

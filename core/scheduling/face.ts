@@ -17,7 +17,7 @@ export { createCalendarFeed, deleteCalendarFeed, readCalendarFeed, readFeed } fr
 export { connectCaldav, listCalendars, selectCalendars } from "./calendars.ts";
 export { credentialsOf, openCredentials, rebindCredentials, resealCredentials } from "./credentials.ts";
 export { createEventType, deleteEventType, listEventTypes, readEventType, updateEventType } from "./event-types.ts";
-export { resumeReminders } from "./imports.ts";
+export { resumeBookings, resumePulls } from "./imports.ts";
 export {
   disconnectAccount,
   disconnectAll,

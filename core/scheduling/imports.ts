@@ -1,28 +1,45 @@
 import type { StoredBooking } from "../../schemas/scheduling.ts";
 import { chunksOf } from "../platform/chunks.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import { delayUntil } from "../platform/clock.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
 import { reminderJobs } from "./booking-mails.ts";
+import { ALL_STATUSES } from "./ledger.ts";
+import { refundJobs } from "./refunds.ts";
 
 const BOOKING_BATCH = 200;
 
+type Store = Pick<Runtime, "redis" | "queues" | "env" | "now">;
+
 /**
- * Schedules the reminders of an imported handle's future bookings, since their jobs were not exported. Idempotent. Returns the number of
- * bookings.
+ * Schedules the jobs of an imported handle's bookings, since jobs are not exported: reminders, ends of unpaid holds, and due refunds.
+ * Idempotent. Returns the number of reminders.
  */
-export async function resumeReminders(
-  { redis, queues, env, now }: Pick<Runtime, "redis" | "queues" | "env" | "now">,
-  handle: string,
-): Promise<number> {
-  const ids = await redis.zrangebyscore(keys.bookings(handle, "ACCEPTED"), now(), "+inf");
+export async function resumeBookings(store: Store, handle: string): Promise<number> {
+  const { redis, queues } = store;
+  const ids = await redis.zrange(keys.bookings(handle, ALL_STATUSES), 0, "-1");
   let count = 0;
   for (const some of chunksOf(ids, BOOKING_BATCH)) {
     const found = await readRecords<StoredBooking>(redis, some, (id) => keys.booking(handle, id));
+    const reminders = found.flatMap((booking) => reminderJobs(store, handle, booking));
+    const others = found.flatMap((booking) => [...expiryJobs(store, handle, booking), ...refundJobs(handle, booking)]);
     // The original handle may exist here too, with jobs of the same names.
-    const jobs = found.flatMap((booking) => reminderJobs({ env, now }, handle, booking));
-    await queues.later(...jobs.map((one) => ({ ...one, id: `${one.id}-${handle}` })));
-    count += jobs.length;
+    await queues.later(...[...reminders, ...others].map((one) => ({ ...one, id: `${one.id}-${handle}` })));
+    count += reminders.length;
   }
   return count;
+}
+
+function expiryJobs(store: Store, handle: string, { bookingUid, status, holdUntil }: StoredBooking): Job[] {
+  if (status !== "PENDING_PAYMENT" || holdUntil === null) return [];
+  const delay = delayUntil(store, Date.parse(holdUntil));
+  return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
+}
+
+/** Pulls the selected calendars of an imported handle, which schedules all further pulls. */
+export async function resumePulls({ redis, queues }: Store, handle: string): Promise<void> {
+  if (await redis.exists(keys.selectedCalendars(handle)))
+    await queues.later(job("scheduling.pull", `pull-${handle}-imported-${Date.now()}`, { handle }));
 }
