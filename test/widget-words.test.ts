@@ -343,4 +343,26 @@ async function run(t: Test): Promise<void> {
     });
     t.ok(room >= 8, `${room} px`);
   });
+
+  await t.test("the next question comes into view, however much goes with the offers of the last answer", async (t) => {
+    const scripts = [
+      () => answer("Ein Satz.\n\n".repeat(12), { followUps: Array.from({ length: 8 }, (_, at) => `Question ${at}?`) }),
+      () => answer("Ein Satz.\n\n".repeat(30)),
+    ];
+    const { visitor } = await visit(t, { script: () => scripts.shift()!() }, { viewport: { width: 320, height: 600 } });
+    await visitor.open();
+    await visitor.ask("First?");
+    await visitor.answered();
+    await visitor.log.evaluate((log) => {
+      log.scrollTop = log.scrollHeight;
+    });
+    await visitor.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
+    await visitor.ask("Second?");
+    await visitor.answered();
+    const distance = await visitor.log.evaluate((log) => {
+      const question = [...log.querySelectorAll(".question")].at(-1)!;
+      return question.getBoundingClientRect().top - log.getBoundingClientRect().top;
+    });
+    t.ok(distance >= 0 && distance < 48, `${distance} px below the top`);
+  });
 }

@@ -55,6 +55,8 @@ export function drawLog(welcome: HTMLElement): TurnLog {
     node: element("div", { class: "middle" }, log, latest),
     begin() {
       isFollowing = true;
+      // The log shrinks by the offers of the last answer, and so scrolls by itself until the question is rendered.
+      scrolledTo = Number.NaN;
       log.setAttribute("aria-busy", "true");
       // A suggestion button disappears with its card; the focus must stay in the log.
       if ((log.getRootNode() as ShadowRoot).activeElement?.tagName === "BUTTON") focusLog();
