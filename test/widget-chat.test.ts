@@ -307,6 +307,20 @@ async function run(t: Test): Promise<void> {
     t.notMatch(copied, /\*|\]\(/);
   });
 
+  await t.test("an answer is copied where the browser refuses its clipboard to scripts", async (t) => {
+    const { visitor } = await visit(t, { script: () => answer("Two weeks.") });
+    await visitor.page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new DOMException("Denied", "NotAllowedError"));
+    });
+    await visitor.open();
+    await visitor.ask("How long?");
+    await visitor.page.getByRole("button", { name: "Copy answer" }).click();
+    await visitor.answer.getByText("Copied").waitFor();
+    await visitor.input.focus();
+    await visitor.page.keyboard.press("Control+V");
+    t.equal(await visitor.input.inputValue(), "Two weeks.");
+  });
+
   await t.test("a mount, by id or by attribute, gets the widget instead of a launcher", async (t) => {
     for (const mount of [
       '<div id="svc-public-page-agent-inline">Loading</div>',

@@ -1,8 +1,12 @@
 import { element } from "./element.ts";
 
-/** Copies a text. If the browser denies the clipboard API, it copies a selection next to `neighbour`. */
+/** Copies a text; without the clipboard API, by a selection next to `neighbour`. */
 export async function copyText(text: string, neighbour: HTMLElement): Promise<void> {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  try {
+    return await navigator.clipboard.writeText(text);
+  } catch {
+    // Insecure pages lack the API, and a frame or a visitor may deny it.
+  }
   const held = element("textarea", { class: "unseen" });
   held.value = text;
   neighbour.after(held);
