@@ -129,6 +129,7 @@ async function run(t: Test): Promise<void> {
     const replies = [
       { status: 202, body: { lead: { leadId: "lead_1", status: "UNVERIFIED" } } },
       { status: 400 },
+      { status: 429 },
       { status: 200, body: { lead: { leadId: "lead_1", status: "VERIFIED" } } },
     ];
     const { visitor, server, frame } = await visit(t, { lead: () => replies.shift()! });
@@ -136,15 +137,38 @@ async function run(t: Test): Promise<void> {
     await frame.getByRole("button", { name: "Ask for a plan" }).click();
     const code = visitor.page.getByRole("textbox", { name: "Code" });
     await code.fill("000000");
-    await visitor.page.getByRole("button", { name: "Confirm" }).click();
+    await visitor.page.getByRole("button", { name: "Confirm" }).dblclick();
     await visitor.page.getByText("This code is wrong or has expired.").waitFor();
-    await code.fill("123456");
+    await code.fill("");
+    await code.pressSequentially("123 456");
+    await visitor.page.getByRole("button", { name: "Confirm" }).click();
+    await visitor.page.getByRole("alert").getByText("Please try again later.").waitFor();
     await visitor.page.getByRole("button", { name: "Confirm" }).click();
     await visitor.page.getByText("Thank you.").first().waitFor();
     t.same(
       server.of("POST", "/leads/lead_1/verify").map(({ body }) => body),
-      [{ code: "000000" }, { code: "123456" }],
+      [{ code: "000000" }, { code: "123 456" }, { code: "123 456" }],
+      "a double click is one attempt",
     );
+  });
+
+  await t.test("a form that doesn't load can be loaded again", async (t) => {
+    const server = await startChat(t, { script: () => answer(exampleText, { section }) });
+    const page = await openPage(t, browser, server.url);
+    const visitor = new ChatVisitor(page);
+    await page.route("**/form?*", (route) => route.abort());
+    await visitor.open();
+    await visitor.ask("What would a plan cost?");
+    await visitor.answered();
+    await page.clock.install();
+    await page.getByRole("button", { name: section.collapsedTitle }).click();
+    await page.clock.fastForward(11_000);
+    await page.getByRole("alert").getByText("The form could not be loaded.").waitFor();
+    await page.unroute("**/form?*");
+    await visitor.panel.locator(".lead-form").getByRole("button", { name: "Try again" }).click();
+    const frame = await frameOf(page);
+    await frame.getByLabel("Email").waitFor();
+    t.equal(await page.getByText("The form could not be loaded.").count(), 0);
   });
 
   await t.test("the form asks for an address before it sends anything", async (t) => {

@@ -106,7 +106,17 @@ function drawForm(section: LeadSection, host: LeadHost, sent: () => void): HTMLE
     host.say(words.sending);
     void submitLead(host.config, section, entries).then(done);
   };
-  const missing = (): void => problem.append(words.formMissing);
+  const missing = (): void => {
+    problem.append(words.formMissing);
+    const again = (): void => {
+      const next = drawForm(section, host, sent);
+      form.replaceWith(next);
+      next.querySelector("iframe")!.focus();
+    };
+    frame.node.replaceWith(
+      element("button", { type: "button", class: "tool", click: again }, widgetIcon("retry"), words.retry),
+    );
+  };
   const frame = drawLeadFrame(section, host.config, { submitted, missing });
   const disclosure = element(
     "p",
@@ -128,14 +138,20 @@ function finish(form: HTMLElement, result: Submission, host: LeadHost): void {
 }
 
 function drawCode(leadId: string, config: Config, confirmed: () => void): HTMLElement {
-  const digits = { inputmode: "numeric", autocomplete: "one-time-code", maxlength: "6", pattern: "[0-9]{6}" };
+  const digits = { inputmode: "numeric", autocomplete: "one-time-code", maxlength: "7", pattern: "\\d{3} ?\\d{3}" };
   const input = element("input", { ...digits, required: true });
   const problem = element("p", { class: "problem", role: "alert" });
+  let isSending = false;
   const confirm = async (event: Event): Promise<void> => {
     event.preventDefault();
-    const { kind } = await confirmLead(config, leadId, input.value);
-    if (kind === "accepted") confirmed();
-    else problem.textContent = kind === "wrong" ? words.wrongCode : words.notSent;
+    // Five wrong codes end the lead's code: a double click must not count twice.
+    if (isSending) return;
+    isSending = true;
+    problem.textContent = "";
+    const kind = await confirmLead(config, leadId, input.value);
+    isSending = false;
+    if (kind === "accepted") return confirmed();
+    problem.textContent = { wrong: words.wrongCode, limited: words.tooManyLeads, failed: words.failed }[kind];
   };
   const entry = element("label", {}, words.code, input);
   const button = element("button", { class: "action" }, words.confirm);

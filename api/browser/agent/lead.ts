@@ -41,9 +41,11 @@ function isAnswer(field: FormField | undefined, value: string): boolean {
  * The result of a submission; `code` asks for the code that was mailed, `wrong` means an invalid entry, `limited` means too many
  * submissions from this network.
  */
-export type Submission = { kind: "accepted" | "wrong" | "limited" | "failed" } | { kind: "code"; leadId: string };
+export type Submission = { kind: Outcome } | { kind: "code"; leadId: string };
 
-const refusals: Record<number, "wrong" | "limited"> = { 400: "wrong", 429: "limited" };
+type Outcome = "accepted" | "wrong" | "limited" | "failed";
+
+const refusals: Record<number, Outcome> = { 400: "wrong", 429: "limited" };
 
 /** Submits a lead with the context that the visitor has seen. */
 export async function submitLead(config: Config, section: LeadSection, entries: Entries): Promise<Submission> {
@@ -63,9 +65,9 @@ export async function submitLead(config: Config, section: LeadSection, entries: 
 }
 
 /** Confirms a lead with the code that was mailed to its address. */
-export async function confirmLead(config: Config, leadId: string, code: string): Promise<Submission> {
+export async function confirmLead(config: Config, leadId: string, code: string): Promise<Outcome> {
   const { ok, status } = await post(`${config.leadUrl}/${encodeURIComponent(leadId)}/verify`, { code });
-  return { kind: ok ? "accepted" : status === 400 ? "wrong" : "failed" };
+  return ok ? "accepted" : (refusals[status] ?? "failed");
 }
 
 interface Reply {
