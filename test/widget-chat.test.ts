@@ -409,6 +409,27 @@ async function run(t: Test): Promise<void> {
     t.same(seen, ["rgb(180, 0, 90)", "3px"]);
   });
 
+  await t.test("the form is as light as the page's colours, whatever their notation", async (t) => {
+    for (const [surface, scheme] of [
+      ["oklch(98% 0.01 90)", "light"],
+      ["oklch(20% 0.02 270)", "dark"],
+      ["#fffdf5", "light"],
+    ] as const) {
+      const { visitor } = await visit(
+        t,
+        { script: () => answer("Two weeks.", { section }) },
+        { bypassCSP: true, colorScheme: scheme === "light" ? "dark" : "light" },
+      );
+      await visitor.page.addStyleTag({ content: `:root { --svc-agent-surface: ${surface} }` });
+      await visitor.open();
+      await visitor.ask("How long?");
+      await visitor.page.getByRole("button", { name: section.collapsedTitle }).click();
+      const frame = visitor.page.frameLocator("iframe");
+      await frame.getByLabel("Email").waitFor();
+      t.equal(await frame.locator("html").evaluate((root) => getComputedStyle(root).colorScheme), scheme, surface);
+    }
+  });
+
   await t.test("the script is small, and never makes elements out of text", async (t) => {
     const script = await bundled("public-page-agent");
     for (const never of [

@@ -240,6 +240,28 @@ async function run(t: Test): Promise<void> {
     t.equal(visitor.page.context().pages().length, 1);
   });
 
+  await t.test("the kind of a source never breaks its title inside a word", async (t) => {
+    const title = "Fahrradwerkstatt am alten Hafen";
+    const { visitor } = await visit(
+      t,
+      { language: "de", script: () => answer("Zwei Tage.", { evidence: [{ ...evidence[0]!, title }] }) },
+      { viewport: { width: 360, height: 740 } },
+    );
+    await visitor.page.getByRole("button", { name: "Fragen", exact: true }).click();
+    await visitor.page.getByRole("textbox").fill("Wie lange?");
+    await visitor.page.keyboard.press("Enter");
+    const name = visitor.panel.locator(".source-title");
+    await name.waitFor();
+    const rows = await name.evaluate((node) => {
+      const word = document.createRange();
+      word.setStart(node.firstChild!, 0);
+      word.setEnd(node.firstChild!, "Fahrradwerkstatt".length);
+      return word.getClientRects().length;
+    });
+    t.equal(rows, 1);
+    await picture(visitor.page, "widget-source-phone");
+  });
+
   await t.test("a text that only looks like a list of sources stays", async (t) => {
     const { visitor } = await visit(t, { script: () => answer("Hello.\n\nSources: call us", { evidence }) });
     await visitor.open();

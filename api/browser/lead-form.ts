@@ -2,6 +2,7 @@
  * The script inside the lead form's frame (docs/reference.md, "Form frame"). The frame has its own opaque origin and may not load, store
  * or request anything. It posts its entries and its height to the parent, which decides what to do with them.
  */
+import { isDark } from "./agent/colour.ts";
 
 /** The widget's nonce, by which the widget recognises its own frame. */
 const nonce = location.hash.slice(1);
@@ -11,11 +12,8 @@ const tallest = 2000;
 const colours = new URLSearchParams(location.search);
 for (const [name, colour] of colours)
   if (CSS.supports("color", colour)) document.documentElement.style.setProperty(`--${name}`, colour);
-document.documentElement.style.colorScheme = isDark(colours.get("surface"))
-  ? "dark"
-  : colours.has("surface")
-    ? "light"
-    : "light dark";
+const surface = colours.get("surface");
+if (surface) document.documentElement.style.colorScheme = isDark(surface) ? "dark" : "light";
 
 // Listens on the document: a field may have the name of any property of its form.
 document.addEventListener("submit", (event) => {
@@ -50,15 +48,4 @@ function tell(message: object): void {
 function lock(isLocked: boolean): void {
   const button = document.querySelector<HTMLButtonElement>("button[type=submit]");
   if (button) button.disabled = isLocked;
-}
-
-/** True for `rgb(…)` and `color(srgb …)` nearer to black than to white. */
-function isDark(colour: string | null): boolean {
-  const parts =
-    colour
-      ?.match(/[\d.]+/g)
-      ?.slice(0, 3)
-      .map(Number) ?? [];
-  const full = colour?.startsWith("color(") ? 1 : 255;
-  return parts.length === 3 && parts.reduce((sum, part) => sum + part, 0) < 1.5 * full;
 }
