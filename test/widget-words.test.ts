@@ -241,10 +241,14 @@ async function run(t: Test): Promise<void> {
   });
 
   await t.test("the kind of a source never breaks its title inside a word", async (t) => {
-    const title = "Fahrradwerkstatt am alten Hafen";
+    const own = { ...evidence[0]!, title: "Fahrradwerkstatt am alten Hafen" };
     const { visitor } = await visit(
       t,
-      { language: "de", script: () => answer("Zwei Tage.", { evidence: [{ ...evidence[0]!, title }] }) },
+      {
+        language: "de",
+        head: `<link rel="canonical" href="${own.sourceUrl}">`,
+        script: () => answer("Zwei Tage.", { evidence: [own] }),
+      },
       { viewport: { width: 360, height: 740 } },
     );
     await visitor.page.getByRole("button", { name: "Fragen", exact: true }).click();

@@ -89,7 +89,7 @@ button:not(.launcher, .send, .action):hover { background: var(--raised); }
 a:is(.action):hover, .source > a:hover { border-color: var(--accent); }
 .number { flex: none; inline-size: 1.5rem; block-size: 1.5rem; border-radius: 50%; background: var(--raised); font-size: .75rem; line-height: 1.5rem; text-align: center; }
 .source-text { flex: 1; min-inline-size: 0; display: grid; gap: .125rem; overflow-wrap: anywhere; }
-.source-text > :first-child { display: flex; justify-content: space-between; align-items: baseline; gap: .75rem; }
+.source-text > :first-child { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: 0 .75rem; }
 .source-title { min-inline-size: 0; font-size: .9375rem; font-weight: 600; line-height: 1.35; }
 .source-title svg { forced-color-adjust: auto; inline-size: .875em; block-size: .875em; margin-inline-start: .3em; color: var(--muted); }
 .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
