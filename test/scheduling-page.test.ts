@@ -176,6 +176,31 @@ async function run(t: Test): Promise<void> {
     t.match(await bookings(stage), [{ start: "2026-10-11T09:00:00.000Z" }]);
   });
 
+  await t.test(
+    "the focus stays where it was while times are loaded again, and on the way on after a failure",
+    async (t) => {
+      const { page } = await visit(t, browser);
+      await page.getByRole("button", { name: "11:30", exact: true }).focus();
+      await page.clock.install();
+      await page.clock.fastForward(31_000);
+      const reloaded = page.waitForResponse(/\/slots\?/);
+      await page.evaluate(() => dispatchEvent(new Event("online")));
+      await reloaded;
+      await page.locator(".month:not(.loading)").waitFor();
+      t.equal(await focused(page), "11:30");
+      await page.route(/\/slots\?/, (route) => route.abort());
+      await page.getByRole("button", { name: "Next month" }).press("Enter");
+      const retry = page.getByRole("button", { name: "Try again" });
+      await retry.press("Enter");
+      await eventually(async () => (await focused(page)) === "Try again");
+      t.ok(await retry.isVisible());
+      await page.unroute(/\/slots\?/);
+      await retry.press("Enter");
+      await page.locator(".month:not(.loading)").waitFor();
+      await eventually(async () => (await focused(page)) === "1");
+    },
+  );
+
   await t.test("every kind of question is asked, checked and sent", async (t) => {
     const { stage, page } = await visit(t, browser, {
       event: { bookingFields: questions, locations: places },
@@ -271,7 +296,8 @@ async function run(t: Test): Promise<void> {
     const { page } = await visit(t, browser, { event: weeks });
     await page.getByText("There are no free times in October 2026.").waitFor();
     await picture(page, "scheduling-empty");
-    await page.getByRole("button", { name: "Find the next free time" }).click();
+    await page.getByRole("button", { name: "Find the next free time" }).press("Enter");
+    t.equal(await focused(page), "Looking for free times…");
     await page.getByRole("heading", { name: "April 2027" }).waitFor();
     t.ok(await page.getByRole("button", { name: "11:00", exact: true }).isVisible());
   });
@@ -298,6 +324,10 @@ async function run(t: Test): Promise<void> {
       t.equal(await page.getByRole("button", { name: "Reschedule" }).count(), 0);
       await page.goto(`${stage.service.url}${place}/intro`);
       t.same(await violations(page), []);
+      const [text, button] = await Promise.all(
+        [".plain p", ".plain .button"].map((one) => page.locator(one).first().boundingBox()),
+      );
+      t.ok(button!.y - (text!.y + text!.height) >= 12, "the button keeps its distance");
       await picture(page, "scheduling-missing");
     },
   );

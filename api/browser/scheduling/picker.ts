@@ -116,6 +116,7 @@ export class Picker {
   private async load(month: string, isHop = false): Promise<void> {
     const turn = ++this.turn;
     const before = this.month;
+    const held = document.activeElement;
     if (!isHop) this.showMonth(month, !this.known.has(month));
     try {
       const days = this.known.get(month) ?? (await this.fetch(month));
@@ -131,6 +132,15 @@ export class Picker {
       this.showMonth(isHop ? before : month, false);
       this.showProblem(error as Problem);
     }
+    this.keepFocus(held);
+  }
+
+  /** Replaces the focused element if it was rendered again or is gone: by the same time, else the retry, else the day. */
+  private keepFocus(held: Element | null): void {
+    if (!(held instanceof HTMLElement) || held.isConnected || document.activeElement !== document.body) return;
+    const { start = "" } = held.dataset;
+    const same = this.times.querySelector<HTMLElement>(`[data-start="${start}"]`);
+    (same ?? this.status.querySelector("button") ?? dayButton(this.grid, this.entry))?.focus();
   }
 
   private async fetch(month: string): Promise<Days> {
@@ -192,17 +202,20 @@ export class Picker {
   private async lookFurther(): Promise<void> {
     const { words } = this.host;
     const from = this.month;
-    this.status.replaceChildren(element("p", { role: "status", tabindex: "-1" }, words.loading));
+    this.showStatus(words.loading);
     for (let months = 1; months <= farthest; months++) {
       const month = plusMonths(from, months);
       await this.load(month, true);
-      if (this.month !== from || this.status.querySelector(".alert")) return this.focusDay();
+      if (this.month !== from || this.status.querySelector(".alert")) return;
     }
-    this.status.replaceChildren(element("p", { role: "status" }, words.noneAtAll));
+    this.showStatus(words.noneAtAll);
   }
 
-  private focusDay(): void {
-    dayButton(this.grid, this.entry)?.focus();
+  /** Replaces the button that was pressed by a text, which takes its focus. */
+  private showStatus(text: string): void {
+    const status = element("p", { role: "status", tabindex: "-1" }, text);
+    this.status.replaceChildren(status);
+    status.focus();
   }
 
   private showProblem(problem: Problem): void {
