@@ -58,7 +58,7 @@ export async function eventListView({ events }: { events: PublicEvent[] }, reque
   const language = languageOf(request, ofHandle);
   const words = wordsOf(language).events;
   const title = fillPlaceholders(words.title, { host: displayName ?? handle });
-  const items = events.map((event) => eventItem(event, language)).join("");
+  const items = events.map((event) => eventItem(event, request, language)).join("");
   const list = items === "" ? `<p>${escapeHtml(words.none)}</p>` : `<ul class="events">${items}</ul>`;
   const logo = logoUrl === null ? "" : `<img class="logo" src="${escapeHtml(logoUrl)}" alt="">`;
   const head = previewAt(request, { title, summary: "", image: logoUrl });
@@ -81,24 +81,39 @@ export function schedulingFailure(fail: Fail, request: Request): View {
 
 /** The language that the visitor has chosen on the page (`?language=`), else that of the browser, else that of the handle. */
 function languageOf(request: Request, ofHandle?: string | null): string {
-  const chosen = new URL(request.address, "http://service.invalid").searchParams.get("language") ?? "";
-  return hasWords(chosen) ? wordsLanguage(chosen) : request.language(ofHandle);
+  return chosenLanguage(request) ?? request.language(ofHandle);
+}
+
+function chosenLanguage(request: Request): string | undefined {
+  const chosen = queryOf(request).get("language") ?? "";
+  return hasWords(chosen) ? wordsLanguage(chosen) : undefined;
+}
+
+function queryOf({ address }: Request): URLSearchParams {
+  return new URL(address, "http://service.invalid").searchParams;
+}
+
+/** The address of a handle's list or of an event, which keeps the language that the visitor has chosen. */
+function addressOf(request: Request, ...path: string[]): string {
+  const chosen = chosenLanguage(request);
+  const query = chosen === undefined ? "" : `?language=${chosen}`;
+  return `/apps/public/scheduling/${path.map(encodeURIComponent).join("/")}${query}`;
 }
 
 /** Once more, the handle's other events, or the start; inside another page there is only the same address, which may be framed. */
-function wayOn(fail: Fail, { address, parameters }: Request, language: string): string {
+function wayOn(fail: Fail, request: Request, language: string): string {
   const { ways } = wordsOf(language);
-  if (!fail.permanent) return cardLink(ways.again, address);
-  if (new URL(address, "http://service.invalid").searchParams.has("embed")) return "";
-  const { handle = "", eventSlug } = parameters;
+  if (!fail.permanent) return cardLink(ways.again, request.address);
+  if (queryOf(request).has("embed")) return "";
+  const { handle = "", eventSlug } = request.parameters;
   if (eventSlug === undefined) return cardLink(ways.home, "/");
-  return cardLink(ways.events, `/apps/public/scheduling/${encodeURIComponent(handle)}`);
+  return cardLink(ways.events, addressOf(request, handle));
 }
 
-function eventItem(event: PublicEvent, language: string): string {
+function eventItem(event: PublicEvent, request: Request, language: string): string {
   const { handle, slug, title, description } = event;
   const text = description === "" ? "" : `<span class="description" dir="auto">${escapeHtml(description)}</span>`;
-  const address = `/apps/public/scheduling/${encodeURIComponent(handle)}/${encodeURIComponent(slug)}`;
+  const address = addressOf(request, handle, slug);
   const terms = escapeHtml(termsOf(event, language).join(" · "));
   return `<li><a href="${address}"><strong dir="auto">${escapeHtml(title)}</strong><span class="terms">${terms}</span>${text}</a></li>`;
 }

@@ -271,6 +271,18 @@ t.test("a shared link to a booking page has a preview; a booking and a frame hav
     t.same(await read(`${list}/intro?${query}`), [], query);
 });
 
+t.test("the language chosen on a booking page lasts from page to page", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const event = { slug: "intro", title: "Introduction", durationMinutes: 30 };
+  await owner.post("/v2/handles/acme/scheduling/event-types").send(event).expect(201);
+  const list = "/apps/public/scheduling/acme";
+  const visit = async (path: string): Promise<string> => (await service.visitor.get(path).set("Accept", html)).text;
+  t.match(await visit(`${list}?language=de`), `href="${list}/intro?language=de"`);
+  t.match(await visit(`${list}/none?language=de`), `href="${list}?language=de"`);
+  t.match(await visit(`${list}?language=xx`), `href="${list}/intro"`);
+});
+
 /** The free slots of the next seven days. */
 function slotsOfWeek(): string {
   const [start, end] = [0, 7].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
