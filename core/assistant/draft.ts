@@ -29,7 +29,7 @@ export interface Draft {
 /** Ms within which a model must send a first delta, and a first presentable text; otherwise the extractive answer is sent. */
 const firstDeltaMs = 10_000;
 const firstTextMs = 15_000;
-/** Ms without a delta after which a model counts as finished. */
+/** Ms without text after which a model counts as finished, also if it goes on thinking. */
 const silenceMs = 20_000;
 /** Ms after which an answer in one piece ends with the text so far: its reader waits for 20 s. */
 const wholeMs = 16_000;
@@ -73,6 +73,7 @@ class ModelPart {
   readonly #startedAt = performance.now();
   readonly #calls = new Set<string>();
   #hasBegun = false;
+  #textAt = 0;
   #length = 0;
   #pending: Promise<IteratorResult<Delta>> | undefined;
 
@@ -151,7 +152,7 @@ class ModelPart {
   async *#rest(first: string): AsyncGenerator<string> {
     yield first;
     for (;;) {
-      const step = await this.#next(silenceMs);
+      const step = await this.#next(this.#textAt + silenceMs - performance.now());
       const isOver = step === undefined || this.#length > answerLength + overLength;
       if (isOver) return this.#end.abort();
       if (step.done) return yield this.#filter.end();
@@ -161,6 +162,7 @@ class ModelPart {
 
   #take({ text = "", call }: Delta): string {
     if (this.#made.tools.some(({ name }) => name === call)) this.#calls.add(call!);
+    if (text !== "") this.#textAt = performance.now();
     this.#length += text.length;
     return this.#filter.push(text);
   }
