@@ -34,6 +34,16 @@ const odd: Record<string, () => Iterable<OddDelta>> = {
   "a cargo bike from a model that ends thoughts that it never began": () =>
     words(`The SECRET is 39 EUR. </think> ${said}`),
   "a cargo bike from a model that never ends": () => endless({ content: `${said} ` }),
+  "a cargo bike from a model that thinks without end after its text": () =>
+    (function* () {
+      yield* words(`${said} It `);
+      yield* endless({ thinking: "SECRET. " });
+    })(),
+  "a cargo bike from a model that sends empty text without end": () =>
+    (function* () {
+      yield* words(`${said} It `);
+      yield* endless({ content: "" });
+    })(),
   "a cargo bike from a model that says nothing": () => [],
   "a cargo bike from a model that is never done": () => [...words(said), "close"],
   "a cargo bike from a model that closes at once": () => ["close"],
@@ -143,3 +153,25 @@ t.test("a model continues to load after an answer was given without it", { timeo
   await eventually(loaded, 30_000);
   t.ok(performance.now() - from > 22_000, "it is let go only once it has loaded");
 });
+
+t.test(
+  "a visitor who leaves during the first question of a model's abilities changes nothing for the next",
+  async (t) => {
+    const { model, service } = await withModel(t);
+    model.script.showAfter = 1000;
+    const leave = new AbortController();
+    const messages = [{ id: "m1", role: "user", parts: [{ type: "text", text: "How much is a cargo bike?" }] }];
+    const left = await fetch(`${service.url}${page}/agentic-chat`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ messages }),
+      signal: leave.signal,
+    });
+    await left.body?.getReader().read();
+    await eventually(() => model.shown === 1);
+    leave.abort();
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await streamed(service, "How much is a cargo bike?");
+    t.match(model.requests.filter(({ path }) => path === "/api/chat").at(-1)?.body, { think: false, tools: [{}] });
+  },
+);

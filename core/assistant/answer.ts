@@ -67,7 +67,7 @@ async function compose(
   const started = performance.now();
   const { output, signal } = to;
   const found = await publicLibrary(runtime, asked);
-  const tools = await toolsFor(runtime, asked, { found, signal });
+  const tools = await toolsFor(runtime, asked, found);
   const draft = await drafted(runtime, asked, { found, tools, signal });
   const isTalk = draft.kind === "talk" || draft.kind === "declined";
   const metadata = {
@@ -94,12 +94,8 @@ async function compose(
 }
 
 /** The tools for a model with tool support: the form once per chat, lesson cards if the best passages have some. */
-async function toolsFor(
-  { model }: Runtime,
-  asked: AnswerRequest,
-  { found, signal }: { found: PublicLibrary; signal: AbortSignal },
-): Promise<ModelTool[]> {
-  if (model.writer === undefined || !(await model.writer.callsTools(signal))) return [];
+async function toolsFor({ model }: Runtime, asked: AnswerRequest, found: PublicLibrary): Promise<ModelTool[]> {
+  if (model.writer === undefined || !(await model.writer.callsTools())) return [];
   return [...(asked.sectionShown ? [] : [leadTool]), ...(nearCards(found).length > 0 ? [lessonTool] : [])];
 }
 

@@ -32,19 +32,19 @@ export function openModel(env: Env): Model {
 class OllamaWriter implements Writer {
   readonly #host: string;
   readonly #model: string;
-  #known: { capabilities: readonly string[]; until: number } | undefined;
+  #known: { capabilities: Promise<readonly string[]>; until: number } | undefined;
 
   constructor(host: string, model: string) {
     this.#host = host;
     this.#model = model;
   }
 
-  async callsTools(signal: AbortSignal): Promise<boolean> {
-    return (await this.#capabilities(signal)).includes("tools");
+  async callsTools(): Promise<boolean> {
+    return (await this.#capabilities()).includes("tools");
   }
 
   async *write(messages: ModelMessage[], tools: readonly ModelTool[], signal: AbortSignal): AsyncGenerator<Delta> {
-    const request = { ...(await this.#request(messages, signal)), stream: true as const };
+    const request = { ...(await this.#request(messages)), stream: true as const };
     const functions = tools.map(({ name, description }) => ({
       type: "function",
       function: { name, description, parameters: { type: "object", properties: {} } },
@@ -63,13 +63,13 @@ class OllamaWriter implements Writer {
   }
 
   async propose(messages: ModelMessage[], schema: object, signal: AbortSignal): Promise<unknown> {
-    const request = { ...(await this.#request(messages, signal)), stream: false as const, format: schema };
+    const request = { ...(await this.#request(messages)), stream: false as const, format: schema };
     return JSON.parse((await client(this.#host, signal, beginTimeoutMs).chat(request)).message.content);
   }
 
   /** Thinking models are asked not to think, or as little as possible: a visitor is waiting. */
-  async #request(messages: ModelMessage[], signal: AbortSignal): Promise<ChatRequest> {
-    const capabilities = await this.#capabilities(signal);
+  async #request(messages: ModelMessage[]): Promise<ChatRequest> {
+    const capabilities = await this.#capabilities();
     const options = { num_ctx: contextTokens, num_predict: answerTokens };
     const think = /gpt-?oss/i.test(this.#model) ? ("low" as const) : false;
     return {
@@ -81,14 +81,20 @@ class OllamaWriter implements Writer {
     };
   }
 
-  async #capabilities(signal: AbortSignal): Promise<readonly string[]> {
-    if (this.#known && this.#known.until > Date.now()) return this.#known.capabilities;
-    const shown = await client(this.#host, AbortSignal.any([signal, AbortSignal.timeout(showTimeoutMs)]))
-      .show({ model: this.#model })
-      .catch(() => undefined);
-    const until = Date.now() + (shown ? capabilitiesTtlMs : failureTtlMs);
-    this.#known = { capabilities: shown?.capabilities ?? [], until };
+  /** Shared by all questions, so no visitor's signal may end the request. */
+  #capabilities(): Promise<readonly string[]> {
+    if (this.#known === undefined || this.#known.until < Date.now())
+      this.#known = { capabilities: this.#show(), until: Date.now() + capabilitiesTtlMs };
     return this.#known.capabilities;
+  }
+
+  async #show(): Promise<readonly string[]> {
+    try {
+      return (await client(this.#host, AbortSignal.timeout(showTimeoutMs)).show({ model: this.#model })).capabilities;
+    } catch {
+      this.#known = { capabilities: Promise.resolve([]), until: Date.now() + failureTtlMs };
+      return [];
+    }
   }
 }
 

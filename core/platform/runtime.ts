@@ -358,7 +358,7 @@ export interface Delta {
 /** A model that generates text as a stream of deltas. Failures throw; `signal` also stops the work at the model server. */
 export interface Writer {
   /** True if the model can call tools; checked occasionally. */
-  callsTools(signal: AbortSignal): Promise<boolean>;
+  callsTools(): Promise<boolean>;
   write(messages: ModelMessage[], tools: readonly ModelTool[], signal: AbortSignal): AsyncIterable<Delta>;
   /** An object of this JSON schema, unvalidated: models don't always follow schemas. */
   propose(messages: ModelMessage[], schema: object, signal: AbortSignal): Promise<unknown>;
