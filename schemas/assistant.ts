@@ -38,6 +38,7 @@ export const chatRequest = object({
   id: optional(string({ maxLength: 256 })),
   messages: documented(array(anything), array(chatMessage, { minItems: 1 })),
   resumable: optional(boolean),
+  trigger: optional(anything),
 });
 
 /** `GET …/agentic-chat/{chatId}/stream`. */

@@ -339,6 +339,34 @@ t.test("the end of a stopped answer is sent once", async (t) => {
   t.equal((await fetch(stream, { headers: { "last-event-id": "1" } })).status, 204);
 });
 
+t.test("the end of an answer is numbered after the chunks that a client had before", async (t) => {
+  const model = await startModelServer({ reply: () => "A cargo bike costs 39 EUR a day. ".repeat(200), everyMs: 20 });
+  t.teardown(() => model.close());
+  const service = await furnished(t, { env: modelEnv(model) });
+  const chatId = "a-capability-id-4";
+  const stream = `${service.url}${page}/agentic-chat/${chatId}/stream`;
+  const leave = new AbortController();
+  const asked = { id: chatId, messages: [message("How much is a cargo bike?")], resumable: true };
+  const first = await post(service, asked, { signal: leave.signal });
+  await first.body?.getReader().read();
+  await eventually(() => model.requests.length === 1);
+  // A client that claims to have read more than there will be learns of the end alone.
+  const rest = await fetch(stream, { headers: { "last-event-id": "100000" } });
+  t.equal((await fetch(stream, { method: "DELETE" })).status, 204);
+  t.match(await rest.text(), /^: open\n\n(: pulse\n\n)*id: 100001\ndata: \{"type":"abort"\}/);
+  leave.abort();
+});
+
+t.test("a form that an answer had is shown again when that answer is asked for again", async (t) => {
+  const service = await furnished(t, { workers: true });
+  const asked = { id: "a-capability-id-5", messages: [message("Please send me a quote for ten bikes")] };
+  const forms = async (trigger: string) =>
+    (await chunksOf(await post(service, { ...asked, trigger }))).filter(({ type }) => type === "tool-output-available");
+  t.equal((await forms("submit-message")).length, 1);
+  t.equal((await forms("regenerate-message")).length, 1);
+  t.equal((await forms("submit-message")).length, 0, "once in a chat otherwise");
+});
+
 const modelEnv = (model: ModelServer, embedding = false) => ({
   OLLAMA_HOST: model.url,
   PUBLIC_PAGE_AGENT_MODEL_ID: "scripted:chat",

@@ -13,6 +13,7 @@ import { Fail } from "../platform/errors.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
+import { forgetLeadSection } from "./lead-sections.ts";
 import { type AnswerRequest, type ChatRequest, checkQuestion, readMessages } from "./messages.ts";
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
@@ -29,9 +30,10 @@ export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): 
   const asked = readMessages(input.messages);
   const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");
   const resumable = input.resumable === true && chatId.length >= MIN_CAPABILITY_LENGTH;
+  if (input.trigger === "regenerate-message") await forgetLeadSection(runtime, { ...input, chatId });
   const { runId, follower } = await startRun(runtime, input, { ...asked, chatId, resumable, isWhole: false });
   if (chatId.length >= MIN_CAPABILITY_LENGTH) await runtime.redis.set(chatKey(input, chatId), runId, "EX", replayable);
-  return new ChatStream(follower);
+  return new ChatStream(follower, 0);
 }
 
 /** Answers one question as an object: the same run, collected. `service_unavailable` without an answer in 20 s, or if its worker dies. */
@@ -68,7 +70,7 @@ export async function resumeChat(
   const after = /^\d{1,15}$/.test(input.lastEventId ?? "") ? Number(input.lastEventId) : 0;
   const ending = await runEnding(runtime.redis, runId);
   if (ending && after >= ending.last + (lastChunks[ending.end] ? 1 : 0)) return undefined;
-  return new ChatStream(runtime.relay.follow(runId, { after, resumable: true }));
+  return new ChatStream(runtime.relay.follow(runId, { after, resumable: true }), after);
 }
 
 /** Cancels the chat's running answer; idempotent. */
@@ -115,11 +117,13 @@ const lastChunks = { done: undefined, failed: undefined, cancelled: { type: "abo
 /** A follower that always ends with the protocol's own final chunks. */
 class ChatStream implements AsyncIterableIterator<RunChunk> {
   readonly #follower: RunSubscription;
-  #last = 0;
+  #last: number;
   #over = false;
 
-  constructor(follower: RunSubscription) {
+  /** `after`: the number of the last chunk that the reader has. */
+  constructor(follower: RunSubscription, after: number) {
     this.#follower = follower;
+    this.#last = after;
   }
 
   async next(): Promise<IteratorResult<RunChunk>> {

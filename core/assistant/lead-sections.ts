@@ -8,6 +8,8 @@ import { composeLeadSection } from "./lead-section.ts";
 import type { AnswerRequest } from "./messages.ts";
 import { proposalPrompt } from "./prompt.ts";
 
+type ChatPlace = Pick<AnswerRequest, "handle" | "pageSlug" | "chatId">;
+
 /** Seconds for which a chat remembers that it has shown its section. */
 const remembered = 86_400;
 /** Ms within which a model must propose a section; otherwise the standard one is shown. */
@@ -45,9 +47,17 @@ export async function leadSectionFor(
   return section;
 }
 
-async function isFirst({ redis }: Runtime, { handle, pageSlug, chatId }: AnswerRequest): Promise<boolean> {
-  const chat = sha256(chatId).toString("base64url");
-  return (await redis.set(keys.chatSection(handle, pageSlug, chat), "1", "EX", remembered, "NX")) === "OK";
+/** Lets a chat show its section again: the visitor asks for the answer again that may have had it. */
+export async function forgetLeadSection({ redis }: Runtime, chat: ChatPlace): Promise<void> {
+  await redis.del(sectionKey(chat));
+}
+
+async function isFirst({ redis }: Runtime, chat: ChatPlace): Promise<boolean> {
+  return (await redis.set(sectionKey(chat), "1", "EX", remembered, "NX")) === "OK";
+}
+
+function sectionKey({ handle, pageSlug, chatId }: ChatPlace): string {
+  return keys.chatSection(handle, pageSlug, sha256(chatId).toString("base64url"));
 }
 
 /** A model's unchecked proposal; undefined if it fails, since there is a standard section. */
