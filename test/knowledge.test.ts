@@ -207,6 +207,26 @@ t.test("a changed document is found by its new words alone, a deleted one not at
   t.equal((await keyNames(service.runtime.redis, "chunk:*")).length, 0);
 });
 
+t.test("changes of one document at the same time all count, and none brings a deleted document back", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  for (let round = 0; round < 10; round++) {
+    const { documentId } = (await owner.post(documents).send(returns).expect(202)).body.document;
+    const address = `${documents}/${documentId}`;
+    const changes = [{ title: "Vouchers" }, { topic: "shop" }, { source: "site" }, { containerTags: ["a"] }];
+    await Promise.all(changes.map((change) => owner.put(address).send(change).expect(200)));
+    t.match((await owner.get(address).expect(200)).body.document, Object.assign({}, ...changes), `round ${round}`);
+    const [, ...others] = await Promise.all([
+      owner.delete(address).expect(204),
+      ...changes.map((change) => owner.put(address).send(change)),
+    ]);
+    t.ok(others.every(({ status }) => status === 200 || status === 404));
+    await owner.get(address).expect(404);
+  }
+  t.same((await owner.get(documents).expect(200)).body.documents, []);
+  t.equal((await keyNames(service.runtime.redis, "chunk:*")).length, 0);
+});
+
 t.test("bad documents are refused by field and leave nothing", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

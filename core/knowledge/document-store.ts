@@ -3,7 +3,7 @@ import { type RedisConnection, Repository, Schema } from "redis-om";
 import { tagSeparator } from "../engines/search/search.ts";
 import type { DocumentStore, StoredDocument } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { transact } from "../store/redis.ts";
+import { scripts } from "../store/scripts.ts";
 
 const schema = new Schema(
   keys.documentPrefix,
@@ -24,14 +24,19 @@ const schema = new Schema(
 
 /** The documents, stored by redis-om. The library is large: `openRuntime` loads this file at first use. */
 export function openDocuments(redis: Redis): DocumentStore {
-  const repository = new Repository(schema, omConnection(redis));
   return {
-    async save(entityId, stored) {
-      await repository.save(entityId, { ...stored });
+    async save(entityId, stored, earlier) {
+      let isSaved = false;
+      const replace = async (document: string, fields: Record<string, string>) => {
+        const input = { earlier, revision: stored.revision, values: Object.entries(fields).flat() };
+        isSaved = (await scripts.replaceDocument(redis, { document }, input)) === "written";
+      };
+      await new Repository(schema, omConnection(redis, replace)).save(entityId, { ...stored });
+      return isSaved;
     },
     // redis-om answers a missing id with an empty entity.
     async fetch(entityId) {
-      const entity = (await repository.fetch(entityId)) as unknown as StoredDocument;
+      const entity = (await new Repository(schema, omConnection(redis)).fetch(entityId)) as unknown as StoredDocument;
       if (entity.revision === undefined) return undefined;
       const { containerTags = [], topic = "", source = "" } = entity as Partial<StoredDocument>;
       return { ...entity, containerTags, topic, source };
@@ -39,26 +44,21 @@ export function openDocuments(redis: Redis): DocumentStore {
   };
 }
 
-/** The few commands that redis-om 0.4.7 sends, over our connection; its own client would be a second library and pool. */
-function omConnection(redis: Redis): RedisConnection {
+/**
+ * The few commands that redis-om 0.4.7 sends, over our connection; its own client would be a second library and pool. It saves by the
+ * transaction `UNLINK key, HSET key data`, in whose place `replace` runs.
+ */
+function omConnection(
+  redis: Redis,
+  replace?: (key: string, fields: Record<string, string>) => Promise<void>,
+): RedisConnection {
   const commands = {
     hGetAll: (key: string) => redis.hgetall(key),
-    unlink: (names: string | string[]) => redis.unlink(...[names].flat()),
-    expire: (key: string, seconds: number) => redis.expire(key, seconds),
-    multi() {
-      const queued: ((transaction: ReturnType<Redis["multi"]>) => void)[] = [];
-      return {
-        unlink(key: string) {
-          queued.push((transaction) => transaction.unlink(key));
-          return this;
-        },
-        hSet(key: string, data: Record<string, string>) {
-          queued.push((transaction) => transaction.hset(key, data));
-          return this;
-        },
-        exec: () => transact(redis, (transaction) => queued.forEach((add) => void add(transaction))),
-      };
-    },
+    multi: () => ({
+      unlink: (key: string) => ({
+        hSet: (_: string, fields: Record<string, string>) => ({ exec: () => replace?.(key, fields) }),
+      }),
+    }),
   };
   return commands as unknown as RedisConnection;
 }

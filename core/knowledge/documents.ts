@@ -18,7 +18,8 @@ import { faultAt, placeAt } from "../platform/source-place.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
-import { pipelined, transact } from "../store/redis.ts";
+import { pipelined } from "../store/redis.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { placeTooDeep } from "./nesting.ts";
 
@@ -39,23 +40,21 @@ export async function createDocument(
     createdAt: at,
     updatedAt: at,
   } as StoredDocument;
-  return accept(runtime, handle, stored);
+  const accepted = await accept(runtime, handle, stored, "");
+  return accepted!;
 }
 
-/** Changes the given fields of a document and indexes it again; `document_not_found`. */
+/** Changes the given fields of a document and indexes it again; `document_not_found`, `service_unavailable`. */
 export async function updateDocument(
   runtime: Runtime,
   input: Infer<typeof documentChange>,
 ): Promise<{ document: Document }> {
   const { handle, documentId, ...changes } = input;
-  const current = await find(runtime, handle, documentId);
-  const updatedAt = new Date(runtime.now()).toISOString();
-  return accept(runtime, handle, {
-    ...current,
-    ...(changes as Partial<StoredDocument>),
-    documentId,
-    revision: runtime.id(""),
-    updatedAt,
+  return retryOnConflict(runtime.redis, documentKey(handle, documentId), async () => {
+    const current = await find(runtime, handle, documentId);
+    const changed = { ...current, ...(changes as Partial<StoredDocument>), documentId };
+    const [revision, updatedAt] = [runtime.id(""), new Date(runtime.now()).toISOString()];
+    return accept(runtime, handle, { ...changed, revision, updatedAt }, current.revision);
   });
 }
 
@@ -122,21 +121,23 @@ function checkContent({ content, contentType }: StoredDocument): void {
 }
 
 /**
- * redis-om's `save` replaces a whole hash outside any transaction. So the indexing job is in the outbox first, and the chunks with the same
- * job come last.
+ * Writes a document in place of the one with the `earlier` revision; undefined if that has changed. redis-om's `save` is not part of any
+ * transaction. So the indexing job is in the outbox first, and the chunks with the same job come last.
  */
-async function accept(runtime: Runtime, handle: string, given: StoredDocument): Promise<{ document: Document }> {
+async function accept(
+  runtime: Runtime,
+  handle: string,
+  given: StoredDocument,
+  earlier: string,
+): Promise<{ document: Document } | undefined> {
   const stored = { ...given, containerTags: normalizeTags(given.containerTags) };
   checkContent(stored);
   const { redis, queues } = runtime;
   const { documentId, revision } = stored;
   const indexing = job("knowledge.index", `knowledge.index-${documentId}-${revision}`, { handle, documentId });
   await queues.register(handle);
-  await transact(redis, (transaction) => {
-    transaction.zadd(keys.documents(handle), "NX", Date.parse(stored.createdAt), documentId);
-    transaction.hset(keys.outbox(handle), indexing.id, JSON.stringify(indexing));
-  });
-  await (await runtime.documents()).save(entityId(handle, documentId), stored);
+  await redis.hset(keys.outbox(handle), indexing.id, JSON.stringify(indexing));
+  if (!(await (await runtime.documents()).save(entityId(handle, documentId), stored, earlier))) return undefined;
   const chunkCount = await writeChunks(runtime, handle, stored, { status: "INDEXING", vectors: [], jobs: [indexing] });
   return { document: toDocument(stored, { status: "INDEXING", chunkCount }) };
 }
@@ -158,10 +159,18 @@ async function writeChunks(
   const places = {
     document: documentKey(handle, documentId),
     knowledge: keys.knowledge(handle),
+    list: keys.documents(handle),
     chunks: chunks.map((_, part) => keys.chunk(handle, documentId, part)),
   };
   const input = {
-    ...{ revision, documentId, language, prefix: chunkPrefix(handle, documentId), status: made.status },
+    ...{
+      revision,
+      documentId,
+      createdAt: Date.parse(stored.createdAt),
+      language,
+      prefix: chunkPrefix(handle, documentId),
+      status: made.status,
+    },
     ...{ sizes: chunks.map(({ length }) => length), values: chunks.flat() },
   };
   await queues.step(handle, made.jobs, (outbox, jobs) =>

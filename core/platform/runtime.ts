@@ -324,8 +324,8 @@ export interface StoredDocument {
 
 /** Stores documents by their entity id, `{handle}:documentId`. */
 export interface DocumentStore {
-  /** Replaces a whole document; not part of any transaction. */
-  save(entityId: string, stored: StoredDocument): Promise<void>;
+  /** Replaces a whole document; false if its revision is not `earlier` by now, which is empty for a new one. */
+  save(entityId: string, stored: StoredDocument, earlier: string): Promise<boolean>;
   fetch(entityId: string): Promise<StoredDocument | undefined>;
 }
 

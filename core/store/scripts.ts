@@ -220,13 +220,18 @@ export const scripts = {
   >(),
 
   // knowledge
-  writeChunks: defineScript("write-chunks.lua", ["document", "knowledge", "outbox", "chunks[]"], {
+  replaceDocument: defineScript("replace-document.lua", ["document"], { blobs: ["values[]"] }).of<
+    { earlier: string; revision: string; values: string[] },
+    "written" | "changed"
+  >(),
+  writeChunks: defineScript("write-chunks.lua", ["document", "knowledge", "list", "outbox", "chunks[]"], {
     needs: ["knowledge-prelude.lua"],
     blobs: ["values[]"],
   }).of<
     {
       revision: string;
       documentId: string;
+      createdAt: number;
       prefix: string;
       status: string;
       jobs: Jobs;

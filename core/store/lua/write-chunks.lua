@@ -1,6 +1,6 @@
--- Replaces a document's chunks if the document still has the revision from which they were made, and bumps the handle's version.
--- Keys: document, knowledge, outbox, chunks
--- Input: revision, documentId, prefix (of its chunk keys), status, jobs, language, sizes (number of values of each chunk), values (each
+-- Replaces a document's chunks if the document still has the revision from which they were made, lists it, and bumps the handle's version.
+-- Keys: document, knowledge, list, outbox, chunks
+-- Input: revision, documentId, createdAt (ms), prefix (of its chunk keys), status, jobs, language, sizes (number of values of each chunk), values (each
 --   chunk's fields and values, alternating)
 -- Returns "written", or "changed" if the document has another revision by now.
 if (redis.call('HGET', keys.document, 'revision') or '') ~= input.revision then return 'changed' end
@@ -18,6 +18,7 @@ for place, key in ipairs(keys.chunks) do
   at = after
 end
 countLanguage(keys.knowledge, input.language, count)
+redis.call('ZADD', keys.list, 'NX', input.createdAt, input.documentId)
 local version = redis.call('HINCRBY', keys.knowledge, 'version', 1)
 redis.call('HSET', keys.knowledge, field, version .. ':' .. count, 's:' .. input.documentId, input.status)
 outbox(keys.outbox, input.jobs)
