@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import t from "tap";
 import { ctaCards, evidenceCards, followUps } from "../core/assistant/cards.ts";
-import { lessonCards, withoutLessonCards } from "../core/assistant/lesson-cards.ts";
 import { chatPrompt } from "../core/assistant/prompt.ts";
 import {
   groundIn,
@@ -16,7 +15,7 @@ import {
   replyTo,
   smallTalk,
 } from "../core/engines/answers/answers.ts";
-import { snippets } from "../core/engines/search/search.ts";
+import { lessonCards, snippets, withoutLessonCards } from "../core/engines/search/search.ts";
 import { type Judged, type Site, sites } from "../fixtures/assistant/judged.ts";
 import { documentSource, libraryOf, pageSource } from "../fixtures/assistant/libraries.ts";
 import { wordsOf } from "../schemas/languages.ts";

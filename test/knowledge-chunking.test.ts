@@ -65,12 +65,16 @@ t.test("code blocks stay whole, and nothing in them is a heading", async (t) => 
   t.ok(pieces.every(({ heading }) => heading === "Use"));
 });
 
-t.test("a lesson card is one piece, in each of its three forms", async (t) => {
-  const value = `{"title": "Focus", "steps": ["# one", "two } three", "${prose(60)}"]}`;
+t.test("a lesson card is one piece, in each of its forms", async (t) => {
+  const value = `{"title": "Focus", "steps": ["# one", "two } three", "${prose(260)}"]}`;
   const fenced = `\`\`\`productivity_lesson_card\n${value}\n\`\`\``;
   const named = `productivity_lesson_card: ${value}`;
   const keyed = `{"productivity_lesson_card": ${value}}`;
-  for (const card of [fenced, named, keyed]) {
+  const below = `## productivity_lesson_card\n\n\`\`\`json\n${value}\n\`\`\``;
+  const marked = `<productivity_lesson_card>\n${value}\n</productivity_lesson_card>`;
+  const lines = `productivity_lesson_card\n${value.replaceAll(", ", ",\n")}`;
+  const set = `productivity_lesson_card = ${value}`;
+  for (const card of [fenced, named, keyed, below, marked, lines, set]) {
     for (const cut of [markdown, plain]) {
       const pieces = cut(`Before it.\n\n${card}\n\nAfter it.`).map(({ text }) => text);
       t.same(pieces, ["Before it.", card, "After it."]);

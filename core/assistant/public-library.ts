@@ -10,13 +10,13 @@ import {
   readQuestion,
   type Source,
 } from "../engines/answers/answers.ts";
+import { lessonCards, withoutLessonCards } from "../engines/search/search.ts";
 import { searchKnowledge, type TaggedDocument, type TaggedDocuments, taggedDocuments } from "../knowledge/face.ts";
 import { type PublicPage, type PublicPages, publicPages } from "../pages/face.ts";
 import { primaryLanguage } from "../platform/languages.ts";
 import type { Runtime, SearchResult } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
 import { VersionedCache } from "../store/versioned-cache.ts";
-import { lessonCards, withoutLessonCards } from "./lesson-cards.ts";
 import type { AnswerRequest } from "./messages.ts";
 
 /** The tag of the documents that the assistant may use (docs/reference.md, "Knowledge"). */

@@ -1,5 +1,5 @@
-// Over 300 lines: one scanner of Markdown and the cutting of what it finds.
 import { type Range, sentenceRanges } from "../../platform/sentences.ts";
+import { cardRanges } from "./lesson-cards.ts";
 
 /** A chunk of a document, the unit of retrieval; `text` is an exact part of the content. */
 export interface ChunkPiece {
@@ -41,9 +41,7 @@ const MAXIMUM_CARDS = 100;
 const CARD_LENGTH = 64_000;
 const HEADING_LENGTH = 200;
 
-const CARD = "productivity_lesson_card";
-const CARD_OBJECT = new RegExp(`"?${CARD}"?\\s*:\\s*\\{`, "g");
-const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)/;
+const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
 const UNDERLINE = /^ {0,3}(={3,}|-{3,})\s*$/;
 const ITEM = /^\s*(?:[-*+•|]|\d{1,9}[.)])(?:\s|$)/;
@@ -79,7 +77,7 @@ class Scanner {
     this.content = content;
     this.markdown = contentType === "text/markdown";
     this.title = plain(title).toLowerCase();
-    this.cards = cardObjects(content);
+    this.cards = cardRanges(content);
   }
 
   blocks(): Block[] {
@@ -93,16 +91,16 @@ class Scanner {
   private readLine(start: number): number {
     const end = lineEnd(this.content, start);
     const line = this.content.slice(start, end);
-    const fence = FENCE.exec(line);
-    if (fence) return this.readFence({ start, end }, fence);
     while (this.cards[0] && this.cards[0].start < start) this.cards.shift();
+    const fence = FENCE.exec(line);
+    if (fence) return this.readFence({ start, end }, fence[1]!);
     if (this.cards[0] && this.cards[0].start < end) return this.readCard(start, this.cards[0]);
     if (line.trim() === "") this.endParagraph();
     else if (!this.markdown || !this.readHeading({ start, end }, line)) this.addLine({ start, end }, ITEM.test(line));
     return end;
   }
 
-  private readFence(open: Range, [, marks = "", language]: RegExpExecArray): number {
+  private readFence(open: Range, marks: string): number {
     let end = open.end;
     let closed = false;
     while (!closed && end < this.content.length) {
@@ -110,9 +108,9 @@ class Scanner {
       closed = isFenceEnd(this.content.slice(end, next), marks);
       end = next;
     }
-    const names = language === CARD || this.content.slice(open.start, end).includes(`"${CARD}"`);
+    const hasCard = this.cards[0] !== undefined && this.cards[0].start < end;
     this.endParagraph();
-    this.add({ start: open.start, end }, names && closed && end - open.start <= CARD_LENGTH ? "alone" : "whole");
+    this.add({ start: open.start, end }, hasCard && closed && end - open.start <= CARD_LENGTH ? "alone" : "whole");
     return end;
   }
 
@@ -196,36 +194,6 @@ function lineEnd(content: string, start: number): number {
 function isFenceEnd(line: string, marks: string): boolean {
   const trimmed = line.trim();
   return trimmed.startsWith(marks) && trimmed === trimmed[0]!.repeat(trimmed.length);
-}
-
-/** Unfenced cards: the key followed by an object, or an object that starts with the key. */
-function cardObjects(content: string): Range[] {
-  const found: Range[] = [];
-  let tried = 0;
-  for (const match of content.matchAll(CARD_OBJECT)) {
-    if (++tried > MAXIMUM_CARDS) break;
-    const before = content.slice(Math.max(0, match.index - 100), match.index).trimEnd();
-    const enclosed = match[0].startsWith('"') && before.endsWith("{");
-    const start = enclosed ? content.lastIndexOf("{", match.index) : match.index;
-    const end = objectEnd(content, enclosed ? start : match.index + match[0].length - 1);
-    if (end > 0 && start >= (found.at(-1)?.end ?? 0)) found.push({ start, end });
-  }
-  return found;
-}
-
-/** The end of the JSON object that opens at `open`; 0 if it doesn't close. */
-function objectEnd(content: string, open: number): number {
-  const limit = Math.min(content.length, open + CARD_LENGTH);
-  let depth = 0;
-  let quoted = false;
-  for (let at = open; at < limit; at++) {
-    const letter = content[at];
-    if (quoted && letter === "\\") at++;
-    else if (letter === '"') quoted = !quoted;
-    else if (!quoted && letter === "{") depth++;
-    else if (!quoted && letter === "}" && --depth === 0) return at + 1;
-  }
-  return 0;
 }
 
 function sections(blocks: Block[]): Block[][] {

@@ -1,10 +1,11 @@
-import type { LessonCard } from "../../schemas/assistant.ts";
-import { oneLine } from "../platform/characters.ts";
+import type { LessonCard } from "../../../schemas/assistant.ts";
+import { oneLine } from "../../platform/characters.ts";
+import type { Range } from "../../platform/sentences.ts";
 
 /** A block of a knowledge document that is named as a lesson card; without a card if it is malformed. */
-interface CardBlock {
-  start: number;
-  end: number;
+interface CardBlock extends Range {
+  /** True if its object has an end. */
+  isClosed: boolean;
   card?: LessonCard;
 }
 
@@ -22,6 +23,11 @@ export function lessonCards(text: string): LessonCard[] {
   const cards = new Map<string, LessonCard>();
   for (const { card } of blocksIn(text)) if (card && !cards.has(card.lessonId)) cards.set(card.lessonId, card);
   return [...cards.values()];
+}
+
+/** The blocks of a text that are named as lesson cards and have an end, in order. */
+export function cardRanges(text: string): Range[] {
+  return blocksIn(text).filter(({ isClosed }) => isClosed);
 }
 
 /** The text for retrieval: cards are replaced by their title and words; malformed blocks are dropped. */
@@ -49,12 +55,12 @@ function blockAt(text: string, name: number): CardBlock {
   const open = objectAfter(text, name + NAME.length);
   const end = open < 0 ? -1 : objectEnd(text, open);
   const start = blockStart(text, name);
-  if (end < 0) return { start, end: open < 0 ? lineEnd(text, name) : brokenEnd(text, open) };
+  if (end < 0) return { isClosed: false, start, end: open < 0 ? lineEnd(text, name) : brokenEnd(text, open) };
   const after = /^(?:\s*\})?[ \t]*(?:\n {0,3}(?:`{3,}|~{3,})[ \t]*)?(?:\s*<\/productivity_lesson_card>)?/.exec(
     text.slice(end, end + 200),
   )![0];
   const card = readCard(text.slice(open, end));
-  return { start, end: end + after.trimEnd().length, ...(card ? { card } : {}) };
+  return { isClosed: true, start, end: end + after.trimEnd().length, ...(card ? { card } : {}) };
 }
 
 function objectAfter(text: string, from: number): number {
