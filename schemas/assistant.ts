@@ -80,6 +80,17 @@ export type QuestionAnswer = Infer<typeof questionAnswer>;
 /** One step of a lead section. */
 export const step = object({ title: string(), body: string() });
 
+/** The texts around the form of a lead section. */
+export const dynamicView = object({
+  headline: string(),
+  subhead: string(),
+  recommendedPath: object({ label: string(), body: string() }),
+  momentumSteps: array(step, { minItems: 3, maxItems: 4 }),
+  fitSignals: array(string(), { minItems: 2, maxItems: 4 }),
+  questionChips: array(string(), { maxItems: 4 }),
+  visualAccent: oneOf("signal", "launch", "support", "proof"),
+});
+
 export const formField = object({
   key: id,
   label: string(),
@@ -98,15 +109,7 @@ export const leadSection = object({
   fields: array(formField, { maxItems: 8 }),
   submitLabel: string(),
   contextDisclosure: string(),
-  dynamicView: object({
-    headline: string(),
-    subhead: string(),
-    recommendedPath: object({ label: string(), body: string() }),
-    momentumSteps: array(step, { minItems: 3, maxItems: 4 }),
-    fitSignals: array(string(), { minItems: 2, maxItems: 4 }),
-    questionChips: array(string()),
-    visualAccent: oneOf("signal", "launch", "support", "proof"),
-  }),
+  dynamicView,
   leadContext: object({
     pageSlug: string(),
     visitorQuestion: string(),

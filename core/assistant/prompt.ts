@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { dynamicView } from "../../schemas/assistant.ts";
+import { array, object, oneOf, optional, string } from "../../schemas/schema.ts";
 import { nameOf, type Passage, passagesFor, type Question, type Turn } from "../engines/answers/answers.ts";
 import { clip, visibleCharacters } from "../platform/characters.ts";
 import type { ModelMessage } from "../platform/runtime.ts";
@@ -123,63 +125,21 @@ function newMark(): string {
   return `TEXT-${randomBytes(6).toString("hex")}`;
 }
 
-const proposalSchema = {
-  type: "object",
-  required: ["collapsedTitle", "collapsedBody", "submitLabel", "fields", "dynamicView"],
-  properties: {
-    collapsedTitle: { type: "string" },
-    collapsedBody: { type: "string" },
-    submitLabel: { type: "string" },
-    fields: {
-      type: "array",
-      maxItems: 3,
-      items: {
-        type: "object",
-        required: ["key", "label", "type"],
-        properties: {
-          key: { type: "string" },
-          label: { type: "string" },
-          type: { enum: ["text", "textarea", "select"] },
-          options: { type: "array", items: { type: "string" } },
-        },
-      },
-    },
-    dynamicView: {
-      type: "object",
-      required: [
-        "headline",
-        "subhead",
-        "recommendedPath",
-        "momentumSteps",
-        "fitSignals",
-        "questionChips",
-        "visualAccent",
-      ],
-      properties: {
-        headline: { type: "string" },
-        subhead: { type: "string" },
-        recommendedPath: {
-          type: "object",
-          required: ["label", "body"],
-          properties: { label: { type: "string" }, body: { type: "string" } },
-        },
-        momentumSteps: {
-          type: "array",
-          minItems: 3,
-          maxItems: 4,
-          items: {
-            type: "object",
-            required: ["title", "body"],
-            properties: { title: { type: "string" }, body: { type: "string" } },
-          },
-        },
-        fitSignals: { type: "array", minItems: 2, maxItems: 4, items: { type: "string" } },
-        questionChips: { type: "array", maxItems: 3, items: { type: "string" } },
-        visualAccent: { enum: ["signal", "launch", "support", "proof"] },
-      },
-    },
-  },
-};
+const proposalSchema = object({
+  collapsedTitle: string(),
+  collapsedBody: string(),
+  submitLabel: string(),
+  fields: array(
+    object({
+      key: string(),
+      label: string(),
+      type: oneOf("text", "textarea", "select"),
+      options: optional(array(string())),
+    }),
+    { maxItems: 3 },
+  ),
+  dynamicView,
+});
 
 /** The messages and the JSON schema for a model that proposes a lead section; its result is checked part by part. */
 export function proposalPrompt({
