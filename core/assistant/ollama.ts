@@ -1,8 +1,9 @@
 import { type ChatRequest, Ollama } from "ollama";
 import type { Env } from "../platform/env.ts";
 import type { Delta, Embedder, Model, ModelMessage, ModelTool, Writer } from "../platform/runtime.ts";
-import { embeddedAnswerer } from "./model.ts";
 
+/** Reported as `modelId` if no model is configured. */
+const embeddedAnswerer = "embedded-extractive";
 /** Fixed context size in tokens: changing it makes the server reload the model. */
 const contextTokens = 8192;
 /** Most tokens of one answer. */

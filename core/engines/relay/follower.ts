@@ -10,7 +10,7 @@ export class ReaderStalled extends Error {
 export interface ChunkSource {
   /** Number of the newest chunk that this process knows of. */
   readonly head: number;
-  /** Entries of the run's stream from an id on, "-" or "(id" (exclusive); fewer than `pageSize` at the end of the stream. */
+  /** Entries of the run's stream from an id on, "-" or "(id" (exclusive); fewer than `PAGE_SIZE` at the end of the stream. */
   fetch(from: string): Promise<[string, string[]][]>;
   /** Called when the follower has finished with the run, in any way. */
   leave(follower: Follower): void;
@@ -121,7 +121,7 @@ export class Follower implements RunSubscription {
         if (!(await this.#readPage())) return;
       this.#failingSince = undefined;
     } catch {
-      // Redis is away; retried with each poll of the process, until `closeIfTroubled`.
+      // Redis is away; retried with each poll of the process, until `closeIfFailing`.
       this.#failingSince ??= performance.now();
     }
   }
