@@ -127,7 +127,11 @@ export const string = (more: Schema<unknown> = {}): Schema<string> => ({ type: "
 export const text = (maxLength: number, more: Schema<unknown> = {}): Schema<string> => string({ maxLength, ...more });
 /** One line with a visible character and without control characters. The pattern reads each character once, however long the text is. */
 export const line = (maxLength: number): Schema<string> =>
-  string({ minLength: 1, maxLength, pattern: "^(?!\\s*$)[^\\u0000-\\u001f\\u007f]+$" });
+  string({
+    minLength: 1,
+    maxLength,
+    pattern: "^[^\\S\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$",
+  });
 export const integer = (minimum?: number, maximum?: number): Schema<number> =>
   ({
     type: "integer",
