@@ -15,6 +15,7 @@ import {
   replyTo,
   smallTalk,
 } from "../core/engines/answers/answers.ts";
+import { termsIn } from "../core/engines/answers/words.ts";
 import { lessonCards, snippets, withoutLessonCards } from "../core/engines/search/search.ts";
 import { type Judged, type Site, sites } from "../fixtures/assistant/judged.ts";
 import { documentSource, libraryOf, pageSource } from "../fixtures/assistant/libraries.ts";
@@ -387,6 +388,17 @@ t.test("hostile pages of 128 KB are read and answered from in a time that grows 
       t.type(grounding.end(), "string");
     }
   }
+});
+
+t.test("one word is found in both numbers, with its accents and without, where a mark is an accent", async (t) => {
+  const meets = (one: string, other: string, language: string) =>
+    termsIn(one, language).some((term) => termsIn(other, language).includes(term));
+  t.ok(meets("habitación", "habitaciones", "es"));
+  t.ok(meets("habitacion", "Habitación", "es"));
+  t.ok(meets("informação", "informações", "pt"));
+  t.ok(meets("arrivée", "arriver", "fr"));
+  t.ok(meets("ёлка", "елка", "ru"));
+  t.notOk(meets("バス", "ハス", "ja"), "a bus is no lotus");
 });
 
 t.test("a question of one strange word is read in no time", async (t) => {

@@ -39,6 +39,9 @@ function lastSpace(text: string): number {
 export const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
+/** A letter with marks in a script that is also written without them; in others, such as Devanagari and kana, a mark makes another letter. */
+const ACCENTED = /([\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Arabic}\p{Script=Hebrew}])\p{M}+/gu;
+
 /** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
 export function fold(text: string): string {
   const lower = text.normalize("NFKC").toLowerCase();
@@ -49,6 +52,6 @@ export function fold(text: string): string {
         .replaceAll("ς", "σ")
         .replace(/[’‘]/g, "'")
         .normalize("NFD")
-        .replace(/\p{M}/gu, "")
+        .replace(ACCENTED, "$1")
         .normalize("NFC");
 }

@@ -143,9 +143,9 @@ export class ClaimChecker {
 
   #wordsOf(text: string, language: string): ClaimWord[] {
     const found = new Map<string, ClaimWord>();
-    for (const { text: word, term } of wordsIn(text, language)) {
-      if (term === "" || /^\p{N}|^[a-z]$/u.test(term) || found.has(term) || isUnitName(word)) continue;
-      const forms = [term];
+    for (const { text: word, terms: forms } of wordsIn(text, language)) {
+      const [term] = forms;
+      if (term === undefined || /^\p{N}|^[a-z]$/u.test(term) || found.has(term) || isUnitName(word)) continue;
       const likeness = this.#library.likenessOf({ forms }, language);
       const isEveryday = isCommon(term, language);
       const weight = this.#library.weightOf({ isCommon: isEveryday, weight: 1 }, likeness) / this.#library.rarest;

@@ -61,6 +61,8 @@ class HtmlReader {
   readonly #links: Link[] = [];
   readonly #seen = new Set<string>();
   #line = "";
+  /** The line ends in a space. */
+  #isSpaced = false;
   #lineLinks: Link[] = [];
   #linked = 0;
   #isItem = false;
@@ -151,14 +153,21 @@ class HtmlReader {
 
   #add(text: string): void {
     const spaced = text.replace(/\s+/g, " ");
-    this.#line += this.#line === "" || /\s$/.test(this.#line) ? spaced.trimStart() : spaced;
+    this.#append(this.#line === "" || this.#isSpaced ? spaced.trimStart() : spaced);
     if (this.#label !== undefined) this.#label += spaced;
+  }
+
+  /** Each entity of a text comes by itself: to look at the whole line each time would take quadratic time. */
+  #append(text: string): void {
+    if (text === "") return;
+    this.#line += text;
+    this.#isSpaced = text.endsWith(" ");
   }
 
   /** Ends a line; within a cell, a block only separates words. */
   #endLine(): void {
     if (this.#rows) {
-      if (this.#line !== "" && !/\s$/.test(this.#line)) this.#line += " ";
+      if (this.#line !== "" && !this.#isSpaced) this.#append(" ");
       return;
     }
     const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
@@ -186,7 +195,7 @@ class HtmlReader {
       this.#term = term;
       return;
     }
-    this.#line = term;
+    this.#append(term);
     this.#addHeading(QUESTION_LEVEL);
   }
 

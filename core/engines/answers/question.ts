@@ -4,7 +4,7 @@ import { languageOf } from "../../platform/languages.ts";
 import { isCommon } from "./matching.ts";
 import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
 import type { Shape } from "./shapes.ts";
-import { wordsIn } from "./words.ts";
+import { termsIn, wordsIn } from "./words.ts";
 
 /** One turn of a conversation. */
 export interface Turn {
@@ -72,10 +72,10 @@ export function readQuestion(text: string, language: string, history: readonly T
 
 function subjectsOf(text: string, language: string): Subject[] {
   const found = new Map<string, Subject>();
-  for (const { text: word, term } of wordsIn(text, language)) {
-    if (term === "" || (word.length < 2 && /\p{Script=Latin}/u.test(word))) continue;
-    const others = Object.keys(languages).flatMap((code) => wordsIn(word, code).map((other) => other.term));
-    const forms = [...new Set([term, ...others])].filter((form) => form !== "");
+  for (const { written, text: word, terms } of wordsIn(text, language)) {
+    const [term] = terms;
+    if (term === undefined || (word.length < 2 && /\p{Script=Latin}/u.test(word))) continue;
+    const forms = [...new Set([...terms, ...Object.keys(languages).flatMap((code) => termsIn(written, code))])];
     if (!found.has(term)) found.set(term, { text: word, forms, isCommon: isCommon(term, language), weight: 1 });
   }
   return [...found.values()].slice(0, MAX_SUBJECTS);

@@ -9,11 +9,17 @@ import { fold, UNSPACED } from "../../platform/characters.ts";
 import { stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 
-/** A word of a text, in lower case without accents. */
+/** A word of a text. */
 export interface Word {
+  /** In lower case. */
+  written: string;
+  /** In lower case without accents. */
   text: string;
-  /** The stem, or the digits of a number that is written out; empty for a stop word. */
-  term: string;
+  /**
+   * Its stem without accents, or the digits of a number that is written out; none for a stop word. A second one if the stemmer needs the
+   * accents that people leave out: "habit" and "habitacion" of the Spanish "habitación".
+   */
+  terms: readonly string[];
 }
 
 const NUMBERS: Record<string, (value: number) => string> = {
@@ -45,7 +51,7 @@ export function wordsIn(text: string, language: string): Word[] {
   const found: Word[] = [];
   let joined = "";
   let hyphen = false;
-  for (const token of numbered(fold(text).match(TOKEN) ?? [], language)) {
+  for (const token of numbered(lower(text).match(TOKEN) ?? [], language)) {
     if (/^[-‐‑]$/.test(token)) {
       hyphen = joined !== "";
       continue;
@@ -53,8 +59,8 @@ export function wordsIn(text: string, language: string): Word[] {
     addToken(found, token, { language, stops });
     // "est-il" and "day-to-day" are no words of their own.
     const isShort = joined.length + token.length <= MAX_TERM_LENGTH && token.length > 2;
-    const glues = hyphen && isShort && ![joined, token].some((part) => stops.has(part) && part.length > 1);
-    if (glues) found.push({ text: joined + token, term: fold(stem(joined + token, language)) });
+    const glues = hyphen && isShort && ![joined, token].some((part) => stops.has(fold(part)) && part.length > 1);
+    if (glues) found.push(wordOf(joined + token, language));
     joined = glues ? joined + token : token;
     hyphen = false;
   }
@@ -63,7 +69,7 @@ export function wordsIn(text: string, language: string): Word[] {
 
 /** The terms of a text with repeats, without stop words. */
 export function termsIn(text: string, language: string): string[] {
-  return wordsIn(text, language).flatMap(({ term }) => (term === "" ? [] : [term]));
+  return wordsIn(text, language).flatMap(({ terms }) => terms);
 }
 
 export function isCompounding(language: string): boolean {
@@ -83,10 +89,11 @@ export function compoundParts(word: string, isKnown: (part: string) => boolean):
 }
 
 function addToken(found: Word[], token: string, of: { language: string; stops: ReadonlySet<string> }): void {
-  const bare = token.replaceAll("'", "");
-  if (/^\p{N}/u.test(token)) found.push({ text: token, term: plainNumber(token) });
-  else if (UNSPACED.test(token)) addPairs(found, token);
-  else if (of.stops.has(token) || of.stops.has(bare)) found.push({ text: bare, term: "" });
+  const text = fold(token);
+  const bare = text.replaceAll("'", "");
+  if (/^\p{N}/u.test(token)) found.push({ written: token, text, terms: [plainNumber(token)] });
+  else if (UNSPACED.test(token)) addPairs(found, text);
+  else if (of.stops.has(text) || of.stops.has(bare)) found.push({ written: token, text: bare, terms: [] });
   else for (const part of token.split("'")) addPart(found, part, { ...of, isAlone: part === token });
 }
 
@@ -97,16 +104,27 @@ function addPart(
   of: { language: string; stops: ReadonlySet<string>; isAlone: boolean },
 ): void {
   if (part === "" || (part.length < 2 && !of.isAlone)) return;
-  const term = of.stops.has(part) ? "" : fold(stem(part.slice(0, MAX_TERM_LENGTH), of.language));
-  found.push({ text: part, term });
+  const word = wordOf(part, of.language);
+  found.push(of.stops.has(word.text) ? { ...word, terms: [] } : word);
+}
+
+function wordOf(written: string, language: string): Word {
+  const text = fold(written);
+  const stems = [written, text].map((form) => fold(stem(form.slice(0, MAX_TERM_LENGTH), language)));
+  return { written, text, terms: [...new Set(stems)] };
 }
 
 function addPairs(found: Word[], token: string): void {
   const letters = [...token];
   for (const [at, letter] of letters.entries()) {
     const pair = letter + (letters[at + 1] ?? "");
-    if (letters.length === 1 || pair.length > letter.length) found.push({ text: pair, term: pair });
+    if (letters.length === 1 || pair.length > letter.length) found.push({ written: pair, text: pair, terms: [pair] });
   }
+}
+
+/** Lower case with one kind of apostrophe. */
+function lower(text: string): string {
+  return text.normalize("NFKC").toLowerCase().replace(/[’‘]/g, "'");
 }
 
 /** A number without thousands separators, with a full stop as the decimal mark: `1,120` and `1.120` are `1120`, `12,50` is `12.50`. */
@@ -128,7 +146,7 @@ function numbered(tokens: readonly string[], language: string): string[] {
     const length = numberLength(tokens, at, written);
     if (length === 0) found.push(tokens[at++]!);
     else {
-      found.push(String(written.values.get(tokens.slice(at, at + length).join(" "))));
+      found.push(String(written.values.get(keyOf(tokens, at, length))));
       at += length;
     }
   }
@@ -136,10 +154,14 @@ function numbered(tokens: readonly string[], language: string): string[] {
 }
 
 function numberLength(tokens: readonly string[], at: number, { values, firsts }: NumberWords): number {
-  if (!firsts.has(tokens[at]!)) return 0;
+  if (!firsts.has(fold(tokens[at]!))) return 0;
   for (let length = Math.min(MAX_NUMBER_WORDS, tokens.length - at); length > 0; length--)
-    if (values.has(tokens.slice(at, at + length).join(" "))) return length;
+    if (values.has(keyOf(tokens, at, length))) return length;
   return 0;
+}
+
+function keyOf(tokens: readonly string[], at: number, length: number): string {
+  return fold(tokens.slice(at, at + length).join(" "));
 }
 
 interface NumberWords {
