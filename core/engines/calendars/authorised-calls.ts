@@ -158,10 +158,11 @@ async function pause({ redis }: Runtime, { handle, credentialId }: CredentialRef
   await redis.set(keys.providerPause(handle, credentialId), "1", "PX", ms);
 }
 
+/** Calls that wait together don't come back together, or they would be limited again. */
 async function waitForPause({ redis }: Runtime, { handle, credentialId }: CredentialRef): Promise<void> {
   const left = await redis.pttl(keys.providerPause(handle, credentialId));
   if (left > SHORT_PAUSE_MS) throw limited(left);
-  if (left > 0) await sleep(left);
+  if (left > 0) await sleep(left * (1 + Math.random()));
 }
 
 function limited(ms: number): Fail {
