@@ -15,6 +15,7 @@ import {
   replyTo,
   smallTalk,
 } from "../core/engines/answers/answers.ts";
+import { plainWords } from "../core/engines/answers/phrases.ts";
 import { termsIn } from "../core/engines/answers/words.ts";
 import { lessonCards, snippets, withoutLessonCards } from "../core/engines/search/search.ts";
 import { type Judged, type Site, sites } from "../fixtures/assistant/judged.ts";
@@ -399,6 +400,7 @@ t.test("one word is found in both numbers, with its accents and without, where a
   t.ok(meets("arrivée", "arriver", "fr"));
   t.ok(meets("ёлка", "елка", "ru"));
   t.notOk(meets("バス", "ハス", "ja"), "a bus is no lotus");
+  t.equal(plainWords("हिन्दी, भाषा!"), "हिन्दी भाषा", "a mark divides no word");
 });
 
 t.test("a question of one strange word is read in no time", async (t) => {

@@ -219,7 +219,7 @@ function isType(type: unknown): type is FormField["type"] {
 }
 
 function spaced(text: string): string {
-  return fold(text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")).replace(/[^\p{L}\p{N}]+/gu, " ");
+  return fold(text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")).replace(/[^\p{L}\p{M}\p{N}]+/gu, " ");
 }
 
 function record(value: unknown): Record<string, unknown> {

@@ -5,20 +5,22 @@ import { sliceClock } from "../../platform/slices.ts";
 import type { Block } from "./blocks.ts";
 import { figuresIn, holdsFigure } from "./figures.ts";
 import type { Passage } from "./grounding.ts";
-import { Library, type Place, type Section, type Source, type Unit } from "./library.ts";
+import { Library, type Place } from "./library.ts";
 import { readMarkdown } from "./markdown.ts";
 import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import { exactPiece, openingOf, passageMarkdown, quoteFor, sourcesLine } from "./quoting.ts";
+import type { Section, Source, Unit } from "./sections.ts";
 import { termsIn } from "./words.ts";
 
 /** What other modules may import from here, besides the functions below. */
 export type { Link, PublicText } from "./blocks.ts";
 export { type Grounding, groundIn, type Passage } from "./grounding.ts";
 export { absoluteAddress, readHtml } from "./html.ts";
-export type { Library, Place, Source, Unit } from "./library.ts";
+export type { Library, Place } from "./library.ts";
 export { readMarkdown } from "./markdown.ts";
 export { type Question, readQuestion, type Turn, type Wish } from "./question.ts";
+export type { Source, Unit } from "./sections.ts";
 
 /** An answer without a model. */
 export interface Reply {

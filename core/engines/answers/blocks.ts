@@ -54,10 +54,10 @@ export interface Grid {
 }
 
 const MOST_COLUMNS = 60;
-/** Of a lead-in without a colon, and with one. */
+/** The longest lead-in without a colon, and with one. */
 const MAX_LEAD_IN_LENGTH = 80;
 const MAX_INTRODUCTION_LENGTH = 400;
-/** Of a heading and of the name of a column: each block below is read together with them, as with its lead-in. */
+/** The longest heading, and the longest name of a column. They are read again with every block below them. */
 const MAX_HEADING_LENGTH = 200;
 
 /** Collects the blocks of a text under the headings above them. */

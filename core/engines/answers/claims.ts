@@ -1,10 +1,11 @@
 // Over 300 lines: the rules by which evidence supports a sentence; each of them weighs the same words.
 import type { Block } from "./blocks.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
-import { type Library, type Section, type Strengths, strengthOf, type Unit } from "./library.ts";
+import { type Library, type Strengths, strengthOf } from "./library.ts";
 import { plainText } from "./markdown.ts";
 import { isCommon, type Likeness, mattersIn } from "./matching.ts";
 import { isNegated, isUniversal, plainWords } from "./phrases.ts";
+import type { Section, Unit } from "./sections.ts";
 import { termsIn, wordsIn } from "./words.ts";
 
 /** Whether public text supports a sentence, and the units that do. */
@@ -199,7 +200,7 @@ function sharesOf(words: readonly ClaimWord[], witnesses: readonly Witness[]): {
   const held = witnesses.map(({ strengths }) => words.map(({ likeness }) => strengthOf(strengths, likeness)));
   const most = (is: (witness: Witness) => boolean) =>
     words.map((_, word) => held.reduce((best, own, at) => (is(witnesses[at]!) ? Math.max(best, own[word]!) : best), 0));
-  // An item or a row says nothing of the others.
+  // Items and rows say nothing about each other.
   const [near, nearItem] = [most(() => true), most(isText)];
   return witnesses.map((witness, at) => {
     const around = isText(witness) ? near : nearItem;

@@ -1,7 +1,8 @@
-import type { Library, Unit } from "./library.ts";
+import type { Library } from "./library.ts";
 import type { Likeness } from "./matching.ts";
 import { plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
+import type { Unit } from "./sections.ts";
 import { termsIn } from "./words.ts";
 
 /** The least likeness between a word of the question and a word of a name. */

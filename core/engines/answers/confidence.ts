@@ -1,6 +1,7 @@
 import { fold } from "../../platform/characters.ts";
-import type { Hit, Library, Place, Unit } from "./library.ts";
+import type { Hit, Library, Place } from "./library.ts";
 import type { Question } from "./question.ts";
+import type { Unit } from "./sections.ts";
 import { termsIn } from "./words.ts";
 
 /**

@@ -4,7 +4,8 @@ import { firstEnd } from "../../platform/sentences.ts";
 import type { Link } from "./blocks.ts";
 import { ClaimChecker } from "./claims.ts";
 import { bareAddress } from "./figures.ts";
-import type { Library, Section, Unit } from "./library.ts";
+import type { Library } from "./library.ts";
+import type { Section, Unit } from "./sections.ts";
 
 /** A passage as a prompt numbers it, from 1. */
 export interface Passage {

@@ -2,46 +2,13 @@
 import { LRUCache } from "lru-cache";
 import { fold } from "../../platform/characters.ts";
 import { languageOf, primaryLanguage, stem } from "../../platform/languages.ts";
-import { sentences } from "../../platform/sentences.ts";
 import type { Block } from "./blocks.ts";
 import { plainText } from "./markdown.ts";
 import { type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
+import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
 import { compoundParts, isCompounding, termsIn } from "./words.ts";
-
-/** A page or a document. */
-export interface Source {
-  kind: "page" | "kb_doc";
-  /** Its id within the library. */
-  id: string;
-  title: string;
-  /** Public address of a page; null for a document. */
-  url: string | null;
-  /** The owner's declaration (BCP 47); detected from the text without one. */
-  language?: string | undefined;
-  blocks: readonly Block[];
-}
-
-/** Consecutive blocks of a source under one heading, within a maximum length. */
-export interface Section {
-  source: Source;
-  language: string;
-  /** Index among all sections. */
-  at: number;
-  blocks: readonly Block[];
-}
-
-/** The smallest piece of public text that may answer: a sentence, a list item or a table row. */
-export interface Unit {
-  section: Section;
-  block: Block;
-  /** Exact public text; tabs separate the cells of a row. */
-  text: string;
-  start: number;
-  /** Index within its section. */
-  at: number;
-}
 
 /** A unit that matches a question. */
 export interface Hit {
@@ -129,7 +96,6 @@ const SHAPELESS = 0.7;
 const MAX_SECTIONS_READ = 40;
 const MAX_SECTIONS_SCANNED = 400;
 const MAX_SECTIONS = 20_000;
-const MAX_SECTION_LENGTH = 2000;
 
 /** All public text of a handle, with an index of its words. */
 export class Library {
@@ -138,7 +104,8 @@ export class Library {
   readonly #postings = new Map<string, number[]>();
   readonly #readings = new WeakMap<Section, Reading[]>();
   readonly #likeness = new LRUCache<string, Likeness>({ max: 2000 });
-  readonly #surroundings = new LRUCache<string, Surroundings>({ max: 100 });
+  /** Those of the latest blocks. */
+  readonly #surroundings = new LRUCache<string, Surroundings>({ max: 4 });
 
   /** Reads one section per step, so that the caller can pause. */
   *read(sources: Iterable<Source>): Generator<void> {
@@ -332,7 +299,7 @@ export class Library {
     return strengths;
   }
 
-  /** Many blocks have the same ones. */
+  /** Blocks that follow each other mostly have the same ones. */
   #surroundingsOf({ headings, columns = [], leadIn }: Block, { language, source }: Section): Surroundings {
     const lines = [...headings, ...columns, leadIn];
     const key = [language, source.title, headings.at(-1), ...lines].join("\n");
@@ -365,46 +332,4 @@ function askedFor(reading: Reading, { shape, words }: AskedShape): number {
 
 function isHeadedBy({ heading }: Reading, likeness: Likeness): boolean {
   return heading.some((term) => (likeness.get(term) ?? 0) > 0.75);
-}
-
-/** Groups consecutive blocks under one heading; a table or a list stays with its introduction. */
-function sectionsOf(blocks: readonly Block[]): Block[][] {
-  const found: Block[][] = [];
-  let length = 0;
-  for (const block of blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf)) {
-    const isSame = found.at(-1)?.at(0)?.section === block.section;
-    const room = MAX_SECTION_LENGTH - (block.kind === "text" ? block.text.length : 0);
-    if (isSame && length <= room) found.at(-1)!.push(block);
-    else found.push([block]);
-    length = (isSame && length <= room ? length : 0) + block.text.length;
-  }
-  return found;
-}
-
-/** Splits an endless paragraph between sentences; an endless row of a table is read as one. */
-function piecesOf(whole: Block): Block[] {
-  if (whole.text.length <= MAX_SECTION_LENGTH) return [whole];
-  const { cells: _cells, columns: _columns, table: _table, ...block } = whole;
-  if (block.kind === "row") block.kind = "text";
-  const found: Block[] = [];
-  for (const { text, start } of sentences(block.text)) {
-    const last = found.at(-1);
-    const from = last ? last.start - block.start : 0;
-    if (last && start + text.length - from <= MAX_SECTION_LENGTH)
-      last.text = block.text.slice(from, start + text.length);
-    else found.push({ ...block, text, start: block.start + start });
-  }
-  return found;
-}
-
-/** The sentences, items and rows of a section in order. */
-export function unitsOf(section: Section): Unit[] {
-  const found: Unit[] = [];
-  const add = (block: Block, text: string, start: number) =>
-    found.push({ section, block, text, start, at: found.length });
-  for (const block of section.blocks) {
-    if (block.kind === "row") add(block, block.text, block.start);
-    else for (const { text, start } of sentences(block.text)) add(block, text, block.start + start);
-  }
-  return found;
 }

@@ -9,7 +9,7 @@ export type Phrase = string;
 export function plainWords(text: string): string {
   return fold(text)
     .replace(/(?<=\p{L})'(?=(?:[stdm]|re|ve|ll)(?!\p{L}))/gu, "")
-    .replace(/[^\p{L}\p{N}]+/gu, " ")
+    .replace(/[^\p{L}\p{M}\p{N}]+/gu, " ")
     .trim();
 }
 

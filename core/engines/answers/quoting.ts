@@ -3,8 +3,9 @@ import { clip, oneLine } from "../../platform/characters.ts";
 import type { Block } from "./blocks.ts";
 import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
-import { type Library, type Place, type Section, type Source, type Unit, unitsOf } from "./library.ts";
+import type { Library, Place } from "./library.ts";
 import type { Question } from "./question.ts";
+import { type Section, type Source, type Unit, unitsOf } from "./sections.ts";
 
 /** An answer of exact public text, and the units that it shows. */
 export interface Quote {

@@ -57,6 +57,8 @@ export function isGone({ status }: { status: number }): boolean {
 const MAX_ANSWER_BYTES = 8 * 1_048_576;
 /** Longest rate limit in ms that a call waits out; beyond it the caller retries later. */
 const SHORT_PAUSE_MS = 3_000;
+/** Ms over which calls that wait together are spread. */
+const MAX_SPREAD_MS = 1_000;
 /** Longest pause in ms that a provider may impose. */
 const MAX_PAUSE_MS = 86_400_000;
 const MAX_ATTEMPTS = 3;
@@ -158,11 +160,11 @@ async function pause({ redis }: Runtime, { handle, credentialId }: CredentialRef
   await redis.set(keys.providerPause(handle, credentialId), "1", "PX", ms);
 }
 
-/** Calls that wait together don't come back together, or they would be limited again. */
+/** Calls that waited together would be limited again if they came back together. */
 async function waitForPause({ redis }: Runtime, { handle, credentialId }: CredentialRef): Promise<void> {
   const left = await redis.pttl(keys.providerPause(handle, credentialId));
   if (left > SHORT_PAUSE_MS) throw limited(left);
-  if (left > 0) await sleep(left * (1 + Math.random()));
+  if (left > 0) await sleep(left + Math.min(left, MAX_SPREAD_MS) * Math.random());
 }
 
 function limited(ms: number): Fail {

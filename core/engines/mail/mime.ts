@@ -148,7 +148,7 @@ function mailbox({ name, address }: Mail["from"]): string {
   return `${/^[\w !#$%&'*+/=?^`{|}~-]+$/.test(name) ? name : quoteString(name)} <${address}>`;
 }
 
-/** What looks like an encoded word would be decoded (RFC 2047, section 5), and a long word can't be folded: both are encoded. */
+/** Encodes text that isn't plain, that a reader would decode as an encoded word (RFC 2047, section 5), or that has a word too long to fold. */
 function words(text: string): string {
   return isPlainText(text) && !/=\?|\S{60}/.test(text) ? text : encodeWord(text, "B", 52);
 }

@@ -1,0 +1,79 @@
+import { sentences } from "../../platform/sentences.ts";
+import type { Block } from "./blocks.ts";
+
+/** A page or a document. */
+export interface Source {
+  kind: "page" | "kb_doc";
+  /** Its id within the library. */
+  id: string;
+  title: string;
+  /** Public address of a page; null for a document. */
+  url: string | null;
+  /** The owner's declaration (BCP 47); detected from the text without one. */
+  language?: string | undefined;
+  blocks: readonly Block[];
+}
+
+/** Consecutive blocks of a source under one heading, within a maximum length. */
+export interface Section {
+  source: Source;
+  language: string;
+  /** Index among all sections. */
+  at: number;
+  blocks: readonly Block[];
+}
+
+/** The smallest piece of public text that may answer: a sentence, a list item or a table row. */
+export interface Unit {
+  section: Section;
+  block: Block;
+  /** Exact public text; tabs separate the cells of a row. */
+  text: string;
+  start: number;
+  /** Index within its section. */
+  at: number;
+}
+
+const MAX_SECTION_LENGTH = 2000;
+
+/** Groups consecutive blocks under one heading; a table or a list stays with its introduction. */
+export function sectionsOf(blocks: readonly Block[]): Block[][] {
+  const found: Block[][] = [];
+  let length = 0;
+  for (const block of blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf)) {
+    const isSame = found.at(-1)?.at(0)?.section === block.section;
+    const room = MAX_SECTION_LENGTH - (block.kind === "text" ? block.text.length : 0);
+    if (isSame && length <= room) found.at(-1)!.push(block);
+    else found.push([block]);
+    length = (isSame && length <= room ? length : 0) + block.text.length;
+  }
+  return found;
+}
+
+/** Splits an endless paragraph between sentences; an endless row of a table is read as one. */
+function piecesOf(whole: Block): Block[] {
+  if (whole.text.length <= MAX_SECTION_LENGTH) return [whole];
+  const { cells: _cells, columns: _columns, table: _table, ...block } = whole;
+  if (block.kind === "row") block.kind = "text";
+  const found: Block[] = [];
+  for (const { text, start } of sentences(block.text)) {
+    const last = found.at(-1);
+    const from = last ? last.start - block.start : 0;
+    if (last && start + text.length - from <= MAX_SECTION_LENGTH)
+      last.text = block.text.slice(from, start + text.length);
+    else found.push({ ...block, text, start: block.start + start });
+  }
+  return found;
+}
+
+/** The sentences, items and rows of a section in order. */
+export function unitsOf(section: Section): Unit[] {
+  const found: Unit[] = [];
+  const add = (block: Block, text: string, start: number) =>
+    found.push({ section, block, text, start, at: found.length });
+  for (const block of section.blocks) {
+    if (block.kind === "row") add(block, block.text, block.start);
+    else for (const { text, start } of sentences(block.text)) add(block, text, block.start + start);
+  }
+  return found;
+}
