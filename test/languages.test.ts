@@ -35,6 +35,10 @@ t.test("the language of a text is recognised by its small words; without any it 
     ["ヘリコプターはありますか", "ja"],
     ["E-Bike 小さいプランは月額12ユーロです。いつでも解約できます。", "ja"],
     ["You can read about the price here in English, Deutsch, 日本語 and Русский.", "en"],
+    ["Od wtorku do piątku w godzinach 10–19, w soboty 10–15. W poniedziałki nieczynne.", "pl"],
+    ["Prowadzimy warsztaty ceramiczne w Krakowie od 2011 roku. Prace odbiera się po trzech tygodniach.", "pl"],
+    ["Järjestämme keramiikkakursseja Helsingissä vuodesta 2011. Työt noudetaan kolmen viikon kuluttua.", "fi"],
+    ["Czy jest parking?", "pl"],
   ];
   for (const [text, language] of asked) t.equal(languageOf(text, "sv"), language, text);
   t.equal(languageOf("Zumba?", "nl"), "nl");

@@ -69,8 +69,9 @@ const SURE = 0.3;
 /** Fewest stop words for a detection, and the factor by which they must outnumber those of another language. */
 const FEW_WORDS = 2;
 const CLEAR_LEAD = 1.3;
-/** Weight of the letters relative to the stop words, which are more reliable. */
-const LETTERS_WEIGHT = 0.5;
+/** Weight of the letters, in stop words: a share of all words, and at least this many. */
+const LETTERS_SHARE = 0.1;
+const MIN_LETTERS_WEIGHT = 0.5;
 /** Weight of a common word or a typical letter relative to a stop word. */
 const HINT = 0.5;
 const LATIN = /\p{Script=Latin}/gu;
@@ -107,11 +108,12 @@ export function primaryLanguage(tag: string): string {
  */
 export function languageOf(text: string, fallback = "en"): string {
   const sample = inMainScript(text.slice(0, TEXT_READ).normalize("NFC"));
-  const scores = smallWordScores(sample.toLowerCase());
+  const lower = sample.toLowerCase();
+  const scores = smallWordScores(lower);
   const detected = detectAll(sample).filter(({ accuracy }) => accuracy >= SURE);
   if (scores.size === 0) return detected[0]?.lang ?? fallback;
-  for (const { lang, accuracy } of detected)
-    if (scores.has(lang)) scores.set(lang, scores.get(lang)! + accuracy * LETTERS_WEIGHT);
+  const weight = Math.max(MIN_LETTERS_WEIGHT, LETTERS_SHARE * wordsRead(lower).length);
+  for (const { lang, accuracy } of detected) scores.set(lang, (scores.get(lang) ?? 0) + accuracy * weight);
   const best = Math.max(...scores.values());
   if (scores.get(fallback) === best) return fallback;
   return [...scores].find(([, score]) => score === best)![0];
@@ -142,12 +144,16 @@ function smallWordScores(lower: string): Map<string, number> {
   const add = (known: readonly string[], weight: number) => {
     for (const language of known) scores.set(language, (scores.get(language) ?? 0) + weight / known.length);
   };
-  for (const word of (lower.match(/[\p{L}\p{M}]+/gu) ?? []).slice(0, WORDS_READ)) {
+  for (const word of wordsRead(lower)) {
     if (word.length > 1) add(languagesOf.get(word) ?? [], 1);
     add(mattersOf.get(word) ?? [], HINT);
   }
   for (const letter of new Set(lower)) add(lettersOf.get(letter) ?? [], HINT);
   return scores;
+}
+
+function wordsRead(lower: string): string[] {
+  return (lower.match(/[\p{L}\p{M}]+/gu) ?? []).slice(0, WORDS_READ);
 }
 
 function grammar(language: string, stem: (word: string) => string, list: string[]): Grammar {
