@@ -43,8 +43,8 @@ const MAX_SNIPPET_LENGTH = 240;
 const MAX_CARDS = 4;
 const MAX_TITLE_LENGTH = 200;
 const MIN_PIECE_LENGTH = 24;
-/** Ranked sections that may become passages. */
-const MAX_RANKED = 400;
+/** Sections that are tried as passages. */
+const MAX_TRIED = 400;
 
 /** Blocks of one short line, such as a page's description; they are a section of their own. */
 export function readLine(text: string): Block[] {
@@ -106,7 +106,7 @@ export function* piecesOf(markdown: string): Generator<string> {
 
 /**
  * Passages for a prompt, in units of `costOf` within `budget`. All public text in reading order if it fits, the visitor's page first; else
- * the sections that match the question, the best first.
+ * the sections that match the question, the best first, and then as many others as fit.
  */
 export function passagesFor(
   library: Library,
@@ -126,7 +126,8 @@ export function passagesFor(
   const inOrder = [...library.sections].sort((one, other) => Number(isHere(other)) - Number(isHere(one)));
   if (inOrder.every((section) => fits(passageOf(section)))) return inOrder.map(passageOf);
   spent = 0;
-  return library.rank(question, options).slice(0, MAX_RANKED).map(passageOf).filter(fits);
+  const matchingFirst = new Set([...library.rank(question, options), ...inOrder]);
+  return [...matchingFirst].slice(0, MAX_TRIED).map(passageOf).filter(fits);
 }
 
 /** The title and the headings of a passage's section. */
