@@ -241,7 +241,7 @@ function contradicts(witness: Witness, claim: Claim): boolean {
   return witness.clauses.filter((_, at) => shares[at]! >= best * 0.9).every(isOpposite);
 }
 
-/** A figure must belong to the words next to it: those of its row and column, or of its clause if another one is parallel. */
+/** A figure must belong to the words next to it: those of its row and column, or of its clause. */
 function pairsUp(witness: Witness, witnesses: readonly Witness[], claim: Claim): boolean {
   const { cells, table } = witness.unit.block;
   if (!cells || table === undefined) return clausesPairUp(witness, claim);
@@ -252,20 +252,17 @@ function pairsUp(witness: Witness, witnesses: readonly Witness[], claim: Claim):
   return !claim.words.some(isElsewhere) && columnsPairUp(witness, claim);
 }
 
+/** A figure is not said of what the clauses with other figures name: their words of the claim weigh no more than its own clause's. */
 function clausesPairUp({ clauses }: Witness, { figures, words }: Claim): boolean {
   const [figure, ...more] = figures;
   if (figure === undefined || more.some((other) => other.split(" ").at(-1) !== figure.split(" ").at(-1))) return true;
   const own = clauses.filter((clause) => holdsFigure(clause.figures, figure));
-  const others = clauses.filter(
-    (clause) => !own.includes(clause) && clause.figures.size > 0 && own.some((one) => isParallel(one, clause)),
-  );
+  const others = clauses.filter((clause) => !own.includes(clause) && clause.figures.size > 0);
   const speaks = (list: readonly Clause[], { likeness }: ClaimWord) =>
     list.some(({ strengths }) => strengthOf(strengths, likeness) >= 1);
-  return own.length === 0 || !words.some((word) => speaks(others, word) && !speaks(own, word));
-}
-
-function isParallel(one: Clause, other: Clause): boolean {
-  return [...one.strengths.keys()].filter((term) => other.strengths.has(term) && !/^\p{N}/u.test(term)).length >= 2;
+  const weightOf = (some: readonly Clause[], but: readonly Clause[]) =>
+    words.reduce((sum, word) => sum + (speaks(some, word) && !speaks(but, word) ? word.weight : 0), 0);
+  return own.length === 0 || weightOf(others, own) <= weightOf(own, others);
 }
 
 /** If a claim names some of the columns, its figures and words must not be in the other columns alone. */
