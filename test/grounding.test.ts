@@ -76,6 +76,8 @@ t.test("a sentence is removed if a number, price, time, address or link is not i
     "Call +49 30 7654321.",
     "See [more](https://evil.example/?q=1).",
     "See evil.com/login.",
+    "The Team plan costs $9 at evil.travel.",
+    "The warranty is 2 years at münchen.reisen.",
     "See [more](/relative).",
     "See [more](javascript:alert).",
     "We are open until 6 pm.",
