@@ -13,7 +13,7 @@ import {
   type Score,
   scoreOf,
 } from "../../fixtures/answers/sets.ts";
-import type { RelayRow } from "./relay.ts";
+import { type BenchRow, quantile } from "./figures.ts";
 
 const own = fileURLToPath(new URL("../../fixtures/answers", import.meta.url));
 /** Sets whose visitors hardly use a word of the site. */
@@ -26,7 +26,7 @@ const NO_FILTER_SCORE: FilterScore = { passed: 0, unsupported: 0, dropped: 0, su
  * folders in ANSWER_SETS (separated by `:`). Figures are percentages of the answerable and of the unanswerable questions, and of the
  * supported and the unsupported sentences of a model.
  */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const paths = [own, exams, ...(process.env.ANSWER_SETS?.split(":") ?? [])].flatMap(filesOf);
   const sets = paths.map(openSet);
   const named = sets.map((set) => ({ name: set.handle, score: scoreOf(set) }));
@@ -52,8 +52,8 @@ function sumOf<T extends Score | FilterScore>(scores: readonly T[], none: T): T 
   );
 }
 
-function filterRows({ passed, unsupported, dropped, supported }: FilterScore): RelayRow[] {
-  const row = (name: string, count: number, of: number, bar: string): RelayRow => ({
+function filterRows({ passed, unsupported, dropped, supported }: FilterScore): BenchRow[] {
+  const row = (name: string, count: number, of: number, bar: string): BenchRow => ({
     name: `answers, sentences of a model, ${name}`,
     value: (100 * count) / (of || 1),
     unit: "%",
@@ -66,7 +66,7 @@ function filterRows({ passed, unsupported, dropped, supported }: FilterScore): R
   ];
 }
 
-function rowsOf({ name, score }: { name: string; score: Score }): RelayRow[] {
+function rowsOf({ name, score }: { name: string; score: Score }): BenchRow[] {
   const { right, answerable, unanswerable, hinted } = score;
   const counted = `${right} of ${answerable}, ${hinted} more shown as closest`;
   return [
@@ -82,7 +82,7 @@ function rowsOf({ name, score }: { name: string; score: Score }): RelayRow[] {
 }
 
 /** Time per question once its library is open. */
-function timed(sets: readonly OpenSet[]): RelayRow {
+function timed(sets: readonly OpenSet[]): BenchRow {
   const times = sets.flatMap((set) =>
     set.questions.map((asked) => {
       const { question } = answerIn(set, asked);
@@ -91,6 +91,6 @@ function timed(sets: readonly OpenSet[]): RelayRow {
       return performance.now() - from;
     }),
   );
-  const p50 = times.sort((one, other) => one - other)[times.length >> 1]!;
+  const p50 = quantile(times, 0.5);
   return { name: "answers, one answer, p50", value: p50, unit: "ms", bar: "<= 10" };
 }

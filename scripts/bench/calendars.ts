@@ -12,7 +12,7 @@ import { keys } from "../../core/store/keys.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../../fixtures/providers/radicale.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";
-import type { RelayRow } from "./relay.ts";
+import type { BenchRow } from "./figures.ts";
 
 const hour = 3_600_000;
 const day = 24 * hour;
@@ -25,7 +25,7 @@ const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const bookings = 60;
 
 /** Time to read a large calendar, its effect on the process, and the delay of a booking's calendar event. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   if (!hasRadicale()) {
     process.stderr.write("calendars: radicale and apache2-utils are not installed\n");
     return [];
@@ -57,7 +57,7 @@ interface Stage {
   credentialId: string;
 }
 
-async function reading({ runtime, server, credentialId }: Stage): Promise<RelayRow[]> {
+async function reading({ runtime, server, credentialId }: Stage): Promise<BenchRow[]> {
   const calendar = await server.calendar("large");
   server.fill(calendar, new Map(Array.from({ length: events }, (_, at) => [`${at}.ics`, event(at)])));
   // The server reads each file once and caches it: that time is not ours.
@@ -101,7 +101,7 @@ async function timed(runtime: Runtime): Promise<Figures> {
 }
 
 /** Times from the response to a booking until the event can be read at the calendar server. */
-async function writing({ runtime, server, credentialId }: Stage): Promise<RelayRow[]> {
+async function writing({ runtime, server, credentialId }: Stage): Promise<BenchRow[]> {
   const calendar = await server.calendar("office");
   await selectCalendars(runtime, {
     handle: "acme",

@@ -1,16 +1,16 @@
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { acceptMessage } from "../../core/email/acceptance.ts";
 import { openRuntime } from "../../core/open.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
 import { tokenFor } from "../../fixtures/session.ts";
-import { endProcess, furnish, load, mail, program } from "./accepting.ts";
+import { furnish, load, mail } from "./accepting.ts";
 import type { DeliveryLog } from "./email-process.ts";
-import type { RelayRow } from "./relay.ts";
+import type { BenchRow } from "./figures.ts";
+import { endProcess, messenger, program } from "./programs.ts";
 
 /** Mails of a throughput round, uncounted first ones, connections to the mail server, and rounds, the best of which counts. */
 const mails = 2500;
@@ -27,7 +27,7 @@ const html = `<html><body>${paragraph.repeat(Math.ceil(10_000 / paragraph.length
 const sending = { html, purpose: mail.purpose };
 
 /** Mail: throughput of one worker next to nodemailer's own pool, the accept route next to bare Koa, fairness, and the crash loop. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   const stage = await openStage(redis.url, children);
@@ -55,11 +55,7 @@ interface Stage {
 }
 
 async function openStage(redisUrl: string, children: ChildProcess[]): Promise<Stage> {
-  const sink = fork(fileURLToPath(new URL("./email-process.ts", import.meta.url)), ["sink"], {
-    execArgv: ["--import", "tsx"],
-  });
-  children.push(sink);
-  const [smtpPort] = (await once(sink, "message")) as [number];
+  const [sink, smtpPort] = await messenger<number>(children, "email-process.ts", {}, ["sink"]);
   const settings = {
     ...{ REDIS_URL: redisUrl, BASE_URL: "http://service.test", LOG_LEVEL: "info", EMAIL_QUOTA_PER_DAY: "100000000" },
     SMTP_URL: `smtp://127.0.0.1:${smtpPort}?maxConnections=${connections}`,
@@ -78,7 +74,7 @@ async function queue(runtime: Runtime, handle: string, count: number): Promise<v
 }
 
 /** Signed 10 KB mails per second: one worker process and nodemailer's pool, alternately. */
-async function throughput(stage: Stage): Promise<RelayRow[]> {
+async function throughput(stage: Stage): Promise<BenchRow[]> {
   const best = { worker: 0, pool: 0 };
   for (let round = 0; round < rounds; round++) {
     best.pool = Math.max(best.pool, await poolRate(stage));
@@ -103,18 +99,12 @@ async function throughput(stage: Stage): Promise<RelayRow[]> {
 
 async function poolRate(stage: Stage): Promise<number> {
   const content = html.replaceAll("{{name}}", "Ann");
-  const env = {
-    ...process.env,
+  const settings = {
     BENCH_SMTP: String(stage.smtpPort),
     BENCH_HTML: content,
     BENCH_CONNECTIONS: String(connections),
   };
-  const child = fork(fileURLToPath(new URL("./email-process.ts", import.meta.url)), ["pool"], {
-    env,
-    execArgv: ["--import", "tsx"],
-  });
-  stage.children.push(child);
-  await once(child, "message");
+  const [child] = await messenger(stage.children, "email-process.ts", settings, ["pool"]);
   await begin(stage);
   child.send(mails);
   const found = await rate(stage);
@@ -152,7 +142,7 @@ async function startWorker({ children, settings }: Stage): Promise<ChildProcess>
 }
 
 /** Requests per second of the accept route, and of a bare Koa handler that writes the same. */
-async function acceptance(stage: Stage): Promise<RelayRow[]> {
+async function acceptance(stage: Stage): Promise<BenchRow[]> {
   const { children, runtime, settings } = stage;
   const port = await freePort();
   const web = { ...settings, PORT: String(port), BASE_URL: `http://127.0.0.1:${port}` };
@@ -161,12 +151,9 @@ async function acceptance(stage: Stage): Promise<RelayRow[]> {
     { ...runtime, env: { ...runtime.env, BASE_URL: web.BASE_URL } },
     { userId: "user_1", seconds: 3600 },
   );
-  const bare = fork(fileURLToPath(new URL("./email-process.ts", import.meta.url)), ["koa"], {
-    env: { ...process.env, BENCH_REDIS: stage.redisUrl },
-    execArgv: ["--import", "tsx"],
-  });
-  children.push(bare);
-  const [barePort] = (await once(bare, "message")) as [number];
+  const [bare, barePort] = await messenger<number>(children, "email-process.ts", { BENCH_REDIS: stage.redisUrl }, [
+    "koa",
+  ]);
   const best = { web: 0, bare: 0 };
   const path = "/v2/handles/small/email/messages";
   for (let round = 0; round <= rounds; round++) {
@@ -194,7 +181,7 @@ async function cleared({ runtime }: Stage): Promise<void> {
 }
 
 /** Ms from accepting one mail of a handle until it is sent, while another handle has 10,000 queued. */
-async function fairness(stage: Stage): Promise<RelayRow[]> {
+async function fairness(stage: Stage): Promise<BenchRow[]> {
   await queue(stage.runtime, "big", backlog);
   await begin(stage);
   const worker = await startWorker(stage);
@@ -223,7 +210,7 @@ async function fairness(stage: Stage): Promise<RelayRow[]> {
 }
 
 /** Kills the worker repeatedly while it sends. */
-async function crashes(stage: Stage): Promise<RelayRow[]> {
+async function crashes(stage: Stage): Promise<BenchRow[]> {
   await queue(stage.runtime, "big", crashing);
   await begin(stage);
   let kills = 0;

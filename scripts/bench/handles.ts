@@ -1,10 +1,9 @@
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { MemoryIndex, maximumBytes } from "../../core/engines/search/memory-index.ts";
 import { writeDocument } from "../../fixtures/chunks.ts";
 import { startRedis } from "../../fixtures/redis.ts";
-import type { RelayRow } from "./relay.ts";
+import { type BenchRow, quantile } from "./figures.ts";
 
 const handles = 1000;
 const chunks = 100;
@@ -13,7 +12,7 @@ const dimensions = 384;
 const asked = 50;
 
 /** A thousand handles with a hundred chunks each in one process: the cost of the first question of each, and of a later one. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const server = await startRedis();
   const redis = new Redis(server.url);
   try {
@@ -25,7 +24,7 @@ export async function bench(): Promise<RelayRow[]> {
   }
 }
 
-async function measure(index: MemoryIndex): Promise<RelayRow[]> {
+async function measure(index: MemoryIndex): Promise<BenchRow[]> {
   const from = process.memoryUsage().rss;
   const first = await ask(index, 0, handles);
   const { bytes } = index;
@@ -85,9 +84,3 @@ function vectorOf(handle: number, chunk: number): Float32Array {
   const length = Math.hypot(...vector);
   return vector.map((value) => value / length);
 }
-
-function quantile(sorted: number[], share: number): number {
-  return sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) console.table(await bench());

@@ -1,21 +1,18 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
-import { connect } from "node:net";
 import process from "node:process";
 import { buffer } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { createHandle } from "../../core/account/handles.ts";
 import { openRuntime } from "../../core/open.ts";
 import { createPage } from "../../core/pages/pages.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
 import { tokenFor } from "../../fixtures/session.ts";
-import type { RelayRow } from "./relay.ts";
+import type { BenchRow } from "./figures.ts";
+import { flood, requestText } from "./loads.ts";
+import { endProcess, program } from "./programs.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Connections, each of which sends again as soon as it has a response. */
-const connections = 32;
 /** Ms of one round, and of the warm-up before the first. */
 const RUN_MS = 500;
 const warmsUpFor = 2500;
@@ -23,25 +20,25 @@ const warmsUpFor = 2500;
 const rounds = 8 * Number(process.env.BENCH_ROUNDS ?? 4);
 
 /** Requests per second of reads through the whole stack, next to bare Koa that sends the same bytes. All sides are separate processes. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   try {
     const web = await freePort();
     const env = readEnv({ REDIS_URL: redis.url, BASE_URL: `http://127.0.0.1:${web}`, LOG_LEVEL: "silent" });
     const token = await furnish(env);
-    await start(children, "dist/api/server.js", { REDIS_URL: redis.url, BASE_URL: env.BASE_URL, PORT: String(web) });
+    await program(children, "dist/api/server.js", { REDIS_URL: redis.url, BASE_URL: env.BASE_URL, PORT: String(web) });
     const reads = await Promise.all(cases.map((one) => asked(web, one, token)));
     const bare = await freePort();
-    await start(children, "scripts/bench/bare-koa.ts", {
+    await program(children, "scripts/bench/bare-koa.ts", {
       BENCH_PORT: String(bare),
       BENCH_BODIES: JSON.stringify(reads),
     });
-    const rows: RelayRow[] = [];
+    const rows: BenchRow[] = [];
     for (const [at, one] of cases.entries()) rows.push(await compare(one, { web, bare, head: reads[at]?.head ?? "" }));
     return rows;
   } finally {
-    await Promise.all(children.map(end));
+    await Promise.all(children.map((child) => endProcess(child)));
     await redis.stop();
   }
 }
@@ -80,85 +77,31 @@ async function furnish(env: ReturnType<typeof readEnv>): Promise<string> {
 /** One response of the service, for the bare side to send, and the request for it. */
 async function asked(port: number, { path, signedIn, coding }: Case, token: string) {
   const headers = {
-    host: "127.0.0.1",
     ...(signedIn ? { authorization: `Bearer ${token}` } : {}),
     ...(coding ? { "accept-encoding": coding } : {}),
   };
-  const [answer] = (await once(get({ port, path, headers }), "response")) as [IncomingMessage];
+  const [answer] = (await once(get({ host: "127.0.0.1", port, path, headers }), "response")) as [IncomingMessage];
   if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}`);
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   return {
     path,
     type: answer.headers["content-type"] as string,
     coding: answer.headers["content-encoding"],
     body: (await buffer(answer)).toString("base64"),
-    head: `${[`GET ${path} HTTP/1.1`, ...lines].join("\r\n")}\r\n\r\n`,
+    head: requestText(`GET ${path}`, headers),
   };
 }
 
 async function compare(
   { name }: Case,
   { web, bare, head }: { web: number; bare: number; head: string },
-): Promise<RelayRow> {
-  await load(web, head, warmsUpFor);
-  await load(bare, head, warmsUpFor);
+): Promise<BenchRow> {
+  await flood(web, () => head, warmsUpFor);
+  await flood(bare, () => head, warmsUpFor);
   const seen: { own: number; other: number }[] = [];
-  for (let round = 0; round < rounds; round++) seen.push({ other: await load(bare, head), own: await load(web, head) });
+  for (let round = 0; round < rounds; round++)
+    seen.push({ other: await flood(bare, () => head, RUN_MS), own: await flood(web, () => head, RUN_MS) });
   seen.sort((one, other) => one.own / one.other - other.own / other.other);
   const { own, other } = seen[rounds >> 1] as (typeof seen)[0];
   const baseline = `${Math.round(own)}/s, bare Koa ${Math.round(other)}/s`;
   return { name: `${name} / bare Koa`, value: own / other, unit: "", bar: ">= 0.6", baseline };
-}
-
-/** Responses per second over plain sockets: a minimal client leaves the machine to the server. */
-async function load(port: number, head: string, ms = RUN_MS): Promise<number> {
-  let answers = 0;
-  const sockets = Array.from({ length: connections }, () => connect({ port, host: "127.0.0.1", noDelay: true }));
-  await Promise.all(sockets.map((socket) => once(socket, "connect")));
-  const begun = performance.now();
-  for (const socket of sockets) {
-    let missing = 0;
-    socket.on("data", (bytes) => {
-      missing = missing === 0 ? lengthOf(bytes) - bytes.length : missing - bytes.length;
-      if (missing > 0) return;
-      answers++;
-      socket.write(head);
-    });
-    socket.write(head);
-  }
-  await new Promise((resolve) => setTimeout(resolve, ms));
-  for (const socket of sockets) socket.destroy();
-  return (answers * 1000) / (performance.now() - begun);
-}
-
-/** Bytes of a response, computed from its first packet. */
-function lengthOf(first: Buffer): number {
-  const end = first.indexOf("\r\n\r\n") + 4;
-  const head = first.toString("latin1", 0, end);
-  const [, length] = /^content-length: (\d+)$/im.exec(head) ?? [];
-  if (!head.startsWith("HTTP/1.1 200") || length === undefined)
-    throw new Error(`An answer that was not expected: ${head}`);
-  return end + Number(length);
-}
-
-/** Starts a program of the service, or a script, and waits until it is ready. */
-export async function start(
-  children: ChildProcess[],
-  program: string,
-  settings: Record<string, string>,
-): Promise<void> {
-  const loader = program.endsWith(".ts") ? ["--import", "tsx"] : [];
-  const options = { cwd: root, env: { ...process.env, ...settings } };
-  const child = spawn(process.execPath, [...loader, program], { ...options, stdio: ["ignore", "pipe", "inherit"] });
-  children.push(child);
-  await new Promise<void>((resolve, reject) => {
-    child.stdout.on("data", (said) => /\.ready/.test(String(said)) && resolve());
-    child.once("exit", (code) => reject(new Error(`${program} ended with ${code}.`)));
-  });
-}
-
-export async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill();
-  await once(child, "exit");
 }

@@ -1,12 +1,11 @@
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { MemoryIndex } from "../../core/engines/search/memory-index.ts";
 import { openIndex } from "../../core/engines/search/open-index.ts";
 import type { SearchIndex, SearchRequest } from "../../core/platform/runtime.ts";
 import { type ChunkedDocument, writeDocument } from "../../fixtures/chunks.ts";
 import { startRedis } from "../../fixtures/redis.ts";
-import type { RelayRow } from "./relay.ts";
+import { type BenchRow, quantile } from "./figures.ts";
 
 const documentCount = 500;
 const chunksADocument = 20;
@@ -26,7 +25,7 @@ const glue =
   );
 
 /** Measures retrieval over 10,000 chunks of 120 words with 384 dimensions, in process, and on RediSearch if it is available. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const server = await startRedis();
   const redis = new Redis(server.url);
   try {
@@ -47,7 +46,7 @@ interface Stage {
   questions: { text: string; vector: Float32Array; nearest: Set<string> }[];
 }
 
-async function inProcess(redis: Redis, stage: Stage): Promise<RelayRow[]> {
+async function inProcess(redis: Redis, stage: Stage): Promise<BenchRow[]> {
   const held = await memory();
   const index = new MemoryIndex(redis);
   const load = await timed(() => index.search(request(stage.questions[0]!, "words")));
@@ -64,7 +63,7 @@ async function inProcess(redis: Redis, stage: Stage): Promise<RelayRow[]> {
 }
 
 /** Empties a server with the search module first. */
-async function onRediSearch(stage: Stage): Promise<RelayRow[]> {
+async function onRediSearch(stage: Stage): Promise<BenchRow[]> {
   const url = process.env.TEST_REDISEARCH_URL;
   if (!url) return [];
   const redis = new Redis(url);
@@ -81,8 +80,8 @@ async function rankings(
   index: SearchIndex,
   stage: Stage,
   bars: { words?: number; both?: number },
-): Promise<RelayRow[]> {
-  const rows: RelayRow[] = [];
+): Promise<BenchRow[]> {
+  const rows: BenchRow[] = [];
   for (const kind of ["words", "vectors", "both"] as const) {
     const best = await bestRound(index, stage, kind);
     const bar = kind === "words" ? bars.words : bars.both;
@@ -224,11 +223,6 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - from;
 }
 
-function quantile(values: number[], share: number): number {
-  const sorted = [...values].sort((one, other) => one - other);
-  return sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
-}
-
 /** Exact if the process runs with `--expose-gc`. */
 async function memory(): Promise<number> {
   for (let turn = 0; turn < 4; turn++) {
@@ -240,7 +234,3 @@ async function memory(): Promise<number> {
 }
 
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  console.table((await bench()).map((row) => ({ ...row, value: Number(row.value.toFixed(3)) })));
-}

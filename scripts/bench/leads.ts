@@ -1,8 +1,5 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { Agent, request } from "node:http";
+import type { ChildProcess } from "node:child_process";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { leadsCsv } from "../../api/leads-csv.ts";
@@ -14,17 +11,17 @@ import type { Runtime } from "../../core/platform/runtime.ts";
 import { keys } from "../../core/store/keys.ts";
 import { pipelined } from "../../core/store/redis.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import type { RelayRow } from "./relay.ts";
+import type { BenchRow } from "./figures.ts";
+import { load } from "./loads.ts";
+import { endProcess, program } from "./programs.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
-/** Concurrent submissions, ms of one round, rounds (the best counts), and leads of the export. */
-const inFlight = 32;
+/** Ms of one round, rounds (the best counts), and leads of the export. */
 const RUN_MS = 2500;
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const exported = 100_000;
 
 /** Lead submissions next to bare Koa that writes the same hash, whether all are stored, and the memory of a large export. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const redis = await startRedis({ appendonly: true });
   const children: ChildProcess[] = [];
   try {
@@ -36,21 +33,21 @@ export async function bench(): Promise<RelayRow[]> {
     await runtime.close();
     return rows;
   } finally {
-    for (const child of children) await end(child);
+    for (const child of children) await endProcess(child, "SIGKILL");
     await redis.stop();
   }
 }
 
-async function submissions(children: ChildProcess[], redisUrl: string, runtime: Runtime): Promise<RelayRow[]> {
+async function submissions(children: ChildProcess[], redisUrl: string, runtime: Runtime): Promise<BenchRow[]> {
   const [web, bare] = [await freePort(), await freePort()];
   const open = { PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_LEADS_RATE: "1000000", PUBLIC_LEADS_BURST: "1000000" };
-  await start(children, "dist/api/server.js", { REDIS_URL: redisUrl, PORT: String(web), ...open });
-  await start(children, "scripts/bench/bare-lead.ts", { REDIS_URL: redisUrl, BENCH_PORT: String(bare) });
+  await program(children, "dist/api/server.js", { REDIS_URL: redisUrl, PORT: String(web), ...open });
+  await program(children, "scripts/bench/bare-lead.ts", { REDIS_URL: redisUrl, BENCH_PORT: String(bare) });
   const best = { web: 0, bare: 0 };
   let accepted = 0;
   for (let round = 0; round <= rounds; round++) {
-    const one = await load(bare, "/leads");
-    const other = await load(web, "/v2/public/handles/acme/leads");
+    const one = await load(bare, { path: () => "/leads", body: someone, ms: RUN_MS });
+    const other = await load(web, { path: () => "/v2/public/handles/acme/leads", body: someone, ms: RUN_MS });
     accepted += other.answers;
     if (round === 0) continue;
     best.bare = Math.max(best.bare, one.perSecond);
@@ -72,37 +69,9 @@ async function submissions(children: ChildProcess[], redisUrl: string, runtime: 
 
 let person = 0;
 
-async function load(port: number, path: string): Promise<{ answers: number; perSecond: number }> {
-  const agent = new Agent({ keepAlive: true, maxSockets: inFlight });
-  const begun = performance.now();
-  let answers = 0;
-  const ask = async (): Promise<void> => {
-    while (performance.now() - begun < RUN_MS) {
-      const body = JSON.stringify({
-        email: `person${person++}@example.com`,
-        name: "Ada Lovelace",
-        company: "Engines",
-        message: "Please call me back.",
-      });
-      if ((await post(agent, { port, path, body })) === 202) answers++;
-    }
-  };
-  await Promise.all(Array.from({ length: inFlight }, ask));
-  agent.destroy();
-  return { answers, perSecond: (answers * 1000) / (performance.now() - begun) };
-}
-
-function post(agent: Agent, to: { port: number; path: string; body: string }): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const headers = { "content-type": "application/json", "content-length": to.body.length };
-    const asked = request(
-      { agent, host: "127.0.0.1", port: to.port, path: to.path, method: "POST", headers },
-      (answer) => {
-        answer.resume().once("end", () => resolve(answer.statusCode ?? 0));
-      },
-    );
-    asked.once("error", reject).end(to.body);
-  });
+function someone(): string {
+  const message = "Please call me back.";
+  return JSON.stringify({ email: `person${person++}@example.com`, name: "Ada Lovelace", company: "Engines", message });
 }
 
 /** Memory after a garbage collection. */
@@ -116,7 +85,7 @@ setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
 /** Live memory that the last 80,000 leads of a CSV of 100,000 add to that of the first 20,000. */
-async function exportMemory(runtime: Runtime): Promise<RelayRow> {
+async function exportMemory(runtime: Runtime): Promise<BenchRow> {
   for (let from = 0; from < exported; from += 1000) await fill(runtime, from);
   const { body } = leadsCsv(exportLeads(runtime, { handle: "large" }));
   const seen: number[] = [];
@@ -155,27 +124,3 @@ async function fill({ redis }: Runtime, from: number): Promise<void> {
     }
   });
 }
-
-async function start(children: ChildProcess[], file: string, env: Record<string, string>): Promise<void> {
-  const loader = file.endsWith(".ts") ? ["--import", "tsx"] : [];
-  const child = spawn(process.execPath, [...loader, file], {
-    cwd: root,
-    env: { PATH: process.env.PATH ?? "", LOG_LEVEL: "info", ...env },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  children.push(child);
-  let said = "";
-  for await (const part of child.stdout as AsyncIterable<Buffer>) {
-    said += part;
-    if (said.includes(".ready")) break;
-  }
-  child.stdout?.resume();
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  const ended = once(child, "exit");
-  child.kill("SIGKILL");
-  await ended;
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) console.table(await bench());

@@ -1,15 +1,13 @@
 import type { ChildProcess } from "node:child_process";
-import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { createHandle } from "../../core/account/handles.ts";
 import { openRuntime } from "../../core/open.ts";
 import { createPage } from "../../core/pages/pages.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import { type ModelServer, type OddDelta, startModelServer } from "../../fixtures/model-server.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import { endProcess, program } from "./accepting.ts";
-import type { RelayRow } from "./relay.ts";
+import { type BenchRow, quantile } from "./figures.ts";
+import { endProcess, program } from "./programs.ts";
 
 const streams = 200;
 const sentences = 12;
@@ -23,7 +21,7 @@ const facts = Array.from({ length: sentences }, (_, at) => `Hall ${at + 3} of th
  * Streams through everything that a visitor's answer passes: model, worker, grounding, relay, web process, reader. Measures the
  * time from the model's last word of a sentence to the reader of that sentence; the baseline reads the model directly.
  */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const children: ChildProcess[] = [];
   const redis = await startRedis();
   const told = new Map<string, number>();
@@ -94,7 +92,7 @@ function askService(url: string, asker: number): Promise<Response> {
   });
 }
 
-/** Ms from each sentence's last word at the model to its reader, in order. */
+/** Ms from each sentence's last word at the model to its reader. */
 async function readAll(
   ask: (asker: number) => Promise<Response>,
   told: Map<string, number>,
@@ -107,7 +105,7 @@ async function readAll(
       return readOne(await ask(asker), isDirect, (at) => told.get(`${asker}:${at}`) as number);
     }),
   );
-  return delays.flat().sort((one, other) => one - other);
+  return delays.flat();
 }
 
 async function readOne(answer: Response, isDirect: boolean, told: (sentence: number) => number): Promise<number[]> {
@@ -134,20 +132,17 @@ function contentOf(lines: string): string {
   return [...lines.matchAll(/"(?:content|delta)":("(?:[^"\\]|\\.)*")/g)].map(([, json]) => JSON.parse(json!)).join("");
 }
 
-function rows(direct: number[], whole: number[]): RelayRow[] {
-  const at = (delays: number[], quantile: number): number => delays[Math.ceil(delays.length * quantile) - 1] as number;
+function rows(direct: number[], whole: number[]): BenchRow[] {
   return (
     [
       ["p50", 0.5, "<= 10"],
       ["p99", 0.99, "<= 60"],
     ] as const
-  ).map(([name, quantile, bar]) => ({
+  ).map(([name, share, bar]) => ({
     name: `answers of ${streams} streams, a sentence from model to reader, added ${name}`,
-    value: at(whole, quantile) - at(direct, quantile),
+    value: quantile(whole, share) - quantile(direct, share),
     unit: "ms",
     bar,
-    baseline: `direct ${at(direct, quantile).toFixed(1)}, through the service ${at(whole, quantile).toFixed(1)}`,
+    baseline: `direct ${quantile(direct, share).toFixed(1)}, through the service ${quantile(whole, share).toFixed(1)}`,
   }));
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) console.table(await bench());

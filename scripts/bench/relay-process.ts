@@ -11,6 +11,7 @@ import { Redis } from "ioredis";
 import { createResumableStreamContext } from "resumable-stream/ioredis";
 import { Relay } from "../../core/engines/relay/relay.ts";
 import { createRun } from "../../core/engines/relay/runs.ts";
+import { quantile } from "./figures.ts";
 
 /** The client's measurements. */
 export interface RelayLoad {
@@ -219,11 +220,6 @@ function lines(response: IncomingMessage, take: (line: string) => void): Promise
     for (const part of parts) if (part !== "") take(part);
   });
   return new Promise((resolve, reject) => response.on("end", resolve).on("error", reject));
-}
-
-function quantile(values: number[], share: number): number {
-  const sorted = values.toSorted((left, right) => left - right);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
 async function listen(handle: (request: IncomingMessage, response: ServerResponse) => void): Promise<number> {

@@ -1,21 +1,13 @@
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { createRun } from "../../core/engines/relay/runs.ts";
 import { keys } from "../../core/store/keys.ts";
 import { startRedis } from "../../fixtures/redis.ts";
+import type { BenchRow } from "./figures.ts";
+import { endProcess, messenger } from "./programs.ts";
 import type { Delays, RelayLoad } from "./relay-process.ts";
-
-/** A figure, its required bar, and its comparison. */
-export interface RelayRow {
-  name: string;
-  value: number;
-  unit: string;
-  bar?: string;
-  baseline?: string;
-}
 
 /** Seconds of streaming per case; the first one is not counted. */
 const seconds = 3;
@@ -26,7 +18,7 @@ const rounds = Number(process.env.BENCH_ROUNDS ?? 2);
  * Measures the relay with model, worker, web, client and Redis as separate processes on one host. "Added" is the difference to the client
  * that reads the model directly, in the same run.
  */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   try {
@@ -34,7 +26,7 @@ export async function bench(): Promise<RelayRow[]> {
     await warmUp(stage);
     return [...(await loads(stage)), ...(await firstChunk(stage)), ...(await costs(redis.url))];
   } finally {
-    await Promise.all(children.map(endChild));
+    await Promise.all(children.map((child) => endProcess(child)));
     await redis.stop();
   }
 }
@@ -48,15 +40,9 @@ interface RelayStage {
 
 /** Starts model, web, worker and client and adds them to `children`. */
 async function openRelayStage(redisUrl: string, children: ChildProcess[]): Promise<RelayStage> {
-  const start = async (role: string, modelPort = 0): Promise<[ChildProcess, number]> => {
-    const env = { ...process.env, BENCH_REDIS: redisUrl, BENCH_MODEL: String(modelPort) };
-    const child = fork(fileURLToPath(new URL("./relay-process.ts", import.meta.url)), [role], {
-      env,
-      execArgv: ["--import", "tsx"],
-    });
-    children.push(child);
-    const [port] = (await once(child, "message")) as [number];
-    return [child, port];
+  const start = (role: string, modelPort = 0): Promise<[ChildProcess, number]> => {
+    const settings = { BENCH_REDIS: redisUrl, BENCH_MODEL: String(modelPort) };
+    return messenger<number>(children, "relay-process.ts", settings, [role]);
   };
   const [, model] = await start("model");
   const [[, web], [client]] = await Promise.all([start("web", model), start("client"), start("worker", model)]);
@@ -74,7 +60,7 @@ async function warmUp({ client, model, web }: RelayStage): Promise<void> {
   }
 }
 
-async function loads(stage: RelayStage): Promise<RelayRow[]> {
+async function loads(stage: RelayStage): Promise<BenchRow[]> {
   const busy = { streams: 200, rate: 50, chunks: 50 * seconds };
   const wide = { streams: 500, rate: 10, chunks: 10 * seconds };
   return [...(await load(stage, busy, { p50: 2, p99: 25 })), ...(await load(stage, wide, { p99: 50 }))];
@@ -84,10 +70,10 @@ async function load(
   stage: RelayStage,
   size: Omit<RelayLoad, "path" | "port">,
   bars: { p50?: number; p99: number },
-): Promise<RelayRow[]> {
+): Promise<BenchRow[]> {
   const [direct, relay, other] = await best(stage, size, ["/", "/relay", "/package"]);
   const what = `relay ${size.streams} x ${size.rate}/s`;
-  const row = (quantile: "p50" | "p99"): RelayRow => ({
+  const row = (quantile: "p50" | "p99"): BenchRow => ({
     name: `${what}, added ${quantile}`,
     value: relay[quantile] - direct[quantile],
     unit: "ms",
@@ -97,7 +83,7 @@ async function load(
   return [row("p50"), row("p99")];
 }
 
-async function firstChunk(stage: RelayStage): Promise<RelayRow[]> {
+async function firstChunk(stage: RelayStage): Promise<BenchRow[]> {
   const size = { streams: 60, rate: 100, chunks: 3, idle: true };
   const [direct, relay] = await best(stage, size, ["/", "/relay"]);
   const value = relay.firstP50 - direct.firstP50;
@@ -134,7 +120,7 @@ async function measureRelay(client: ChildProcess, load: RelayLoad): Promise<Dela
 }
 
 /** Idle connections equal those at any load, since none belongs to a stream. */
-async function costs(redisUrl: string): Promise<RelayRow[]> {
+async function costs(redisUrl: string): Promise<BenchRow[]> {
   const redis = new Redis(redisUrl);
   const names = [...String(await redis.client("LIST")).matchAll(/ name=(\S+)/g)].map(([, name]) => name!);
   const count = (process: string): number => names.filter((name) => ours(name, process)).length;
@@ -165,15 +151,4 @@ async function bytesOfAnswer(redis: Redis): Promise<number> {
     redis.memory("USAGE", key),
   );
   return (await Promise.all(sizes)).reduce<number>((sum, size) => sum + (size ?? 0), 0);
-}
-
-/** Ends a process that was started here. */
-async function endChild(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill();
-  await once(child, "exit");
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  console.table((await bench()).map((row) => ({ ...row, value: Number(row.value.toFixed(2)) })));
 }

@@ -11,8 +11,9 @@ import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
 import { tokenFor } from "../../fixtures/session.ts";
-import { end, start } from "./http.ts";
-import type { RelayRow } from "./relay.ts";
+import { type BenchRow, quantile } from "./figures.ts";
+import { endProcess, program } from "./programs.ts";
+
 import { libraries } from "./search-libraries.mjs";
 
 /** A file of RETRIEVAL_SETS: documents, questions, and for each question's id the documents that answer it. */
@@ -43,7 +44,7 @@ const BATCH = 50;
  * How well `knowledge/query` ranks on judged sets, next to three libraries, and how long it takes over 1,400 documents. The sets are the
  * JSON files of the folder RETRIEVAL_SETS, else a small one of ours in five languages.
  */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const redis = await startRedis();
   const env = readEnv({ ...redis.env, LOG_LEVEL: "silent", BASE_URL: "http://127.0.0.1" });
   const runtime = await openRuntime(env);
@@ -128,7 +129,7 @@ function gain(hits: readonly boolean[]): number {
   return hits.reduce((sum, isRelevant, at) => sum + (isRelevant ? 1 / Math.log2(at + 2) : 0), 0);
 }
 
-async function setRows(set: JudgedSet, { ndcg, mrr, first }: Quality): Promise<RelayRow[]> {
+async function setRows(set: JudgedSet, { ndcg, mrr, first }: Quality): Promise<BenchRow[]> {
   const others = await Promise.all(
     Object.entries(libraries).map(async ([name, open]) => ({ name, ...(await measured(set, open(set.documents))) })),
   );
@@ -146,7 +147,7 @@ async function setRows(set: JudgedSet, { ndcg, mrr, first }: Quality): Promise<R
 async function timed(
   { runtime, redisUrl }: { runtime: Runtime; redisUrl: string },
   sets: JudgedSet[],
-): Promise<RelayRow[]> {
+): Promise<BenchRow[]> {
   const largest = sets.reduce((one, other) => (other.documents.length > one.documents.length ? other : one));
   const documents = Array.from(
     { length: TIMED_DOCUMENTS },
@@ -157,7 +158,7 @@ async function timed(
   try {
     return await timesOf(await askerOf(runtime, redisUrl, web, largest));
   } finally {
-    await Promise.all(web.map(end));
+    await Promise.all(web.map((child) => endProcess(child)));
   }
 }
 
@@ -170,7 +171,7 @@ async function askerOf(
 ): Promise<(at: number, limit: number) => Promise<number>> {
   const port = await freePort();
   const { BASE_URL } = runtime.env;
-  await start(web, "dist/api/server.js", { REDIS_URL: redisUrl, BASE_URL, PORT: String(port) });
+  await program(web, "dist/api/server.js", { REDIS_URL: redisUrl, BASE_URL, PORT: String(port) });
   const url = `http://127.0.0.1:${port}/v2/handles/timed/knowledge/query`;
   const token = await tokenFor(runtime, { userId: "user_1", seconds: 3600 });
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
@@ -185,16 +186,16 @@ async function askerOf(
   };
 }
 
-async function timesOf(ask: (at: number, limit: number) => Promise<number>): Promise<RelayRow[]> {
+async function timesOf(ask: (at: number, limit: number) => Promise<number>): Promise<BenchRow[]> {
   for (let at = 0; at < TIMED_QUESTIONS; at++) await ask(at, 10);
-  const rows: RelayRow[] = [];
+  const rows: BenchRow[] = [];
   for (const { limit, bar } of [
     { limit: 10, bar: "<= 3" },
     { limit: 50, bar: "<= 6" },
   ]) {
     const times: number[] = [];
     for (let at = 0; at < TIMED_QUESTIONS; at++) times.push(await ask(at, limit));
-    const p50 = times.sort((one, other) => one - other)[times.length >> 1]!;
+    const p50 = quantile(times, 0.5);
     rows.push({ name: `knowledge/query, 1,400 documents, limit ${limit}, p50`, value: p50, unit: "ms", bar });
   }
   return rows;

@@ -1,6 +1,5 @@
 import type { ChildProcess } from "node:child_process";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { createCampaign } from "../../core/campaigns/campaigns.ts";
 import { fireRules } from "../../core/campaigns/rule-sends.ts";
 import { createRule } from "../../core/campaigns/rules.ts";
@@ -11,8 +10,9 @@ import { keys } from "../../core/store/keys.ts";
 import { pipelined } from "../../core/store/redis.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
 import { tokenFor } from "../../fixtures/session.ts";
-import { endProcess, furnish, load, mail, program } from "./accepting.ts";
-import type { RelayRow } from "./relay.ts";
+import { furnish, load, mail } from "./accepting.ts";
+import { type BenchRow, quantile } from "./figures.ts";
+import { endProcess, program } from "./programs.ts";
 
 /** Sends of the burst, ms within which all are due, and ms from their scheduling to the first one. */
 const sends = 10_000;
@@ -29,7 +29,7 @@ const delayMinutes = 15;
 const delay = delayMinutes * 60_000;
 
 /** Delayed sends of rules: the delay of a burst, the memory of a waiting send, and the effect of a million on the accept route. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const children: ChildProcess[] = [];
   const stops: (() => Promise<void>)[] = [];
   try {
@@ -71,7 +71,7 @@ async function openStage(stops: (() => Promise<void>)[]): Promise<Stage> {
 async function burst(
   { children, stops }: { children: ChildProcess[]; stops: (() => Promise<void>)[] },
   { name, spreadMs }: { name: string; spreadMs: number },
-): Promise<RelayRow[]> {
+): Promise<BenchRow[]> {
   const { runtime, settings } = await openStage(stops);
   const leads = await makeLeads(runtime, sends + far);
   const outside = { ...runtime, delayedSends: { maxDelayed: 0, aheadMs: 0 } };
@@ -83,12 +83,11 @@ async function burst(
   const worker = await program(children, "dist/workers/main.js", { ...settings, WORKER_QUEUES: "campaigns" });
   const late = await lateness(runtime, due);
   await endProcess(worker);
-  const at = (quantile: number): number => late[Math.ceil(late.length * quantile) - 1] as number;
-  const baseline = `p50 ${at(0.5)} ms, slowest ${at(1)} ms; first due ${first - scheduled} ms after the last was scheduled`;
+  const baseline = `p50 ${quantile(late, 0.5)} ms, slowest ${quantile(late, 1)} ms; first due ${first - scheduled} ms after the last was scheduled`;
   return [
     {
       name: `rules: lateness p99 of 10,000 sends due ${name}`,
-      value: at(0.99),
+      value: quantile(late, 0.99),
       unit: "ms",
       ...(spreadMs > 0 ? { bar: "<= 5000" } : {}),
       baseline,
@@ -134,7 +133,7 @@ async function usedMemory({ redis }: Runtime): Promise<number> {
   return Number(/^used_memory:(\d+)/m.exec(await redis.info("memory"))?.[1]);
 }
 
-/** Ms from each send's time to the acceptance of its message, in order; each was accepted once. */
+/** Ms from each send's time to the acceptance of its message; each was accepted once. */
 async function lateness({ redis }: Runtime, due: Map<string, number>): Promise<number[]> {
   const last = Math.max(...due.values()) + 2 * minute;
   while ((await redis.zcard(keys.messages("acme"))) < due.size) {
@@ -148,13 +147,11 @@ async function lateness({ redis }: Runtime, due: Map<string, number>): Promise<n
   })) as string[];
   const leads = rows.map((json) => (JSON.parse(json) as { recipients: string[] }).recipients[0]?.split("@")[0] ?? "");
   if (new Set(leads).size !== due.size || leads.length !== due.size) throw new Error("A send was lost or doubled.");
-  return leads
-    .map((leadId, at) => Number(found[at * 2 + 1]) - (due.get(leadId) as number))
-    .sort((one, other) => one - other);
+  return leads.map((leadId, at) => Number(found[at * 2 + 1]) - (due.get(leadId) as number));
 }
 
 /** Two services, one with a million waiting sends. Their accept routes are measured alternately, and the best round of each counts. */
-async function crowded(children: ChildProcess[], stops: (() => Promise<void>)[]): Promise<RelayRow[]> {
+async function crowded(children: ChildProcess[], stops: (() => Promise<void>)[]): Promise<BenchRow[]> {
   const [calm, full] = [await openStage(stops), await openStage(stops)];
   const bytes = await fill(full.runtime);
   // Some of them with leads: the table of 2^20 keys must not resize during the measurement.
@@ -220,5 +217,3 @@ const copies = `
     redis.call('HSET', KEYS[3], lead, 'waiting')
   end
   redis.call('HINCRBY', KEYS[4], 'waiting', count)`;
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) console.table(await bench());

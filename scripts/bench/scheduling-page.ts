@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { bundled } from "../../fixtures/browser.ts";
 import { languages } from "../../schemas/languages.ts";
-import type { RelayRow } from "./relay.ts";
+import type { BenchRow } from "./figures.ts";
 
 const sheet = new URL("../../api/browser/scheduling.css", import.meta.url);
 
 /** Bytes that the visitor's scheduling page loads, and that an embedding page loads. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const script = Buffer.from(await bundled("scheduling"));
   const words = Object.values(languages).map(({ bookingPage }) => weighed(Buffer.from(JSON.stringify(bookingPage))));
   const weight = weighed(script) + weighed(readFileSync(sheet)) + Math.max(...words);

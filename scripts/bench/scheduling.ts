@@ -1,9 +1,6 @@
 import { Buffer } from "node:buffer";
-import { type ChildProcess, fork, spawn } from "node:child_process";
-import { once } from "node:events";
-import { Agent, request } from "node:http";
+import type { ChildProcess } from "node:child_process";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { createHandle } from "../../core/account/handles.ts";
 import { openRuntime } from "../../core/open.ts";
 import { readEnv } from "../../core/platform/env.ts";
@@ -15,18 +12,17 @@ import { replaceBusy } from "../../core/scheduling/times.ts";
 import { keys } from "../../core/store/keys.ts";
 import { pipelined } from "../../core/store/redis.ts";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import type { RelayRow } from "./relay.ts";
+import { type BenchRow, quantile } from "./figures.ts";
+import { type Load, load } from "./loads.ts";
+import { endProcess, messenger, program } from "./programs.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
 const minute = 60_000;
 const day = 86_400_000;
 /** Length of the slots that are booked in sequence. */
 const length = 30 * minute;
 /** The midnight after tomorrow, UTC. */
 const soon = Math.ceil(Date.now() / day) * day + day;
-/** Concurrent requests, ms of one round, rounds (the best counts, since other work only slows a side down). */
-const connections = 32;
-const RUN_MS = Number(process.env.BENCH_MS ?? 2000);
+/** The best round counts, since other work only slows a side down. */
 const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
 const attempts = Number(process.env.BENCH_ATTEMPTS ?? 40_000);
 /** Visitors' limits that count but are never reached. */
@@ -45,7 +41,7 @@ const unlimited = {
 const caller = { requestId: "bench", network: "192.0.2.1" };
 
 /** The slots route, bookings next to their bare script, and races of several processes. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const redis = await startRedis();
   const children: ChildProcess[] = [];
   try {
@@ -56,7 +52,7 @@ export async function bench(): Promise<RelayRow[]> {
     await runtime.close();
     return rows;
   } finally {
-    for (const child of children) await end(child);
+    for (const child of children) await endProcess(child, "SIGKILL");
     await redis.stop();
   }
 }
@@ -147,7 +143,7 @@ function someBusy(days: number): { from: number; to: number }[] {
 
 const path = "/v2/public/scheduling/acme/office/slots";
 
-async function slots(stage: Stage): Promise<RelayRow[]> {
+async function slots(stage: Stage): Promise<BenchRow[]> {
   await replaceBusy(stage.runtime, "acme", { blocks: someBusy(60), readAt: Date.now() });
   const web = await freePort();
   await start(stage, "dist/api/server.js", { PORT: String(web) });
@@ -161,22 +157,19 @@ async function slots(stage: Stage): Promise<RelayRow[]> {
   const bodies = JSON.stringify([{ path, type: answer.headers.get("content-type"), body }]);
   await start(stage, "scripts/bench/bare-koa.ts", { BENCH_PORT: String(bare), BENCH_BODIES: bodies });
   let shift = 0;
-  const same = () => query(0);
+  const same = { path: () => query(0) };
   // A new window each time, so that no response is cached; the busy blocks of a month may be.
-  const other = () => {
-    shift += 1;
-    return query(shift);
-  };
+  const other = { path: () => query(++shift) };
   const best = { bare: 0, cached: 0, uncached: 0, fresh: 0 };
   for (let round = 0; round <= rounds; round++) {
     best.bare = Math.max(best.bare, (await load(bare, same)).perSecond);
     best.cached = Math.max(best.cached, (await load(web, same)).perSecond);
     best.uncached = Math.max(best.uncached, (await load(web, other)).perSecond);
-    best.fresh = Math.max(best.fresh, (await load(web, same, { headers: { "if-none-match": etag } })).perSecond);
+    best.fresh = Math.max(best.fresh, (await load(web, { ...same, headers: { "if-none-match": etag } })).perSecond);
   }
   const halfLoads: number[] = [];
   for (let round = 0; round < rounds; round++)
-    halfLoads.push((await load(web, same, { perSecond: best.cached / 2 })).p99);
+    halfLoads.push((await load(web, { ...same, perSecond: best.cached / 2 })).p99);
   const beside = (rate: number) => `${Math.round(rate)}/s, bare Koa ${Math.round(best.bare)}/s`;
   const rows = [
     {
@@ -201,7 +194,7 @@ async function slots(stage: Stage): Promise<RelayRow[]> {
     },
     {
       name: "slots at half load, p99",
-      value: halfLoads.sort((one, other) => one - other)[rounds >> 1] as number,
+      value: quantile(halfLoads, 0.5),
       unit: "ms",
       bar: "<= 10",
       baseline: `${Math.round(best.cached / 2)}/s`,
@@ -211,9 +204,9 @@ async function slots(stage: Stage): Promise<RelayRow[]> {
 }
 
 /** The effect of 100,000 past bookings. */
-async function withPast({ runtime }: Stage, web: number, query: () => string): Promise<RelayRow> {
+async function withPast({ runtime }: Stage, web: number, slots: Load): Promise<BenchRow> {
   const [before, after]: number[][] = [[], []];
-  for (let round = 0; round < rounds; round++) before?.push((await load(web, query, { lanes: 1 })).p50);
+  for (let round = 0; round < rounds; round++) before?.push((await load(web, { ...slots, lanes: 1 })).p50);
   const past = Array.from({ length: 100_000 }, (_, at) => Date.UTC(2020, 0, 1) + at * 30 * minute);
   for (let from = 0; from < past.length; from += 5000)
     await pipelined(runtime.redis, (pipeline) => {
@@ -221,7 +214,7 @@ async function withPast({ runtime }: Stage, web: number, query: () => string): P
         pipeline.zadd(keys.blocks("acme"), at, `${at}:${at + 30 * minute}:0:${at}:evt_past:uid${at}`);
     });
   await runtime.redis.incr(keys.timesVersion("acme"));
-  for (let round = 0; round < rounds; round++) after?.push((await load(web, query, { lanes: 1 })).p50);
+  for (let round = 0; round < rounds; round++) after?.push((await load(web, { ...slots, lanes: 1 })).p50);
   const [without, withAll] = [Math.min(...(before ?? [])), Math.min(...(after ?? []))];
   const baseline = `${without.toFixed(2)} ms and ${withAll.toFixed(2)} ms`;
   return {
@@ -233,9 +226,9 @@ async function withPast({ runtime }: Stage, web: number, query: () => string): P
   };
 }
 
-async function bookings(stage: Stage): Promise<RelayRow[]> {
+async function bookings(stage: Stage): Promise<BenchRow[]> {
   const template = await recorded(stage.runtime);
-  const settings = { REDIS_URL: stage.redisUrl, BENCH_SCRIPT: JSON.stringify(template) };
+  const settings = { BENCH_SCRIPT: JSON.stringify(template) };
   const best = { core: 0, script: 0, web: 0, bare: 0 };
   const [web, bare] = [await freePort(), await freePort()];
   await start(stage, "dist/api/server.js", { PORT: String(web) });
@@ -247,20 +240,13 @@ async function bookings(stage: Stage): Promise<RelayRow[]> {
   };
   const count = 6000;
   const one = () => bookingAt(take(1));
+  const inProcess = async (role: string) =>
+    (await outcome(stage, settings, [role, String(take(count)), String(count)])).perSecond ?? 0;
   for (let round = 0; round < rounds; round++) {
-    best.script = Math.max(
-      best.script,
-      (await child(settings, ["script", String(take(count)), String(count)])).perSecond ?? 0,
-    );
-    best.core = Math.max(
-      best.core,
-      (await child(settings, ["core", String(take(count)), String(count)])).perSecond ?? 0,
-    );
-    best.bare = Math.max(best.bare, (await load(bare, () => "/", { body: one })).perSecond);
-    best.web = Math.max(
-      best.web,
-      (await load(web, () => "/v2/public/scheduling/acme/half/bookings", { body: one })).perSecond,
-    );
+    best.script = Math.max(best.script, await inProcess("script"));
+    best.core = Math.max(best.core, await inProcess("core"));
+    best.bare = Math.max(best.bare, (await load(bare, { path: () => "/", body: one })).perSecond);
+    best.web = Math.max(best.web, (await load(web, { path: bookingsPath, body: one })).perSecond);
   }
   const beside = (rate: number, other: number, name: string) => `${Math.round(rate)}/s, ${name} ${Math.round(other)}/s`;
   return [
@@ -282,14 +268,13 @@ async function bookings(stage: Stage): Promise<RelayRow[]> {
 }
 
 /** The cost of visitors' limits: bookings of as many attendees over HTTP, with and without limits, in turns. */
-async function limits(stage: Stage): Promise<RelayRow> {
+async function limits(stage: Stage): Promise<BenchRow> {
   const [limited, open] = [await freePort(), await freePort()];
   await start(stage, "dist/api/server.js", { PORT: String(limited) });
   await start(stage, "dist/api/server.js", { PORT: String(open), ...unlimited });
   let taken = 0;
   const body = () => bookingAt(soon + 2000 * day + length * taken, `ada${taken++}@example.com`);
-  const book = async (port: number) =>
-    (await load(port, () => "/v2/public/scheduling/acme/half/bookings", { body, runMs: 500 })).perSecond;
+  const book = async (port: number) => (await load(port, { path: bookingsPath, body, ms: 500 })).perSecond;
   await book(limited);
   await book(open);
   const seen: { own: number; other: number }[] = [];
@@ -304,6 +289,8 @@ async function limits(stage: Stage): Promise<RelayRow> {
     baseline: `${Math.round(own)}/s, without ${Math.round(other)}/s`,
   };
 }
+
+const bookingsPath = () => "/v2/public/scheduling/acme/half/bookings";
 
 function bookingAt(start: number, email = "ada@example.com"): string {
   const slot = { start: new Date(start).toISOString(), end: new Date(start + length).toISOString() };
@@ -331,8 +318,8 @@ async function recorded(runtime: Runtime): Promise<{ names: string[]; values: st
 }
 
 /** 2,000 attempts at one slot, and random attempts from four processes at four event types with mixed buffers. */
-async function races(stage: Stage): Promise<RelayRow[]> {
-  const { runtime, redisUrl } = stage;
+async function races(stage: Stage): Promise<BenchRow[]> {
+  const { runtime } = stage;
   await replaceBusy(runtime, "acme", { blocks: [], readAt: Date.now() });
   const at = soon + 80 * day;
   const input = { handle: "acme", eventSlug: "m30", answers: {}, guests: [], ...JSON.parse(bookingAt(at)) };
@@ -341,7 +328,7 @@ async function races(stage: Stage): Promise<RelayRow[]> {
   const begun = performance.now();
   const seeds = [1, 2, 3, 4];
   const results = await Promise.all(
-    seeds.map((seed) => child({ REDIS_URL: redisUrl }, ["random", String(seed), String(attempts / 4)])),
+    seeds.map((seed) => outcome(stage, {}, ["random", String(seed), String(attempts / 4)])),
   );
   const seconds = (performance.now() - begun) / 1000;
   const sum = (name: string) => results.reduce((total, one) => total + (one[name] ?? 0), 0);
@@ -371,117 +358,18 @@ async function overlaps({ redis }: Runtime): Promise<number> {
   return blocks.filter(([from = 0], at) => at > 0 && from < (blocks[at - 1]?.[1] ?? 0)).length;
 }
 
-interface Load {
-  /** Bodies to post; without them the requests are GETs. */
-  body?: () => string;
-  headers?: Record<string, string>;
-  /** Concurrent requests; default `connections`. */
-  lanes?: number;
-  /** Requests per second; default unlimited. */
-  perSecond?: number;
-  /** Ms of the round. */
-  runMs?: number;
-}
-
-async function load(
-  port: number,
-  pathOf: () => string,
-  { body, headers = {}, lanes = connections, perSecond, runMs = RUN_MS }: Load = {},
-): Promise<{ perSecond: number; p50: number; p99: number }> {
-  const agent = new Agent({ keepAlive: true, maxSockets: perSecond ? 512 : lanes });
-  const taken: number[] = [];
-  const begun = performance.now();
-  const one = async (): Promise<void> => {
-    const asked = performance.now();
-    await send(agent, { port, path: pathOf(), body: body?.(), headers });
-    taken.push(performance.now() - asked);
-  };
-  const lane = async (): Promise<void> => {
-    while (performance.now() - begun < runMs) await one();
-  };
-  if (perSecond === undefined) await Promise.all(Array.from({ length: lanes }, lane));
-  else await paced(perSecond, one);
-  const seconds = (performance.now() - begun) / 1000;
-  agent.destroy();
-  taken.sort((first, second) => first - second);
-  const at = (share: number) => taken[Math.floor(taken.length * share)] ?? 0;
-  return { perSecond: taken.length / seconds, p50: at(0.5), p99: at(0.99) };
-}
-
-/** Sends requests at a steady rate, whether or not responses keep up. */
-async function paced(perSecond: number, one: () => Promise<void>): Promise<void> {
-  const begun = performance.now();
-  const all: Promise<void>[] = [];
-  while (performance.now() - begun < RUN_MS) {
-    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond);
-    while (all.length < due) all.push(one());
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-  await Promise.all(all);
-}
-
-function send(
-  agent: Agent,
-  to: { port: number; path: string; body: string | undefined; headers: Record<string, string> },
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const { body, port, path } = to;
-    const posted =
-      body === undefined
-        ? {}
-        : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) };
-    const options = {
-      agent,
-      host: "127.0.0.1",
-      port,
-      path,
-      method: body === undefined ? "GET" : "POST",
-      headers: { ...to.headers, ...posted },
-    };
-    const asked = request(options, (answer) => {
-      const status = answer.statusCode ?? 0;
-      answer.resume().once("end", () => (status < 400 ? resolve() : reject(new Error(`${path} answered ${status}`))));
-    });
-    asked.once("error", reject).end(body);
-  });
-}
-
-/** A process of the bench that sends one result and exits. */
-async function child(settings: Record<string, string>, words: string[]): Promise<Record<string, number>> {
-  const file = fileURLToPath(new URL("./scheduling-process.ts", import.meta.url));
-  const forked = fork(file, words, { execArgv: ["--import", "tsx"], env: { ...process.env, ...counted, ...settings } });
-  const ended = once(forked, "exit");
-  const [result] = (await Promise.race([once(forked, "message"), ended])) as [Record<string, number>];
-  await ended;
-  if (typeof result !== "object" || result === null) throw new Error(`${words[0]} ended without a result.`);
+/** The result of a process of the bench. */
+async function outcome(
+  stage: Stage,
+  settings: Record<string, string>,
+  words: string[],
+): Promise<Record<string, number>> {
+  const env = { REDIS_URL: stage.redisUrl, ...counted, ...settings };
+  const [child, result] = await messenger<Record<string, number>>(stage.children, "scheduling-process.ts", env, words);
+  await endProcess(child);
   return result;
 }
 
-async function start(
-  { children, redisUrl }: Stage,
-  program: string,
-  settings: Record<string, string>,
-  words: string[] = [],
-): Promise<void> {
-  const loader = program.endsWith(".ts") ? ["--import", "tsx"] : [];
-  const env = { PATH: process.env.PATH ?? "", LOG_LEVEL: "info", REDIS_URL: redisUrl, ...counted, ...settings };
-  const started = spawn(process.execPath, [...loader, program, ...words], {
-    cwd: root,
-    env,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  children.push(started);
-  await new Promise<void>((resolve, reject) => {
-    started.stdout.on("data", (said) => /\.ready/.test(String(said)) && resolve());
-    started.once("exit", (code) => reject(new Error(`${program} ended with ${code}.`)));
-  });
+function start({ children, redisUrl }: Stage, path: string, settings: Record<string, string>, words: string[] = []) {
+  return program(children, path, { REDIS_URL: redisUrl, ...counted, ...settings }, words);
 }
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, "exit");
-  child.kill("SIGKILL");
-  await ended;
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) console.table(await bench());

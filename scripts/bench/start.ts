@@ -1,23 +1,20 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
-import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { freePort, startRedis } from "../../fixtures/redis.ts";
-import type { RelayRow } from "./relay.ts";
+import { type BenchRow, quantile } from "./figures.ts";
+import { endProcess, program } from "./programs.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Starts of each process; the median counts. */
 const rounds = 5;
 /** Ms after which an unused process counts as idle. */
 const SETTLE_MS = 4000;
 
 /** Time from the start of a process of dist/ until it is ready, and its memory then. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const redis = await startRedis();
   try {
-    const web = await started(redis.url, "dist/api/server.js", "web.ready");
-    const worker = await started(redis.url, "dist/workers/main.js", "worker.ready");
+    const web = await started(redis.url, "dist/api/server.js");
+    const worker = await started(redis.url, "dist/workers/main.js");
     return [...rows("web", web), ...rows("worker", worker)];
   } finally {
     await redis.stop();
@@ -29,34 +26,25 @@ interface Start {
   megabytes: number;
 }
 
-function rows(name: string, { ms, megabytes }: Start): RelayRow[] {
+function rows(name: string, { ms, megabytes }: Start): BenchRow[] {
   return [
     { name: `${name}, start to ready`, value: ms, unit: "ms", bar: "<= 1500" },
     { name: `${name}, resident when idle`, value: megabytes, unit: "MB", bar: "<= 150" },
   ];
 }
 
-async function started(redisUrl: string, program: string, ready: string): Promise<Start> {
+async function started(redisUrl: string, path: string): Promise<Start> {
   const times: number[] = [];
   let megabytes = 0;
   for (let round = 1; round <= rounds; round++) {
+    const port = String(await freePort());
     const begun = performance.now();
-    const env = { ...process.env, REDIS_URL: redisUrl, PORT: String(await freePort()) };
-    const child = spawn(process.execPath, [program], { cwd: root, env, stdio: ["ignore", "pipe", "inherit"] });
-    await says(child, ready);
+    const child = await program([], path, { REDIS_URL: redisUrl, PORT: port });
     times.push(performance.now() - begun);
     if (round === rounds) megabytes = await idleMemory(child);
-    child.kill();
-    await once(child, "exit");
+    await endProcess(child);
   }
-  return { ms: times.sort((one, other) => one - other)[Math.floor(rounds / 2)] as number, megabytes };
-}
-
-function says(child: ChildProcess, words: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    child.stdout?.on("data", (said) => String(said).includes(words) && resolve());
-    child.once("exit", (code) => reject(new Error(`It ended with ${code} before it was ready.`)));
-  });
+  return { ms: quantile(times, 0.5), megabytes };
 }
 
 async function idleMemory(child: ChildProcess): Promise<number> {

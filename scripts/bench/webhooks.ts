@@ -12,8 +12,8 @@ import { EVENT_TTL_MS, webhookEvent } from "../../core/webhooks/events.ts";
 import { signedHeaders, signerOf } from "../../core/webhooks/signature.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";
-import { endProcess, program } from "./accepting.ts";
-import type { RelayRow } from "./relay.ts";
+import { type BenchRow, quantile } from "./figures.ts";
+import { endProcess, program } from "./programs.ts";
 
 const endpoints = 4;
 const events = 1000;
@@ -40,7 +40,7 @@ interface Stage {
  * Deliveries per second of the webhooks sender (dispatch, lease, signature, request, log) next to a bare loop of undici's Pool with the
  * same signing, and the effect of a hanging endpoint on another one's delay.
  */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const redis = await startRedis();
   const stage = await furnish(redis.url);
   const workers = await startWorkers(stage.runtime, ["webhooks"]);
@@ -93,7 +93,7 @@ interface Twin {
  * The effect of a hanging endpoint with waiting events on the delay of another endpoint of the same handle. Two installations that differ
  * only in that endpoint get each event at the same time, so that other load affects both.
  */
-async function besideHanging(): Promise<RelayRow> {
+async function besideHanging(): Promise<BenchRow> {
   const twins: Twin[] = [];
   const receiver = await receiving((path, { sentAt }) =>
     twins.find((twin) => twin.path === path)?.delays.push(performance.timeOrigin + performance.now() - sentAt),
@@ -197,8 +197,7 @@ async function cause(from: Runtime, handle: string, what: object): Promise<void>
   await from.queues.commit(handle, [event.job], (step) => void step.set(event.key, event.content, "PX", EVENT_TTL_MS));
 }
 
-function spread(all: number[]): { p50: number; p99: number } {
-  const sorted = all.toSorted((one, other) => one - other);
-  const at = (share: number): number => Math.round((sorted[Math.floor(sorted.length * share)] as number) * 10) / 10;
+function spread(delays: number[]): { p50: number; p99: number } {
+  const at = (share: number): number => Math.round(quantile(delays, share) * 10) / 10;
   return { p50: at(0.5), p99: at(0.99) };
 }

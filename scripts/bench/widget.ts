@@ -1,5 +1,4 @@
 import { Buffer } from "node:buffer";
-import process from "node:process";
 import { gzipSync } from "node:zlib";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { bundled, launchOptions, withoutBrowser } from "../../fixtures/browser.ts";
@@ -7,7 +6,7 @@ import { type Chunk, closing, delta, opening } from "../../fixtures/chat/chunks.
 import { content, evidence, exampleFollowUps } from "../../fixtures/chat/examples.ts";
 import { startChat } from "../../fixtures/chat/server.ts";
 import { ChatVisitor } from "../../fixtures/chat/visitor.ts";
-import type { RelayRow } from "./relay.ts";
+import { type BenchRow, quantile } from "./figures.ts";
 
 const chunks = 2000;
 /** Pages to open for a time; the median counts. */
@@ -17,7 +16,7 @@ const rounds = 3;
 const mount = '<div id="svc-public-page-agent-inline"></div><h2>Below</h2><p>What must not move.</p></main>';
 
 /** Measures the widget: its size, the time until it appears, and its effect on the page while an answer streams. */
-export async function bench(): Promise<RelayRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   if (withoutBrowser) return [await weight()];
   const browser = await chromium.launch(launchOptions());
   try {
@@ -27,7 +26,7 @@ export async function bench(): Promise<RelayRow[]> {
   }
 }
 
-async function weight(): Promise<RelayRow> {
+async function weight(): Promise<BenchRow> {
   const script = Buffer.from(await bundled("public-page-agent"));
   return {
     name: "widget, gzip -9",
@@ -44,7 +43,7 @@ interface Noted {
   longest: number;
 }
 
-async function readiness(browser: Browser): Promise<RelayRow[]> {
+async function readiness(browser: Browser): Promise<BenchRow[]> {
   const ready: number[] = [];
   const opened: number[] = [];
   await withServer({}, async (url) => {
@@ -56,8 +55,8 @@ async function readiness(browser: Browser): Promise<RelayRow[]> {
     }
   });
   return [
-    { name: "launcher there after the page has loaded", value: middle(ready), unit: "ms", bar: "<= 100" },
-    { name: "panel open after a click", value: middle(opened), unit: "ms" },
+    { name: "launcher there after the page has loaded", value: quantile(ready, 0.5), unit: "ms", bar: "<= 100" },
+    { name: "panel open after a click", value: quantile(opened, 0.5), unit: "ms" },
   ];
 }
 
@@ -75,8 +74,8 @@ async function openPanel(): Promise<number> {
   return performance.now() - started;
 }
 
-async function streaming(browser: Browser): Promise<RelayRow[]> {
-  const rows: RelayRow[] = [];
+async function streaming(browser: Browser): Promise<BenchRow[]> {
+  const rows: BenchRow[] = [];
   for (const [name, body, pause] of [
     ["floating, as one burst", content, 0],
     ["floating, 500 chunks a second", content, 2],
@@ -163,10 +162,3 @@ async function withServer(
   await use(url);
   for (const end of ends) await end();
 }
-
-function middle(values: number[]): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  return Math.round((sorted[Math.floor(sorted.length / 2)] as number) * 10) / 10;
-}
-
-if (import.meta.url === `file://${process.argv[1]}`) console.table(await bench());
