@@ -215,6 +215,15 @@ t.test("typing errors, joined words, spelled-out numbers and chat spelling are u
   for (const [text, found] of asked) t.match(replyTo(library, readQuestion(text, "en")).markdown, found, text);
 });
 
+t.test("a misspelt stop word is no word that the text lacks", async (t) => {
+  const library = openLibrary([
+    pageSource(
+      "<h2>Before you come</h2><p>Wear old clothes and flat shoes.</p><h2>Food</h2><p>Soup is served at noon.</p>",
+    ),
+  ]);
+  t.equal(replyTo(library, readQuestion("what shuold i wear", "en")).kind, "answer");
+});
+
 t.test("a question for the time of day is answered by a clock time, and not by a day", async (t) => {
   const kindOf = (ask: string, html: string) => replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).kind;
   t.equal(kindOf("What time does the café close?", "<p>The café closes at 5.30 pm.</p>"), "answer");

@@ -1,10 +1,10 @@
 // Over 300 lines: the index of words and the readings of its sections share their private tables.
 import { LRUCache } from "lru-cache";
 import { fold } from "../../platform/characters.ts";
-import { languageOf, primaryLanguage, stem } from "../../platform/languages.ts";
+import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/languages.ts";
 import type { Block } from "./blocks.ts";
 import { plainText } from "./markdown.ts";
-import { type Likeness, likenessOf } from "./matching.ts";
+import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
 import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
@@ -211,9 +211,10 @@ export class Library {
 
   #wanted({ subjects, language }: Question): Wanted[] {
     const parts = subjects.flatMap((subject) => this.#partsOf(subject, language));
-    return parts.map((subject) => {
+    return parts.flatMap((subject) => {
       const likeness = this.likenessOf(subject, language);
-      return { likeness, weight: this.weightOf(subject, likeness) };
+      if (likeness.size === 0 && isSlipOf(subject.text, stopWords(language))) return [];
+      return [{ likeness, weight: this.weightOf(subject, likeness) }];
     });
   }
 

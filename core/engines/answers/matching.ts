@@ -75,6 +75,12 @@ export function likenessOf(
   return found;
 }
 
+/** True for a typing error in one of some words. */
+export function isSlipOf(word: string, known: Iterable<string>): boolean {
+  for (const one of known) if (slipLikeness(word, one) > 0) return true;
+  return false;
+}
+
 /** Words that share their beginning, or one of which is a part of the other. */
 function formLikeness(form: string, term: string, inCompounds: boolean): number {
   const [short, long] = form.length <= term.length ? [form, term] : [term, form];
