@@ -1,5 +1,6 @@
 import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
+import { keepCredential } from "../core/scheduling/credentials.ts";
 import { keys } from "../core/store/keys.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
 import {
@@ -63,6 +64,22 @@ t.test("calendars are listed over all pages, with write access", async (t) => {
       writable: false,
     },
   ]);
+});
+
+t.test("an account whose grant has ended hides no calendars of the others", async (t) => {
+  const { owner, service, credentialId } = await start(t, { workers: [] });
+  const secret = JSON.stringify({ accessToken: "old", refreshToken: "revoked", staleAt: 0 });
+  const ended = { providerKey: "google" as const, account: "second@gmail.test", secret };
+  const second = await keepCredential(service.runtime, "acme", ended);
+  const { calendars } = (await owner.get(`${owned}/integrations/google/calendars`).expect(200)).body;
+  t.same(new Set(calendars.map((one: { credentialId: string }) => one.credentialId)), new Set([credentialId]));
+  const { credentials } = (await owner.get(`${owned}/integrations`).expect(200)).body;
+  const states = credentials.map((one: { credentialId: string; status: string }) => [one.credentialId, one.status]);
+  t.same(new Map(states).get(second.credentialId), "DEGRADED");
+  t.same(new Map(states).get(credentialId), "OK");
+  await owner.delete(`${owned}/integrations/google/credentials/${credentialId}`).expect(204);
+  const refused = await owner.get(`${owned}/integrations/google/calendars`).expect(409);
+  t.equal(refused.body.code, "integration_revoked", "of the only account");
 });
 
 t.test("a calendar that can only be read is no destination", async (t) => {

@@ -23,7 +23,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { pullNow } from "./busy-calendars.ts";
-import { credentialsOf, keepCredential, readCredential } from "./credentials.ts";
+import { credentialsOf, keepCredential, readCredential, updateHealth } from "./credentials.ts";
 import { keepSelection, opened } from "./selections.ts";
 
 /** Ms that a selection waits for the first reading of its calendars. */
@@ -44,7 +44,10 @@ export async function connectCaldav(
   };
 }
 
-/** The calendars of a provider's accounts; `integration_not_found` if none is connected, or for providers without calendars. */
+/**
+ * The calendars of a provider's accounts. An account that its owner must connect again is left out and marked as degraded; if none is
+ * left, its failure is thrown. `integration_not_found` if none is connected, or for providers without calendars.
+ */
 export async function listCalendars(
   runtime: Runtime,
   { handle, providerKey }: Infer<typeof providerPath>,
@@ -52,8 +55,24 @@ export async function listCalendars(
   mustHaveCalendars(providerKey);
   const all = (await credentialsOf(runtime, handle)).filter((one) => one.providerKey === providerKey);
   if (all.length === 0) throw new Fail("integration_not_found");
-  const lists = await Promise.all(all.map((one) => calendarsOf(runtime, handle, one)));
-  return { calendars: lists.flat() };
+  const lists = await Promise.all(all.map((one) => calendarsOrFailure(runtime, handle, one)));
+  const listed = lists.filter((one) => Array.isArray(one));
+  if (listed.length === 0) throw lists[0];
+  return { calendars: listed.flat() };
+}
+
+async function calendarsOrFailure(
+  runtime: Runtime,
+  handle: string,
+  credential: StoredCredential,
+): Promise<Calendar[] | Fail> {
+  try {
+    return await calendarsOf(runtime, handle, credential);
+  } catch (error) {
+    if (!(error instanceof Fail) || !error.permanent) throw error;
+    await updateHealth(runtime, handle, { credentialId: credential.credentialId, failure: error });
+    return error;
+  }
 }
 
 /**
