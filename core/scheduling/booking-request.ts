@@ -2,7 +2,7 @@ import type { bookingMove, newBooking, StoredBooking } from "../../schemas/sched
 import type { Infer } from "../../schemas/schema.ts";
 import { sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Caller } from "../platform/runtime.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { type IdempotencyRecord, idempotencyRecordOf } from "./repeats.ts";
 import type { Visitor } from "./visitor-limits.ts";
 
@@ -13,55 +13,28 @@ export interface RequestedSlot {
   nonce: string | undefined;
 }
 
-/** What a visitor asks for when booking or moving: an event type at a slot. */
-export interface ClaimRequest {
-  handle: string;
-  eventSlug: string;
-  slot: RequestedSlot;
-  visitor: Visitor;
-}
-
 /** A request for a booking, read once. */
-export interface BookingRequest extends ClaimRequest {
-  attendee: { name: string; email: string; timeZone?: string | undefined };
+export type BookingRequest = Omit<Infer<typeof newBooking>, "slot" | "guests"> & {
+  bookingUid: string;
+  slot: RequestedSlot;
   /** Without repeats and without the attendee. */
   guests: StoredBooking["guests"];
-  /** As sent; the questions of the event type decide about them. */
-  answers: Record<string, unknown>;
-  locationType: string | undefined;
-  tracking: StoredBooking["tracking"];
-  language: string | null;
+  visitor: Visitor;
   idempotency: IdempotencyRecord | undefined;
-}
+};
 
 /** A request to move a booking, read once. */
-export interface MoveRequest extends ClaimRequest {
-  bookingUid: string;
-  reason: string | null;
-}
+export type MoveRequest = Omit<Infer<typeof bookingMove>, "slot"> & { slot: RequestedSlot; visitor: Visitor };
 
 /** Reads a request for a booking (docs/reference.md, "Bookings"); `booking_required_fields` without a slot. */
-export function readBookingRequest(input: Infer<typeof newBooking>, caller: Caller): BookingRequest {
-  const { handle, eventSlug, attendee, answers } = input;
-  return {
-    handle,
-    eventSlug,
-    slot: slotOf(input),
-    visitor: caller,
-    attendee,
-    guests: guestsOf(input),
-    answers,
-    locationType: input.location?.type,
-    tracking: input.tracking ?? null,
-    language: input.language ?? input.visitorLanguage ?? null,
-    idempotency: idempotencyRecordOf(input, caller),
-  };
+export function readBookingRequest({ id }: Runtime, input: Infer<typeof newBooking>, caller: Caller): BookingRequest {
+  const idempotency = idempotencyRecordOf(input, caller);
+  return { ...input, bookingUid: id(""), slot: slotOf(input), guests: guestsOf(input), visitor: caller, idempotency };
 }
 
 /** Reads a request to move a booking; `booking_required_fields` without a slot. */
 export function readMoveRequest(input: Infer<typeof bookingMove>, caller: Caller): MoveRequest {
-  const { handle, eventSlug, bookingUid, reschedulingReason = null } = input;
-  return { handle, eventSlug, bookingUid, slot: slotOf(input), visitor: caller, reason: reschedulingReason };
+  return { ...input, slot: slotOf(input), visitor: caller };
 }
 
 /** `slot`, or start and end at the top. */

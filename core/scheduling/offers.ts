@@ -24,9 +24,8 @@ import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 const MAX_WINDOW_MS = 62 * day;
 /** Most slots of one response. */
 const MAX_SLOTS = 5000;
-/** Bytes of answers, and number of queries, that a process caches. */
+/** Bytes of answers that a process caches. */
 const MAX_CACHED_BYTES = 16 * 2 ** 20;
-const MAX_CACHED_QUERIES = 5000;
 
 /** Takes one token of a handle if PUBLIC_SCHEDULING_RATE is set (docs/reference.md, "Abuse limits"). */
 export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
@@ -92,13 +91,11 @@ export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>
   // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
   const end = windowEnd({ ...slotRulesOf(bookable), timetable: bookable.timetable, now });
   const state = [labelOf(input.handle, snapshot), Math.ceil(now / minute), end].join(" ");
-  const { answers, queries } = cachesOf(runtime.redis);
+  const answers = answersOf(runtime.redis);
   const known = answers.get(name);
   if (known?.state === state && now < known.until) return known;
   const answer = { state, ...(await writeSlots(runtime, { bookable, snapshot, window, now, timeZone, except })) };
-  // Windows that begin at the moment of the request never come again: caching them would only evict the others.
-  if (queries.has(name)) answers.set(name, answer);
-  queries.set(name, true);
+  answers.set(name, answer);
   return answer;
 }
 
@@ -174,14 +171,13 @@ interface CachedSlots extends SlotAnswer {
   until: number;
 }
 
-/** Cached answers, and recent queries with whether they were answered from the cache. */
-const cachesOf = perConnection(() => ({
-  answers: new LRUCache<string, CachedSlots>({
-    maxSize: MAX_CACHED_BYTES,
-    sizeCalculation: ({ body }) => body.length + 500,
-  }),
-  queries: new LRUCache<string, true>({ max: MAX_CACHED_QUERIES }),
-}));
+const answersOf = perConnection(
+  () =>
+    new LRUCache<string, CachedSlots>({
+      maxSize: MAX_CACHED_BYTES,
+      sizeCalculation: ({ body }) => body.length + 500,
+    }),
+);
 
 interface SlotQuery {
   bookable: BookableEvent;

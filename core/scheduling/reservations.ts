@@ -31,11 +31,11 @@ export async function createBooking(
   input: Infer<typeof newBooking>,
   caller: Caller,
 ): Promise<BookingAnswer> {
-  const request = readBookingRequest(input, caller);
+  const request = readBookingRequest(runtime, input, caller);
   const earlier = await earlierAnswer(runtime, request);
   if (earlier) return earlier;
   try {
-    return await book(runtime, { ...request, bookingUid: runtime.id("") });
+    return await book(runtime, request);
   } catch (error) {
     // The first request with this key may have just taken the slot.
     const isTaken = error instanceof Fail && error.code === "scheduling_slot_unavailable";
@@ -75,7 +75,7 @@ async function earlierAnswer(runtime: Runtime, request: BookingRequest): Promise
   return undefined;
 }
 
-async function book(runtime: Runtime, request: BookingRequest & { bookingUid: string }): Promise<BookingAnswer> {
+async function book(runtime: Runtime, request: BookingRequest): Promise<BookingAnswer> {
   const result = await commitChecked(runtime, request, (found) => bookingTransition(runtime, found, request));
   if (result.kind === "written")
     return result.booking.status === "PENDING_PAYMENT"
@@ -92,7 +92,7 @@ async function book(runtime: Runtime, request: BookingRequest & { bookingUid: st
  */
 async function commitChecked(
   runtime: Runtime,
-  request: { handle: string; eventSlug: string; bookingUid: string },
+  request: BookingRequest | MoveRequest,
   transitionOf: (found: Bookable) => Promise<Transition>,
 ): Promise<Extract<CommitResult, { kind: "written" | "repeated" }>> {
   const { handle } = request;
@@ -106,11 +106,7 @@ async function commitChecked(
   });
 }
 
-async function bookingTransition(
-  runtime: Runtime,
-  found: Bookable,
-  request: BookingRequest & { bookingUid: string },
-): Promise<Transition> {
+async function bookingTransition(runtime: Runtime, found: Bookable, request: BookingRequest): Promise<Transition> {
   const booking = await newBookingOf(runtime, found.bookable, request);
   const { timeZone } = booking.attendee;
   await requireAvailable(runtime, found.bookable, { slot: request.slot, timeZone });

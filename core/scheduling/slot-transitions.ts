@@ -8,7 +8,7 @@ import { minute } from "../platform/zones.ts";
 import { job } from "../store/outbox.ts";
 import { checkAnswers } from "./answers.ts";
 import { mailJob, reminderJobs } from "./booking-mails.ts";
-import type { BookingRequest, ClaimRequest, MoveRequest, RequestedSlot } from "./booking-request.ts";
+import type { BookingRequest, MoveRequest, RequestedSlot } from "./booking-request.ts";
 import type { BookableEvent, CatalogSnapshot } from "./catalog.ts";
 import { HOLD_MINUTES } from "./checkout.ts";
 import { type BookingRecord, type Transition, timestamp } from "./ledger.ts";
@@ -38,14 +38,14 @@ const untouched = {
 export async function newBookingOf(
   runtime: Runtime,
   bookable: BookableEvent,
-  request: BookingRequest & { bookingUid: string },
+  request: BookingRequest,
 ): Promise<StoredBooking> {
   const answers = checkAnswers(bookable.event.bookingFields, request.answers);
   const price = await priceOf(runtime, bookable);
   const { event, timeZone } = bookable;
   const { name, email } = request.attendee;
   const at = timestamp(runtime);
-  const location = locationOf(event, request.locationType);
+  const location = locationOf(event, request.location?.type);
   const isAccepted = !event.confirmationRequired;
   const booking: StoredBooking = {
     bookingUid: request.bookingUid,
@@ -59,10 +59,10 @@ export async function newBookingOf(
     attendee: { name, email, timeZone: request.attendee.timeZone ?? timeZone },
     guests: request.guests,
     answers,
-    tracking: request.tracking,
+    tracking: request.tracking ?? null,
     location,
     meetingUrl: linkOf(location),
-    language: request.language,
+    language: request.language ?? request.visitorLanguage ?? null,
     ...untouched,
     confirmedAt: isAccepted ? at : null,
     buffers: event.buffers,
@@ -103,7 +103,7 @@ export function movement(
     durationMinutes: event.durationMinutes,
     buffers: event.buffers,
     sequence: before.sequence + 1,
-    reschedulingReason: request.reason,
+    reschedulingReason: request.reschedulingReason ?? null,
     rescheduledFrom,
     moves: movesWithNext(runtime, before),
     updatedAt: timestamp(runtime),
@@ -121,7 +121,7 @@ export function movement(
 /** The common part of the transitions that claim a slot. */
 function claimOf(
   { bookable, snapshot }: Bookable,
-  { handle, slot, visitor }: ClaimRequest,
+  { handle, slot, visitor }: BookingRequest | MoveRequest,
 ): Pick<Transition, "handle" | "catalogVersion" | "slot" | "dayLimit" | "visitor"> {
   const { version: catalogVersion } = snapshot.catalog;
   return { handle, catalogVersion, slot: "claim", dayLimit: dayLimitOf(bookable, slot), visitor };
