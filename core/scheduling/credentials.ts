@@ -84,7 +84,7 @@ export function failureDetails(failure: Error): { reason: string; detail: string
  * Replaces the secret of an account atomically by the result of `change`; null keeps it. Returns the resulting secret;
  * `integration_not_found`.
  */
-export async function changeSecret(
+async function changeSecret(
   runtime: Runtime,
   { handle, credentialId }: { handle: string; credentialId: string },
   change: (secret: string | null) => string | null,

@@ -6,7 +6,6 @@ import {
   type ProviderKey,
   providerKeys,
   type providerPath,
-  type StoredCredential,
 } from "../../schemas/integrations.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import {
@@ -101,17 +100,6 @@ function isAccountName(given: unknown): boolean {
   return typeof given === "string" && given !== "" && given.length <= MAX_ACCOUNT_LENGTH && given === oneLine(given);
 }
 
-/** Revokes the grant of an account that its user did not connect, unless a handle of the owner uses it. */
-export async function revokeUnused(runtime: Runtime, handle: string, found: AuthorisedAccount): Promise<void> {
-  const { providerKey, account } = found;
-  const own = await credentialsOf(runtime, handle);
-  const isUsed = own.some((one) => one.providerKey === providerKey && one.account === account);
-  if (isUsed || (await isUsedElsewhere(runtime, handle, found))) return;
-  await providers[providerKey]
-    ?.disconnect?.(runtime, found)
-    .catch((error: Error) => notRevoked(runtime, { handle, providerKey }, error));
-}
-
 /** Disconnects an account, also at the provider if that responds; `integration_not_found`. */
 export async function disconnectAccount(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<void> {
   await giveBack(runtime, input);
@@ -129,23 +117,35 @@ export async function disconnectAll(runtime: Runtime, handle: string): Promise<P
   return left;
 }
 
-/** Forgets an account, and revokes its grant if no other handle uses it; false if the grant is left. */
+/** Forgets an account and revokes its grant; false if the grant is left. */
 async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<boolean> {
   const { handle, providerKey, credentialId } = input;
   const stored = await readCredential(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");
   await dropCredential(runtime, handle, credentialId);
   if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await runtime.busySource?.refresh(handle);
-  if (await isUsedElsewhere(runtime, handle, stored)) return true;
-  const { oauth, disconnect } = providers[stored.providerKey] ?? {};
+  return revoke(runtime, handle, { ...stored, secret: () => secretOf(runtime, handle, stored) });
+}
+
+/**
+ * Revokes the grant of an account that is forgotten, unless a handle of the same owner uses it: providers have one grant per user, whatever
+ * the handle. False if the grant is left.
+ */
+export async function revoke(
+  runtime: Runtime,
+  handle: string,
+  { providerKey, account, secret }: Omit<AuthorisedAccount, "secret"> & { secret: () => string | null },
+): Promise<boolean> {
+  if (await isUsed(runtime, handle, { providerKey, account })) return true;
+  const { oauth, disconnect } = providers[providerKey] ?? {};
   // A calendar server has no grant; Microsoft's can't be revoked.
   if (disconnect === undefined) return oauth === undefined;
-  const opened = { account: stored.account, secret: secretOf(runtime, handle, stored) };
-  // The account is forgotten even if the provider fails.
-  return disconnect(runtime, opened).then(
-    () => true,
-    (error: Error) => notRevoked(runtime, { handle, providerKey: stored.providerKey }, error),
-  );
+  try {
+    await disconnect(runtime, { account, secret: secret() });
+    return true;
+  } catch (error) {
+    return notRevoked(runtime, { handle, providerKey }, error as Error);
+  }
 }
 
 function notRevoked({ log }: Runtime, account: { handle: string; providerKey: ProviderKey }, error: Error): false {
@@ -153,16 +153,15 @@ function notRevoked({ log }: Runtime, account: { handle: string; providerKey: Pr
   return false;
 }
 
-/** Providers have one grant per user, whatever the handle: it is revoked with the last of an owner's handles. */
-async function isUsedElsewhere(
+async function isUsed(
   runtime: Runtime,
   handle: string,
-  { providerKey, account }: Pick<StoredCredential, "providerKey" | "account">,
+  { providerKey, account }: Pick<AuthorisedAccount, "providerKey" | "account">,
 ): Promise<boolean> {
-  const owner = await runtime.redis.hget(keys.handle(handle), "account");
-  for (const other of owner === null ? [] : await runtime.redis.smembers(keys.accountHandles(owner))) {
-    const theirs = other === handle ? [] : await credentialsOf(runtime, other);
-    if (theirs.some((one) => one.providerKey === providerKey && one.account === account)) return true;
+  const owner = (await runtime.redis.hget(keys.handle(handle), "account")) ?? "";
+  for (const one of await runtime.redis.smembers(keys.accountHandles(owner))) {
+    const connected = await credentialsOf(runtime, one);
+    if (connected.some((other) => other.providerKey === providerKey && other.account === account)) return true;
   }
   return false;
 }

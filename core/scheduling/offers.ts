@@ -85,16 +85,18 @@ export interface SlotAnswer {
 export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<SlotAnswer> {
   const window = windowOf(input);
   const { bookable, snapshot } = await findBookableEvent(runtime, input.handle, input.eventSlug);
+  const { timetable } = bookable;
+  const { handle, eventSlug, timeZone: clock = bookable.timeZone, bookingUid: except } = input;
   const now = runtime.now();
-  const { timeZone, bookingUid: except } = input;
-  const name = [input.handle, input.eventSlug, window.from, window.to, timeZone ?? "", except ?? ""].join(" ");
+  const name = [handle, eventSlug, window.from, window.to, clock, except ?? ""].join(" ");
+  const label = labelOf(handle, snapshot);
   // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
-  const end = windowEnd({ ...slotRulesOf(bookable), timetable: bookable.timetable, now });
-  const state = [labelOf(input.handle, snapshot), Math.ceil(now / minute), end].join(" ");
+  const end = windowEnd({ ...slotRulesOf(bookable), timetable, now });
+  const state = [label, Math.ceil(now / minute), end].join(" ");
   const answers = answersOf(runtime.redis);
   const known = answers.get(name);
   if (known?.state === state && now < known.until) return known;
-  const answer = { state, ...(await writeSlots(runtime, { bookable, snapshot, window, now, timeZone, except })) };
+  const answer = { state, ...(await writeSlots(runtime, bookable, { label, window, now, clock, except })) };
   answers.set(name, answer);
   return answer;
 }
@@ -134,7 +136,7 @@ export function slotRulesOf({ event }: BookableEvent): Pick<SlotRequest, "rules"
 }
 
 /** The name of a handle's state in the caches of this process. */
-export function labelOf(handle: string, { catalog, timesVersion }: CatalogSnapshot): string {
+function labelOf(handle: string, { catalog, timesVersion }: CatalogSnapshot): string {
   return [handle, catalog.epoch, catalog.version, timesVersion].join(" ");
 }
 
@@ -180,26 +182,26 @@ const answersOf = perConnection(
 );
 
 interface SlotQuery {
-  bookable: BookableEvent;
-  snapshot: CatalogSnapshot;
+  label: string;
   window: { from: number; to: number };
   now: number;
-  timeZone: string | undefined;
+  clock: string;
   except: string | undefined;
 }
 
-async function writeSlots(runtime: Runtime, query: SlotQuery): Promise<SlotAnswer & { until: number }> {
-  const { bookable, snapshot, window, now } = query;
-  const clock = query.timeZone ?? bookable.timeZone;
-  const label = labelOf(bookable.handle, snapshot);
-  const times = await cachedTimes(runtime.redis, bookable.handle, { label, ...reachOf(slotRulesOf(bookable), window) });
-  const offering = slotRequestOf(bookable, times, { clock, now, except: query.except });
+async function writeSlots(
+  { redis, env }: Runtime,
+  bookable: BookableEvent,
+  { label, window, now, clock, except }: SlotQuery,
+): Promise<SlotAnswer & { until: number }> {
+  const { handle, event } = bookable;
+  const times = await cachedTimes(redis, handle, { label, ...reachOf(slotRulesOf(bookable), window) });
+  const offering = slotRequestOf(bookable, times, { clock, now, except });
   const slots = availableSlots(offering, window);
   if (slots.length > MAX_SLOTS)
     throw invalid("/end", `is too far from start: an answer holds at most ${MAX_SLOTS} slots`);
-  const { event } = bookable;
-  const issuer = { handle: bookable.handle, eventTypeId: event.eventTypeId, revision: event.version };
-  const nonces = bookingNonces(runtime.env, issuer, slots);
+  const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
+  const nonces = bookingNonces(env, issuer, slots);
   const body = slotBytes({ slots, nonces, timeZone: clock });
   const ends = times.blocks.filter(({ hold }) => hold > now).map(({ hold }) => hold);
   return { body, etag: tagOf(bookable, slots, clock), until: Math.min(...ends) };

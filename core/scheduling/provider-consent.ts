@@ -8,7 +8,7 @@ import type { Runtime, TokenSession } from "../platform/runtime.ts";
 import { type SealedPlace, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { keepCredential } from "./credentials.ts";
-import { type AuthorisedAccount, authorisedAccount, configuredProvider, revokeUnused } from "./integrations.ts";
+import { type AuthorisedAccount, authorisedAccount, configuredProvider, revoke } from "./integrations.ts";
 
 /** Seconds within which a user must confirm an account. */
 const CONSENT_TTL_SECONDS = 600;
@@ -98,7 +98,7 @@ export async function decideConsent(
   await handleSession(runtime, { token: session.token, handle, role: "CREATOR", scopes: undefined });
   const isConnected = decision === "connect";
   if (isConnected) await keepCredential(runtime, handle, { providerKey, account, secret });
-  else await revokeUnused(runtime, handle, { providerKey, account, secret });
+  else await revoke(runtime, handle, { providerKey, account, secret: () => secret });
   return { isConnected, account, name: await displayNameOf(runtime.redis, handle) };
 }
 

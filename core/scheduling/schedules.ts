@@ -14,7 +14,7 @@ import { keys } from "../store/keys.ts";
 import { changeRecord, createRecord, listRecords, placesOf, removeRecord, requireRecord } from "../store/records.ts";
 
 /** A schedule as its owner sees it. */
-export type Schedule = StoredSchedule & { handle: string; version: number };
+type Schedule = StoredSchedule & { handle: string; version: number };
 
 type ScheduleInput = Infer<typeof newSchedule>;
 

@@ -14,7 +14,7 @@ import { refundJobs } from "./refunds.ts";
 type Paid = NonNullable<NonNullable<StoredBooking["payment"]>["paid"]>;
 
 /** The result of a payment: the booking is accepted, it was accepted before, or the payment must be refunded. */
-export type Settlement = "accepted" | "repeated" | "refund";
+type Settlement = "accepted" | "repeated" | "refund";
 
 /**
  * Settles a paid checkout: the booking becomes ACCEPTED. If its hold has expired, it reclaims the slot; if the slot is taken or the
