@@ -333,6 +333,16 @@ t.test("a grant that another handle of the owner uses is not taken back before t
   t.equal(oauth.revoked.length, 1);
 });
 
+t.test("an account whose secret can't be opened any more is disconnected", async (t) => {
+  const { service, owner } = await start(t, "google");
+  const credentialId = await connectAccount(owner, "google");
+  const key = keys.credential("acme", credentialId);
+  const stored = JSON.parse((await service.runtime.redis.hget(key, "json")) as string);
+  await service.runtime.redis.hset(key, "json", JSON.stringify({ ...stored, secret: "v1.lost01.AAAA" }));
+  await owner.delete(`${owned}/integrations/google/credentials/${credentialId}`).expect(204);
+  t.same(await credentialsOf(owner), []);
+});
+
 t.test("erasing a handle gives its grants back, and is done whether or not the provider answers", async (t) => {
   const [google, microsoft] = [await startGoogle(), await startMicrosoft()];
   t.teardown(() => microsoft.close());
