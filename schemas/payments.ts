@@ -43,14 +43,13 @@ const bought = {
 
 /** A paid page that was bought. */
 export const purchase = object(bought);
-export type Purchase = Infer<typeof purchase>;
 
 /** The same as its owner reads it later. */
 export const listedPurchase = object({ ...bought, refundedAt: nullable(instant) });
 export type ListedPurchase = Infer<typeof listedPurchase>;
 
 /** A purchase as it is stored, with the payment by which a refund names it. */
-export type StoredPurchase = Purchase & { payment: string | null };
+export type StoredPurchase = Infer<typeof purchase> & { payment: string | null };
 
 /** `GET …/pages/{pageSlug}/purchases`. */
 export const purchaseListing = object({ handle, pageSlug: string(), ...listing });

@@ -39,10 +39,11 @@ function readAnswer(
   return { text, fault: text === "" ? undefined : checks[field.type](text, field) };
 }
 
-const line: Check = (text) => {
+function line(text: string): string | undefined {
   if (/\p{Cc}/u.test(text)) return "is not one line";
   return text.length > MAX_LINE_LENGTH ? `is longer than ${MAX_LINE_LENGTH} characters` : undefined;
-};
+}
+
 const area: Check = (text) =>
   text.length > MAX_TEXT_LENGTH ? `is longer than ${MAX_TEXT_LENGTH} characters` : undefined;
 const choice: Check = (text, { options = [] }) => (options.includes(text) ? undefined : "is not one of the options");
@@ -55,16 +56,13 @@ const checks: Record<BookingField["type"], Check> = {
   "text-area": area,
   email: (text) => (isAddress(text) ? undefined : "must be an email address"),
   phone: (text) => (isPhone(text) ? undefined : "is not a phone number"),
-  number: (text) => (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i.test(text) ? line(text, never) : "is not a number"),
+  number: (text) => (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i.test(text) ? line(text) : "is not a number"),
   select: choice,
   radio: choice,
   checkbox: decision,
   boolean: decision,
-  url: (text) => (isWebAddress(text) ? line(text, never) : "is not an http(s) address"),
+  url: (text) => (isWebAddress(text) ? line(text) : "is not an http(s) address"),
 };
-
-/** For checks that ignore the field. */
-const never: BookingField = { id: "x", label: "x", type: "text", required: false };
 
 function isTrue(text: string): boolean {
   return /^(true|yes|on|1)$/i.test(text);

@@ -25,19 +25,14 @@ import { ownerLink } from "./owner-links.ts";
 const MAX_LINK_WAITS = 8;
 const LINK_WAIT_MS = 1500;
 
-/** The job that mails everyone about a visitor's change of a booking. */
+/** The job that mails everyone about a change of a booking. Mails about an owner's change don't count as caused by a visitor. */
 export function mailJob(
   handle: string,
   { bookingUid, sequence }: StoredBooking,
-  kind: MailKind,
-): Job<"scheduling.mail"> {
-  return job("scheduling.mail", `mail-${bookingUid}-${kind}-${sequence}`, { handle, bookingUid, kind, sequence });
-}
-
-/** The same for an owner's change: such mails don't count as caused by a visitor. */
-export function ownerMailJob(handle: string, booking: StoredBooking, kind: MailKind): Job {
-  const made = mailJob(handle, booking, kind);
-  return { ...made, data: { ...made.data, by: "owner" } };
+  { kind, ...by }: Pick<JobData<"scheduling.mail">, "kind" | "by">,
+): Job {
+  const id = `mail-${bookingUid}-${kind}-${sequence}`;
+  return job("scheduling.mail", id, { handle, bookingUid, kind, sequence, ...by });
 }
 
 /** The reminder job of an accepted booking, if its event type has reminders and there is time left. */
@@ -46,7 +41,7 @@ export function reminderJobs(runtime: Pick<Runtime, "env" | "now">, handle: stri
   if (reminderMinutes === null || status !== "ACCEPTED") return [];
   const due = Date.parse(start) - reminderMinutes * minute;
   if (due <= runtime.now()) return [];
-  return [{ ...mailJob(handle, booking, "reminder"), delay: delayUntil(runtime, due) }];
+  return [{ ...mailJob(handle, booking, { kind: "reminder" }), delay: delayUntil(runtime, due) }];
 }
 
 /**

@@ -19,7 +19,7 @@ import { cursorAfter, pageOf } from "../store/paging.ts";
 import { readRecords } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
-import { mailJob, ownerMailJob, reminderJobs, visitorFile } from "./booking-mails.ts";
+import { mailJob, reminderJobs, visitorFile } from "./booking-mails.ts";
 import { readCatalogSnapshot } from "./catalog.ts";
 import {
   ALL_STATUSES,
@@ -87,7 +87,10 @@ export async function confirmBooking(
     mustBePending(kept, input, runtime.now());
     const at = timestamp(runtime);
     const booking: StoredBooking = { ...kept, status: "ACCEPTED", confirmedAt: at, updatedAt: at };
-    const jobs = [ownerMailJob(input.handle, booking, "confirmed"), ...reminderJobs(runtime, input.handle, booking)];
+    const jobs = [
+      mailJob(input.handle, booking, { kind: "confirmed", by: "owner" }),
+      ...reminderJobs(runtime, input.handle, booking),
+    ];
     return { booking, slot: "hold", events: ["scheduling.booking.confirmed"], jobs };
   };
   return { booking: await changeBooking(runtime, input, confirmed) };
@@ -106,7 +109,10 @@ export async function declineBooking(
       updatedAt: timestamp(runtime),
     };
     const booking: StoredBooking = { ...kept, ...why, status: "REJECTED", payment: endedPayment(kept, true) };
-    const jobs = [ownerMailJob(input.handle, booking, "declined"), ...refundJobs(input.handle, booking)];
+    const jobs = [
+      mailJob(input.handle, booking, { kind: "declined", by: "owner" }),
+      ...refundJobs(input.handle, booking),
+    ];
     return { booking, ...ended, jobs };
   };
   return { booking: await changeBooking(runtime, input, declined) };
@@ -181,7 +187,7 @@ function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { vis
     const isDue = visitor === undefined || presentPayment(kept, runtime.now())?.refundable === true;
     const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED", payment: endedPayment(kept, isDue) };
     // Nobody was informed of a booking that awaits payment.
-    const mail = (visitor ? mailJob : ownerMailJob)(handle, booking, "cancelled");
+    const mail = mailJob(handle, booking, { kind: "cancelled", ...(visitor ? {} : { by: "owner" }) });
     const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mail, ...refundJobs(handle, booking)];
     return { booking, ...ended, jobs, visitor };
   });

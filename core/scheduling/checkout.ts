@@ -1,6 +1,11 @@
-import type { BookingAnswer } from "../../schemas/scheduling.ts";
+import type { BookingAnswer, StoredBooking } from "../../schemas/scheduling.ts";
+import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { job } from "../store/outbox.ts";
+import { retryOnConflict } from "../store/retry.ts";
+import type { BookingRequest } from "./booking-request.ts";
 import { manageUrl } from "./event-types.ts";
 import {
   type BookingRecord,
@@ -11,20 +16,21 @@ import {
   toBooking,
   toBookingAnswer,
 } from "./ledger.ts";
-import { type IdempotencyRecord, replayOf } from "./repeats.ts";
+import { replayOf } from "./repeats.ts";
 
 /** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Payments"). */
 export const HOLD_MINUTES = 35;
 const CHECKOUT_MINUTES = 31;
 
-/** Attempts to record a checkout while the booking changes. */
-const MAX_ATTEMPTS = 10;
-
 /** The request whose booking holds its slot until it is paid. */
-interface HeldRequest {
-  handle: string;
-  bookingUid: string;
-  idempotency: IdempotencyRecord | undefined;
+type HeldRequest = Pick<BookingRequest, "handle" | "bookingUid" | "idempotency">;
+
+/** The job that ends the hold of an unpaid booking. */
+export function expiryJobs(runtime: Pick<Runtime, "env" | "now">, handle: string, booking: StoredBooking): Job[] {
+  const { bookingUid, status, holdUntil } = booking;
+  if (status !== "PENDING_PAYMENT" || holdUntil === null) return [];
+  const delay = delayUntil(runtime, Date.parse(holdUntil));
+  return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
 }
 
 /**
@@ -32,16 +38,14 @@ interface HeldRequest {
  * a repeated request starts again: `service_unavailable`.
  */
 export async function openCheckout(runtime: Runtime, request: HeldRequest): Promise<BookingAnswer> {
-  for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
-    const before = await findBooking(runtime.redis, request.handle, request.bookingUid);
-    if (before?.payment == null || statusAt(before, runtime.now()) !== "PENDING_PAYMENT") break;
-    const url = await checkoutOf(runtime, request.handle, before).catch((cause) =>
-      giveUp(runtime, request, { before, cause }),
-    );
-    const answer = await noteCheckout(runtime, request, { before, url });
-    if (answer) return answer;
-  }
-  throw new Fail("scheduling_slot_unavailable", { detail: "The payment hold of this slot has expired." });
+  const { handle, bookingUid } = request;
+  return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
+    const before = await findBooking(runtime.redis, handle, bookingUid);
+    if (before?.payment == null || statusAt(before, runtime.now()) !== "PENDING_PAYMENT")
+      throw new Fail("scheduling_slot_unavailable", { detail: "The payment hold of this slot has expired." });
+    const url = await checkoutOf(runtime, handle, before).catch((cause) => giveUp(runtime, request, { before, cause }));
+    return noteCheckout(runtime, request, { before, url });
+  });
 }
 
 async function checkoutOf(runtime: Runtime, handle: string, before: BookingRecord): Promise<string> {

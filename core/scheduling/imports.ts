@@ -1,11 +1,11 @@
 import type { StoredBooking } from "../../schemas/scheduling.ts";
 import { chunksOf } from "../platform/chunks.ts";
-import { delayUntil } from "../platform/clock.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
 import { reminderJobs } from "./booking-mails.ts";
+import { expiryJobs } from "./checkout.ts";
 import { ALL_STATUSES } from "./ledger.ts";
 import { refundJobs } from "./refunds.ts";
 
@@ -30,12 +30,6 @@ export async function resumeBookings(store: Store, handle: string): Promise<numb
     count += reminders.length;
   }
   return count;
-}
-
-function expiryJobs(store: Store, handle: string, { bookingUid, status, holdUntil }: StoredBooking): Job[] {
-  if (status !== "PENDING_PAYMENT" || holdUntil === null) return [];
-  const delay = delayUntil(store, Date.parse(holdUntil));
-  return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
 }
 
 /** Pulls the selected calendars of an imported handle, which schedules all further pulls. */

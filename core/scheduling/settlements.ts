@@ -1,12 +1,11 @@
 import type { Booking, StoredBooking } from "../../schemas/scheduling.ts";
-import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { job } from "../store/outbox.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { mailJob, reminderJobs } from "./booking-mails.ts";
 import { changeBooking, ended } from "./bookings.ts";
+import { expiryJobs } from "./checkout.ts";
 import { type BookingRecord, commitBooking, findBooking, statusAt, type Transition, timestamp } from "./ledger.ts";
 import { refundJobs } from "./refunds.ts";
 
@@ -53,14 +52,16 @@ export async function noteRefund(runtime: Runtime, booking: BookingName): Promis
 
 /** Ends an expired payment hold: the booking becomes REJECTED and its slot free. Does nothing if it was paid or has ended otherwise. */
 export async function expireHold(runtime: Runtime, booking: BookingName): Promise<void> {
-  let early: BookingRecord | undefined;
+  let early: Job[] = [];
   await changeIfKept(runtime, booking, (before) => {
-    const isPending = before.status === "PENDING_PAYMENT";
-    const isExpired = isPending && statusAt(before, runtime.now()) === "REJECTED";
-    early = isPending && !isExpired ? before : undefined;
-    return isExpired ? rejected(runtime, before) : undefined;
+    const isOver = statusAt(before, runtime.now()) !== "PENDING_PAYMENT";
+    if (before.status === "PENDING_PAYMENT" && isOver) return rejected(runtime, before);
+    early = expiryJobs(runtime, booking.handle, before);
+    return undefined;
   });
-  if (early) await expireLater(runtime, booking.handle, early);
+  // The id is new each time: a job can't schedule one with its own id.
+  const again = early.map(({ id, delay = 0, ...job }) => ({ ...job, id: `${id}-${runtime.now()}`, delay: delay + 1 }));
+  await runtime.queues.later(...again);
 }
 
 /** Ends a hold whose checkout can no longer be paid, before it expires. Does nothing if it was paid or has ended otherwise. */
@@ -106,7 +107,7 @@ function paidTransition(runtime: Runtime, handle: string, { before, paid }: Paid
     booking,
     slot: "reclaim",
     events: ["scheduling.payment.succeeded", "scheduling.booking.confirmed"],
-    jobs: [mailJob(handle, booking, "confirmed"), ...reminderJobs(runtime, handle, booking)],
+    jobs: [mailJob(handle, booking, { kind: "confirmed" }), ...reminderJobs(runtime, handle, booking)],
   };
 }
 
@@ -114,7 +115,7 @@ function paidTransition(runtime: Runtime, handle: string, { before, paid }: Paid
 function refundTransition(runtime: Runtime, handle: string, { before, paid }: PaidBooking): Transition {
   const payment = paymentWith({ before, paid }, "REFUND_DUE");
   const booking: StoredBooking = { ...before, payment, updatedAt: timestamp(runtime) };
-  const jobs = [mailJob(handle, booking, "refunded"), ...refundJobs(handle, booking)];
+  const jobs = [mailJob(handle, booking, { kind: "refunded" }), ...refundJobs(handle, booking)];
   if (before.status !== "PENDING_PAYMENT") return { handle, before, booking, slot: "hold", events: [], jobs };
   return {
     handle,
@@ -123,12 +124,4 @@ function refundTransition(runtime: Runtime, handle: string, { before, paid }: Pa
     ...ended,
     jobs,
   };
-}
-
-/** The job came too early, or the hold was extended. The id is new each time: a job can't schedule one with its own id. */
-async function expireLater(runtime: Runtime, handle: string, before: BookingRecord): Promise<void> {
-  const { bookingUid, holdUntil } = before;
-  const delay = delayUntil(runtime, Date.parse(holdUntil as string)) + 1;
-  const id = `expire-${bookingUid}-${runtime.now()}`;
-  await runtime.queues.later(job("scheduling.expire", id, { handle, bookingUid }, { delay }));
 }

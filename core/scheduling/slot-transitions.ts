@@ -1,16 +1,14 @@
 import { type BookingStatus, type StoredBooking, usualRefundMinutes } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import { localDay } from "../engines/slots/slots.ts";
-import { delayUntil } from "../platform/clock.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { sameWord } from "../platform/words.ts";
 import { minute } from "../platform/zones.ts";
-import { job } from "../store/outbox.ts";
 import { checkAnswers } from "./answers.ts";
 import { mailJob, reminderJobs } from "./booking-mails.ts";
 import type { BookingRequest, MoveRequest, RequestedSlot } from "./booking-request.ts";
 import type { BookableEvent, CatalogSnapshot } from "./catalog.ts";
-import { HOLD_MINUTES } from "./checkout.ts";
+import { expiryJobs, HOLD_MINUTES } from "./checkout.ts";
 import { type BookingRecord, type Transition, timestamp } from "./ledger.ts";
 import { priceOf } from "./prices.ts";
 import { replayOf } from "./repeats.ts";
@@ -173,15 +171,15 @@ const firstEvents: Partial<Record<BookingStatus, WebhookEventType[]>> = {
 };
 
 function firstJobs(runtime: Runtime, handle: string, booking: StoredBooking): Job[] {
-  const { status, bookingUid, holdUntil } = booking;
-  if (status === "PENDING") return [mailJob(handle, booking, "requested")];
-  if (status === "ACCEPTED") return [mailJob(handle, booking, "confirmed"), ...reminderJobs(runtime, handle, booking)];
-  const delay = delayUntil(runtime, Date.parse(holdUntil as string));
-  return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
+  const { status } = booking;
+  if (status === "PENDING") return [mailJob(handle, booking, { kind: "requested" })];
+  if (status === "ACCEPTED")
+    return [mailJob(handle, booking, { kind: "confirmed" }), ...reminderJobs(runtime, handle, booking)];
+  return expiryJobs(runtime, handle, booking);
 }
 
 /** Nobody has been informed of a booking that awaits its payment. */
 function moveJobs(runtime: Runtime, handle: string, booking: StoredBooking): Job[] {
   if (booking.status === "PENDING_PAYMENT") return [];
-  return [mailJob(handle, booking, "rescheduled"), ...reminderJobs(runtime, handle, booking)];
+  return [mailJob(handle, booking, { kind: "rescheduled" }), ...reminderJobs(runtime, handle, booking)];
 }
