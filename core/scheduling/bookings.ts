@@ -152,24 +152,39 @@ async function findPublicBooking(
   return kept;
 }
 
-type Change = Pick<Transition, "booking" | "slot" | "events" | "jobs" | "visitor">;
+type Change = Pick<Transition, "booking" | "slot" | "events" | "about" | "jobs" | "visitor">;
+
+/** The change of a booking; undefined if it stays as it is. */
+type MakeChange = (kept: BookingRecord) => Change | undefined | Promise<Change | undefined>;
 
 /** What the end of a booking shares: its slot is free, and its endpoints learn of it. */
 export const ended = { slot: "release" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
 
-/** Commits the transition that `make` returns for a booking, and retries on conflict. */
-export async function changeBooking(
+/** Commits a change of a booking, and retries on conflict. Returns the booking afterwards; undefined if it is gone. */
+export async function changeIfKept(
   runtime: Runtime,
-  { handle, bookingUid }: { handle: string; bookingUid: string },
-  make: (kept: BookingRecord) => Change | undefined,
-): Promise<Booking> {
-  return retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const kept = await requireBooking(runtime.redis, handle, bookingUid);
-    const made = make(kept);
-    if (made === undefined) return toBooking(handle, kept, runtime.now());
+  { handle, bookingUid }: Pick<Booking, "handle" | "bookingUid">,
+  make: MakeChange,
+): Promise<Booking | undefined> {
+  const { booking } = await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
+    const kept = await findBooking(runtime.redis, handle, bookingUid);
+    const made = kept && (await make(kept));
+    if (made === undefined) return { booking: kept && toBooking(handle, kept, runtime.now()) };
     const written = await commitBooking(runtime, { handle, before: kept, ...made });
-    return written.kind === "written" ? written.booking : undefined;
+    return written.kind === "written" ? written : undefined;
   });
+  return booking;
+}
+
+/** The same; `booking_not_found`. */
+async function changeBooking(
+  runtime: Runtime,
+  name: Pick<Booking, "handle" | "bookingUid">,
+  make: MakeChange,
+): Promise<Booking> {
+  const booking = await changeIfKept(runtime, name, make);
+  if (booking === undefined) throw new Fail("booking_not_found");
+  return booking;
 }
 
 function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { visitor?: Visitor }): Promise<Booking> {

@@ -1,4 +1,3 @@
-// Over 300 lines: the synchronisation of one booking, all of whose outcomes are decided here.
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
@@ -16,19 +15,11 @@ import { storedZone } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
 import { job } from "../store/outbox.ts";
-import { retryOnConflict } from "../store/retry.ts";
 import { aboutBooking } from "./booking-mails.ts";
+import { changeIfKept, readBooking } from "./bookings.ts";
 import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { credentialsOf, failureDetails } from "./credentials.ts";
-import {
-  type BookingRecord,
-  commitBooking,
-  findBooking,
-  requireBooking,
-  statusAt,
-  timestamp,
-  toBooking,
-} from "./ledger.ts";
+import { type BookingRecord, findBooking, statusAt, timestamp } from "./ledger.ts";
 import { meetingMaker } from "./meetings.ts";
 import { presentableName } from "./names.ts";
 import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
@@ -88,9 +79,9 @@ export async function resynchronizeBooking(
   runtime: Runtime,
   { handle, bookingUid }: Infer<typeof bookingPath>,
 ): Promise<{ booking: Booking }> {
-  const kept = await requireBooking(runtime.redis, handle, bookingUid);
+  const found = await readBooking(runtime, { handle, bookingUid });
   await runtime.queues.later(job("scheduling.sync", `sync-${runtime.id("")}`, { handle, bookingUid }));
-  return { booking: toBooking(handle, kept, runtime.now()) };
+  return found;
 }
 
 /** Retries failed writes, once per `turn`. */
@@ -255,45 +246,31 @@ async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promi
   const { bookingUid, trouble } = outcome;
   const left = keys.unsynced(handle);
   if (trouble) await runtime.redis.sadd(left, bookingUid);
-  await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const before = await findBooking(runtime.redis, handle, bookingUid);
-    return before === undefined || (await settleOnce(runtime, handle, { before, outcome })) || undefined;
+  let unsent: Job | undefined;
+  await changeIfKept(runtime, { handle, bookingUid }, async (before) => {
+    // The meeting of a booking that was moved or ended meanwhile is about to be removed.
+    const meetingUrl = (before.status === "ACCEPTED" && outcome.meetingUrl) || before.meetingUrl;
+    const syncStatus = trouble ? "DEGRADED" : "OK";
+    const isLinked = meetingUrl !== before.meetingUrl;
+    unsent = undefined;
+    if (syncStatus === before.syncStatus && !isLinked) return undefined;
+    const updatedAt = isLinked ? timestamp(runtime) : before.updatedAt;
+    const booking: StoredBooking = { ...before, meetingUrl, syncStatus, updatedAt };
+    // Recipients of a mail without a link, or with another one, get the new link.
+    const isLate = before.meetingUrl !== null || (await wentWithoutLink(runtime, handle, bookingUid));
+    const jobs = isLinked ? [linkMail(handle, booking, before.version + 1)] : [];
+    if (!isLate) unsent = jobs[0];
+    return {
+      booking,
+      slot: "hold",
+      events: trouble && before.syncStatus === "OK" ? ["scheduling.sync.degraded"] : [],
+      about: trouble ? describeFailure(trouble) : {},
+      jobs: isLate ? jobs : [],
+    };
   });
-  if (!trouble) await runtime.redis.srem(left, bookingUid);
-}
-
-/** False after a conflicting change. */
-async function settleOnce(
-  runtime: Runtime,
-  handle: string,
-  { before, outcome }: { before: BookingRecord; outcome: Outcome },
-): Promise<boolean> {
-  const { trouble } = outcome;
-  // The meeting of a booking that was moved or ended meanwhile is about to be removed.
-  const meetingUrl = (before.status === "ACCEPTED" && outcome.meetingUrl) || before.meetingUrl;
-  const syncStatus = trouble ? ("DEGRADED" as const) : ("OK" as const);
-  const isLinked = meetingUrl !== before.meetingUrl;
-  if (syncStatus === before.syncStatus && !isLinked) return true;
-  const booking: StoredBooking = { ...before, meetingUrl, syncStatus };
-  if (isLinked) booking.updatedAt = timestamp(runtime);
-  const becameDegraded = trouble !== undefined && before.syncStatus === "OK";
-  // Recipients of a mail without a link, or with another one, get the new link.
-  const late = isLinked && (before.meetingUrl !== null || (await wentWithoutLink(runtime, handle, before.bookingUid)));
-  const linkJob = linkMail(handle, booking, before.version + 1);
-  const written = await commitBooking(runtime, {
-    handle,
-    before,
-    booking,
-    slot: "hold",
-    events: becameDegraded ? ["scheduling.sync.degraded"] : [],
-    about: trouble ? describeFailure(trouble) : {},
-    jobs: late ? [linkJob] : [],
-  });
-  if (written.kind !== "written") return false;
   // The mail may have been sent between the check and the write.
-  if (isLinked && !late && (await wentWithoutLink(runtime, handle, before.bookingUid)))
-    await runtime.queues.later(linkJob);
-  return true;
+  if (unsent && (await wentWithoutLink(runtime, handle, bookingUid))) await runtime.queues.later(unsent);
+  if (!trouble) await runtime.redis.srem(left, bookingUid);
 }
 
 /** A link may change again, each time with the version of the booking. */

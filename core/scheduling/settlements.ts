@@ -4,7 +4,7 @@ import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { mailJob, reminderJobs } from "./booking-mails.ts";
-import { changeBooking, ended } from "./bookings.ts";
+import { changeIfKept, ended } from "./bookings.ts";
 import { expiryJobs } from "./checkout.ts";
 import { type BookingRecord, commitBooking, findBooking, statusAt, type Transition, timestamp } from "./ledger.ts";
 import { refundJobs } from "./refunds.ts";
@@ -69,16 +69,6 @@ export async function releaseHold(runtime: Runtime, booking: BookingName): Promi
   await changeIfKept(runtime, booking, (before) =>
     before.status === "PENDING_PAYMENT" ? rejected(runtime, before) : undefined,
   );
-}
-
-/** `changeBooking`, unless the booking is gone. */
-async function changeIfKept(
-  runtime: Runtime,
-  booking: BookingName,
-  make: Parameters<typeof changeBooking>[2],
-): Promise<void> {
-  const kept = await findBooking(runtime.redis, booking.handle, booking.bookingUid);
-  if (kept) await changeBooking(runtime, booking, make);
 }
 
 /** The end of an unpaid booking. */

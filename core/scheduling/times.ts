@@ -145,10 +145,7 @@ export async function clearBusy({ redis }: Pick<Runtime, "redis">, handle: strin
 export async function refreshOldBusy({ redis, busySource }: Runtime, handle: string): Promise<void> {
   const at = await redis.hget(keys.busyState(handle), "at");
   if (at === null || Date.now() - Number(at) <= BUSY_FRESH_MS || busySource === undefined) return;
-  const stop = new AbortController();
-  const waiting = sleep(REFRESH_TIMEOUT_MS, undefined, { signal: stop.signal }).catch(() => undefined);
-  await Promise.race([busySource.refresh(handle), waiting]);
-  stop.abort();
+  await Promise.race([busySource.refresh(handle), sleep(REFRESH_TIMEOUT_MS, undefined, { ref: false })]);
 }
 
 function bytesOf({ blocks, busy }: Times): number {

@@ -1,18 +1,8 @@
-import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
+import type { EventPage } from "../../../core/scheduling/face.ts";
 import type { PageWords } from "./words.ts";
 
 /** The data that the service wrote into the page. */
-export interface PageData {
-  handle: string;
-  /** The host of the booking. */
-  host: { name: string; logoUrl: string | null };
-  eventSlug: string;
-  /** Null if the event type is hidden or deleted: then only a booking can be shown. */
-  event: PublicEvent | null;
-  booking: Booking | null;
-  /** The service's time when it rendered the page, in ms. */
-  now: number;
-  isEmbedded: boolean;
+export interface PageData extends EventPage {
   /** The language of the page (ISO 639-1), which is the visitor's if the service has it, and its texts. */
   language: string;
   /** The languages that the visitor can choose. */
