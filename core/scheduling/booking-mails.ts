@@ -198,6 +198,10 @@ function linksOf(
   return [...answers, "open" as const].map(link);
 }
 
+/**
+ * Only the visitor's file has the visitor's link, and a guest's file hides the uid, which is as good as that link. Owners are accepted
+ * attendees, so that their calendars import the invitation.
+ */
 async function attachmentsOf(
   runtime: Runtime,
   handle: string,
@@ -205,29 +209,16 @@ async function attachmentsOf(
 ): Promise<Attachment[]> {
   // Calendars get a booking with its confirmation; before that there is nothing to withdraw from them.
   if (!wasConfirmed(kept)) return [];
-  const { method, text } = await fileFor(runtime, handle, {
-    booking: toBooking(handle, kept, runtime.now()),
-    reader,
-    event,
-  });
-  const contentType = `text/calendar; charset=utf-8; method=${method}`;
-  return [{ filename: "invite.ics", contentType, content: Buffer.from(text) }];
-}
-
-/**
- * Only the visitor's file has the visitor's link, and a guest's file hides the uid, which is as good as that link. Owners are accepted
- * attendees, so that their calendars import the invitation.
- */
-async function fileFor(
-  runtime: Runtime,
-  handle: string,
-  { booking, reader, event }: { booking: Booking; reader: Recipient; event: EventWords },
-): Promise<CalendarFile> {
-  if (reader.as === "attendee") return visitorFile(runtime, handle, booking);
-  const organizer = await organizerOf(runtime, handle);
+  const booking = toBooking(handle, kept, runtime.now());
   const owner = reader.as === "owner" ? { owner: { email: reader.email, name: reader.host } } : {};
   const uid = reader.isOwner ? {} : { uid: guestUid(booking) };
-  return calendarFile(withPresentableNames(booking), organizer, { description: event.description, ...owner, ...uid });
+  const details = { description: event.description, ...owner, ...uid };
+  const { method, text } =
+    reader.as === "attendee"
+      ? await visitorFile(runtime, handle, booking)
+      : calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), details);
+  const contentType = `text/calendar; charset=utf-8; method=${method}`;
+  return [{ filename: "invite.ics", contentType, content: Buffer.from(text) }];
 }
 
 /** A constant name of a booking that does not give its uid away. */

@@ -126,7 +126,7 @@ function changedBy(
   };
 }
 
-async function readStored({ redis }: Runtime, handle: string, eventTypeId: string): Promise<Stored> {
+function readStored({ redis }: Runtime, handle: string, eventTypeId: string): Promise<Stored> {
   return requireRecord<StoredEventType>(redis, keys.eventType(handle, eventTypeId), "event_type_not_found");
 }
 

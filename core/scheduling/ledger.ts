@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import type { EventJob, Job, OutboxEntry, Runtime } from "../platform/runtime.ts";
+import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord, requireRecord } from "../store/records.ts";
@@ -55,13 +55,11 @@ export async function commitBooking(runtime: Runtime, transition: Transition): P
   const record = transition.replay && replayRecord(transition.replay, toBookingAnswer(booking));
   const sync = syncJobs(transition, booking);
   const all = [...sync, ...transition.jobs, ...eventJobs(runtime, transition, booking)];
+  const names = keysOf(runtime, transition, record?.key);
+  const input = { ...inputOf(runtime, transition), record: record?.value };
   const [kind, more = ""] = await runtime.queues.step(handle, all, (outbox, entries) => {
-    const writes = { outbox, record, syncJobs: entries.slice(0, sync.length), jobs: entries.slice(sync.length) };
-    return scripts.writeBooking(
-      runtime.redis,
-      keysOf(runtime, transition, writes),
-      inputOf(runtime, transition, writes),
-    );
+    const jobs = { syncJobs: entries.slice(0, sync.length), jobs: entries.slice(sync.length) };
+    return scripts.writeBooking(runtime.redis, { ...names, outbox }, { ...input, ...jobs });
   });
   if (kind === "written") return { kind, booking };
   if (kind === "limited") throw networkLimited(Number(more));
@@ -130,16 +128,9 @@ function syncJobs({ handle, booking, before }: Transition, { version }: Booking)
 type WriteKeys = Parameters<typeof scripts.writeBooking>[1];
 type WriteInput = Parameters<typeof scripts.writeBooking>[2];
 
-/** The writes of a transition besides the booking; `syncJobs` are for handles with connected accounts. */
-interface TransitionWrites extends Record<"jobs" | "syncJobs", OutboxEntry[]> {
-  outbox: string;
-  record: ReturnType<typeof replayRecord> | undefined;
-}
-
-function keysOf(runtime: Runtime, transition: Transition, { outbox, record }: TransitionWrites): WriteKeys {
+function keysOf(runtime: Runtime, transition: Transition, record: string | undefined): Omit<WriteKeys, "outbox"> {
   const { handle, booking, before } = transition;
   return {
-    outbox,
     booking: keys.booking(handle, booking.bookingUid),
     blocks: keys.blocks(handle),
     busy: keys.busy(handle),
@@ -148,13 +139,13 @@ function keysOf(runtime: Runtime, transition: Transition, { outbox, record }: Tr
     after: keys.bookings(handle, booking.status),
     catalog: keys.catalogVersion(handle),
     times: keys.timesVersion(handle),
-    record: record?.key ?? keys.idempotent(handle, "bookings", ""),
+    record: record ?? keys.idempotent(handle, "bookings", ""),
     credentials: keys.credentials(handle),
     ...limitKeys(runtime, transition),
   };
 }
 
-function inputOf(runtime: Runtime, transition: Transition, { record, jobs, syncJobs }: TransitionWrites): WriteInput {
+function inputOf(runtime: Runtime, transition: Transition): Omit<WriteInput, "record" | "jobs" | "syncJobs"> {
   const { booking, before, catalogVersion, slot, dayLimit } = transition;
   const { bookingUid: uid, eventTypeId, status } = booking;
   return {
@@ -163,7 +154,7 @@ function inputOf(runtime: Runtime, transition: Transition, { record, jobs, syncJ
     ...{ uid, eventTypeId, status, start: Date.parse(booking.start), now: runtime.now() },
     ...{ catalogVersion, slot, dayLimit },
     block: slot === "claim" || slot === "reclaim" ? blockOf(booking) : undefined,
-    ...{ record: record?.value, recordMs: RECORD_TTL_MS, jobs, syncJobs },
+    recordMs: RECORD_TTL_MS,
     ...visitorLimits(runtime, transition),
   };
 }

@@ -58,12 +58,18 @@ export async function mustBePublic(runtime: Runtime, path: Record<string, string
   await findBookableEvent(runtime, path.handle ?? "", path.eventSlug ?? "");
 }
 
-/** A public event type and the snapshot in which it was read; `event_type_not_found`. */
+/** An event type and the snapshot of the catalog from which it was read. */
+export interface Bookable {
+  bookable: BookableEvent;
+  snapshot: CatalogSnapshot;
+}
+
+/** A public event type; `event_type_not_found`. */
 export async function findBookableEvent(
   runtime: Pick<Runtime, "redis">,
   handle: string,
   slug: string,
-): Promise<{ bookable: BookableEvent; snapshot: CatalogSnapshot }> {
+): Promise<Bookable> {
   const snapshot = await readCatalogSnapshot(runtime, handle);
   const bookable = snapshot?.catalog.offers.get(slug);
   if (snapshot === undefined || bookable === undefined || !isPublicEvent(bookable))

@@ -15,10 +15,10 @@ import {
   type Transition,
   toBookingAnswer,
 } from "./ledger.ts";
-import { findBookableEvent } from "./offers.ts";
+import { type Bookable, findBookableEvent } from "./offers.ts";
 import { parseStoredAnswer, readStoredAnswer, replayed } from "./repeats.ts";
 import { requireAvailable } from "./slot-check.ts";
-import { type Bookable, creation, movement, newBookingOf } from "./slot-transitions.ts";
+import { creation, movement, newBookingOf } from "./slot-transitions.ts";
 import { refreshOldBusy } from "./times.ts";
 
 /**

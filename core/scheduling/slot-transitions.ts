@@ -7,18 +7,13 @@ import { minute } from "../platform/zones.ts";
 import { checkAnswers } from "./answers.ts";
 import { mailJob, reminderJobs } from "./booking-mails.ts";
 import type { BookingRequest, MoveRequest, RequestedSlot } from "./booking-request.ts";
-import type { BookableEvent, CatalogSnapshot } from "./catalog.ts";
+import type { BookableEvent } from "./catalog.ts";
 import { expiryJobs, HOLD_MINUTES } from "./checkout.ts";
 import { type BookingRecord, type Transition, timestamp } from "./ledger.ts";
+import type { Bookable } from "./offers.ts";
 import { priceOf } from "./prices.ts";
 import { replayOf } from "./repeats.ts";
 import { movesWithNext } from "./visitor-limits.ts";
-
-/** An event type and the snapshot of the catalog from which it was read. */
-export interface Bookable {
-  bookable: BookableEvent;
-  snapshot: CatalogSnapshot;
-}
 
 /** The initial fields of every booking. */
 const untouched = {
