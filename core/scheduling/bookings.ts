@@ -16,7 +16,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
-import { readRecords } from "../store/records.ts";
+import { readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { mailJob, reminderJobs, visitorFile } from "./booking-mails.ts";
@@ -26,7 +26,6 @@ import {
   type BookingRecord,
   commitBooking,
   findBooking,
-  requireBooking,
   statusAt,
   type Transition,
   timestamp,
@@ -120,8 +119,9 @@ export async function declineBooking(
 
 /** A booking as its owner sees it; `booking_not_found`. */
 export async function readBooking(runtime: Runtime, input: Infer<typeof bookingPath>): Promise<{ booking: Booking }> {
-  const kept = await requireBooking(runtime.redis, input.handle, input.bookingUid);
-  return { booking: toBooking(input.handle, kept, runtime.now()) };
+  const { handle, bookingUid } = input;
+  const kept = await requireRecord<StoredBooking>(runtime.redis, keys.booking(handle, bookingUid), "booking_not_found");
+  return { booking: toBooking(handle, kept, runtime.now()) };
 }
 
 /** The handle's bookings by start, latest first or, with `order=asc`, earliest first. */

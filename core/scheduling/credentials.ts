@@ -158,15 +158,9 @@ export function secretOf({ env }: Pick<Runtime, "env">, handle: string, stored: 
 }
 
 /** A credential as its owner sees it. */
-export function toCredential({
-  credentialId,
-  providerKey,
-  account,
-  status,
-  detail,
-  createdAt,
-}: StoredCredential): Credential {
-  return { credentialId, providerKey, account, status, ...(detail ? { detail } : {}), createdAt };
+export function toCredential(stored: StoredCredential & { version?: number }): Credential {
+  const { secret: _secret, version: _version, ...credential } = stored;
+  return credential;
 }
 
 function sealed({ env }: Pick<Runtime, "env">, place: SealedPlace, secret: string | null): string | null {

@@ -4,7 +4,7 @@ import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { readRecord, requireRecord } from "../store/records.ts";
+import { readRecord } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { presentPayment } from "./refunds.ts";
@@ -82,11 +82,6 @@ export async function findBooking(
   bookingUid: string,
 ): Promise<BookingRecord | undefined> {
   return readRecord<StoredBooking>(redis, keys.booking(handle, bookingUid));
-}
-
-/** A stored booking; `booking_not_found`. */
-export function requireBooking(redis: Redis, handle: string, bookingUid: string): Promise<BookingRecord> {
-  return requireRecord<StoredBooking>(redis, keys.booking(handle, bookingUid), "booking_not_found");
 }
 
 /** The effective status: an unpaid booking with an expired hold is rejected, even before a job has written that. */

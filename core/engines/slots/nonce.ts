@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createCipheriv, createHmac } from "node:crypto";
 import { derive, type Keys, roots, sameText } from "../../platform/sealing.ts";
+import type { Slot } from "./free-slots.ts";
 
 /** What a nonce binds besides the start and end of its slot. */
 interface Issuer {
@@ -9,11 +10,7 @@ interface Issuer {
   revision: number;
 }
 
-/** Start and end of a slot in ms. */
-interface Times {
-  start: number;
-  end: number;
-}
+type Times = Pick<Slot, "start" | "end">;
 
 /** Bytes of a block of AES, and of a tag (120 bits, so that tags are whole groups of base64) with its characters. */
 const BLOCK_BYTES = 16;
