@@ -51,8 +51,9 @@ const ask = (handle: string, text: string, more: Partial<SearchRequest> = {}): S
   ...more,
 });
 const ids = ({ hits }: SearchResult): string[] => hits.map(({ passage }) => passage.id);
-const north = Float32Array.of(1, 0, 0, 0);
-const west = Float32Array.of(0, 1, 0, 0);
+const embedding = (...numbers: number[]) => ({ model: "test", values: Float32Array.from(numbers) });
+const north = embedding(1, 0, 0, 0);
+const west = embedding(0, 1, 0, 0);
 
 t.test("in process", async (t) => {
   const server = await startRedis({ own: true });
@@ -137,7 +138,7 @@ async function promises(t: Test, { redis, open, rebuild }: Stage): Promise<void>
     t.same(await of("public", "internal"), []);
     t.same(await of("Public"), [], "tags are compared as they are");
     t.same(await of("pub"), []);
-    const near = await index.search(ask("tags", "refund", { tags: ["public"], vector: Float32Array.of(0, 0, 1, 0) }));
+    const near = await index.search(ask("tags", "refund", { tags: ["public"], vector: embedding(0, 0, 1, 0) }));
     t.notOk(ids(near).includes("doc_3:0"));
   });
 
@@ -225,9 +226,9 @@ async function promises(t: Test, { redis, open, rebuild }: Stage): Promise<void>
     const index = await open();
     const asked = (more: Partial<SearchRequest>) => index.search(ask("models", "refund", more));
     const summary = ({ mode, degraded, hits }: SearchResult) => [mode, degraded, hits.length];
-    t.same(summary(await asked({ vector: Float32Array.of(1, 0) })), ["lexical", true, 2], "another dimension");
-    t.same(summary(await asked({ vector: north, model: "newer" })), ["lexical", true, 2], "another model");
-    t.same(summary(await asked({ vector: north, model: "test" })), ["vector", false, 2]);
+    t.same(summary(await asked({ vector: embedding(1, 0) })), ["lexical", true, 2], "another dimension");
+    t.same(summary(await asked({ vector: { ...north, model: "newer" } })), ["lexical", true, 2], "another model");
+    t.same(summary(await asked({ vector: north })), ["vector", false, 2]);
     await writeDocument(redis, { handle: "unembedded", documentId: "doc_1", chunks: [{ text: "A refund." }] });
     const waiting = await index.search(ask("unembedded", "refund", { vector: north }));
     t.same(summary(waiting), ["lexical", false, 1], "vectors that are still to come are no failure");
@@ -297,7 +298,7 @@ async function promises(t: Test, { redis, open, rebuild }: Stage): Promise<void>
     const index = await open();
     const answers = async (number: number) => {
       const words = await index.search(ask(handle, `subject${number}`));
-      const near = await index.search(ask(handle, `subject${number}`, { vector: Float32Array.of(number, 1, 0, 0) }));
+      const near = await index.search(ask(handle, `subject${number}`, { vector: embedding(number, 1, 0, 0) }));
       t.same([ids(words), words.degraded], [[`doc_${number}:0`], false]);
       t.same([near.mode, near.degraded, near.hits.length], ["vector", false, 10]);
     };

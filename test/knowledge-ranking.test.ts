@@ -3,7 +3,7 @@ import t from "tap";
 import { fuse } from "../core/engines/search/fusion.ts";
 import { LexicalIndex } from "../core/engines/search/lexical.ts";
 import type { SlotScore } from "../core/engines/search/ranking.ts";
-import { DimensionMismatch, VectorIndex } from "../core/engines/search/vectors.ts";
+import { VectorIndex } from "../core/engines/search/vectors.ts";
 import { passageTerms, queryTerms, terms } from "../core/engines/search/words.ts";
 
 const slots = (found: SlotScore[]): number[] => found.map(({ slot }) => slot);
@@ -74,7 +74,7 @@ t.test("a document is found by its words, and only by those with access", async 
   index.add(2, ["secret"]);
   index.add(3, ["public"]);
   t.same(slots(index.search(asked("refund"), 10)), [0, 1]);
-  t.same(slots(index.search(asked("refund"), 10, Uint8Array.of(0, 1, 1, 1))), [1]);
+  t.same(slots(index.search(asked("refund"), 10, (slot) => slot > 0)), [1]);
 });
 
 t.test("after any additions and removals a ranking is that of a new index", async (t) => {
@@ -163,6 +163,7 @@ t.test("a search gives the cosines of the nearest vectors, whatever their length
 
 t.test("vectors come and go, grow and shrink, and none is found that isn't there", async (t) => {
   const index = new VectorIndex(8);
+  const query = Float32Array.from({ length: 8 }, (_, at) => Math.cos(at));
   const kept = new Map<number, Float32Array>();
   for (let step = 0; step < 3000; step++) {
     const slot = (step * 7919) % 400;
@@ -172,8 +173,8 @@ t.test("vectors come and go, grow and shrink, and none is found that isn't there
     else index.add(slot, values);
     if (isRemoval) kept.delete(slot);
     else kept.set(slot, values);
+    if (step % 100 === 0) t.equal(index.search(query, 1000).length, kept.size);
   }
-  const query = Float32Array.from({ length: 8 }, (_, at) => Math.cos(at));
   const found = index.search(query, 1000);
   t.same(slots(found).sort(), [...kept.keys()].sort());
   t.ok(found.every(({ slot, score }) => Math.abs(score - cosine(kept.get(slot)!, query)) < 1e-5));
@@ -182,16 +183,14 @@ t.test("vectors come and go, grow and shrink, and none is found that isn't there
   t.ok(index.bytes < 200_000);
 });
 
-t.test("vectors of another dimension are refused, those without a direction are like to none", async (t) => {
+t.test("vectors without a direction are like to none", async (t) => {
   const index = new VectorIndex(3);
-  t.throws(() => index.add(0, Float32Array.of(1, 2)), DimensionMismatch);
-  t.throws(() => index.search(Float32Array.of(1, 2, 3, 4), 1), DimensionMismatch);
   index.add(0, Float32Array.of(0, 0, 0));
   index.add(1, Float32Array.of(Number.NaN, 1, 0));
   index.add(2, Float32Array.of(0, 1, 0));
   const found = index.search(Float32Array.of(0, 2, 0), 3);
   t.same([found[0], ...found.slice(1).map(({ score }) => score)], [{ slot: 2, score: 1 }, 0, 0]);
-  t.same(slots(index.search(Float32Array.of(0, 2, 0), 3, Uint8Array.of(1, 0, 0))), [0]);
+  t.same(slots(index.search(Float32Array.of(0, 2, 0), 3, (slot) => slot === 0)), [0]);
 });
 
 t.test("rankings are fused by 1 / (60 + rank)", async (t) => {

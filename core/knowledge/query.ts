@@ -48,7 +48,7 @@ export async function searchKnowledge(
   const embedded = await model.embedder
     .embed([asked.text], "query", AbortSignal.timeout(embedsWithin))
     .catch(() => undefined);
-  const vector = embedded?.[0];
-  const found = await index.search({ ...asked, ...(vector ? { vector, model: model.embedder.id } : {}) });
-  return vector ? found : { ...found, degraded: true };
+  const values = embedded?.[0];
+  const found = await index.search({ ...asked, ...(values && { vector: { model: model.embedder.id, values } }) });
+  return values ? found : { ...found, degraded: true };
 }

@@ -243,14 +243,17 @@ export interface FoundPassage {
   tags: string[];
 }
 
+/** A text as a vector; only vectors of one model and length are compared. */
+export interface Embedding {
+  model: string;
+  values: Float32Array;
+}
+
 /** A search in one handle's knowledge. */
 export interface SearchRequest {
   handle: string;
   text: string;
-  /** The question's embedding; it is compared with vectors of the same dimension only. */
-  vector?: Float32Array;
-  /** The model that made the vector; it is compared with vectors of the same model only. */
-  model?: string;
+  vector?: Embedding;
   /** A passage must have all of them; an empty list matches all passages. */
   tags: string[];
   /** Most passages to return. */

@@ -54,7 +54,13 @@ async function ask(index: MemoryIndex, first: number, end: number): Promise<numb
   const times: number[] = [];
   for (let at = first; at < end; at++) {
     const from = performance.now();
-    const request = { handle: `h${at}`, tags: ["public"], limit: 10, text: textOf(at, 7), vector: vectorOf(at, 7) };
+    const request = {
+      handle: `h${at}`,
+      tags: ["public"],
+      limit: 10,
+      text: textOf(at, 7),
+      vector: { model: "test", values: vectorOf(at, 7) },
+    };
     const { hits } = await index.search(request);
     if (hits.length === 0) throw new Error(`Nothing was found at h${at}.`);
     times.push(performance.now() - from);

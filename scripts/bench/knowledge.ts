@@ -138,7 +138,7 @@ function request({ text, vector }: Stage["questions"][number], kind: Kind): Sear
     tags: ["public"],
     limit: 10,
     text: kind === "vectors" ? "" : text,
-    ...(kind === "words" ? {} : { vector }),
+    ...(kind === "words" ? {} : { vector: { model: "test", values: vector } }),
   };
 }
 

@@ -1,23 +1,20 @@
 import { Buffer } from "node:buffer";
-import { LRUCache } from "lru-cache";
-import type { FoundPassage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
+import type { Embedding, FoundPassage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { fuse } from "./fusion.ts";
 import { LexicalIndex } from "./lexical.ts";
-import type { SlotScore } from "./ranking.ts";
+import type { SlotFilter, SlotScore } from "./ranking.ts";
+import type { StoredChunk } from "./stored.ts";
 import { VectorIndex } from "./vectors.ts";
 import { queryTerms } from "./words.ts";
 
-/** A passage with its search terms and vector. */
-export interface Entry {
-  passage: FoundPassage;
+/** A chunk with its search terms. */
+export interface Entry extends StoredChunk {
   /** From `passageTerms`. */
   terms: readonly string[];
-  vector?: { model: string; values: Float32Array };
 }
 
 /** Candidates of each ranking for the fusion. */
 const CANDIDATES = 50;
-const MAX_CACHED_MASKS = 64;
 /** Bytes of an empty collection, and of one passage without its text. */
 const COLLECTION_BYTES = 4096;
 const PASSAGE_BYTES = 400;
@@ -32,15 +29,12 @@ export class Collection {
   private readonly vectors = new Map<string, VectorIndex>();
   /** Number of passages per language. */
   private readonly spoken = new Map<string, number>();
-  private readonly tagged = new Map<string, Set<number>>();
-  private readonly masks = new LRUCache<string, Uint8Array>({ max: MAX_CACHED_MASKS });
   private textBytes = 0;
 
   /** Approximate memory in bytes. */
   get bytes(): number {
     let bytes = COLLECTION_BYTES + this.textBytes + this.words.bytes;
     for (const index of this.vectors.values()) bytes += index.bytes;
-    for (const mask of this.masks.values()) bytes += mask.byteLength;
     return bytes;
   }
 
@@ -51,25 +45,21 @@ export class Collection {
       documentId,
       entries.map((entry) => this.add(entry)),
     );
-    this.masks.clear();
   }
 
   drop(documentId: string): void {
     for (const slot of this.documents.get(documentId) ?? []) this.remove(slot);
     this.documents.delete(documentId);
-    this.masks.clear();
   }
 
   /** Passages by words, or by words and vectors if some vectors match the request's. */
   search(request: SearchRequest): SearchResult {
-    const allowed = this.allowed(request.tags);
     const depth = Math.max(CANDIDATES, request.limit);
+    const isAllowed: SlotFilter = (slot) => request.tags.every((tag) => this.passages[slot]!.tags.includes(tag));
     const query = queryTerms(request.text, [...this.spoken.keys()]);
-    const words = this.words.search(query, request.vector ? depth : request.limit, allowed);
-    if (!request.vector) return this.result(words, "lexical", false);
-    const near = this.nearest(request, depth, allowed);
-    if (near.length === 0)
-      return this.result(words.slice(0, request.limit), "lexical", this.vectors.size > 0 && !this.fits(request));
+    const words = this.words.search(query, depth, isAllowed);
+    const near = this.nearest(request, depth, isAllowed);
+    if (near.length === 0) return this.result(words.slice(0, request.limit), "lexical", this.isMisfit(request));
     const fused = fuse([words.map(({ slot }) => slot), near.map(({ slot }) => slot)], request.limit);
     return this.result(
       fused.map(({ item, score }) => ({ slot: item, score })),
@@ -83,8 +73,7 @@ export class Collection {
     this.passages[slot] = passage;
     this.countLanguage(passage.language, 1);
     this.words.add(slot, terms);
-    if (vector) this.vectorsOf(vector.model, vector.values.length).add(slot, vector.values);
-    for (const tag of passage.tags) this.slotsOf(tag).add(slot);
+    if (vector) this.vectorsLike(vector).add(slot, vector.values);
     this.textBytes += passageBytes(passage);
     return slot;
   }
@@ -98,10 +87,6 @@ export class Collection {
       index.remove(slot);
       if (index.size === 0) this.vectors.delete(key);
     }
-    for (const tag of passage.tags) {
-      this.tagged.get(tag)?.delete(slot);
-      if (this.tagged.get(tag)?.size === 0) this.tagged.delete(tag);
-    }
     this.textBytes -= passageBytes(passage);
     this.freeSlots.push(slot);
   }
@@ -112,57 +97,29 @@ export class Collection {
     else this.spoken.set(language, count);
   }
 
-  private vectorsOf(model: string, dimensions: number): VectorIndex {
-    const key = `${dimensions} ${model}`;
-    const index = this.vectors.get(key) ?? new VectorIndex(dimensions);
-    this.vectors.set(key, index);
+  private vectorsLike(vector: Embedding): VectorIndex {
+    const index = this.vectors.get(vectorsName(vector)) ?? new VectorIndex(vector.values.length);
+    this.vectors.set(vectorsName(vector), index);
     return index;
   }
 
-  private slotsOf(tag: string): Set<number> {
-    const slots = this.tagged.get(tag) ?? new Set();
-    this.tagged.set(tag, slots);
-    return slots;
+  private nearest({ vector }: SearchRequest, depth: number, isAllowed: SlotFilter): SlotScore[] {
+    return (vector && this.vectors.get(vectorsName(vector))?.search(vector.values, depth, isAllowed)) ?? [];
   }
 
-  /** One byte per slot: 1 if the passage has all tags. Cached until the next change, since most searches use the same tags. */
-  private allowed(tags: readonly string[]): Uint8Array | undefined {
-    if (tags.length === 0) return undefined;
-    const key = [...tags].sort().join("\u001f");
-    const mask = this.masks.get(key) ?? this.mask(tags);
-    this.masks.set(key, mask);
-    return mask;
-  }
-
-  private mask(tags: readonly string[]): Uint8Array {
-    const mask = new Uint8Array(this.passages.length);
-    const [first, ...others] = tags.map((tag) => this.tagged.get(tag) ?? new Set<number>());
-    for (const slot of first!) if (others.every((slots) => slots.has(slot))) mask[slot] = 1;
-    return mask;
-  }
-
-  private nearest(request: SearchRequest, depth: number, allowed: Uint8Array | undefined): SlotScore[] {
-    const found = this.fitting(request).flatMap((index) => index.search(request.vector!, depth, allowed));
-    return found.sort((one, other) => other.score - one.score).slice(0, depth);
-  }
-
-  private fits(request: SearchRequest): boolean {
-    return this.fitting(request).length > 0;
-  }
-
-  private fitting({ vector, model }: SearchRequest): VectorIndex[] {
-    const found: VectorIndex[] = [];
-    for (const [key, index] of this.vectors) {
-      const sameModel = model === undefined || key === `${index.dimensions} ${model}`;
-      if (index.dimensions === vector!.length && sameModel) found.push(index);
-    }
-    return found;
+  /** True if there are vectors, but all of another model than the request's. */
+  private isMisfit({ vector }: SearchRequest): boolean {
+    return vector !== undefined && this.vectors.size > 0 && !this.vectors.has(vectorsName(vector));
   }
 
   private result(found: SlotScore[], mode: SearchResult["mode"], degraded: boolean): SearchResult {
     const hits = found.map(({ slot, score }) => ({ passage: this.passages[slot]!, score }));
     return { hits, mode, degraded };
   }
+}
+
+function vectorsName({ model, values }: Embedding): string {
+  return `${values.length} ${model}`;
 }
 
 function passageBytes({ id, title, topic, source, heading, text, tags }: FoundPassage): number {

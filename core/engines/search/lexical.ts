@@ -1,5 +1,5 @@
 import { neighbours, proximity } from "./proximity.ts";
-import { keepBest, type SlotScore } from "./ranking.ts";
+import { bestSlots, type SlotFilter, type SlotScore } from "./ranking.ts";
 
 /** Parameters of BM25 (Robertson and Zaragoza 2009): saturation of repeated terms, and influence of the length. */
 const K1 = 1.5;
@@ -66,17 +66,12 @@ export class LexicalIndex {
     this.count(sequence, -1);
   }
 
-  /**
-   * The best documents for the words of a question in order, each word given by its possible terms. Best first; `allowed` restricts the
-   * slots to those whose byte is 1.
-   */
-  search(words: readonly (readonly string[])[], limit: number, allowed?: Uint8Array): SlotScore[] {
+  /** The best documents for the words of a question in order, each word given by its possible terms. Best first. */
+  search(words: readonly (readonly string[])[], limit: number, isAllowed: SlotFilter = () => true): SlotScore[] {
     const query = words.slice(0, MAX_QUERY_WORDS).map((terms) => terms.flatMap((term) => this.ids.get(term) ?? []));
-    const wanted = distinct(query);
-    if (wanted.length === 0 || limit < 1) return [];
     this.prepare();
-    for (const { ids, count } of wanted) for (const id of ids) this.score(id, count);
-    const best = this.best(Math.max(limit, PROXIMITY_DEPTH), allowed);
+    for (const { ids, count } of distinct(query)) for (const id of ids) this.score(id, count);
+    const best = bestSlots(this.scores, { limit: Math.max(limit, PROXIMITY_DEPTH), floor: 0, isAllowed });
     return this.byProximity(best, query).slice(0, limit);
   }
 
@@ -165,20 +160,6 @@ export class LexicalIndex {
       const frequency = posting & HIGHEST_FREQUENCY;
       scores[slot]! += (factor * frequency) / (frequency + norms[slot]!);
     }
-  }
-
-  /** The highest scores in order; ties go to the lower slot. */
-  private best(limit: number, allowed: Uint8Array | undefined): SlotScore[] {
-    const { scores } = this;
-    const found: SlotScore[] = [];
-    let lowest = 0;
-    const slots = this.sequences.length;
-    for (let slot = 0; slot < slots; slot++) {
-      const score = scores[slot]!;
-      if (score <= lowest || (allowed && allowed[slot] !== 1)) continue;
-      lowest = keepBest(found, { slot, score }, { limit, floor: 0 });
-    }
-    return found;
   }
 
   /** Moves up documents in which adjacent words of the question are adjacent. */

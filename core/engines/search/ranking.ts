@@ -4,18 +4,27 @@ export interface SlotScore {
   score: number;
 }
 
+/** True for a slot that a search may find. */
+export type SlotFilter = (slot: number) => boolean;
+
 /**
- * Inserts an entry into the best `limit` so far, best first; ties go to the earlier entry. Returns the score that a further entry must
- * exceed, or `floor` while there is room.
+ * The best `limit` (at least 1) of the allowed slots that score above `floor`, best first; ties go to the lower slot. `scores` are by slot;
+ * NaN means none.
  */
-export function keepBest(
-  found: SlotScore[],
-  entry: SlotScore,
-  { limit, floor }: { limit: number; floor: number },
-): number {
-  let at = found.length;
-  while (at > 0 && found[at - 1]!.score < entry.score) at--;
-  found.splice(at, 0, entry);
-  if (found.length > limit) found.pop();
-  return found.length === limit ? found[limit - 1]!.score : floor;
+export function bestSlots(
+  scores: Float32Array,
+  { limit, floor, isAllowed }: { limit: number; floor: number; isAllowed: SlotFilter },
+): SlotScore[] {
+  const found: SlotScore[] = [];
+  let lowest = floor;
+  for (let slot = 0; slot < scores.length; slot++) {
+    const score = scores[slot]!;
+    if (!(score > lowest && isAllowed(slot))) continue;
+    let at = found.length;
+    while (at > 0 && found[at - 1]!.score < score) at--;
+    found.splice(at, 0, { slot, score });
+    if (found.length > limit) found.pop();
+    if (found.length === limit) lowest = found[limit - 1]!.score;
+  }
+  return found;
 }

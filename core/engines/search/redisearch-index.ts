@@ -8,12 +8,12 @@ import { fuse } from "./fusion.ts";
 import { type IndexState, readRows, readState } from "./redisearch-replies.ts";
 import {
   chunkPrefix,
-  countQuery,
   type Declared,
   isOfOtherDimension,
   isOutdated,
   nearestQuery,
   outdatedQuery,
+  vectorCountQuery,
   vectorsIndex,
   wordsIndex,
   wordsQuery,
@@ -146,7 +146,7 @@ export class RediSearchIndex implements SearchIndex {
     const connection = this.#connection;
     const [words, near] = await Promise.all([this.#rankWords(request), this.#rankNearest(request)]);
     const hasVectors = near.length > 0;
-    const degraded = await this.#isMisfit(request, hasVectors);
+    const degraded = !hasVectors && (await this.#isMisfit(request));
     if (connection !== this.#connection) throw new Incomplete("reconnected");
     const hits = await this.#read(request, hasVectors ? fused(words, near, request.limit) : words);
     return { hits, mode: hasVectors ? "vector" : "lexical", degraded };
@@ -163,13 +163,14 @@ export class RediSearchIndex implements SearchIndex {
   async #rankNearest(request: SearchRequest): Promise<Ranking> {
     const { vector } = request;
     if (!vector) return [];
-    this.#dimensions.add(vector.length);
-    return this.#rank(vectorsIndex(vector.length), nearestQuery(request, vector), { scores: false });
+    const { length } = vector.values;
+    this.#dimensions.add(length);
+    return this.#rank(vectorsIndex(length), nearestQuery(request, vector), { scores: false });
   }
 
   async #rank(index: Declared, query: (string | Buffer)[], { scores }: { scores: boolean }): Promise<Ranking> {
     await this.#check(index);
-    const { rows, partial } = readRows(await this.#call("FT.SEARCH", ...query), { scores, fields: false });
+    const { rows, partial } = readRows(await this.#call("FT.SEARCH", ...query), { scores });
     if (partial) throw new Incomplete("partial");
     return rows.map(({ key, score }) => ({ item: key, score }));
   }
@@ -189,8 +190,7 @@ export class RediSearchIndex implements SearchIndex {
   /** Rejects with `Incomplete` while passages of a handle have terms of another version of this service. */
   async #checkTerms(handle: string): Promise<void> {
     if (this.#current.has(handle)) return;
-    const reply = await this.#call("FT.SEARCH", ...outdatedQuery(handle));
-    if (readRows(reply, { scores: false, fields: true }).total > 0) throw new Incomplete("outdated");
+    if ((await this.#total(outdatedQuery(handle))) > 0) throw new Incomplete("outdated");
     this.#current.set(handle, true);
   }
 
@@ -255,12 +255,16 @@ export class RediSearchIndex implements SearchIndex {
   }
 
   /** True if the handle has vectors, but all of another model than the request's. */
-  async #isMisfit(request: SearchRequest, hasVectors: boolean): Promise<boolean> {
-    if (!request.vector || hasVectors) return false;
-    const queries = [false, true].map((fitting) => countQuery(request, { fitting }));
-    const replies = await Promise.all(queries.map((query) => this.#call("FT.SEARCH", ...query)));
-    const [all = 0, fitting = 0] = replies.map((reply) => readRows(reply, { scores: false, fields: true }).total);
-    return all > 0 && fitting === 0;
+  async #isMisfit({ handle, vector }: SearchRequest): Promise<boolean> {
+    if (!vector) return false;
+    const queries = [vectorCountQuery(handle), vectorCountQuery(handle, vector)];
+    const [all = 0, comparable = 0] = await Promise.all(queries.map((query) => this.#total(query)));
+    return all > 0 && comparable === 0;
+  }
+
+  /** The number of all matches of a query. */
+  async #total(query: string[]): Promise<number> {
+    return readRows(await this.#call("FT.SEARCH", ...query), { scores: false }).total;
   }
 
   /** A passage may have been removed or retagged since the search. */

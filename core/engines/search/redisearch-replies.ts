@@ -1,15 +1,9 @@
-/** One row of `FT.SEARCH`: the key, its score with WITHSCORES, and the fields of RETURN. */
-interface FoundRow {
-  key: string;
-  score: number;
-  fields: Map<string, string>;
-}
-
-/** A reply of `FT.SEARCH`. */
+/** A reply of `FT.SEARCH` with NOCONTENT. */
 interface FoundRows {
   /** Number of all matches, beyond the rows too. */
   total: number;
-  rows: FoundRow[];
+  /** The score is 0 without WITHSCORES. */
+  rows: { key: string; score: number }[];
   /** True if the server stopped early; RESP2 can't report that. */
   partial: boolean;
 }
@@ -17,10 +11,10 @@ interface FoundRows {
 type Reply = unknown[];
 
 /**
- * Parses a reply of `FT.SEARCH` in RESP2 (`[total, key, score?, fields?, …]`) or in RESP3 as ioredis flattens it (`["results", [["id", key,
- * …], …], "total_results", total, "warning", [], …]`).
+ * Parses a reply of `FT.SEARCH` in RESP2 (`[total, key, score?, …]`) or in RESP3 as ioredis flattens it (`["results", [["id", key, …], …],
+ * "total_results", total, "warning", [], …]`).
  */
-export function readRows(reply: unknown, asked: { scores: boolean; fields: boolean }): FoundRows {
+export function readRows(reply: unknown, asked: { scores: boolean }): FoundRows {
   if (!Array.isArray(reply)) throw new TypeError("FT.SEARCH did not answer with a list");
   return typeof reply[0] === "number" ? readClassic(reply, asked) : readNamed(reply);
 }
@@ -41,13 +35,9 @@ export function readState(reply: unknown, prefix: string): IndexState {
   return status === "OK" ? "complete" : "partial";
 }
 
-function readClassic([total, ...rest]: Reply, { scores, fields }: { scores: boolean; fields: boolean }): FoundRows {
-  const width = 1 + (scores ? 1 : 0) + (fields ? 1 : 0);
-  const rows: FoundRow[] = [];
-  for (let at = 0; at + width <= rest.length; at += width) {
-    const score = scores ? Number(rest[at + 1]) : 0;
-    rows.push({ key: String(rest[at]), score, fields: strings(fields ? rest[at + width - 1] : []) });
-  }
+function readClassic([total, ...rest]: Reply, { scores }: { scores: boolean }): FoundRows {
+  const found = scores ? Array.from(pairs(rest)) : rest.map((key) => [String(key), 0] as const);
+  const rows = found.map(([key, score]) => ({ key, score: Number(score) }));
   return { total: Number(total), rows, partial: false };
 }
 
@@ -55,18 +45,10 @@ function readNamed(reply: Reply): FoundRows {
   const answer = pairs(reply);
   const rows = (answer.get("results") as Reply[]).map((result) => {
     const row = pairs(result);
-    return {
-      key: String(row.get("id")),
-      score: Number(row.get("score") ?? 0),
-      fields: strings(row.get("extra_attributes")),
-    };
+    return { key: String(row.get("id")), score: Number(row.get("score") ?? 0) };
   });
   const warnings = answer.get("warning") as Reply | undefined;
   return { total: Number(answer.get("total_results")), rows, partial: (warnings?.length ?? 0) > 0 };
-}
-
-function strings(list: unknown): Map<string, string> {
-  return new Map(Array.from(pairs((list ?? []) as Reply), ([name, value]) => [name, String(value)]));
 }
 
 function pairs(list: Reply): Map<string, unknown> {

@@ -1,5 +1,5 @@
 import type { Buffer } from "node:buffer";
-import type { SearchRequest } from "../../platform/runtime.ts";
+import type { Embedding, SearchRequest } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { encodeVector, tagSeparator } from "./stored.ts";
 import { termsVersion } from "./words.ts";
@@ -84,26 +84,27 @@ export function wordsQuery(request: SearchRequest, terms: WeightedTerms): string
 }
 
 /** The arguments of `FT.SEARCH` for the nearest passages under the same filters. */
-export function nearestQuery(request: SearchRequest, vector: Float32Array): (string | Buffer)[] {
-  const model = request.model === undefined ? [] : [`@model:{${escapeTag(request.model)}}`];
-  const within = [...filters(request), ...model].join(" ");
+export function nearestQuery(request: SearchRequest, { model, values }: Embedding): (string | Buffer)[] {
+  const within = [...filters(request), modelFilter(model)].join(" ");
   const search = `(${within})=>[KNN ${depth(request)} @vector $q AS distance]`;
-  const sorted = ["PARAMS", "2", "q", encodeVector(vector), "SORTBY", "distance", "ASC", "NOCONTENT"];
-  return [vectorsIndex(vector.length).name, search, ...sorted, ...window(request), "DIALECT", "2"];
+  const sorted = ["PARAMS", "2", "q", encodeVector(values), "SORTBY", "distance", "ASC", "NOCONTENT"];
+  return [vectorsIndex(values.length).name, search, ...sorted, ...window(request), "DIALECT", "2"];
 }
 
-/** The arguments of `FT.SEARCH` that count a handle's passages with any vector, or with one that is comparable to the request's. */
-export function countQuery({ handle, model, vector }: SearchRequest, { fitting }: { fitting: boolean }): string[] {
-  const ofModel = model === undefined || !fitting ? "" : ` @model:{${escapeTag(model)}}`;
-  const dimensions = fitting ? `${vector!.length} ${vector!.length}` : "1 +inf";
-  const search = `@handle:{${escapeTag(handle)}}${ofModel} @dimensions:[${dimensions}]`;
-  return [wordsIndex.name, search, "LIMIT", "0", "0", "DIALECT", "2"];
+/** The arguments of `FT.SEARCH` that count a handle's passages with any vector, or with one that is comparable to the given one. */
+export function vectorCountQuery(handle: string, comparable?: Embedding): string[] {
+  if (comparable === undefined) return countQuery(handle, "@dimensions:[1 +inf]");
+  const { length } = comparable.values;
+  return countQuery(handle, `${modelFilter(comparable.model)} @dimensions:[${length} ${length}]`);
 }
 
 /** The arguments of `FT.SEARCH` that count a handle's passages with terms of another version. */
 export function outdatedQuery(handle: string): string[] {
-  const search = `@handle:{${escapeTag(handle)}} -@termsVersion:{${termsVersion}}`;
-  return [wordsIndex.name, search, "LIMIT", "0", "0", "DIALECT", "2"];
+  return countQuery(handle, `-@termsVersion:{${termsVersion}}`);
+}
+
+function countQuery(handle: string, which: string): string[] {
+  return [wordsIndex.name, `${handleFilter(handle)} ${which}`, "LIMIT", "0", "0", "DIALECT", "2"];
 }
 
 function window(request: SearchRequest): string[] {
@@ -115,7 +116,15 @@ function depth({ limit }: SearchRequest): number {
 }
 
 function filters({ handle, tags }: SearchRequest): string[] {
-  return [`@handle:{${escapeTag(handle)}}`, ...tags.map((tag) => `@tags:{${escapeTag(tag)}}`)];
+  return [handleFilter(handle), ...tags.map((tag) => `@tags:{${escapeTag(tag)}}`)];
+}
+
+function handleFilter(handle: string): string {
+  return `@handle:{${escapeTag(handle)}}`;
+}
+
+function modelFilter(model: string): string {
+  return `@model:{${escapeTag(model)}}`;
 }
 
 /** In a tag, every ASCII character but letters, digits and `_` would be syntax. */

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
 import { writtenLanguage } from "../../platform/languages.ts";
-import type { FoundPassage } from "../../platform/runtime.ts";
+import type { Embedding, FoundPassage } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
 import { passageTerms, termsVersion } from "./words.ts";
@@ -17,7 +17,7 @@ export function normalizeTags(tags: readonly string[]): string[] {
 /** A chunk as it is stored in Redis, with its vector if it has one. */
 export interface StoredChunk {
   passage: FoundPassage;
-  vector?: { model: string; values: Float32Array };
+  vector?: Embedding;
 }
 
 const TEXTS = ["title", "topic", "source", "heading", "text", "tags", "language"] as const;

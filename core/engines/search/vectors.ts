@@ -1,21 +1,5 @@
 import { Buffer } from "node:buffer";
-import { keepBest, type SlotScore } from "./ranking.ts";
-
-/** A vector whose length differs from the index's: another model made it. */
-export class DimensionMismatch extends Error {
-  override readonly name = "DimensionMismatch";
-
-  constructor(expected: number, given: number) {
-    super(`A vector has ${given} dimensions where ${expected} are kept`);
-  }
-}
-
-/** Memory with rows of 32-bit floats, and a dot product over it. All positions are byte offsets. */
-interface DotMemory {
-  buffer: ArrayBuffer;
-  /** Writes the dot products of the query with `count` rows of `width` bytes each to `scores`. */
-  dots(query: number, rows: number, count: number, width: number, scores: number): void;
-}
+import { bestSlots, type SlotFilter, type SlotScore } from "./ranking.ts";
 
 /**
  * The 337 bytes of the program in cosine.wat. It searches 10,000 vectors of 384 numbers in half a millisecond; a loop in TypeScript takes
@@ -31,117 +15,87 @@ const PAGE = 65_536;
 const FLOAT = 4;
 /** Floats per step of the program: four registers of four. */
 const STEP = 16;
-const FEWEST_ROWS = 16;
-const GROWTH = 1.5;
 
 const program = new WebAssembly.Module(Buffer.from(PROGRAM, "base64"));
 
+/** Writes the dot products of a query with `count` rows of `width` bytes each to `scores`; places are byte offsets. */
+type Dots = (query: number, rows: number, count: number, width: number, scores: number) => void;
+
 /**
  * Exact nearest vectors by cosine, in memory. Rows are normalised when they are added; a search is one dot product per row. All vectors of
- * an index have the same dimension; others throw `DimensionMismatch`. The caller chooses slots, small integers.
+ * an index have the same dimension. The caller chooses slots, small integers.
  */
 export class VectorIndex {
-  readonly dimensions: number;
-  private readonly width: number;
-  private readonly rows = new Map<number, number>();
-  private slots = new Int32Array(0);
-  private memory: DotMemory;
-  private capacity = 0;
+  /** Bytes of a row. */
+  readonly #width: number;
+  /** The query, a row for each slot, and a score for each slot. An empty row is NaN, and so is its score. */
+  readonly #memory = new WebAssembly.Memory({ initial: 1 });
+  readonly #dots: Dots;
+  #slots = 0;
+  #size = 0;
 
   constructor(dimensions: number) {
-    this.dimensions = dimensions;
-    this.width = Math.ceil(dimensions / STEP) * STEP * FLOAT;
-    this.memory = openMemory(this.width);
+    this.#width = Math.ceil(dimensions / STEP) * STEP * FLOAT;
+    const { exports } = new WebAssembly.Instance(program, { m: { m: this.#memory } });
+    this.#dots = exports.dots as Dots;
   }
 
   /** Number of vectors. */
   get size(): number {
-    return this.rows.size;
+    return this.#size;
   }
 
   /** Approximate memory in bytes. */
   get bytes(): number {
-    return this.memory.buffer.byteLength + this.slots.byteLength + this.rows.size * 40;
+    return this.#memory.buffer.byteLength;
   }
 
   add(slot: number, vector: Float32Array): void {
-    this.check(vector);
-    const row = this.rows.get(slot) ?? this.rows.size;
-    if (row >= this.capacity) this.resize(Math.max(FEWEST_ROWS, Math.ceil(this.capacity * GROWTH)));
-    this.write(this.rowAt(row), vector);
-    this.rows.set(slot, row);
-    this.slots[row] = slot;
+    if (slot >= this.#slots) this.#extend(slot + 1);
+    if (this.#isEmpty(slot)) this.#size++;
+    this.#write(this.#row(slot), vector);
   }
 
-  /** The last row fills the gap, so that a search reads none. */
   remove(slot: number): void {
-    const row = this.rows.get(slot);
-    if (row === undefined) return;
-    this.rows.delete(slot);
-    const last = this.rows.size;
-    const moved = this.slots[last]!;
-    if (row !== last) {
-      new Uint8Array(this.memory.buffer).copyWithin(this.rowAt(row), this.rowAt(last), this.rowAt(last + 1));
-      this.rows.set(moved, row);
-      this.slots[row] = moved;
-    }
-    if (last > FEWEST_ROWS && last < this.capacity / 4) this.resize(last * 2);
+    if (this.#isEmpty(slot)) return;
+    this.#row(slot).fill(Number.NaN);
+    this.#size--;
   }
 
-  /** The nearest vectors, best first, with their cosines. `allowed` restricts the slots to those whose byte is 1. */
-  search(query: Float32Array, limit: number, allowed?: Uint8Array): SlotScore[] {
-    this.check(query);
-    this.write(0, query);
-    this.memory.dots(0, this.rowAt(0), this.size, this.width, this.width);
-    return this.best(limit, allowed);
+  /** The nearest vectors, best first, with their cosines. */
+  search(query: Float32Array, limit: number, isAllowed: SlotFilter = () => true): SlotScore[] {
+    const scores = this.#offset(this.#slots);
+    this.#write(this.#row(-1), query);
+    this.#dots(0, this.#width, this.#slots, this.#width, scores);
+    const found = new Float32Array(this.#memory.buffer, scores, this.#slots);
+    return bestSlots(found, { limit, floor: Number.NEGATIVE_INFINITY, isAllowed });
   }
 
-  private best(limit: number, allowed: Uint8Array | undefined): SlotScore[] {
-    const scores = new Float32Array(this.memory.buffer, this.width, this.size);
-    const kept = { limit, floor: Number.NEGATIVE_INFINITY };
-    const found: SlotScore[] = [];
-    let lowest = limit > 0 ? kept.floor : Number.POSITIVE_INFINITY;
-    for (let row = 0; row < scores.length; row++) {
-      const score = scores[row]!;
-      if (score <= lowest || (allowed && allowed[this.slots[row]!] !== 1)) continue;
-      lowest = keepBest(found, { slot: this.slots[row]!, score }, kept);
-    }
-    return found;
+  #isEmpty(slot: number): boolean {
+    return slot >= this.#slots || Number.isNaN(this.#row(slot)[0]);
   }
 
-  private check(vector: Float32Array): void {
-    if (vector.length !== this.dimensions) throw new DimensionMismatch(this.dimensions, vector.length);
+  #row(slot: number): Float32Array {
+    return new Float32Array(this.#memory.buffer, this.#offset(slot), this.#width / FLOAT);
   }
 
-  /** Memory layout: the query, one score per row, the rows. */
-  private rowAt(row: number, capacity = this.capacity): number {
-    return this.width + capacity * FLOAT + row * this.width;
+  /** Byte offset of a slot's row; that of -1 holds the query. */
+  #offset(slot: number): number {
+    return (slot + 1) * this.#width;
   }
 
-  /** A vector without a direction (all zeros, or not finite) is stored as zeros, similar to none. */
-  private write(place: number, vector: Float32Array): void {
+  /** The rest of the row is zeros, and all of it if the vector has no direction (all zeros, or not finite): that is similar to none. */
+  #write(row: Float32Array, vector: Float32Array): void {
     let squares = 0;
     for (const value of vector) squares += value * value;
     const factor = squares > 0 && Number.isFinite(squares) ? 1 / Math.sqrt(squares) : 0;
-    const row = new Float32Array(this.memory.buffer, place, this.dimensions);
-    for (let at = 0; at < row.length; at++) row[at] = factor === 0 ? 0 : vector[at]! * factor;
+    for (let at = 0; at < row.length; at++) row[at] = factor === 0 ? 0 : (vector[at] ?? 0) * factor;
   }
 
-  private resize(wanted: number): void {
-    // A multiple of four keeps the rows aligned to 16 bytes.
-    const capacity = Math.ceil(wanted / 4) * 4;
-    const memory = openMemory(this.rowAt(capacity, capacity));
-    const kept = new Uint8Array(this.memory.buffer, this.rowAt(0), this.size * this.width);
-    new Uint8Array(memory.buffer).set(kept, this.rowAt(0, capacity));
-    const slots = new Int32Array(capacity);
-    slots.set(this.slots.subarray(0, this.size));
-    Object.assign(this, { memory, capacity, slots });
+  #extend(slots: number): void {
+    const missing = this.#offset(slots) + slots * FLOAT - this.bytes;
+    if (missing > 0) this.#memory.grow(Math.ceil(missing / PAGE));
+    for (let slot = this.#slots; slot < slots; slot++) this.#row(slot).fill(Number.NaN);
+    this.#slots = slots;
   }
-}
-
-/** Memory of at least this size. */
-function openMemory(bytes: number): DotMemory {
-  const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE) });
-  const instance = new WebAssembly.Instance(program, { m: { m: memory } });
-  return { buffer: memory.buffer, dots: instance.exports.dots as DotMemory["dots"] };
 }
