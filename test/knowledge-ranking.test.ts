@@ -2,11 +2,11 @@ import fc from "fast-check";
 import t from "tap";
 import { fuse } from "../core/engines/search/fusion.ts";
 import { LexicalIndex } from "../core/engines/search/lexical.ts";
-import type { SlotScore } from "../core/engines/search/ranking.ts";
+import type { Ranked } from "../core/engines/search/ranking.ts";
 import { VectorIndex } from "../core/engines/search/vectors.ts";
 import { passageTerms, queryTerms, terms } from "../core/engines/search/words.ts";
 
-const slots = (found: SlotScore[]): number[] => found.map(({ slot }) => slot);
+const slots = (found: Ranked<number>[]): number[] => found.map(({ item }) => item);
 /** Words of a question that stand under one term each. */
 const asked = (...terms: string[]): string[][] => terms.map((term) => [term]);
 
@@ -57,7 +57,7 @@ t.test("a term is never long, and 200 KB without a space are read at once", asyn
 t.test("rare words weigh more than common ones, titles more than texts, short texts more than long ones", async (t) => {
   const index = new LexicalIndex();
   const add = (slot: number, title: string, text: string) =>
-    index.add(slot, passageTerms({ title, heading: "", text }));
+    index.add(slot, passageTerms({ title, heading: "", text, language: "en" }));
   add(0, "", "apple banana cherry");
   add(1, "", "apple banana date");
   add(2, "", "apple elder fig");
@@ -83,8 +83,8 @@ t.test("after any additions and removals a ranking is that of a new index", asyn
     slot: fc.nat(12),
     words: fc.option(fc.array(word, { minLength: 1, maxLength: 8 }), { nil: undefined }),
   });
-  const scores = (found: SlotScore[]) =>
-    found.map(({ slot, score }) => `${score.toFixed(5)} ${String(slot).padStart(2)}`).sort();
+  const scores = (found: Ranked<number>[]) =>
+    found.map(({ item, score }) => `${score.toFixed(5)} ${String(item).padStart(2)}`).sort();
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), fc.array(word, { maxLength: 4 }), (steps, query) => {
       const used = new LexicalIndex();
@@ -136,7 +136,7 @@ t.test("the nearest vectors are those of the definition of the cosine", async (t
       for (const [slot, values] of vectors.entries()) index.add(slot, values);
       const found = index.search(query, 60);
       t.equal(found.length, vectors.length);
-      for (const { slot, score } of found) if (Math.abs(score - cosine(vectors[slot]!, query)) > 1e-5) return false;
+      for (const { item, score } of found) if (Math.abs(score - cosine(vectors[item]!, query)) > 1e-5) return false;
       return found.every(({ score }, at) => at === 0 || score <= found[at - 1]!.score);
     }),
     { numRuns: 100 },
@@ -156,7 +156,7 @@ t.test("a search gives the cosines of the nearest vectors, whatever their length
     const found = index.search(query, 50);
     const nearest = [...exact].sort((one, other) => other - one).slice(0, 50);
     t.equal(found.length, 50);
-    t.ok(found.every(({ slot, score }) => Math.abs(score - exact[slot]!) < 1e-5));
+    t.ok(found.every(({ item, score }) => Math.abs(score - exact[item]!) < 1e-5));
     t.ok(found.every(({ score }, rank) => Math.abs(score - nearest[rank]!) < 1e-5));
   }
 });
@@ -177,7 +177,7 @@ t.test("vectors come and go, grow and shrink, and none is found that isn't there
   }
   const found = index.search(query, 1000);
   t.same(slots(found).sort(), [...kept.keys()].sort());
-  t.ok(found.every(({ slot, score }) => Math.abs(score - cosine(kept.get(slot)!, query)) < 1e-5));
+  t.ok(found.every(({ item, score }) => Math.abs(score - cosine(kept.get(item)!, query)) < 1e-5));
   for (const slot of kept.keys()) index.remove(slot);
   t.same([index.size, index.search(query, 5)], [0, []]);
   t.ok(index.bytes < 200_000);
@@ -189,18 +189,13 @@ t.test("vectors without a direction are like to none", async (t) => {
   index.add(1, Float32Array.of(Number.NaN, 1, 0));
   index.add(2, Float32Array.of(0, 1, 0));
   const found = index.search(Float32Array.of(0, 2, 0), 3);
-  t.same([found[0], ...found.slice(1).map(({ score }) => score)], [{ slot: 2, score: 1 }, 0, 0]);
+  t.same([found[0], ...found.slice(1).map(({ score }) => score)], [{ item: 2, score: 1 }, 0, 0]);
   t.same(slots(index.search(Float32Array.of(0, 2, 0), 3, (slot) => slot === 0)), [0]);
 });
 
 t.test("rankings are fused by 1 / (60 + rank)", async (t) => {
-  const found = fuse(
-    [
-      ["a", "b", "c"],
-      ["c", "d"],
-    ],
-    3,
-  );
+  const ranked = (item: string) => ({ item, score: 1 });
+  const found = fuse([["a", "b", "c"].map(ranked), ["c", "d"].map(ranked)], 3);
   t.same(
     found.map(({ item }) => item),
     ["c", "a", "b"],

@@ -221,7 +221,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
   t.test(`${protocol}: replies are read`, async (t) => {
     const near = readRows(real.near.reply, { scores: false });
     t.same(
-      [near.total, near.partial, near.rows.map(({ key }) => key)],
+      [near.total, near.partial, near.rows.map(({ item }) => item)],
       [2, false, ["knowledge:{acme}:doc_1:0", "knowledge:{acme}:doc_1:1"]],
     );
     t.same(

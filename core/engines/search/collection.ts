@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import type { Embedding, FoundPassage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { fuse } from "./fusion.ts";
 import { LexicalIndex } from "./lexical.ts";
-import type { SlotFilter, SlotScore } from "./ranking.ts";
+import type { Ranked, SlotFilter } from "./ranking.ts";
 import type { StoredChunk } from "./stored.ts";
 import { VectorIndex } from "./vectors.ts";
 import { queryTerms } from "./words.ts";
@@ -27,8 +27,8 @@ export class Collection {
   private readonly words = new LexicalIndex();
   /** One per model and dimension: cosines of different models can't be compared. */
   private readonly vectors = new Map<string, VectorIndex>();
-  /** Number of passages per language. */
-  private readonly spoken = new Map<string, number>();
+  /** Of the passages; unknown after a change. */
+  private languages: string[] | undefined;
   private textBytes = 0;
 
   /** Approximate memory in bytes. */
@@ -50,28 +50,23 @@ export class Collection {
   drop(documentId: string): void {
     for (const slot of this.documents.get(documentId) ?? []) this.remove(slot);
     this.documents.delete(documentId);
+    this.languages = undefined;
   }
 
   /** Passages by words, or by words and vectors if some vectors match the request's. */
   search(request: SearchRequest): SearchResult {
     const depth = Math.max(CANDIDATES, request.limit);
     const isAllowed: SlotFilter = (slot) => request.tags.every((tag) => this.passages[slot]!.tags.includes(tag));
-    const query = queryTerms(request.text, [...this.spoken.keys()]);
-    const words = this.words.search(query, depth, isAllowed);
+    this.languages ??= [...new Set(this.passages.flatMap((passage) => passage?.language ?? []))];
+    const words = this.words.search(queryTerms(request.text, this.languages), depth, isAllowed);
     const near = this.nearest(request, depth, isAllowed);
     if (near.length === 0) return this.result(words.slice(0, request.limit), "lexical", this.isMisfit(request));
-    const fused = fuse([words.map(({ slot }) => slot), near.map(({ slot }) => slot)], request.limit);
-    return this.result(
-      fused.map(({ item, score }) => ({ slot: item, score })),
-      "vector",
-      false,
-    );
+    return this.result(fuse([words, near], request.limit), "vector", false);
   }
 
   private add({ passage, terms, vector }: Entry): number {
     const slot = this.freeSlots.pop() ?? this.passages.length;
     this.passages[slot] = passage;
-    this.countLanguage(passage.language, 1);
     this.words.add(slot, terms);
     if (vector) this.vectorsLike(vector).add(slot, vector.values);
     this.textBytes += passageBytes(passage);
@@ -81,7 +76,6 @@ export class Collection {
   private remove(slot: number): void {
     const passage = this.passages[slot]!;
     this.passages[slot] = undefined;
-    this.countLanguage(passage.language, -1);
     this.words.remove(slot);
     for (const [key, index] of this.vectors) {
       index.remove(slot);
@@ -91,19 +85,13 @@ export class Collection {
     this.freeSlots.push(slot);
   }
 
-  private countLanguage(language: string, change: 1 | -1): void {
-    const count = (this.spoken.get(language) ?? 0) + change;
-    if (count === 0) this.spoken.delete(language);
-    else this.spoken.set(language, count);
-  }
-
   private vectorsLike(vector: Embedding): VectorIndex {
     const index = this.vectors.get(vectorsName(vector)) ?? new VectorIndex(vector.values.length);
     this.vectors.set(vectorsName(vector), index);
     return index;
   }
 
-  private nearest({ vector }: SearchRequest, depth: number, isAllowed: SlotFilter): SlotScore[] {
+  private nearest({ vector }: SearchRequest, depth: number, isAllowed: SlotFilter): Ranked<number>[] {
     return (vector && this.vectors.get(vectorsName(vector))?.search(vector.values, depth, isAllowed)) ?? [];
   }
 
@@ -112,8 +100,8 @@ export class Collection {
     return vector !== undefined && this.vectors.size > 0 && !this.vectors.has(vectorsName(vector));
   }
 
-  private result(found: SlotScore[], mode: SearchResult["mode"], degraded: boolean): SearchResult {
-    const hits = found.map(({ slot, score }) => ({ passage: this.passages[slot]!, score }));
+  private result(found: Ranked<number>[], mode: SearchResult["mode"], degraded: boolean): SearchResult {
+    const hits = found.map(({ item, score }) => ({ passage: this.passages[item]!, score }));
     return { hits, mode, degraded };
   }
 }

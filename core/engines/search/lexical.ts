@@ -1,5 +1,5 @@
 import { neighbours, proximity } from "./proximity.ts";
-import { bestSlots, type SlotFilter, type SlotScore } from "./ranking.ts";
+import { bestSlots, type Ranked, type SlotFilter } from "./ranking.ts";
 
 /** Parameters of BM25 (Robertson and Zaragoza 2009): saturation of repeated terms, and influence of the length. */
 const K1 = 1.5;
@@ -67,7 +67,7 @@ export class LexicalIndex {
   }
 
   /** The best documents for the words of a question in order, each word given by its possible terms. Best first. */
-  search(words: readonly (readonly string[])[], limit: number, isAllowed: SlotFilter = () => true): SlotScore[] {
+  search(words: readonly (readonly string[])[], limit: number, isAllowed: SlotFilter = () => true): Ranked<number>[] {
     const query = words.slice(0, MAX_QUERY_WORDS).map((terms) => terms.flatMap((term) => this.ids.get(term) ?? []));
     this.prepare();
     for (const { ids, count } of distinct(query)) for (const id of ids) this.score(id, count);
@@ -163,10 +163,10 @@ export class LexicalIndex {
   }
 
   /** Moves up documents in which adjacent words of the question are adjacent. */
-  private byProximity(best: SlotScore[], query: readonly (readonly number[])[]): SlotScore[] {
+  private byProximity(best: Ranked<number>[], query: readonly (readonly number[])[]): Ranked<number>[] {
     const pairs = neighbours(query, (id) => this.rarity(id));
-    const scored = best.map(({ slot, score }) => {
-      return { slot, score: score + proximity(this.sequences[slot]!, this.norms[slot]!, pairs) };
+    const scored = best.map(({ item, score }) => {
+      return { item, score: score + proximity(this.sequences[item]!, this.norms[item]!, pairs) };
     });
     return scored.sort((one, other) => other.score - one.score);
   }

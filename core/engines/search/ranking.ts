@@ -1,6 +1,6 @@
-/** A result by its slot. */
-export interface SlotScore {
-  slot: number;
+/** An item of a ranking: a slot, or the key of a chunk. */
+export interface Ranked<T> {
+  item: T;
   score: number;
 }
 
@@ -14,15 +14,15 @@ export type SlotFilter = (slot: number) => boolean;
 export function bestSlots(
   scores: Float32Array,
   { limit, floor, isAllowed }: { limit: number; floor: number; isAllowed: SlotFilter },
-): SlotScore[] {
-  const found: SlotScore[] = [];
+): Ranked<number>[] {
+  const found: Ranked<number>[] = [];
   let lowest = floor;
   for (let slot = 0; slot < scores.length; slot++) {
     const score = scores[slot]!;
     if (!(score > lowest && isAllowed(slot))) continue;
     let at = found.length;
     while (at > 0 && found[at - 1]!.score < score) at--;
-    found.splice(at, 0, { slot, score });
+    found.splice(at, 0, { item: slot, score });
     if (found.length > limit) found.pop();
     if (found.length === limit) lowest = found[limit - 1]!.score;
   }

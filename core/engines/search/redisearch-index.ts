@@ -5,6 +5,7 @@ import type { Log } from "../../platform/log-events.ts";
 import type { FallbackReason, IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { isRedisAway } from "../../store/redis.ts";
 import { fuse } from "./fusion.ts";
+import type { Ranked } from "./ranking.ts";
 import { type IndexState, readRows, readState } from "./redisearch-replies.ts";
 import {
   chunkPrefix,
@@ -37,8 +38,6 @@ export type IndexLog = Pick<Log, "info" | "warn">;
 
 /** A log that drops everything. */
 export const silent: IndexLog = { info: () => undefined, warn: () => undefined };
-
-type Ranking = { item: string; score: number }[];
 
 /** The server's index can't answer in full. `message` is the server's and may contain a visitor's words. */
 class Incomplete extends Error {
@@ -148,11 +147,11 @@ export class RediSearchIndex implements SearchIndex {
     const hasVectors = near.length > 0;
     const degraded = !hasVectors && (await this.#isMisfit(request));
     if (connection !== this.#connection) throw new Incomplete("reconnected");
-    const hits = await this.#read(request, hasVectors ? fused(words, near, request.limit) : words);
+    const hits = await this.#read(request, hasVectors ? fuse([words, near], request.limit) : words);
     return { hits, mode: hasVectors ? "vector" : "lexical", degraded };
   }
 
-  async #rankWords(request: SearchRequest): Promise<Ranking> {
+  async #rankWords(request: SearchRequest): Promise<Ranked<string>[]> {
     const [languages] = await Promise.all([readLanguages(this.#redis, request.handle), this.#check(wordsIndex)]);
     const query = weighted(queryTerms(request.text, languages));
     if (query.size === 0) return [];
@@ -160,7 +159,7 @@ export class RediSearchIndex implements SearchIndex {
     return this.#rank(wordsIndex, wordsQuery(request, query), { scores: true });
   }
 
-  async #rankNearest(request: SearchRequest): Promise<Ranking> {
+  async #rankNearest(request: SearchRequest): Promise<Ranked<string>[]> {
     const { vector } = request;
     if (!vector) return [];
     const { length } = vector.values;
@@ -168,11 +167,11 @@ export class RediSearchIndex implements SearchIndex {
     return this.#rank(vectorsIndex(length), nearestQuery(request, vector), { scores: false });
   }
 
-  async #rank(index: Declared, query: (string | Buffer)[], { scores }: { scores: boolean }): Promise<Ranking> {
+  async #rank(index: Declared, query: (string | Buffer)[], { scores }: { scores: boolean }): Promise<Ranked<string>[]> {
     await this.#check(index);
     const { rows, partial } = readRows(await this.#call("FT.SEARCH", ...query), { scores });
     if (partial) throw new Incomplete("partial");
-    return rows.map(({ key, score }) => ({ item: key, score }));
+    return rows;
   }
 
   /** Rejects with `Incomplete` until the server has read all chunks into an index. */
@@ -268,7 +267,7 @@ export class RediSearchIndex implements SearchIndex {
   }
 
   /** A passage may have been removed or retagged since the search. */
-  async #read({ handle, tags, limit }: SearchRequest, found: Ranking): Promise<SearchResult["hits"]> {
+  async #read({ handle, tags, limit }: SearchRequest, found: Ranked<string>[]): Promise<SearchResult["hits"]> {
     const best = found.slice(0, limit);
     const chunkKeys = best.map(({ item }) => item);
     const passages = await readPassages(this.#redis, handle, chunkKeys);
@@ -284,11 +283,6 @@ function weighted(words: readonly (readonly string[])[]): Map<string, number> {
   const weights = new Map<string, number>();
   for (const term of words.flat()) weights.set(term, (weights.get(term) ?? 0) + 1);
   return new Map([...weights].slice(0, QUERY_TERMS));
-}
-
-function fused(words: Ranking, near: Ranking, limit: number): Ranking {
-  const itemsOf = (ranking: Ranking) => ranking.map(({ item }) => item);
-  return fuse([itemsOf(words), itemsOf(near)], limit);
 }
 
 /** Errors of the search module, of a server without it, and of a read-only server. */

@@ -1,9 +1,11 @@
+import type { Ranked } from "./ranking.ts";
+
 /** A reply of `FT.SEARCH` with NOCONTENT. */
 interface FoundRows {
   /** Number of all matches, beyond the rows too. */
   total: number;
   /** The score is 0 without WITHSCORES. */
-  rows: { key: string; score: number }[];
+  rows: Ranked<string>[];
   /** True if the server stopped early; RESP2 can't report that. */
   partial: boolean;
 }
@@ -37,7 +39,7 @@ export function readState(reply: unknown, prefix: string): IndexState {
 
 function readClassic([total, ...rest]: Reply, { scores }: { scores: boolean }): FoundRows {
   const found = scores ? Array.from(pairs(rest)) : rest.map((key) => [String(key), 0] as const);
-  const rows = found.map(([key, score]) => ({ key, score: Number(score) }));
+  const rows = found.map(([key, score]) => ({ item: key, score: Number(score) }));
   return { total: Number(total), rows, partial: false };
 }
 
@@ -45,7 +47,7 @@ function readNamed(reply: Reply): FoundRows {
   const answer = pairs(reply);
   const rows = (answer.get("results") as Reply[]).map((result) => {
     const row = pairs(result);
-    return { key: String(row.get("id")), score: Number(row.get("score") ?? 0) };
+    return { item: String(row.get("id")), score: Number(row.get("score") ?? 0) };
   });
   const warnings = answer.get("warning") as Reply | undefined;
   return { total: Number(answer.get("total_results")), rows, partial: (warnings?.length ?? 0) > 0 };

@@ -1,5 +1,6 @@
+import { UNSPACED } from "../../platform/characters.ts";
 import { sentenceRanges } from "../../platform/sentences.ts";
-import { isUnspaced, queryTerms, terms } from "./words.ts";
+import { queryTerms, terms } from "./words.ts";
 
 /** Most characters of a snippet (UTF-16 units). */
 const MAX_LENGTH = 240;
@@ -50,7 +51,7 @@ export function snippets(question: string): (passage: { text: string; language: 
 function readQuestion(question: string, language: string): SnippetRequest {
   const words = new Map<string, number>();
   for (const [at, own] of queryTerms(question, [language]).entries()) for (const term of own) words.set(term, at);
-  const prefixes = [...words.keys()].flatMap((term) => (isUnspaced(term) ? term : prefixesOf(term)));
+  const prefixes = [...words.keys()].flatMap((term) => (UNSPACED.test(term) ? term : prefixesOf(term)));
   return { language, words, prefixes: [...new Set(prefixes)], known: new Map() };
 }
 
@@ -91,7 +92,7 @@ function withoutAccents(text: string): string {
 }
 
 function wordsAt(text: string, at: number, { language, words, known }: SnippetRequest): readonly number[] {
-  if (isUnspaced(text[at]!)) return [...words].filter(([term]) => text.startsWith(term, at)).map(([, word]) => word);
+  if (UNSPACED.test(text[at]!)) return [...words].filter(([term]) => text.startsWith(term, at)).map(([, word]) => word);
   if (at > 0 && isLetter(text, at - 1)) return [];
   WORD.lastIndex = at;
   const word = WORD.exec(text)?.[0] ?? "";

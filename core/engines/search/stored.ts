@@ -84,21 +84,14 @@ function parseChunk(id: string, row: (Buffer | null)[]): StoredChunk[] {
 }
 
 function makePassage(id: string, row: (string | null)[]): FoundPassage | undefined {
-  const [title, topic, source, heading, text, tags, language] = row.map((value) => value ?? "");
-  if (row[4] === null) return undefined;
+  const [title = "", topic = "", source = "", heading = "", text, tags, stored] = row.map(
+    (value) => value ?? undefined,
+  );
+  if (text === undefined) return undefined;
   const documentId = id.slice(0, id.lastIndexOf(":"));
-  return {
-    id,
-    documentId,
-    title: title!,
-    topic: topic!,
-    source: source!,
-    heading: heading!,
-    text: text!,
-    // Chunks of earlier versions have no language.
-    language: language || writtenLanguage(text!) || "en",
-    tags: tags === "" ? [] : tags!.split(tagSeparator),
-  };
+  // Chunks of earlier versions have no language.
+  const language = stored || writtenLanguage(text) || "en";
+  return { id, documentId, title, topic, source, heading, text, language, tags: tags ? tags.split(tagSeparator) : [] };
 }
 
 function decodeVector(bytes: Uint8Array | null): Float32Array | undefined {

@@ -1,6 +1,7 @@
 import { fold as foldWord, UNSPACED } from "../../platform/characters.ts";
 import { stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
+import type { FoundPassage } from "../../platform/runtime.ts";
 
 /**
  * Increment it with each change of what `passageTerms` returns: the search module stores terms, and those of different versions don't
@@ -58,20 +59,10 @@ export function passageTerms({
   title,
   heading,
   text,
-  language = "en",
-}: {
-  title: string;
-  heading: string;
-  text: string;
-  language?: string;
-}): string[] {
+  language,
+}: Pick<FoundPassage, "title" | "heading" | "text" | "language">): string[] {
   const above = [...terms(title, language), ...terms(heading, language)];
   return [...above, ...above, ...terms(text, language)];
-}
-
-/** True for a term of a script without spaces, which may occur anywhere in a text. */
-export function isUnspaced(term: string): boolean {
-  return UNSPACED.test(term);
 }
 
 /** A word without accents, if its script can do without them. */
