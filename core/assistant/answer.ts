@@ -137,7 +137,7 @@ function putNext(
   output.put({ type: "data-cta", data: { cards: ctaCards(links, question) } });
   const headingOf = (blocks: readonly { headings: readonly string[] }[]) => blocks[0]?.headings.at(-1) ?? [];
   const here = library.sections.filter(({ source }) => source.id === asked.pageSlug);
-  const near = library.rank(question, found.place).slice(0, NEAR_SECTIONS);
+  const near = found.ranked.slice(0, NEAR_SECTIONS);
   const questions = followUps({
     question,
     suggested: page?.suggestedQuestions ?? [],
@@ -181,7 +181,7 @@ async function putTools(runtime: Runtime, asked: AnswerRequest, shown: AnswerPar
 }
 
 /** Lesson cards that the units quote. */
-function cardsIn({ cards }: PublicLibrary, units: readonly Unit[]): LessonCard[] {
+function cardsIn({ cards }: PublicLibrary, units: readonly Pick<Unit, "section" | "block">[]): LessonCard[] {
   const found = units.flatMap(({ section, block }) =>
     (cards.get(section.source.id) ?? []).filter(({ title }) => title === block.headings.at(-1)),
   );
@@ -190,10 +190,10 @@ function cardsIn({ cards }: PublicLibrary, units: readonly Unit[]): LessonCard[]
 
 /** Lesson cards of the sections that match the question best. */
 function nearCards(found: PublicLibrary): LessonCard[] {
-  const near = found.library.rank(found.question, found.place).slice(0, MAX_LESSON_CARDS);
+  const near = found.ranked.slice(0, MAX_LESSON_CARDS);
   return cardsIn(
     found,
-    near.map((section) => ({ section, block: section.blocks[0]!, text: "", start: 0, at: 0 })),
+    near.map((section) => ({ section, block: section.blocks[0]! })),
   );
 }
 

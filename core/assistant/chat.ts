@@ -14,7 +14,7 @@ import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts"
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { forgetLeadSection } from "./lead-sections.ts";
-import { type AnswerRequest, type ChatRequest, checkQuestion, readMessages } from "./messages.ts";
+import { type AnswerRequest, checkQuestion, readMessages } from "./messages.ts";
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
 const MIN_CAPABILITY_LENGTH = 16;
@@ -31,7 +31,9 @@ export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): 
   const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");
   const resumable = input.resumable === true && chatId.length >= MIN_CAPABILITY_LENGTH;
   if (input.trigger === "regenerate-message") await forgetLeadSection(runtime, { ...input, chatId });
-  const { runId, follower } = await startRun(runtime, input, { ...asked, chatId, resumable, isWhole: false });
+  const { handle, pageSlug } = input;
+  const request = { ...asked, handle, pageSlug, chatId, isWhole: false };
+  const { runId, follower } = await startRun(runtime, request, resumable);
   if (chatId.length >= MIN_CAPABILITY_LENGTH) await runtime.redis.set(chatKey(input, chatId), runId, "EX", replayable);
   return new ChatStream(follower, 0);
 }
@@ -39,13 +41,10 @@ export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): 
 /** Answers one question as an object: the same run, collected. `service_unavailable` without an answer in 20 s, or if its worker dies. */
 export async function askQuestion(runtime: Runtime, input: Infer<typeof question>): Promise<QuestionAnswer> {
   checkQuestion(input.question, "/question");
+  const { handle, pageSlug } = input;
   const asked = { question: input.question.trim(), history: [], sectionShown: true };
-  const { follower } = await startRun(runtime, input, {
-    ...asked,
-    chatId: runtime.id("chat_"),
-    resumable: false,
-    isWhole: true,
-  });
+  const request = { ...asked, handle, pageSlug, chatId: runtime.id("chat_"), isWhole: true };
+  const { follower } = await startRun(runtime, request, false);
   const timer = setTimeout(() => void follower.return(), JSON_TIMEOUT_MS);
   try {
     return await fold(follower);
@@ -81,21 +80,16 @@ export async function stopChat(runtime: Runtime, input: Infer<typeof chatStream>
 
 async function startRun(
   runtime: Runtime,
-  page: Page,
-  asked: ChatRequest & Pick<AnswerRequest, "chatId" | "isWhole"> & { resumable: boolean },
+  request: AnswerRequest,
+  resumable: boolean,
 ): Promise<{ runId: string; follower: RunSubscription }> {
   const runId = runtime.id("run_");
-  const { question, history, chatId, resumable, sectionShown, isWhole } = asked;
-  const fields = {
-    handle: page.handle,
-    pageSlug: page.pageSlug,
-    question,
-    chatId,
-    history: JSON.stringify(history),
-    sectionShown: sectionShown ? "1" : "0",
-    isWhole: isWhole ? "1" : "0",
-  };
-  await createRun(runtime.redis, runId, fields);
+  await createRun(runtime.redis, runId, {
+    ...request,
+    history: JSON.stringify(request.history),
+    sectionShown: request.sectionShown ? "1" : "0",
+    isWhole: request.isWhole ? "1" : "0",
+  });
   const follower = runtime.relay.follow(runId, { resumable });
   await runtime.queues.later(job("assistant.answer", runId, { runId }));
   return { runId, follower };

@@ -52,9 +52,8 @@ export async function drafted(runtime: Runtime, asked: AnswerRequest, made: Draf
   const reply = replyTo(found.library, question, found.place);
   const plain = quoted(reply, found.degraded, question);
   if (runtime.model.writer === undefined || found.library.sections.length === 0) return plain;
-  const part = new ModelPart(runtime.model.writer, { ...made, runtime, asked, reply });
-  const draft = await part.begin();
-  return (draft && asked.isWhole ? await part.whole(draft) : draft) ?? { ...plain, degraded: true };
+  const draft = await new ModelPart(runtime.model.writer, { ...made, runtime, asked, reply }).begin();
+  return draft ?? { ...plain, degraded: true };
 }
 
 /** If retrieval failed and nothing was found, the answer says so instead of "not found". */
@@ -91,9 +90,12 @@ class ModelPart {
     signal.addEventListener("abort", () => this.#leave(), { once: true });
   }
 
-  /** The draft once there is text to show; undefined if the model fails, is late, or sends nothing. */
+  /**
+   * The draft once there is text to show, or all of it for an answer in one piece; undefined if the model fails before, is late, or sends
+   * nothing.
+   */
   async begin(): Promise<Draft | undefined> {
-    const { found, tools } = this.#made;
+    const { found, tools, asked, signal } = this.#made;
     try {
       const first = await this.#firstText();
       if (first === "late") {
@@ -103,28 +105,14 @@ class ModelPart {
       const units = this.#filter.used;
       const calls = tools.length > 0 ? { calls: this.#calls } : {};
       if (first === "") return this.#unheard(calls);
-      return { kind: "written", text: this.#rest(first), degraded: found.degraded, units, ...calls };
-    } catch (error) {
-      return this.#fail(error);
+      const text = asked.isWhole ? [await joined(this.#rest(first))] : this.#rest(first);
+      return { kind: "written", text, degraded: found.degraded, units, ...calls };
+    } catch {
+      // The model is down or broke off: the extractive answer replaces it and is marked as degraded.
+      signal.throwIfAborted();
+      this.#end.abort();
+      return undefined;
     }
-  }
-
-  /** The draft with all its text; undefined if the model breaks off. */
-  async whole(draft: Draft): Promise<Draft | undefined> {
-    try {
-      let text = "";
-      for await (const delta of draft.text) text += delta;
-      return { ...draft, text: [text] };
-    } catch (error) {
-      return this.#fail(error);
-    }
-  }
-
-  /** If the model is down or breaks off, the extractive answer replaces it and is marked as degraded. */
-  #fail(error: unknown): undefined {
-    this.#made.signal.throwIfAborted();
-    this.#end.abort();
-    if (!(error instanceof Error)) throw error;
   }
 
   /** No sentence of the model passed the check, or it only called a tool: quote instead. */
@@ -204,6 +192,12 @@ class ModelPart {
     // How it failed no longer matters.
     void loading.catch(() => undefined).finally(stop);
   }
+}
+
+async function joined(deltas: AsyncIterable<string>): Promise<string> {
+  let text = "";
+  for await (const delta of deltas) text += delta;
+  return text;
 }
 
 /** Offered to models with tool support, which decide themselves. */

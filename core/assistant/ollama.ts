@@ -141,9 +141,10 @@ function embedder(host: string, model: string): Embedder {
     id: model,
     async embed(texts, purpose, signal) {
       const inputs = texts.map((text) => prefix(model, purpose) + text);
+      const server = client(host, signal, beginTimeoutMs);
       const vectors: Float32Array[] = [];
       for (let at = 0; at < inputs.length; at += batch) {
-        const { embeddings } = await client(host, signal, beginTimeoutMs).embed({
+        const { embeddings } = await server.embed({
           model,
           input: inputs.slice(at, at + batch),
           truncate: false,
@@ -165,7 +166,9 @@ function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
     host,
     fetch: async (input, init) => {
       const ended = new AbortController();
-      for (const one of [signal, init?.signal]) if (one) endWith(ended, one);
+      const end = () => ended.abort(signal.reason);
+      if (signal.aborted) end();
+      else signal.addEventListener("abort", end, { once: true });
       const late = () => ended.abort(new Error("The model server did not answer in time."));
       const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
       const response = await fetch(input, { ...init, signal: ended.signal }).finally(() => clearTimeout(timer));
@@ -174,13 +177,6 @@ function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
       return new Response(body, response);
     },
   });
-}
-
-/** Aborts as the signal does, now or later. */
-function endWith(controller: AbortController, signal: AbortSignal): void {
-  const end = () => controller.abort(signal.reason);
-  if (signal.aborted) end();
-  else signal.addEventListener("abort", end, { once: true });
 }
 
 /** Some model families are trained with a prefix that says what a text is. */

@@ -29,6 +29,8 @@ export interface PublicLibrary {
   library: Library;
   page: PublicPage | undefined;
   place: Place;
+  /** The sections that match the question, the best first. */
+  ranked: Library["sections"];
   /** Lesson cards by the id of their source. */
   cards: ReadonlyMap<string, readonly LessonCard[]>;
   /** Sources consulted, joined by `+`: `page`, `related_pages`, then `vector` or `lexical`. */
@@ -85,9 +87,10 @@ export async function publicLibrary(
     ? whole
     : partOf(whole, { page, question, found: knowledge.documents ? NO_HITS : found });
   const place = { here: pageSlug, near: nearSections(library, found) };
-  const isFound = library.rank(question, place).some(({ source }) => source.kind === "kb_doc");
+  const ranked = library.rank(question, place);
+  const isFound = ranked.some(({ source }) => source.kind === "kb_doc");
   const mode = modeOf(pages, pageSlug, isFound ? found.mode : undefined);
-  return { question, library, cards, place, page, mode, degraded: found.degraded };
+  return { question, library, cards, place, ranked, page, mode, degraded: found.degraded };
 }
 
 /** A short follow-up is searched together with the visitor's previous question. */
@@ -117,23 +120,15 @@ function wholeShelf(redis: Redis, handle: string, from: ShelfSources): Promise<S
 }
 
 async function fill(state: string, { pages, knowledge: { documents = [] } }: ShelfSources): Promise<Shelf> {
-  const cards = new Map<string, LessonCard[]>();
-  const library = await openLibraryInSlices(sourcesOf(pages, documents, cards));
+  const cards = cardsOf(documents);
+  const library = await openLibraryInSlices(sourcesOf(pages, documents));
   const characters = documents.reduce((sum, { content }) => sum + content.length, 0);
   return { state, bytes: pages.bytes + CHARACTER_BYTES * characters + 1, library, cards };
 }
 
-/** Pages, then documents; adds the lesson cards of each document to `cards`. */
-function* sourcesOf(
-  { pages }: PublicPages,
-  documents: readonly TaggedDocument[],
-  cards: Map<string, LessonCard[]>,
-): Generator<Source> {
+function* sourcesOf({ pages }: PublicPages, documents: readonly TaggedDocument[]): Generator<Source> {
   for (const page of pages.values()) yield pageSource(page);
-  for (const document of documents) {
-    for (const [id, own] of cardsOf([document])) cards.set(id, own);
-    yield documentSource(document);
-  }
+  for (const document of documents) yield documentSource(document);
 }
 
 /** The sources for a question if not all can be read: the best ones, the visited page, and the search results. */
