@@ -1,5 +1,6 @@
 import type { FormField } from "../../schemas/assistant.ts";
 import { clip, oneLine } from "../platform/characters.ts";
+import { membersOf } from "../platform/json.ts";
 
 /** Most generated fields beyond the native ones. */
 const MAX_GENERATED_FIELDS = 3;
@@ -54,9 +55,7 @@ function hasRoom(fields: Map<string, FormField>, field: FormField): boolean {
 }
 
 function readField(proposed: unknown): FormField | undefined {
-  const { key, label, type, required, options } = (
-    typeof proposed === "object" && proposed !== null ? proposed : {}
-  ) as Record<string, unknown>;
+  const { key, label, type, required, options } = membersOf(proposed);
   const shown = plainLine(label);
   if (typeof key !== "string") return undefined;
   if (isNative(key))

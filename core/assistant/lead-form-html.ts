@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import sanitize from "sanitize-html";
 import type { FormField } from "../../schemas/assistant.ts";
+import { escapeHtml } from "../platform/words.ts";
 import { isNative, leadFields } from "./lead-fields.ts";
 
 /** Most bytes of a form's HTML (docs/reference.md, "Tools"). */
@@ -44,7 +45,9 @@ export function leadForm(proposed: unknown, submitLabel: string): { fields: Form
  */
 export function formHtml(fields: FormField[], submitLabel: string, trap = false): string | undefined {
   const rows = fields.map(row).join("") + (trap ? trapRow : "");
-  return safeForm(`<form class="svc-lead-form">${rows}<button type="submit">${escaped(submitLabel)}</button></form>`);
+  return safeForm(
+    `<form class="svc-lead-form">${rows}<button type="submit">${escapeHtml(submitLabel)}</button></form>`,
+  );
 }
 
 /** HTML with form elements only; undefined over 12 KB. */
@@ -57,13 +60,13 @@ export function safeForm(html: string): string | undefined {
 
 function row(field: FormField): string {
   const mark = field.required ? ' <span class="svc-required" aria-hidden="true">*</span>' : "";
-  return `<div class="svc-field"><label for="${inputId(field.key)}">${escaped(field.label)}${mark}</label>${control(field)}</div>`;
+  return `<div class="svc-field"><label for="${inputId(field.key)}">${escapeHtml(field.label)}${mark}</label>${control(field)}</div>`;
 }
 
 const trapRow = `<div class="svc-trap" aria-hidden="true"><label for="${inputId("website")}">Leave this empty</label><input id="${inputId("website")}" name="website" type="text" tabindex="-1" autocomplete="off" /></div>`;
 
 function control(field: FormField): string {
-  const common = `id="${inputId(field.key)}" name="${escaped(field.key)}"${field.required ? " required" : ""}`;
+  const common = `id="${inputId(field.key)}" name="${escapeHtml(field.key)}"${field.required ? " required" : ""}`;
   const limit = `maxlength="${MAX_LENGTHS[field.type]}"`;
   if (field.type === "textarea") return `<textarea ${common} ${limit} rows="3"></textarea>`;
   if (field.type === "select")
@@ -72,14 +75,10 @@ function control(field: FormField): string {
 }
 
 function option(text: string): string {
-  return `<option>${escaped(text)}</option>`;
+  return `<option>${escapeHtml(text)}</option>`;
 }
 
 /** Prefixed, so that no key becomes a property of the frame's window. */
 function inputId(key: string): string {
   return `svc-field-${key}`;
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }

@@ -1,5 +1,5 @@
-import { formField, type LeadSection, type leadFormPath } from "../../schemas/assistant.ts";
-import { array, type Infer, object, optional, string } from "../../schemas/schema.ts";
+import type { LeadSection, leadFormPath } from "../../schemas/assistant.ts";
+import type { Infer } from "../../schemas/schema.ts";
 import { pageUrl } from "../pages/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -8,10 +8,8 @@ import { keys } from "../store/keys.ts";
 /** Lifetime of a section's form in seconds (docs/reference.md, "Form frame"). */
 const FORM_TTL_SECONDS = 86_400;
 
-const stored = object({ fields: array(formField), submitLabel: string(), language: optional(string()) });
-
-/** The stored part of a section that was shown to a visitor. */
-export type StoredForm = Infer<typeof stored>;
+/** The stored part of a section that was shown to a visitor, with its language (BCP 47). */
+export type StoredForm = Pick<LeadSection, "fields" | "submitLabel"> & { language?: string };
 
 /** The same with the address of the page that shows it. */
 export type LeadForm = StoredForm & { pageUrl: string };

@@ -1,7 +1,8 @@
-import { type FormField, type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
+import { type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import { type Words, wordsOf } from "../../schemas/languages.ts";
 import { figuresBeyond, type Wish } from "../engines/answers/answers.ts";
 import { clip, fold, oneLine } from "../platform/characters.ts";
+import { membersOf } from "../platform/json.ts";
 import { leadForm } from "./lead-form-html.ts";
 
 /** The input of a lead section. */
@@ -60,7 +61,7 @@ const SENSITIVE =
 export function composeLeadSection(material: LeadMaterial): LeadSection {
   const { wish: intent = "contact" } = material;
   const phrases = wordsOf(material.language).leadSection;
-  const proposed = record(material.proposal);
+  const proposed = membersOf(material.proposal);
   const check = new Check(material);
   const submitLabel = check.line(proposed.submitLabel, phrases.submit);
   const { fields, html } = leadForm(formFields(intent, phrases, { proposed: proposed.fields, check }), submitLabel);
@@ -73,7 +74,7 @@ export function composeLeadSection(material: LeadMaterial): LeadSection {
     submitLabel,
     // Always the service's own text: no model decides what the visitor is told about sent data.
     contextDisclosure: phrases.disclosure,
-    dynamicView: view(material, { intent, phrases, proposed: record(proposed.dynamicView), check }),
+    dynamicView: view(material, { intent, phrases, proposed: membersOf(proposed.dynamicView), check }),
     leadContext: leadContext(material),
   };
 }
@@ -82,7 +83,7 @@ function formFields(
   intent: Wish,
   { fields }: Words["leadSection"],
   { proposed, check }: { proposed: unknown; check: Check },
-): Partial<FormField>[] {
+): unknown[] {
   const native = STANDARD_FIELDS[intent].map((key) => ({ key, label: fields[key], required: key === "email" }));
   const generated = list(proposed).flatMap((field) => check.field(field));
   return [...native, ...generated];
@@ -97,7 +98,7 @@ function view(
     check,
   }: { intent: Wish; phrases: Words["leadSection"]; proposed: Record<string, unknown>; check: Check },
 ): View {
-  const path = record(proposed.recommendedPath);
+  const path = membersOf(proposed.recommendedPath);
   const accent = ACCENTS.find((name) => name === proposed.visualAccent);
   return {
     headline: check.line(proposed.headline, phrases.headline[intent]),
@@ -180,21 +181,21 @@ class Check {
 
   steps(proposed: unknown, standard: View["momentumSteps"]): View["momentumSteps"] {
     const steps = list(proposed)
-      .map(record)
+      .map(membersOf)
       .map(({ title, body }) => ({ title: this.text(title, LINE), body: this.text(body, SENTENCE) }))
       .filter(({ title, body }) => title !== "" && body !== "");
     return steps.length < STEPS.least ? standard : steps.slice(0, STEPS.most);
   }
 
   /** A generated field is never required: a model's question must not block a visitor. */
-  field(proposed: unknown): Partial<FormField>[] {
-    const { key, label, type, options } = record(proposed);
-    const name = this.text(label, LINE);
-    const choices = list(options).map((option) =>
+  field(proposed: unknown): unknown[] {
+    const field = membersOf(proposed);
+    const label = this.text(field.label, LINE);
+    const options = list(field.options).map((option) =>
       typeof option === "string" ? this.clean(option, LINE, NUMBERS) : "",
     );
-    if (typeof key !== "string" || name === "" || choices.includes("") || SENSITIVE.test(spaced(key))) return [];
-    return [{ key, label: name, required: false, options: choices, ...(isType(type) ? { type } : {}) }];
+    const isFit = label !== "" && !options.includes("") && !SENSITIVE.test(spaced(String(field.key)));
+    return isFit ? [{ ...field, label, required: false, options }] : [];
   }
 
   /** The text, or "" if it contains anything that a form doesn't need. */
@@ -214,16 +215,8 @@ class Check {
   }
 }
 
-function isType(type: unknown): type is FormField["type"] {
-  return type === "text" || type === "textarea" || type === "select";
-}
-
 function spaced(text: string): string {
   return fold(text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")).replace(/[^\p{L}\p{M}\p{N}]+/gu, " ");
-}
-
-function record(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }
 
 function list(value: unknown): unknown[] {

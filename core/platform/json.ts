@@ -7,6 +7,11 @@ const MAX_VALUES = 500_000;
 
 const [quote, backslash, comma, openList, closeList, openObject, closeObject] = [34, 92, 44, 91, 93, 123, 125];
 
+/** The members of a value from an untrusted source; none if it is no object. */
+export function membersOf(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}
+
 /**
  * Parses JSON (RFC 8259) from an untrusted source. Counts nesting and values before it builds anything: throws `AnswerRefused` for too
  * many, `SyntaxError` for malformed text.

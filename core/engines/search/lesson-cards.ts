@@ -1,5 +1,6 @@
 import type { LessonCard } from "../../../schemas/assistant.ts";
 import { oneLine } from "../../platform/characters.ts";
+import { membersOf } from "../../platform/json.ts";
 import type { Range } from "../../platform/sentences.ts";
 
 /** A block of a knowledge document that is named as a lesson card; without a card if it is malformed. */
@@ -94,7 +95,7 @@ function readCard(json: string): LessonCard | undefined {
     // Text that only looks like a card.
     return undefined;
   }
-  const fields = isRecord(value) ? value : {};
+  const fields = membersOf(value);
   const line = (name: string) => readLine(fields[name]);
   const [title, summary] = [line("title"), line("summary")];
   if (title === "" || summary === "") return undefined;
@@ -121,10 +122,6 @@ function readList(value: unknown): string[] {
     .map(readLine)
     .filter((line) => line !== "")
     .slice(0, MAX_LIST_LENGTH);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function words({ title, summary, whenToUse, steps, tryNow, relatedTactics, sourceDisclosure }: LessonCard): string {
