@@ -140,16 +140,8 @@ function partOf(
   const related = ranked.filter(({ id }) => id !== page?.slug);
   const passages = found.hits.map(({ passage }) => passage);
   const documents = passages.map(({ id, title, text }) => ({ documentId: id, title, content: text }));
-  const pieces = passages.map(({ id, title, heading, text }) => {
-    const headings = heading === "" ? [] : heading.split(" › ");
-    return {
-      kind: "kb_doc" as const,
-      id,
-      title,
-      url: null,
-      blocks: readMarkdown(withoutLessonCards(text), headings),
-    };
-  });
+  const headings = passages.map(({ heading }) => (heading === "" ? [] : heading.split(" › ")));
+  const pieces = documents.map((document, at) => documentSource(document, headings[at]));
   const sources = [...(page ? [pageSource(page)] : []), ...related, ...pieces];
   return { library: openLibrary(sources), cards: new Map([...cards, ...cardsOf(documents)]) };
 }
@@ -158,8 +150,10 @@ function pageSource({ slug, title, url, language, blocks }: PublicPage): Source 
   return { kind: "page", id: slug, title, url, language, blocks };
 }
 
-function documentSource({ documentId, title, content }: TaggedDocument): Source {
-  return { kind: "kb_doc", id: documentId, title, url: null, blocks: readMarkdown(withoutLessonCards(content)) };
+/** `headings` are those above the content. */
+function documentSource({ documentId, title, content }: TaggedDocument, headings: string[] = []): Source {
+  const blocks = readMarkdown(withoutLessonCards(content), headings);
+  return { kind: "kb_doc", id: documentId, title, url: null, blocks };
 }
 
 function cardsOf(documents: readonly TaggedDocument[]): Map<string, LessonCard[]> {

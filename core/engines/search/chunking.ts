@@ -37,7 +37,6 @@ const CUT_LENGTH = 1000;
 /** More chunks than this come from thousands of tiny sections; neighbours are then joined to at least `JOINED_LENGTH`. */
 const MAXIMUM_PIECES = 1000;
 const JOINED_LENGTH = 1000;
-const MAXIMUM_CARDS = 100;
 const CARD_LENGTH = 64_000;
 const HEADING_LENGTH = 200;
 
@@ -70,7 +69,6 @@ class Scanner {
   private readonly found: Block[] = [];
   private readonly path: { level: number; name: string; line: Range; used: boolean }[] = [];
   private paragraph: Range | undefined;
-  private alone = 0;
   private section = 0;
 
   constructor({ title, content, contentType }: Chunkable) {
@@ -167,9 +165,7 @@ class Scanner {
   private add({ start, end }: Range, kind: Block["kind"]): void {
     for (const above of this.path) above.used = true;
     const names = this.path.map(({ name }) => name).filter((name) => name !== "" && name.toLowerCase() !== this.title);
-    if (kind === "alone") this.alone++;
-    const place = { start, end, section: this.section, heading: names.join(" › ") };
-    this.found.push({ ...place, kind: this.alone > MAXIMUM_CARDS ? "text" : kind });
+    this.found.push({ start, end, section: this.section, heading: names.join(" › "), kind });
   }
 }
 

@@ -13,8 +13,6 @@ const MAX_QUERY_WORDS = 64;
 /** A posting is one number: the slot in the high bits, the term's frequency in the lowest eight. */
 const FREQUENCY_BITS = 8;
 const HIGHEST_FREQUENCY = 255;
-/** Slots use the bits above the frequency. */
-const MAXIMUM_SLOTS = 2 ** (32 - FREQUENCY_BITS);
 /** Bytes of a term besides its postings: the string, its dictionary entry, the array's header. */
 const TERM_BYTES = 220;
 const SEQUENCE_BYTES = 120;
@@ -51,7 +49,6 @@ export class LexicalIndex {
 
   add(slot: number, documentTerms: readonly string[]): void {
     if (this.sequences[slot]) this.remove(slot);
-    if (slot >= MAXIMUM_SLOTS) throw new RangeError(`No more than ${MAXIMUM_SLOTS} slots`);
     const sequence = Uint32Array.from(documentTerms, (term) => this.idOf(term));
     for (const [id, count] of tally(sequence)) this.addPosting(id, slot, count);
     this.sequences[slot] = sequence;

@@ -12,8 +12,7 @@ const MIN_SHARE = 0.5;
 const PREFIX_LENGTH = { min: 3, max: 5 };
 
 const ASCII = /^[\0-\x7f]*$/;
-const ASCII_WORD = Uint8Array.from({ length: 128 }, (_, code) => (/\w/.test(String.fromCharCode(code)) ? 1 : 0));
-const LETTER = /[\p{L}\p{N}\p{M}]/u;
+const LETTER = /[\p{L}\p{N}\p{M}_]/u;
 const WORD = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*/uy;
 const MARKS = /^[ \t]*(?:(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
 const PARAGRAPH_END = /\n[ \t]*\n/;
@@ -93,17 +92,12 @@ function withoutAccents(text: string): string {
 
 function wordsAt(text: string, at: number, { language, words, known }: SnippetRequest): readonly number[] {
   if (UNSPACED.test(text[at]!)) return [...words].filter(([term]) => text.startsWith(term, at)).map(([, word]) => word);
-  if (at > 0 && isLetter(text, at - 1)) return [];
+  if (at > 0 && LETTER.test(text[at - 1]!)) return [];
   WORD.lastIndex = at;
   const word = WORD.exec(text)?.[0] ?? "";
   const found = known.get(word) ?? terms(word, language).flatMap((term) => words.get(term) ?? []);
   known.set(word, found);
   return found;
-}
-
-function isLetter(text: string, at: number): boolean {
-  const code = text.charCodeAt(at);
-  return code < 128 ? ASCII_WORD[code] === 1 : LETTER.test(text[at]!);
 }
 
 /** The start of the sentence that matches the question best; rarer words count more, ties go to the first sentence. */
