@@ -168,15 +168,10 @@ async function putTools(runtime: Runtime, asked: AnswerRequest, shown: AnswerPar
   if (wantsLessons && lessons.length > 0) putTool(output, lessonTool.name, { cards: lessons });
   const wantsForm = draft.calls ? draft.calls.has(leadTool.name) : found.question.wish !== undefined;
   if (!wantsForm) return;
+  const { wish, language } = found.question;
   const evidenceTitles = shown.cards.map(({ title }) => title);
-  const section = await leadSectionFor(runtime, asked, {
-    text,
-    question: found.question,
-    followUps: next,
-    evidenceTitles,
-    mode: found.mode,
-    signal,
-  });
+  const material = { wish, language, answer: text, evidenceTitles, retrievalMode: found.mode, followUps: next };
+  const section = await leadSectionFor(runtime, asked, { ...material, signal });
   if (section) putTool(output, leadTool.name, section);
 }
 

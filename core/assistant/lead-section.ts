@@ -63,8 +63,9 @@ export function composeLeadSection(material: LeadMaterial): LeadSection {
   const phrases = wordsOf(material.language).leadSection;
   const proposed = membersOf(material.proposal);
   const check = new Check(material);
+  const parts = { intent, phrases, proposed, check };
   const submitLabel = check.line(proposed.submitLabel, phrases.submit);
-  const { fields, html } = leadForm(formFields(intent, phrases, { proposed: proposed.fields, check }), submitLabel);
+  const { fields, html } = leadForm(formFields(parts), submitLabel);
   return {
     sectionId: material.sectionId,
     collapsedTitle: check.line(proposed.collapsedTitle, phrases.title[intent]),
@@ -74,30 +75,28 @@ export function composeLeadSection(material: LeadMaterial): LeadSection {
     submitLabel,
     // Always the service's own text: no model decides what the visitor is told about sent data.
     contextDisclosure: phrases.disclosure,
-    dynamicView: view(material, { intent, phrases, proposed: membersOf(proposed.dynamicView), check }),
+    dynamicView: view(material, parts),
     leadContext: leadContext(material),
   };
 }
 
-function formFields(
-  intent: Wish,
-  { fields }: Words["leadSection"],
-  { proposed, check }: { proposed: unknown; check: Check },
-): unknown[] {
-  const native = STANDARD_FIELDS[intent].map((key) => ({ key, label: fields[key], required: key === "email" }));
-  const generated = list(proposed).flatMap((field) => check.field(field));
-  return [...native, ...generated];
+/** What the parts of a section are made of. */
+interface SectionParts {
+  intent: Wish;
+  phrases: Words["leadSection"];
+  proposed: Record<string, unknown>;
+  check: Check;
 }
 
-function view(
-  material: LeadMaterial,
-  {
-    intent,
-    phrases,
-    proposed,
-    check,
-  }: { intent: Wish; phrases: Words["leadSection"]; proposed: Record<string, unknown>; check: Check },
-): View {
+function formFields({ intent, phrases, proposed, check }: SectionParts): unknown[] {
+  const { fields } = phrases;
+  const native = STANDARD_FIELDS[intent].map((key) => ({ key, label: fields[key], required: key === "email" }));
+  return [...native, ...list(proposed.fields).flatMap((field) => check.field(field))];
+}
+
+function view(material: LeadMaterial, parts: SectionParts): View {
+  const { intent, phrases, check } = parts;
+  const proposed = membersOf(parts.proposed.dynamicView);
   const path = membersOf(proposed.recommendedPath);
   const accent = ACCENTS.find((name) => name === proposed.visualAccent);
   return {
@@ -108,17 +107,14 @@ function view(
       body: check.sentence(path.body, phrases.path.body),
     },
     momentumSteps: check.steps(proposed.momentumSteps, phrases.steps),
-    fitSignals: check.lines(proposed.fitSignals, SIGNALS, standardSignals(material, { phrases, check })),
+    fitSignals: check.lines(proposed.fitSignals, SIGNALS, standardSignals(material, parts)),
     questionChips: check.lines(proposed.questionChips, CHIPS, standardChips(material, check)),
     visualAccent: accent ?? STANDARD_ACCENT[intent],
   };
 }
 
 /** Facts that the visitor can check: their question and the sources of its answer. */
-function standardSignals(
-  { question, evidenceTitles }: LeadMaterial,
-  { phrases, check }: { phrases: Words["leadSection"]; check: Check },
-): string[] {
+function standardSignals({ question, evidenceTitles }: LeadMaterial, { phrases, check }: SectionParts): string[] {
   const asked = check.clean(question, LINE);
   const titles = check.clean(evidenceTitles.slice(0, 3).join(", "), LINE);
   return [
@@ -135,19 +131,13 @@ function standardChips({ followUps = [] }: LeadMaterial, check: Check): string[]
     .slice(0, CHIPS.most);
 }
 
-function leadContext({
-  pageSlug,
-  question,
-  answer,
-  evidenceTitles,
-  retrievalMode,
-}: LeadMaterial): LeadSection["leadContext"] {
+function leadContext(material: LeadMaterial): LeadSection["leadContext"] {
   return {
-    pageSlug,
-    visitorQuestion: [...question].slice(0, MAX_QUESTION_LENGTH).join(""),
-    visibleAnswerText: clip(answer, ANSWER_LENGTH),
-    evidenceTitles: evidenceTitles.slice(0, MAXIMUM_TITLES).map(oneLine),
-    retrievalMode,
+    pageSlug: material.pageSlug,
+    visitorQuestion: [...material.question].slice(0, MAX_QUESTION_LENGTH).join(""),
+    visibleAnswerText: clip(material.answer, ANSWER_LENGTH),
+    evidenceTitles: material.evidenceTitles.slice(0, MAXIMUM_TITLES).map(oneLine),
+    retrievalMode: material.retrievalMode,
   };
 }
 

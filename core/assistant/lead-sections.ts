@@ -1,10 +1,9 @@
 import type { LeadSection } from "../../schemas/assistant.ts";
-import type { Question } from "../engines/answers/answers.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { storeLeadSection } from "./lead-forms.ts";
-import { composeLeadSection } from "./lead-section.ts";
+import { composeLeadSection, type LeadMaterial } from "./lead-section.ts";
 import type { AnswerRequest } from "./messages.ts";
 import { proposalPrompt } from "./prompt.ts";
 
@@ -19,31 +18,13 @@ const proposesWithin = 6000;
 export async function leadSectionFor(
   runtime: Runtime,
   asked: AnswerRequest,
-  shown: {
-    text: string;
-    question: Question;
-    evidenceTitles: string[];
-    followUps: string[];
-    mode: string;
-    signal: AbortSignal;
-  },
+  { signal, ...shown }: Omit<LeadMaterial, "sectionId" | "pageSlug" | "question"> & { signal: AbortSignal },
 ): Promise<LeadSection | undefined> {
   if (asked.sectionShown || !(await isFirst(runtime, asked))) return undefined;
-  const proposal = await propose(runtime, asked, shown);
-  const section = composeLeadSection({
-    sectionId: runtime.id("sec_"),
-    pageSlug: asked.pageSlug,
-    question: asked.question,
-    wish: shown.question.wish,
-    language: shown.question.language,
-    answer: shown.text,
-    evidenceTitles: shown.evidenceTitles,
-    followUps: shown.followUps,
-    retrievalMode: shown.mode,
-    proposal,
-  });
-  const { handle, pageSlug } = asked;
-  await storeLeadSection(runtime, { handle, pageSlug, section, language: shown.question.language });
+  const { handle, pageSlug, question } = asked;
+  const material = { ...shown, sectionId: runtime.id("sec_"), pageSlug, question };
+  const section = composeLeadSection({ ...material, proposal: await propose(runtime, material, signal) });
+  await storeLeadSection(runtime, { handle, pageSlug, section, language: shown.language });
   return section;
 }
 
@@ -61,17 +42,9 @@ function sectionKey({ handle, pageSlug, chatId }: ChatPlace): string {
 }
 
 /** A model's unchecked proposal; undefined if it fails, since there is a standard section. */
-async function propose(
-  { model }: Runtime,
-  asked: AnswerRequest,
-  shown: { text: string; question: Question; signal: AbortSignal },
-): Promise<unknown> {
+async function propose({ model }: Runtime, material: LeadMaterial, signal: AbortSignal): Promise<unknown> {
   if (model.writer === undefined) return undefined;
-  const { messages, schema } = proposalPrompt({
-    question: asked.question,
-    answer: shown.text,
-    language: shown.question.language,
-  });
-  const signal = AbortSignal.any([shown.signal, AbortSignal.timeout(proposesWithin)]);
-  return model.writer.propose(messages, schema, signal).catch(() => undefined);
+  const { messages, schema } = proposalPrompt(material);
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(proposesWithin)]);
+  return model.writer.propose(messages, schema, limited).catch(() => undefined);
 }

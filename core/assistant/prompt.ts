@@ -4,6 +4,7 @@ import { array, object, oneOf, optional, string } from "../../schemas/schema.ts"
 import { nameOf, type Passage, passagesFor, type Question, type Turn } from "../engines/answers/answers.ts";
 import { clip, visibleCharacters } from "../platform/characters.ts";
 import type { ModelMessage } from "../platform/runtime.ts";
+import type { LeadMaterial } from "./lead-section.ts";
 import type { PublicLibrary } from "./public-library.ts";
 
 /**
@@ -142,15 +143,7 @@ const proposalSchema = object({
 });
 
 /** The messages and the JSON schema for a model that proposes a lead section; its result is checked part by part. */
-export function proposalPrompt({
-  question,
-  answer,
-  language,
-}: {
-  question: string;
-  answer: string;
-  language: string;
-}): {
+export function proposalPrompt({ question, answer, language }: LeadMaterial): {
   messages: ModelMessage[];
   schema: object;
 } {
