@@ -6,7 +6,7 @@ import { withSignal } from "../platform/signals.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
 import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
 import { leadSectionFor } from "./lead-sections.ts";
-import type { AnswerRequest } from "./messages.ts";
+import { type AnswerRequest, interrupted } from "./messages.ts";
 import { type PublicLibrary, publicLibrary } from "./public-library.ts";
 
 /** One chunk of the UI message stream, limited to the parts that every client reads (docs/reference.md, "Chat stream"). */
@@ -39,7 +39,7 @@ export async function answerRun(
       writer.release();
       throw error;
     }
-    output.put({ type: "error", errorText: "The answer was interrupted. Please try again." });
+    output.put(interrupted);
     await writer.end("failed");
     runtime.log.warn({ modelId: runtime.model.id }, "assistant.answer.failed");
   }
@@ -164,11 +164,11 @@ async function putTools(runtime: Runtime, asked: AnswerRequest, shown: AnswerPar
   const { output, found, draft, text, next, signal } = shown;
   const used = cardsIn(found, draft.units);
   const lessons = draft.calls?.has(lessonTool.name) && used.length === 0 ? nearCards(found) : used;
-  const wantsLessons = draft.calls === undefined || draft.calls.has(lessonTool.name);
+  const wantsLessons = draft.calls?.has(lessonTool.name) ?? true;
   if (wantsLessons && lessons.length > 0) putTool(output, lessonTool.name, { cards: lessons });
-  const wantsForm = draft.calls ? draft.calls.has(leadTool.name) : found.question.wish !== undefined;
-  if (!wantsForm) return;
   const { wish, language } = found.question;
+  const wantsForm = draft.calls?.has(leadTool.name) ?? wish !== undefined;
+  if (!wantsForm) return;
   const evidenceTitles = shown.cards.map(({ title }) => title);
   const material = { wish, language, answer: text, evidenceTitles, retrievalMode: found.mode, followUps: next };
   const section = await leadSectionFor(runtime, asked, { ...material, signal });

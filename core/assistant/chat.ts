@@ -14,7 +14,7 @@ import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts"
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { forgetLeadSection } from "./lead-sections.ts";
-import { type AnswerRequest, checkQuestion, readMessages } from "./messages.ts";
+import { type AnswerRequest, checkQuestion, interrupted, readMessages } from "./messages.ts";
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
 const MIN_CAPABILITY_LENGTH = 16;
@@ -104,7 +104,6 @@ function chatKey(page: Page, chatId: string): string {
   return keys.chatRun(page.handle, page.pageSlug, sha256(chatId).toString("base64url"));
 }
 
-const interrupted = { type: "error", errorText: "The answer was interrupted. Please try again." };
 /** The last chunk by the run's end; a failing worker has written its own error. */
 const lastChunks = { done: undefined, failed: undefined, cancelled: { type: "abort" }, lost: interrupted };
 

@@ -155,16 +155,16 @@ class Check {
   }
 
   line(proposed: unknown, standard: string): string {
-    return this.text(proposed, LINE) || standard;
+    return this.#text(proposed, LINE) || standard;
   }
 
   sentence(proposed: unknown, standard: string): string {
-    return this.text(proposed, SENTENCE) || standard;
+    return this.#text(proposed, SENTENCE) || standard;
   }
 
   lines(proposed: unknown, { least, most }: { least: number; most: number }, standard: string[]): string[] {
     const lines = list(proposed)
-      .map((line) => this.text(line, SENTENCE))
+      .map((line) => this.#text(line, SENTENCE))
       .filter((line) => line !== "");
     return lines.length < least ? standard : lines.slice(0, most);
   }
@@ -172,7 +172,7 @@ class Check {
   steps(proposed: unknown, standard: View["momentumSteps"]): View["momentumSteps"] {
     const steps = list(proposed)
       .map(membersOf)
-      .map(({ title, body }) => ({ title: this.text(title, LINE), body: this.text(body, SENTENCE) }))
+      .map(({ title, body }) => ({ title: this.#text(title, LINE), body: this.#text(body, SENTENCE) }))
       .filter(({ title, body }) => title !== "" && body !== "");
     return steps.length < STEPS.least ? standard : steps.slice(0, STEPS.most);
   }
@@ -180,7 +180,7 @@ class Check {
   /** A generated field is never required: a model's question must not block a visitor. */
   field(proposed: unknown): unknown[] {
     const field = membersOf(proposed);
-    const label = this.text(field.label, LINE);
+    const label = this.#text(field.label, LINE);
     const options = list(field.options).map((option) =>
       typeof option === "string" ? this.clean(option, LINE, NUMBERS) : "",
     );
@@ -195,7 +195,7 @@ class Check {
     return reaches || MARKUP.test(line) || SENSITIVE.test(spaced(line)) || !holds.test(line) ? "" : line;
   }
 
-  private text(proposed: unknown, length: number): string {
+  #text(proposed: unknown, length: number): string {
     if (typeof proposed !== "string" || proposed.length > length * 4) return "";
     const line = this.clean(proposed, length);
     const asked = figuresBeyond(this.#asked, "", this.#language);

@@ -21,6 +21,8 @@ export interface AnswerRequest extends ChatRequest {
   isWhole: boolean;
 }
 
+/** The last chunk of an answer that broke off. */
+export const interrupted = { type: "error", errorText: "The answer was interrupted. Please try again." };
 /** Longest text of an earlier message, in characters; longer ones are cut. */
 const MAX_HISTORY_LENGTH = 2000;
 /** Most earlier messages. */

@@ -62,110 +62,113 @@ export function chunk(document: Chunkable): ChunkPiece[] {
 
 /** Scans the lines of a document once and separates headings, paragraphs, list items, fenced blocks and cards. */
 class Scanner {
-  private readonly content: string;
-  private readonly markdown: boolean;
-  private readonly title: string;
-  private readonly cards: Range[];
-  private readonly found: Block[] = [];
-  private readonly path: { level: number; name: string; line: Range; used: boolean }[] = [];
-  private paragraph: Range | undefined;
-  private section = 0;
+  readonly #content: string;
+  readonly #markdown: boolean;
+  readonly #title: string;
+  readonly #cards: Range[];
+  readonly #found: Block[] = [];
+  readonly #path: { level: number; name: string; line: Range; used: boolean }[] = [];
+  #paragraph: Range | undefined;
+  #section = 0;
 
   constructor({ title, content, contentType }: Chunkable) {
-    this.content = content;
-    this.markdown = contentType === "text/markdown";
-    this.title = plain(title).toLowerCase();
-    this.cards = cardRanges(content);
+    this.#content = content;
+    this.#markdown = contentType === "text/markdown";
+    this.#title = plain(title).toLowerCase();
+    this.#cards = cardRanges(content);
   }
 
   blocks(): Block[] {
-    for (let at = 0; at < this.content.length; ) at = this.readLine(at);
-    this.endParagraph();
-    this.leave(0);
-    return this.found;
+    for (let at = 0; at < this.#content.length; ) at = this.#readLine(at);
+    this.#endParagraph();
+    this.#leave(0);
+    return this.#found;
   }
 
   /** Reads the construct at `start` and returns the start of the next one. */
-  private readLine(start: number): number {
-    const end = lineEnd(this.content, start);
-    const line = this.content.slice(start, end);
-    while (this.cards[0] && this.cards[0].start < start) this.cards.shift();
+  #readLine(start: number): number {
+    const end = lineEnd(this.#content, start);
+    const line = this.#content.slice(start, end);
+    while (this.#cards[0] && this.#cards[0].start < start) this.#cards.shift();
     const fence = FENCE.exec(line);
-    if (fence) return this.readFence({ start, end }, fence[1]!);
-    if (this.cards[0] && this.cards[0].start < end) return this.readCard(start, this.cards[0]);
-    if (line.trim() === "") this.endParagraph();
-    else if (!this.markdown || !this.readHeading({ start, end }, line)) this.addLine({ start, end }, ITEM.test(line));
+    if (fence) return this.#readFence({ start, end }, fence[1]!);
+    if (this.#cards[0] && this.#cards[0].start < end) return this.#readCard(start, this.#cards[0]);
+    if (line.trim() === "") this.#endParagraph();
+    else if (!this.#markdown || !this.#readHeading({ start, end }, line))
+      this.#addLine({ start, end }, ITEM.test(line));
     return end;
   }
 
-  private readFence(open: Range, marks: string): number {
+  #readFence(open: Range, marks: string): number {
     let end = open.end;
     let closed = false;
-    while (!closed && end < this.content.length) {
-      const next = lineEnd(this.content, end);
-      closed = isFenceEnd(this.content.slice(end, next), marks);
+    while (!closed && end < this.#content.length) {
+      const next = lineEnd(this.#content, end);
+      closed = isFenceEnd(this.#content.slice(end, next), marks);
       end = next;
     }
-    const hasCard = this.cards[0] !== undefined && this.cards[0].start < end;
-    this.endParagraph();
-    this.add({ start: open.start, end }, hasCard && closed && end - open.start <= CARD_LENGTH ? "alone" : "whole");
+    const hasCard = this.#cards[0] !== undefined && this.#cards[0].start < end;
+    this.#endParagraph();
+    this.#add({ start: open.start, end }, hasCard && closed && end - open.start <= CARD_LENGTH ? "alone" : "whole");
     return end;
   }
 
-  private readCard(start: number, card: Range): number {
-    if (card.start > start) this.addLine({ start, end: card.start }, false);
-    this.endParagraph();
-    this.add(card, "alone");
+  #readCard(start: number, card: Range): number {
+    if (card.start > start) this.#addLine({ start, end: card.start }, false);
+    this.#endParagraph();
+    this.#add(card, "alone");
     return card.end;
   }
 
-  private readHeading(range: Range, line: string): boolean {
+  #readHeading(range: Range, line: string): boolean {
     const hashes = HEADING.exec(line);
-    if (hashes) this.enter(hashes[1]!.length, plain(line.slice(hashes[0].length)), afterMarks(range, hashes[0]));
-    else if (this.paragraph && UNDERLINE.test(line) && this.isOneLine(this.paragraph)) {
-      const title = this.paragraph;
-      this.paragraph = undefined;
-      this.enter(line.includes("=") ? 1 : 2, plain(this.content.slice(title.start, title.end)), title);
+    if (hashes) this.#enter(hashes[1]!.length, plain(line.slice(hashes[0].length)), afterMarks(range, hashes[0]));
+    else if (this.#paragraph && UNDERLINE.test(line) && this.#isOneLine(this.#paragraph)) {
+      const title = this.#paragraph;
+      this.#paragraph = undefined;
+      this.#enter(line.includes("=") ? 1 : 2, plain(this.#content.slice(title.start, title.end)), title);
     } else return false;
     return true;
   }
 
-  private isOneLine(paragraph: Range): boolean {
-    return !this.content.slice(paragraph.start, paragraph.end).trim().includes("\n");
+  #isOneLine(paragraph: Range): boolean {
+    return !this.#content.slice(paragraph.start, paragraph.end).trim().includes("\n");
   }
 
-  private enter(level: number, name: string, line: Range): void {
-    this.endParagraph();
-    this.leave(level);
-    this.section++;
-    for (const above of this.path) above.used = true;
-    this.path.push({ level, name, line, used: name === "" });
+  #enter(level: number, name: string, line: Range): void {
+    this.#endParagraph();
+    this.#leave(level);
+    this.#section++;
+    for (const above of this.#path) above.used = true;
+    this.#path.push({ level, name, line, used: name === "" });
   }
 
   /** Closes the sections from `level` inwards. A heading without content becomes the text of its section. */
-  private leave(level: number): void {
-    while ((this.path.at(-1)?.level ?? -1) >= level) {
-      const { used, line } = this.path.at(-1)!;
-      if (!used) this.add(line, "text");
-      this.path.pop();
+  #leave(level: number): void {
+    while ((this.#path.at(-1)?.level ?? -1) >= level) {
+      const { used, line } = this.#path.at(-1)!;
+      if (!used) this.#add(line, "text");
+      this.#path.pop();
     }
   }
 
-  private addLine(line: Range, begins: boolean): void {
-    if (begins) this.endParagraph();
-    this.paragraph = { start: this.paragraph?.start ?? line.start, end: line.end };
+  #addLine(line: Range, begins: boolean): void {
+    if (begins) this.#endParagraph();
+    this.#paragraph = { start: this.#paragraph?.start ?? line.start, end: line.end };
   }
 
-  private endParagraph(): void {
-    const paragraph = this.paragraph;
-    this.paragraph = undefined;
-    if (paragraph) this.add(paragraph, "text");
+  #endParagraph(): void {
+    const paragraph = this.#paragraph;
+    this.#paragraph = undefined;
+    if (paragraph) this.#add(paragraph, "text");
   }
 
-  private add({ start, end }: Range, kind: Block["kind"]): void {
-    for (const above of this.path) above.used = true;
-    const names = this.path.map(({ name }) => name).filter((name) => name !== "" && name.toLowerCase() !== this.title);
-    this.found.push({ start, end, section: this.section, heading: names.join(" › "), kind });
+  #add({ start, end }: Range, kind: Block["kind"]): void {
+    for (const above of this.#path) above.used = true;
+    const names = this.#path
+      .map(({ name }) => name)
+      .filter((name) => name !== "" && name.toLowerCase() !== this.#title);
+    this.#found.push({ start, end, section: this.#section, heading: names.join(" › "), kind });
   }
 }
 

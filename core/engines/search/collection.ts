@@ -21,87 +21,87 @@ const PASSAGE_BYTES = 400;
 
 /** The passages of one handle in memory, with their words, vectors and tags. Changes and searches are synchronous. */
 export class Collection {
-  private readonly documents = new Map<string, number[]>();
-  private readonly passages: (FoundPassage | undefined)[] = [];
-  private readonly freeSlots: number[] = [];
-  private readonly words = new LexicalIndex();
+  readonly #documents = new Map<string, number[]>();
+  readonly #passages: (FoundPassage | undefined)[] = [];
+  readonly #freeSlots: number[] = [];
+  readonly #words = new LexicalIndex();
   /** One per model and dimension: cosines of different models can't be compared. */
-  private readonly vectors = new Map<string, VectorIndex>();
+  readonly #vectors = new Map<string, VectorIndex>();
   /** Of the passages; unknown after a change. */
-  private languages: string[] | undefined;
-  private textBytes = 0;
+  #languages: string[] | undefined;
+  #textBytes = 0;
 
   /** Approximate memory in bytes. */
   get bytes(): number {
-    let bytes = COLLECTION_BYTES + this.textBytes + this.words.bytes;
-    for (const index of this.vectors.values()) bytes += index.bytes;
+    let bytes = COLLECTION_BYTES + this.#textBytes + this.#words.bytes;
+    for (const index of this.#vectors.values()) bytes += index.bytes;
     return bytes;
   }
 
   /** Replaces the passages of a document. */
   put(documentId: string, entries: readonly Entry[]): void {
     this.drop(documentId);
-    this.documents.set(
+    this.#documents.set(
       documentId,
-      entries.map((entry) => this.add(entry)),
+      entries.map((entry) => this.#add(entry)),
     );
   }
 
   drop(documentId: string): void {
-    for (const slot of this.documents.get(documentId) ?? []) this.remove(slot);
-    this.documents.delete(documentId);
-    this.languages = undefined;
+    for (const slot of this.#documents.get(documentId) ?? []) this.#remove(slot);
+    this.#documents.delete(documentId);
+    this.#languages = undefined;
   }
 
   /** Passages by words, or by words and vectors if some vectors match the request's. */
   search(request: SearchRequest): SearchResult {
     const depth = Math.max(CANDIDATES, request.limit);
-    const isAllowed: SlotFilter = (slot) => request.tags.every((tag) => this.passages[slot]!.tags.includes(tag));
-    this.languages ??= [...new Set(this.passages.flatMap((passage) => passage?.language ?? []))];
-    const words = this.words.search(queryTerms(request.text, this.languages), depth, isAllowed);
-    const near = this.nearest(request, depth, isAllowed);
-    if (near.length === 0) return this.result(words.slice(0, request.limit), "lexical", this.isMisfit(request));
-    return this.result(fuse([words, near], request.limit), "vector", false);
+    const isAllowed: SlotFilter = (slot) => request.tags.every((tag) => this.#passages[slot]!.tags.includes(tag));
+    this.#languages ??= [...new Set(this.#passages.flatMap((passage) => passage?.language ?? []))];
+    const words = this.#words.search(queryTerms(request.text, this.#languages), depth, isAllowed);
+    const near = this.#nearest(request, depth, isAllowed);
+    if (near.length === 0) return this.#result(words.slice(0, request.limit), "lexical", this.#isMisfit(request));
+    return this.#result(fuse([words, near], request.limit), "vector", false);
   }
 
-  private add({ passage, terms, vector }: Entry): number {
-    const slot = this.freeSlots.pop() ?? this.passages.length;
-    this.passages[slot] = passage;
-    this.words.add(slot, terms);
-    if (vector) this.vectorsLike(vector).add(slot, vector.values);
-    this.textBytes += passageBytes(passage);
+  #add({ passage, terms, vector }: Entry): number {
+    const slot = this.#freeSlots.pop() ?? this.#passages.length;
+    this.#passages[slot] = passage;
+    this.#words.add(slot, terms);
+    if (vector) this.#vectorsLike(vector).add(slot, vector.values);
+    this.#textBytes += passageBytes(passage);
     return slot;
   }
 
-  private remove(slot: number): void {
-    const passage = this.passages[slot]!;
-    this.passages[slot] = undefined;
-    this.words.remove(slot);
-    for (const [key, index] of this.vectors) {
+  #remove(slot: number): void {
+    const passage = this.#passages[slot]!;
+    this.#passages[slot] = undefined;
+    this.#words.remove(slot);
+    for (const [key, index] of this.#vectors) {
       index.remove(slot);
-      if (index.size === 0) this.vectors.delete(key);
+      if (index.size === 0) this.#vectors.delete(key);
     }
-    this.textBytes -= passageBytes(passage);
-    this.freeSlots.push(slot);
+    this.#textBytes -= passageBytes(passage);
+    this.#freeSlots.push(slot);
   }
 
-  private vectorsLike(vector: Embedding): VectorIndex {
-    const index = this.vectors.get(vectorsName(vector)) ?? new VectorIndex(vector.values.length);
-    this.vectors.set(vectorsName(vector), index);
+  #vectorsLike(vector: Embedding): VectorIndex {
+    const index = this.#vectors.get(vectorsName(vector)) ?? new VectorIndex(vector.values.length);
+    this.#vectors.set(vectorsName(vector), index);
     return index;
   }
 
-  private nearest({ vector }: SearchRequest, depth: number, isAllowed: SlotFilter): Ranked<number>[] {
-    return (vector && this.vectors.get(vectorsName(vector))?.search(vector.values, depth, isAllowed)) ?? [];
+  #nearest({ vector }: SearchRequest, depth: number, isAllowed: SlotFilter): Ranked<number>[] {
+    return (vector && this.#vectors.get(vectorsName(vector))?.search(vector.values, depth, isAllowed)) ?? [];
   }
 
   /** True if there are vectors, but all of another model than the request's. */
-  private isMisfit({ vector }: SearchRequest): boolean {
-    return vector !== undefined && this.vectors.size > 0 && !this.vectors.has(vectorsName(vector));
+  #isMisfit({ vector }: SearchRequest): boolean {
+    return vector !== undefined && this.#vectors.size > 0 && !this.#vectors.has(vectorsName(vector));
   }
 
-  private result(found: Ranked<number>[], mode: SearchResult["mode"], degraded: boolean): SearchResult {
-    const hits = found.map(({ item, score }) => ({ passage: this.passages[item]!, score }));
+  #result(found: Ranked<number>[], mode: SearchResult["mode"], degraded: boolean): SearchResult {
+    const hits = found.map(({ item, score }) => ({ passage: this.#passages[item]!, score }));
     return { hits, mode, degraded };
   }
 }

@@ -28,129 +28,129 @@ interface QueryTerm {
  * reuse after a removal. Everything is synchronous and in typed arrays.
  */
 export class LexicalIndex {
-  private readonly ids = new Map<string, number>();
-  private readonly names: string[] = [];
-  private readonly postings: Uint32Array[] = [];
-  private readonly frequencies: number[] = [];
-  private readonly freeIds: number[] = [];
+  readonly #ids = new Map<string, number>();
+  readonly #names: string[] = [];
+  readonly #postings: Uint32Array[] = [];
+  readonly #frequencies: number[] = [];
+  readonly #freeIds: number[] = [];
   /** By slot: the ids of its terms in order, with repeats. */
-  private readonly sequences: (Uint32Array | undefined)[] = [];
-  private norms = new Float32Array(0);
-  private scores = new Float32Array(0);
-  private normsKnown = false;
-  private documents = 0;
-  private totalLength = 0;
-  private held = 0;
+  readonly #sequences: (Uint32Array | undefined)[] = [];
+  #norms = new Float32Array(0);
+  #scores = new Float32Array(0);
+  #normsKnown = false;
+  #documents = 0;
+  #totalLength = 0;
+  #held = 0;
 
   /** Approximate memory in bytes. */
   get bytes(): number {
-    return this.held + this.scores.byteLength + this.norms.byteLength;
+    return this.#held + this.#scores.byteLength + this.#norms.byteLength;
   }
 
   add(slot: number, documentTerms: readonly string[]): void {
-    if (this.sequences[slot]) this.remove(slot);
-    const sequence = Uint32Array.from(documentTerms, (term) => this.idOf(term));
-    for (const [id, count] of tally(sequence)) this.addPosting(id, slot, count);
-    this.sequences[slot] = sequence;
-    this.count(sequence, 1);
+    if (this.#sequences[slot]) this.remove(slot);
+    const sequence = Uint32Array.from(documentTerms, (term) => this.#idOf(term));
+    for (const [id, count] of tally(sequence)) this.#addPosting(id, slot, count);
+    this.#sequences[slot] = sequence;
+    this.#count(sequence, 1);
   }
 
   remove(slot: number): void {
-    const sequence = this.sequences[slot];
+    const sequence = this.#sequences[slot];
     if (!sequence) return;
-    for (const id of new Set(sequence)) this.removePosting(id, slot);
-    this.sequences[slot] = undefined;
-    this.count(sequence, -1);
+    for (const id of new Set(sequence)) this.#removePosting(id, slot);
+    this.#sequences[slot] = undefined;
+    this.#count(sequence, -1);
   }
 
   /** The best documents for the words of a question in order, each word given by its possible terms. Best first. */
   search(words: readonly (readonly string[])[], limit: number, isAllowed: SlotFilter = () => true): Ranked<number>[] {
-    const query = words.slice(0, MAX_QUERY_WORDS).map((terms) => terms.flatMap((term) => this.ids.get(term) ?? []));
-    this.prepare();
-    for (const { ids, count } of distinct(query)) for (const id of ids) this.score(id, count);
-    const best = bestSlots(this.scores, { limit: Math.max(limit, PROXIMITY_DEPTH), floor: 0, isAllowed });
-    return this.byProximity(best, query).slice(0, limit);
+    const query = words.slice(0, MAX_QUERY_WORDS).map((terms) => terms.flatMap((term) => this.#ids.get(term) ?? []));
+    this.#prepare();
+    for (const { ids, count } of distinct(query)) for (const id of ids) this.#score(id, count);
+    const best = bestSlots(this.#scores, { limit: Math.max(limit, PROXIMITY_DEPTH), floor: 0, isAllowed });
+    return this.#byProximity(best, query).slice(0, limit);
   }
 
-  private idOf(term: string): number {
-    const known = this.ids.get(term);
+  #idOf(term: string): number {
+    const known = this.#ids.get(term);
     if (known !== undefined) return known;
-    const id = this.freeIds.pop() ?? this.names.length;
-    this.ids.set(term, id);
-    this.names[id] = term;
-    this.postings[id] = new Uint32Array(1);
-    this.frequencies[id] = 0;
-    this.held += TERM_BYTES + term.length + 4;
+    const id = this.#freeIds.pop() ?? this.#names.length;
+    this.#ids.set(term, id);
+    this.#names[id] = term;
+    this.#postings[id] = new Uint32Array(1);
+    this.#frequencies[id] = 0;
+    this.#held += TERM_BYTES + term.length + 4;
     return id;
   }
 
-  private addPosting(id: number, slot: number, count: number): void {
-    const frequency = this.frequencies[id]!;
-    if (frequency === this.postings[id]!.length) this.resize(id, Math.ceil(frequency * 1.5) + 1);
-    this.postings[id]![frequency] = slot * 2 ** FREQUENCY_BITS + Math.min(count, HIGHEST_FREQUENCY);
-    this.frequencies[id] = frequency + 1;
+  #addPosting(id: number, slot: number, count: number): void {
+    const frequency = this.#frequencies[id]!;
+    if (frequency === this.#postings[id]!.length) this.#resize(id, Math.ceil(frequency * 1.5) + 1);
+    this.#postings[id]![frequency] = slot * 2 ** FREQUENCY_BITS + Math.min(count, HIGHEST_FREQUENCY);
+    this.#frequencies[id] = frequency + 1;
   }
 
   /** Postings are unordered, so the last one fills the gap. */
-  private removePosting(id: number, slot: number): void {
-    const postings = this.postings[id]!;
-    const last = --this.frequencies[id]!;
+  #removePosting(id: number, slot: number): void {
+    const postings = this.#postings[id]!;
+    const last = --this.#frequencies[id]!;
     for (let at = 0; at <= last; at++) {
       if (postings[at]! >>> FREQUENCY_BITS !== slot) continue;
       postings[at] = postings[last]!;
       break;
     }
-    if (last === 0) this.forget(id);
-    else if (last < postings.length / 4) this.resize(id, last * 2);
+    if (last === 0) this.#forget(id);
+    else if (last < postings.length / 4) this.#resize(id, last * 2);
   }
 
-  private forget(id: number): void {
-    const name = this.names[id]!;
-    this.ids.delete(name);
-    this.freeIds.push(id);
-    this.held -= TERM_BYTES + name.length + this.postings[id]!.byteLength;
-    this.names[id] = "";
-    this.postings[id] = new Uint32Array(0);
+  #forget(id: number): void {
+    const name = this.#names[id]!;
+    this.#ids.delete(name);
+    this.#freeIds.push(id);
+    this.#held -= TERM_BYTES + name.length + this.#postings[id]!.byteLength;
+    this.#names[id] = "";
+    this.#postings[id] = new Uint32Array(0);
   }
 
-  private resize(id: number, length: number): void {
-    const old = this.postings[id]!;
+  #resize(id: number, length: number): void {
+    const old = this.#postings[id]!;
     const resized = new Uint32Array(length);
-    resized.set(old.subarray(0, Math.min(length, this.frequencies[id]!)));
-    this.postings[id] = resized;
-    this.held += resized.byteLength - old.byteLength;
+    resized.set(old.subarray(0, Math.min(length, this.#frequencies[id]!)));
+    this.#postings[id] = resized;
+    this.#held += resized.byteLength - old.byteLength;
   }
 
-  private count(sequence: Uint32Array, sign: 1 | -1): void {
-    this.documents += sign;
-    this.totalLength += sign * sequence.length;
-    this.held += sign * (sequence.byteLength + SEQUENCE_BYTES);
-    this.normsKnown = false;
+  #count(sequence: Uint32Array, sign: 1 | -1): void {
+    this.#documents += sign;
+    this.#totalLength += sign * sequence.length;
+    this.#held += sign * (sequence.byteLength + SEQUENCE_BYTES);
+    this.#normsKnown = false;
   }
 
-  private prepare(): void {
-    if (!this.normsKnown) this.makeNorms();
-    this.scores.fill(0);
+  #prepare(): void {
+    if (!this.#normsKnown) this.#makeNorms();
+    this.#scores.fill(0);
   }
 
-  private makeNorms(): void {
-    const slots = this.sequences.length;
-    if (this.norms.length < slots) {
-      this.norms = new Float32Array(Math.ceil(slots * 1.25));
-      this.scores = new Float32Array(this.norms.length);
+  #makeNorms(): void {
+    const slots = this.#sequences.length;
+    if (this.#norms.length < slots) {
+      this.#norms = new Float32Array(Math.ceil(slots * 1.25));
+      this.#scores = new Float32Array(this.#norms.length);
     }
-    const average = Math.max(1, this.totalLength / Math.max(1, this.documents));
+    const average = Math.max(1, this.#totalLength / Math.max(1, this.#documents));
     for (let slot = 0; slot < slots; slot++) {
-      this.norms[slot] = damping(this.sequences[slot]?.length ?? 0, average);
+      this.#norms[slot] = damping(this.#sequences[slot]?.length ?? 0, average);
     }
-    this.normsKnown = true;
+    this.#normsKnown = true;
   }
 
-  private score(id: number, weight: number): void {
-    const { norms, scores } = this;
-    const postings = this.postings[id]!;
-    const documents = this.frequencies[id]!;
-    const factor = weight * this.rarity(id);
+  #score(id: number, weight: number): void {
+    const [norms, scores] = [this.#norms, this.#scores];
+    const postings = this.#postings[id]!;
+    const documents = this.#frequencies[id]!;
+    const factor = weight * this.#rarity(id);
     for (let at = 0; at < documents; at++) {
       const posting = postings[at]!;
       const slot = posting >>> FREQUENCY_BITS;
@@ -160,18 +160,18 @@ export class LexicalIndex {
   }
 
   /** Moves up documents in which adjacent words of the question are adjacent. */
-  private byProximity(best: Ranked<number>[], query: readonly (readonly number[])[]): Ranked<number>[] {
-    const pairs = neighbours(query, (id) => this.rarity(id));
+  #byProximity(best: Ranked<number>[], query: readonly (readonly number[])[]): Ranked<number>[] {
+    const pairs = neighbours(query, (id) => this.#rarity(id));
     const scored = best.map(({ item, score }) => {
-      return { item, score: score + proximity(this.sequences[item]!, this.norms[item]!, pairs) };
+      return { item, score: score + proximity(this.#sequences[item]!, this.#norms[item]!, pairs) };
     });
     return scored.sort((one, other) => other.score - one.score);
   }
 
   /** The weight of a term: the rarer, the higher; never negative. */
-  private rarity(id: number): number {
-    const frequency = this.frequencies[id]!;
-    return (K1 + 1) * Math.log(1 + (this.documents - frequency + 0.5) / (frequency + 0.5));
+  #rarity(id: number): number {
+    const frequency = this.#frequencies[id]!;
+    return (K1 + 1) * Math.log(1 + (this.#documents - frequency + 0.5) / (frequency + 0.5));
   }
 }
 

@@ -31,31 +31,31 @@ interface HandleIndex {
 export class MemoryIndex implements SearchIndex {
   readonly kind = "in-process";
   readonly fallbacks: SearchIndex["fallbacks"] = new Map();
-  private readonly redis: Redis;
-  private readonly limit: number;
+  readonly #redis: Redis;
+  readonly #limit: number;
   /** Least recently searched first. */
-  private readonly handles = new Map<string, HandleIndex>();
+  readonly #handles = new Map<string, HandleIndex>();
 
   /** `limit` bounds the memory of all handles, in bytes. */
   constructor(redis: Redis, limit: number = maximumBytes) {
-    this.redis = redis;
-    this.limit = limit;
+    this.#redis = redis;
+    this.#limit = limit;
   }
 
   /** Approximate memory of all handles in bytes. */
   get bytes(): number {
     let bytes = 0;
-    for (const { collection } of this.handles.values()) bytes += collection.bytes;
+    for (const { collection } of this.#handles.values()) bytes += collection.bytes;
     return bytes;
   }
 
   /** Rejects if Redis can't be read. */
   async search(request: SearchRequest): Promise<SearchResult> {
-    const before = this.handles.get(request.handle)?.version;
-    const held = await this.current(request.handle);
+    const before = this.#handles.get(request.handle)?.version;
+    const held = await this.#current(request.handle);
     const result = held.collection.search(request);
     // A load and the search after it take memory.
-    if (held.version !== before) this.makeRoom(held);
+    if (held.version !== before) this.#makeRoom(held);
     return held.partial ? { ...result, degraded: true } : result;
   }
 
@@ -68,35 +68,35 @@ export class MemoryIndex implements SearchIndex {
   }
 
   async close(): Promise<void> {
-    this.handles.clear();
+    this.#handles.clear();
   }
 
-  private async current(handle: string): Promise<HandleIndex> {
-    const held = this.touch(handle);
-    const version = await this.redis.hget(keys.knowledge(handle), "version");
+  async #current(handle: string): Promise<HandleIndex> {
+    const held = this.#touch(handle);
+    const version = await this.#redis.hget(keys.knowledge(handle), "version");
     // A running load may have started before this search.
     if (held.version !== version && held.loading) await held.loading;
-    if (held.version !== version) await this.load(handle, held);
+    if (held.version !== version) await this.#load(handle, held);
     return held;
   }
 
-  private touch(handle: string): HandleIndex {
-    const held = this.handles.get(handle) ?? { collection: new Collection(), marks: new Map(), partial: false };
-    this.handles.delete(handle);
-    this.handles.set(handle, held);
+  #touch(handle: string): HandleIndex {
+    const held = this.#handles.get(handle) ?? { collection: new Collection(), marks: new Map(), partial: false };
+    this.#handles.delete(handle);
+    this.#handles.set(handle, held);
     return held;
   }
 
   /** One load per handle at a time; later callers wait for it. */
-  private load(handle: string, held: HandleIndex): Promise<void> {
-    held.loading ??= this.update(handle, held).finally(() => {
+  #load(handle: string, held: HandleIndex): Promise<void> {
+    held.loading ??= this.#update(handle, held).finally(() => {
       held.loading = undefined;
     });
     return held.loading;
   }
 
-  private async update(handle: string, held: HandleIndex): Promise<void> {
-    const fields = await this.redis.hgetall(keys.knowledge(handle));
+  async #update(handle: string, held: HandleIndex): Promise<void> {
+    const fields = await this.#redis.hgetall(keys.knowledge(handle));
     const documents = documentMarks(fields);
     const isDue = sliceClock();
     for (const documentId of held.marks.keys()) {
@@ -105,16 +105,16 @@ export class MemoryIndex implements SearchIndex {
     }
     const changed = [...documents.values()].filter(({ documentId, mark }) => held.marks.get(documentId) !== mark);
     held.partial = false;
-    for (const group of groups(changed)) await this.put(handle, held, group);
+    for (const group of groups(changed)) await this.#put(handle, held, group);
     held.version = fields.version ?? null;
   }
 
-  private async put(handle: string, held: HandleIndex, group: Change[]): Promise<void> {
-    this.makeRoom(held);
-    held.partial ||= held.collection.bytes > this.limit;
+  async #put(handle: string, held: HandleIndex, group: Change[]): Promise<void> {
+    this.#makeRoom(held);
+    held.partial ||= held.collection.bytes > this.#limit;
     // The old text of a changed document must not be found, even if there is no room for the new one.
     if (held.partial) return group.forEach(({ documentId }) => void forget(held, documentId));
-    const documents = await readChunks(this.redis, handle, group);
+    const documents = await readChunks(this.#redis, handle, group);
     const isDue = sliceClock();
     for (const [at, { documentId, mark }] of group.entries()) {
       const entries: Entry[] = [];
@@ -128,13 +128,13 @@ export class MemoryIndex implements SearchIndex {
   }
 
   /** Evicts the least recently searched handles. */
-  private makeRoom(held: HandleIndex): void {
+  #makeRoom(held: HandleIndex): void {
     let bytes = this.bytes;
-    for (const [handle, other] of this.handles) {
-      if (bytes <= this.limit) return;
+    for (const [handle, other] of this.#handles) {
+      if (bytes <= this.#limit) return;
       if (other === held) continue;
       bytes -= other.collection.bytes;
-      this.handles.delete(handle);
+      this.#handles.delete(handle);
     }
   }
 }
