@@ -209,12 +209,26 @@ t.test("RDATE adds, UNTIL ends, and old series are found in the window", async (
   t.equal(busy([calendar(old)]).length, 26);
 });
 
+t.test("the start of a series is its first instance, even where its own rule leaves it out", async (t) => {
+  const tuesday = ["DTSTART:20261013T090000Z", "DURATION:PT1H"];
+  t.same(busy([calendar(event(...tuesday, "RRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=3"))]), [
+    "10-13T09:00/10-13T10:00",
+    "10-19T09:00/10-19T10:00",
+    "10-26T09:00/10-26T10:00",
+  ]);
+  t.same(busy([calendar(event(...tuesday, "RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"))]), ["10-13T09:00/10-13T10:00"]);
+  const excluded = event(...tuesday, "RRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=2", "EXDATE:20261013T090000Z");
+  t.same(busy([calendar(excluded)]), ["10-19T09:00/10-19T10:00"]);
+  const ended = event(...tuesday, "RRULE:FREQ=WEEKLY;BYDAY=MO;UNTIL=20261012T235959Z");
+  t.same(busy([calendar(ended)]), [], "a series that ended before it began");
+});
+
 t.test("rules on which others spin end, and those that never do are ended with their thread", async (t) => {
   const rule = (text: string) => calendar(event("DTSTART:20261001T090000Z", "DURATION:PT1H", `RRULE:${text}`));
   const endless = rule("FREQ=SECONDLY");
   const objects = [rule("FREQ=DAILY;BYMONTHDAY=-1,-2;COUNT=5"), rule("FREQ=MINUTELY"), "no calendar at all"];
   const [short, many, none] = await expandApart(asked(objects), "acme");
-  t.equal(short?.taken.length, 4);
+  t.equal(short?.taken.length, 5, "its start, and the last days of two months");
   t.match(many, { taken: [], fault: /too (many|long)/ });
   t.match(none, { taken: [], fault: String });
   const to = Date.parse("2030-01-01T00:00:00Z");

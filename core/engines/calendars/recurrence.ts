@@ -137,7 +137,7 @@ function wallsOf(master: Event, begins: Point, { asked, reach }: { asked: Expans
   if (rules.length === 0) return [...new Set([begins.wall, ...added])];
   const window = [asked.from - reach, asked.to + reach].map((ms) => new Date(ms)) as [Date, Date];
   const repeated = rules.flatMap((rule) =>
-    new RRuleTemporal({ rruleString: ruleText(rule, begins), maxIterations: 200_000 })
+    new RRuleTemporal({ ...ruleOf(rule, begins), maxIterations: 200_000 })
       .between(...window, true)
       .map(({ epochMilliseconds }) => epochMilliseconds),
   );
@@ -155,22 +155,22 @@ function periodEnds(master: Event, begins: Point): Map<number, number> {
   return new Map(periods);
 }
 
-/** The rule as if its zone were UTC, so that it is expanded in local time. */
-function ruleText(rule: Property, begins: Point): string {
-  const parts = Object.entries(rule[3] as Record<string, unknown>).map(([name, value]) => {
-    if (name.toLowerCase() !== "until") return `${name.toUpperCase()}=${[value].flat().map(weekStart(name)).join(",")}`;
-    const until = String(value);
-    const wall = until.endsWith("Z") ? begins.clock.toWall(Date.parse(until)) : wallOf(until);
-    return `UNTIL=${utcTime(until.length === 10 ? wall + day - 1000 : wall)}`;
-  });
-  return `DTSTART:${utcTime(begins.wall)}\nRRULE:${parts.join(";")}`;
+/**
+ * The rule as if its zone were UTC, so that it is expanded in local time. The start is the first instance even if the rule leaves it out
+ * (RFC 5545, section 3.8.5.3, doesn't define this case; calendars show it so), unless the series ended before.
+ */
+function ruleOf(rule: Property, begins: Point): { rruleString: string; includeDtstart: boolean } {
+  const parts = rule[3] as { until?: string };
+  const until = parts.until === undefined ? Number.POSITIVE_INFINITY : lastWall(parts.until, begins);
+  const bound = Number.isFinite(until) ? { until: new Date(until).toISOString().replace(".000", "") } : {};
+  const line = ICAL.stringify.property(["rrule", {}, "recur", { ...parts, ...bound }], ICAL.design.icalendar, true);
+  return { rruleString: `DTSTART:${utcTime(begins.wall)}\n${line}`, includeDtstart: until >= begins.wall };
 }
 
-/** ical.js returns the start of the week as a number, Sunday being 1. */
-function weekStart(name: string): (value: unknown) => string {
-  const days = ["SU", "MO", "TU", "WE", "TH", "FR", "SA"];
-  return (value) =>
-    name.toLowerCase() === "wkst" && typeof value === "number" ? (days[value - 1] as string) : String(value);
+/** The last local time of a rule with `UNTIL`, which may be a date or in UTC. */
+function lastWall(until: string, { clock }: Point): number {
+  if (until.endsWith("Z")) return clock.toWall(Date.parse(until));
+  return wallOf(until) + (until.length === 10 ? day - 1000 : 0);
 }
 
 /** A time in UTC as iCalendar writes it (RFC 5545, section 3.3.5). */
