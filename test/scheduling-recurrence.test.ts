@@ -23,7 +23,8 @@ const asked = (objects: string[], more: Partial<Expansion> = {}): Expansion => (
 /** Busy times as `from/to`, without seconds. */
 function busy(objects: string[], more: Partial<Expansion> = {}): string[] {
   const short = (ms: number) => new Date(ms).toISOString().slice(5, 16);
-  return expandRecurrence(asked(objects, more))
+  return [...expandRecurrence(asked(objects, more))]
+    .flatMap(({ taken }) => taken)
     .sort((one, other) => one.from - other.from)
     .map(({ from, to }) => `${short(from)}/${short(to)}`);
 }

@@ -1,13 +1,7 @@
 import { fileOf } from "../../platform/files.ts";
 import { Threads } from "../../platform/threads.ts";
-import type { BusyInterval, Expansion } from "./recurrence.ts";
+import type { Expanded, Expansion } from "./recurrence.ts";
 import { CalendarServerError } from "./server-error.ts";
-
-/** The result for one object: the time that it blocks, or why it can't be read. */
-export interface Expanded {
-  taken: BusyInterval[];
-  fault?: string;
-}
 
 /** Ms per object. A slow object is retried once alone, since a busy machine slows everything down. */
 const TIMEOUT_MS = 1_500;

@@ -1,0 +1,94 @@
+import ICAL from "ical.js";
+import { ofWindows } from "../../platform/windows-zones.ts";
+import { isZone, zoneOver } from "../../platform/zones.ts";
+import { type Component, componentsOf, parseObject, textOf } from "./jcal.ts";
+
+/** Converts between instants and local times, both in ms; local times are ms since 1970 as if they were UTC. */
+export interface Clock {
+  toInstant(wall: number): number;
+  toWall(instant: number): number;
+}
+
+export const utc: Clock = { toInstant: (wall) => wall, toWall: (instant) => instant };
+
+/** The clocks of one calendar object: its zones by name, and the calendar's own zone as default. */
+export class Clocks {
+  readonly #own: Clock;
+  readonly #root: Component;
+  readonly #known = new Map<string, Clock>();
+
+  constructor(own: Clock, root: Component) {
+    this.#own = own;
+    this.#root = root;
+  }
+
+  of(name: string | undefined): Clock {
+    if (name === undefined) return this.#own;
+    const clock = this.#known.get(name) ?? this.#find(name) ?? this.#own;
+    this.#known.set(name, clock);
+    return clock;
+  }
+
+  #find(name: string): Clock | undefined {
+    return clockOf(
+      name,
+      componentsOf(this.#root, "vtimezone").find((one) => textOf(one, "tzid") === name),
+    );
+  }
+}
+
+/** The clock of a calendar without events' zones: of its own definition (VTIMEZONE), read like an event's, else of the IANA zone `zone`. */
+export function calendarClock(definition: string | undefined, zone: string): Clock {
+  return (definition && describedIn(definition)) || ianaClock(zone);
+}
+
+function describedIn(text: string): Clock | undefined {
+  try {
+    const root = parseObject(text);
+    const described = root[0] === "vtimezone" ? root : componentsOf(root, "vtimezone")[0];
+    const clock = described && clockOf(textOf(described, "tzid"), described);
+    return clock && Number.isFinite(clock.toInstant(0)) ? clock : undefined;
+  } catch {
+    // An unreadable zone is ignored; the calendar's events keep their times.
+    return undefined;
+  }
+}
+
+/** By name if the zone is known, whatever the calendar defines; else by the calendar's definition, if there is one. */
+function clockOf(name: string, described: Component | undefined): Clock | undefined {
+  const iana = ianaName(name) ?? (described && ianaName(textOf(described, "x-lic-location")));
+  if (iana) return ianaClock(iana);
+  return described && hasRules(described) ? describedClock(described) : undefined;
+}
+
+/** `Europe/Berlin`, `W. Europe Standard Time`, `/vendor/version/Europe/Berlin`. */
+function ianaName(name: string): string | undefined {
+  const parts = name.split("/").filter((part) => part !== "");
+  const endings = parts.map((_, at) => parts.slice(at).join("/"));
+  return ofWindows(name) ?? endings.find(isZone);
+}
+
+function ianaClock(name: string): Clock {
+  return {
+    toInstant: (wall) => zoneOver(name, wall, wall).toInstant(wall),
+    toWall: (instant) => instant + zoneOver(name, instant, instant).offsetAt(instant),
+  };
+}
+
+function hasRules(described: Component): boolean {
+  const rules = ["standard", "daylight"].flatMap((name) => componentsOf(described, name));
+  return rules.some((rule) => textOf(rule, "dtstart") !== "" && textOf(rule, "tzoffsetto") !== "");
+}
+
+function describedClock(described: Component): Clock {
+  const zone = new ICAL.Timezone(new ICAL.Component(described as never));
+  const timeOf = (ms: number): InstanceType<typeof ICAL.Time> => ICAL.Time.fromJSDate(new Date(ms), true);
+  return {
+    toInstant(wall) {
+      const time = timeOf(wall);
+      time.zone = zone;
+      return time.toUnixTime() * 1000;
+    },
+    toWall: (instant) => Date.parse(`${timeOf(instant).convertToZone(zone)}Z`),
+  };
+}

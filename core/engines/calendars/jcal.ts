@@ -1,0 +1,28 @@
+import ICAL from "ical.js";
+
+/** A property and a component of iCalendar in JSON (RFC 7265, sections 3.3 and 3.4). */
+export type Property = [
+  name: string,
+  parameters: Record<string, string | string[]>,
+  type: string,
+  ...values: unknown[],
+];
+export type Component = [name: string, properties: Property[], components: Component[]];
+
+/** Parses one calendar object or component; throws if it is malformed. */
+export function parseObject(text: string): Component {
+  return ICAL.parse(text) as Component;
+}
+
+export function componentsOf([, , components]: Component, name: string): Component[] {
+  return components.filter(([one]) => one === name);
+}
+
+export function propertiesOf([, properties]: Component, name: string): Property[] {
+  return properties.filter(([one]) => one === name);
+}
+
+/** The value of a component's first property of a name, as text; "" if there is none. */
+export function textOf(component: Component, name: string): string {
+  return String(propertiesOf(component, name)[0]?.[3] ?? "");
+}
