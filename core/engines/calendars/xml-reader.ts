@@ -6,20 +6,29 @@ import { AnswerRefused, type Sink } from "../../platform/exchange.ts";
 
 /** Deepest nesting of a response; WebDAV needs fewer than ten levels. */
 const MAX_DEPTH = 50;
+/** Most elements to hold at a time: those of a person's calendars. */
+const MAX_ELEMENTS = 20_000;
 /** Bytes to parse at a time, so that a response doesn't block the event loop. */
 const SLICE_BYTES = 32_768;
 
+/** An element by its local name. */
+export interface Element {
+  name: string;
+  /** The value of its `name` attribute. */
+  named: string;
+  text: string;
+  children: Element[];
+}
+
 /**
- * Parses XML from untrusted servers as it arrives, without buffering; `opened`, `text` and `closed` receive the content by local names.
- * `AnswerRefused` for a response that is nested too deep or has too many elements. The time is linear: htmlparser2 searches all open
- * elements at each tag, and the depth is bounded.
+ * Parses XML from untrusted servers as it arrives. `AnswerRefused` for a response that is nested too deep or has too many elements. The
+ * time is linear: htmlparser2 searches all open elements at each tag, and the depth is bounded.
  */
-export abstract class XmlReader implements Sink {
-  /** Local names of the open elements, the root first. */
-  protected readonly path: string[] = [];
+export class XmlReader implements Sink {
   /** Bytes received. */
   bytes = 0;
-  readonly #maxElements: number;
+  /** The open elements, below a node whose only child is the root. */
+  readonly #open: Element[] = [elementOf("")];
   readonly #decoder = new StringDecoder("utf8");
   readonly #parser: Parser;
   readonly #waiting: Buffer[] = [];
@@ -27,14 +36,17 @@ export abstract class XmlReader implements Sink {
   #failure: Error | undefined;
   #elements = 0;
 
-  constructor(maxElements: number) {
-    this.#maxElements = maxElements;
+  constructor() {
     this.#parser = new Parser(
       {
-        onopentagname: (name) => this.#open(name),
-        onattribute: (name, value) => this.attribute(name, value),
-        ontext: (text) => this.text(text),
-        onclosetag: () => this.#close(),
+        onopentagname: (name) => this.#begin(name.slice(name.lastIndexOf(":") + 1)),
+        onattribute: (name, value) => {
+          if (name === "name") this.#current.named = value;
+        },
+        ontext: (text) => {
+          this.#current.text += text;
+        },
+        onclosetag: () => this.#end(),
       },
       { xmlMode: true },
     );
@@ -48,13 +60,18 @@ export abstract class XmlReader implements Sink {
     this.#reading ??= this.#readOn();
   }
 
-  /** Resolves when everything is parsed: true if the text was complete XML with every element closed. */
-  protected async finish(): Promise<boolean> {
+  /** The root element, once everything is parsed; undefined if the text is not XML or is incomplete. */
+  async root(): Promise<Element | undefined> {
     await this.#reading;
     if (this.#failure) throw this.#failure;
-    const isWhole = this.path.length === 0 && this.#elements > 0;
+    const root = this.#open.length === 1 ? this.#current.children[0] : undefined;
     this.#parser.end();
-    return isWhole;
+    return root;
+  }
+
+  /** Called with each complete element; returns true for one that need not be held any longer. */
+  protected takes(_element: Element): boolean {
+    return false;
   }
 
   async #readOn(): Promise<void> {
@@ -70,64 +87,34 @@ export abstract class XmlReader implements Sink {
     this.#reading = undefined;
   }
 
-  protected abstract opened(name: string): void;
-  protected abstract text(text: string): void;
-  /** The element is no longer part of `path`. */
-  protected abstract closed(name: string): void;
-  protected attribute(_name: string, _value: string): void {}
+  get #current(): Element {
+    return this.#open.at(-1) as Element;
+  }
 
-  #open(qualified: string): void {
-    const name = qualified.slice(qualified.lastIndexOf(":") + 1);
-    if (this.path.length === MAX_DEPTH)
+  #begin(name: string): void {
+    if (this.#open.length > MAX_DEPTH)
       throw new AnswerRefused("limit", `The answer is nested more than ${MAX_DEPTH} deep.`);
-    if (++this.#elements > this.#maxElements)
-      throw new AnswerRefused("limit", `The answer holds more than ${this.#maxElements} elements.`);
-    this.path.push(name);
-    this.opened(name);
-  }
-
-  #close(): void {
-    this.closed(this.path.pop() ?? "");
-  }
-}
-
-/** An element of a small answer. */
-export interface Element {
-  name: string;
-  /** The value of its `name` attribute. */
-  named: string;
-  text: string;
-  children: Element[];
-}
-
-/** Reads a small answer as a tree. */
-export class TreeReader extends XmlReader {
-  readonly #open: Element[] = [{ name: "", named: "", text: "", children: [] }];
-
-  /** A node with the root as its child; undefined if the text is not XML or is incomplete. */
-  async tree(): Promise<Element | undefined> {
-    return (await this.finish()) ? this.#open[0] : undefined;
-  }
-
-  protected override opened(name: string): void {
-    const element: Element = { name, named: "", text: "", children: [] };
-    this.#open.at(-1)?.children.push(element);
+    if (++this.#elements > MAX_ELEMENTS)
+      throw new AnswerRefused("limit", `The answer holds more than ${MAX_ELEMENTS} elements.`);
+    const element = elementOf(name);
+    this.#current.children.push(element);
     this.#open.push(element);
   }
 
-  protected override attribute(name: string, value: string): void {
-    const element = this.#open.at(-1);
-    if (element && name === "name") element.named = value;
+  #end(): void {
+    const element = this.#open.pop() as Element;
+    if (!this.takes(element)) return;
+    this.#current.children.pop();
+    this.#elements -= sizeOf(element);
   }
+}
 
-  protected override text(text: string): void {
-    const element = this.#open.at(-1);
-    if (element) element.text += text;
-  }
+function elementOf(name: string): Element {
+  return { name, named: "", text: "", children: [] };
+}
 
-  protected override closed(): void {
-    this.#open.pop();
-  }
+function sizeOf({ children }: Element): number {
+  return children.reduce((size, child) => size + sizeOf(child), 1);
 }
 
 /** All elements of this local name below an element. */

@@ -7,9 +7,18 @@ import { expandApart } from "../expansion.ts";
 import { addressIn, utcTime } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
-import { MAX_RESOURCES, type Multistatus, MultistatusReader, type Resource } from "./multistatus.ts";
+import { MAX_RESOURCES, MultistatusReader, type Resource } from "./multistatus.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion, ProviderAccount } from "./provider.ts";
-import { askProperties, type CaldavLogin, loginOf, mustSucceed, propfind, report, XML_NAMESPACES } from "./webdav.ts";
+import {
+  askProperties,
+  type CaldavLogin,
+  loginOf,
+  mustSucceed,
+  propfind,
+  type Report,
+  report,
+  XML_NAMESPACES,
+} from "./webdav.ts";
 
 /** Objects per request, and concurrent requests. */
 const BATCH_SIZE = 250;
@@ -263,7 +272,7 @@ async function fetchTogether(reading: Reading, listed: Listed[]): Promise<Listed
 async function ask(
   { runtime, login, question, left }: Reading,
   { body, limit }: { body: string; limit: number },
-): Promise<{ status: number } & Multistatus> {
+): Promise<Report> {
   if (left.bytes <= 0) throw new CalendarServerError("limit", `The calendar has more than ${MAX_READING_BYTES} bytes.`);
   const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, left.until - Date.now());
   if (timeoutMs <= 0) throw new CalendarServerError("timeout");

@@ -4,8 +4,8 @@ import type { Sink } from "../../../platform/exchange.ts";
 import { AddressRefused, type OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { asCalendarServerError, CalendarServerError, errorForStatus } from "../server-error.ts";
-import { type Element, TreeReader } from "../xml-reader.ts";
-import { type Multistatus, MultistatusReader } from "./multistatus.ts";
+import { type Element, textIn, XmlReader } from "../xml-reader.ts";
+import { MultistatusReader, type Resource } from "./multistatus.ts";
 import type { ProviderAccount } from "./provider.ts";
 
 export type Tools = Pick<Runtime, "outbound">;
@@ -27,8 +27,8 @@ interface AnswerLimits {
 /** Ms within which a server must begin to respond, and then make progress. An account degrades soon after its server falls silent. */
 const IDLE_TIMEOUT_MS = 4_000;
 /** The properties of one resource; those of all calendars of a person; any other response. */
-const ONE_RESOURCE = { limit: 65_536, timeoutMs: 10_000, maxElements: 2_000 };
-const MANY_RESOURCES = { limit: 1_048_576, timeoutMs: 20_000, maxElements: 20_000 };
+const ONE_RESOURCE: AnswerLimits = { limit: 65_536, timeoutMs: 10_000 };
+const MANY_RESOURCES: AnswerLimits = { limit: 1_048_576, timeoutMs: 20_000 };
 const DEFAULT_LIMITS: AnswerLimits = { limit: 4 * 1_048_576, timeoutMs: 20_000 };
 
 /** XML namespaces of the requests. */
@@ -60,13 +60,12 @@ export async function askProperties(
   open: CaldavLogin,
   { address, depth, properties }: PropertyQuestion,
 ): Promise<PropertyAnswer> {
-  const { maxElements, ...limits } = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
-  const reader = new TreeReader(maxElements);
+  const limits = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
+  const reader = new XmlReader();
   const body = `<d:propfind ${XML_NAMESPACES}><d:prop>${properties}</d:prop></d:propfind>`;
   const request = { address, method: "PROPFIND", headers: xml(depth), body, ...limits, reader };
   const { status, url } = await sendWebdav(tools, open, request);
-  const tree = status === 207 ? await withReason(reader.tree()) : undefined;
-  return { status, url, found: tree?.children[0]?.name === "multistatus" ? tree : undefined };
+  return { status, url, found: status === 207 ? await multistatusIn(reader) : undefined };
 }
 
 /** The same, but throws unless it succeeds: `caldav_login_failed` for refused credentials, else a `CalendarServerError`. */
@@ -81,18 +80,31 @@ export async function propfind(
   return { found, url };
 }
 
+/** The root of a multistatus; undefined for anything else. */
+async function multistatusIn(reader: XmlReader): Promise<Element | undefined> {
+  const root = await withReason(reader.root());
+  return root?.name === "multistatus" ? root : undefined;
+}
+
+/** The resources of a report, and its sync token ("" if there is none). */
+export interface Report {
+  status: number;
+  resources: Resource[];
+  syncToken: string;
+}
+
 /** A report on a calendar (RFC 3253, section 3.6) with its status; successful ones have resources. */
 export async function report(
   tools: Tools,
   open: CaldavLogin,
   asked: { address: string; body: string; reader?: MultistatusReader } & Partial<AnswerLimits>,
-): Promise<{ status: number } & Multistatus> {
+): Promise<Report> {
   const { reader = new MultistatusReader() } = asked;
   const { status } = await sendWebdav(tools, open, { ...asked, method: "REPORT", headers: xml(1), reader });
   if (status !== 207) return { status, resources: [], syncToken: "" };
-  const multistatus = await withReason(reader.multistatus());
-  if (multistatus === undefined) throw notMultistatus(status);
-  return { status, ...multistatus };
+  const root = await multistatusIn(reader);
+  if (root === undefined) throw notMultistatus(status);
+  return { status, resources: reader.resources, syncToken: textIn(root, "sync-token") };
 }
 
 interface DavCall extends Partial<AnswerLimits> {
