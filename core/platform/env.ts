@@ -28,9 +28,9 @@ const table = {
   REDIS_CLUSTER: flag(false),
   REDIS_TLS_INSECURE: flag(false),
 
-  BASE_URL: maybe(url("http:", "https:")),
-  APP_URL: maybe(url("http:", "https:")),
-  LOGIN_URL: maybe(url("http:", "https:")),
+  BASE_URL: maybe(base()),
+  APP_URL: maybe(base()),
+  LOGIN_URL: maybe(base()),
   PUBLIC_DOMAIN: maybe(host),
 
   AUTH_JWKS_URL: maybe(url("http:", "https:")),
@@ -71,22 +71,22 @@ const table = {
 
   GOOGLE_CLIENT_ID: maybe(text("")),
   GOOGLE_CLIENT_SECRET: maybe(text("")),
-  GOOGLE_AUTH_BASE: url("http:", "https:", "https://accounts.google.com"),
-  GOOGLE_TOKEN_BASE: url("http:", "https:", "https://oauth2.googleapis.com"),
-  GOOGLE_API_BASE: url("http:", "https:", "https://www.googleapis.com"),
+  GOOGLE_AUTH_BASE: base("https://accounts.google.com"),
+  GOOGLE_TOKEN_BASE: base("https://oauth2.googleapis.com"),
+  GOOGLE_API_BASE: base("https://www.googleapis.com"),
   MICROSOFT_CLIENT_ID: maybe(text("")),
   MICROSOFT_CLIENT_SECRET: maybe(text("")),
-  MICROSOFT_LOGIN_BASE: url("http:", "https:", "https://login.microsoftonline.com"),
-  MICROSOFT_GRAPH_BASE: url("http:", "https:", "https://graph.microsoft.com"),
+  MICROSOFT_LOGIN_BASE: base("https://login.microsoftonline.com"),
+  MICROSOFT_GRAPH_BASE: base("https://graph.microsoft.com"),
   ZOOM_CLIENT_ID: maybe(text("")),
   ZOOM_CLIENT_SECRET: maybe(text("")),
-  ZOOM_OAUTH_BASE: url("http:", "https:", "https://zoom.us"),
-  ZOOM_API_BASE: url("http:", "https:", "https://api.zoom.us"),
+  ZOOM_OAUTH_BASE: base("https://zoom.us"),
+  ZOOM_API_BASE: base("https://api.zoom.us"),
   STRIPE_CLIENT_ID: maybe(text("")),
   STRIPE_SECRET_KEY: maybe(text("")),
   STRIPE_WEBHOOK_SECRET: maybe(text("")),
-  STRIPE_CONNECT_BASE: url("http:", "https:", "https://connect.stripe.com"),
-  STRIPE_API_BASE: url("http:", "https:", "https://api.stripe.com"),
+  STRIPE_CONNECT_BASE: base("https://connect.stripe.com"),
+  STRIPE_API_BASE: base("https://api.stripe.com"),
 
   OUTBOUND_ALLOW_HOSTS: names(),
   METRICS_TOKEN: maybe(text("")),
@@ -144,12 +144,10 @@ function redisContradictions(read: EnvValues, production: boolean): string[] {
 }
 
 function addresses(read: EnvValues): Pick<Env, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
-  const base = bare(read.BASE_URL ?? `http://localhost:${read.PORT}`);
-  const [app, login] = [bare(read.APP_URL ?? base), bare(read.LOGIN_URL ?? `${base}/login`)];
+  const base = read.BASE_URL ?? `http://localhost:${read.PORT}`;
+  const [app, login] = [read.APP_URL ?? base, read.LOGIN_URL ?? `${base}/login`];
   return { REDIS_URL: read.REDIS_URL ?? "redis://127.0.0.1:6379", BASE_URL: base, APP_URL: app, LOGIN_URL: login };
 }
-
-const bare = (address: string): string => address.replace(/\/+$/, "");
 
 function text(fallback: string): SettingReader<string> {
   return (value) => value ?? fallback;
@@ -229,9 +227,14 @@ function servers(defaultPort: number): SettingReader<{ host: string; port: numbe
     });
 }
 
-function url(first: string, second: string, fallback?: string): SettingReader<string> {
+/** An http address, without a slash at its end, that paths are appended to. */
+function base(fallback?: string): SettingReader<string> {
+  return (value, production) => url("http:", "https:")(value ?? fallback, production).replace(/\/+$/, "");
+}
+
+function url(first: string, second: string): SettingReader<string> {
   return (value) => {
-    const given = value ?? fallback ?? "";
+    const given = value ?? "";
     const parsed = URL.canParse(given) ? new URL(given) : undefined;
     if (parsed && [first, second].includes(parsed.protocol) && parsed.hostname !== "") return given;
     throw new Malformed(`must be a URL such as ${first}//host`);

@@ -89,11 +89,6 @@ export function responseJson<T>({ status, body, url }: OutboundAnswer): T {
   throw new Error(`${new URL(url).host} answered ${status}: ${body.subarray(0, 300).toString("utf8")}`);
 }
 
-/** Joins a path to a base URL, with or without a trailing slash. */
-export function under(base: string, path: string): string {
-  return base.replace(/\/+$/, "") + path;
-}
-
 /** Concurrent calls per account in one process: Microsoft allows four per mailbox. */
 const MAX_CONCURRENT_CALLS = 4;
 

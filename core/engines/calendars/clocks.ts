@@ -11,33 +11,23 @@ export interface Clock {
 
 export const utc: Clock = { toInstant: (wall) => wall, toWall: (instant) => instant };
 
-/** The clocks of one calendar object: its zones by name, and the calendar's own zone as default. */
-export class Clocks {
-  readonly #own: Clock;
-  readonly #root: Component;
-  readonly #known = new Map<string, Clock>();
+/** The clocks of one calendar object by TZID; its calendar's own for times without one, and for unknown zones. */
+export type Clocks = (tzid: string | undefined) => Clock;
 
-  constructor(own: Clock, root: Component) {
-    this.#own = own;
-    this.#root = root;
-  }
-
-  of(name: string | undefined): Clock {
-    if (name === undefined) return this.#own;
-    const clock = this.#known.get(name) ?? this.#find(name) ?? this.#own;
-    this.#known.set(name, clock);
+export function clocksOf(root: Component, own: Clock): Clocks {
+  const known = new Map<string | undefined, Clock>([[undefined, own]]);
+  const find = (tzid: string): Clock | undefined => {
+    const described = componentsOf(root, "vtimezone").find((one) => textOf(one, "tzid") === tzid);
+    return clockOf(tzid, described);
+  };
+  return (tzid) => {
+    const clock = known.get(tzid) ?? find(tzid as string) ?? own;
+    known.set(tzid, clock);
     return clock;
-  }
-
-  #find(name: string): Clock | undefined {
-    return clockOf(
-      name,
-      componentsOf(this.#root, "vtimezone").find((one) => textOf(one, "tzid") === name),
-    );
-  }
+  };
 }
 
-/** The clock of a calendar without events' zones: of its own definition (VTIMEZONE), read like an event's, else of the IANA zone `zone`. */
+/** A calendar's own clock: of its definition (VTIMEZONE), which is read like an event's, else of an IANA zone. */
 export function calendarClock(definition: string | undefined, zone: string): Clock {
   return (definition && describedIn(definition)) || ianaClock(zone);
 }

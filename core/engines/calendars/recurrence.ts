@@ -1,7 +1,7 @@
 import ICAL from "ical.js";
 import { RRuleTemporal } from "rrule-temporal";
 import { day } from "../../platform/zones.ts";
-import { type Clock, Clocks, calendarClock, utc } from "./clocks.ts";
+import { type Clock, type Clocks, calendarClock, clocksOf, utc } from "./clocks.ts";
 import { type Component, componentsOf, type Property, parseObject, propertiesOf, textOf } from "./jcal.ts";
 
 /** Calendar objects (RFC 5545) and the window of interest in ms. */
@@ -50,7 +50,7 @@ export function* expandRecurrence(asked: Expansion): Generator<Expanded> {
 function expandObject(object: string, own: Clock, asked: Expansion): Expanded {
   try {
     const root = parseObject(object);
-    const clocks = new Clocks(own, root);
+    const clocks = clocksOf(root, own);
     const events = componentsOf(root, "vevent").map((component) => readEvent(component, clocks));
     const series = new Map<string, Event[]>(events.map(({ uid }) => [uid, []]));
     for (const event of events) series.get(event.uid)?.push(event);
@@ -250,7 +250,7 @@ function pointsIn(component: Component, clocks: Clocks, name: string): Point[] {
   return propertiesOf(component, name).flatMap(([, { tzid }, , ...values]) =>
     (values as (string | [string, string])[]).map((value): Point => {
       const [text, until] = [value].flat() as [string, string | undefined];
-      return { ...pointOf(text, clocks.of(tzid as string | undefined)), until };
+      return { ...pointOf(text, clocks(tzid as string | undefined)), until };
     }),
   );
 }

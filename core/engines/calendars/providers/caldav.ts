@@ -31,7 +31,6 @@ interface CaldavCalendar {
 
 /** Any CalDAV server (RFC 4791). */
 export const caldav: Provider = {
-  key: "caldav",
   calendars: {
     async list(runtime, account) {
       const found = await listCalendars(runtime, loginOf(account));

@@ -1,6 +1,6 @@
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { apiCaller, responseJson, under } from "../authorised-calls.ts";
+import { apiCaller, responseJson } from "../authorised-calls.ts";
 import { MAX_INSTANCES, MAX_PAGES } from "../busy-objects.ts";
 import type { OAuthSettings, ProviderAccount } from "./provider.ts";
 
@@ -37,9 +37,9 @@ export function googleSettings(env: Env): OAuthSettings | undefined {
   return {
     clientId,
     clientSecret,
-    authorize: under(env.GOOGLE_AUTH_BASE, "/o/oauth2/v2/auth"),
-    token: under(env.GOOGLE_TOKEN_BASE, "/token"),
-    revoke: under(env.GOOGLE_TOKEN_BASE, "/revoke"),
+    authorize: `${env.GOOGLE_AUTH_BASE}/o/oauth2/v2/auth`,
+    token: `${env.GOOGLE_TOKEN_BASE}/token`,
+    revoke: `${env.GOOGLE_TOKEN_BASE}/revoke`,
     scope: GOOGLE_SCOPES.map((scope) => `https://www.googleapis.com/auth/${scope}`).join(" "),
     login: "post",
     parameters: { access_type: "offline", prompt: "consent" },
@@ -79,7 +79,7 @@ export async function googlePages<T extends { items?: unknown[] }>(
 
 /** The URL of a path of the API. */
 export function googleUrl({ GOOGLE_API_BASE }: Env, path: string): string {
-  return under(GOOGLE_API_BASE, `/calendar/v3${path}`);
+  return `${GOOGLE_API_BASE}/calendar/v3${path}`;
 }
 
 /** The path of a calendar's events. */

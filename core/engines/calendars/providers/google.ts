@@ -26,7 +26,6 @@ import type {
 
 /** Google Calendar (API v3) with Meet. */
 export const google: Provider = {
-  key: "google",
   oauth: googleSettings,
   async connect(runtime, grant) {
     mustGrant(grant, ...GOOGLE_SCOPES.map((scope) => [scope, FULL_SCOPE]));

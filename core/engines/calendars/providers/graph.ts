@@ -2,7 +2,7 @@ import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { apiCaller, responseJson, under } from "../authorised-calls.ts";
+import { apiCaller, responseJson } from "../authorised-calls.ts";
 import { MAX_INSTANCES, MAX_PAGES } from "../busy-objects.ts";
 import { type EventWrite, type OAuthSettings, ownUid, type ProviderAccount } from "./provider.ts";
 
@@ -13,8 +13,8 @@ export function graphSettings(env: Env): OAuthSettings | undefined {
   return {
     clientId,
     clientSecret,
-    authorize: under(env.MICROSOFT_LOGIN_BASE, "/common/oauth2/v2.0/authorize"),
-    token: under(env.MICROSOFT_LOGIN_BASE, "/common/oauth2/v2.0/token"),
+    authorize: `${env.MICROSOFT_LOGIN_BASE}/common/oauth2/v2.0/authorize`,
+    token: `${env.MICROSOFT_LOGIN_BASE}/common/oauth2/v2.0/token`,
     scope: "offline_access User.Read Calendars.ReadWrite",
     login: "post",
     parameters: { response_mode: "query", prompt: "select_account" },
@@ -108,7 +108,7 @@ export const askGraph = apiCaller({
 
 /** The URL of a path of the API. */
 export function graphUrl({ MICROSOFT_GRAPH_BASE }: Env, path: string): string {
-  return under(MICROSOFT_GRAPH_BASE, `/v1.0${path}`);
+  return `${MICROSOFT_GRAPH_BASE}/v1.0${path}`;
 }
 
 /** The path of a calendar. */

@@ -26,7 +26,6 @@ import type {
 
 /** Microsoft 365 and Outlook (Graph v1.0) with Teams. Graph has no endpoint to revoke a grant; its owner must do that. */
 export const microsoft: Provider = {
-  key: "microsoft",
   oauth: graphSettings,
   async connect(runtime, grant) {
     mustGrant(grant, ["Calendars.ReadWrite"]);

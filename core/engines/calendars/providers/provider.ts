@@ -1,4 +1,4 @@
-import type { ProviderKey, StoredCredential } from "../../../../schemas/integrations.ts";
+import type { StoredCredential } from "../../../../schemas/integrations.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import type { BusyInterval } from "../recurrence.ts";
@@ -161,7 +161,6 @@ export interface ProviderMeetings {
 
 /** What the service requires of a provider; unsupported parts are absent. */
 export interface Provider {
-  key: ProviderKey;
   /** Its OAuth settings, or undefined if the installation has no client for it; absent for providers without OAuth. */
   oauth?(env: Env): OAuthSettings | undefined;
   /** The account of a grant, and the secret to store. */

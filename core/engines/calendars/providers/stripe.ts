@@ -51,11 +51,10 @@ const TOLERANCE_SECONDS = 300;
 
 /** Stripe: accounts connect by OAuth (Connect); calls use the platform's key. */
 export const stripe: Provider = {
-  key: "stripe",
   oauth(env) {
     const { STRIPE_CLIENT_ID: clientId, STRIPE_SECRET_KEY: clientSecret, STRIPE_CONNECT_BASE: base } = env;
     if (!clientId || !clientSecret) return undefined;
-    const urls = { authorize: `${bare(base)}/oauth/authorize`, token: `${bare(base)}/oauth/token` };
+    const urls = { authorize: `${base}/oauth/authorize`, token: `${base}/oauth/token` };
     return { clientId, clientSecret, ...urls, scope: "read_write", login: "post", parameters: {} };
   },
   async connect(_runtime, { answer }) {
@@ -68,7 +67,7 @@ export const stripe: Provider = {
     const body = new URLSearchParams({ client_id: client, stripe_user_id: account }).toString();
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/x-www-form-urlencoded" };
     const asked = { method: "POST", headers, body, trusted: true };
-    const { status } = await outbound.request(`${bare(base)}/oauth/deauthorize`, asked);
+    const { status } = await outbound.request(`${base}/oauth/deauthorize`, asked);
     if (status !== 200) throw new StripeError(status);
   },
 };
@@ -177,7 +176,7 @@ async function call<T>(
   asked: { account: string; form?: Record<string, string>; key?: string },
 ): Promise<T> {
   const [method, path] = line.split(" ") as [string, string];
-  const answer = await outbound.request(`${bare(env.STRIPE_API_BASE)}${path}`, {
+  const answer = await outbound.request(`${env.STRIPE_API_BASE}${path}`, {
     method,
     trusted: true,
     headers: {
@@ -192,5 +191,3 @@ async function call<T>(
   if (answer.status === 200) return parsed;
   throw new StripeError(answer.status, parsed.error);
 }
-
-const bare = (base: string): string => base.replace(/\/+$/, "");

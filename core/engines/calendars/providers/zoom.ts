@@ -2,7 +2,7 @@ import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { secretFor, tokensIn } from "../access-tokens.ts";
-import { apiCaller, callWithToken, responseJson, under } from "../authorised-calls.ts";
+import { apiCaller, callWithToken, responseJson } from "../authorised-calls.ts";
 import { refreshGrant, revokeGrant } from "../oauth.ts";
 import type { CalendarEvent, OAuthSettings, Provider, ProviderAccount, WrittenMeeting } from "./provider.ts";
 
@@ -14,7 +14,6 @@ const MAX_TOPIC_LENGTH = 200;
 
 /** Zoom (API v2): meetings of the connected user. Its refresh tokens are valid once. */
 export const zoom: Provider = {
-  key: "zoom",
   oauth: settingsFrom,
   async connect(runtime, grant) {
     const answer = await callWithToken(runtime, grant.accessToken, { url: address(runtime.env, "/users/me") });
@@ -46,9 +45,9 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
   return {
     clientId,
     clientSecret,
-    authorize: under(env.ZOOM_OAUTH_BASE, "/oauth/authorize"),
-    token: under(env.ZOOM_OAUTH_BASE, "/oauth/token"),
-    revoke: under(env.ZOOM_OAUTH_BASE, "/oauth/revoke"),
+    authorize: `${env.ZOOM_OAUTH_BASE}/oauth/authorize`,
+    token: `${env.ZOOM_OAUTH_BASE}/oauth/token`,
+    revoke: `${env.ZOOM_OAUTH_BASE}/oauth/revoke`,
     // The scopes are set where the client is registered.
     scope: "",
     login: "basic",
@@ -142,5 +141,5 @@ function writtenOf({ credential }: ProviderAccount, { id, join_url: url }: ZoomM
 const askZoom = apiCaller({ settings: settingsFrom, url: address });
 
 function address({ ZOOM_API_BASE }: Env, path: string): string {
-  return under(ZOOM_API_BASE, `/v2${path}`);
+  return `${ZOOM_API_BASE}/v2${path}`;
 }
