@@ -118,7 +118,7 @@ async function changed(
   const there = [...listed.values()].filter((one) => one !== undefined);
   const gone = [...listed].filter(([, one]) => one === undefined).map(([name]) => name);
   const read = await readObjects(reading, { listed: there, mark });
-  return { mark: JSON.stringify(mark), isWhole: false, changed: read.found, removed: [...gone, ...read.gone] };
+  return { mark: JSON.stringify(mark), isWhole: false, changed: read.changed, removed: [...gone, ...read.removed] };
 }
 
 /** Compares the etags in the window with the known ones; without known ones everything is new. */
@@ -130,12 +130,12 @@ async function compareEtags(reading: Reading, before: Mark | undefined): Promise
   if (isSame && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
     return { mark: JSON.stringify(mark), isWhole: false, changed: [], removed: [] };
   const tags = (isSame ? await question.known?.tags() : undefined) ?? new Map<string, string>();
-  const all = tags.size === 0 ? await listWhole(reading) : await listObjects(reading, "<d:getetag/>");
+  const all = tags.size === 0 ? await listWhole(reading) : await listObjects(reading);
   const fresh = all.filter(({ href, etag }) => etag === "" || tags.get(canonicalUrl(href)) !== etag);
   const read = await readObjects(reading, { listed: fresh, mark });
   const names = new Set(all.map(({ href }) => canonicalUrl(href)));
-  const removed = [...read.gone, ...[...tags.keys()].filter((name) => !names.has(name))];
-  return { mark: JSON.stringify(mark), isWhole: !isSame, changed: read.found, removed };
+  const removed = [...read.removed, ...[...tags.keys()].filter((name) => !names.has(name))];
+  return { mark: JSON.stringify(mark), isWhole: !isSame, changed: read.changed, removed };
 }
 
 /** The sync token or the ctag: some servers scan every object for either. */
@@ -173,72 +173,66 @@ const slowWholes = new LRUCache<string, true>({ max: 1000, ttl: 3_600_000 });
  */
 async function listWhole(reading: Reading): Promise<Listed[]> {
   const { calendarId } = reading.question;
-  if (slowWholes.has(calendarId)) return listObjects(reading, "<d:getetag/>");
+  if (slowWholes.has(calendarId)) return listObjects(reading);
   try {
-    return await listObjects(reading, "<d:getetag/><c:calendar-data/>");
+    return await listObjects(reading, "<c:calendar-data/>");
   } catch (error) {
-    if (!(error instanceof CalendarServerError)) throw error;
-    if (error.reason === "timeout") slowWholes.set(calendarId, true);
-    if (error.reason === "timeout") throw error;
-    return listObjects(reading, "<d:getetag/>");
+    const reason = error instanceof CalendarServerError ? error.reason : undefined;
+    if (reason === "timeout") slowWholes.set(calendarId, true);
+    if (reason === undefined || reason === "timeout") throw error;
+    return listObjects(reading);
   }
 }
 
-async function listObjects(reading: Reading, properties: string): Promise<Listed[]> {
+/** The objects that have events in the window, with their etags and further properties. */
+async function listObjects(reading: Reading, properties = ""): Promise<Listed[]> {
   const { calendarId, from, to } = reading.question;
   const range = `start="${utcTime(from)}" end="${utcTime(to)}"`;
-  const body = `<c:calendar-query ${XML_NAMESPACES}><d:prop>${properties}</d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
+  const body = `<c:calendar-query ${XML_NAMESPACES}><d:prop><d:getetag/>${properties}</d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
   const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
   mustSucceed(answer);
   return splitOwn(answer.resources, calendarId)[1];
 }
 
-interface ReadObjects {
-  found: BusyObject[];
-  /** Names of objects that no longer exist. */
-  gone: string[];
-}
+/** The busy time of objects, and the names of those that no longer exist. */
+type ReadObjects = Pick<BusyAnswer, "changed" | "removed">;
 
 /** Fetches and expands objects in a few concurrent batches, to bound the memory. */
 async function readObjects(reading: Reading, { listed, mark }: { listed: Listed[]; mark: Mark }): Promise<ReadObjects> {
   const left = [...listed];
-  const all: ReadObjects = { found: [], gone: [] };
+  const all: ReadObjects = { changed: [], removed: [] };
   let instances = 0;
   const readSome = async (): Promise<void> => {
     while (left.length > 0) {
-      const { found, gone } = await readBatch(reading, { listed: left.splice(-BATCH_SIZE), mark });
-      for (const { taken } of found) instances += taken.length;
+      const { changed, removed } = await readBatch(reading, { listed: left.splice(-BATCH_SIZE), mark });
+      for (const { taken } of changed) instances += taken.length;
       if (instances > MAX_INSTANCES)
         throw new CalendarServerError("limit", `More than ${MAX_INSTANCES} instances of events.`);
-      all.found.push(...found);
-      all.gone.push(...gone);
+      all.changed.push(...changed);
+      all.removed.push(...removed);
     }
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_BATCHES }, readSome));
   return all;
 }
 
-async function readBatch(reading: Reading, batch: { listed: Listed[]; mark: Mark }): Promise<ReadObjects> {
-  const { runtime, question } = reading;
-  const { calendarZone, owners, addresses } = batch.mark;
-  const here = batch.listed.filter(({ data }) => data !== "");
-  const fetched = await fetchObjects(
-    reading,
-    batch.listed.filter(({ data }) => data === ""),
-  );
-  const there = [...here, ...fetched.filter(({ data }) => data !== "")];
-  const expansion = {
-    objects: there.map(({ data }) => data),
-    ...{ from: question.from, to: question.to, zone: question.zone, calendarZone },
-    ...{ owners: [...owners, ...addresses], maxInstances: MAX_INSTANCES },
-  };
-  const expanded = await expandApart(expansion, reading.handle);
+async function readBatch(reading: Reading, { listed, mark }: { listed: Listed[]; mark: Mark }): Promise<ReadObjects> {
+  const { from, to, zone } = reading.question;
+  const isThere = ({ data }: Listed): boolean => data !== "";
+  const bare = listed.filter((one) => !isThere(one));
+  const known = [...listed.filter(isThere), ...(await fetchObjects(reading, bare))];
+  const there = known.filter(isThere);
+  const objects = there.map(({ data }) => data);
+  const [calendarZone, owners] = [mark.calendarZone, [...mark.owners, ...mark.addresses]];
+  const batch = { objects, from, to, zone, calendarZone, owners, maxInstances: MAX_INSTANCES };
+  const expanded = await expandApart(batch, reading.handle);
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
-  if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
-  const found = there.map(({ href, etag }, at): BusyObject => {
+  if (faults.length > 0)
+    reading.runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
+  const changed = there.map(({ href, etag }, at): BusyObject => {
     return { objectId: canonicalUrl(href), tag: etag, taken: expanded[at]?.taken ?? [] };
   });
-  return { found, gone: fetched.filter(({ data }) => data === "").map(({ href }) => canonicalUrl(href)) };
+  return { changed, removed: known.filter((one) => !isThere(one)).map(({ href }) => canonicalUrl(href)) };
 }
 
 /** The data of an object that is too large: not a calendar, so that it counts as unreadable. */

@@ -1,5 +1,5 @@
 import type { Runtime } from "../../../platform/runtime.ts";
-import { type BusyInstance, busyObjects, overlapWith, wholeDays } from "../busy-objects.ts";
+import { type BusyInstance, type CalendarChanges, instantsOf, readMarked, wholeDays } from "../busy-objects.ts";
 import { eventsOf, type GoogleEvent, googlePages } from "./google-api.ts";
 import type { BusyAnswer, BusyQuestion, ProviderAccount } from "./provider.ts";
 
@@ -18,84 +18,65 @@ const busyFields =
  * Changes list series as such; the busy time of a changed series is read from its instances. The listing of instances has sync tokens too,
  * but doesn't show which instances a change of a series removed.
  */
-export async function readGoogleBusy(
+export function readGoogleBusy(
   runtime: Runtime,
   account: ProviderAccount,
   question: BusyQuestion,
 ): Promise<BusyAnswer> {
-  const since = question.known && (await changesSince(runtime, account, { question, mark: question.known.mark }));
-  return since ?? readWhole(runtime, account, question);
+  const events = eventsOf(question.calendarId);
+  const pages = (path: string, query: Record<string, string>, gone: number[] = []): Promise<EventPage[]> =>
+    googlePages<EventPage>(runtime, account, { path, query: { ...everyReading, ...query }, gone });
+  return readMarked(
+    {
+      async newMark() {
+        return markOf(await pages(events, { fields: "nextPageToken,nextSyncToken" }));
+      },
+      async changesSince({ mark }) {
+        const found = await pages(events, { syncToken: mark, fields: busyFields }, [400, 410]);
+        return found.length === 0 ? undefined : changesIn(found, question.zone);
+      },
+      async instances(series) {
+        const path = series ? `${events}/${encodeURIComponent(series)}/instances` : events;
+        const [timeMin, timeMax] = instantsOf(question);
+        const query = { timeMin, timeMax, fields: busyFields, ...(series ? {} : { singleEvents: "true" }) };
+        return instancesIn(await pages(path, query, [404, 410]), question.zone);
+      },
+    },
+    question,
+  );
 }
 
-async function readWhole(runtime: Runtime, account: ProviderAccount, question: BusyQuestion): Promise<BusyAnswer> {
-  // The sync token comes first: a change during the reading is then read twice and not missed.
-  const path = eventsOf(question.calendarId);
-  const query = { ...everyReading, fields: "nextPageToken,nextSyncToken" };
-  const marks = await googlePages<EventPage>(runtime, account, { path, query });
-  const changed = busyObjects(await instancesAt(runtime, account, { question, path, more: { singleEvents: "true" } }));
-  return { mark: marks.at(-1)?.nextSyncToken ?? null, isWhole: true, changed, removed: [] };
-}
-
-/** The changes since a sync token; undefined if Google has dropped the token. */
-async function changesSince(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { question, mark }: { question: BusyQuestion; mark: string },
-): Promise<BusyAnswer | undefined> {
-  const query = { ...everyReading, syncToken: mark, fields: busyFields };
-  const path = eventsOf(question.calendarId);
-  const pages = await googlePages<EventPage>(runtime, account, { path, query, gone: [400, 410] });
-  if (pages.length === 0) return undefined;
-  const zone = pages[0]?.timeZone ?? question.zone;
+function changesIn(pages: EventPage[], ownerZone: string): CalendarChanges {
   const events = pages.flatMap(({ items = [] }) => items);
   const series = new Set(events.filter(isOfSeries).map(({ id, recurringEventId }) => recurringEventId ?? id));
   const single = events.filter((event) => !isOfSeries(event) && !series.has(event.id));
-  const read = single.map((event) => instanceOf(event, { question, zone }));
-  const gone = new Set(single.filter(({ status }) => status === "cancelled").map(({ id }) => id));
-  for (const id of series) {
-    const own = `${path}/${encodeURIComponent(id)}/instances`;
-    const instances = await instancesAt(runtime, account, { question, path: own, more: {} });
-    if (instances.length === 0) gone.add(id);
-    else read.push(...instances);
-  }
-  const changed = busyObjects(read.filter(({ objectId }) => !gone.has(objectId)));
-  return { mark: pages.at(-1)?.nextSyncToken ?? null, isWhole: false, changed, removed: [...gone] };
+  const removed = new Set(single.filter(({ status }) => status === "cancelled").map(({ id }) => id));
+  const there = single.filter(({ id }) => !removed.has(id));
+  return { mark: markOf(pages), single: instancesIn([{ ...pages[0], items: there }], ownerZone), series, removed };
+}
+
+function markOf(pages: EventPage[]): string | null {
+  return pages.at(-1)?.nextSyncToken ?? null;
+}
+
+/** The instances of a listing, whose pages all name the calendar's zone. */
+function instancesIn(pages: EventPage[], ownerZone: string): BusyInstance[] {
+  const zone = pages[0]?.timeZone ?? ownerZone;
+  return pages
+    .flatMap(({ items = [] }) => items)
+    .map((event) => ({ objectId: event.recurringEventId ?? event.id, taken: takenBy(event, zone) }));
 }
 
 function isOfSeries({ status, recurrence, recurringEventId }: GoogleEvent): boolean {
   return recurringEventId !== undefined || (recurrence !== undefined && status !== "cancelled");
 }
 
-/** The instances in the window; none if the resource is gone. */
-async function instancesAt(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { question, path, more }: { question: BusyQuestion; path: string; more: Record<string, string> },
-): Promise<BusyInstance[]> {
-  const [timeMin, timeMax] = [question.from, question.to].map((ms) => new Date(ms).toISOString()) as [string, string];
-  const query = { ...everyReading, ...more, timeMin, timeMax, fields: busyFields };
-  const pages = await googlePages<EventPage>(runtime, account, { path, query, gone: [404, 410] });
-  return pages.flatMap(({ items = [], timeZone: zone = question.zone }) =>
-    items.map((event) => instanceOf(event, { question, zone })),
-  );
-}
-
-function instanceOf(event: GoogleEvent, asked: { question: BusyQuestion; zone: string }): BusyInstance {
-  return { objectId: event.recurringEventId ?? event.id, taken: takenBy(event, asked) };
-}
-
-function takenBy(
-  event: GoogleEvent,
-  { question, zone }: { question: BusyQuestion; zone: string },
-): BusyInstance["taken"] {
+function takenBy(event: GoogleEvent, zone: string): BusyInstance["taken"] {
   const { id, status, transparency, eventType = "", start, end, attendees = [] } = event;
   const isDeclined = attendees.some(({ self, responseStatus }) => self && responseStatus === "declined");
   const isFree = transparency === "transparent" || ["workingLocation", "birthday"].includes(eventType);
   if (status === "cancelled" || isDeclined || isFree || !start || !end) return undefined;
   const uid = event.extendedProperties?.private?.uid ?? id;
-  const stretch =
-    start.date && end.date
-      ? wholeDays(start.date, end.date, zone)
-      : { from: Date.parse(start.dateTime ?? ""), to: Date.parse(end.dateTime ?? "") };
-  return overlapWith({ ...stretch, uid }, question);
+  if (start.date && end.date) return { uid, ...wholeDays(start.date, end.date, zone) };
+  return { uid, from: Date.parse(start.dateTime ?? ""), to: Date.parse(end.dateTime ?? "") };
 }
