@@ -5,6 +5,7 @@ import ical, {
   ICalAttendeeStatus,
   type ICalCalendar,
   ICalCalendarMethod,
+  type ICalEvent,
   ICalEventStatus,
 } from "ical-generator";
 import type { Booking } from "../../../schemas/scheduling.ts";
@@ -36,6 +37,7 @@ export interface CalendarFile {
   text: string;
 }
 
+const prodId = { company: "Handle Platform", product: "Scheduling" };
 /** Ms around a booking for which the file includes the zone's rules. */
 const RULES_MARGIN_MS = 400 * day;
 
@@ -43,16 +45,24 @@ const RULES_MARGIN_MS = 400 * day;
  * A booking as iCalendar (RFC 5545, RFC 5546): a constant UID, a SEQUENCE that grows with each move or cancellation, and times in the event
  * type's zone with the zone's rules.
  */
-export function calendarFile(kept: Booking, organizer: Organizer, notes: FileNotes = {}): CalendarFile {
-  const booking = { ...kept, timeZone: storedZone(kept.timeZone) };
+export function calendarFile(booking: Booking, organizer: Organizer, notes: FileNotes = {}): CalendarFile {
   const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED";
   const method = isOver ? "CANCEL" : "REQUEST";
-  const calendar = ical({
-    prodId: { company: "Handle Platform", product: "Scheduling" },
-    method: ICalCalendarMethod[method],
-  });
-  const isUtc = zoned(calendar, booking);
-  addEvent(calendar, booking, { organizer, isUtc, isOver, notes });
+  const calendar = ical({ prodId, method: ICalCalendarMethod[method] });
+  const zone = addZone(calendar, { ...booking, timeZone: storedZone(booking.timeZone) });
+  const { meetingUrl, location } = booking;
+  const content = {
+    ...booking,
+    uid: `${notes.uid ?? booking.bookingUid}@${organizer.host}`,
+    sequence: booking.sequence + (isOver ? 1 : 0),
+    description: notes.description ?? "",
+    location: meetingUrl ?? (location?.label || null),
+  };
+  const event = addEvent(calendar, content, { zone, status: statusOf(booking) });
+  event.organizer({ name: plain(organizer.name), email: organizer.email });
+  const accepted = [...(notes.owner ? [notes.owner] : []), booking.attendee];
+  for (const person of accepted) event.createAttendee(attendeeOf(person, true));
+  for (const guest of booking.guests) event.createAttendee(attendeeOf(guest, false));
   return { method, text: calendar.toString() };
 }
 
@@ -61,29 +71,33 @@ export function calendarFile(kept: Booking, organizer: Organizer, notes: FileNot
  * servers would mail them (RFC 6638); the description names them.
  */
 export function calendarObject(event: CalendarEvent): string {
-  const calendar = ical({ prodId: { company: "Handle Platform", product: "Scheduling" } });
-  const isUtc = zoned(calendar, event);
-  addEntry(calendar, event, { zone: isUtc ? "UTC" : event.timeZone, status: ICalEventStatus.CONFIRMED });
+  const calendar = ical({ prodId });
+  addEvent(calendar, event, { zone: addZone(calendar, event), status: ICalEventStatus.CONFIRMED });
   return calendar.toString();
 }
 
 /** Many events as one calendar feed, with times in UTC. Tentative events await a confirmation. */
 export function calendarOf(name: string, entries: { event: CalendarEvent; isTentative: boolean }[]): string {
-  const calendar = ical({ name, prodId: { company: "Handle Platform", product: "Scheduling" }, ttl: 900 });
+  const calendar = ical({ name, prodId, ttl: 900 });
   for (const { event, isTentative } of entries) {
     const status = isTentative ? ICalEventStatus.TENTATIVE : ICalEventStatus.CONFIRMED;
-    addEntry(calendar, event, { zone: "UTC", status });
+    addEvent(calendar, event, { zone: "UTC", status });
   }
   return calendar.toString();
 }
 
-function addEntry(
+type EventContent = Pick<
+  CalendarEvent,
+  "uid" | "sequence" | "start" | "end" | "updatedAt" | "title" | "description" | "location"
+>;
+
+function addEvent(
   calendar: ICalCalendar,
-  event: CalendarEvent,
+  event: EventContent,
   { zone, status }: { zone: string; status: ICalEventStatus },
-): void {
+): ICalEvent {
   const at = (instant: string) => Temporal.Instant.from(instant).toZonedDateTimeISO(zone);
-  calendar.createEvent({
+  return calendar.createEvent({
     id: event.uid,
     sequence: event.sequence,
     start: at(event.start),
@@ -91,48 +105,20 @@ function addEntry(
     timezone: zone === "UTC" ? null : zone,
     stamp: new Date(event.updatedAt),
     summary: event.title,
-    description: event.description,
     status,
+    ...(event.description ? { description: event.description } : {}),
     ...(event.location === null ? {} : { location: event.location }),
     // "Room: 5" is a URL too, to the parser.
     ...(/^https?:\S+$/i.test(event.location ?? "") ? { url: event.location as string } : {}),
   });
 }
 
-/** Adds the zone's rules; false for UTC, which has none. */
-function zoned(calendar: ICalCalendar, { timeZone, start }: { timeZone: string; start: string }): boolean {
-  if (/^(etc\/)?(utc|uct|gmt|zulu|universal)$/i.test(timeZone)) return true;
+/** Adds the rules of an event's zone, and returns its name; UTC has no rules. */
+function addZone(calendar: ICalCalendar, { timeZone, start }: { timeZone: string; start: string }): string {
+  if (/^(etc\/)?(utc|uct|gmt|zulu|universal)$/i.test(timeZone)) return "UTC";
   // With a name, the library would write the stamp in that zone, although it must be UTC, and would write the name after the components.
   calendar.timezone({ name: "", generator: (name) => zoneRules(name, Date.parse(start)) });
-  return false;
-}
-
-function addEvent(
-  calendar: ICalCalendar,
-  booking: Booking,
-  about: { organizer: Organizer; isUtc: boolean; isOver: boolean; notes: FileNotes },
-): void {
-  const zone = about.isUtc ? "UTC" : booking.timeZone;
-  const at = (instant: string) => Temporal.Instant.from(instant).toZonedDateTimeISO(zone);
-  const { location, meetingUrl } = booking;
-  const event = calendar.createEvent({
-    id: `${about.notes.uid ?? booking.bookingUid}@${about.organizer.host}`,
-    sequence: booking.sequence + (about.isOver ? 1 : 0),
-    start: at(booking.start),
-    end: at(booking.end),
-    timezone: about.isUtc ? null : zone,
-    stamp: new Date(booking.updatedAt),
-    summary: booking.title,
-    ...(about.notes.description ? { description: about.notes.description } : {}),
-    status: ICalEventStatus[statusOf(booking)],
-    organizer: { name: plain(about.organizer.name), email: about.organizer.email },
-    ...(meetingUrl || location?.label ? { location: meetingUrl ?? (location?.label as string) } : {}),
-    ...(meetingUrl ? { url: meetingUrl } : {}),
-  });
-  const { owner } = about.notes;
-  const accepted = [...(owner ? [owner] : []), booking.attendee];
-  for (const person of accepted) event.createAttendee(attendeeOf(person, true));
-  for (const guest of booking.guests) event.createAttendee(attendeeOf(guest, false));
+  return timeZone;
 }
 
 function attendeeOf(
@@ -143,9 +129,9 @@ function attendeeOf(
   return { email, ...(name ? { name: plain(name) } : {}), role: ICalAttendeeRole.REQ, status, rsvp: !hasAccepted };
 }
 
-function statusOf({ status }: Booking): "CONFIRMED" | "TENTATIVE" | "CANCELLED" {
-  if (status === "ACCEPTED") return "CONFIRMED";
-  return status === "CANCELLED" || status === "REJECTED" ? "CANCELLED" : "TENTATIVE";
+function statusOf({ status }: Booking): ICalEventStatus {
+  if (status === "ACCEPTED") return ICalEventStatus.CONFIRMED;
+  return status === "CANCELLED" || status === "REJECTED" ? ICalEventStatus.CANCELLED : ICalEventStatus.TENTATIVE;
 }
 
 /** Parameter values must not contain quotes (RFC 5545, section 3.2). */
