@@ -85,7 +85,7 @@ export class Outbound {
   /** Throws for an address that is refused by its form or by its current resolution; a name that doesn't resolve yet passes. */
   async check(address: string): Promise<void> {
     const url = this.#admitted(address);
-    if (this.#isExempt(url.hostname, url) || isIP(bare(url.hostname))) return;
+    if (this.#isExempt(url) || isIP(bare(url.hostname))) return;
     const found = await new Promise<Resolved>((resolve) =>
       this.#lookup(url.hostname, { all: true }, (error, addresses) => resolve(error ? [] : addresses)),
     );
@@ -128,7 +128,7 @@ export class Outbound {
     if (!url || !["http:", "https:"].includes(url.protocol))
       throw new AddressRefused("It is not an http or https address.");
     if (url.username !== "" || url.password !== "") throw new AddressRefused("It holds credentials.");
-    if (this.#isExempt(url.hostname, url)) return url;
+    if (this.#isExempt(url)) return url;
     const host = bare(url.hostname);
     if (isIP(host)) this.#mustBePublic([{ address: host, family: isIP(host) }]);
     if (this.#settings.production && isLocalName(host)) throw new AddressRefused("It is not a public address.");
@@ -143,8 +143,7 @@ export class Outbound {
     });
     const exempt = buildConnector({ timeout: 10_000 });
     return (options, done) => {
-      const port = options.port || (options.protocol === "https:" ? "443" : "80");
-      if (this.#allows(options.hostname, port)) return exempt(options, done);
+      if (this.#isExempt(options)) return exempt(options, done);
       const host = bare(options.hostname);
       // Node never looks up a literal address.
       const fault = isIP(host) ? this.#fault([{ address: host, family: isIP(host) }]) : undefined;
@@ -174,12 +173,9 @@ export class Outbound {
     return !this.#settings.production && (isLocalName(host) || isLoopback(host));
   }
 
-  #isExempt(hostname: string, url: URL): boolean {
-    return this.#allows(hostname, url.port || (url.protocol === "https:" ? "443" : "80"));
-  }
-
-  #allows(hostname: string, port: string): boolean {
-    return this.#settings.OUTBOUND_ALLOW_HOSTS.includes(`${hostname}:${port}`);
+  #isExempt({ protocol, hostname, port }: Pick<URL, "protocol" | "hostname" | "port">): boolean {
+    const number = port || (protocol === "https:" ? "443" : "80");
+    return this.#settings.OUTBOUND_ALLOW_HOSTS.includes(`${hostname}:${number}`);
   }
 }
 

@@ -162,7 +162,7 @@ async function persist(
 
 /** If the provider returns no refresh token, the old one remains valid. */
 function tokensOf({ accessToken, refreshToken, expiresAt }: ProviderGrant, used: string | null): Tokens {
-  const lasts = expiresAt === null ? null : expiresAt - Date.now();
-  const staleAt = lasts === null ? null : Math.floor(Date.now() + lasts - Math.min(60_000, lasts / 10));
+  const margin = expiresAt === null ? 0 : Math.min(60_000, (expiresAt - Date.now()) / 10);
+  const staleAt = expiresAt === null ? null : Math.floor(expiresAt - margin);
   return { accessToken, refreshToken: refreshToken ?? used, staleAt };
 }

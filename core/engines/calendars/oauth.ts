@@ -69,21 +69,13 @@ export async function exchangeCode(
   settings: OAuthSettings,
   { code, verifier, providerKey }: { code: string; verifier: string; providerKey: ProviderKey },
 ): Promise<ProviderGrant> {
-  const [server, client] = partiesOf(settings);
+  const parties = partiesOf(settings);
+  const [server, client] = parties;
   const parameters = oauth.validateAuthResponse(server, client, new URLSearchParams({ code }), oauth.expectNoState);
   const redirect = redirectUri(env.BASE_URL, providerKey);
-  const login = loginOf(settings);
+  const options = optionsOf(outbound, settings, EXCHANGE_LIMITS);
   try {
-    const options = optionsOf(outbound, settings, EXCHANGE_LIMITS);
-    const answer = await oauth.authorizationCodeGrantRequest(
-      server,
-      client,
-      login,
-      parameters,
-      redirect,
-      verifier,
-      options,
-    );
+    const answer = await oauth.authorizationCodeGrantRequest(...parties, parameters, redirect, verifier, options);
     return grantOf(await oauth.processAuthorizationCodeResponse(server, client, answer));
   } catch (error) {
     throw exchangeFailure(error);
@@ -103,9 +95,10 @@ export async function refreshGrant(
   settings: OAuthSettings,
   refreshToken: string,
 ): Promise<ProviderGrant> {
-  const [server, client] = partiesOf(settings);
+  const parties = partiesOf(settings);
+  const [server, client] = parties;
   const options = optionsOf(outbound, settings, REFRESH_LIMITS);
-  const answer = await oauth.refreshTokenGrantRequest(server, client, loginOf(settings), refreshToken, options);
+  const answer = await oauth.refreshTokenGrantRequest(...parties, refreshToken, options);
   try {
     return grantOf(await oauth.processRefreshTokenResponse(server, client, answer));
   } catch (error) {
@@ -134,9 +127,9 @@ export async function revokeGrant(
 /** Token errors that only the owner can resolve; the last two are Microsoft's. */
 const ENDED_GRANT_ERRORS = new Set(["invalid_grant", "interaction_required", "consent_required"]);
 
-function partiesOf(settings: OAuthSettings): [oauth.AuthorizationServer, oauth.Client] {
-  const issuer = new URL(settings.token).origin;
-  return [{ issuer, token_endpoint: settings.token }, { client_id: settings.clientId }];
+function partiesOf(settings: OAuthSettings): [oauth.AuthorizationServer, oauth.Client, oauth.ClientAuth] {
+  const server = { issuer: new URL(settings.token).origin, token_endpoint: settings.token };
+  return [server, { client_id: settings.clientId }, loginOf(settings)];
 }
 
 function loginOf(settings: OAuthSettings): oauth.ClientAuth {
@@ -156,21 +149,14 @@ function optionsOf(
   limits: Partial<OutboundCall>,
 ): oauth.TokenEndpointRequestOptions {
   return {
-    [oauth.customFetch]: (url: string, options: oauth.CustomFetchOptions<"POST", URLSearchParams>) =>
-      post(outbound, url, { ...options, limits }),
-    ...(token.startsWith("http:") ? { [oauth.allowInsecureRequests]: true } : {}),
-  } as oauth.TokenEndpointRequestOptions;
-}
-
-async function post(
-  outbound: Outbound,
-  url: string,
-  { headers, body, limits }: oauth.CustomFetchOptions<"POST", URLSearchParams> & { limits: Partial<OutboundCall> },
-): Promise<Response> {
-  const sent = Object.fromEntries(new Headers(headers));
-  const asked = { method: "POST", headers: sent, body: String(body), trusted: true, ...limits };
-  const answer = await outbound.request(url, asked);
-  return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
+    async [oauth.customFetch](url: string, call: oauth.CustomFetchOptions<"POST", URLSearchParams>): Promise<Response> {
+      const headers = Object.fromEntries(new Headers(call.headers));
+      const request = { method: "POST", headers, body: String(call.body), trusted: true, ...limits };
+      const answer = await outbound.request(url, request);
+      return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
+    },
+    [oauth.allowInsecureRequests]: token.startsWith("http:"),
+  };
 }
 
 function grantOf(answer: oauth.TokenEndpointResponse): ProviderGrant {
