@@ -7,7 +7,14 @@ import { bringTo } from "../event-states.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import { readCaldavBusy } from "./caldav-busy.ts";
-import type { CalendarEvent, EventWrite, Provider, ProviderAccount, WrittenEvent } from "./provider.ts";
+import type {
+  CalendarEvent,
+  EventWrite,
+  Provider,
+  ProviderAccount,
+  ProviderCalendar,
+  WrittenEvent,
+} from "./provider.ts";
 import {
   askProperties,
   type CaldavLogin,
@@ -21,21 +28,10 @@ import {
   XML_NAMESPACES,
 } from "./webdav.ts";
 
-/** A calendar as the server describes it. */
-interface CaldavCalendar {
-  /** Its URL, which the owner selects. */
-  calendarId: string;
-  name: string;
-  writable: boolean;
-}
-
 /** Any CalDAV server (RFC 4791). */
 export const caldav: Provider = {
   calendars: {
-    async list(runtime, account) {
-      const found = await listCalendars(runtime, loginOf(account));
-      return found.map(({ calendarId, name, writable }, at) => ({ calendarId, name, writable, primary: at === 0 }));
-    },
+    list: listCalendars,
     busy: readCaldavBusy,
     put: putEvent,
     async remove(runtime, account, { eventId }) {
@@ -68,12 +64,14 @@ export async function login(
   }
 }
 
-/** The calendars of a login that can hold events. */
-async function listCalendars(tools: Tools, open: CaldavLogin): Promise<CaldavCalendar[]> {
+/** The calendars of a login that can hold events; the first one counts as primary. */
+async function listCalendars(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]> {
+  const open = loginOf(account);
   const properties =
     "<d:resourcetype/><d:displayname/><d:current-user-privilege-set/><c:supported-calendar-component-set/>";
-  const { found, url } = await propfind(tools, open, { address: open.home, depth: 1, properties });
-  return every(found, "response").flatMap((response) => calendarOf(url, response));
+  const { found, url } = await propfind(runtime, open, { address: open.home, depth: 1, properties });
+  const calendars = every(found, "response").flatMap((response) => calendarOf(url, response));
+  return calendars.map((calendar, at) => ({ ...calendar, primary: at === 0 }));
 }
 
 /**
@@ -175,7 +173,8 @@ async function principalAt(
   return href === undefined ? { status } : { status, principal: within(url, href) };
 }
 
-function calendarOf(base: string, response: Element): CaldavCalendar[] {
+/** The calendar of a response, by its URL; none for other resources, and for calendars of tasks. */
+function calendarOf(base: string, response: Element): Omit<ProviderCalendar, "primary">[] {
   const calendarId = within(base, textIn(response, "href"));
   const components = every(response, "comp").map(({ named }) => named);
   const isCalendar = every(response, "resourcetype").some((type) => every(type, "calendar").length > 0);
