@@ -49,6 +49,14 @@ interface Mark {
 /** An object by its URL, with its etag; `data` is empty if it must still be fetched. */
 type Listed = Pick<Resource, "href" | "etag" | "data">;
 
+/** What a listing shows: new and changed objects, and the names of removed ones; `isWhole` if all others are removed too. */
+interface Changes {
+  mark: Mark;
+  isWhole: boolean;
+  listed: Listed[];
+  removed: string[];
+}
+
 /** One reading: account, query and remaining limits. */
 interface Reading {
   runtime: Runtime;
@@ -76,7 +84,7 @@ export async function readCaldavBusy(
   const reading: Reading = { runtime, handle: account.handle, login, question, owners, left };
   const mark = markIn(reading);
   const changes = mark?.token ? await changesSince(reading, mark) : undefined;
-  return changes ?? compareEtags(reading, mark);
+  return readChanges(reading, changes ?? (await compareEtags(reading, mark)));
 }
 
 /** The last state read for the same owners; undefined if there is none, or if an older release wrote it with less information. */
@@ -86,7 +94,7 @@ function markIn({ question, owners }: Reading): Mark | undefined {
 }
 
 /** The server's list of changes; undefined if it no longer accepts the sync token. */
-async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | undefined> {
+async function changesSince(reading: Reading, mark: Mark): Promise<Changes | undefined> {
   const { question } = reading;
   const listed = new Map<string, Listed | undefined>();
   let { token } = mark;
@@ -101,7 +109,10 @@ async function changesSince(reading: Reading, mark: Mark): Promise<BusyAnswer | 
     if (listed.size > MAX_RESOURCES)
       throw new CalendarServerError("limit", `More than ${MAX_RESOURCES} events have changed.`);
     token = syncToken || token;
-    if (!own.some(({ status }) => status === 507)) return changed(reading, { listed, mark: { ...mark, token } });
+    if (own.some(({ status }) => status === 507)) continue;
+    const removed = [...listed].filter(([, one]) => one === undefined).map(([name]) => name);
+    const there = [...listed.values()].filter((one) => one !== undefined);
+    return { mark: { ...mark, token }, isWhole: false, listed: there, removed };
   }
   throw new CalendarServerError("limit", "It tells of changes without an end.");
 }
@@ -111,31 +122,19 @@ function isTokenInvalid({ status }: { status: number }): boolean {
   return status !== 401 && status >= 400 && status < 500;
 }
 
-async function changed(
-  reading: Reading,
-  { listed, mark }: { listed: Map<string, Listed | undefined>; mark: Mark },
-): Promise<BusyAnswer> {
-  const there = [...listed.values()].filter((one) => one !== undefined);
-  const gone = [...listed].filter(([, one]) => one === undefined).map(([name]) => name);
-  const read = await readObjects(reading, { listed: there, mark });
-  return { mark: JSON.stringify(mark), isWhole: false, changed: read.changed, removed: [...gone, ...read.removed] };
-}
-
 /** Compares the etags in the window with the known ones; without known ones everything is new. */
-async function compareEtags(reading: Reading, before: Mark | undefined): Promise<BusyAnswer> {
+async function compareEtags(reading: Reading, before: Mark | undefined): Promise<Changes> {
   const { question } = reading;
   // Read before the objects, so that a change in between is read again.
   const mark = await markOf(reading, before);
   const isSame = before !== undefined && mark.calendarZone === before.calendarZone;
   if (isSame && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
-    return { mark: JSON.stringify(mark), isWhole: false, changed: [], removed: [] };
+    return { mark, isWhole: false, listed: [], removed: [] };
   const tags = (isSame ? await question.known?.tags() : undefined) ?? new Map<string, string>();
   const all = tags.size === 0 ? await listWhole(reading) : await listObjects(reading);
-  const fresh = all.filter(({ href, etag }) => etag === "" || tags.get(canonicalUrl(href)) !== etag);
-  const read = await readObjects(reading, { listed: fresh, mark });
+  const listed = all.filter(({ href, etag }) => etag === "" || tags.get(canonicalUrl(href)) !== etag);
   const names = new Set(all.map(({ href }) => canonicalUrl(href)));
-  const removed = [...read.removed, ...[...tags.keys()].filter((name) => !names.has(name))];
-  return { mark: JSON.stringify(mark), isWhole: !isSame, changed: read.changed, removed };
+  return { mark, isWhole: !isSame, listed, removed: [...tags.keys()].filter((name) => !names.has(name)) };
 }
 
 /** The sync token or the ctag: some servers scan every object for either. */
@@ -194,45 +193,46 @@ async function listObjects(reading: Reading, properties = ""): Promise<Listed[]>
   return splitOwn(answer.resources, calendarId)[1];
 }
 
-/** The busy time of objects, and the names of those that no longer exist. */
-type ReadObjects = Pick<BusyAnswer, "changed" | "removed">;
-
-/** Fetches and expands objects in a few concurrent batches, to bound the memory. */
-async function readObjects(reading: Reading, { listed, mark }: { listed: Listed[]; mark: Mark }): Promise<ReadObjects> {
+/** Fetches and expands the listed objects in a few concurrent batches, to bound the memory. */
+async function readChanges(reading: Reading, { mark, isWhole, listed, removed }: Changes): Promise<BusyAnswer> {
+  const answer: BusyAnswer = { mark: JSON.stringify(mark), isWhole, changed: [], removed };
   const left = [...listed];
-  const all: ReadObjects = { changed: [], removed: [] };
   let instances = 0;
   const readSome = async (): Promise<void> => {
     while (left.length > 0) {
-      const { changed, removed } = await readBatch(reading, { listed: left.splice(-BATCH_SIZE), mark });
-      for (const { taken } of changed) instances += taken.length;
+      const { there, gone } = await readBatch(reading, { listed: left.splice(-BATCH_SIZE), mark });
+      for (const { taken } of there) instances += taken.length;
       if (instances > MAX_INSTANCES)
         throw new CalendarServerError("limit", `More than ${MAX_INSTANCES} instances of events.`);
-      all.changed.push(...changed);
-      all.removed.push(...removed);
+      answer.changed.push(...there);
+      answer.removed.push(...gone);
     }
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_BATCHES }, readSome));
-  return all;
+  return answer;
 }
 
-async function readBatch(reading: Reading, { listed, mark }: { listed: Listed[]; mark: Mark }): Promise<ReadObjects> {
+/** The busy time of objects, and the names of those that no longer exist. */
+async function readBatch(
+  reading: Reading,
+  { listed, mark }: Pick<Changes, "listed" | "mark">,
+): Promise<{ there: BusyObject[]; gone: string[] }> {
   const { from, to, zone } = reading.question;
-  const isThere = ({ data }: Listed): boolean => data !== "";
-  const bare = listed.filter((one) => !isThere(one));
-  const known = [...listed.filter(isThere), ...(await fetchObjects(reading, bare))];
-  const there = known.filter(isThere);
-  const objects = there.map(({ data }) => data);
+  const hasData = ({ data }: Listed): boolean => data !== "";
+  const bare = listed.filter((one) => !hasData(one));
+  const found = [...listed.filter(hasData), ...(await fetchObjects(reading, bare))];
+  const readable = found.filter(hasData);
+  const objects = readable.map(({ data }) => data);
   const [calendarZone, owners] = [mark.calendarZone, [...mark.owners, ...mark.addresses]];
   const batch = { objects, from, to, zone, calendarZone, owners, maxInstances: MAX_INSTANCES };
   const expanded = await expandApart(batch, reading.handle);
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
   if (faults.length > 0)
     reading.runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
-  const changed = there.map(({ href, etag }, at): BusyObject => {
+  const there = readable.map(({ href, etag }, at): BusyObject => {
     return { objectId: canonicalUrl(href), tag: etag, taken: expanded[at]?.taken ?? [] };
   });
-  return { changed, removed: known.filter((one) => !isThere(one)).map(({ href }) => canonicalUrl(href)) };
+  return { there, gone: found.filter((one) => !hasData(one)).map(({ href }) => canonicalUrl(href)) };
 }
 
 /** The data of an object that is too large: not a calendar, so that it counts as unreadable. */
