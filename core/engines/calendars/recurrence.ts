@@ -51,7 +51,7 @@ function expandObject(object: string, own: Clock, asked: Expansion): Expanded {
   try {
     const root = parseObject(object);
     const clocks = clocksOf(root, own);
-    const events = componentsOf(root, "vevent").map((component) => readEvent(component, clocks));
+    const events = componentsOf(root, "vevent").flatMap((component) => readEvent(component, clocks, asked.owners));
     const series = new Map<string, Event[]>(events.map(({ uid }) => [uid, []]));
     for (const event of events) series.get(event.uid)?.push(event);
     const taken = [...series.values()].flatMap((list) => expandSeries(list, asked));
@@ -62,94 +62,90 @@ function expandObject(object: string, own: Clock, asked: Expansion): Expanded {
   }
 }
 
-/** An event with its start and, if it changes an instance of a series, the original start of that instance. */
+/** An event or, with `replaces`, the change of an instance that would start there. */
 interface Event {
   uid: string;
   component: Component;
   clocks: Clocks;
-  begins: Point | undefined;
+  begins: Point;
   replaces: Point | undefined;
+  isBusy: boolean;
+  /** The instant at which an instance ends, by its local start. */
+  endOf: (wall: number) => number;
 }
 
 /** Compared characters of a UID: RFC 7986, section 5.3, recommends fewer than 255. */
 const MAX_UID_LENGTH = 255;
 
-function readEvent(component: Component, clocks: Clocks): Event {
-  const [begins] = pointsIn(component, clocks, "dtstart");
+/** An event; none without any start. */
+function readEvent(component: Component, clocks: Clocks, owners: string[]): Event[] {
   const [replaces] = pointsIn(component, clocks, "recurrence-id");
-  return { uid: textOf(component, "uid").slice(0, MAX_UID_LENGTH), component, clocks, begins, replaces };
+  const [begins = replaces] = pointsIn(component, clocks, "dtstart");
+  if (begins === undefined) return [];
+  const uid = textOf(component, "uid").slice(0, MAX_UID_LENGTH);
+  const endOf = endsOf(component, clocks, begins);
+  return [{ uid, component, clocks, begins, replaces, isBusy: isBusy(component, owners), endOf }];
 }
 
 function expandSeries(events: Event[], asked: Expansion): BusyInterval[] {
   const masters = events.filter(({ replaces }) => replaces === undefined);
   const changes = events.filter(({ replaces }) => replaces !== undefined);
   const replaced = new Set(changes.map(({ replaces }) => instantOf(replaces as Point)));
-  const changed = { replaced, shifts: shiftsOf(changes, asked) };
-  const own = changes.flatMap((event) => instances(event, asked)());
-  const repeated = masters.flatMap((master) => repetitions(master, changed, asked));
+  const shifts = changes.flatMap(shiftOf).sort((one, other) => one.since - other.since);
+  const own = changes.flatMap((event) => instanceOf(event, event.begins.wall));
+  const repeated = masters.flatMap((master) => repetitions(master, { replaced, shifts }, asked));
   return [...own, ...repeated].filter(({ from, to }) => to > asked.from && from < asked.to && to > from);
 }
 
-/** Returns a function that makes the interval of an instance; none for an event that blocks no time. */
-function instances(event: Event, { owners }: Expansion): (wall?: number) => BusyInterval[] {
-  const { uid, begins } = event;
-  if (begins === undefined || !isBusy(event, owners)) return () => [];
-  const ends = endOf(event, begins);
-  return (wall = begins.wall) => [{ uid, from: begins.clock.toInstant(wall), to: ends(wall) }];
+/** The time that an instance blocks, if any. */
+function instanceOf({ uid, begins, isBusy, endOf }: Event, wall: number): BusyInterval[] {
+  return isBusy ? [{ uid, from: begins.clock.toInstant(wall), to: endOf(wall) }] : [];
 }
 
 /** A change of all instances after `since`: how far they move in ms of local time, and what they become. */
 interface Shift {
   since: number;
   by: number;
-  lengthMs: number;
-  instances: (wall: number) => BusyInterval[];
+  event: Event;
 }
 
-/** Changes of this and all later instances, earliest first. */
-function shiftsOf(changes: Event[], asked: Expansion): Shift[] {
-  return changes
-    .flatMap((event) => {
-      const { begins, replaces, component } = event;
-      const isRange = propertiesOf(component, "recurrence-id")[0]?.[1].range === "THISANDFUTURE";
-      if (!isRange || !replaces || !begins) return [];
-      const since = instantOf(replaces);
-      const by = begins.wall - replaces.clock.toWall(since);
-      return [{ since, by, lengthMs: lengthOf(event, begins), instances: instances(event, asked) }];
-    })
-    .sort((one, other) => one.since - other.since);
+/** The shift of a change of this and all later instances. */
+function shiftOf(event: Event): Shift[] {
+  const { begins, replaces, component } = event;
+  const isRange = propertiesOf(component, "recurrence-id")[0]?.[1].range === "THISANDFUTURE";
+  if (!isRange || !replaces) return [];
+  const since = instantOf(replaces);
+  return [{ since, by: begins.wall - replaces.clock.toWall(since), event }];
 }
 
-/** The instances of a series that no exception replaces. */
+/** The instances of a series that no change replaces. */
 function repetitions(
   master: Event,
   { replaced, shifts }: { replaced: Set<number>; shifts: Shift[] },
   asked: Expansion,
 ): BusyInterval[] {
   const { begins, component, clocks } = master;
-  if (begins === undefined) return [];
-  const walls = wallsOf(master, begins, windowOf(lengthOf(master, begins), shifts, asked));
   const excluded = new Set(pointsIn(component, clocks, "exdate").map(instantOf));
-  const ends = periodEnds(master, begins);
-  const usual = instances(master, asked);
-  return walls.flatMap((wall) => {
+  const ends = periodEnds(master);
+  return wallsOf(master, windowOf(master, shifts, asked)).flatMap((wall) => {
     const at = begins.clock.toInstant(wall);
     if (excluded.has(at) || replaced.has(at)) return [];
     const shift = shifts.findLast(({ since }) => since < at);
-    if (shift) return shift.instances(wall + shift.by);
-    return usual(wall).map((one) => ({ ...one, to: ends.get(wall) ?? one.to }));
+    if (shift) return instanceOf(shift.event, wall + shift.by);
+    return instanceOf(master, wall).map((one) => ({ ...one, to: ends.get(wall) ?? one.to }));
   });
 }
 
 /** The window in which instances may start and still matter, with room for differences to UTC. */
-function windowOf(lengthMs: number, shifts: Shift[], { from, to }: Expansion): [Date, Date] {
-  const longest = Math.max(lengthMs, ...shifts.map((shift) => shift.lengthMs));
+function windowOf(master: Event, shifts: Shift[], { from, to }: Expansion): [Date, Date] {
+  const events = [master, ...shifts.map(({ event }) => event)];
+  const longest = Math.max(...events.map(({ begins, endOf }) => endOf(begins.wall) - instantOf(begins)));
   const reach = longest + Math.max(0, ...shifts.map(({ by }) => Math.abs(by))) + 2 * day;
   return [new Date(from - reach), new Date(to + reach)];
 }
 
 /** Local times at which the instances of a series start, without duplicates. */
-function wallsOf({ component, clocks }: Event, begins: Point, window: [Date, Date]): number[] {
+function wallsOf({ component, clocks, begins }: Event, window: [Date, Date]): number[] {
   const rules = propertiesOf(component, "rrule");
   const added = pointsIn(component, clocks, "rdate").map((one) => begins.clock.toWall(instantOf(one)));
   const repeated = rules.flatMap((rule) =>
@@ -161,7 +157,7 @@ function wallsOf({ component, clocks }: Event, begins: Point, window: [Date, Dat
 }
 
 /** Ends of instances that are given as periods, by their local start (RFC 5545, section 3.8.5.2). */
-function periodEnds({ component, clocks }: Event, begins: Point): Map<number, number> {
+function periodEnds({ component, clocks, begins }: Event): Map<number, number> {
   const periods = pointsIn(component, clocks, "rdate").flatMap((one): [number, number][] => {
     const { until, clock, wall } = one;
     if (until === undefined) return [];
@@ -194,13 +190,8 @@ export function utcTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
 }
 
-/** Ms from the start of an event to its end. */
-function lengthOf(event: Event, begins: Point): number {
-  return endOf(event, begins)(begins.wall) - instantOf(begins);
-}
-
 /** Returns a function from an instance's local start to the instant of its end. */
-function endOf({ component, clocks }: Event, begins: Point): (wall: number) => number {
+function endsOf(component: Component, clocks: Clocks, begins: Point): (wall: number) => number {
   const { clock, isDate } = begins;
   const [end] = pointsIn(component, clocks, "dtend");
   if (end && (end.isDate || isDate)) return (wall) => clock.toInstant(wall + end.wall - begins.wall);
@@ -219,7 +210,7 @@ function lengthened(clock: Clock, length: string): (wall: number) => number {
   return (wall) => clock.toInstant(wall + nominal) + elapsed;
 }
 
-function isBusy({ component }: Event, owners: string[]): boolean {
+function isBusy(component: Component, owners: string[]): boolean {
   const isValue = (name: string, value: string): boolean => textOf(component, name).toUpperCase() === value;
   if (isValue("status", "CANCELLED") || isValue("transp", "TRANSPARENT")) return false;
   const answers = propertiesOf(component, "attendee")
