@@ -151,7 +151,7 @@ async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark>
 async function addressesOf({ runtime, login, question }: Reading, principal: string | undefined): Promise<string[]> {
   const { href, origin } = new URL(principal ?? "", question.calendarId);
   if (principal === undefined || origin !== new URL(question.calendarId).origin) return [];
-  const asked = { address: href, depth: 0, properties: "<c:calendar-user-address-set/>" } as const;
+  const asked = { address: href, properties: "<c:calendar-user-address-set/>" };
   const { found } = await askProperties(runtime, login, asked);
   const [set] = found ? every(found, "calendar-user-address-set") : [];
   const addresses = set ? every(set, "href").map(({ text }) => addressIn(text)) : [];
@@ -160,7 +160,7 @@ async function addressesOf({ runtime, login, question }: Reading, principal: str
 
 async function propertiesOf({ runtime, login, question }: Reading, properties: string): Promise<Element> {
   const wanted = `${properties}<c:calendar-timezone/><d:current-user-principal/>`;
-  return (await propfind(runtime, login, { address: question.calendarId, depth: 0, properties: wanted })).found;
+  return (await propfind(runtime, login, { address: question.calendarId, properties: wanted })).found;
 }
 
 /** Calendars whose server took too long for a fetch as a whole. */

@@ -52,8 +52,7 @@ export async function login(
   const open = { serverUrl, username, password, home: serverUrl };
   try {
     const address = await principalOf(tools, open);
-    const asked = { address, depth: 0, properties: "<c:calendar-home-set/>" } as const;
-    const { found, url } = await propfind(tools, open, asked);
+    const { found, url } = await propfind(tools, open, { address, properties: "<c:calendar-home-set/>" });
     const home = hrefIn(found, "calendar-home-set");
     if (home === undefined)
       throw new CalendarServerError("no_calendar_server", "It answered without a home of calendars.");
@@ -166,8 +165,8 @@ async function principalAt(
   open: CaldavLogin,
   address: string,
 ): Promise<{ status: number; principal?: string }> {
-  const asked = { address, depth: 0, properties: "<d:current-user-principal/>" } as const;
-  const { status, found, url } = await askProperties(tools, open, asked);
+  const properties = "<d:current-user-principal/>";
+  const { status, found, url } = await askProperties(tools, open, { address, properties });
   if ([401, 403, 429].includes(status) || (status >= 500 && status !== 501)) mustSucceed({ status });
   const href = found && hrefIn(found, "current-user-principal");
   return href === undefined ? { status } : { status, principal: within(url, href) };

@@ -47,18 +47,18 @@ interface PropertyAnswer {
   found: Element | undefined;
 }
 
-/** Properties of a resource, and with depth 1 of its direct members. */
+/** Properties of a resource, and with depth 1 (default 0) of its direct members. */
 interface PropertyQuestion {
   address: string;
-  depth: 0 | 1;
   properties: string;
+  depth?: 0 | 1;
 }
 
 /** Requests properties; returns any response. */
 export async function askProperties(
   tools: Tools,
   open: CaldavLogin,
-  { address, depth, properties }: PropertyQuestion,
+  { address, properties, depth = 0 }: PropertyQuestion,
 ): Promise<PropertyAnswer> {
   const limits = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
   const reader = new XmlReader();
