@@ -64,7 +64,7 @@ export async function accessToken(
 ): Promise<string> {
   const until = Date.now() + REFRESH_WAIT_MS;
   for (;;) {
-    const usable = await storedToken(runtime, holder, refused);
+    const usable = usableToken(await storedTokens(runtime, holder), refused);
     if (usable !== undefined) return usable;
     const fetched = await untilDeadline(runtime, refresh(runtime, holder, { settings, refused }), until);
     if (fetched?.result !== undefined) return fetched.result;
@@ -84,12 +84,11 @@ function refresh(
   holder: CredentialRef,
   { settings, refused }: { settings: OAuthSettings; refused: string | undefined },
 ): Promise<{ result: string | undefined } | undefined> {
-  // The previous refresh may have ended between our read and our lock.
-  return tryLock(
-    runtime.redis,
-    keys.refreshLock(holder.handle, holder.credentialId),
-    async () => (await storedToken(runtime, holder, refused)) ?? (await fetchTokens(runtime, holder, settings)),
-  );
+  return tryLock(runtime.redis, keys.refreshLock(holder.handle, holder.credentialId), async () => {
+    // The previous refresh may have ended between our read and our lock.
+    const tokens = await storedTokens(runtime, holder);
+    return usableToken(tokens, refused) ?? fetchToken(runtime, holder, { settings, tokens });
+  });
 }
 
 /** The outcome of a refresh; undefined at the deadline, after which the refresh continues. */
@@ -105,28 +104,26 @@ async function untilDeadline<T>({ redis, log }: Runtime, work: Promise<T>, until
   return undefined;
 }
 
-/** The stored access token; undefined if it can't be used. */
-async function storedToken(runtime: Runtime, holder: CredentialRef, refused?: string): Promise<string | undefined> {
-  const tokens = await keptTokens(runtime, holder);
-  if (tokens.ended) {
-    const failure = new Fail("integration_revoked");
-    await runtime.credentials.updateHealth(holder, failure);
-    throw failure;
-  }
-  const isFresh = tokens.staleAt === null || Date.now() < tokens.staleAt;
-  return isFresh && tokens.accessToken !== refused ? tokens.accessToken : undefined;
+/** The stored tokens; `integration_revoked` if the grant has ended. */
+async function storedTokens({ credentials }: Runtime, holder: CredentialRef): Promise<Tokens> {
+  const tokens = tokensIn(await credentials.secret(holder));
+  if (!tokens.ended) return tokens;
+  const failure = new Fail("integration_revoked");
+  await credentials.updateHealth(holder, failure);
+  throw failure;
 }
 
-async function keptTokens({ credentials }: Runtime, holder: CredentialRef): Promise<Tokens> {
-  return tokensIn(await credentials.secret(holder));
+/** The access token; undefined if it can't be used. */
+function usableToken({ accessToken, staleAt }: Tokens, refused?: string): string | undefined {
+  const isFresh = staleAt === null || Date.now() < staleAt;
+  return isFresh && accessToken !== refused ? accessToken : undefined;
 }
 
-async function fetchTokens(
+async function fetchToken(
   runtime: Runtime,
   holder: CredentialRef,
-  settings: OAuthSettings,
+  { settings, tokens }: { settings: OAuthSettings; tokens: Tokens },
 ): Promise<string | undefined> {
-  const tokens = await keptTokens(runtime, holder);
   const used = tokens.refreshToken;
   try {
     if (used === null) throw new Fail("integration_revoked");
