@@ -1,4 +1,4 @@
-import { Buffer } from "node:buffer";
+import type { Buffer } from "node:buffer";
 import type { Context } from "koa";
 import { koaBody } from "koa-body";
 import { Fail, invalid } from "../core/platform/errors.ts";
@@ -17,12 +17,12 @@ const types = {
 /** Deepest nesting of a body, far above any schema's. Code that walks a body recursively relies on it. */
 const MAX_DEPTH = 64;
 
-/** Reads the body as the row allows: an object, or bytes for `raw`. An absent body is `{}`. */
+/** Reads the body as the row allows: an object, or for `raw` its bytes as they arrive. An absent body is `{}`. */
 export async function readBody(ctx: Context, row: Row): Promise<Record<string, unknown>> {
   if (row.method === "GET" || row.method === "DELETE" || (!hasBody(ctx) && row.accepts !== "raw")) return {};
   const limit = row.limit ?? (row.access.kind === "open" ? limits.public : limits.owner);
   if ((ctx.request.length ?? 0) > limit) throw new Fail("payload_too_large");
-  if (row.accepts === "raw") return { body: await inTime(ctx, bytes(ctx, limit)), headers: ctx.headers };
+  if (row.accepts === "raw") return { body: bytes(ctx, limit), headers: ctx.headers };
   if (!isAccepted(ctx, row)) {
     if (await inTime(ctx, isEmpty(ctx))) return {};
     throw new Fail("unsupported_media_type");
@@ -87,18 +87,23 @@ function asClientError(error: Error & { status?: number; httpCode?: number }): E
   return new Fail("invalid_request", { detail }, error);
 }
 
-async function bytes(ctx: Context, limit: number): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of ctx.req) {
+/** The parts of a body as they arrive: at most `limit` bytes, and all of them in time. */
+async function* bytes(ctx: Context, limit: number): AsyncGenerator<Buffer> {
+  const parts: AsyncIterator<Buffer> = ctx.req[Symbol.asyncIterator]();
+  const late = performance.now() + TIMEOUT_MS;
+  for (let size = 0; ; ) {
+    const { done, value: part } = await inTime(ctx, parts.next(), late - performance.now());
+    if (done) return;
     size += part.length;
-    if (size > limit) throw new Fail("payload_too_large");
-    parts.push(part);
+    if (size > limit) {
+      ctx.set("Connection", "close");
+      throw new Fail("payload_too_large");
+    }
+    yield part;
   }
-  return Buffer.concat(parts);
 }
 
-async function inTime<T>(ctx: Context, reading: Promise<T>): Promise<T> {
+async function inTime<T>(ctx: Context, reading: Promise<T>, timeoutMs = TIMEOUT_MS): Promise<T> {
   let refuse: (error: Error) => void = () => {};
   const late = new Promise<never>((_, reject) => {
     refuse = reject;
@@ -106,7 +111,7 @@ async function inTime<T>(ctx: Context, reading: Promise<T>): Promise<T> {
   const timer = setTimeout(() => {
     ctx.set("Connection", "close");
     refuse(new Fail("invalid_request", { detail: "The request body did not arrive in time." }));
-  }, TIMEOUT_MS);
+  }, timeoutMs);
   try {
     return await Promise.race([reading, late]);
   } finally {

@@ -1,7 +1,6 @@
 import {
   addDomain,
   addSuppression,
-  admitFeedback,
   answerUnsubscribe,
   cancelMessage,
   createTemplate,
@@ -227,7 +226,6 @@ export const emailRows: Row[] = [
   }),
   route("POST /v2/email/feedback", anyone, signedRequest, receiveDeliveryReports, {
     accepts: "raw",
-    guard: admitFeedback,
     limit: MAX_FEEDBACK_BYTES,
     returns: feedbackAnswer,
     summary: "Receive a signed delivery event",
@@ -238,7 +236,6 @@ export const emailRows: Row[] = [
   }),
   route("POST /v2/email/inbound", anyone, signedRequest, receiveInboundMail, {
     accepts: "raw",
-    guard: admitFeedback,
     limit: MAX_INBOUND_BYTES,
     returns: feedbackAnswer,
     summary: "Receive a signed bounce or complaint mail",

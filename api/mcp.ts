@@ -1,5 +1,6 @@
 import type { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
+import { text } from "node:stream/consumers";
 import type { McpHttpHandler } from "@modelcontextprotocol/server";
 import { toolsResource } from "../core/account/face.ts";
 import type { Env } from "../core/platform/env.ts";
@@ -18,11 +19,11 @@ const access: Access = { kind: "handle", role: "CREATOR", scopes, resource: tool
 
 interface Message {
   handle: string;
-  body?: Buffer;
+  body: AsyncIterable<Buffer>;
   headers?: IncomingHttpHeaders;
 }
 
-const message = object({ handle, body: optional(anything), headers: optional(anything) }) as Schema<Message>;
+const message = object({ handle, body: anything, headers: optional(anything) }) as Schema<Message>;
 
 /** A JSON-RPC 2.0 message of the protocol. */
 const rpcMessage = object({
@@ -84,7 +85,7 @@ interface McpCall {
 async function exchange({ tools, handler }: Mounted, { runtime, input, caller }: McpCall): Promise<Response> {
   const headers = input.headers ?? {};
   assertKnownOrigin(runtime.env, headers);
-  const body = input.body?.toString() ?? "";
+  const body = await text(input.body);
   for (const name of calledTools(body)) assertToolAllowed(tools, name, caller);
   const request = new Request(`${runtime.env.BASE_URL}/mcp/${input.handle}/mcp`, {
     method: "POST",

@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
+import process from "node:process";
 import PostalMime from "postal-mime";
 import { Webhook } from "standardwebhooks";
 import t from "tap";
@@ -83,6 +84,35 @@ t.test("unsigned feedback is refused", async (t) => {
     t.match((await post(service, "feedback", bad)).body, { status: 400, code: "invalid_request" }, bad);
   }
   t.ok(acme);
+});
+
+t.test("the body of a forged report is never held in memory", async (t) => {
+  const service = await startService(t, settings);
+  const forge = (more: Record<string, string | number> = {}) => {
+    const forged = request(`${service.url}/v2/email/inbound`, { method: "POST", headers: more });
+    forged.on("error", () => undefined).flushHeaders();
+    t.teardown(() => forged.destroy());
+    return forged;
+  };
+  const size = 20_000_000;
+  const [unsigned] = (await once(forge({ "content-length": size }), "response")) as [IncomingMessage];
+  t.equal(unsigned.statusCode, 401, "without a signature no byte is awaited");
+  const signed = {
+    "webhook-id": "id_1",
+    "webhook-timestamp": String(Math.floor(Date.now() / 1000)),
+    "webhook-signature": "v1,AAAA",
+  };
+  const before = process.memoryUsage().arrayBuffers;
+  const part = Buffer.alloc(1_000_000, "x");
+  const waiting = Array.from({ length: 12 }, () =>
+    forge({ ...signed, "content-length": size + 1, "idempotency-key": "1" }),
+  );
+  for (const one of waiting)
+    for (let sent = 0; sent < size; sent += part.length) await new Promise((resolve) => one.write(part, resolve));
+  t.ok(process.memoryUsage().arrayBuffers - before < (waiting.length * size) / 2, "what has arrived is gone");
+  for (const one of waiting) one.end("x");
+  const answers = await Promise.all(waiting.map((one) => once(one, "response")));
+  t.same([...new Set(answers.map(([response]) => response.statusCode))], [401]);
 });
 
 t.test("a provider's notices move a sent message on, each once", async (t) => {

@@ -18,7 +18,6 @@ export { resealIdentity } from "./identity.ts";
 export { adoptMessages, type ExportedDomain, exportDomains, importDomain } from "./imports.ts";
 export { cancelMessage, listMessages, readMessage } from "./messages.ts";
 export { findSender, listSenders, putSender, refusal, sendingRights } from "./senders.ts";
-export { admitFeedback } from "./signed-request.ts";
 export { addSuppression, isSuppressed, listSuppressions, removeSuppression } from "./suppressions.ts";
 export {
   createTemplate,

@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { type Feedback, type Message, type MessageStatus, reportTypes, statuses } from "../../schemas/email.ts";
 import type { ReturnedMail } from "../../schemas/webhooks.ts";
-import { isHardBounce, type MailReport, readReport } from "../engines/mail/mail.ts";
+import { isHardBounce, MAX_REPORT_BYTES, type MailReport, readReport } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
@@ -24,7 +24,7 @@ interface Applied {
  * several as `events`.
  */
 export async function receiveDeliveryReports(runtime: Runtime, request: SignedRequest): Promise<Applied> {
-  const list = feedbackIn(signedBody(runtime.env, request));
+  const list = feedbackIn(await signedBody(runtime.env, request, Number.POSITIVE_INFINITY));
   let applied = 0;
   for (const one of list) applied += (await apply(runtime, await named(runtime, one), one)) ? 1 : 0;
   return { applied };
@@ -35,7 +35,7 @@ export async function receiveDeliveryReports(runtime: Runtime, request: SignedRe
  * unreadable mail.
  */
 export async function receiveInboundMail(runtime: Runtime, request: SignedRequest): Promise<Applied> {
-  return readInbound(runtime, signedBody(runtime.env, request));
+  return readInbound(runtime, await signedBody(runtime.env, request, MAX_REPORT_BYTES));
 }
 
 /** Applies a mail from outside; a mail without a report is no error. */

@@ -1,4 +1,5 @@
 import type { Buffer } from "node:buffer";
+import { buffer } from "node:stream/consumers";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/payments.ts";
@@ -124,7 +125,7 @@ export async function receiveStripeEvent(
   { body, headers }: { body?: unknown; headers?: unknown },
 ): Promise<{ received: boolean }> {
   const signature = (headers as Record<string, string | undefined>)["stripe-signature"] ?? "";
-  const event = readEvent(runtime.env, body as Buffer, signature);
+  const event = readEvent(runtime.env, await buffer(body as AsyncIterable<Buffer>), signature);
   const { kind, handle, bookingUid, pageSlug } = event.data.object.metadata ?? {};
   if (handle === undefined || !(await isOfAccount(runtime, handle, event))) return { received: true };
   if (kind === "booking" && bookingUid !== undefined) await act(runtime, event, { handle, bookingUid });

@@ -4,6 +4,6 @@ export { type DkimKey, signMime } from "./dkim.ts";
 export { type AskDns, type DnsAnswer, openDns } from "./dns.ts";
 export { type Fact, layOut, type MailLayout } from "./letter.ts";
 export { composeMime, type Mail, type MimeFile } from "./mime.ts";
-export { type MailReport, readReport } from "./reports.ts";
+export { MAX_REPORT_BYTES, type MailReport, readReport } from "./reports.ts";
 export { SmtpFailure, SmtpPool } from "./smtp.ts";
 export { classifySmtpFailure, type DeliveryProgress, isHardBounce, type SmtpFailureClass } from "./smtp-failures.ts";

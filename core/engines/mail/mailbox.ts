@@ -1,8 +1,7 @@
 import { ImapFlow } from "imapflow";
 import type { Mailbox } from "../../platform/runtime.ts";
+import { MAX_REPORT_BYTES } from "./reports.ts";
 
-/** Bytes of a mail to read: reports are small, and their content is at the start. */
-const MAX_MAIL_BYTES = 262_144;
 /** Real ms within which a server must greet and respond. */
 const TIMEOUT_MS = 30_000;
 
@@ -25,7 +24,7 @@ export async function openMailbox(address: string): Promise<Mailbox> {
   return {
     unseen: async () => ((await client.search({ seen: false }, { uid: true })) || []).sort((one, other) => one - other),
     async read(uid) {
-      const found = await client.fetchOne(String(uid), { source: { maxLength: MAX_MAIL_BYTES } }, { uid: true });
+      const found = await client.fetchOne(String(uid), { source: { maxLength: MAX_REPORT_BYTES } }, { uid: true });
       return found ? found.source : undefined;
     },
     async markSeen(uid) {

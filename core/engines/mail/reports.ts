@@ -37,7 +37,7 @@ export async function readReport(bytes: Buffer): Promise<Report> {
  * Bytes and lines of a mail to parse; a report says everything at its start. postal-mime takes up to 15 µs and 1 KB per line: 5 MB of empty
  * lines would take 90 s and 5 GB.
  */
-const MAX_BYTES = 262_144;
+export const MAX_REPORT_BYTES = 262_144;
 const MAX_LINES = 5_000;
 const MAIL_LIMITS = { maxHeadersSize: 65_536, maxNestingDepth: 20 };
 /** Most notices of one report. */
@@ -52,7 +52,7 @@ async function parsed(bytes: Buffer): Promise<Email> {
 }
 
 function beginning(bytes: Buffer): Buffer {
-  const first = bytes.subarray(0, MAX_BYTES);
+  const first = bytes.subarray(0, MAX_REPORT_BYTES);
   let end = 0;
   for (let lines = 0; lines < MAX_LINES; lines++) {
     const at = first.indexOf(10, end);
