@@ -205,6 +205,35 @@ t.test("a recipient who is refused with the code of a login is retried later, an
   t.match(timeline.at(-1), { smtpCode: 454, reason: /^deferred_by_server: 454 4\.7\.1/ });
 });
 
+for (const code of [454, 530]) {
+  t.test(`a sender who is refused with the login code ${code} is retried later, and not for ever`, async (t) => {
+    const server = await startMailServer(t, {
+      onMailFrom: ({ address }, _session, done) =>
+        done(
+          address.endsWith("@mail.acme.example")
+            ? Object.assign(new Error("4.7.0 log in first"), { responseCode: code })
+            : null,
+        ),
+    });
+    const service = await startMailing(t, server.url, hurried(60));
+    const [acme, other] = [await makeSending(service), await makeSending(service, "other")];
+    const refused = await acme.send(["ann@far.example"], { purpose: "LEAD_VERIFICATION" });
+    await acme.until(refused, "DEFERRED");
+    for (const name of ["bob", "cid", "dan"])
+      await other.until(await other.send([`${name}@far.example`]), "SENT", 10_000);
+    const { timeline } = await acme.until(refused, "FAILED", 60_000);
+    t.match(timeline.at(-1), { smtpCode: code, reason: /^given_up: .*log in first/ });
+    const attempts = timeline.filter(({ type }) => type === "SENDING").map(({ attempt }) => attempt);
+    t.same(
+      attempts,
+      attempts.map((_, at) => at + 1),
+      "each attempt counts",
+    );
+    t.ok(attempts.length < 20, `${attempts.length} attempts`);
+    t.equal(server.mails.length, 3, "the refused mail reached nobody");
+  });
+}
+
 t.test("a refused content fails, without consequences for the address", async (t) => {
   const server = await startMailServer(t);
   server.refuseContent = () => ({ code: 554, words: "5.1.1 looks like spam" });

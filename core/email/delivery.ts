@@ -193,12 +193,10 @@ async function settleFailure(
       ...(hard ? bounced(runtime, taken, verdict) : {}),
     });
   }
-  if (verdict.kind === "provider") {
-    await recordOutcome(runtime, taken, { to: "DEFERRED", reason: verdict.reason, due: Date.now(), attemptBack: true });
-    return "provider";
-  }
-  const due = Date.now() + delayUntil(runtime, runtime.now() + verdict.wait);
-  return recordOutcome(runtime, taken, { to: "DEFERRED", reason: verdict.reason, smtpCode: verdict.code, due });
+  const { kind, reason, code: smtpCode, wait } = verdict;
+  const due = wait === undefined ? Date.now() : Date.now() + delayUntil(runtime, runtime.now() + wait);
+  await recordOutcome(runtime, taken, { to: "DEFERRED", reason, smtpCode, due, attemptBack: wait === undefined });
+  return kind === "provider" ? "provider" : "settled";
 }
 
 /** What a permanent failure of the address causes. */

@@ -11,8 +11,8 @@ export function isHardBounce(enhancedStatus: string | undefined): boolean {
 
 /** What follows from a failed attempt. */
 export type SmtpFailureClass =
-  /** The server is unusable for everybody: the attempt doesn't count, and sending pauses until it works again. */
-  | { kind: "provider"; reason: string }
+  /** The server may be unusable for everybody: sending pauses until it works again. Without `wait` the attempt doesn't count. */
+  | { kind: "provider"; reason: string; code?: number | undefined; wait?: number }
   /** Retried after `wait` domain ms. */
   | { kind: "deferred"; reason: string; code: number | undefined; wait: number }
   /** Never retried; `hard` suppresses the address. */
@@ -50,13 +50,17 @@ const refusals: Record<SmtpPhase, string> = {
 /**
  * Classifies a failure by phase and code. A refusal (5xx) is final; everything else is retried for at most 24 hours. A connection that
  * broke after the content was sent is retried too: the mail may arrive twice, with the same Message-ID, but is never lost. A login code is
- * the server's failure until a recipient is named; after that it may be about that recipient alone (Postfix defers relaying with 454).
+ * the server's failure until a recipient is named; after that it may be about that recipient alone (Postfix defers relaying with 454). At
+ * MAIL FROM it may be about the sender alone, so it counts as an attempt.
  */
 export function classifySmtpFailure(failure: SmtpFailure, attempted: DeliveryProgress): SmtpFailureClass {
   const { phase, code, enhanced } = failure;
   const blamesLogin = code !== undefined && loginCodes.includes(code);
-  if (phase === "connect" || (phase === "mail" && blamesLogin))
-    return { kind: "provider", reason: reasonOf(failure, refusals.connect) };
+  if (phase === "connect") return { kind: "provider", reason: reasonOf(failure, refusals.connect) };
+  if (phase === "mail" && blamesLogin) {
+    const later = deferredOrFailed(reasonOf(failure, refusals.connect), code, attempted);
+    return later.kind === "deferred" ? { ...later, kind: "provider" } : later;
+  }
   if (code !== undefined && code >= 500 && !blamesLogin) {
     return { kind: "failed", reason: reasonOf(failure, refusals[phase]), code, hard: isHardBounce(enhanced) };
   }
