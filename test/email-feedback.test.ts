@@ -354,6 +354,64 @@ t.test("an unsubscribe page shows its state, undoes it, and uses the visitor's l
   t.match(gone.text, /<html lang="de".*Dieser Link funktioniert nicht mehr\./s);
 });
 
+t.test("undoing an unsubscription lifts no suppression that came after it", async (t) => {
+  const { server, service, acme } = await start(t);
+  const unsubscribed = async (to: string) => {
+    const id = await acme.send([to], { purpose: "PRODUCT_NOTIFICATION" });
+    await acme.until(id, "SENT");
+    const mail = server.mails.find((one) => one.to[0] === to);
+    const [, link = ""] = /<(https:\S+)>/.exec(mail?.headers["list-unsubscribe"] as string) ?? [];
+    const post = (form: string) => service.visitor.post(new URL(link).pathname).type("form").send(form).expect(200);
+    await post("List-Unsubscribe=One-Click");
+    return { id, undo: () => post("undo=1"), again: () => post("List-Unsubscribe=One-Click") };
+  };
+  const [ann, bob, cid] = [
+    await unsubscribed("ann@far.example"),
+    await unsubscribed("bob@far.example"),
+    await unsubscribed("cid@far.example"),
+  ];
+  const add = acme.owner.post(`${acme.root}/suppressions`).send({ email: "ann@far.example", reason: "by phone" });
+  t.match((await add.expect(201)).body.suppression, { source: "OWNER", reason: "by phone", messageId: null });
+  const data = { messageId: bob.id, recipient: "bob@far.example", enhancedStatus: "5.1.1" };
+  t.match((await post(service, "feedback", JSON.stringify({ type: "BOUNCED", ...data }))).body, { applied: 1 });
+  for (const { undo, again } of [ann, bob, cid]) {
+    await again();
+    t.notMatch((await undo()).text, /name="undo"/);
+  }
+  const { suppressions } = (await acme.owner.get(`${acme.root}/suppressions`)).body;
+  t.same(
+    suppressions.map(({ email, source }: { email: string; source: string }) => [email, source]),
+    [
+      ["bob@far.example", "HARD_BOUNCE"],
+      ["ann@far.example", "OWNER"],
+    ],
+  );
+  for (const name of ["ann", "bob"])
+    t.match((await acme.ask({ to: [`${name}@far.example`] })).body, { code: "email_recipient_suppressed" });
+  await acme.ask({ to: ["cid@far.example"] }).expect(202);
+});
+
+t.test("the suppression of an erased person holds, without the address", async (t) => {
+  const env = { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme" };
+  const service = await startMailing(t, "smtp://127.0.0.1:9", { env, workers: ["campaigns"] });
+  const acme = await makeSending(service);
+  const captured = await service.visitor
+    .post("/v2/public/handles/acme/leads")
+    .send({ email: "ann@far.example" })
+    .expect(202);
+  const add = acme.owner.post(`${acme.root}/suppressions`).send({ email: "Ann@far.example", reason: "Ann Lee phoned" });
+  await add.expect(201);
+  await acme.owner.delete(`/v2/handles/acme/leads/${captured.body.lead.leadId}`).expect(204);
+  const stored = () => service.runtime.redis.hvals(keys.suppressed("acme"));
+  await eventually(async () => !/ann/i.test(String(await stored())));
+  t.match((await acme.owner.get(`${acme.root}/suppressions`)).body.suppressions, [
+    { email: "erased@erased.invalid", source: "OWNER", reason: "OWNER" },
+  ]);
+  t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
+  await acme.owner.delete(`${acme.root}/suppressions/ann@far.example`).expect(204);
+  await acme.ask({ to: ["ann@far.example"] }).expect(202);
+});
+
 t.test("however often a recipient changes their mind, a message's timeline stays short", async (t) => {
   const { server, service, acme } = await start(t);
   const id = await acme.send(["ann@far.example"], { purpose: "PRODUCT_NOTIFICATION" });

@@ -6,10 +6,8 @@ import { transact } from "../store/redis.ts";
 import { eraseEventsOf } from "../webhooks/face.ts";
 import { cancelDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
+import { ERASED_ADDRESS, eraseSuppression } from "./suppressions.ts";
 import { ranks } from "./turns.ts";
-
-/** Replaces an erased person's address among other recipients of a message; not deliverable (RFC 2606). */
-const ERASED_ADDRESS = "erased@erased.invalid";
 
 /**
  * Removes a person from a handle's mails and webhook events. Unsent deliveries are cancelled; messages to that person alone are removed
@@ -21,6 +19,7 @@ export async function erasePerson(runtime: Runtime, { handle, address }: JobData
   for (const messageId of new Set(places.map((place) => place.split(":")[0] as string)))
     await eraseFrom(runtime, { handle, messageId, address });
   await runtime.redis.del(list);
+  await eraseSuppression(runtime, handle, address);
   await eraseEventsOf(runtime, handle, address);
 }
 

@@ -17,6 +17,7 @@ import { cursorAfter, pageOf } from "../store/paging.ts";
 import { pairsOf, pipelined } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
+import { suppressionKeys } from "./suppressions.ts";
 
 /** The keys of every email script; the first four are prefixes. */
 export function mailKeys(handle: string): Record<MailKey, string> {
@@ -73,7 +74,7 @@ export async function moveDelivery(
   const { handle, messageId, n } = name;
   const { from, to, type, token, due, suppression, lifted } = move;
   const at = now();
-  const places = { ...mailKeys(handle), suppressed: keys.suppressed(handle), suppressions: keys.suppressions(handle) };
+  const places = { ...mailKeys(handle), ...suppressionKeys(handle) };
   const input = {
     ...{ messageId, n, from, to, type, token, due, at, instant: new Date(at).toISOString() },
     members: furtherMembers(move),

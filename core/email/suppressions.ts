@@ -11,6 +11,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { listIds } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
+import { scripts } from "../store/scripts.ts";
 
 /** The stored form of a suppression, with the canonical address. */
 export function suppressionOf(
@@ -21,7 +22,15 @@ export function suppressionOf(
   return { email: sameAddress(address), reason, source, messageId, createdAt: new Date(at).toISOString() };
 }
 
-/** Suppresses an address on the owner's request; an existing suppression stays. */
+/** Replaces an erased person's address; not deliverable (RFC 2606). */
+export const ERASED_ADDRESS = "erased@erased.invalid";
+
+/** The keys of a handle's suppressions. */
+export function suppressionKeys(handle: string): { suppressed: string; suppressions: string } {
+  return { suppressed: keys.suppressed(handle), suppressions: keys.suppressions(handle) };
+}
+
+/** Suppresses an address on the owner's request; an existing suppression stays, unless its recipient may undo it. */
 export async function addSuppression(
   runtime: Runtime,
   input: Infer<typeof newSuppression>,
@@ -29,13 +38,12 @@ export async function addSuppression(
   const { handle, email, reason } = input;
   const at = runtime.now();
   const made = suppressionOf(email, { source: "OWNER", ...(reason ? { reason } : {}), at });
-  const digest = addressDigest(email);
-  const [, , stored] = await transact(runtime.redis, (transaction) => {
-    transaction.hsetnx(keys.suppressed(handle), digest, JSON.stringify(made));
-    transaction.zadd(keys.suppressions(handle), "NX", at, digest);
-    transaction.hget(keys.suppressed(handle), digest);
+  const stored = await scripts.suppressAddress(runtime.redis, suppressionKeys(handle), {
+    digest: addressDigest(email),
+    json: JSON.stringify(made),
+    at,
   });
-  return { suppression: JSON.parse(stored as string) as Suppression };
+  return { suppression: JSON.parse(stored) as Suppression };
 }
 
 /** The handle's suppressions, newest first. */
@@ -46,6 +54,19 @@ export async function listSuppressions(
   const { ids, nextCursor } = await listIds(runtime, keys.suppressions(input.handle), input);
   const found = ids.length === 0 ? [] : await runtime.redis.hmget(keys.suppressed(input.handle), ...ids);
   return { suppressions: found.flatMap((json) => (json ? [JSON.parse(json) as Suppression] : [])), nextCursor };
+}
+
+/** Takes an erased person's address and the owner's words out of a suppression, which stays in force. */
+export async function eraseSuppression(
+  { redis }: Pick<Runtime, "redis">,
+  handle: string,
+  digest: string,
+): Promise<void> {
+  const replaced = await redis.hget(keys.suppressed(handle), digest);
+  if (replaced === null) return;
+  const stored = JSON.parse(replaced) as Suppression;
+  const json = JSON.stringify({ ...stored, email: ERASED_ADDRESS, reason: stored.source });
+  await scripts.suppressAddress(redis, suppressionKeys(handle), { digest, json, at: 0, replaced });
 }
 
 /** Removes a suppression; idempotent. */

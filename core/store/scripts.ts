@@ -159,7 +159,7 @@ export const scripts = {
     ]
   >(),
   moveDelivery: defineScript("move-delivery.lua", [...deliveryKeys, "leases", "suppressed", "suppressions", "outbox"], {
-    needs: ["email-prelude.lua"],
+    needs: ["email-prelude.lua", "suppression-prelude.lua"],
     runsWhenFull: "a mail whose sending is not recorded would be sent again",
   }).of<
     {
@@ -180,6 +180,9 @@ export const scripts = {
     },
     "moved" | "stale"
   >(),
+  suppressAddress: defineScript("suppress-address.lua", ["suppressed", "suppressions"], {
+    needs: ["suppression-prelude.lua"],
+  }).of<{ digest: string; json: string; at: number; replaced?: string | undefined }, string>(),
 
   // leads and campaigns
   captureLead: defineScript("capture-lead.lua", ["recent", "lead", "list", "person", "outbox"], { blobs: ["json"] }).of<

@@ -29,9 +29,6 @@ end
 happened(id, n, { type = input.type, at = input.instant, ms = input.at, more = input.members })
 if input.givesBack then redis.call('HINCRBY', message, 'attempt:' .. n, -1) end
 if input.to then become(id, n, input.to) end
-if input.suppression then
-  redis.call('HSETNX', keys.suppressed, digest, input.suppression)
-  redis.call('ZADD', keys.suppressions, 'NX', input.at, digest)
-end
+if input.suppression then suppress(digest, input.suppression, input.at) end
 outbox(keys.outbox, input.jobs)
 return 'moved'
