@@ -5,6 +5,7 @@ import { keys } from "../core/store/keys.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { startRudeServer } from "../fixtures/smtp.ts";
 
 const base = "http://service.test";
 const address = "ada@example.com";
@@ -55,6 +56,18 @@ t.test("a person signs in with the code that was mailed, once", async (t) => {
   t.match(me.body.user, { userId: "user_ada", email: "ada@example.com" });
   t.match(done.headers["set-cookie"]?.[0], /^session=[^;]+; Max-Age=43200; Path=\/oauth; HttpOnly; SameSite=Lax$/);
   t.match((await post(service, { signInId, code }).expect(400)).text, /That code is no longer valid/);
+});
+
+t.test("a code whose delivery is unsure is mailed again as the same mail", async (t) => {
+  const rude = await startRudeServer(t, { at: "dot", does: "close" });
+  const { service } = await startSignIn(t, { SMTP_URL: rude.url });
+  await askForCode(service);
+  await eventually(() => rude.contents.length === 1);
+  rude.rudeness = undefined;
+  await eventually(() => rude.contents.length === 2);
+  const [first, second] = rude.contents.map((mail) => [/^Message-ID: .*$/im.exec(mail)?.[0], /\d{6}/.exec(mail)?.[0]]);
+  t.match(first, [/^Message-ID: <[\w-]{32}@service\.test>$/, /\d/]);
+  t.same(second, first);
 });
 
 t.test("the sign-in names its service, speaks the visitor's language and sends a new code when asked", async (t) => {

@@ -1,9 +1,11 @@
 import nodemailer from "nodemailer";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
+import { keyDigest } from "../store/idempotency.ts";
 
-/** The content of a mail; replies go to `replyTo` if it is set. */
+/** The content of a mail; replies go to `replyTo` if it is set. Repeated sends with one `key` have one Message-ID. */
 interface ServiceMail {
+  key: string;
   subject: string;
   text: string;
   html: string;
@@ -14,13 +16,14 @@ interface ServiceMail {
  * Sends a mail from the installation's own address, outside any handle's senders, over a separate connection. It stores no message and no
  * event. `transactional_email_queue_unavailable` without a mail server.
  */
-export async function sendServiceMail(env: Env, to: string, { replyTo, ...content }: ServiceMail): Promise<void> {
+export async function sendServiceMail(env: Env, to: string, { key, replyTo, ...content }: ServiceMail): Promise<void> {
   if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
   const transport = nodemailer.createTransport(env.SMTP_URL);
   const envelope = { from: { name: "", address: senderOf(env) }, to: { name: "", address: to } };
+  const messageId = `<${keyDigest(key)}@${senderOf(env).split("@")[1]}>`;
   const answers = replyTo === undefined ? {} : { replyTo: { name: "", address: replyTo } };
   try {
-    await transport.sendMail({ ...envelope, ...answers, headers: automatic, ...content, ...closed });
+    await transport.sendMail({ ...envelope, ...answers, messageId, headers: automatic, ...content, ...closed });
   } catch (error) {
     // The server's reply may contain the address, and failures are logged.
     const { responseCode, code } = error as { responseCode?: number; code?: string };

@@ -11,7 +11,8 @@ export async function sendSignInCode({ redis, env }: Runtime, { signInId }: { si
   const [user, email, language] = await redis.hmget(keys.signIn(signInId), "user", "email", "language");
   if (!user || !email) return;
   const code = signInCode(env.SECRET_KEY, signInId);
-  await sendServiceMail(env, email, mailOf(spokenLanguage(language), new URL(env.LOGIN_URL).host, code));
+  const mail = mailOf(spokenLanguage(language), new URL(env.LOGIN_URL).host, code);
+  await sendServiceMail(env, email, { key: `sign-in ${signInId}`, ...mail });
 }
 
 /** The code is in the body only: subjects appear in lists and logs. */

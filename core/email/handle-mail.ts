@@ -45,6 +45,6 @@ async function sendByService(runtime: Runtime, { handle, to, content, key }: Han
   const { env, redis } = runtime;
   const sent = keys.emailOnce(handle, keyDigest(key));
   if ((await redis.exists(sent)) || (await isSuppressed(runtime, handle, to))) return;
-  await sendServiceMail(env, to, content);
+  await sendServiceMail(env, to, { key: `${handle} ${key}`, ...content });
   await redis.set(sent, "service", "EX", SENT_RETENTION_SECONDS);
 }
