@@ -1,6 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
 import type MailMessage from "nodemailer/lib/mailer/mail-message";
+import { parseConnectionUrl } from "nodemailer/lib/shared";
 import SMTPPool, { type SMTPPoolSentMessageInfo } from "nodemailer/lib/smtp-pool";
 import type { Envelope, Mailer } from "../../platform/runtime.ts";
 
@@ -28,61 +29,32 @@ export class SmtpFailure extends Error {
   }
 }
 
-/** Query parameters of SMTP_URL, with the names that nodemailer uses; times in ms. */
-interface SmtpSettings {
-  host: string;
-  port: number;
-  secure: boolean;
-  auth: { user: string; pass: string } | undefined;
-  maxConnections: number;
-  maxMessages: number;
-  connectionTimeout: number;
-  greetingTimeout: number;
-  socketTimeout: number;
-  /** Messages that all processes together may send per `rateDelta` ms; 0 for no limit. */
-  rateLimit: number;
-  rateDelta: number;
-  requireTLS: boolean;
-  ignoreTLS: boolean;
-  rejectUnauthorized: boolean;
-  /** The EHLO name. */
-  name: string | undefined;
-}
-
-/** Parses SMTP_URL: server, login, and query parameters. */
-function smtpSettings(url: string): SmtpSettings {
-  const { protocol, hostname, port, username, password, searchParams } = new URL(url);
-  const secure = protocol === "smtps:";
-  const number = (name: string, fallback: number) => Number(searchParams.get(name) ?? fallback) || fallback;
-  const flag = (name: string, fallback: boolean) =>
-    searchParams.has(name) ? /^(1|true|yes)$/i.test(searchParams.get(name) ?? "") : fallback;
-  return {
-    host: hostname.replace(/^\[|\]$/g, ""),
-    port: Number(port) || (secure ? 465 : 587),
-    secure,
-    auth: username === "" ? undefined : { user: decodeURIComponent(username), pass: decodeURIComponent(password) },
-    maxConnections: number("maxConnections", 10),
-    maxMessages: number("maxMessages", 100),
-    connectionTimeout: number("connectionTimeout", 15_000),
-    greetingTimeout: number("greetingTimeout", 30_000),
-    socketTimeout: number("socketTimeout", 60_000),
-    rateLimit: number("rateLimit", 0),
-    rateDelta: number("rateDelta", 1000),
-    requireTLS: flag("requireTLS", false),
-    ignoreTLS: flag("ignoreTLS", false),
-    rejectUnauthorized: flag("tls.rejectUnauthorized", true),
-    name: searchParams.get("name") ?? undefined,
-  };
-}
+/** Options that SMTP_URL may change by query parameters with nodemailer's names; times in ms. */
+const defaults = {
+  host: "localhost",
+  maxConnections: 10,
+  maxMessages: 100,
+  connectionTimeout: 15_000,
+  greetingTimeout: 30_000,
+  socketTimeout: 60_000,
+  socketCloseTimeout: 1000,
+  idleTimeout: 30_000,
+  // A connection that the server closed while idle is replaced once.
+  maxRequeues: 1,
+  rateLimit: 0,
+  rateDelta: 1000,
+};
 
 /** Connections to the mail server, which nodemailer's pool keeps open between mails. The caller limits the concurrency. */
 export class SmtpPool implements Mailer {
-  readonly settings: SmtpSettings;
+  readonly settings: Mailer["settings"];
   readonly #pool: SMTPPool;
 
   constructor(url: string) {
-    this.settings = smtpSettings(url);
-    this.#pool = poolOf(this.settings);
+    const options = Object.assign({}, defaults, parseConnectionUrl(url));
+    this.settings = options;
+    // The dispatcher applies the rate limit, since it covers all processes.
+    this.#pool = new SMTPPool({ ...options, rateLimit: 0 });
   }
 
   /** Sends a mail to one recipient; resolves with the server's reply once it has accepted the mail. Throws SmtpFailure. */
@@ -120,14 +92,6 @@ export class SmtpPool implements Mailer {
   close(): void {
     this.#pool.close({ force: true });
   }
-}
-
-/**
- * The dispatcher applies the rate limit, since it covers all processes. A connection that the server closed while idle is replaced once.
- */
-function poolOf({ rejectUnauthorized, rateLimit: _limit, rateDelta: _delta, ...settings }: SmtpSettings): SMTPPool {
-  const own = { maxRequeues: 1, idleTimeout: 30_000, socketCloseTimeout: 1000 };
-  return new SMTPPool({ ...settings, ...own, tls: { rejectUnauthorized } });
 }
 
 function phaseOf({ command }: { command?: string | undefined }, stream: Readable | undefined): SmtpPhase {
