@@ -7,7 +7,7 @@ import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
 import { findCampaign } from "./campaigns.ts";
 import { delayedSendName, isDeferred, sendJob } from "./delayed-sends.ts";
-import { findRule, liveRules, type StoredRule } from "./rules.ts";
+import { findRule, liveRules, type StoredRule, sendKeys } from "./rules.ts";
 import { leadOf, snapshot } from "./snapshot.ts";
 
 /**
@@ -62,7 +62,7 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
   await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outbox, jobs) =>
     scripts.scheduleSend(
       runtime.redis,
-      { ...places, ...noteKeys(handle, ruleId), outbox },
+      { ...places, ...sendKeys(handle, ruleId), outbox },
       { leadId, jobs, delayedName: outside ? delayedSendName(data) : undefined, due },
     ),
   );
@@ -105,12 +105,7 @@ async function settleSend(
   { handle, ruleId, leadId }: JobData<"campaigns.send">,
   state: "sent" | "denied",
 ): Promise<void> {
-  await scripts.settleSend(redis, noteKeys(handle, ruleId), { leadId, state });
-}
-
-/** The recorded state of a rule's sends. */
-function noteKeys(handle: string, ruleId: string): { sends: string; counts: string } {
-  return { sends: keys.ruleSends(handle, ruleId), counts: keys.ruleCounts(handle, ruleId) };
+  await scripts.settleSend(redis, sendKeys(handle, ruleId), { leadId, state });
 }
 
 function gone(error: unknown): undefined {

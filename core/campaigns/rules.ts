@@ -93,10 +93,15 @@ async function tryDelete(runtime: Runtime, path: Infer<typeof rulePath>): Promis
   const { handle, campaignId, ruleId } = path;
   const json = JSON.stringify({ ...stored, deletedAt: new Date(runtime.now()).toISOString() });
   const { key, list, counter } = placeOf(handle, campaignId, ruleId);
-  const notes = { sends: keys.ruleSends(handle, ruleId), counts: keys.ruleCounts(handle, ruleId) };
   const input = { version, json, ruleId, keepSeconds: DELETED_RETENTION_SECONDS };
-  const result = await scripts.retireRule(runtime.redis, { rule: key, list, counter, ...notes }, input);
+  const places = { rule: key, list, counter, ...sendKeys(handle, ruleId) };
+  const result = await scripts.retireRule(runtime.redis, places, input);
   return result === "retired" ? true : undefined;
+}
+
+/** The recorded state of a rule's sends. */
+export function sendKeys(handle: string, ruleId: string): { sends: string; counts: string } {
+  return { sends: keys.ruleSends(handle, ruleId), counts: keys.ruleCounts(handle, ruleId) };
 }
 
 /** A rule; undefined if it is deleted or never existed. */
@@ -169,20 +174,8 @@ function merged(current: StoredRule, changes: Partial<Infer<typeof ruleChange>>,
     Object.entries(changes).filter(([, value]) => value !== undefined),
   ) as Partial<StoredRule>;
   const next = { ...current, ...given };
-  const { ruleId, campaignId, trigger, templateId, senderId, variableMappings, enabled, createdAt } = next;
-  const delayMinutes = delayOf(trigger, next.delayMinutes);
-  return {
-    ruleId,
-    campaignId,
-    trigger,
-    delayMinutes,
-    templateId,
-    senderId,
-    variableMappings,
-    enabled,
-    createdAt,
-    updatedAt: new Date(at).toISOString(),
-  };
+  const delayMinutes = delayOf(next.trigger, next.delayMinutes);
+  return { ...next, delayMinutes, updatedAt: new Date(at).toISOString() };
 }
 
 /**
