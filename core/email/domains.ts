@@ -160,21 +160,14 @@ async function toAccountDomain(runtime: Runtime, claim: DomainClaim): Promise<Ac
 const nameOf = ({ domain, account }: DomainClaim): string => `${domain} ${account}`;
 const byName = (one: DomainClaim, other: DomainClaim): number => (nameOf(one) < nameOf(other) ? -1 : 1);
 
-/** Schedules a check and the next one; the job is in the outbox before the response. */
+/** Schedules a check and the next one. */
 async function requestCheck(runtime: Runtime, claim: DomainClaim): Promise<void> {
   await watch(runtime, claim);
-  const { domain, account } = claim;
-  const at = new Date(runtime.now()).toISOString();
-  const key = keys.emailIdentity(domain, account);
-  await runtime.queues.commit(
-    domain,
-    [checkJob(runtime, { domain, account })],
-    (transaction) => void transaction.hset(key, "requestedAt", at),
-  );
+  await runtime.queues.later(checkJob(runtime, claim));
 }
 
-function checkJob(runtime: Runtime, data: JobData<"email.check">): Job {
-  return job("email.check", runtime.id("check_"), data);
+function checkJob(runtime: Runtime, { domain, account }: JobData<"email.check">): Job {
+  return job("email.check", runtime.id("check_"), { domain, account });
 }
 
 /** Adds the domain to the regularly checked ones. */
