@@ -383,8 +383,8 @@ export interface Envelope {
 export interface Mailer {
   /** `rateLimit`: mails that all processes together may send per `rateDelta` ms; 0 for no limit. */
   readonly settings: { host: string; maxConnections: number; rateLimit: number; rateDelta: number };
-  /** Sends a mail to one recipient. Resolves with the server's reply once it has accepted the mail. Throws SmtpFailure. */
-  send(envelope: Envelope, content: Buffer): Promise<string>;
+  /** Sends a mail to one recipient. Resolves once the server has accepted it. Throws SmtpFailure. */
+  send(envelope: Envelope, content: Buffer): Promise<void>;
   /** Connects and logs in, to check that the server works. */
   probe(): Promise<void>;
   close(): void;

@@ -57,8 +57,8 @@ export class SmtpPool implements Mailer {
     this.#pool = new SMTPPool({ ...options, rateLimit: 0 });
   }
 
-  /** Sends a mail to one recipient; resolves with the server's reply once it has accepted the mail. Throws SmtpFailure. */
-  send({ from, to }: Envelope, content: Buffer): Promise<string> {
+  /** Sends a mail to one recipient; resolves once the server has accepted it. Throws SmtpFailure. */
+  send({ from, to }: Envelope, content: Buffer): Promise<void> {
     const envelope = { from, to: [to], size: content.length };
     // Set once a connection has logged in, and read only after the server's 354: nodemailer's errors don't tell the phase.
     let stream: Readable | undefined;
@@ -73,8 +73,8 @@ export class SmtpPool implements Mailer {
       },
     };
     return new Promise((resolve, reject) => {
-      this.#pool.send({ data: {}, message } as unknown as MailMessage<SMTPPoolSentMessageInfo>, (error, info) =>
-        error ? reject(new SmtpFailure(phaseOf(error, stream), error)) : resolve(info?.response ?? ""),
+      this.#pool.send({ data: {}, message } as unknown as MailMessage<SMTPPoolSentMessageInfo>, (error) =>
+        error ? reject(new SmtpFailure(phaseOf(error, stream), error)) : resolve(),
       );
     });
   }
