@@ -3,7 +3,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { acceptMessage, type MailRequest } from "./acceptance.ts";
-import { findSender } from "./senders.ts";
+import { isReadyFor, listSenders } from "./senders.ts";
 import { isSuppressed } from "./suppressions.ts";
 
 /** Seconds for which a mail that the service itself sent is remembered. */
@@ -29,15 +29,16 @@ export async function sendForHandle(runtime: Runtime, mail: HandleMail): Promise
   else if (mail.denied === undefined) await sendByService(runtime, mail);
 }
 
+/** The sender for the best purpose that any has. */
 async function senderOf(
   runtime: Runtime,
   handle: string,
 ): Promise<{ senderId: string; purpose: (typeof purposes)[number] } | undefined> {
-  for (const purpose of purposes) {
-    const sender = await findSender(runtime, handle, purpose);
-    if (sender) return { senderId: sender.senderId, purpose };
-  }
-  return undefined;
+  const { senders } = await listSenders(runtime, { handle, limit: 100 });
+  const usable = purposes.flatMap((purpose) =>
+    senders.filter((one) => isReadyFor(one, purpose)).map(({ senderId }) => ({ senderId, purpose })),
+  );
+  return usable[0];
 }
 
 /** A crash after the mail was accepted may repeat it, but never loses one. */

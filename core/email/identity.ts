@@ -46,20 +46,6 @@ export async function identityOf(store: Store, at: At): Promise<Identity> {
   return toIdentity(store.env, at.domain, { ...made, ...state });
 }
 
-/** Statuses of identities in one round trip; PENDING for one that doesn't exist yet. */
-export async function readIdentityStatuses(
-  redis: Redis,
-  list: At[],
-): Promise<{ status: IdentityStatus; identityKey: string }[]> {
-  const rows = await Promise.all(
-    list.map(({ domain, account }) => redis.hmget(keys.emailIdentity(domain, account), "status", "made")),
-  );
-  return rows.map(([status, made]) => ({
-    status: statusOf(status),
-    identityKey: made ? (JSON.parse(made) as IdentityKeys).identityKey : "",
-  }));
-}
-
 /** The status of one identity; PENDING if it doesn't exist yet. */
 export async function identityStatus(redis: Redis, { domain, account }: At): Promise<IdentityStatus> {
   return statusOf(await redis.hget(keys.emailIdentity(domain, account), "status"));

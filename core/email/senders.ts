@@ -14,7 +14,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { changeRecord, createRecord, listRecords, placesOf, readRecord } from "../store/records.ts";
-import { identityOf, identityStatus, readIdentityStatuses } from "./identity.ts";
+import { identityOf, identityStatus } from "./identity.ts";
 
 /**
  * Creates a sender or changes the given fields. `account_domain_not_found`; `domain_email_identity_not_ready` if it is to be enabled. After
@@ -86,7 +86,12 @@ export function refusal({ sender, claim, status }: SendingRights, purpose: Purpo
 /** The newest sender of a handle that may send for a purpose now; undefined if there is none. */
 export async function findSender(runtime: Runtime, handle: string, purpose: Purpose): Promise<Sender | undefined> {
   const { senders } = await listSenders(runtime, { handle, limit: 100 });
-  return senders.find(({ status, purposes }) => status === "READY" && purposes.includes(purpose));
+  return senders.find((sender) => isReadyFor(sender, purpose));
+}
+
+/** True if a sender may send for a purpose now. */
+export function isReadyFor({ status, purposes }: Sender, purpose: Purpose): boolean {
+  return status === "READY" && purposes.includes(purpose);
 }
 
 async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<string> {
@@ -144,31 +149,18 @@ async function checked({ redis }: Runtime, account: string, sender: StoredSender
   return sender;
 }
 
+/** The senders as their owner reads them. */
 async function toSenders(
   runtime: Runtime,
   { handle, account }: { handle: string; account: string },
-  list: StoredSender[],
+  list: (StoredSender & { version?: number })[],
 ): Promise<Sender[]> {
-  const domains = list.map(({ domain }) => ({ domain, account }));
-  const identities = await readIdentityStatuses(runtime.redis, domains);
-  const identityKeys = await Promise.all(
-    domains.map(async (at, n) => identities[n]?.identityKey || (await identityOf(runtime, at)).identityKey),
+  return Promise.all(
+    list.map(async ({ version: _version, ...stored }) => {
+      const { localPart, domain, enabled } = stored;
+      const { status: domainStatus, identityKey } = await identityOf(runtime, { domain, account });
+      const status = enabled ? (domainStatus === "READY" ? "READY" : "PENDING") : "PAUSED";
+      return { ...stored, handle, fromEmail: `${localPart}@${domain}`, status, identityKey };
+    }),
   );
-  return list.map(({ senderId, domain, localPart, displayName, replyTo, purposes, enabled, ...stamps }, at) => {
-    const { createdAt, updatedAt } = stamps;
-    const fields = {
-      senderId,
-      handle,
-      domain,
-      localPart,
-      displayName,
-      replyTo,
-      purposes,
-      enabled,
-      createdAt,
-      updatedAt,
-    };
-    const status = enabled ? (identities[at]?.status === "READY" ? "READY" : "PENDING") : "PAUSED";
-    return { ...fields, fromEmail: `${localPart}@${domain}`, status, identityKey: identityKeys[at] as string };
-  });
 }
