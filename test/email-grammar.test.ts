@@ -19,6 +19,15 @@ function failure(call: () => unknown): Fail {
 
 const inHtml = (source: string, value: string): string => render(parseHtml(source), { x: value });
 
+t.test("a mail that its values make too long is refused before it is written", async (t) => {
+  const values = { a: "<".repeat(20_000) };
+  for (const pieces of [parsePlain("text", "{{a}}".repeat(10_000)), parseHtml("{{a}}".repeat(10_000))]) {
+    const started = performance.now();
+    t.throws(() => render(pieces, values), { code: "invalid_request", details: { errors: [{ path: "/variables" }] } });
+    t.ok(performance.now() - started < 300);
+  }
+});
+
 t.test("{{name}} is the only syntax of a template", async (t) => {
   for (const name of ["a", "firstName", "fields.company", "a-b_c.d", "x".repeat(64)]) {
     t.equal(render(parsePlain("text", `Dear {{${name}}}!`), { [name]: "Ann" }), "Dear Ann!", name);

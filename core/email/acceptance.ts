@@ -14,7 +14,7 @@ import { scripts } from "../store/scripts.ts";
 import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
-import { mustFitAll, mustHaveAll, type TemplateState, templateState, templateVersion } from "./templates.ts";
+import { mustHaveAll, renderTemplate, type TemplateState, templateState, templateVersion } from "./templates.ts";
 import { enqueue, ranks, scheduleHandle } from "./turns.ts";
 
 /** An attachment. A `text/calendar` one is also an alternative part, so that clients show the invitation. */
@@ -175,7 +175,8 @@ async function fromTemplate(
   if (status !== "ACTIVE") throw new Fail("email_template_not_active");
   const parsed = await templateVersion(runtime, { handle, templateId, version, purpose });
   mustHaveAll(parsed, variables);
-  mustFitAll(parsed, variables);
+  // A value that its context forbids is refused now, not at the delivery.
+  renderTemplate(parsed, variables);
   return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };
 }
 

@@ -48,27 +48,18 @@ export function namesIn(pieces: Pieces): string[] {
   return [...new Set(pieces.flatMap((piece) => (typeof piece === "string" ? [] : [piece.name])))];
 }
 
-/** Renders a template in one pass: placeholders in values are not expanded. Absent values are empty. */
+/**
+ * Renders a template in one pass: placeholders in values are not expanded. Absent values are empty. `invalid_request` for a value that its
+ * context forbids, and as soon as the result is too long.
+ */
 export function render(pieces: Pieces, variables: Readonly<Record<string, string>>): string {
-  const written = pieces.map((piece) =>
-    typeof piece === "string" ? piece : write(piece.name, piece.place, given(variables, piece.name)),
-  );
-  mustFit(written.reduce((sum, part) => sum + part.length, 0));
-  return written.join("");
-}
-
-/** Contexts that restrict their values. */
-const checked: ReadonlySet<PlaceholderContext> = new Set(["header", "address", "host"]);
-
-/** Validates the values without rendering: `invalid_request` for a value that its context forbids. */
-export function checkValues(pieces: Pieces, variables: Readonly<Record<string, string>>): void {
-  let length = 0;
+  let text = "";
   for (const piece of pieces) {
-    if (typeof piece === "string") length += piece.length;
-    else if (checked.has(piece.place)) length += write(piece.name, piece.place, given(variables, piece.name)).length;
-    else length += given(variables, piece.name).length;
+    text += typeof piece === "string" ? piece : write(piece.name, piece.place, given(variables, piece.name));
+    if (text.length > MAX_RENDERED_LENGTH)
+      throw invalid("/variables", `make the body longer than ${MAX_RENDERED_LENGTH} characters`);
   }
-  mustFit(length);
+  return text;
 }
 
 /** True if the variable has a value of its own, not an inherited one. */
@@ -113,11 +104,6 @@ function malformed(field: Field, source: string, { at, why }: { at: number; why:
     errors: [{ path: `/${field}`, message: faultAt(place, why) }],
     more: { field, ...place },
   });
-}
-
-function mustFit(length: number): void {
-  if (length > MAX_RENDERED_LENGTH)
-    throw invalid("/variables", `make the body longer than ${MAX_RENDERED_LENGTH} characters`);
 }
 
 function write(name: string, place: PlaceholderContext, value: string): string {

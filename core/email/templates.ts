@@ -28,7 +28,7 @@ import {
   readRecord,
   requireRecord,
 } from "../store/records.ts";
-import { checkValues, hasValue, namesIn, type Pieces, parseHtml, parseKnown, parsePlain, render } from "./grammar.ts";
+import { hasValue, namesIn, type Pieces, parseHtml, parseKnown, parsePlain, render } from "./grammar.ts";
 import { UNSUBSCRIBE_PATH, unsubscribeVariable, withUnsubscribeLine } from "./unsubscribe-line.ts";
 
 type StoredTemplate = Omit<Template, "handle">;
@@ -214,12 +214,7 @@ export function mustHaveAll({ names }: ParsedTemplate, variables: Readonly<Recor
   });
 }
 
-/** `invalid_request` for values that their contexts forbid. */
-export function mustFitAll({ subject, html, text }: ParsedTemplate, variables: Readonly<Record<string, string>>): void {
-  for (const pieces of [subject, html ?? [], text]) checkValues(pieces, variables);
-}
-
-/** Renders a parsed content with values. */
+/** Renders a parsed content with values; `invalid_request` for a value that its context forbids. */
 export function renderTemplate(
   { subject, html, text }: ParsedTemplate,
   variables: Readonly<Record<string, string>>,
