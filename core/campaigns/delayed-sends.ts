@@ -39,8 +39,9 @@ export function delayedSendName({ campaignId, ruleId, leadId }: JobData<"campaig
  * True if a send must wait outside the queue: it is distant, and the queue is full. The handle then joins the polled handles for good, so
  * that no later send is forgotten.
  */
-export async function isDeferred({ redis, queues, ...runtime }: Runtime, handle: string, due: number) {
-  const { maxDelayed, aheadMs } = runtime.delayedSends;
+export async function isDeferred(runtime: Runtime, handle: string, due: number): Promise<boolean> {
+  const { redis, queues, delayedSends } = runtime;
+  const { maxDelayed, aheadMs } = delayedSends;
   if (due <= instantIn(runtime, aheadMs)) return false;
   if ((await queues.queue("campaigns").getDelayedCount()) < maxDelayed) return false;
   await new FairQueue(redis, keys.delayedSendPolls).enlist(handle);

@@ -4,10 +4,11 @@ import { acceptMessage } from "../email/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { allRecords } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
 import { findCampaign } from "./campaigns.ts";
 import { delayedSendName, isDeferred, sendJob } from "./delayed-sends.ts";
-import { findRule, liveRules, type StoredRule, sendKeys } from "./rules.ts";
+import { findRule, type StoredRule, sendKeys } from "./rules.ts";
 import { leadOf, snapshot } from "./snapshot.ts";
 
 /**
@@ -15,7 +16,9 @@ import { leadOf, snapshot } from "./snapshot.ts";
  * often the trigger is delivered; the marker for that and the job are one step.
  */
 export async function fireRules(runtime: Runtime, trigger: JobData<"campaigns.trigger">): Promise<void> {
-  const rules = await liveRules(runtime, trigger.handle, trigger.campaignId);
+  const { handle, campaignId } = trigger;
+  const list = keys.rules(handle, campaignId);
+  const rules = await allRecords<StoredRule>(runtime.redis, list, (id) => keys.rule(handle, campaignId, id));
   for (const rule of rules) if (answers(rule, trigger)) await schedule(runtime, rule, trigger);
 }
 

@@ -14,7 +14,7 @@ import { previewTemplate, type Rendered, readTemplate, refusal, sendingRights } 
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord, readRecords } from "../store/records.ts";
+import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
@@ -147,16 +147,6 @@ export async function previewRule(runtime: Runtime, input: Infer<typeof rulePrev
     purpose: "PRODUCT_NOTIFICATION",
     variables: snapshot(lead, rule.variableMappings),
   });
-}
-
-/** All rules of a campaign. */
-export async function liveRules(
-  { redis }: Pick<Runtime, "redis">,
-  handle: string,
-  campaignId: string,
-): Promise<StoredRule[]> {
-  const ids = await redis.zrevrange(keys.rules(handle, campaignId), 0, -1);
-  return readRecords<StoredRule>(redis, ids, (id) => keys.rule(handle, campaignId, id));
 }
 
 /** The delay in minutes of a delayed trigger; null for other triggers. */
