@@ -199,7 +199,7 @@ function messageOf(
   request: MailRequest,
   { rights: { sender }, template }: SendingState,
 ): StoredMessage {
-  const { handle, purpose, senderId, to, origin } = request;
+  const { handle, purpose, senderId, to } = request;
   const address = sender ? `${sender.localPart}@${sender.domain}` : "";
   return {
     messageId: runtime.id("msg_"),
@@ -212,7 +212,6 @@ function messageOf(
     templateVersion: template?.activeVersion ?? null,
     createdAt: new Date(runtime.now()).toISOString(),
     recipients: distinct(to),
-    origin,
   };
 }
 

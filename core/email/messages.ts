@@ -21,7 +21,6 @@ export interface StoredMessage {
   templateVersion: number | null;
   createdAt: string;
   recipients: string[];
-  origin: "api" | "rule" | "scheduling" | "verification" | "lead" | "payment";
 }
 
 /** The handle's messages, newest first. */
