@@ -77,18 +77,7 @@ export async function acceptMessage(runtime: Runtime, request: MailRequest): Pro
     sendingRights(runtime, { handle, senderId }),
     request.content ? undefined : templateState(runtime, { handle, templateId: request.templateId ?? "" }),
   ]);
-  if (known !== undefined) return known;
-  if (request.denied !== undefined) return write(runtime, request, refused(runtime, request, rights));
-  try {
-    return await write(runtime, request, await prepared(runtime, request, { rights, template }));
-  } catch (error) {
-    if (request.origin === "api" || !(error instanceof Fail) || !error.permanent) throw error;
-    return write(runtime, request, refused(runtime, { ...request, denied: error.code }, rights));
-  }
-}
-
-function refused(runtime: Runtime, request: MailRequest, rights: SendingRights): Prepared {
-  return { message: messageOf(runtime, request, { rights, template: undefined }), content: {}, denied: request.denied };
+  return known ?? write(runtime, request, await prepared(runtime, request, { rights, template }));
 }
 
 /** A client's direct send: checks the consent first, then calls `acceptMessage`. A key in the body wins over the header's. */
@@ -154,14 +143,26 @@ interface SendingState {
   template: TemplateState | undefined;
 }
 
-async function prepared(runtime: Runtime, request: MailRequest, { rights, template }: SendingState): Promise<Prepared> {
+/** The message with its content. A reason against it is thrown for an `api` mail, and recorded for all others. */
+async function prepared(runtime: Runtime, request: MailRequest, state: SendingState): Promise<Prepared> {
+  if (request.denied !== undefined) return refused(runtime, request, state.rights);
+  try {
+    return { message: messageOf(runtime, request, state), content: await contentOf(runtime, request, state) };
+  } catch (error) {
+    if (request.origin === "api" || !(error instanceof Fail) || !error.permanent) throw error;
+    return refused(runtime, { ...request, denied: error.code }, state.rights);
+  }
+}
+
+function refused(runtime: Runtime, request: MailRequest, rights: SendingRights): Prepared {
+  return { message: messageOf(runtime, request, { rights, template: undefined }), content: {}, denied: request.denied };
+}
+
+async function contentOf(runtime: Runtime, request: MailRequest, { rights, template }: SendingState): Promise<object> {
   const code = refusal(rights, request.purpose);
   if (code !== undefined) throw new Fail(code);
   const content = request.content ? ownContent(request.content) : await fromTemplate(runtime, request, template);
-  return {
-    message: messageOf(runtime, request, { rights, template }),
-    content: { ...content, ...withAttachments(request) },
-  };
+  return { ...content, ...withAttachments(request) };
 }
 
 /** The variables, after a check that the template can be rendered with them. */

@@ -123,12 +123,13 @@ export async function listMessageEvents(
     throw new Fail("event_filter_required");
   const list = `events of ${input.handle}`;
   const { limit, after } = pageOf(env, input, list);
-  const range = {
-    below: after,
-    since: since === undefined ? 0 : Date.parse(since) * 1000,
-  };
+  const range = { below: after, since: since === undefined ? 0 : Date.parse(since) * 1000 };
   const found = messageId === undefined ? listed(redis, input, range) : ofMessage(redis, input, range);
-  const events = await first(found, limit + 1, (event) => fits(event, input));
+  const events: MessageEvent[] = [];
+  for await (const event of found) {
+    if (fits(event, input)) events.push(event);
+    if (events.length > limit) break;
+  }
   return {
     events: events.slice(0, limit),
     nextCursor: cursorAfter(env, events.length > limit ? stampOf(events[limit - 1] as MessageEvent) : undefined, list),
@@ -216,13 +217,4 @@ async function read(redis: Redis, handle: string, places: string[]): Promise<Mes
     }
   });
   return (rows as (string | null)[]).flatMap((json) => (json === null ? [] : [JSON.parse(json) as MessageEvent]));
-}
-
-async function first<T>(found: AsyncIterable<T>, most: number, fits: (one: T) => boolean): Promise<T[]> {
-  const unique: T[] = [];
-  for await (const one of found) {
-    if (fits(one)) unique.push(one);
-    if (unique.length === most) break;
-  }
-  return unique;
 }
