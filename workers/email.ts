@@ -13,7 +13,7 @@ export const emailJobs: WorkerRow[] = [jobRow("email.check", checkDomain, ({ acc
 export const emailLoops: WorkerLoop[] = [
   { queue: "email", run: dispatchMail },
   { queue: "email", run: checkDomains },
-  { queue: "email", run: (runtime, signal) => watchBounces(runtime, signal) },
+  { queue: "email", run: watchBounces },
 ];
 
 async function checkDomains(runtime: Runtime, signal: AbortSignal): Promise<void> {

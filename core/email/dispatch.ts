@@ -11,29 +11,19 @@ import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
 import { claimHandles, MAX_RANKS, type MailQueueName, PARK_MS, park } from "./turns.ts";
 
-/** Intervals of a dispatcher in real ms. Tests pass shorter ones. */
-interface DispatchTimes {
-  /** A worker without a heartbeat for this long loses its leases. */
-  leaseMs: number;
-  /** Poll interval of the idle fair queue. */
-  pollMs: number;
-}
-
-const usualTimes: DispatchTimes = { leaseMs: 15_000, pollMs: 100 };
-
+/** Real ms without a heartbeat after which a worker loses its leases. */
+const LEASE_MS = 15_000;
+/** Real ms between two polls of the idle fair queue. */
+const POLL_MS = 100;
 /** Real ms within which attempts may finish when the process stops; another worker retries the others. */
 const DRAIN_MS = 15_000;
 /** Mails per second and burst of one handle, across all processes. */
 const HANDLE_LIMIT = { interval: tokenInterval(500), burst: 1000 };
 
 /** Sends due mails until the signal, then lets running attempts finish. Returns at once without a mail server. */
-export async function dispatchMail(
-  runtime: Runtime,
-  signal: AbortSignal,
-  times: DispatchTimes = usualTimes,
-): Promise<void> {
+export async function dispatchMail(runtime: Runtime, signal: AbortSignal): Promise<void> {
   if (runtime.mailer === undefined) return;
-  await new Dispatcher(runtime, runtime.mailer, times).run(signal);
+  await new Dispatcher(runtime, runtime.mailer).run(signal);
 }
 
 /**
@@ -44,24 +34,19 @@ export async function dispatchMail(
 class Dispatcher {
   readonly #runtime: Runtime;
   readonly #pool: Mailer;
-  readonly #times: DispatchTimes;
   readonly #breaker = new Breaker();
   readonly #running = new Map<string, { handle: string; place: string; ended: Promise<void> }>();
   /** Set when a place becomes free, to skip the next pause. */
   #freed = false;
   #stopPause = new AbortController();
 
-  constructor(runtime: Runtime, pool: Mailer, times: DispatchTimes) {
+  constructor(runtime: Runtime, pool: Mailer) {
     this.#runtime = runtime;
     this.#pool = pool;
-    this.#times = times;
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const renewing = setInterval(
-      () => void this.#renew().catch((error: Error) => this.#report(error)),
-      this.#times.leaseMs / 3,
-    );
+    const renewing = setInterval(() => void this.#renew().catch((error: Error) => this.#report(error)), LEASE_MS / 3);
     signal.addEventListener("abort", () => this.#goOn());
     while (!signal.aborted) {
       this.#freed = false;
@@ -135,7 +120,7 @@ class Dispatcher {
     };
     const [nextLook, ...rows] = await scripts.takeDeliveries(redis, places, {
       ...{ perTurn: share, maxRank: MAX_RANKS[line], most, token, ...HANDLE_LIMIT },
-      ...{ now: real, leaseEndsAt: real + this.#times.leaseMs, at, instant: new Date(at).toISOString() },
+      ...{ now: real, leaseEndsAt: real + LEASE_MS, at, instant: new Date(at).toISOString() },
     });
     for (const row of rows) this.#start(takenFrom(turn.lane, token, row));
     const until = nextLook === "" ? real + PARK_MS : Math.min(Number(nextLook), real + PARK_MS);
@@ -172,7 +157,7 @@ class Dispatcher {
 
   /** Renews the leases of this process. */
   async #renew(): Promise<void> {
-    const until = Date.now() + this.#times.leaseMs;
+    const until = Date.now() + LEASE_MS;
     await Promise.all(
       [...this.#running.values()].map(({ handle, place }) =>
         this.#runtime.redis.zadd(keys.emailLeases(handle), "XX", until, place),
@@ -184,7 +169,7 @@ class Dispatcher {
   async #pause(): Promise<void> {
     if (this.#freed) return;
     this.#stopPause = new AbortController();
-    await sleep(this.#times.pollMs, undefined, { signal: this.#stopPause.signal }).catch((error: Error) => {
+    await sleep(POLL_MS, undefined, { signal: this.#stopPause.signal }).catch((error: Error) => {
       if (error.name !== "AbortError") throw error;
     });
   }
