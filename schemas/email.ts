@@ -143,9 +143,7 @@ const senderBody = {
   purposes: array(purpose, { minItems: 1, maxItems: purposes.length, uniqueItems: true }),
   enabled: withDefault(boolean, true),
 };
-const senderDerived = {
-  ...ignored("fromEmail", "status", "identityKey", "version", "createdAt", "updatedAt"),
-};
+const senderDerived = ignored("fromEmail", "status", "identityKey", "version", "createdAt", "updatedAt");
 
 /** `PUT …/senders/{senderId}`: the first one needs domain, localPart and purposes. */
 export const senderChange = merge(object({ handle, senderId, ...senderDerived }), partial(object(senderBody)));
@@ -188,9 +186,7 @@ const templateBody = {
   html: optional(nullable(text(longestBody))),
   text: optional(nullable(text(longestBody))),
 };
-const templateDerived = {
-  ...ignored("activeVersion", "version", "url", "createdAt", "updatedAt"),
-};
+const templateDerived = ignored("activeVersion", "version", "url", "createdAt", "updatedAt");
 
 /** `POST …/templates`. */
 export const newTemplate = object({
