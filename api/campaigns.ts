@@ -18,9 +18,13 @@ const rules = "/v2/handles/:handle/campaigns/:campaignId/email-rules";
 
 /** Failures of a rule's body. */
 const ruleFailures = [
-  ...(["sender_profile_not_found", "sender_profile_not_ready", "sender_missing_product_notification_purpose"] as const),
-  ...(["email_template_not_found", "email_template_not_active"] as const),
-  ...(["delay_minutes_required_for_delayed_trigger", "delay_minutes_below_minimum"] as const),
+  "sender_profile_not_found",
+  "sender_profile_not_ready",
+  "sender_missing_product_notification_purpose",
+  "email_template_not_found",
+  "email_template_not_active",
+  "delay_minutes_required_for_delayed_trigger",
+  "delay_minutes_below_minimum",
   "delay_minutes_above_maximum",
 ] as const;
 

@@ -57,12 +57,12 @@ export async function createTemplate(
   const { handle, templateId, name } = input;
   const content = contentOf(input, { subject: "", html: null, text: null });
   const at = runtime.now();
-  const value = stamped({ templateId, name, ...content, activeVersion: 1, status: "ACTIVE" }, at);
-  if (
-    !(await createRecord(runtime, placeOf(handle, templateId), { value, at, beside: contentCompanion(handle)(value) }))
-  ) {
+  const instant = new Date(at).toISOString();
+  const stamps = { activeVersion: 1, status: "ACTIVE", createdAt: instant, updatedAt: instant } as const;
+  const value: StoredTemplate = { templateId, name, ...content, ...stamps };
+  const beside = contentCompanion(handle)(value);
+  if (!(await createRecord(runtime, placeOf(handle, templateId), { value, at, beside })))
     throw new Fail("email_template_already_exists");
-  }
   return { template: toTemplate(handle, value) };
 }
 
@@ -80,10 +80,7 @@ export async function updateTemplate(
     const content = contentOf(input, current);
     const activeVersion = sameContent(content, current) ? current.activeVersion : current.activeVersion + 1;
     const { name = current.name, status = current.status } = input;
-    return {
-      ...stamped({ ...current, name, status, ...content, activeVersion }, runtime.now()),
-      createdAt: current.createdAt,
-    };
+    return { ...current, name, status, ...content, activeVersion, updatedAt: new Date(runtime.now()).toISOString() };
   };
   const changed = await changeRecord<StoredTemplate>(runtime, placeOf(handle, templateId), {
     change,
@@ -270,11 +267,6 @@ function contentCompanion(handle: string): (template: StoredTemplate) => Compani
     key: keys.templateContent(handle, templateId, activeVersion),
     value: JSON.stringify({ subject, html, text }),
   });
-}
-
-function stamped(template: Omit<StoredTemplate, "createdAt" | "updatedAt">, at: number): StoredTemplate {
-  const instant = new Date(at).toISOString();
-  return { ...template, createdAt: instant, updatedAt: instant };
 }
 
 function toTemplate(handle: string, stored: StoredTemplate): Template {
