@@ -113,10 +113,10 @@ export type Session = Infer<typeof session>;
 export const sessionListing = object(listing);
 export const sessionList = object({ sessions: array(session), nextCursor: nullable(string()) });
 /** The path of one session; `current` is the caller's own. */
-export const sessionPath = object({ sessionId: string({ maxLength: 64 }) });
+export const sessionPath = object({ sessionId: string() });
 
 /** The path of one token. */
-export const tokenPath = object({ tokenId: string({ maxLength: 64 }) });
+export const tokenPath = object({ tokenId: string() });
 
 /**
  * `POST /oauth/assistant/desktop/start`: the challenge may be any text; redemption verifies it. A text `deviceName` is shown with up to 80

@@ -42,17 +42,13 @@ export const chatRequest = object({
 });
 
 /** `GET …/agentic-chat/{chatId}/stream`. */
-export const chatStream = object({
-  ...path,
-  chatId: string({ maxLength: 256 }),
-  lastEventId: optional(string({ maxLength: 20 })),
-});
+export const chatStream = object({ ...path, chatId: string(), lastEventId: optional(string({ maxLength: 20 })) });
 
 /** `DELETE …/agentic-chat/{chatId}/stream`. */
-export const stoppedChat = object({ ...path, chatId: string({ maxLength: 256 }) });
+export const stoppedChat = object({ ...path, chatId: string() });
 
 /** `GET …/lead-sections/{sectionId}/form`. */
-export const leadFormPath = object({ ...path, sectionId: string({ maxLength: 128 }) });
+export const leadFormPath = object({ ...path, sectionId: string() });
 
 export const evidenceCard = object({
   title: string(),

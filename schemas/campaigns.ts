@@ -61,19 +61,19 @@ const body = {
 };
 
 const derived = ignored("ruleId", "version", "createdAt", "updatedAt", "counts");
-const path = { handle: string(), campaignId: string({ maxLength: 128 }) };
+const path = { handle: string(), campaignId: string() };
 
 /** `POST …/email-rules`. `delayMinutes` is checked by the function, for its own error codes. */
 export const newRule = object({ ...path, ...body, ...derived });
 /** `PUT …/email-rules/{ruleId}`. */
 export const ruleChange = merge(
-  object({ ...derived, ...path, ruleId: string({ maxLength: 128 }), expectedVersion: optional(integer(0)) }),
+  object({ ...derived, ...path, ruleId: string(), expectedVersion: optional(integer(0)) }),
   partial(object(body)),
 );
 /** The path of one rule. */
-export const rulePath = object({ ...path, ruleId: string({ maxLength: 128 }) });
+export const rulePath = object({ ...path, ruleId: string() });
 /** `GET …/email-rules/{ruleId}/preview`. */
-export const rulePreview = object({ ...path, ruleId: string({ maxLength: 128 }), leadId: id });
+export const rulePreview = object({ ...path, ruleId: string(), leadId: id });
 /** `GET …/email-rules`. */
 export const ruleListing = object({ ...path, ...listing });
 

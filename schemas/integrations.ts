@@ -16,7 +16,7 @@ import {
 export const providerKeys = ["google", "microsoft", "caldav", "zoom", "stripe"] as const;
 export type ProviderKey = (typeof providerKeys)[number];
 
-const providerKey = string({ maxLength: 32 });
+const providerKey = string();
 
 /** The path of a handle's integrations, and of one provider there. */
 export const integrationsPath = object({ handle });
@@ -47,7 +47,7 @@ export const consentForm = object({
   cookie: optional(string()),
 });
 /** The path of one credential. */
-export const credentialPath = object({ handle, providerKey, credentialId: string({ maxLength: 128 }) });
+export const credentialPath = object({ handle, providerKey, credentialId: string() });
 
 /** A connected account as its owner reads it. */
 export const credential = object({

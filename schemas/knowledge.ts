@@ -42,10 +42,10 @@ const derived = ignored("documentId", "status", "chunkCount", "createdAt", "upda
 export const newDocument = object({ handle, ...body, ...derived });
 
 /** `PUT …/knowledge/documents/{documentId}`. */
-export const documentChange = merge(object({ handle, ...derived, documentId: id }), partial(object(body)));
+export const documentChange = merge(object({ handle, ...derived, documentId: string() }), partial(object(body)));
 
 /** The path of one document. */
-export const documentPath = object({ handle: string(), documentId: id });
+export const documentPath = object({ handle: string(), documentId: string() });
 
 /** `GET …/knowledge/documents`. */
 export const documentListing = object({ handle, ...listing });

@@ -111,9 +111,9 @@ export const leadExport = object({
   since: optional(instantOrDate),
 });
 /** The path of one lead. */
-export const leadPath = object({ handle: string(), leadId: id });
+export const leadPath = object({ handle: string(), leadId: string() });
 /** `POST …/leads/{leadId}/verify`. */
-export const leadCode = object({ handle: string(), leadId: id, code: string({ minLength: 1, maxLength: 20 }) });
+export const leadCode = object({ handle: string(), leadId: string(), code: string({ minLength: 1, maxLength: 20 }) });
 export const leadAnswer = object({ lead });
 export const leadList = object({ leads: array(lead), nextCursor: nullable(string()) });
 

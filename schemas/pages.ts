@@ -62,7 +62,7 @@ export const newPage = object({ handle, pageSlug: slug, ...body, ...derived });
 
 /** `PUT …/pages/{pageSlug}`: absent fields keep their value. */
 export const pageChange = merge(
-  object({ handle, pageSlug: slug, ...derived, expectedVersion: optional(integer(0)) }),
+  object({ handle, pageSlug: string(), ...derived, expectedVersion: optional(integer(0)) }),
   partial(object(body)),
 );
 

@@ -241,7 +241,7 @@ const ownerLinkFields = {
   handle: string(),
   bookingUid: string(),
   purpose: string(),
-  token: string({ maxLength: 200 }),
+  token: string(),
   language: optional(string()),
 };
 /** `GET /apps/scheduling/{handle}/{bookingUid}/{purpose}/{token}`. */
@@ -450,4 +450,4 @@ export type ShownCalendarFeed = Infer<typeof shownCalendarFeed>;
 export const calendarFeedAnswer = object({ feed: calendarFeed });
 export const shownCalendarFeedAnswer = object({ feed: shownCalendarFeed });
 /** The address of a calendar feed: its secret with the extension of a calendar file. */
-export const publicCalendarFeed = object({ handle: string(), file: string({ maxLength: 64 }) });
+export const publicCalendarFeed = object({ handle: string(), file: string() });

@@ -12,7 +12,7 @@ export const strategyQuery = object({
 });
 
 /** The path of one stored retrieval. */
-export const strategyPath = object({ handle: string(), contextId: string({ maxLength: 128 }) });
+export const strategyPath = object({ handle: string(), contextId: string() });
 
 export const group = object({
   matchCount: integer(0),

@@ -58,15 +58,14 @@ export const newWebhook = object({
   ...derived,
 });
 
-const webhookId = string({ maxLength: 128 });
 /** The path of one endpoint. */
-export const webhookPath = object({ handle, webhookId });
+export const webhookPath = object({ handle, webhookId: string() });
 /** `GET …/scheduling/webhooks`. */
 export const webhookListing = object({ handle, ...listing });
 /** `GET …/deliveries`. */
-export const deliveryListing = object({ handle, webhookId, ...listing });
+export const deliveryListing = object({ handle, webhookId: string(), ...listing });
 /** The path of one delivery. */
-export const deliveryPath = object({ handle, webhookId, deliveryId: string({ maxLength: 300 }) });
+export const deliveryPath = object({ handle, webhookId: string(), deliveryId: string() });
 
 const webhookFields = {
   webhookId: string(),

@@ -7,10 +7,10 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { type Service, startService } from "../fixtures/service.ts";
 import { type Scope, scopes } from "../schemas/account.ts";
 
-/** Every row that asks for a token; a new route is walked from the day that it is a row. */
-const guarded = rows(new Metrics({} as Runtime)).filter(
-  ({ access }) => access.kind === "user" || access.kind === "handle",
-);
+/** A new route is walked from the day that it is a row. */
+const all = rows(new Metrics({} as Runtime));
+/** Every row that asks for a token. */
+const guarded = all.filter(({ access }) => access.kind === "user" || access.kind === "handle");
 
 interface Credential {
   name: string;
@@ -51,6 +51,19 @@ t.test("a handle that is unknown or inactive answers like one that is someone el
     const unknown = await ask(service, row, token, "nobody");
     t.same([known.status, known.code], [403, "forbidden"], `${row.method} ${row.path}`);
     t.same(unknown, known, `${row.method} ${row.path}`);
+  }
+});
+
+t.test("an id in a path that can't exist answers like one that doesn't", async (t) => {
+  const env = { PUBLIC_PAGE_AGENT_ENABLED: "1", PUBLIC_PAGE_AGENT_RATE: "1000", PUBLIC_BOOKINGS_RATE: "0" };
+  const service = await startService(t, { env });
+  await service.handle("acme", { owner: "user_owner" });
+  const token = await service.token("user_owner");
+  for (const row of all.filter(({ path }) => /:(?!handle\b)/.test(path))) {
+    const unknown = await ask(service, row, token);
+    t.not(unknown.status, 500);
+    for (const id of ["x".repeat(3000), "a b", "%7D%3A*", "Ünknown"])
+      t.same(await ask(service, row, token, "acme", () => id), unknown, `${row.method} ${row.path}, ${id.slice(0, 9)}`);
   }
 });
 
@@ -142,10 +155,9 @@ async function ask(
   row: Row,
   token: string | undefined,
   handle = "acme",
+  idOf = (name: string) => `some-${name.toLowerCase()}`,
 ): Promise<{ status: number; code: string | undefined }> {
-  const path = row.path
-    .replace(":handle", handle)
-    .replace(/:(\w+)/g, (_, name: string) => `some-${name.toLowerCase()}`);
+  const path = row.path.replace(":handle", handle).replace(/:(\w+)/g, (_, name: string) => idOf(name));
   const verb = row.method.toLowerCase() as "get" | "post" | "put" | "delete";
   const asked = service.visitor[verb](path);
   const { status, body } = await (token ? asked.set("Authorization", `Bearer ${token}`) : asked);
