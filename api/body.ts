@@ -14,8 +14,9 @@ const types = {
   urlencoded: ["application/x-www-form-urlencoded"],
   multipart: ["multipart/form-data"],
 };
-/** Deepest nesting of a body, far above any schema's. Code that walks a body recursively relies on it. */
+/** Deepest nesting of a body, and most values in it, both far above any schema's: code walks a body recursively, and each value can be a fault. */
 const MAX_DEPTH = 64;
+const MAX_VALUES = 50_000;
 
 /** Reads the body as the row allows: an object, or for `raw` its bytes as they arrive. An absent body is `{}`. */
 export async function readBody(ctx: Context, row: Row): Promise<Record<string, unknown>> {
@@ -122,11 +123,18 @@ async function inTime<T>(ctx: Context, reading: Promise<T>, timeoutMs = TIMEOUT_
 function plain(body: unknown): Record<string, unknown> {
   if (body === undefined || body === null || body === "") return {};
   if (typeof body !== "object" || Array.isArray(body)) throw invalid("", "must be an object");
-  if (isDeeper(body, MAX_DEPTH)) throw invalid("", `must be nested at most ${MAX_DEPTH} levels deep`);
+  mustBeBounded(body);
   return body as Record<string, unknown>;
 }
 
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((member) => isDeeper(member, levels - 1));
+/** Throws `invalid_request` for a value that is nested too deep or holds too many values. */
+export function mustBeBounded(value: unknown): void {
+  let count = 0;
+  const visit = (one: unknown, depth: number): void => {
+    if (++count > MAX_VALUES) throw invalid("", `must hold at most ${MAX_VALUES} values`);
+    if (typeof one !== "object" || one === null) return;
+    if (depth === MAX_DEPTH) throw invalid("", `must be nested at most ${MAX_DEPTH} levels deep`);
+    for (const member of Object.values(one)) visit(member, depth + 1);
+  };
+  visit(value, 0);
 }

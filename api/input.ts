@@ -71,11 +71,23 @@ function failure(
   schema: Schema<unknown>,
   { found, input }: { found: ErrorObject[]; input: Record<string, unknown> },
 ): Fail {
-  const named = found.map((error) => codeAt(schema, error)).find((code) => code !== undefined);
+  const named = onePerPlace(found)
+    .map((error) => codeAt(schema, error))
+    .find((code) => code !== undefined);
   const faults = found
     .slice(0, MAX_ERRORS)
     .map((error): InputError => ({ path: pathOf(error), message: sentenceOf(error, input) }));
   return new Fail(named ?? "invalid_request", { errors: unique(faults) });
+}
+
+/** The first fault of each place of the schema: the items of a list have one place, and so one code. */
+function onePerPlace(found: ErrorObject[]): ErrorObject[] {
+  const places = new Map<string, ErrorObject>();
+  for (const error of found) {
+    const place = `${error.schemaPath} ${error.params.missingProperty}`;
+    if (!places.has(place)) places.set(place, error);
+  }
+  return [...places.values()];
 }
 
 /** Examples of the formats, for the error messages. */

@@ -3,6 +3,7 @@ import { hasRole, mustHaveScope } from "../core/account/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Schema } from "../schemas/schema.ts";
+import { mustBeBounded } from "./body.ts";
 import { checkInput } from "./input.ts";
 import { operationId } from "./openapi/operation.ts";
 import { type Published, published } from "./openapi/published.ts";
@@ -39,6 +40,7 @@ export async function callTool(
   try {
     if (!mayCall(row, caller)) throw new Fail("insufficient_role");
     if (row.guard) await row.guard(runtime, parameters, caller);
+    mustBeBounded(called.input);
     const input = checkInput(row, { ...called.input, ...parameters });
     const answer = (await row.run(runtime, input as never, caller)) as Record<string, unknown>;
     const result = withoutFields(answer, row.tool.omits ?? []);

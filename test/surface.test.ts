@@ -200,6 +200,9 @@ t.test("bad bodies get a code and change nothing", async (t) => {
   for (const levels of [64, 8000, 400_000])
     t.match((await raw(deep(levels)).set("Idempotency-Key", "deep")).body, { status: 400, errors: [{ path: "" }] });
   t.match((await raw(deep(63)).set("Idempotency-Key", "deep")).body, { status: 400, errors: [{ path: "/x" }] });
+  const wide = (values: number) => `{"pageSlug":"a","title":"A","status":0,"language":[${"0,".repeat(values)}0]}`;
+  t.match((await raw(wide(50_000))).body, { status: 400, errors: [{ path: "", message: /at most 50000 values/ }] });
+  t.match((await raw(wide(49_990))).body, { status: 400, errors: [{ path: "/status" }] });
   for (const title of ["a\u0000", "\u001b", "a\nb", "\u007f", " ", `${"a".repeat(300_000)}\u0001\u0001`])
     t.match((await owner.post(path).send({ pageSlug: "a", title })).body, {
       status: 400,
@@ -210,6 +213,16 @@ t.test("bad bodies get a code and change nothing", async (t) => {
     errors: [{ path: "/title" }],
   });
   t.same((await owner.get(path).expect(200)).body, { pages: [], nextCursor: null });
+});
+
+t.test("a specific code is found behind any number of other faults", async (t) => {
+  const owner = await (await startService(t)).handle("acme");
+  const unknown = Object.fromEntries(Array.from({ length: 40_000 }, (_, at) => [`x${at}`, at]));
+  const { body } = await owner
+    .post("/v2/handles/acme/email/messages")
+    .send({ ...unknown, senderId: "a" })
+    .expect(400);
+  t.match(body, { code: "invalid_sender_id", errors: { length: 20 } });
 });
 
 t.test("public routes allow any origin, owner routes the application's alone", async (t) => {
