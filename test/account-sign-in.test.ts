@@ -94,6 +94,26 @@ t.test("a signed-in person sees the account, can continue, and can switch accoun
   t.notMatch((await service.visitor.get("/login").expect(200)).text, /You are signed in/);
 });
 
+t.test("a sign-in at a host of its own leads to a consent page that knows its session", async (t) => {
+  const { service, inbox } = await startSignIn(t, { LOGIN_URL: "http://login.test/login" });
+  const redirect = "http://127.0.0.1/callback";
+  const client = await service.visitor
+    .post("/oauth/register")
+    .send({ redirect_uris: [redirect] })
+    .expect(201);
+  const challenge = { code_challenge: "x".repeat(43), code_challenge_method: "S256", response_type: "code" };
+  const asked = { client_id: client.body.client_id, redirect_uri: redirect, resource: `${base}/mcp/acme/mcp` };
+  const address = `/oauth/authorize?${new URLSearchParams({ ...asked, ...challenge })}`;
+  const first = await service.visitor.get(address).set("Host", "service.test").expect(303);
+  const returnTo = new URL(first.headers.location as string).searchParams.get("returnTo") as string;
+  const signInId = await askForCode(service, undefined, returnTo);
+  const done = await post(service, { signInId, code: await codeAt(inbox), returnTo }).expect(303);
+  const { origin, pathname, search } = new URL(done.headers.location as string);
+  t.equal(origin, "http://login.test");
+  const visit = service.visitor.get(pathname + search).set("Host", "login.test");
+  t.match((await visit.set("Cookie", cookiesOf(done)).expect(200)).text, /ada@example\.com/);
+});
+
 t.test("an address without a user gets the same answer, and no mail", async (t) => {
   const { service, inbox } = await startSignIn(t);
   const known = await post(service, { email: address }).expect(200);

@@ -190,15 +190,16 @@ async function welcome(
 }
 
 /**
- * Where to go after the sign-in: only to this service and to the application. Consent pages read the cookie; all others take the token from
- * the fragment, which no server sees.
+ * Where to go after the sign-in: only to this service and to the application. Consent pages read the cookie, which only the sign-in's host
+ * gets, so they are opened there; all others take the token from the fragment, which no server sees.
  */
-function destination(env: Env, returnTo: string, token: string): string | undefined {
-  if (returnTo === "" || !URL.canParse(returnTo, env.BASE_URL)) return undefined;
-  const url = new URL(returnTo, env.BASE_URL);
-  if (![env.BASE_URL, env.APP_URL].some((one) => new URL(one).origin === url.origin)) return undefined;
-  const readsCookie = url.origin === new URL(env.LOGIN_URL).origin && url.pathname.startsWith(`${cookiePath}/`);
-  url.hash = readsCookie ? "" : `token=${token}`;
+function destination({ BASE_URL, APP_URL, LOGIN_URL }: Env, returnTo: string, token: string): string | undefined {
+  if (returnTo === "" || !URL.canParse(returnTo, BASE_URL)) return undefined;
+  const url = new URL(returnTo, BASE_URL);
+  const [own, app, login] = [BASE_URL, APP_URL, LOGIN_URL].map((one) => new URL(one).origin);
+  if (url.origin !== own && url.origin !== app) return undefined;
+  if (url.origin === own && url.pathname.startsWith(`${cookiePath}/`)) return login + url.pathname + url.search;
+  url.hash = `token=${token}`;
   return url.href;
 }
 
