@@ -65,7 +65,7 @@ export const accountRows: Row[] = [
     returns: newTokenAnswer,
     summary: "Create a personal access token",
     description:
-      "The secret (`pat_…`) is in this answer only. Without `expiresInDays` the token is valid until it is revoked.",
+      "The secret (`pat_…`) is in this answer only. Without `expiresInDays` the token is valid until it is revoked. A user has at most 200 tokens.",
   }),
   route(`GET ${tokens}`, user, tokenListing, listTokens, {
     returns: tokenList,

@@ -116,6 +116,18 @@ t.test("a revoked or expired token is refused by the next request, and can't com
   t.same((await owner.get(tokens).expect(200)).body.tokens, []);
 });
 
+t.test("a user has at most 200 tokens, expired ones not counted", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const good = { name: "Agent", scopes: ["agent.strategy.read"] };
+  const { tokenId } = await makeToken(service, "user_acme", { expiresInDays: 1 });
+  for (let made = 1; made < 200; made++) await owner.post(tokens).send(good).expect(201);
+  t.match((await owner.post(tokens).send(good).expect(400)).body, { code: "invalid_request", detail: /at most 200/ });
+  await service.runtime.redis.pexpireat(keys.token(tokenId), Date.now() - 1);
+  await owner.post(tokens).send(good).expect(201);
+  await owner.post(tokens).send(good).expect(400);
+});
+
 t.test("the last use is recorded, and using a token during its revocation does no harm", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

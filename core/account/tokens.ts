@@ -25,6 +25,8 @@ export const tokenPrefix = "pat_";
 const SECRET_LENGTH = 30;
 const checksumLetters = 6;
 const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${SECRET_LENGTH + checksumLetters}}$`);
+/** Most tokens of a user. */
+const MAX_TOKENS = 200;
 /** Ms between two updates of the last use. */
 const TOUCH_INTERVAL_MS = 60_000;
 const day = 86_400_000;
@@ -37,7 +39,7 @@ export interface TokenHolder {
 
 /**
  * Creates a token for the signed-in user. The secret is returned only here; Redis stores its SHA-256. A token acts for its user on all of
- * the user's handles, with the role that the user has at the time of use.
+ * the user's handles, with the role that the user has at the time of use. `invalid_request` beyond the most that a user may have.
  */
 export async function createToken(
   { redis }: Runtime,
@@ -45,13 +47,15 @@ export async function createToken(
   caller: Caller,
 ): Promise<{ token: NewToken }> {
   const { userId } = caller as { userId: string };
+  const list = keys.userTokens(userId);
+  if ((await redis.zcard(list)) >= MAX_TOKENS) await mustHaveRoom(redis, list);
   const secret = newSecret();
   const tokenId = idOf(secret);
   const now = Date.now();
   const expires = input.expiresInDays ? now + input.expiresInDays * day : undefined;
   const kept = { digest: digestOf(secret), user: userId, name: input.name, scopes: packed(input.scopes), created: now };
   // The list comes first: a token outside the list could not be revoked. Readers skip listed ids without a token.
-  await redis.zadd(keys.userTokens(userId), now, tokenId);
+  await redis.zadd(list, now, tokenId);
   await transact(redis, (transaction) => {
     transaction.hset(keys.token(tokenId), kept);
     if (expires) transaction.pexpireat(keys.token(tokenId), expires);
@@ -67,10 +71,7 @@ export async function listTokens(
 ): Promise<{ tokens: Token[]; nextCursor: string | null }> {
   const list = keys.userTokens(caller.userId as string);
   const { ids, nextCursor } = await listIds(runtime, list, input);
-  const found = await readTokens(runtime.redis, ids);
-  const gone = ids.filter((_, at) => found[at] === undefined);
-  if (gone.length > 0) await runtime.redis.zrem(list, ...gone);
-  return { tokens: found.filter((token) => token !== undefined), nextCursor };
+  return { tokens: await liveTokens(runtime.redis, list, ids), nextCursor };
 }
 
 /** Revokes a token of the user from the next request on; `token_not_found`, also for another user's token. */
@@ -129,15 +130,24 @@ function unpacked(digits: string): Scope[] {
   return [...digits].flatMap((digit) => scopes[Number(digit)] ?? []);
 }
 
-/** Tokens in the order of their ids; undefined for a missing one. */
-async function readTokens(redis: Redis, ids: string[]): Promise<(Token | undefined)[]> {
-  return Promise.all(
+async function mustHaveRoom(redis: Redis, list: string): Promise<void> {
+  const live = await liveTokens(redis, list, await redis.zrange(list, 0, "-1"));
+  if (live.length >= MAX_TOKENS)
+    throw new Fail("invalid_request", { detail: `A user has at most ${MAX_TOKENS} tokens; revoke one first.` });
+}
+
+/** Tokens in the order of their ids. The ids of expired ones leave the list. */
+async function liveTokens(redis: Redis, list: string, ids: string[]): Promise<Token[]> {
+  const found = await Promise.all(
     ids.map(async (id) => {
       const fields = redis.hmget(keys.token(id), "name", "scopes", "created", "used");
       const [row, expires] = await Promise.all([fields, redis.pexpiretime(keys.token(id))]);
       return toToken(id, row, expires);
     }),
   );
+  const gone = ids.filter((_, at) => found[at] === undefined);
+  if (gone.length > 0) await redis.zrem(list, ...gone);
+  return found.filter((token) => token !== undefined);
 }
 
 /** Redis tracks the expiry; a negative number means never. */
