@@ -22,7 +22,7 @@ import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { asFail, problemReply } from "./problem.ts";
 import { type HttpReply, sendReply } from "./reply.ts";
-import type { Request, Row, View } from "./route.ts";
+import { hasQuery, type Request, type Row, type View } from "./route.ts";
 import { type RouteMatch, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
 import { type StreamEvent, sendStream } from "./stream.ts";
@@ -208,7 +208,7 @@ async function inputOf(
   { parameters, caller }: { parameters: Record<string, string>; caller: Caller },
 ): Promise<unknown> {
   Object.assign(caller, idempotency(ctx));
-  const body = await given(ctx, row);
+  const body = hasQuery(row) ? ctx.query : await readBody(ctx, row);
   if (caller.idempotencyKey !== undefined) caller.bodyDigest = bodyDigest(body);
   return checkInput(row, { ...body, ...headerValues(ctx, row), ...parameters });
 }
@@ -238,11 +238,6 @@ function auditEntryOf(
 ): AuditEntry {
   const subject = Object.values(named).join("/") || (row.wrote?.(done.result as never) ?? "");
   return { handle, userId: done.caller.userId ?? "", route: `${row.method} ${row.path}`, subject };
-}
-
-async function given(ctx: Context, row: Row): Promise<Record<string, unknown>> {
-  if (row.method !== "GET" && row.method !== "DELETE") return readBody(ctx, row);
-  return ctx.querystring === "" ? {} : ctx.query;
 }
 
 /** Inputs that come from header fields alone. They are undefined without the field, whatever the body contains. */

@@ -1,27 +1,29 @@
-import type { ErrorObject, ValidateFunction } from "ajv";
+import type { ErrorObject } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { isAddress } from "../core/platform/address.ts";
 import { Fail } from "../core/platform/errors.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { isZone } from "../core/platform/zones.ts";
-import { type ErrorCode, type InputError, errors as table } from "../schemas/errors.ts";
-import type { Schema } from "../schemas/schema.ts";
+import type { ErrorCode, InputError } from "../schemas/errors.ts";
+import { propertiesOf, type Schema } from "../schemas/schema.ts";
 import { foldedInput, lenientInput } from "./lenient-input.ts";
-import type { Row } from "./route.ts";
+import { hasQuery, type Row } from "./route.ts";
 
 /** Most single faults that one answer names. */
 const MAX_ERRORS = 20;
 
 /** Checks the merged input of a row and returns it with defaults; throws the code that the shape names, or `invalid_request`. */
 export function checkInput(row: Row, input: Record<string, unknown>): unknown {
-  row.check ??= compile(row);
-  for (const name of readOnly(row.input)) delete input[name];
-  if (isQuery(row)) readIntegers(row.input, input);
-  if (row.access.kind === "open") lenientInput(row.input, input);
-  else if (row.folds) foldedInput(row.input, input);
-  if (row.check(input)) return input;
-  throw failure(row.input, { found: row.check.errors ?? [], input });
+  for (const [name, { readOnly }] of Object.entries(propertiesOf(row.input))) if (readOnly) delete input[name];
+  if (hasQuery(row)) readIntegers(row.input, input);
+  const isOpen = row.access.kind === "open";
+  if (isOpen) lenientInput(row.input, input);
+  else foldedInput(row.input, input);
+  // The engine compiles a schema at its first use.
+  const check = engines[isOpen ? "public" : "owner"].compile(row.input);
+  if (check(input)) return input;
+  throw failure(row.input, { found: check.errors ?? [], input });
 }
 
 /** The rows are checked against the meta-schema by a test: compiling it would cost a process 0.2 s at its first requests. */
@@ -43,28 +45,13 @@ function engine(more: object): Ajv2020 {
   return ajv;
 }
 
-function compile(row: Row): ValidateFunction {
-  row.folds = JSON.stringify(row.input).includes('"x-words"');
-  return engines[row.access.kind === "open" ? "public" : "owner"].compile(row.input);
-}
-
-/** True if the input comes from the query instead of a body. */
-function isQuery({ method }: Row): boolean {
-  return method === "GET" || method === "DELETE";
-}
-
 /** Reads the integers of a query, which sends everything as text. Text that is no decimal integer stays, and fails the check. */
 function readIntegers(schema: Schema<unknown>, input: Record<string, unknown>): void {
-  for (const [name, property] of Object.entries((schema.properties ?? {}) as Record<string, Schema<unknown>>)) {
+  for (const [name, property] of Object.entries(propertiesOf(schema))) {
     const text = input[name];
     if (property.type === "integer" && typeof text === "string" && /^-?\d{1,15}$/.test(text))
       input[name] = Number(text);
   }
-}
-
-function readOnly(schema: Schema<unknown>): string[] {
-  const properties = (schema.properties ?? {}) as Record<string, Schema<unknown>>;
-  return Object.keys(properties).filter((name) => properties[name]?.readOnly === true);
 }
 
 function failure(
@@ -117,25 +104,21 @@ const absences = new Set(["required", "type", "minLength", "pattern"]);
 
 /** The code named nearest above the fault, if any. */
 function codeAt(schema: Schema<unknown>, error: ErrorObject): ErrorCode | undefined {
-  let at: Schema<unknown> | undefined = schema;
-  let code: ErrorCode | undefined;
+  let at = schema;
+  let code: unknown;
   for (const step of pathOf(error).split("/").slice(1)) {
     at = next(at, step);
-    code = known(at?.["x-code"]) ?? code;
+    code = at["x-code"] ?? code;
   }
-  return (absences.has(error.keyword) ? known(at?.["x-absent-code"]) : undefined) ?? code;
+  return ((absences.has(error.keyword) && at["x-absent-code"]) || code) as ErrorCode | undefined;
 }
 
-function known(code: unknown): ErrorCode | undefined {
-  return typeof code === "string" && code in table ? (code as ErrorCode) : undefined;
-}
-
-function next(schema: Schema<unknown> | undefined, step: string): Schema<unknown> | undefined {
-  const properties = schema?.properties as Record<string, Schema<unknown>> | undefined;
-  return (
-    (properties && Object.hasOwn(properties, step) ? properties[step] : undefined) ??
-    (schema?.items as Schema<unknown> | undefined)
-  );
+/** The schema of a property or an item; one that says nothing if there is none. */
+function next(schema: Schema<unknown>, step: string): Schema<unknown> {
+  const properties = propertiesOf(schema);
+  return Object.hasOwn(properties, step)
+    ? (properties[step] as Schema<unknown>)
+    : ((schema.items ?? {}) as Schema<unknown>);
 }
 
 function unique(faults: InputError[]): InputError[] {

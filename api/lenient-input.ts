@@ -1,7 +1,5 @@
 import { cutText, sameWord } from "../core/platform/words.ts";
-import { isOptional, type Schema } from "../schemas/schema.ts";
-
-type Properties = Record<string, Schema<unknown>>;
+import { isOptional, propertiesOf, type Schema } from "../schemas/schema.ts";
 
 /**
  * Normalises a visitor's input before validation: `null` in optional properties is absent, texts are trimmed, numbers and booleans become
@@ -24,7 +22,7 @@ function eachProperty(
   input: Record<string, unknown>,
   change: (property: Schema<unknown>, value: unknown) => unknown,
 ): void {
-  const properties = (schema.properties ?? {}) as Properties;
+  const properties = propertiesOf(schema);
   for (const name of Object.keys(input)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (property === undefined) continue;

@@ -1,4 +1,3 @@
-import type { ValidateFunction } from "ajv";
 import type { Env } from "../core/platform/env.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
@@ -150,10 +149,11 @@ export interface Row extends Partial<Columns<never>> {
   access: Access;
   input: Schema<unknown>;
   run: (runtime: Runtime, input: never, caller: Caller) => unknown;
-  /** The compiled validator of the input, made at the first request. */
-  check?: ValidateFunction;
-  /** True if the input has enum words whose spelling is normalised; known once the validator is compiled. */
-  folds?: boolean;
+}
+
+/** True if the input comes from the query instead of a body. */
+export function hasQuery({ method }: Row): boolean {
+  return method === "GET" || method === "DELETE";
 }
 
 /**

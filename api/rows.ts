@@ -23,33 +23,29 @@ import { webhookRows } from "./webhooks.ts";
 
 /** Every route of the service. The path of the built-in sign-in is a setting. */
 export function rows(metrics: Metrics, loginPath = "/login"): Row[] {
-  const all: Row[] = [];
-  // Rows cache their compiled validator; copies keep two applications in one process apart.
-  all.push(
-    ...[
-      ...crawlerRows,
-      ...pageRows,
-      ...knowledgeRows,
-      ...assistantRows,
-      ...leadFormRows,
-      ...leadRows,
-      ...campaignRows,
-      ...accountRows,
-      ...signInRows(loginPath),
-      ...authorizationRows,
-      ...emailRows,
-      ...schedulingRows,
-      ...calendarFeedRows,
-      ...schedulingPageRows,
-      ...integrationRows,
-      ...paymentRows,
-      ...webhookRows,
-      ...strategyRows,
-      ...mcpRows(() => all),
-      ...assetRows,
-      ...systemRows(metrics, () => all),
-      ...frontDoorRows,
-    ].map((row) => ({ ...row })),
-  );
+  const all: Row[] = [
+    ...crawlerRows,
+    ...pageRows,
+    ...knowledgeRows,
+    ...assistantRows,
+    ...leadFormRows,
+    ...leadRows,
+    ...campaignRows,
+    ...accountRows,
+    ...signInRows(loginPath),
+    ...authorizationRows,
+    ...emailRows,
+    ...schedulingRows,
+    ...calendarFeedRows,
+    ...schedulingPageRows,
+    ...integrationRows,
+    ...paymentRows,
+    ...webhookRows,
+    ...strategyRows,
+    ...mcpRows(() => all),
+    ...assetRows,
+    ...systemRows(metrics, () => all),
+    ...frontDoorRows,
+  ];
   return all;
 }

@@ -6,7 +6,7 @@ import type { Schema } from "../schemas/schema.ts";
 import { mustBeBounded } from "./body.ts";
 import { checkInput } from "./input.ts";
 import { operationId } from "./openapi/operation.ts";
-import { type Published, published } from "./openapi/published.ts";
+import { type Published, published, writable } from "./openapi/published.ts";
 import { asFail, problemReply } from "./problem.ts";
 import type { Row } from "./route.ts";
 
@@ -109,8 +109,7 @@ function omit(value: object, names: readonly string[]): object {
 
 /** The row's input schema, without the handle, which is in the address, and without ignored fields. */
 function inputOf(schema: Schema<unknown>, owner: string): Tool["inputSchema"] {
-  const properties = Object.entries((schema.properties ?? {}) as Record<string, Schema<unknown>>);
-  const taken = properties.filter(([name, property]) => name !== "handle" && property.readOnly !== true);
+  const taken = writable(schema).filter(([name]) => name !== "handle");
   const required = ((schema.required ?? []) as string[]).filter((name) => name !== "handle");
   const input = { ...schema, properties: Object.fromEntries(taken), required };
   return published(input, { owner, open: false }) as Tool["inputSchema"];

@@ -34,6 +34,11 @@ export function object<P extends Properties>(properties: P, more: Schema<unknown
   return { type: "object", properties, required, additionalProperties: false, ...more } as Schema<Fields<P>>;
 }
 
+/** The properties of an object's schema; none for any other schema. */
+export function propertiesOf(schema: Schema<unknown>): Properties {
+  return (schema.properties ?? {}) as Properties;
+}
+
 /** Marks a property of `object` as one that may be absent. */
 export function optional<T>(schema: Schema<T>): Optional<T> {
   return { ...schema, [optionalMark]: true, [sourceMark]: sourceOf(schema) } as unknown as Optional<T>;
@@ -112,15 +117,13 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
 
 /** All properties of a schema's object as optional ones: the shape of a partial PUT. */
 export function partial<T>(schema: Schema<T>): Schema<Partial<T>> {
-  const properties = schema.properties as Properties;
-  const loose = Object.entries(properties).map(([name, property]) => [name, withoutDefault(property)]);
+  const loose = Object.entries(propertiesOf(schema)).map(([name, property]) => [name, withoutDefault(property)]);
   return { ...schema, properties: Object.fromEntries(loose), required: [] } as Schema<Partial<T>>;
 }
 
 /** Properties of several objects in one closed object. */
 export function merge<A, B>(first: Schema<A>, second: Schema<B>): Schema<Flat<Omit<A, keyof B> & B>> {
-  const properties = { ...(first.properties as Properties), ...(second.properties as Properties) };
-  return object(properties) as unknown as Schema<Flat<Omit<A, keyof B> & B>>;
+  return object({ ...propertiesOf(first), ...propertiesOf(second) }) as unknown as Schema<Flat<Omit<A, keyof B> & B>>;
 }
 
 export const string = (more: Schema<unknown> = {}): Schema<string> => ({ type: "string", ...more }) as Schema<string>;

@@ -1,6 +1,7 @@
 import { type ErrorCode, errors } from "../../schemas/errors.ts";
-import type { Schema } from "../../schemas/schema.ts";
-import type { Access, Row } from "../route.ts";
+import { propertiesOf, type Schema } from "../../schemas/schema.ts";
+import { type Access, hasQuery, type Row } from "../route.ts";
+import { writable } from "./published.ts";
 
 const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
 const retryAfter = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
@@ -24,14 +25,14 @@ function failure(status: number, codes: ErrorCode[]): object {
 /** The failure codes of a row: those of its access, its input and its columns, and its own. */
 export function failureCodes(row: Row): ErrorCode[] {
   const { access, input, idempotent, failures: own = [] } = row;
-  const hasBody = row.method === "POST" || row.method === "PUT";
+  const hasBody = !hasQuery(row);
   const codes: (ErrorCode | false)[] = [
     ...accessCodes(access),
     (hasBody || isChecked(input)) && "invalid_request",
     ...inputCodes(input),
     hasBody && "payload_too_large",
     hasBody && row.accepts !== "raw" && "unsupported_media_type",
-    Object.hasOwn((input.properties ?? {}) as object, "expectedVersion") && "version_conflict",
+    Object.hasOwn(propertiesOf(input), "expectedVersion") && "version_conflict",
     ...(idempotent ? (["idempotency_conflict", "idempotency_in_progress"] as const) : []),
     ...own,
     "service_unavailable",
@@ -50,17 +51,13 @@ function accessCodes(access: Access): ErrorCode[] {
 }
 
 /** True if a value of the right type can still be invalid. Access checks the handle. */
-function isChecked({ properties = {} }: Schema<unknown>): boolean {
-  return Object.entries(properties as Record<string, Schema<unknown>>).some(
-    ([name, { type: _type, ...rest }]) => name !== "handle" && rest.readOnly !== true && Object.keys(rest).length > 0,
-  );
+function isChecked(schema: Schema<unknown>): boolean {
+  return writable(schema).some(([name, { type: _type, ...rest }]) => name !== "handle" && Object.keys(rest).length > 0);
 }
 
 /** The error codes that the schemas of an input name. */
 function inputCodes(schema: Schema<unknown>): ErrorCode[] {
-  const below = [...Object.values((schema.properties ?? {}) as object), schema.items].filter(
-    (one) => typeof one === "object" && one !== null,
-  ) as Schema<unknown>[];
+  const below = [...Object.values(propertiesOf(schema)), ...([schema.items ?? []].flat() as Schema<unknown>[])];
   const here = [schema["x-code"], schema["x-absent-code"]].filter((code) => code !== undefined) as ErrorCode[];
   return [...here, ...below.flatMap(inputCodes)];
 }

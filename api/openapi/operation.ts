@@ -1,5 +1,5 @@
 import type { Schema } from "../../schemas/schema.ts";
-import type { Row } from "../route.ts";
+import { hasQuery, type Row } from "../route.ts";
 import { sample } from "./code-samples.ts";
 import { exampleOf } from "./examples.ts";
 import { failures } from "./failures.ts";
@@ -52,10 +52,6 @@ function writing(row: Row): { owner: string; open: boolean } {
   return { owner: operationId(row), open: row.access.kind === "open" };
 }
 
-function isQuery({ method }: Row): boolean {
-  return method === "GET" || method === "DELETE";
-}
-
 function pathAndQuery(row: Row): Parameter[] {
   const fields = new Map(publishedProperties(row.input, writing(row)));
   const required = requiredNames(row.input);
@@ -70,7 +66,7 @@ function pathAndQuery(row: Row): Parameter[] {
       schema,
     };
   };
-  const query = isQuery(row) ? otherFields(row) : [];
+  const query = hasQuery(row) ? otherFields(row) : [];
   return [...pathNames(row).map((name) => parameter(name, "path")), ...query.map(([name]) => parameter(name, "query"))];
 }
 
@@ -120,7 +116,7 @@ function security({ access, signed }: Row): object[] {
 }
 
 function bodyOf(row: Row, around: Surroundings): { required: boolean; content: Content } | undefined {
-  if (isQuery(row)) return undefined;
+  if (hasQuery(row)) return undefined;
   if (row.consumes) return { required: true, content: mediaTypes(row.consumes, operationId(row), around) };
   const fields = otherFields(row);
   if (fields.length === 0) return undefined;

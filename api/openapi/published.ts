@@ -1,6 +1,6 @@
 import { components } from "../../schemas/components.ts";
 import { type FieldNote, fields } from "../../schemas/fields.ts";
-import { isOptional, publishedOf, type Schema, sourceOf } from "../../schemas/schema.ts";
+import { isOptional, propertiesOf, publishedOf, type Schema, sourceOf } from "../../schemas/schema.ts";
 
 /** JSON Schema as the OpenAPI document and the tools publish it. */
 export type Published = Record<string, unknown>;
@@ -53,13 +53,13 @@ export function publishedComponents(): Record<string, Published> {
 
 /** The properties of an object with their notes. */
 export function publishedProperties(schema: Schema<unknown>, how: Writing): [string, Published][] {
-  return propertiesOf(schema).map(([name, property]) => [name, withNote(published(property, how), noteOf(name, how))]);
+  return writable(schema).map(([name, property]) => [name, withNote(published(property, how), noteOf(name, how))]);
 }
 
 /** Names of the required properties. */
 export function requiredNames(schema: Schema<unknown>): string[] {
   const required = (schema.required ?? []) as string[];
-  return propertiesOf(schema)
+  return writable(schema)
     .filter(([name, property]) => {
       const shown = publishedOf(property);
       return shown === property ? required.includes(name) : !isOptional(shown);
@@ -67,10 +67,9 @@ export function requiredNames(schema: Schema<unknown>): string[] {
     .map(([name]) => name);
 }
 
-function propertiesOf(schema: Schema<unknown>): [string, Schema<unknown>][] {
-  return Object.entries((schema.properties ?? {}) as Record<string, Schema<unknown>>).filter(
-    ([, property]) => property.readOnly !== true,
-  );
+/** The properties that a client may send: ignored ones are not published. */
+export function writable(schema: Schema<unknown>): [string, Schema<unknown>][] {
+  return Object.entries(propertiesOf(schema)).filter(([, property]) => property.readOnly !== true);
 }
 
 /** Keywords whose value is a schema, a list of schemas, or internal. */
