@@ -1,7 +1,6 @@
-import { setTimeout } from "node:timers/promises";
 import { checkDomain, dispatchMail, startDueChecks, watchBounces } from "../core/email/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { jobRow, type WorkerLoop, type WorkerRow } from "./job.ts";
+import { jobRow, repeat, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two polls for domains whose DNS records are due for a check. */
 const POLL_INTERVAL_MS = 20_000;
@@ -16,11 +15,10 @@ export const emailLoops: WorkerLoop[] = [
   { queue: "email", run: watchBounces },
 ];
 
-async function checkDomains(runtime: Runtime, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await startDueChecks(runtime).catch((error: Error) =>
+function checkDomains(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  return repeat(POLL_INTERVAL_MS, signal, () =>
+    startDueChecks(runtime).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "email.identity.check_failed"),
-    );
-    await setTimeout(POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
-  }
+    ),
+  );
 }

@@ -1,3 +1,5 @@
+import { setTimeout } from "node:timers/promises";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { type Job as BullJob, UnrecoverableError } from "bullmq";
 import type { Redis } from "ioredis";
 import { Fail } from "../core/platform/errors.ts";
@@ -5,8 +7,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { withSignal } from "../core/platform/signals.ts";
 import { keys } from "../core/store/keys.ts";
 import { mastersOf } from "../core/store/redis.ts";
-import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
-import { checkData } from "./data.ts";
+import { type JobData, type JobName, jobs, type QueueName } from "../schemas/jobs.ts";
 
 /** Lifetime of a job's holder key, in seconds. */
 const HOLDER_TTL_SECONDS = 86_400;
@@ -28,7 +29,7 @@ export interface WorkerRow {
   name: JobName;
   run: (runtime: Runtime, data: never, attempt: Attempt) => Promise<unknown>;
   /** The lane of a job that calls other people's servers. A process runs only a few jobs of one lane at a time. */
-  lane?: (data: never) => string;
+  lane?: ((data: never) => string) | undefined;
 }
 
 /** Continuous work while the process serves a queue; it ends soon after the signal. */
@@ -43,7 +44,15 @@ export function jobRow<N extends JobName>(
   run: (runtime: Runtime, data: JobData<N>, attempt: Attempt) => Promise<unknown>,
   lane?: (data: JobData<N>) => string,
 ): WorkerRow {
-  return { name, run: run as WorkerRow["run"], ...(lane ? { lane: lane as NonNullable<WorkerRow["lane"]> } : {}) };
+  return { name, run: run as WorkerRow["run"], lane: lane as WorkerRow["lane"] };
+}
+
+/** Repeats something until the signal, with a pause of some ms after each time. */
+export async function repeat(ms: number, signal: AbortSignal, work: () => Promise<unknown>): Promise<void> {
+  while (!signal.aborted) {
+    await work();
+    await setTimeout(ms, undefined, { signal }).catch(() => undefined);
+  }
 }
 
 /**
@@ -62,6 +71,15 @@ export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, s
     if (error instanceof Fail && error.permanent) throw new UnrecoverableError(error.message);
     throw error;
   }
+}
+
+const ajv = new Ajv2020();
+
+/** Checks a job's data against its row; jobs outlive deploys. */
+function checkData(name: JobName, data: unknown): void {
+  // Compiled at its first use.
+  const check = ajv.compile(jobs[name].data);
+  if (!check(data)) throw new Fail("invalid_request", { detail: `Data of ${name}: ${ajv.errorsText(check.errors)}` });
 }
 
 function attemptOf(bull: BullJob, signal: AbortSignal): Omit<Attempt, "hung"> {

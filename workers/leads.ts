@@ -1,11 +1,10 @@
-import { setTimeout } from "node:timers/promises";
 import { fireRules, promoteDueSends, sendRule } from "../core/campaigns/face.ts";
 import { erasePerson } from "../core/email/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import { erasePurchases } from "../core/payments/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import type { JobData } from "../schemas/jobs.ts";
-import { jobRow, type WorkerLoop, type WorkerRow } from "./job.ts";
+import { jobRow, repeat, type WorkerLoop, type WorkerRow } from "./job.ts";
 
 /** Ms between two polls for delayed sends that are nearly due. */
 const POLL_INTERVAL_MS = 1000;
@@ -28,11 +27,10 @@ async function eraseEverywhere(runtime: Runtime, person: JobData<"leads.erase">)
 /** What a campaigns worker does continuously: enqueues delayed sends that are nearly due. */
 export const leadLoops: WorkerLoop[] = [{ queue: "campaigns", run: promote }];
 
-async function promote(runtime: Runtime, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await promoteDueSends(runtime).catch((error: Error) =>
+function promote(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  return repeat(POLL_INTERVAL_MS, signal, () =>
+    promoteDueSends(runtime).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "campaign.promotion_failed"),
-    );
-    await setTimeout(POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
-  }
+    ),
+  );
 }

@@ -5,7 +5,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
-import { perform, type WorkerRow } from "./job.ts";
+import { perform, repeat, type WorkerRow } from "./job.ts";
 import { Lanes } from "./lanes.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
@@ -32,15 +32,10 @@ export interface Workers {
 }
 
 /**
- * Concurrency of queues with an unusual one. Calls to endpoints, name servers and calendar servers occupy a slot while they wait, and a slow
+ * Jobs of each queue that a process runs at once; GENERATION_CONCURRENCY sets it for answers. Calls to endpoints, name servers and calendar servers occupy a slot while they wait, and a slow
  * server must not block the others (`Lanes`). Rules wait for Redis more than they compute.
  */
-const concurrencyOf: Partial<Record<QueueName, number>> = { webhooks: 500, scheduling: 256, email: 64, campaigns: 32 };
-const usuallyAtOnce = 8;
-
-function concurrency(runtime: Runtime, queue: QueueName): number {
-  return queue === "generation" ? runtime.env.GENERATION_CONCURRENCY : (concurrencyOf[queue] ?? usuallyAtOnce);
-}
+const concurrency = { knowledge: 8, campaigns: 32, email: 64, scheduling: 256, webhooks: 500 };
 
 /** Starts the workers of these queues, their heartbeats and the outbox sweeper. */
 export async function startWorkers(runtime: Runtime, wanted: readonly string[] = []): Promise<Workers> {
@@ -59,8 +54,8 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
   const { signal } = stopping;
   const running = [
     ...loops.map(({ run }) => run(runtime, signal)),
-    repeat(runtime, { ms: HEARTBEAT_INTERVAL_MS, signal }, () => heartbeat(runtime, served)),
-    repeat(runtime, { ms: SWEEP_INTERVAL_MS, signal }, () => runtime.queues.sweep()),
+    repeat(HEARTBEAT_INTERVAL_MS, signal, () => logged(runtime, heartbeat(runtime, served))),
+    repeat(SWEEP_INTERVAL_MS, signal, () => logged(runtime, runtime.queues.sweep())),
   ];
   return {
     async close(drainMs = 0) {
@@ -95,7 +90,7 @@ function startWorker(
   const options = {
     connection: shared,
     prefix: keys.queuePrefix(queue),
-    concurrency: concurrency(runtime, queue),
+    concurrency: { ...concurrency, generation: runtime.env.GENERATION_CONCURRENCY }[queue],
     skipVersionCheck: true,
   };
   const worker = new Worker(queue, run, { ...options, ...jobRetention, ...STALL_OPTIONS });
@@ -130,13 +125,6 @@ function retryPolicy(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
   return { attempts, backoff: { type: "exponential", delay: backoff, jitter: 0.3 } };
 }
 
-/** Repeats something until the signal, after a pause of some ms each time; logs failures. */
-async function repeat(
-  runtime: Runtime,
-  { ms, signal }: { ms: number; signal: AbortSignal },
-  work: () => Promise<unknown>,
-): Promise<void> {
-  const pause = (): Promise<unknown> => sleep(ms, undefined, { signal }).catch(() => undefined);
-  for (await pause(); !signal.aborted; await pause())
-    await work().catch((error: Error) => runtime.log.warn({ error: error.message }, "worker.task_failed"));
+function logged({ log }: Runtime, task: Promise<unknown>): Promise<unknown> {
+  return task.catch((error: Error) => log.warn({ error: error.message }, "worker.task_failed"));
 }
