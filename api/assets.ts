@@ -1,15 +1,20 @@
 import { existsSync, readFileSync } from "node:fs";
+import { extname } from "node:path";
 import { Fail } from "../core/platform/errors.ts";
 import { fileOf } from "../core/platform/files.ts";
 import { object, string } from "../schemas/schema.ts";
 import { CodedBody } from "./coded.ts";
 import { anyone, type Request, type Row, route, type View } from "./route.ts";
 
-const types: Record<string, string> = {
-  js: "text/javascript; charset=utf-8",
-  css: "text/css; charset=utf-8",
-  svg: "image/svg+xml",
-  ico: "image/x-icon",
+/** Content types of files by their extension. */
+export const contentTypes: Record<string, string> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".ico": "image/x-icon",
+  ".json": "application/json",
+  ".map": "application/json",
 };
 /** Built files come first, in a build and in the sources; style sheets need no build. */
 const folders = ["browser/", "dist/browser/", "api/browser/"].map(fileOf);
@@ -45,7 +50,7 @@ async function asset(file: string): Promise<CodedBody> {
   if (known) return known;
   const place = fileName.test(file) && folders.map((folder) => new URL(file, folder)).find((url) => existsSync(url));
   if (!place) throw new Fail("not_found");
-  const body = new CodedBody(types[file.split(".").at(-1) as string] as string, readFileSync(place));
+  const body = new CodedBody(contentTypes[extname(file)] as string, readFileSync(place));
   loaded.set(file, body);
   return body;
 }

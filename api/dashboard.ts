@@ -4,7 +4,7 @@ import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { object } from "../schemas/schema.ts";
 import { admit } from "./access.ts";
-import type { QueueBoard } from "./queue-board.ts";
+import type { openQueueBoard } from "./queue-board.ts";
 import type { HttpReply } from "./reply.ts";
 import { metrics, type Row, route } from "./route.ts";
 
@@ -18,6 +18,7 @@ const headers = {
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'; form-action 'none'",
   "Referrer-Policy": "no-referrer",
 };
+type QueueBoard = ReturnType<typeof openQueueBoard>;
 const boards = new WeakMap<Runtime, Promise<QueueBoard>>();
 
 /** True for the board's addresses. */
@@ -37,7 +38,7 @@ export async function dashboard(runtime: Runtime, ctx: Context): Promise<HttpRep
   }
   if (!(await isAdmitted(runtime, ctx))) return asksForPassword;
   const board = await boardOf(runtime);
-  const view = await board.answer({ path: ctx.path.slice(path.length) || "/", query: ctx.query });
+  const view = await board(ctx.path.slice(path.length) || "/", ctx.query);
   const { type, status = 200, body } = view;
   return { status, headers: { ...headers, ...view.headers, "Content-Type": type }, body };
 }
@@ -72,7 +73,7 @@ function asBearer(authorization: string): string {
 }
 
 function boardOf(runtime: Runtime): Promise<QueueBoard> {
-  const board = boards.get(runtime) ?? import("./queue-board.ts").then(({ QueueBoard }) => new QueueBoard(runtime));
+  const board = boards.get(runtime) ?? import("./queue-board.ts").then(({ openQueueBoard }) => openQueueBoard(runtime));
   boards.set(runtime, board);
   return board;
 }

@@ -13,119 +13,95 @@ import type {
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
+import { contentTypes } from "./assets.ts";
 import type { View } from "./route.ts";
+import { Routes } from "./routes.ts";
 import { escapeHtml } from "./shell.ts";
 
-/** A request to the board: the path below `/queues`, and the query. */
-interface BoardRequest {
-  path: string;
-  query: Record<string, string | string[] | undefined>;
-}
+type Query = Record<string, string | string[] | undefined>;
 
-type Match = { route: AppControllerRoute; params: Record<string, string> };
-
-const types: Record<string, string> = {
-  ".js": "text/javascript; charset=utf-8",
-  ".css": "text/css; charset=utf-8",
-  ".svg": "image/svg+xml",
-  ".png": "image/png",
-  ".ico": "image/x-icon",
-  ".json": "application/json",
-  ".map": "application/json",
-};
 /** Path of the board. */
 const boardPath = "/queues";
 
+/** What bull-board registers with a web framework. */
+interface Registered {
+  queues: BullBoardQueues;
+  views: string;
+  entry: AppViewRoute;
+  data: AppControllerRoute[];
+  uiConfig: UIConfig;
+}
+
+/** An address of the board: the page, or data as JSON. */
+interface BoardRoute {
+  method: "GET";
+  path: string;
+  view: (params: Record<string, string>, query: Query) => Promise<View>;
+}
+
 /**
- * A read-only bull-board over the service's queues. It shows ids only, since jobs contain no content; the admin command retries failed
- * jobs. Only the reading routes exist, so no other site can make a browser change a queue. `@bull-board/koa` would add a second router, a
- * body parser and a template engine with over seventy packages, and its page loads fonts from another host.
+ * A read-only bull-board over the service's queues: answers the page, one of its files, or data, by the path below `/queues`; `not_found`
+ * for anything else. It shows ids only, since jobs contain no content; the admin command retries failed jobs. Only the reading routes
+ * exist, so no other site can make a browser change a queue. `@bull-board/koa` would add a body parser and a template engine with over
+ * seventy packages, and its page loads fonts from another host.
  */
-export class QueueBoard {
-  #queues: BullBoardQueues = new Map();
-  #views = "";
-  #entry: AppViewRoute | undefined;
-  #routes: AppControllerRoute[] = [];
-  #settings: UIConfig = {};
+export function openQueueBoard({ queues }: Pick<Runtime, "queues">): (path: string, query: Query) => Promise<View> {
+  const adapters = queueNames.map((name) => new BullMQAdapter(queues.queue(name), { readOnlyMode: true }));
+  const uiBasePath = dirname(fileURLToPath(import.meta.resolve("@bull-board/ui/package.json")));
+  const options = { uiBasePath, uiConfig: { boardTitle: "Queues", hideDocsLink: true } };
+  const board = {} as Registered;
+  createBullBoard({ queues: adapters, serverAdapter: recorder(board), options });
+  const routes = new Routes([...pageRoutes(board), ...dataRoutes(board)]);
+  return async (path, query) => {
+    if (path.startsWith("/static/")) return file(board, path);
+    const found = routes.find(path, "GET");
+    if (found === undefined) throw new Fail("not_found");
+    return found.row.view(found.parameters, query);
+  };
+}
 
-  constructor({ queues }: Pick<Runtime, "queues">) {
-    const adapters = queueNames.map((name) => new BullMQAdapter(queues.queue(name), { readOnlyMode: true }));
-    const uiBasePath = dirname(fileURLToPath(import.meta.resolve("@bull-board/ui/package.json")));
-    const options = { uiBasePath, uiConfig: { boardTitle: "Queues", hideDocsLink: true } };
-    createBullBoard({ queues: adapters, serverAdapter: this.#adapter(), options });
-  }
-
-  /** The page, one of its files, or data as JSON; `not_found` for anything else. */
-  async answer({ path, query }: BoardRequest): Promise<View> {
-    if (path.startsWith("/static/")) return this.#file(path);
-    const found = this.#find(path);
-    if (found === undefined) return this.#page(path);
-    const { route, params } = found;
-    const asked = { queues: this.#queues, uiConfig: this.#settings, query, params, body: {}, headers: {} };
-    const { status = 200, body } = await route.handler(asked);
-    return { type: "application/json; charset=utf-8", status, body: JSON.stringify(body) };
-  }
-
-  /** Records what bull-board registers with a web framework. */
-  #adapter(): IServerAdapter {
-    const keep = (assign: () => unknown): IServerAdapter => {
-      assign();
-      return adapter;
-    };
-    const adapter: IServerAdapter = {
-      setQueues: (queues) => keep(() => (this.#queues = queues)),
-      setViewsPath: (folder) => keep(() => (this.#views = folder)),
-      setStaticPath: () => adapter,
-      setEntryRoute: (route) => keep(() => (this.#entry = route)),
-      setErrorHandler: () => adapter,
-      setApiRoutes: (routes) =>
-        keep(() => (this.#routes = routes.filter(({ method }) => [method].flat().includes("get")))),
-      setUIConfig: (config) => keep(() => (this.#settings = config)),
-    };
+function recorder(board: Registered): IServerAdapter {
+  const keep = (part: Partial<Registered>): IServerAdapter => {
+    Object.assign(board, part);
     return adapter;
-  }
-
-  #find(path: string): Match | undefined {
-    for (const route of this.#routes)
-      for (const pattern of [route.route].flat()) {
-        const params = parametersOf(pattern, path);
-        if (params) return { route, params };
-      }
-    return undefined;
-  }
-
-  #page(path: string): View {
-    const entry = this.#entry as AppViewRoute;
-    if (![entry.route].flat().some((pattern) => parametersOf(pattern, path))) throw new Fail("not_found");
-    const { name, params } = entry.handler({ basePath: boardPath, uiConfig: this.#settings });
-    const template = readFileSync(join(this.#views, name), "utf8").replace(/<link href="https:[^>]*>/g, "");
-    return { type: "text/html; charset=utf-8", body: filled(template, params as Record<string, string>) };
-  }
-
-  #file(path: string): View {
-    const type = types[extname(path)];
-    if (type === undefined || !/^(\/[a-z0-9_-][a-z0-9._-]*)+$/i.test(path)) throw new Fail("not_found");
-    try {
-      const headers = { "Cache-Control": "private, max-age=86400" };
-      return { type, body: readFileSync(join(this.#views, path)), headers };
-    } catch (error) {
-      throw new Fail("not_found", {}, error);
-    }
-  }
+  };
+  const adapter: IServerAdapter = {
+    setQueues: (queues) => keep({ queues }),
+    setViewsPath: (views) => keep({ views }),
+    setStaticPath: () => adapter,
+    setEntryRoute: (entry) => keep({ entry }),
+    setErrorHandler: () => adapter,
+    setApiRoutes: (data) => keep({ data }),
+    setUIConfig: (uiConfig) => keep({ uiConfig }),
+  };
+  return adapter;
 }
 
-/** The parameters of a path that matches a pattern like `/api/queues/:queueName`; undefined if it doesn't match. */
-function parametersOf(pattern: string, path: string): Record<string, string> | undefined {
-  const [parts, given] = [pattern.split("/"), path.split("/")];
-  if (parts.length !== given.length) return undefined;
-  if (!parts.every((part, at) => part === given[at] || (part.startsWith(":") && given[at] !== ""))) return undefined;
-  const named = parts.flatMap((part, at) => (part.startsWith(":") ? [[part.slice(1), given[at] as string]] : []));
-  return Object.fromEntries(named.map(([name, value]) => [name, decoded(value as string)]));
+/** The addresses of the page, whose script shows them. */
+function pageRoutes({ entry, uiConfig, views }: Registered): BoardRoute[] {
+  const { name, params } = entry.handler({ basePath: boardPath, uiConfig });
+  const template = readFileSync(join(views, name), "utf8").replace(/<link href="https:[^>]*>/g, "");
+  const body = filled(template, params as Record<string, string>);
+  const view = async (): Promise<View> => ({ type: "text/html; charset=utf-8", body });
+  return [entry.route].flat().map((path) => ({ method: "GET", path, view }));
 }
 
-function decoded(part: string): string {
+function dataRoutes({ data, queues, uiConfig }: Registered): BoardRoute[] {
+  const reading = data.filter(({ method }) => [method].flat().includes("get"));
+  return reading.flatMap(({ route, handler }) => {
+    const view: BoardRoute["view"] = async (params, query) => {
+      const { status = 200, body } = await handler({ queues, uiConfig, query, params, body: {}, headers: {} });
+      return { type: "application/json; charset=utf-8", status, body: JSON.stringify(body) };
+    };
+    return [route].flat().map((path) => ({ method: "GET" as const, path, view }));
+  });
+}
+
+function file({ views }: Registered, path: string): View {
+  const type = contentTypes[extname(path)];
+  if (type === undefined || !/^(\/[a-z0-9_-][a-z0-9._-]*)+$/i.test(path)) throw new Fail("not_found");
   try {
-    return decodeURIComponent(part);
+    return { type, body: readFileSync(join(views, path)), headers: { "Cache-Control": "private, max-age=86400" } };
   } catch (error) {
     throw new Fail("not_found", {}, error);
   }

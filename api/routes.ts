@@ -3,9 +3,11 @@ import { LRUCache } from "lru-cache";
 import { handle as handleForm } from "../schemas/schema.ts";
 import type { Row } from "./route.ts";
 
+type Line = Pick<Row, "method" | "path">;
+
 /** The row of a request and its path parameters. */
-export interface RouteMatch {
-  readonly row: Row;
+export interface RouteMatch<R extends Line = Row> {
+  readonly row: R;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
@@ -17,18 +19,18 @@ const MAX_CACHED_LENGTH = 200;
  * Finds the row of a request. A router tries its routes one after another, so there is one per path depth, and matches are
  * cached: a single plain router costs the bench row "public JSON / bare Koa" more than 15 %.
  */
-export class Routes {
-  readonly #rows: Row[];
+export class Routes<R extends Line = Row> {
+  readonly #rows: R[];
   readonly #routers = new Map<number, Router>();
-  readonly #found = new LRUCache<string, RouteMatch>({ max: MAX_CACHED });
+  readonly #found = new LRUCache<string, RouteMatch<R>>({ max: MAX_CACHED });
 
-  constructor(rows: Row[]) {
+  constructor(rows: R[]) {
     this.#rows = rows;
     for (const row of rows) this.#routerOf(row.path).register(row.path, [row.method], () => undefined);
   }
 
   /** The row that serves this path and method, if there is one. */
-  find(path: string, method: string): RouteMatch | undefined {
+  find(path: string, method: string): RouteMatch<R> | undefined {
     const name = `${method} ${path}`;
     const cached = this.#found.get(name);
     if (cached) return cached;
@@ -43,7 +45,7 @@ export class Routes {
     return [...new Set(layers.flatMap((layer) => layer.methods))];
   }
 
-  #match(path: string, method: string): RouteMatch | undefined {
+  #match(path: string, method: string): RouteMatch<R> | undefined {
     const layer = this.#routers.get(depthOf(path))?.match(path, method).pathAndMethod[0];
     const row = this.#rows.find((one) => one.path === layer?.path && layer.methods.includes(one.method));
     return layer && row && { row, parameters: withSafeHandle(layer.params(path, layer.captures(path))) };
