@@ -19,9 +19,9 @@ function serverOf(tools: ToolRow[], { authInfo }: McpRequestContext): Server {
   const { runtime, caller } = (authInfo?.extra ?? {}) as { runtime: Runtime; caller: Caller };
   const server = new Server({ name: "handle-platform", version: "2" }, { capabilities: { tools: {} } });
   const usable = toolsFor(tools, caller);
-  server.setRequestHandler("tools/list", () => ({ tools: usable }));
+  server.setRequestHandler("tools/list", () => ({ tools: usable.map(({ described }) => described) }));
   server.setRequestHandler("tools/call", async ({ params }) => {
-    const row = tools.find(({ tool }) => tool.name === params.name && usable.some(({ name }) => name === params.name));
+    const row = usable.find(({ tool }) => tool.name === params.name);
     if (row === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${params.name}.`);
     return callTool(runtime, row, { input: params.arguments ?? {}, caller });
   });

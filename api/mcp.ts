@@ -19,11 +19,12 @@ const access: Access = { kind: "handle", role: "CREATOR", scopes, resource: tool
 
 interface Message {
   handle: string;
+  host: string;
   body: AsyncIterable<Buffer>;
-  headers?: IncomingHttpHeaders;
+  headers: IncomingHttpHeaders;
 }
 
-const message = object({ handle, body: anything, headers: optional(anything) }) as Schema<Message>;
+const message = object({ handle, host: string(), body: anything, headers: anything }) as Schema<Message>;
 
 /** A JSON-RPC 2.0 message of the protocol. */
 const rpcMessage = object({
@@ -47,6 +48,7 @@ export function mcpRows(all: () => Row[]): Row[] {
   return [
     route(`POST ${endpoint}`, access, message, callTools, {
       accepts: "raw",
+      headerInputs: { ":authority": "host" },
       isReadOnly: true,
       view,
       challenge,
@@ -83,13 +85,12 @@ interface McpCall {
 
 /** One HTTP exchange: our checks, then the library's. */
 async function exchange({ tools, handler }: Mounted, { runtime, input, caller }: McpCall): Promise<Response> {
-  const headers = input.headers ?? {};
-  assertKnownOrigin(runtime.env, headers);
+  assertKnownOrigin(runtime.env, input);
   const body = await text(input.body);
   for (const name of calledTools(body)) assertToolAllowed(tools, name, caller);
   const request = new Request(`${runtime.env.BASE_URL}/mcp/${input.handle}/mcp`, {
     method: "POST",
-    headers: forwardedHeaders(headers),
+    headers: forwardedHeaders(input.headers),
     body,
   });
   const authInfo = {
@@ -117,11 +118,9 @@ function parsed(body: string): unknown {
 }
 
 /** Rejects browsers of other sites and rebound host names (DNS rebinding), even with a token. */
-function assertKnownOrigin(env: Env, headers: IncomingHttpHeaders): void {
-  const host = (env.TRUST_PROXY && first(headers["x-forwarded-host"])) || headers.host || "";
+function assertKnownOrigin(env: Env, { host, headers: { origin } }: Message): void {
   if (!isOurs(env, `http://${host}`))
     throw new Fail("forbidden", { detail: "The host name does not belong to this service." });
-  const { origin } = headers;
   if (origin !== undefined && !isOurs(env, origin))
     throw new Fail("forbidden", { detail: "This origin may not call the tools." });
 }
@@ -131,10 +130,6 @@ function isOurs(env: Env, address: string): boolean {
   const { host, hostname } = new URL(address);
   const own = [env.BASE_URL, env.APP_URL].map((one) => new URL(one).host);
   return own.includes(host) || (!env.production && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname));
-}
-
-function first(field: string | string[] | undefined): string {
-  return (Array.isArray(field) ? field.join(",") : (field ?? "")).split(",")[0]?.trim() ?? "";
 }
 
 /** The header fields that the library needs, without the token. */

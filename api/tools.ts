@@ -1,6 +1,5 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
 import { hasRole, mustHaveScope } from "../core/account/face.ts";
-import { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Schema } from "../schemas/schema.ts";
 import { mustBeBounded } from "./body.ts";
@@ -8,19 +7,22 @@ import { checkInput } from "./input.ts";
 import { operationId } from "./openapi/operation.ts";
 import { type Published, published, writable } from "./openapi/published.ts";
 import { asFail, problemReply } from "./problem.ts";
-import type { Row } from "./route.ts";
+import type { Row, ToolColumn } from "./route.ts";
 
-/** A row that agents may call. */
-export type ToolRow = Row & { tool: NonNullable<Row["tool"]> };
+/** A row that agents may call, and how the protocol describes it. */
+export type ToolRow = Row & { tool: ToolColumn; described: Tool };
 
 /** The rows with a tool column. */
 export function toolRows(rows: Row[]): ToolRow[] {
-  return rows.filter((row): row is ToolRow => row.tool !== undefined);
+  return rows.flatMap((row) => (row.tool ? [{ ...row, tool: row.tool, described: describe(row, row.tool) }] : []));
 }
 
 /** The tools that a caller may use: by scope for a token, by role for a session. */
-export function toolsFor(rows: ToolRow[], caller: Caller): Tool[] {
-  return rows.filter((row) => mayCall(row, caller)).map(described);
+export function toolsFor(rows: ToolRow[], { scopes, role }: Caller): ToolRow[] {
+  return rows.filter(({ tool, access }) => {
+    const needed = access.kind === "handle" ? access.role : undefined;
+    return (scopes?.includes(tool.scope) ?? true) && (needed === undefined || hasRole(role as Role, needed));
+  });
 }
 
 /** Throws, before anything runs, if the caller's token lacks the scope of a tool. */
@@ -38,7 +40,6 @@ export async function callTool(
   const { caller } = called;
   const parameters = { handle: caller.handle as string };
   try {
-    if (!mayCall(row, caller)) throw new Fail("insufficient_role");
     if (row.guard) await row.guard(runtime, parameters, caller);
     mustBeBounded(called.input);
     const input = checkInput(row, { ...called.input, ...parameters });
@@ -50,21 +51,7 @@ export async function callTool(
   }
 }
 
-function mayCall({ tool, access }: ToolRow, { scopes, role }: Caller): boolean {
-  const needed = access.kind === "handle" ? access.role : undefined;
-  return (scopes?.includes(tool.scope) ?? true) && (needed === undefined || hasRole(role as Role, needed));
-}
-
-const tools = new WeakMap<ToolRow, Tool>();
-
-function described(row: ToolRow): Tool {
-  const known = tools.get(row) ?? describe(row);
-  tools.set(row, known);
-  return known;
-}
-
-function describe(row: ToolRow): Tool {
-  const { name, description, omits = [] } = row.tool;
+function describe(row: Row, { name, description, omits = [] }: ToolColumn): Tool {
   const summary = row.summary ?? name;
   const owner = operationId(row);
   const returned = row.returns && published(row.returns, { owner: `${owner}.answer`, open: false });
