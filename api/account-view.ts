@@ -35,6 +35,36 @@ export function cardLink(label: string, href: string): string {
   return `<p class="actions"><a class="button" href="${escapeHtml(href)}">${escapeHtml(label)}</a></p>`;
 }
 
+/** The buttons of a decision, the first one prominent. */
+export function decisionButtons(...choices: [value: string, label: string][]): string {
+  const buttons = choices.map(([value, label], at) => {
+    return `<button name="decision" value="${value}"${at === 0 ? "" : ' class="quiet"'}>${escapeHtml(label)}</button>`;
+  });
+  return `<div class="actions">${buttons.join("")}</div>`;
+}
+
+/** Hidden inputs of a form, without undefined ones. */
+export function hiddenInputs(fields: Record<string, string | undefined>): string {
+  const known = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
+  return known.map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`).join("");
+}
+
+/** The input for a mailed code, below what was wrong with the last one. */
+export function codeInput(label: string, wrong: string | undefined): string {
+  return `${problemOf(wrong)}
+<label>${escapeHtml(label)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" autofocus required maxlength="7"${describedBy(wrong)}></label>`;
+}
+
+/** What is wrong with an input. */
+export function problemOf(text: string | undefined): string {
+  return text ? `<p class="alert" role="alert" id="problem">${escapeHtml(text)}</p>` : "";
+}
+
+/** Attributes that tie an input to what is wrong with it. */
+export function describedBy(problem: string | undefined): string {
+  return problem ? ' aria-invalid="true" aria-describedby="problem"' : "";
+}
+
 /** Rows of a name and a value (HTML). A value keeps its own text direction. */
 export function factList(rows: readonly [name: string, html: string][]): string {
   const row = ([name, html]: readonly [string, string]): string =>

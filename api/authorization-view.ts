@@ -2,7 +2,7 @@ import type { AuthorizationStep, ConsentRequest } from "../core/account/face.ts"
 import type { Fail } from "../core/platform/errors.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
 import { wordsOf } from "../schemas/languages.ts";
-import { cardView, factList } from "./account-view.ts";
+import { cardView, decisionButtons, factList, hiddenInputs } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml, redirect, sentence } from "./shell.ts";
 
@@ -33,15 +33,12 @@ function consentView({ client, handle, name, user, scopes, request, proof }: Con
   ]);
   const meanings: Record<string, string> = words.rights;
   const rights = scopes.map((scope) => `<li>${escapeHtml(meanings[scope] ?? scope)}</li>`).join("");
-  const hidden = Object.entries({ ...request, proof })
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value ?? "")}">`);
   const body = `<p>${sentence(words.question, { client, handle: name })}</p>
 ${facts}
 <ul>${rights}</ul>
 <form method="post" action="/oauth/authorize">
-${hidden.join("")}
-<div class="actions"><button name="decision" value="allow">${escapeHtml(pairing.allow)}</button><button name="decision" value="deny" class="quiet">${escapeHtml(pairing.deny)}</button></div>
+${hiddenInputs({ ...request, proof })}
+${decisionButtons(["allow", pairing.allow], ["deny", pairing.deny])}
 </form>
 <p class="note">${escapeHtml(words.note)}</p>`;
   const leadsTo = [target.protocol.startsWith("http") ? target.origin : target.protocol];

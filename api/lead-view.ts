@@ -1,6 +1,6 @@
 import type { Fail } from "../core/platform/errors.ts";
 import { hasWords, wordsOf } from "../schemas/languages.ts";
-import { cardLink, cardView } from "./account-view.ts";
+import { cardLink, cardView, codeInput } from "./account-view.ts";
 import { onThisHost } from "./hosts.ts";
 import { languageOfPage } from "./page-view.ts";
 import type { Request, View } from "./route.ts";
@@ -54,13 +54,11 @@ function codeView(
   const { thanks, ways, signIn } = wordsOf(language);
   const query = new URLSearchParams({ language, ...(page === undefined ? {} : { page }) });
   const action = `/v2/public/handles/${handle}/leads/${encodeURIComponent(leadId)}/verify?${query}`;
-  const alert = isWrong ? `<p class="alert" role="alert" id="problem">${escapeHtml(signIn.wrong)}</p>\n` : "";
-  const invalid = isWrong ? ' aria-invalid="true" aria-describedby="problem"' : "";
   const back =
     page === undefined ? "" : `\n<p class="other"><a href="${escapeHtml(page)}">${escapeHtml(ways.page)}</a></p>`;
   const body = `<p>${escapeHtml(thanks.codeDetail)}</p>
 <form method="post" action="${escapeHtml(action)}">
-${alert}<label>${escapeHtml(thanks.code)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" required maxlength="7"${invalid}></label>
+${codeInput(thanks.code, isWrong ? signIn.wrong : undefined)}
 <button>${escapeHtml(thanks.confirm)}</button>
 </form>${back}`;
   return cardView({ language, title: thanks.codeTitle, body, ...(isWrong ? { status: 400 } : {}) });

@@ -42,8 +42,6 @@ export class Metrics {
     "Always 1; the labels name the knowledge index of this process and the one that is serving",
     ...["kind", "serving"],
   );
-  /** Requests since the last scrape. Label lookups are the expensive part of counting, so they wait for the scrape. */
-  readonly #tally = new Map<string, number>();
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -56,17 +54,11 @@ export class Metrics {
   request(row: Row | undefined, method: string, status: number, ms: number): void {
     const route = row?.path ?? "none";
     this.#seconds.observe({ method, route }, ms / 1000);
-    const name = `${method} ${status} ${route}`;
-    this.#tally.set(name, (this.#tally.get(name) ?? 0) + 1);
+    this.#requests.inc({ method, route, status });
   }
 
   /** The metrics in Prometheus text format. */
   async text(): Promise<string> {
-    for (const [name, count] of this.#tally) {
-      const [method = "", status = "", route = ""] = name.split(" ");
-      this.#requests.inc({ method, route, status }, count);
-    }
-    this.#tally.clear();
     this.#show(await stats(this.#runtime));
     this.#showIndex(await this.#runtime.index.status());
     await this.#showJobs();

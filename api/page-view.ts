@@ -7,7 +7,7 @@ import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import { CodedBody } from "./coded.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, htmlDocument, linkPreview, sentence } from "./shell.ts";
+import { escapeHtml, htmlDocument, jsonScript, linkPreview, sentence } from "./shell.ts";
 
 /** Runs only the service's own scripts. Content may have inline styles, and images and media from any secure origin. */
 const policy = [
@@ -170,9 +170,8 @@ function agent({ handle, page, language }: PageVisit): string[] {
     words: wordsOf(language).widget,
     assistant: page.assistant ?? {},
   };
-  const json = JSON.stringify(config).replace(/</g, "\\u003c");
   return [
-    `<script type="application/json" id="svc-public-page-agent-config">${json}</script>`,
+    jsonScript("svc-public-page-agent-config", config),
     '<script async src="/assets/public-page-agent.js"></script>',
   ];
 }

@@ -2,9 +2,9 @@ import type { PairingVisit } from "../core/account/face.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
 import type { PairingDecided } from "../schemas/account.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
-import { cardView, factList } from "./account-view.ts";
+import { cardView, decisionButtons, factList, hiddenInputs } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, sentence } from "./shell.ts";
+import { escapeHtml, jsonScript, sentence } from "./shell.ts";
 
 /** The page of a pairing attempt: the client, its scopes and their lifetime, the code to compare, and the decision or the sign-in. */
 export function pairingView(visit: PairingVisit, request: Request): View {
@@ -38,12 +38,12 @@ export function pairedView({ status }: PairingDecided, request: Request): View {
 type PairingWords = Words["pairing"];
 
 function buttons({ allow, deny }: PairingWords): string {
-  return `<div class="actions"><button name="decision" value="allow">${escapeHtml(allow)}</button><button name="decision" value="deny" class="quiet">${escapeHtml(deny)}</button></div>`;
+  return decisionButtons(["allow", allow], ["deny", deny]);
 }
 
 function decision({ attemptId, proof, loginUrl }: PairingVisit, words: PairingWords): string {
   return `<form method="post" action="/oauth/assistant/desktop/decide">
-<input type="hidden" name="attemptId" value="${escapeHtml(attemptId)}"><input type="hidden" name="proof" value="${escapeHtml(proof ?? "")}">
+${hiddenInputs({ attemptId, proof })}
 ${buttons(words)}
 </form>
 <p class="other"><a href="${escapeHtml(loginUrl)}">${escapeHtml(words.other)}</a></p>`;
@@ -52,9 +52,8 @@ ${buttons(words)}
 /** Without a cookie: a link to the sign-in. It returns with the token in the fragment, where the page's script reads it. */
 function signIn({ attemptId, loginUrl }: PairingVisit, words: PairingWords & { over: string }): string {
   const who = escapeHtml(words.signedInAs).replace("{email}", '<strong id="who" dir="auto"></strong>');
-  const json = JSON.stringify(words).replace(/</g, "\\u003c");
   return `<p class="actions" id="sign-in"><a class="button" href="${escapeHtml(loginUrl)}">${escapeHtml(words.signIn)}</a></p>
 <form id="decide" data-attempt="${escapeHtml(attemptId)}" hidden><p class="as">${who}</p>${buttons(words)}</form>
 <p role="status" id="said"></p>
-<script type="application/json" id="pairing-words">${json}</script>`;
+${jsonScript("pairing-words", words)}`;
 }

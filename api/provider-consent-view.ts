@@ -1,7 +1,7 @@
 import type { ConsentQuestion, SignInNeeded } from "../core/scheduling/face.ts";
 import type { ProviderKey } from "../schemas/integrations.ts";
 import { wordsOf } from "../schemas/languages.ts";
-import { cardLink, cardView, factList } from "./account-view.ts";
+import { cardLink, cardView, decisionButtons, factList, hiddenInputs } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml, redirect, sentence } from "./shell.ts";
 
@@ -33,8 +33,8 @@ export function consentView(question: ConsentQuestion | SignInNeeded, request: R
   const body = `<p>${sentence(words.question, { account, handle: name })}</p>
 ${facts}
 <form method="post" action="/oauth/scheduling/${providerKey}/connect">
-<input type="hidden" name="consentId" value="${escapeHtml(consentId)}"><input type="hidden" name="proof" value="${escapeHtml(proof)}">
-<div class="actions"><button name="decision" value="connect">${escapeHtml(words.connect)}</button><button name="decision" value="cancel" class="quiet">${escapeHtml(words.cancel)}</button></div>
+${hiddenInputs({ consentId, proof })}
+${decisionButtons(["connect", words.connect], ["cancel", words.cancel])}
 </form>
 <p class="note">${escapeHtml(words.note)}</p>`;
   return cardView({ language, title: words.title, body });

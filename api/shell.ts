@@ -59,6 +59,11 @@ export function linkPreview({ title, summary, url, image }: LinkPreview): string
 /** Keeps a page out of search engines. */
 export const unlisted = '<meta name="robots" content="noindex">';
 
+/** Data for a script of the page, as JSON that can't end its element. */
+export function jsonScript(id: string, data: unknown): string {
+  return `<script type="application/json" id="${id}">${JSON.stringify(data).replace(/</g, "\\u003c")}</script>`;
+}
+
 /** Escapes text for HTML content and attribute values. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);

@@ -1,7 +1,7 @@
 import type { SignInStep } from "../core/account/face.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
-import { type Card, cardLink, cardView } from "./account-view.ts";
+import { type Card, cardLink, cardView, codeInput, describedBy, hiddenInputs, problemOf } from "./account-view.ts";
 import type { Request, View } from "./route.ts";
 import { escapeHtml, sentence } from "./shell.ts";
 
@@ -34,11 +34,11 @@ type Form = Pick<Card, "title" | "body">;
 
 function emailForm(step: Extract<SignInStep, { step: "email" }>, { words, noAddress, service }: Setting): Form {
   const { returnTo, problem } = step;
-  const alerts = { email: noAddress, ended: words.ended };
+  const wrong = problem && { email: noAddress, ended: words.ended }[problem];
   const body = `${signedIn(step, words, service)}<p>${escapeHtml(words.intro)}</p>
 <form method="post">
-${alert(problem && alerts[problem])}
-<label>${escapeHtml(words.email)}<input type="email" name="email" autocomplete="email" autofocus required maxlength="254"${wrong(problem)}></label>
+${problemOf(wrong)}
+<label>${escapeHtml(words.email)}<input type="email" name="email" autocomplete="email" autofocus required maxlength="254"${describedBy(wrong)}></label>
 ${hiddenInputs({ returnTo })}<button>${escapeHtml(words.send)}</button>
 </form>`;
   return { title: fillPlaceholders(words.title, { service }), body };
@@ -59,8 +59,7 @@ function codeForm(step: Extract<SignInStep, { step: "code" }>, { words }: Settin
   const { returnTo, signInId, email, problem } = step;
   const body = `<p>${sentence(words.sent, { email })}</p>
 <form method="post">
-${alert(problem && words.wrong)}
-<label>${escapeHtml(words.code)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" autofocus required maxlength="7"${wrong(problem)}></label>
+${codeInput(words.code, problem && words.wrong)}
 ${hiddenInputs({ returnTo, signInId })}<button>${escapeHtml(words.submit)}</button>
 </form>
 <form method="post">${hiddenInputs({ returnTo, email })}<button class="quiet">${escapeHtml(words.resend)}</button></form>
@@ -82,18 +81,4 @@ function wayOn({ runtime: { env } }: Request, language: string): string {
   const { signIn, frontDoor } = wordsOf(language);
   const isOwn = new URL(env.APP_URL).origin === new URL(env.BASE_URL).origin;
   return isOwn ? cardLink(frontDoor.docs, "/docs") : cardLink(signIn.goOn, env.APP_URL);
-}
-
-function alert(text: string | undefined): string {
-  return text ? `<p class="alert" role="alert" id="problem">${escapeHtml(text)}</p>` : "";
-}
-
-function wrong(problem: string | undefined): string {
-  return problem ? ' aria-invalid="true" aria-describedby="problem"' : "";
-}
-
-function hiddenInputs(fields: Record<string, string>): string {
-  return Object.entries(fields)
-    .map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`)
-    .join("");
 }
