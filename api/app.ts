@@ -1,34 +1,29 @@
-// Over 300 lines: the whole way of a request, from the first byte to the log line, in the order in which it runs.
 import { randomUUID } from "node:crypto";
 import Koa, { type Context } from "koa";
 import compress from "koa-compress";
 import { settingsOf } from "../core/account/face.ts";
 import { type AuditEntry, recordWrite } from "../core/operations/face.ts";
 import { Fail } from "../core/platform/errors.ts";
-import { canonicalLanguage } from "../core/platform/language-tags.ts";
 import { networkOf } from "../core/platform/network.ts";
 import { jsonOf, outcomeOf } from "../core/platform/outcome.ts";
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { bodyDigest } from "../core/store/idempotency.ts";
 import { isRedisAway } from "../core/store/redis.ts";
-import { hasWords, languages, wordsLanguage } from "../schemas/languages.ts";
 import { admit } from "./access.ts";
 import { readBody } from "./body.ts";
-import { acceptedCoding, MIN_COMPRESSED } from "./coded.ts";
+import { MIN_COMPRESSED } from "./coded.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";
 import { failureView } from "./failure-view.ts";
-import { mayBePageHost, movedPage, onThisHost, pageHost } from "./hosts.ts";
+import { mayBePageHost, movedPage, pageHost } from "./hosts.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { asFail, problemReply } from "./problem.ts";
 import { type HttpReply, sendReply } from "./reply.ts";
-import { hasQuery, type Request, type Row, type View } from "./route.ts";
+import { AppRequest, visitorLanguage } from "./request.ts";
+import { hasQuery, type Row, type View } from "./route.ts";
 import { type RouteMatch, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
 import { type StreamEvent, sendStream } from "./stream.ts";
-
-/** Longest language tag that a request may name, in characters. */
-const MAX_LANGUAGE_LENGTH = 64;
 
 /** The Koa application: request id, one catch, CORS, page hosts, the queue board, and the rows. */
 export function buildApp(runtime: Runtime): Koa {
@@ -250,14 +245,8 @@ function headerValues(ctx: Context, { headerInputs }: Row): Record<string, strin
 /** A header field, or the value of an HTTP/2 pseudo-header field (RFC 9113, section 8.3.1). */
 function headerOf(ctx: Context, field: string): string {
   if (field === ":method") return ctx.method;
-  if (field === ":language") return languageOf(ctx);
+  if (field === ":language") return visitorLanguage(ctx);
   return field === ":authority" ? ctx.host : ctx.get(field);
-}
-
-/** The supported language (BCP 47) that the visitor prefers (RFC 9110, section 12.5.4); "" if none matches. */
-function languageOf(ctx: Context): string {
-  const wanted = ctx.acceptsLanguages().map((tag) => canonicalLanguage(tag) ?? "");
-  return wanted.find((tag) => tag.length <= MAX_LANGUAGE_LENGTH && hasWords(tag)) ?? "";
 }
 
 function idempotency(ctx: Context): { idempotencyKey?: string } {
@@ -293,61 +282,6 @@ function isStream(result: unknown): result is AsyncIterable<StreamEvent> {
 function replyOfView(view: View, status = 200, headers?: Row["headers"]): HttpReply {
   const all = { ...headers, ...view.headers, "Content-Type": view.type };
   return { status: view.status ?? status, headers: all, body: view.body };
-}
-
-/** The request that presenters see. Its parts are computed on demand, since most presenters use none. */
-class AppRequest implements Request {
-  readonly runtime: Runtime;
-  readonly #ctx: Context;
-  readonly #fallback: string | null;
-
-  constructor(runtime: Runtime, ctx: Context, fallback: string | null = null) {
-    this.runtime = runtime;
-    this.#ctx = ctx;
-    this.#fallback = fallback;
-  }
-
-  get method(): string {
-    return this.#ctx.method;
-  }
-
-  get address(): string {
-    return onThisHost(this.#ctx.originalUrl);
-  }
-
-  get parameters(): Record<string, string> {
-    return this.#ctx.state.parameters ?? {};
-  }
-
-  get pagePath(): string | undefined {
-    const { handle, pageSlug } = this.parameters;
-    if (handle === undefined || pageSlug === undefined) return undefined;
-    return mayBePageHost(this.runtime, this.#ctx)
-      ? `/${encodeURIComponent(pageSlug)}`
-      : `/p/${handle}/${encodeURIComponent(pageSlug)}`;
-  }
-
-  get formPage(): string | undefined {
-    const referrer = this.#ctx.get("referer");
-    if (this.#ctx.method !== "POST" || !URL.canParse(referrer)) return undefined;
-    const { host, pathname, search } = new URL(referrer);
-    // The address of an API route, which answered the form, can't be opened again.
-    return host === this.#ctx.host && !pathname.startsWith("/v2/") ? onThisHost(pathname + search) : undefined;
-  }
-
-  get said(): Request["said"] {
-    return (this.#ctx.state.row as Row | undefined)?.said ?? {};
-  }
-
-  coding<C extends string>(known: readonly C[]): C | "identity" {
-    return acceptedCoding(this.#ctx, known);
-  }
-
-  language(fallback = this.#fallback): string {
-    this.#ctx.vary("Accept-Language");
-    const first = wordsLanguage(fallback ?? "en");
-    return this.#ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
-  }
 }
 
 function unmatched(routes: Routes, ctx: Context): never {

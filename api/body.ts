@@ -28,10 +28,8 @@ export async function readBody(ctx: Context, row: Row): Promise<Record<string, u
     if (await inTime(ctx, isEmpty(ctx))) return {};
     throw new Fail("unsupported_media_type");
   }
-  await inTime(
-    ctx,
-    parser(row.accepts ?? "json", limit)(ctx, async () => {}),
-  );
+  const parsing = parserOf(limit)(ctx, async () => {});
+  await inTime(ctx, parsing);
   return plain(ctx.request.body);
 }
 
@@ -51,21 +49,19 @@ async function isEmpty({ req }: Context): Promise<boolean> {
   return true;
 }
 
-const parsers = new Map<string, ReturnType<typeof koaBody>>();
+type Parser = ReturnType<typeof koaBody>;
+const parsers = new Map<number, Parser>();
 
-function parser(accepts: "json" | "form", limit: number): ReturnType<typeof koaBody> {
-  const name = `${accepts} ${limit}`;
-  const known = parsers.get(name) ?? create(accepts === "form", limit);
-  parsers.set(name, known);
-  return known;
+function parserOf(limit: number): Parser {
+  const parser = parsers.get(limit) ?? createParser(limit);
+  parsers.set(limit, parser);
+  return parser;
 }
 
-function create(form: boolean, limit: number): ReturnType<typeof koaBody> {
+function createParser(limit: number): Parser {
   return koaBody({
-    json: true,
     text: false,
-    urlencoded: form,
-    multipart: form,
+    multipart: true,
     jsonTypes: types.json,
     urlencodedTypes: types.urlencoded,
     multipartTypes: types.multipart,
