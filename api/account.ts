@@ -50,7 +50,7 @@ const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
 
 /** Pages for a browser, which may carry a session cookie. */
-const browserPage = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
+const browserPage = { headerInputs: ["cookie"], errorView: failureView, hidden: true } as const;
 
 /** The session check, personal access tokens, and the pairing of desktop clients. */
 export const accountRows: Row[] = [
@@ -96,7 +96,7 @@ export const accountRows: Row[] = [
     description: "An absent field keeps its value. `displayName` is the name that people see.",
   }),
   route(`POST ${desktop}/start`, anyone, pairingStart, startPairing, {
-    headerInputs: { "user-agent": "userAgent" },
+    headerInputs: ["userAgent"],
     returns: pairingStarted,
     summary: "Start a desktop pairing",
     description:
@@ -135,17 +135,11 @@ export function signInRows(path: string): Row[] {
     hidden: true,
   };
   return [
-    route(`GET ${line}`, anyone, signInPage, openSignIn, { ...columns, headerInputs: { cookie: "cookie" } }),
+    route(`GET ${line}`, anyone, signInPage, openSignIn, { ...columns, headerInputs: ["cookie"] }),
     route(`POST ${line}`, anyone, signInForm, signIn, {
       ...columns,
       accepts: "form",
-      headerInputs: {
-        origin: "origin",
-        host: "host",
-        cookie: "cookie",
-        "user-agent": "userAgent",
-        ":language": "language",
-      },
+      headerInputs: ["origin", "host", "cookie", "userAgent", "visitorLanguage"],
     }),
   ];
 }

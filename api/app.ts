@@ -19,7 +19,7 @@ import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { asFail, problemReply } from "./problem.ts";
 import { type HttpReply, sendReply } from "./reply.ts";
-import { AppRequest, visitorLanguage } from "./request.ts";
+import { AppRequest, headerFields } from "./request.ts";
 import { hasQuery, type Row, type View } from "./route.ts";
 import { type RouteMatch, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
@@ -235,18 +235,9 @@ function auditEntryOf(
   return { handle, userId: done.caller.userId ?? "", route: `${row.method} ${row.path}`, subject };
 }
 
-/** Inputs that come from header fields alone. They are undefined without the field, whatever the body contains. */
-function headerValues(ctx: Context, { headerInputs }: Row): Record<string, string | undefined> {
-  const fields: Record<string, string | undefined> = {};
-  for (const field in headerInputs) fields[headerInputs?.[field] as string] = headerOf(ctx, field) || undefined;
-  return fields;
-}
-
-/** A header field, or the value of an HTTP/2 pseudo-header field (RFC 9113, section 8.3.1). */
-function headerOf(ctx: Context, field: string): string {
-  if (field === ":method") return ctx.method;
-  if (field === ":language") return visitorLanguage(ctx);
-  return field === ":authority" ? ctx.host : ctx.get(field);
+/** Inputs that come from the header alone. They are undefined without the field, whatever the body contains. */
+function headerValues(ctx: Context, { headerInputs = [] }: Row): Record<string, string | undefined> {
+  return Object.fromEntries(headerInputs.map((name) => [name, headerFields[name](ctx) || undefined]));
 }
 
 function idempotency(ctx: Context): { idempotencyKey?: string } {

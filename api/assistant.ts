@@ -38,7 +38,7 @@ export const assistantRows: Row[] = [
   }),
   route(`GET ${page}/agentic-chat/:chatId/stream`, anyone, chatStream, resumeChat, {
     ...resumed,
-    headerInputs: { "last-event-id": "lastEventId" },
+    headerInputs: ["lastEventId"],
     summary: "Resume the answer of a chat",
     description:
       "Replays the latest answer of the chat, from the start or after `Last-Event-ID`, and follows it to its end. Answers 204 if there is nothing to replay. Answers are kept for 10 minutes; the chat id is the capability.",

@@ -20,12 +20,12 @@ import { anyone, type Row, route } from "./route.ts";
 
 const said = { invalid_request: "appUnknown" } as const;
 const person = {
-  headerInputs: { cookie: "cookie" },
+  headerInputs: ["cookie"],
   errorView: failureView,
   view: authorizationView,
   said,
   hidden: true,
-};
+} as const;
 const client = { errorView: oauthFailureView, hidden: true };
 
 /** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */

@@ -6,7 +6,7 @@ import type { Request, View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
 
 /** Names of the failure texts: a title and a sentence in each language. */
-export type FailureName = keyof Words["failures"];
+type FailureName = keyof Words["failures"];
 
 /** Failures with a text of their own; all others use the text of their status. */
 const byCode: Partial<Record<ErrorCode, FailureName>> = {

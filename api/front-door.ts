@@ -9,7 +9,7 @@ import { escapeHtml } from "./shell.ts";
 
 const nothing = object({});
 const quiet = { logged: false, hidden: true };
-const host = { headerInputs: { ":authority": "host" } };
+const host = { headerInputs: ["host"] } as const;
 
 /**
  * Requests of browsers and crawlers to a host itself. The crawlers' rows of a page host come before the page row, whose path matches

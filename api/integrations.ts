@@ -35,7 +35,7 @@ const provider = `${integrations}/:providerKey` as const;
 const consent = "/oauth/scheduling/:providerKey";
 
 /** Pages for a browser, which may carry a session cookie. */
-const browserPage = { headerInputs: { cookie: "cookie" }, errorView: failureView, hidden: true };
+const browserPage = { headerInputs: ["cookie"], errorView: failureView, hidden: true } as const;
 
 /** Provider accounts, and the return of browsers from providers. */
 export const integrationRows: Row[] = [

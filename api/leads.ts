@@ -27,7 +27,7 @@ export const leadRows: Row[] = [
     status: 202,
     accepts: "form",
     guard: admitLead,
-    headerInputs: { ":language": "visitorLanguage" },
+    headerInputs: ["visitorLanguage"],
     page: leadView,
     returns: leadAccepted,
     logged: false,

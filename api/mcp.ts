@@ -48,7 +48,7 @@ export function mcpRows(all: () => Row[]): Row[] {
   return [
     route(`POST ${endpoint}`, access, message, callTools, {
       accepts: "raw",
-      headerInputs: { ":authority": "host" },
+      headerInputs: ["host"],
       isReadOnly: true,
       view,
       challenge,

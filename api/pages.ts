@@ -25,7 +25,7 @@ import { pageView, sharedView } from "./page-view.ts";
 import { anyone, creator, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
-const visitor = { headerInputs: { cookie: "cookie", ":method": "method" } };
+const visitor = { headerInputs: ["cookie", "method"] } as const;
 
 /** Pages: owners' routes and the public page. */
 export const pageRows: Row[] = [
@@ -84,7 +84,7 @@ export const pageRows: Row[] = [
     failures: ["page_not_found"],
   }),
   route("POST /v2/public/pages/:handle/:pageSlug/access-code", anyone, pageSharing, shareAccess, {
-    headerInputs: { cookie: "cookie", ":authority": "host" },
+    headerInputs: ["cookie", "host"],
     accepts: "form",
     view: sharedView,
     errorView: failureView,

@@ -30,7 +30,7 @@ import { redirect } from "./shell.ts";
 const page = "/v2/public/pages/:handle/:pageSlug";
 const checkout = `${page}/checkout` as const;
 const purchases = "/v2/handles/:handle/pages/:pageSlug/purchases";
-const headerInputs = { ":authority": "host" };
+const headerInputs = ["host"] as const;
 const payer = { guard: admitPayer, headerInputs, said: { service_unavailable: "paymentAway" } } as const;
 
 /** Payments: checkouts of paid pages, returns and events from the provider, and purchases. */

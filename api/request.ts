@@ -4,13 +4,24 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { hasWords, languages, wordsLanguage } from "../schemas/languages.ts";
 import { acceptedCoding } from "./coded.ts";
 import { mayBePageHost, onThisHost } from "./hosts.ts";
-import type { Request, Row } from "./route.ts";
+import type { HeaderInput, Request, Row } from "./route.ts";
 
 /** Longest language tag that a request may name, in characters. */
 const MAX_LANGUAGE_LENGTH = 64;
 
+/** How each header input is read; all are "" if the client does not send them. */
+export const headerFields: Record<HeaderInput, (ctx: Context) => string> = {
+  cookie: (ctx) => ctx.get("cookie"),
+  host: (ctx) => ctx.host,
+  lastEventId: (ctx) => ctx.get("last-event-id"),
+  method: (ctx) => ctx.method,
+  origin: (ctx) => ctx.get("origin"),
+  userAgent: (ctx) => ctx.get("user-agent"),
+  visitorLanguage,
+};
+
 /** The supported language (BCP 47) that the visitor prefers (RFC 9110, section 12.5.4); "" if none matches. */
-export function visitorLanguage(ctx: Context): string {
+function visitorLanguage(ctx: Context): string {
   const wanted = ctx.acceptsLanguages().map((tag) => canonicalLanguage(tag) ?? "");
   return wanted.find((tag) => tag.length <= MAX_LANGUAGE_LENGTH && hasWords(tag)) ?? "";
 }

@@ -33,6 +33,9 @@ export const metrics: Access = { kind: "metrics" };
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
+/** What a row may take from the header of a request; `visitorLanguage` is a supported language (BCP 47). */
+export type HeaderInput = "cookie" | "host" | "lastEventId" | "method" | "origin" | "userAgent" | "visitorLanguage";
+
 /** A presenter's result that is not JSON. The body may be a stream or bytes. */
 export interface View {
   type: string;
@@ -42,7 +45,7 @@ export interface View {
 }
 
 /** A success that is not JSON, for the OpenAPI document. */
-export interface Produced {
+interface Produced {
   types: readonly string[];
   schema?: Record<string, unknown>;
   example: unknown;
@@ -116,8 +119,8 @@ export interface Columns<R> {
   wrote: (result: R) => string;
   /** The only thing logged about a failure: `assistant` makes `assistant.request.failed`. */
   errorLogName: "assistant";
-  /** Header fields, `:method`, `:authority` and `:language` that become input: field to input name. Body and query can't set them. */
-  headerInputs: Record<string, string>;
+  /** Inputs that come from the header alone: body and query can't set them. */
+  headerInputs: readonly HeaderInput[];
   /** True if the route honours `Idempotency-Key`. */
   idempotent: boolean;
   /** The security scheme of a route whose requests are signed and carry no token. */

@@ -6,7 +6,7 @@ import { eventListView, schedulingFailure, schedulingView } from "./scheduling-v
 
 const pagePath = "/apps/public/scheduling/:handle";
 const ownerLink = "/apps/scheduling/:handle/:bookingUid/:purpose/:token";
-const owners = { headerInputs: { ":language": "language" }, view: ownerBookingView, hidden: true };
+const owners = { headerInputs: ["visitorLanguage"], view: ownerBookingView, hidden: true } as const;
 
 const said = { not_found: "eventMissing", service_unavailable: "calendarAway" } as const;
 

@@ -188,7 +188,7 @@ export const schedulingRows: Row[] = [
     returns: bookingAnswer,
     summary: "Book a slot",
     idempotent: true,
-    headerInputs: { ":language": "visitorLanguage" },
+    headerInputs: ["visitorLanguage"],
     description:
       "Books a slot that the slots route lists. The booking is ACCEPTED, PENDING if the owner confirms it, or PENDING_PAYMENT with a `nextAction`. `bookingUid` is the visitor's capability to manage the booking.",
     failures: [

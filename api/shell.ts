@@ -2,7 +2,7 @@ import { directionOf } from "../core/platform/language-tags.ts";
 import type { View } from "./route.ts";
 
 /** One HTML document of the service. */
-export interface HtmlDocument {
+interface HtmlDocument {
   /** BCP 47. */
   language: string;
   title: string;

@@ -182,7 +182,7 @@ export const signInForm = object({
   host: optional(string()),
   cookie: optional(string()),
   userAgent: optional(string()),
-  language: optional(string()),
+  visitorLanguage: optional(string()),
 });
 
 const MAX_REDIRECT_LENGTH = 500;

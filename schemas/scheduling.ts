@@ -242,7 +242,7 @@ const ownerLinkFields = {
   bookingUid: string(),
   purpose: string(),
   token: string(),
-  language: optional(string()),
+  visitorLanguage: optional(string()),
 };
 /** `GET /apps/scheduling/{handle}/{bookingUid}/{purpose}/{token}`. */
 export const ownerVisit = object(ownerLinkFields);

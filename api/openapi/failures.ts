@@ -23,7 +23,7 @@ function failure(status: number, codes: ErrorCode[]): object {
 }
 
 /** The failure codes of a row: those of its access, its input and its columns, and its own. */
-export function failureCodes(row: Row): ErrorCode[] {
+function failureCodes(row: Row): ErrorCode[] {
   const { access, input, idempotent, failures: own = [] } = row;
   const hasBody = !hasQuery(row);
   const codes: (ErrorCode | false)[] = [

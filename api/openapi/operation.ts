@@ -1,5 +1,5 @@
 import type { Schema } from "../../schemas/schema.ts";
-import { hasQuery, type Row } from "../route.ts";
+import { type HeaderInput, hasQuery, type Row } from "../route.ts";
 import { sample } from "./code-samples.ts";
 import { exampleOf } from "./examples.ts";
 import { failures } from "./failures.ts";
@@ -44,7 +44,7 @@ function pathNames({ path }: Row): string[] {
 
 /** Fields of the input that are neither in the path nor in a header, with their notes. */
 function otherFields(row: Row): [string, Published][] {
-  const elsewhere = [...pathNames(row), ...Object.values(row.headerInputs ?? {})];
+  const elsewhere = [...pathNames(row), ...(row.headerInputs ?? [])];
   return publishedProperties(row.input, writing(row)).filter(([name]) => !elsewhere.includes(name));
 }
 
@@ -71,14 +71,14 @@ function pathAndQuery(row: Row): Parameter[] {
 }
 
 /** Header parameters that a client sets: those of the row, and those of a signature. */
-function headerParameters({ headerInputs = {}, signed }: Row): Parameter[] {
-  const taken = Object.keys(headerInputs).flatMap((field) => sentHeaders[field] ?? []);
+function headerParameters({ headerInputs = [], signed }: Row): Parameter[] {
+  const taken = headerInputs.flatMap((name) => sentHeaders[name] ?? []);
   return [...taken, ...(signed === "standardWebhooks" ? webhookHeaders : [])];
 }
 
-/** Headers that browsers set themselves. */
-const sentHeaders: Record<string, Parameter> = {
-  "last-event-id": {
+/** The header inputs that are documented; browsers set the others themselves. */
+const sentHeaders: Partial<Record<HeaderInput, Parameter>> = {
+  lastEventId: {
     name: "Last-Event-ID",
     in: "header",
     description: "The id of the last event that was read; the stream goes on after it.",

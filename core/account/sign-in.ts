@@ -137,7 +137,7 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   const signInId = runtime.id("sgn_");
   const user = (await userOfEmail(redis, email)) ?? "";
   await queues.commit(signInId, [job("account.sign-in-code", signInId, { signInId })], (transaction) => {
-    transaction.hset(keys.signIn(signInId), { email, user, language: input.language ?? "" });
+    transaction.hset(keys.signIn(signInId), { email, user, language: input.visitorLanguage ?? "" });
     transaction.pexpire(keys.signIn(signInId), CODE_TTL_MS);
   });
   const cookie = writeCookie(pendingCookie, signInId, { ...loginPage(env), seconds: CODE_TTL_MS / 1000 });

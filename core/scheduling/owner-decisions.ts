@@ -32,7 +32,8 @@ export interface OwnerVisit {
 /** The current state behind a link. Opening it changes nothing, since mail scanners open links too. */
 export async function visitOwnerLink(runtime: Runtime, input: Infer<typeof ownerVisit>): Promise<OwnerVisit> {
   const found = await findLinked(runtime, input);
-  if (found === undefined) return { state: "invalid", language: spokenLanguage(input.language), host: "", facts: [] };
+  if (found === undefined)
+    return { state: "invalid", language: spokenLanguage(input.visitorLanguage), host: "", facts: [] };
   return visitOf(runtime, input, { ...found, state: stateOf(found, runtime.now()) });
 }
 
@@ -95,7 +96,7 @@ async function act(runtime: Runtime, link: OwnerLink, reason: string | null): Pr
 
 async function visitOf(
   runtime: Runtime,
-  { language: wanted }: Infer<typeof ownerVisit>,
+  { visitorLanguage }: Infer<typeof ownerVisit>,
   { link, kept, state }: FoundBooking & { state: OwnerState },
 ): Promise<OwnerVisit> {
   const { handle } = link;
@@ -104,7 +105,7 @@ async function visitOf(
     displayNameOf(runtime.redis, handle),
     eventWordsOf(runtime, handle, kept),
   ]);
-  const language = spokenLanguage(wanted, settings.language);
+  const language = spokenLanguage(visitorLanguage, settings.language);
   const reader = { email: "", as: "owner" as const, isOwner: true, language, host, links: [] };
   const isShown = state !== "expired" && state !== "over";
   return { state, language, host, facts: isShown ? bookingFacts({ kept, reader, event }) : [] };
