@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import { Fail, type FailDetails } from "../core/platform/errors.ts";
+import { Fail } from "../core/platform/errors.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import { errors } from "../schemas/errors.ts";
 import type { HttpReply } from "./reply.ts";
@@ -41,11 +41,8 @@ function headersOf(status: number, retryAfter: number | undefined): Record<strin
 /** The challenge of RFC 6750: the error of the token, if one was sent. */
 function authenticate({ status, code, details }: Fail, more: Record<string, string>): Record<string, string> {
   if (status !== 401 && code !== "insufficient_scope") return {};
-  const parameters = { ...(code === "missing_bearer_token" ? {} : { error: code }), ...more, ...scopeOf(details) };
+  const { scope = more.scope } = details;
+  const parameters = { ...(code === "missing_bearer_token" ? {} : { error: code }), ...more, ...(scope && { scope }) };
   const written = Object.entries(parameters).map(([name, value]) => `${name}="${value}"`);
   return { "WWW-Authenticate": ["Bearer", written.join(", ")].join(" ").trim() };
-}
-
-function scopeOf({ scope }: FailDetails): Record<string, string> {
-  return scope === undefined ? {} : { scope };
 }

@@ -63,7 +63,7 @@ export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, s
   try {
     checkData(row.name, bull.data);
     await withSignal([stopping], async (signal) => {
-      const attempt = { ...attemptOf(bull, signal), hung: false };
+      const attempt = attemptOf(bull, signal);
       if (row.lane) await performOutside(runtime, row, { bull, attempt });
       else await row.run(runtime, bull.data as never, attempt);
     });
@@ -82,8 +82,9 @@ function checkData(name: JobName, data: unknown): void {
   if (!check(data)) throw new Fail("invalid_request", { detail: `Data of ${name}: ${ajv.errorsText(check.errors)}` });
 }
 
-function attemptOf(bull: BullJob, signal: AbortSignal): Omit<Attempt, "hung"> {
-  return { number: bull.attemptsStarted, last: bull.attemptsMade + 1 >= (bull.opts.attempts ?? 1), signal };
+function attemptOf(bull: BullJob, signal: AbortSignal): Attempt {
+  const last = bull.attemptsMade + 1 >= (bull.opts.attempts ?? 1);
+  return { number: bull.attemptsStarted, last, hung: false, signal };
 }
 
 /**
