@@ -1,46 +1,31 @@
-interface Group<T> {
-  things: T[];
-  hasBegun: boolean;
-  done: Promise<void>;
-}
+import { setImmediate } from "node:timers/promises";
 
-/**
- * Batches work that costs little more for many items than for one. It starts at once if none is running under the same name. Items that
- * arrive meanwhile are processed together afterwards, and succeed or fail together.
- */
-export class Batcher<T> {
-  readonly #work: (name: string, things: T[]) => Promise<void>;
-  readonly #most: number;
-  readonly #last = new Map<string, Group<T>>();
+/** Processes items of one name together if they come within one tick of the event loop. They succeed or fail together. */
+export class Batcher<T, R> {
+  readonly #work: (name: string, items: T[]) => Promise<readonly R[]>;
+  readonly #gathering = new Map<string, { items: T[]; results: Promise<readonly R[]> }>();
 
-  /** `most`: largest batch. */
-  constructor(work: (name: string, things: T[]) => Promise<void>, most: number) {
+  /** `work` returns a result for each item, in their order. */
+  constructor(work: (name: string, items: T[]) => Promise<readonly R[]>) {
     this.#work = work;
-    this.#most = most;
   }
 
-  /** Resolves once the batch of this item has been processed. */
-  add(name: string, thing: T): Promise<void> {
-    const last = this.#last.get(name);
-    if (last === undefined || last.hasBegun || last.things.length >= this.#most) return this.#begin(name, thing, last);
-    last.things.push(thing);
-    return last.done;
+  /** The result of an item. */
+  async add(name: string, item: T): Promise<R> {
+    const { items, results } = this.#gathering.get(name) ?? this.#begin(name);
+    const place = items.push(item) - 1;
+    return (await results)[place] as R;
   }
 
-  #begin(name: string, thing: T, before: Group<T> | undefined): Promise<void> {
-    const group: Group<T> = { things: [thing], hasBegun: false, done: Promise.resolve() };
-    group.done = this.#run(name, group, before);
-    this.#last.set(name, group);
-    return group.done;
+  #begin(name: string): { items: T[]; results: Promise<readonly R[]> } {
+    const items: T[] = [];
+    const batch = { items, results: setImmediate().then(() => this.#end(name, items)) };
+    this.#gathering.set(name, batch);
+    return batch;
   }
 
-  async #run(name: string, group: Group<T>, before: Group<T> | undefined): Promise<void> {
-    await before?.done.catch(() => undefined);
-    group.hasBegun = true;
-    try {
-      await this.#work(name, group.things);
-    } finally {
-      if (this.#last.get(name) === group) this.#last.delete(name);
-    }
+  #end(name: string, items: T[]): Promise<readonly R[]> {
+    this.#gathering.delete(name);
+    return this.#work(name, items);
   }
 }

@@ -1,5 +1,4 @@
-import { setImmediate } from "node:timers";
-import { type JobsOptions, Queue } from "bullmq";
+import { type Job as BullJob, type JobsOptions, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../../schemas/jobs.ts";
@@ -7,6 +6,7 @@ import { chunksOf } from "../platform/chunks.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Log } from "../platform/log-events.ts";
 import type { EventJob, Job, Outbox, OutboxEntry } from "../platform/runtime.ts";
+import { Batcher } from "./batcher.ts";
 import { keys, OUTBOX_SHARDS } from "./keys.ts";
 import { isRedisAway, pairsOf, transact } from "./redis.ts";
 import { scripts } from "./scripts.ts";
@@ -35,8 +35,10 @@ export class Queues implements Outbox {
   readonly #log: Log;
   readonly #open = new Map<QueueName, Queue>();
   readonly #marked = new LRUCache<string, true>({ max: 10_000, ttl: MARK_TTL_MS });
-  readonly #gathering = new Map<QueueName, { list: Job[]; added: Promise<void> }>();
-  readonly #written = new Map<string, string[]>();
+  /** Jobs of one tick of the event loop are added together: each call costs BullMQ a transaction. */
+  readonly #added = new Batcher<Job, BullJob>((name, list) => this.queue(name as QueueName).addBulk(list.map(bulk)));
+  /** The ids of entries to publish, by tag. */
+  readonly #written = new Batcher<string, string>((tag, ids) => this.#publishWritten(tag, ids));
   readonly #publishing = new Set<Promise<unknown>>();
 
   /**
@@ -64,7 +66,7 @@ export class Queues implements Outbox {
   }
 
   async later(...list: Job[]): Promise<void> {
-    await Promise.all(grouped(list).map(([name, some]) => this.#add(name, some)));
+    await Promise.all(list.map((one) => this.#added.add(jobs[one.name].queue, one)));
   }
 
   async commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]> {
@@ -84,11 +86,7 @@ export class Queues implements Outbox {
   ): Promise<R> {
     if (list.length > 0) await this.register(tag);
     const result = await change(keys.outbox(tag), outboxEntries(list));
-    if (list.length > 0)
-      this.#publishSoon(
-        tag,
-        list.map(({ id }) => id),
-      );
+    for (const { id } of list) this.#publishSoon(tag, id);
     return result;
   }
 
@@ -132,36 +130,17 @@ export class Queues implements Outbox {
     return queue;
   }
 
-  /** Jobs of one tick of the event loop are added together: each call costs BullMQ a transaction. */
-  #add(name: QueueName, some: Job[]): Promise<unknown> {
-    const gathering = this.#gathering.get(name) ?? { list: [], added: nextTurn().then(() => this.#addGathered(name)) };
-    this.#gathering.set(name, gathering);
-    gathering.list.push(...some);
-    return gathering.added;
-  }
-
-  async #addGathered(name: QueueName): Promise<void> {
-    const { list = [] } = this.#gathering.get(name) ?? {};
-    this.#gathering.delete(name);
-    await this.queue(name).addBulk(list.map(bulk));
-  }
-
-  /** Publishes after this tick of the event loop, together with other entries of the same tag. */
-  #publishSoon(tag: string, ids: string[]): void {
-    const written = this.#written.get(tag);
-    if (written) return void written.push(...ids);
-    this.#written.set(tag, ids);
-    const publishing = nextTurn()
-      .then(() => this.#publishWritten(tag))
-      .catch((error: Error) => this.#log.warn({ error: error.message }, "outbox.publish_failed"));
+  #publishSoon(tag: string, id: string): void {
+    const publishing = this.#written.add(tag, id);
     this.#publishing.add(publishing);
     void publishing.finally(() => this.#publishing.delete(publishing));
   }
 
-  async #publishWritten(tag: string): Promise<void> {
-    const ids = this.#written.get(tag);
-    this.#written.delete(tag);
-    await this.publish(tag, ids);
+  async #publishWritten(tag: string, ids: string[]): Promise<string[]> {
+    await this.publish(tag, ids).catch((error: Error) =>
+      this.#log.warn({ error: error.message }, "outbox.publish_failed"),
+    );
+    return ids;
   }
 
   async #sweepShard(shard: number, before: number): Promise<number> {
@@ -215,14 +194,6 @@ function asOne(group: Job[], { several: name, field, list }: (typeof joint)[numb
   });
   return { name, id: `${first.id}-${digest}`, data: { ...shared, [list]: all } } as Job;
 }
-
-function grouped(list: Job[]): [QueueName, Job[]][] {
-  const groups = new Map<QueueName, Job[]>();
-  for (const one of list) groups.set(jobs[one.name].queue, [...(groups.get(jobs[one.name].queue) ?? []), one]);
-  return [...groups];
-}
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** A waiting job contains no options: the worker decides about attempts and retention. */
 function bulk(one: Job): { name: string; data: unknown; opts: JobsOptions } {

@@ -1,9 +1,9 @@
-import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sign } from "../platform/sealing.ts";
+import { Batcher } from "./batcher.ts";
 import { perConnection } from "./connections.ts";
 import { keys } from "./keys.ts";
 import { scripts } from "./scripts.ts";
@@ -30,26 +30,20 @@ export function sharedTag(name: string): string {
 /** The number of granted tokens, and the ms until the next one if that is fewer than requested. */
 type TokenGrant = [tokens: number, wait: number];
 
-/** Requests for tokens of a bucket in one tick of the event loop. */
-interface TokenBatch {
-  count: number;
-  given: Promise<TokenGrant>;
-}
+/** Ms until a token; 0 if it was taken. Callers of one tick of the event loop share one request, and the first ones get the tokens. */
+const waitsOf = perConnection(
+  (redis) =>
+    new Batcher<Bucket, number>(async (key, asked) => {
+      const [{ rate, burst }] = asked as [Bucket];
+      const [tokens, wait] = await takeTokens(redis, key, { rate, burst, most: asked.length });
+      return asked.map((_, place) => (place < tokens ? 0 : wait));
+    }),
+);
 
-const batchesOf = perConnection(() => new Map<string, TokenBatch>());
-
-/**
- * Takes one token of a bucket shared by all processes; `rate_limited` with the wait if it is empty. Callers of one tick of the
- * event loop share one request, and the first ones get the available tokens.
- */
+/** Takes one token of a bucket shared by all processes; `rate_limited` with the wait if it is empty. */
 export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
-  const all = batchesOf(redis);
-  const key = keys.throttle(bucket.name, bucket.tag);
-  const together = all.get(key) ?? { count: 0, given: setImmediate().then(() => takeTogether(redis, key, bucket)) };
-  all.set(key, together);
-  const place = together.count++;
-  const [tokens, wait] = await together.given;
-  if (place >= tokens) throw new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000) });
+  const wait = await waitsOf(redis).add(keys.throttle(bucket.name, bucket.tag), bucket);
+  if (wait > 0) throw new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000) });
 }
 
 /** True if the bucket had a token, which is taken. */
@@ -61,12 +55,6 @@ export async function hasToken(store: Pick<Runtime, "redis">, bucket: Bucket): P
     if (error instanceof Fail && error.code === "rate_limited") return false;
     throw error;
   }
-}
-
-function takeTogether(redis: Redis, key: string, { rate, burst }: Bucket): Promise<TokenGrant> {
-  const { count = 0 } = batchesOf(redis).get(key) ?? {};
-  batchesOf(redis).delete(key);
-  return takeTokens(redis, key, { rate, burst, most: count });
 }
 
 /** Takes up to `most` tokens of the bucket at a key. */

@@ -10,7 +10,6 @@ import {
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
-import { Batcher } from "../store/batcher.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
@@ -20,11 +19,6 @@ import { EVENT_TTL_MS, madeAt, webhookEvent } from "./events.ts";
 
 /** Ms for which a wake-up call counts; then the next delivery calls again. */
 const callCounts = 60_000;
-
-/** Most events of a handle that are dispatched together. */
-const MAX_EVENTS = 20;
-
-const givingOut = new WeakMap<Runtime, Batcher<string>>();
 
 /** Dispatches an event to every endpoint that subscribes to its type; idempotent. */
 export function dispatchEvent(runtime: Runtime, { handle, eventId }: JobData<"webhooks.dispatch">): Promise<void> {
@@ -36,12 +30,6 @@ export async function dispatchEvents(
   runtime: Runtime,
   { handle, eventIds }: JobData<"webhooks.dispatch-all">,
 ): Promise<void> {
-  const groups = givingOut.get(runtime) ?? new Batcher((name, group) => giveOut(runtime, name, group), MAX_EVENTS);
-  givingOut.set(runtime, groups);
-  await Promise.all(eventIds.map((eventId) => groups.add(handle, eventId)));
-}
-
-async function giveOut(runtime: Runtime, handle: string, eventIds: string[]): Promise<void> {
   const [contents, listening] = await Promise.all([
     runtime.redis.mget(eventIds.map((eventId) => keys.webhookEvent(handle, eventId))),
     listeners(runtime, handle),
