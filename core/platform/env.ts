@@ -49,8 +49,8 @@ const table = {
   PUBLIC_PAGE_AGENT_BURST: real(40),
   PUBLIC_LEADS_RATE: real(20),
   PUBLIC_LEADS_BURST: real(40),
-  PUBLIC_SCHEDULING_RATE: maybe(real(0)),
-  PUBLIC_SCHEDULING_BURST: maybe(real(0)),
+  PUBLIC_SCHEDULING_RATE: maybe(real(1)),
+  PUBLIC_SCHEDULING_BURST: maybe(real(1)),
   // Visitors' bookings, moves and cancellations per network and handle and hour; 0 for no limit.
   PUBLIC_BOOKINGS_RATE: whole(30, 0, 1_000_000),
   PUBLIC_BOOKINGS_BURST: whole(20, 0, 1_000_000),
@@ -192,7 +192,6 @@ function real(fallback: number): SettingReader<number> {
   return (value) => {
     const parsed = value === undefined ? fallback : Number(value);
     if (Number.isFinite(parsed) && parsed > 0) return parsed;
-    if (value === undefined) return fallback;
     throw new Malformed("must be a number above 0");
   };
 }
