@@ -36,8 +36,8 @@ export interface Runtime {
   readonly credentials: CredentialStore;
   /** Takes payments for bookings; absent if no payment provider is configured. */
   readonly payments?: PaymentProvider;
-  /** Reads the selected calendars of a handle; absent if no calendar provider is configured. */
-  readonly busySource?: BusySource;
+  /** Reads the selected calendars of a handle. */
+  readonly busySource: BusySource;
   /** Connections to the mail server; undefined if none is configured. */
   readonly mailer: Mailer | undefined;
   /** Opens the bounce mailbox; undefined if none is configured. */

@@ -123,7 +123,7 @@ async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): 
   const stored = await readCredential(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");
   await dropCredential(runtime, handle, credentialId);
-  if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await runtime.busySource?.refresh(handle);
+  if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await runtime.busySource.refresh(handle);
   return revoke(runtime, handle, { ...stored, secret: () => secretOf(runtime, handle, stored) });
 }
 

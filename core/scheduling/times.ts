@@ -144,7 +144,7 @@ export async function clearBusy({ redis }: Pick<Runtime, "redis">, handle: strin
  */
 export async function refreshOldBusy({ redis, busySource }: Runtime, handle: string): Promise<void> {
   const at = await redis.hget(keys.busyState(handle), "at");
-  if (at === null || Date.now() - Number(at) <= BUSY_FRESH_MS || busySource === undefined) return;
+  if (at === null || Date.now() - Number(at) <= BUSY_FRESH_MS) return;
   await Promise.race([busySource.refresh(handle), sleep(REFRESH_TIMEOUT_MS, undefined, { ref: false })]);
 }
 

@@ -160,39 +160,11 @@ export const keys = {
 } as const;
 
 /** Kinds of keys whose tag is not a handle: a handle may have the same name as an account, a queue or a user. */
-const kindsOfOthers = [
-  [
-    "service",
-    "heartbeat",
-    "queue",
-    "job-holder",
-    "dirty",
-    "handle-import",
-    "handles",
-    "user",
-    "user-handles",
-    "user-of-email",
-    "user-tokens",
-    "sessions",
-    "token",
-  ],
-  [
-    "account",
-    "account-handles",
-    "account-domains",
-    "domain",
-    "pairing",
-    "sign-in",
-    "page-access",
-    "page-checkout",
-    "oauth-state",
-    "oauth-code",
-    "oauth-refresh",
-    "oauth-consent",
-  ],
-  ["run", "run-chunks", "run-readers", "run-alive", "run-inbox"],
-  ["email-identity", "domain-checks", "message-owner", "email-turns", "far-turns", "bounce-mailbox"],
-].flat();
+const kindsOfOthers = `
+  service heartbeat queue job-holder dirty handle-import handles user user-handles user-of-email user-tokens
+  sessions token account account-handles account-domains domain pairing sign-in page-access page-checkout
+  oauth-state oauth-code oauth-refresh oauth-consent run run-chunks run-readers run-alive run-inbox
+  email-identity domain-checks message-owner email-turns far-turns bounce-mailbox`.split(/\s+/);
 
 /** True for a key that belongs to the handle and is erased with it. */
 export function isOfHandle(key: string, handle: string): boolean {
