@@ -181,10 +181,14 @@ export interface SubscribeOptions {
 
 /** Chunks of running answers, on their way from workers to readers. */
 export interface RunRelay {
-  /** Claims a run for an attempt of its job. `generation` is at least 1 and grows with every attempt. */
+  /** Claims a run for an attempt of its job, or says why not. `generation` is at least 1 and grows with every attempt. */
   claim(runId: string, generation: number): Promise<RunPublisher | ClaimRefusal>;
-  /** Reads a run from its start or after a chunk. It subscribes at once: call it before the job is enqueued. */
+  /**
+   * Reads a run from its start or after a chunk. It subscribes at once, so that a worker that claims the run later knows its reader: call it
+   * before the job is enqueued. Throws RunLost if nothing more can come, and ReaderStalled if the reader took nothing for 30 s.
+   */
   follow(runId: string, options?: SubscribeOptions): RunSubscription;
+  /** Ends all reading with RunLost, so that clients reconnect elsewhere. Runs that this process writes must have ended before. */
   close(): Promise<void>;
 }
 

@@ -6,6 +6,8 @@ type Jobs = OutboxEntry[];
 
 /** The keys that every script over deliveries of mail has. */
 const deliveryKeys = ["messages", "timelines", "events", "queues", "stamp"] as const;
+const runKeys = ["chunks", "readers", "alive"] as const;
+const inRun = { needs: ["run-prelude.lua"] };
 const eventTypeKeys = ["eventType", "list", "counter", "slugs"] as const;
 
 /**
@@ -85,19 +87,19 @@ export const scripts = {
   >(),
 
   // runs of the assistant, and the fair queue
-  claimRun: defineScript("claim-run.lua", ["chunks", "readers", "alive"]).of<
+  claimRun: defineScript("claim-run.lua", runKeys, inRun).of<
     { generation: number; token: string; lostMs: number; keepMs: number },
     RunReply
   >(),
-  checkRun: defineScript("check-run.lua", ["chunks", "readers", "alive"]).of<
+  checkRun: defineScript("check-run.lua", runKeys, inRun).of<
     { generation: number; lostMs: number; keepMs: number },
     RunReply
   >(),
-  leaseRun: defineScript("lease-run.lua", ["chunks", "readers", "alive"]).of<
+  leaseRun: defineScript("lease-run.lua", runKeys, inRun).of<
     { inbox: string; leaseMs: number; keepMs: number },
     RunReply
   >(),
-  endRun: defineScript("end-run.lua", ["chunks", "readers", "alive", "fields"]).of<
+  endRun: defineScript("end-run.lua", [...runKeys, "fields"], inRun).of<
     {
       state: string;
       keepMs: number;

@@ -126,8 +126,8 @@ export class Feed implements ChunkSource {
   }
 
   async #lose(): Promise<void> {
-    const { redis, times, report } = this.#tools;
-    const ending = endRun(redis, this.#place.runId, { end: "lost", keep: times.keep, only: ["silent"] });
+    const { redis, report } = this.#tools;
+    const ending = endRun(redis, this.#place.runId, { end: "lost", condition: "silent" });
     const word = await ending.catch(report);
     if (word === "refused") return;
     await Promise.all([...this.#followers].map((follower) => follower.poll()));
@@ -142,7 +142,6 @@ export class Feed implements ChunkSource {
   async #depart(): Promise<void> {
     const { redis, times } = this.#tools;
     const [word] = await this.#lease(this.#resumable ? times.grace : 0);
-    if (word === "unread")
-      await endRun(redis, this.#place.runId, { end: "cancelled", keep: times.keep, only: ["unread"] });
+    if (word === "unread") await endRun(redis, this.#place.runId, { end: "cancelled", condition: "unread" });
   }
 }

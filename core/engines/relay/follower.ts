@@ -43,7 +43,6 @@ export class Follower implements RunSubscription {
     this.#cursor = after;
   }
 
-  /** How the run ended, once the reader has got there. */
   get outcome(): RunEnd | undefined {
     return this.#outcome === "closed" ? undefined : this.#outcome;
   }
@@ -65,7 +64,6 @@ export class Follower implements RunSubscription {
     });
   }
 
-  /** Stops reading. */
   return(): Promise<IteratorResult<RunChunk>> {
     this.#room.length = 0;
     this.#settle("closed");

@@ -7,7 +7,7 @@ import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
 import { Feed } from "./feed.ts";
 import type { Follower } from "./follower.ts";
-import { callScript, parseRecord, type RelayTools, RunLost } from "./runs.ts";
+import { parseRecord, type RelayTools, RunLost, sendNow } from "./runs.ts";
 
 /** One blocking read takes at most this many ms and returns at most this many entries. */
 const BLOCK_MS = 5_000;
@@ -34,7 +34,6 @@ export class RunReaders {
     this.#connect = connect;
   }
 
-  /** Follows a run from its start or after a chunk. It registers at once, so that a worker that claims the run later knows its reader. */
   follow(runId: string, { after = 0, resumable = false }: SubscribeOptions = {}): Follower {
     if (this.#closed) throw new RunLost("This process is ending.");
     if (!this.#blocking) this.#open();
@@ -42,7 +41,6 @@ export class RunReaders {
     return feed.add(after, resumable);
   }
 
-  /** Ends all reading with RunLost, so that clients reconnect elsewhere, and closes the blocking connection. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -108,7 +106,7 @@ export class RunReaders {
 
   async #ask(): Promise<[string, string[]][]> {
     const values = ["COUNT", MAX_ENTRIES, "BLOCK", BLOCK_MS, "STREAMS", keys.inbox(this.#inbox), this.#last];
-    const reply = (await callScript(this.#blocking!, "xread", values)) as [string, [string, string[]][]][] | null;
+    const reply = (await sendNow(this.#blocking!, "xread", values)) as [string, [string, string[]][]][] | null;
     return reply?.[0]?.[1] ?? [];
   }
 

@@ -37,24 +37,14 @@ export class Relay implements RunRelay {
     this.#readers = new RunReaders(tools, connect);
   }
 
-  /**
-   * Claims a run for an attempt of its job. `generation` is at least 1 and grows with every attempt. Returns the run's writer, or why not:
-   * `sent` if an earlier attempt sent chunks, `unread` if every reader has left, `ended`, `superseded`, `unknown`.
-   */
   claim(runId: string, generation: number): Promise<RunPublisher | ClaimRefusal> {
     return this.#writers.claim(runId, generation);
   }
 
-  /**
-   * Follows a run from its start or after a chunk: its chunks in order, without gaps or duplicates. Ends with the run (`outcome` says how).
-   * Throws RunLost if nothing more can come, and ReaderStalled if the reader took nothing for 30 s. It registers at once: call it before
-   * the job is enqueued.
-   */
-  follow(runId: string, options: SubscribeOptions = {}): RunSubscription {
+  follow(runId: string, options?: SubscribeOptions): RunSubscription {
     return this.#readers.follow(runId, options);
   }
 
-  /** Ends all reading with RunLost. Runs that this process writes must have ended before. */
   close(): Promise<void> {
     return this.#readers.close();
   }

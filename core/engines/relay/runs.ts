@@ -104,28 +104,27 @@ async function newestRecord(redis: Redis, runId: string): Promise<RunRecord | un
 
 /** Cancels a run: its readers end now, its worker within `runTimes.check`. True if it was still running. */
 export async function cancelRun(redis: Redis, runId: string): Promise<boolean> {
-  return (await endRun(redis, runId, { end: "cancelled", keep: runTimes.keep, only: ["anyway"] })) === "ended";
+  return (await endRun(redis, runId, { end: "cancelled", condition: "anyway" })) === "ended";
 }
 
-/** Input of `endRun`; `only` is the script's condition and its value. */
-export interface Ending {
+/** How a run shall end, and the script's condition; for `written` the id of the newest entry. */
+interface Ending {
   end: RunEnd;
-  keep: number;
-  only: ["anyway"] | ["unread"] | ["silent"] | ["written", string];
+  condition: "anyway" | "unread" | "silent" | "written";
+  newest?: string;
 }
 
 /** Ends a run if the condition holds, and tells its readers. Returns the script's first reply. */
 export async function endRun(
   redis: Redis,
   runId: string,
-  ending: Ending,
+  { end, condition, newest }: Ending,
 ): Promise<"ended" | "already" | "refused" | "unknown"> {
-  const [condition, newest] = ending.only;
-  const input = { state: ending.end, keepMs: ending.keep, condition, newest };
+  const input = { state: end, keepMs: runTimes.keep, condition, newest };
   const [word, number, ...inboxes] = await scripts.endRun(redis, runKeys(runId), input);
-  const record = formatRecord({ generation: END_GENERATION, last: Number(number), chunks: [ending.end] });
+  const record = formatRecord({ generation: END_GENERATION, last: Number(number), chunks: [end] });
   if (word === "ended")
-    await Promise.all(inboxes.map((inbox) => callScript(redis, "xadd", toInbox(String(inbox), [runId, record]))));
+    await Promise.all(inboxes.map((inbox) => sendNow(redis, "xadd", toInbox(String(inbox), [runId, record]))));
   return word as "ended";
 }
 
@@ -143,7 +142,7 @@ export function runKeys(runId: string): { chunks: string; readers: string; alive
  * Sends a command at once. The connection's auto-pipelining waits for the next tick and for the replies to the previous batch, which would
  * delay every chunk.
  */
-export function callScript(redis: Redis, name: string, values: (string | number)[]): Promise<unknown> {
+export function sendNow(redis: Redis, name: string, values: (string | number)[]): Promise<unknown> {
   return redis.sendCommand(new Command(name, values, { replyEncoding: "utf8" })) as Promise<unknown>;
 }
 

@@ -2,7 +2,6 @@ import type { RunPublisher } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { scripts } from "../../store/scripts.ts";
 import {
-  callScript,
   endRun,
   formatRecord,
   type RelayTools,
@@ -10,6 +9,7 @@ import {
   RunLost,
   type RunRecord,
   runKeys,
+  sendNow,
 } from "./runs.ts";
 
 /** Sends what a worker process writes, packed once per tick of the event loop for all of its runs. */
@@ -65,7 +65,6 @@ export class RunWriter implements RunPublisher {
     return this.#abort.signal;
   }
 
-  /** Sends a chunk, one line of text, in this tick of the event loop. Does nothing once the run has ended. */
   write(chunk: string): void {
     if (chunk === "" || chunk.includes("\n")) throw new TypeError("A chunk is one line, not empty.");
     if (this.#over || this.#ending) return;
@@ -73,7 +72,7 @@ export class RunWriter implements RunPublisher {
     this.#outlet.schedule(this);
   }
 
-  /** Ends the run after the chunks so far. Resolves once that is stored, or if the run was cancelled before; rejects with RunLost. */
+  /** Rejects with RunLost. */
   end(end: "done" | "failed" = "done"): Promise<void> {
     if (this.#over)
       return this.signal.reason instanceof RunLost ? Promise.reject(this.signal.reason) : Promise.resolve();
@@ -83,7 +82,6 @@ export class RunWriter implements RunPublisher {
     });
   }
 
-  /** Releases the run unended for another attempt of its job. Only for a run without chunks. */
   release(): void {
     if (!this.#over) this.#leave();
   }
@@ -125,7 +123,7 @@ export class RunWriter implements RunPublisher {
 
   #store({ generation, last, chunks }: RunRecord): void {
     const entry = [keys.runChunks(this.#claim.runId), "NOMKSTREAM", `${generation}-${last}`, "c", chunks.join("\n")];
-    callScript(this.#tools.redis, "xadd", entry).then(
+    sendNow(this.#tools.redis, "xadd", entry).then(
       (id) => (id === null ? this.#stop(new RunLost("The run is gone.")) : this.#confirm(last)),
       (error) => this.#repair(error),
     );
@@ -161,9 +159,9 @@ export class RunWriter implements RunPublisher {
   async #finish(end: "done" | "failed"): Promise<void> {
     this.#finishing = true;
     const { runId, generation } = this.#claim;
-    const only: ["written", string] = ["written", `${generation}-${this.#sent}`];
+    const newest = `${generation}-${this.#sent}`;
     try {
-      const word = await endRun(this.#tools.redis, runId, { end, keep: this.#tools.times.keep, only });
+      const word = await endRun(this.#tools.redis, runId, { end, condition: "written", newest });
       if (word === "refused") this.#repair(new Error("Chunks are missing before the end."));
       else if (word === "unknown") this.#stop(new RunLost("The run is gone."));
       else this.#close();
@@ -212,8 +210,8 @@ export class RunWriter implements RunPublisher {
   }
 
   async #stopUnread(): Promise<void> {
-    const { redis, times } = this.#tools;
-    const word = await endRun(redis, this.#claim.runId, { end: "cancelled", keep: times.keep, only: ["unread"] });
+    const { redis } = this.#tools;
+    const word = await endRun(redis, this.#claim.runId, { end: "cancelled", condition: "unread" });
     if (word !== "refused") this.#stop(new RunCancelled("Every reader left."));
   }
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { clearInterval, setImmediate, setInterval } from "node:timers";
 import type { ClaimRefusal } from "../../platform/runtime.ts";
 import { scripts } from "../../store/scripts.ts";
-import { callScript, endRun, type RelayTools, runKeys, toInbox } from "./runs.ts";
+import { endRun, type RelayTools, runKeys, sendNow, toInbox } from "./runs.ts";
 import { type Publisher, RunWriter } from "./writer.ts";
 
 /**
@@ -21,15 +21,14 @@ export class RunWriters implements Publisher {
     this.#tools = tools;
   }
 
-  /** Claims a run for an attempt of its job. `generation` is at least 1 and grows with every attempt. Returns a refusal as a word. */
   async claim(runId: string, generation: number): Promise<RunWriter | ClaimRefusal> {
     const { redis, times } = this.#tools;
     const input = { generation, token: randomUUID(), lostMs: times.lost, keepMs: times.keep };
     const [word, ...inboxes] = await scripts.claimRun(redis, runKeys(runId), input);
     if (word === "claimed")
       return this.#enter(new RunWriter(this, this.#tools, { runId, generation, inboxes: inboxes.map(String) }));
-    if (word === "sent") await endRun(redis, runId, { end: "lost", keep: times.keep, only: ["anyway"] });
-    if (word === "unread") await endRun(redis, runId, { end: "cancelled", keep: times.keep, only: ["unread"] });
+    if (word === "sent") await endRun(redis, runId, { end: "lost", condition: "anyway" });
+    if (word === "unread") await endRun(redis, runId, { end: "cancelled", condition: "unread" });
     return word as ClaimRefusal;
   }
 
@@ -88,6 +87,6 @@ export class RunWriters implements Publisher {
 
   /** A lost record is harmless: its readers notice the gap and read the run's stream. */
   #deliver(inbox: string, records: string[]): void {
-    callScript(this.#tools.redis, "xadd", toInbox(inbox, records)).catch(this.#tools.report);
+    sendNow(this.#tools.redis, "xadd", toInbox(inbox, records)).catch(this.#tools.report);
   }
 }

@@ -2,18 +2,11 @@
 -- Keys: chunks, readers, alive
 -- Input: generation, token (of the attempt), lostMs (until the run counts as lost), keepMs
 -- Returns {"claimed", inbox ...}, or the reason for a refusal: {"unknown"}, {"ended"}, {"superseded"}, {"sent"} (chunks were sent), {"unread"} (all readers left).
-local newest = redis.call('XREVRANGE', keys.chunks, '+', '-', 'COUNT', 1)[1]
-if not newest then return { 'unknown' } end
-local generation, number = string.match(newest[1], '^(%d+)-(%d+)$')
-generation = tonumber(generation)
-if generation == 4294967295 then return { 'ended' } end
+if has_ended then return { 'ended' } end
 local repeated = generation == input.generation and newest[2][2] == input.token
 if generation >= input.generation and not repeated then return { 'superseded' } end
-if generation > 0 and tonumber(number) > 0 then return { 'sent' } end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local inboxes = redis.call('ZRANGEBYSCORE', keys.readers, '(' .. now, '+inf')
-if #inboxes == 0 and redis.call('EXISTS', keys.readers) == 1 then return { 'unread' } end
+if generation > 0 and number > 0 then return { 'sent' } end
+if is_left then return { 'unread' } end
 if not repeated then redis.call('XADD', keys.chunks, input.generation .. '-0', 'c', input.token) end
 redis.call('PEXPIRE', keys.chunks, input.keepMs)
 redis.call('SET', keys.alive, input.generation, 'PX', input.lostMs)

@@ -4,18 +4,12 @@
 -- Input: state, keepMs, condition ("anyway"; "unread": no reader has a lease; "silent": the worker's heartbeat has expired; "written": the
 --   newest entry's id is newest), newest
 -- Returns {"ended", number of the last chunk, inbox ...}, or {"unknown"}, {"already", state}, {"refused"} when the condition fails.
-local newest = redis.call('XREVRANGE', keys.chunks, '+', '-', 'COUNT', 1)[1]
-if not newest then return { 'unknown' } end
-local generation, number = string.match(newest[1], '^(%d+)-(%d+)$')
-if tonumber(generation) == 4294967295 then return { 'already', newest[2][2] } end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local inboxes = redis.call('ZRANGEBYSCORE', keys.readers, '(' .. now, '+inf')
+if has_ended then return { 'already', newest[2][2] } end
 if input.condition == 'unread' and #inboxes > 0 then return { 'refused' } end
 if input.condition == 'silent' and redis.call('EXISTS', keys.alive) == 1 then return { 'refused' } end
 if input.condition == 'written' and newest[1] ~= input.newest then return { 'refused' } end
-if generation == '0' then number = '0' end
+if generation == 0 then number = 0 end
 redis.call('XADD', keys.chunks, '4294967295-' .. number, 'c', input.state)
 redis.call('PEXPIRE', keys.chunks, input.keepMs)
 redis.call('DEL', keys.fields)
-return { 'ended', tonumber(number), unpack(inboxes) }
+return { 'ended', number, unpack(inboxes) }

@@ -3,10 +3,6 @@
 -- Input: inbox, leaseMs (from now, TIME), keepMs
 -- Returns {"read" | "unread", ms until the run counts as lost, 0 if it does, id of the newest entry}, "unread" if no lease is left; or
 -- {"unknown"}.
-local newest = redis.call('XREVRANGE', keys.chunks, '+', '-', 'COUNT', 1)[1]
-if not newest then return { 'unknown' } end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', keys.readers, now + input.leaseMs, input.inbox)
 redis.call('PEXPIRE', keys.readers, input.keepMs)
 local read = redis.call('ZCOUNT', keys.readers, '(' .. now, '+inf') > 0
