@@ -15,7 +15,7 @@ export { listMessageEvents } from "./events.ts";
 export { receiveDeliveryReports, receiveInboundMail } from "./feedback.ts";
 export { sendForHandle } from "./handle-mail.ts";
 export { resealIdentity } from "./identity.ts";
-export { adoptMessages, type ExportedDomain, exportDomains, importDomain } from "./imports.ts";
+export { adoptMessages, exportDomains, importDomain } from "./imports.ts";
 export { cancelMessage, listMessages, readMessage } from "./messages.ts";
 export { findSender, listSenders, putSender, refusal, sendingRights } from "./senders.ts";
 export { addSuppression, isSuppressed, listSuppressions, removeSuppression } from "./suppressions.ts";

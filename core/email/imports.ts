@@ -11,7 +11,7 @@ import { cancelDelivery } from "./events.ts";
 import { exportedIdentity, importIdentity } from "./identity.ts";
 
 /** A domain of the handle's account that its pages or senders use. */
-export interface ExportedDomain {
+interface ExportedDomain {
   domain: string;
   /** True if the domain shows the handle's pages. */
   isHost: boolean;

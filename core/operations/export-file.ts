@@ -1,53 +1,26 @@
 import { Buffer } from "node:buffer";
 import { createReadStream } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { handle } from "../../schemas/schema.ts";
 import { invalid } from "../platform/errors.ts";
 import { isOfHandle } from "../store/keys.ts";
 import { carriage, kindOf } from "./carriage.ts";
-import { EXPORT_VERSION, type ExportEnd, type ExportedKey, type ExportHeader } from "./handle-export.ts";
+import {
+  EXPORT_VERSION,
+  type ExportEnd,
+  type ExportedKey,
+  type ExportHeader,
+  endLine,
+  headerLine,
+  keyLine,
+} from "./export-format.ts";
 
 /** Maximum bytes of a line: a key with its whole value. */
 const MAX_LINE_BYTES = 256 * 2 ** 20;
 
-const text = { type: "string" };
-/** Ids become parts of keys. */
-const id = { type: "string", pattern: "^[^\\s{}]{1,255}$" };
-const instant = { type: "string", pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" };
-const textOrNull = { type: ["string", "null"] };
-const value = { anyOf: [text, closed({ base64: text })] };
-const values = { type: "array", items: value };
-/** The value of a key, by type. */
-const contents: Record<string, object> = {
-  string: value,
-  list: values,
-  set: values,
-  zset: values,
-  hash: { type: "object", additionalProperties: value },
-  stream: {
-    type: "array",
-    items: { type: "array", prefixItems: [text, values], items: false, minItems: 2, maxItems: 2 },
-  },
-};
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
-const isHeader = ajv.compile<ExportHeader>(
-  closed({
-    ...{ format: { const: "handle-export" }, version: { const: EXPORT_VERSION } },
-    ...{ handle, account: id, exportedAt: instant, baseUrl: text, entitlements: { type: "array", items: text } },
-    members: { type: "array", items: closed({ userId: id, role: text, email: textOrNull }) },
-    domains: { type: "array", items: closed({ domain: text, isHost: { type: "boolean" }, identity: textOrNull }) },
-  }),
-);
-const isKey = ajv.compile<ExportedKey>({
-  oneOf: Object.entries(contents).map(([type, content]) =>
-    closed({ key: text, type: { const: type }, expiresInMs: { type: ["number", "null"] }, value: content }),
-  ),
-});
-const isEnd = ajv.compile<ExportEnd>(closed({ end: { const: true }, keys: { type: "integer" } }));
-
-function closed(properties: Record<string, object>): object {
-  return { type: "object", properties, required: Object.keys(properties), additionalProperties: false };
-}
+const isHeader = ajv.compile<ExportHeader>(headerLine);
+const isKey = ajv.compile<ExportedKey>(keyLine);
+const isEnd = ajv.compile<ExportEnd>(endLine);
 
 /** The header of an export, and its keys in the order of the file. */
 interface ExportFile {

@@ -1,45 +1,11 @@
 import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
 import { entitlementsOf, membersOf, mustExist } from "../account/face.ts";
-import { type ExportedDomain, exportDomains } from "../email/face.ts";
+import { exportDomains } from "../email/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { EXPORT_VERSION, type ExportEnd, type ExportedKey, type ExportHeader, type Value } from "./export-format.ts";
 import { keysOf } from "./handle-keys.ts";
-
-/** Version of the format of the lines. */
-export const EXPORT_VERSION = 2;
-
-/** The first line: the handle, and the data from outside its keys that an import needs. */
-export interface ExportHeader {
-  format: "handle-export";
-  version: typeof EXPORT_VERSION;
-  handle: string;
-  account: string;
-  exportedAt: string;
-  /** The base URL of the installation, with which the handle's own URLs in its content begin. */
-  baseUrl: string;
-  entitlements: string[];
-  members: { userId: string; role: string; email: string | null }[];
-  domains: ExportedDomain[];
-}
-
-/** Text for valid UTF-8, else the bytes in base64. */
-export type Value = string | { base64: string };
-
-/** One key of a handle with its value in the form of its type; a zset is a list of members alternating with scores. */
-export interface ExportedKey {
-  key: string;
-  type: string;
-  /** Milliseconds until the key expires, or null. */
-  expiresInMs: number | null;
-  value: unknown;
-}
-
-/** The last line, by which a truncated file is detected. */
-export interface ExportEnd {
-  end: true;
-  keys: number;
-}
 
 /**
  * The lines of an export: header, every key of the handle with its value, and the end; `not_found` for an unknown handle. Reads the whole

@@ -14,7 +14,7 @@ import { pipelined } from "../store/redis.ts";
 import { rebindWebhooks } from "../webhooks/face.ts";
 import { isCarried } from "./carriage.ts";
 import { openExport } from "./export-file.ts";
-import type { ExportedKey, ExportHeader, Value } from "./handle-export.ts";
+import type { ExportedKey, ExportHeader, Value } from "./export-format.ts";
 import { KEY_BATCH, removeKeys } from "./handle-keys.ts";
 
 /** Members of a key per command. */
