@@ -41,7 +41,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     queues,
     relay,
     index,
-    documents: once(async () => (await import("./knowledge/document-store.ts")).openDocuments(redis)),
+    documents: async () => (await import("./knowledge/document-store.ts")).openDocuments(redis),
     outbound,
     ...(payments ? { payments } : {}),
     busySource: openBusySource(() => runtime),
@@ -69,18 +69,6 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
   log.info({ kind: runtime.redisKind, version: /^redis_version:(.*)$/m.exec(info)?.[1]?.trim() }, "redis.opened");
   await warnAboutRedis(runtime, info);
   return runtime;
-}
-
-/** Opens something at first use; a failed attempt is retried at the next use. */
-function once<T>(open: () => Promise<T>): () => Promise<T> {
-  let opening: Promise<T> | undefined;
-  return () => {
-    opening ??= open().catch((error: unknown) => {
-      opening = undefined;
-      throw error;
-    });
-    return opening;
-  };
 }
 
 /** The IMAP client is loaded only by the process that reads the mailbox. */

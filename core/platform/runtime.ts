@@ -21,7 +21,7 @@ export interface Runtime {
   readonly redisKind: "plain" | "module" | "cluster" | "sentinel";
   readonly queues: Outbox;
   readonly index: SearchIndex;
-  /** The knowledge documents, opened at first use. */
+  /** The knowledge documents; their library is loaded at first use. */
   documents(): Promise<DocumentStore>;
   /** Requests to other servers; addresses that users may name are checked. */
   readonly outbound: Outbound;

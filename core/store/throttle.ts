@@ -41,20 +41,18 @@ const waitsOf = perConnection(
 );
 
 /** Takes one token of a bucket shared by all processes; `rate_limited` with the wait if it is empty. */
-export async function takeToken({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
-  const wait = await waitsOf(redis).add(keys.throttle(bucket.name, bucket.tag), bucket);
+export async function takeToken(store: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
+  const wait = await waitFor(store, bucket);
   if (wait > 0) throw new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000) });
 }
 
 /** True if the bucket had a token, which is taken. */
 export async function hasToken(store: Pick<Runtime, "redis">, bucket: Bucket): Promise<boolean> {
-  try {
-    await takeToken(store, bucket);
-    return true;
-  } catch (error) {
-    if (error instanceof Fail && error.code === "rate_limited") return false;
-    throw error;
-  }
+  return (await waitFor(store, bucket)) === 0;
+}
+
+function waitFor({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<number> {
+  return waitsOf(redis).add(keys.throttle(bucket.name, bucket.tag), bucket);
 }
 
 /** Takes up to `most` tokens of the bucket at a key. */
