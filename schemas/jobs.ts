@@ -75,13 +75,8 @@ export const jobs = {
 export type JobName = keyof typeof jobs;
 export type JobData<N extends JobName> = Infer<(typeof jobs)[N]["data"]>;
 
-/**
- * Jobs that are merged if a burst enqueues them together: the job of one item, that of several, their fields, and the most items. The items
- * keep their order.
- */
-export const joint: { one: JobName; several: JobName; field: string; list: string; most: number }[] = [
-  { one: "webhooks.dispatch", several: "webhooks.dispatch-all", field: "eventId", list: "eventIds", most: 20 },
-];
+/** The job of one event and that of several: those of one handle that a burst enqueues are merged, in their order. */
+export const joint = { one: "webhooks.dispatch", several: "webhooks.dispatch-all", maxItems: 20 } as const;
 
 function row<T>(queue: QueueName, data: Schema<T>, attempts: number, backoff: number): JobRow<T> {
   return { queue, data, attempts, backoff };

@@ -109,7 +109,7 @@ async function take(store: Store, { file, arriving, lease }: Taking): Promise<Im
   return { handle, account, keys: count, ...settled, ...(await finishImport(store, arriving)) };
 }
 
-/** The entries for the existing keys, without the handle's own record. */
+/** Repairs what the written keys refer to: secrets, waiting mails and sends, domains, the index, and jobs. */
 async function repairReferences(store: Store, header: ExportHeader, { handle, account }: ArrivingHandle) {
   const { redis } = store;
   const moved = { from: header.handle, handle };

@@ -20,13 +20,13 @@ const HEARTBEAT_TTL_SECONDS = 30;
 /** Whether Redis can be read and written, which queues have no worker, and whether this process is shutting down. */
 export async function readiness(runtime: Runtime): Promise<Readiness> {
   try {
-    const beats = await Promise.all(queueNames.map((queue) => runtime.redis.exists(keys.heartbeat(queue))));
+    const served = await servedQueues(runtime);
     await runtime.redis.set(keys.probe, "1", "EX", 60);
     return {
       status: runtime.shutdownController.signal.aborted ? "stopping" : "ready",
       redis: "ok",
       queues: "ok",
-      queuesWithoutWorker: queueNames.filter((_, at) => beats[at] === 0),
+      queuesWithoutWorker: served.flatMap(({ queue, living }) => (living ? [] : [queue])),
       knowledgeIndex: await runtime.index.status(),
     };
   } catch (error) {
@@ -38,6 +38,12 @@ export async function readiness(runtime: Runtime): Promise<Readiness> {
 /** Records that this worker serves its queues; called every 10 s. */
 export async function heartbeat({ redis }: Runtime, queues: readonly string[]): Promise<void> {
   await Promise.all(queues.map((queue) => redis.set(keys.heartbeat(queue), "1", "EX", HEARTBEAT_TTL_SECONDS)));
+}
+
+/** Whether a live worker serves each queue. */
+function servedQueues({ redis }: Pick<Runtime, "redis">): Promise<Stats["served"]> {
+  const isServed = async (queue: string) => ({ queue, living: (await redis.exists(keys.heartbeat(queue))) === 1 });
+  return Promise.all(queueNames.map(isServed));
 }
 
 /** Redis and queue figures for operators. */
@@ -55,16 +61,16 @@ export async function stats({ redis }: Pick<Runtime, "redis">): Promise<Stats> {
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) =>
     redis.zrange(keys.pendingOutboxes(shard), 0, "0", "WITHSCORES"),
   );
-  const [memory, marks, beats] = await Promise.all([
+  const [memory, marks, served] = await Promise.all([
     Promise.all(mastersOf(redis).map(memoryOf)),
     Promise.all(shards),
-    Promise.all(queueNames.map((queue) => redis.exists(keys.heartbeat(queue)))),
+    servedQueues({ redis }),
   ]);
   const now = Date.now();
   return {
     memory,
     outboxAge: Math.max(0, ...marks.map(([, at]) => (at === undefined ? 0 : (now - Number(at)) / 1000))),
-    served: queueNames.map((queue, at) => ({ queue, living: beats[at] === 1 })),
+    served,
   };
 }
 

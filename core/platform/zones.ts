@@ -68,14 +68,11 @@ export class Zone {
 /** Longest name of a zone in characters; longer texts are not cached. */
 const MAX_NAME_LENGTH = 64;
 /** Cached checks: one costs as much as everything else about an event. */
-const names = new LRUCache<string, boolean>({ max: 1000 });
+const names = new LRUCache<string, boolean>({ max: 1000, memoMethod: isTaken });
 
 /** True for a zone of the IANA database. ICU accepts further names (`PST`, `IST`) that Temporal rejects at first use. */
 export function isZone(name: string): boolean {
-  if (name.length > MAX_NAME_LENGTH) return false;
-  const known = names.get(name) ?? isTaken(name);
-  names.set(name, known);
-  return known;
+  return name.length <= MAX_NAME_LENGTH && names.memo(name);
 }
 
 /** The zone of a stored name: itself, the IANA zone of an ICU alias in older records, or UTC. */

@@ -174,25 +174,21 @@ function outboxEntries(list: (Job | EventJob)[]): OutboxEntry[] {
 
 /** The jobs of one tag to enqueue; joinable jobs of a burst become one. */
 function joined(list: Job[]): Job[] {
-  return joint.reduce((jobs, rule) => {
-    const isJoint = ({ name }: Job) => name === rule.one || name === rule.several;
-    const some = jobs.filter(isJoint);
-    const groups = chunksOf(some, rule.most);
-    return [...jobs.filter((job) => !isJoint(job)), ...groups.map((group) => asOne(group, rule))];
-  }, list);
+  const groups = chunksOf(list.filter(isJoint), joint.maxItems);
+  return [...list.filter((one) => !isJoint(one)), ...groups.map(asOne)];
+}
+
+function isJoint(one: Job): one is Job<typeof joint.one> {
+  return one.name === joint.one;
 }
 
 /** The id covers the whole job: the same jobs get the same id, and no others do. */
-function asOne(group: Job[], { several: name, field, list }: (typeof joint)[number]): Job {
-  const [first, ...others] = group as [Job, ...Job[]];
+function asOne(group: Job<typeof joint.one>[]): Job {
+  const [first, ...others] = group as [Job<typeof joint.one>, ...Job[]];
   if (others.length === 0) return first;
   const digest = sha256(group.map(({ id }) => id).join()).toString("base64url");
-  const { [field]: _one, [list]: _several, ...shared } = first.data as Record<string, unknown>;
-  const all = group.flatMap(({ data }) => {
-    const { [field]: one, [list]: several = [one] } = data as Record<string, unknown>;
-    return several;
-  });
-  return { name, id: `${first.id}-${digest}`, data: { ...shared, [list]: all } } as Job;
+  const eventIds = group.map(({ data }) => data.eventId);
+  return job(joint.several, `${first.id}-${digest}`, { handle: first.data.handle, eventIds });
 }
 
 /** A waiting job contains no options: the worker decides about attempts and retention. */

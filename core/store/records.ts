@@ -50,8 +50,8 @@ interface Change<T> {
 
 /** A record and its version, or undefined. */
 export async function readRecord<T>(redis: Redis, key: string): Promise<(T & { version: number }) | undefined> {
-  const [json, version] = await redis.hmget(key, "json", "version");
-  return json ? { ...(JSON.parse(json) as T), version: Number(version) } : undefined;
+  const [record] = recordsIn<T>([await redis.hmget(key, "json", "version")]);
+  return record;
 }
 
 /** A record and its version; fails with a code if there is none. */
@@ -136,9 +136,12 @@ export async function readRecords<T>(
   const rows = await pipelined(redis, (pipeline) => {
     for (const id of ids) pipeline.hmget(record(id), "json", "version");
   });
-  return (rows as [string | null, string][]).flatMap(([json, version]) =>
-    json ? [{ ...(JSON.parse(json) as T), version: Number(version) }] : [],
-  );
+  return recordsIn(rows as (string | null)[][]);
+}
+
+/** The records of replies with the fields json and version. */
+function recordsIn<T>(rows: (string | null)[][]): (T & { version: number })[] {
+  return rows.flatMap(([json, version]) => (json ? [{ ...(JSON.parse(json) as T), version: Number(version) }] : []));
 }
 
 /** The current record, or that there is none; undefined after a conflicting change. */
