@@ -73,7 +73,7 @@ function keepRenewing(
 /** Releases a lock. Without Redis the lock expires by itself, and the work's own outcome counts. */
 async function release(redis: Redis, { key, holder }: Lock): Promise<void> {
   try {
-    await scripts.releaseLock(redis, { lock: key }, { holder });
+    await scripts.renewLock(redis, { lock: key }, { holder, leaseMs: 0 });
   } catch (error) {
     if (!isRedisAway(error)) throw error;
   }

@@ -52,13 +52,16 @@ export function defineScript<const K extends string, const B extends string = ne
   };
 }
 
-async function evaluate(redis: Redis, { lua, sha }: { lua: string; sha: string }, values: Value[]): Promise<unknown> {
-  const [count, ...rest] = values as [number, ...Value[]];
+async function evaluate(
+  redis: Redis,
+  { lua, sha }: { lua: string; sha: string },
+  values: [keyCount: number, ...Value[]],
+): Promise<unknown> {
   try {
-    return await redis.evalsha(sha, count, ...rest);
+    return await redis.evalsha(sha, ...values);
   } catch (error) {
     if (!/^NOSCRIPT /.test((error as Error).message)) throw error;
-    return redis.eval(lua, count, ...rest);
+    return redis.eval(lua, ...values);
   }
 }
 

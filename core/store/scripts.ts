@@ -16,10 +16,6 @@ const eventTypeKeys = ["eventType", "list", "counter", "slugs"] as const;
  */
 export const scripts = {
   // the store itself
-  releaseLock: defineScript("release-lock.lua", ["lock"], { runsWhenFull: "it frees memory" }).of<
-    { holder: string },
-    "released" | "lost"
-  >(),
   renewLock: defineScript("renew-lock.lua", ["lock"], { runsWhenFull: "it adds no memory" }).of<
     { holder: string; leaseMs: number },
     "renewed" | "lost"
