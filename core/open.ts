@@ -33,7 +33,6 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
   const info = (await ifPermitted(redis.info())) ?? "";
   const outbound = new Outbound(env);
   const mailer = env.SMTP_URL === undefined ? undefined : new SmtpPool(env.SMTP_URL);
-  const payments = openPayments({ env, redis, outbound });
   const runtime: Runtime = {
     env,
     redis,
@@ -43,7 +42,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     index,
     documents: async () => (await import("./knowledge/document-store.ts")).openDocuments(redis),
     outbound,
-    ...(payments ? { payments } : {}),
+    payments: openPayments({ env, redis, outbound }),
     busySource: openBusySource(() => runtime),
     credentials: openCredentials(() => runtime),
     mailer,

@@ -10,7 +10,7 @@ const FLUSH_INTERVAL_MS = 250;
 // Synchronous: an asynchronous write could end after the last line, which the exit writes.
 const buffering = { minLength: MAX_BUFFERED_BYTES, periodicFlush: FLUSH_INTERVAL_MS };
 const stdout = pino.destination({ dest: 1, sync: true, ...buffering });
-process.on("exit", () => stdout.flushSync());
+process.on("exit", () => stdout.flush());
 
 /** Writes JSON lines to stdout in batches, with the level as a word. */
 export function openLog(env: Env): Log {

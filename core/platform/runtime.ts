@@ -34,8 +34,8 @@ export interface Runtime {
   readonly sessions: TokenVerifier;
   /** The sealed secrets of connected accounts. */
   readonly credentials: CredentialStore;
-  /** Takes payments for bookings; absent if no payment provider is configured. */
-  readonly payments?: PaymentProvider;
+  /** Takes payments for bookings; undefined if no payment provider is configured. */
+  readonly payments: PaymentProvider | undefined;
   /** Reads the selected calendars of a handle. */
   readonly busySource: BusySource;
   /** Connections to the mail server; undefined if none is configured. */
