@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import t from "tap";
 import { Relay } from "../core/engines/relay/relay.ts";
-import { cancelRun, createRun, type RunTimes, readRun, runState, runTimes } from "../core/engines/relay/runs.ts";
+import { cancelRun, createRun, type RunTimes, readRun, runEnding, runTimes } from "../core/engines/relay/runs.ts";
 import { readEnv } from "../core/platform/env.ts";
 import type { RunChunk, RunPublisher, RunSubscription, SubscribeOptions } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
@@ -65,6 +65,15 @@ async function claim(worker: Process, runId: string, generation = 1): Promise<Ru
 
 function write(run: RunPublisher, from: number, to: number): void {
   for (let number = from; number <= to; number++) run.write(`"${number}"`);
+}
+
+/** The state of a run; one without a heartbeat for too long has failed. */
+async function runState(redis: Redis, runId: string): Promise<string> {
+  const ending = await runEnding(redis, runId);
+  if (typeof ending === "object") return ending.end === "lost" ? "failed" : ending.end;
+  if (ending === "running" && !(await redis.exists(keys.runAlive(runId)))) return "failed";
+  const [claim] = await redis.xrange(keys.runChunks(runId), "1", "+", "COUNT", 1);
+  return ending === "running" && claim === undefined ? "waiting" : ending;
 }
 
 async function all(reader: AsyncIterable<RunChunk>): Promise<RunChunk[]> {

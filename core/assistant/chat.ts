@@ -7,7 +7,7 @@ import type {
   question,
 } from "../../schemas/assistant.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { cancelRun, createRun, RunLost, runEnding, runState } from "../engines/relay/relay.ts";
+import { cancelRun, createRun, RunLost, runEnding } from "../engines/relay/relay.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
@@ -65,10 +65,11 @@ export async function resumeChat(
   input: Infer<typeof chatStream>,
 ): Promise<AsyncIterable<RunChunk> | undefined> {
   const runId = await runOf(runtime, input);
-  if (runId === undefined || (await runState(runtime.redis, runId)) === "unknown") return undefined;
-  const after = /^\d{1,15}$/.test(input.lastEventId ?? "") ? Number(input.lastEventId) : 0;
+  if (runId === undefined) return undefined;
   const ending = await runEnding(runtime.redis, runId);
-  if (ending && after >= ending.last + (lastChunks[ending.end] ? 1 : 0)) return undefined;
+  if (ending === "unknown") return undefined;
+  const after = /^\d{1,15}$/.test(input.lastEventId ?? "") ? Number(input.lastEventId) : 0;
+  if (ending !== "running" && after >= ending.last + (lastChunks[ending.end] ? 1 : 0)) return undefined;
   return new ChatStream(runtime.relay.follow(runId, { after, resumable: true }), after);
 }
 

@@ -11,7 +11,7 @@ import { RunReaders } from "./reader.ts";
 import { type RelayTools, type RunTimes, runTimes } from "./runs.ts";
 import { RunWriters } from "./writers.ts";
 
-export { cancelRun, createRun, RunLost, readRun, runEnding, runState } from "./runs.ts";
+export { cancelRun, createRun, RunLost, readRun, runEnding } from "./runs.ts";
 
 /** The parts of a relay. */
 interface RelayParts {

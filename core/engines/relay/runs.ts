@@ -48,9 +48,6 @@ export interface RelayTools {
   report: (error: unknown) => void;
 }
 
-/** The state of a run; `unknown` if it never existed or has expired. */
-type RunState = "waiting" | "running" | "done" | "failed" | "cancelled" | "unknown";
-
 /** No worker claimed the run, its worker died, or its chunks are gone. Nothing more will come. */
 export class RunLost extends Error {
   override readonly name = "RunLost";
@@ -81,25 +78,15 @@ export async function readRun(redis: Redis, runId: string): Promise<Record<strin
   return Object.keys(fields).length > 0 ? fields : undefined;
 }
 
-/** How a run ended and the number of its last chunk; undefined while it runs or if it is unknown. */
-export async function runEnding(redis: Redis, runId: string): Promise<{ end: RunEnd; last: number } | undefined> {
-  const newest = await newestRecord(redis, runId);
-  return newest?.generation === END_GENERATION ? { end: newest.chunks[0] as RunEnd, last: newest.last } : undefined;
-}
-
-/** The current state of a run. A run without a heartbeat for too long counts as failed. */
-export async function runState(redis: Redis, runId: string): Promise<RunState> {
-  const [newest, alive] = await Promise.all([newestRecord(redis, runId), redis.exists(keys.runAlive(runId))]);
-  if (!newest) return "unknown";
-  const { generation, chunks } = newest;
-  if (generation === END_GENERATION) return chunks[0] === "lost" ? "failed" : (chunks[0] as RunState);
-  if (!alive) return "failed";
-  return generation === 0 ? "waiting" : "running";
-}
-
-async function newestRecord(redis: Redis, runId: string): Promise<RunRecord | undefined> {
+/** How a run ended and the number of its last chunk; or that it runs, or that it never existed or has expired. */
+export async function runEnding(
+  redis: Redis,
+  runId: string,
+): Promise<{ end: RunEnd; last: number } | "running" | "unknown"> {
   const [entry] = await redis.xrevrange(keys.runChunks(runId), "+", "-", "COUNT", 1);
-  return entry && readEntry(entry);
+  if (entry === undefined) return "unknown";
+  const { generation, last, chunks } = readEntry(entry);
+  return generation === END_GENERATION ? { end: chunks[0] as RunEnd, last } : "running";
 }
 
 /** Cancels a run: its readers end now, its worker within `runTimes.check`. True if it was still running. */
