@@ -6,6 +6,8 @@ import { eventually, type Service, startService } from "../fixtures/service.ts";
 const open = { env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme", PUBLIC_LEADS_BURST: "1000" } };
 const route = "/v2/public/handles/acme/leads";
 const lead = (service: Service, body: object) => service.visitor.post(route).send(body);
+/** JSON in a text, nested deeper than a function can recurse. */
+const deepJson = `{"a":${"[".repeat(7000)}${"]".repeat(7000)}}`;
 
 t.test("a lead is accepted, stored as sent and read by its owner", async (t) => {
   const service = await startService(t, open);
@@ -114,6 +116,7 @@ t.test("invalid leads are refused by field, and nothing is stored", async (t) =>
     [{ email: "a@example.com", "bad key": "x" }, "/bad key"],
     [{ email: "a@example.com", fields: { nested: { a: 1 } } }, "/fields/nested"],
     [{ email: "a@example.com", fields: "no json" }, "/fields"],
+    [{ email: "a@example.com", fields: deepJson }, "/fields"],
     [
       { email: "a@example.com", fields: Object.fromEntries(Array.from({ length: 21 }, (_, at) => [`f${at}`, "x"])) },
       "/fields",
@@ -169,7 +172,7 @@ t.test("a visitor's lead is never refused over decoration", async (t) => {
   t.notOk("company" in read);
   t.equal(read.source.length, 200);
   t.ok(read.tracking.deep.term.length <= 200);
-  const shapes = ["no json", "[1]", 5, true, { visitorQuestion: { a: 1 } }];
+  const shapes = ["no json", "[1]", deepJson, 5, true, { visitorQuestion: { a: 1 } }];
   for (const [at, shape] of shapes.entries())
     await lead(service, {
       email: `p${at}@example.com`,

@@ -1,7 +1,10 @@
+import { Buffer } from "node:buffer";
 import { fieldName, type Lead, MAX_FIELDS, MAX_VALUE_LENGTH, newLead } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
+import { AnswerRefused } from "../platform/exchange.ts";
+import { parseJson } from "../platform/json.ts";
 import { cutText } from "../platform/words.ts";
 import type { LeadContent } from "./merging.ts";
 
@@ -100,9 +103,11 @@ function cutTexts(value: unknown): unknown {
 
 function parse(text: string, path: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(Buffer.from(text));
   } catch (error) {
-    throw new Fail("invalid_request", { errors: [{ path, message: "must be valid JSON" }] }, error);
+    if (error instanceof SyntaxError) throw invalid(path, "must be valid JSON", error);
+    if (error instanceof AnswerRefused) throw invalid(path, "is nested too deep", error);
+    throw error;
   }
 }
 
