@@ -158,6 +158,38 @@ function isBy(secret: string, body: string, headers: Record<string, string>): bo
   }
 }
 
+t.test("links to the handle's own host are renamed with it", async (t) => {
+  const old = await startService(t, { env: { PUBLIC_DOMAIN: "old.test" } });
+  const owner = await old.handle("acme");
+  const own = "https://acme.old.test";
+  const link = (address: string) => `<a href="${address}">to</a>`;
+  const content = [`${own}/prices`, own, `${own}/`, `${own}/v2/public/handles/acme/leads`].map(link).join("");
+  const others = ["https://acme.old.test.example/", "https://not-acme.old.test/", "https://acme.example/"]
+    .map(link)
+    .join("");
+  const page = { pageSlug: "links", title: "Links", content: content + others };
+  await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  const text = { title: "Prices", content: `Prices are at ${own}/prices. Ask at ${own}.` };
+  const { documentId } = (await owner.post("/v2/handles/acme/knowledge/documents").send(text).expect(202)).body
+    .document;
+  const file = await exported(t, old, "acme");
+
+  for (const PUBLIC_DOMAIN of ["new.test", undefined]) {
+    const { runtime, as } = await startService(t, { env: PUBLIC_DOMAIN ? { PUBLIC_DOMAIN } : {} });
+    await importHandle(runtime, { file, handle: "new-acme" });
+    const reader = await as("user_acme");
+    const read = async (path: string) => (await reader.get(`/v2/handles/new-acme/${path}`).expect(200)).body;
+    const { BASE_URL: base } = runtime.env;
+    const [pages, home, root] = PUBLIC_DOMAIN
+      ? ["https://new-acme.new.test", "https://new-acme.new.test", "https://new-acme.new.test/"]
+      : [`${base}/p/new-acme`, `${base}/p/new-acme/index`, `${base}/p/new-acme/index`];
+    const here = [`${pages}/prices`, home, root, `${base}/v2/public/handles/new-acme/leads`].map(link).join("");
+    t.equal((await read("pages/links")).page.content, here + others);
+    const { document } = await read(`knowledge/documents/${documentId}`);
+    t.equal(document.content, `Prices are at ${pages}/prices. Ask at ${home}.`);
+  }
+});
+
 t.test("secrets that can't be opened are named, and all else arrives", async (t) => {
   const old = await openOwnTown(t);
   await live(old, "acme");

@@ -10,6 +10,7 @@ import {
   number,
   object,
   oneOf,
+  optional,
   type Schema,
   string,
 } from "../../schemas/schema.ts";
@@ -29,6 +30,8 @@ export const headerLine = object({
   exportedAt: string({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" }),
   // The base URL of the installation, with which the handle's own URLs in its content begin.
   baseUrl: string(),
+  // Its public domain; null or, in earlier files, absent without one.
+  publicDomain: optional(nullable(string())),
   entitlements: array(string()),
   members: array(object({ userId: id, role: string(), email: nullable(string()) })),
   domains: array(object({ domain: string(), isHost: boolean, identity: nullable(string()) })),

@@ -40,6 +40,7 @@ async function headerOf({ redis, env }: Pick<Runtime, "redis" | "env">, handle: 
     account,
     exportedAt: new Date().toISOString(),
     baseUrl: env.BASE_URL,
+    publicDomain: env.PUBLIC_DOMAIN ?? null,
     entitlements: await entitlementsOf(redis, account),
     members: await membersOf(redis, handle),
     domains: await exportDomains({ redis }, { handle, account }),

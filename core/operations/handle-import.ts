@@ -98,7 +98,8 @@ async function take(store: Store, { file, arriving, lease }: Taking): Promise<Im
   // Left by an earlier run.
   await removeKeys(redis, handle);
   const { header, keys: exported } = await openExport(file);
-  const rename = renamer(header, { handle, baseUrl: store.env.BASE_URL });
+  const { BASE_URL: baseUrl, PUBLIC_DOMAIN: publicDomain } = store.env;
+  const rename = renamer(header, { handle, baseUrl, publicDomain: publicDomain ?? null });
   let count = 0;
   for await (const some of batches(exported)) {
     lease.throwIfAborted();
@@ -209,17 +210,40 @@ function bytesOf(value: Value, rename: Rename): string | Buffer {
 /** The part of an address before the handle. */
 const paths = "p|v2/handles|v2/public/(?:pages|handles|scheduling|calendars)|apps/(?:public/)?scheduling|mcp";
 
+/** A handle's name, and the addresses of its installation. */
+type Whereabouts = Pick<ExportHeader, "handle" | "baseUrl" | "publicDomain">;
+
 /**
  * Replaces the handle's name in stored values: as the member `handle` of an object, and in URLs of the service, absolute ones of the
- * exporting installation or those that begin with a path.
+ * exporting installation, those on the handle's own host there, and those that begin with a path.
  */
-function renamer(from: { handle: string; baseUrl: string }, to: { handle: string; baseUrl: string }): Rename {
-  if (from.handle === to.handle && from.baseUrl === to.baseUrl) return (text) => text;
+function renamer(from: Whereabouts, to: Whereabouts): Rename {
+  if (from.handle === to.handle && from.baseUrl === to.baseUrl && from.publicDomain === to.publicDomain)
+    return (text) => text;
   const member = JSON.stringify({ handle: from.handle }).slice(1, -1);
-  const base = from.baseUrl.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
-  const address = new RegExp(`(${base}|(?<=["'(\\s=]))/(${paths})/${from.handle}(?![\\w-])`, "g");
+  const address = new RegExp(`(${literal(from.baseUrl)}|(?<=["'(\\s=]))/(${paths})/${from.handle}(?![\\w-])`, "g");
+  const renameHost = hostRenamer(from, to);
   return (text) =>
-    text
+    renameHost(text)
       .replaceAll(member, JSON.stringify({ handle: to.handle }).slice(1, -1))
       .replaceAll(address, (_, origin: string, path: string) => `${origin && to.baseUrl}/${path}/${to.handle}`);
+}
+
+/** Replaces the handle's own host by its host here, or by the path of its pages; `/` is the page `index`. */
+function hostRenamer({ handle, baseUrl, publicDomain }: Whereabouts, to: Whereabouts): Rename {
+  if (!publicDomain) return (text) => text;
+  const address = new RegExp(
+    `https?://${literal(`${handle}.${publicDomain}`)}(?![\\w-]|[.:]\\w)(/v2/|/[\\w%-]|/?)`,
+    "g",
+  );
+  const pageOf = (path: string): string => {
+    if (to.publicDomain) return `https://${to.handle}.${to.publicDomain}${path}`;
+    return `${to.baseUrl}/p/${to.handle}${path.length > 1 ? path : "/index"}`;
+  };
+  return (text) => text.replaceAll(address, (_, path: string) => (path === "/v2/" ? baseUrl + path : pageOf(path)));
+}
+
+/** A pattern that matches this text alone. */
+function literal(text: string): string {
+  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
 }
