@@ -53,19 +53,15 @@ export async function proveDomain(store: Store, input: { account: string; domain
 /** The account's claim on a domain; undefined if it has none, or if another account owns the domain. */
 export async function domainClaim(redis: Redis, account: string, domain: string): Promise<DomainClaim | undefined> {
   const [handle, holder, owned] = await redis.hmget(keys.domain(domain), `claim:${account}`, "account", "owned");
-  return claimOf({ account, domain, handle, holder, owned });
+  if (handle == null || (owned === "1" && holder !== account)) return undefined;
+  return { domain, account, handle: handle || null, owned: owned === "1" };
 }
 
 /** The domains of an account, by name. */
 export async function domainsOf(redis: Redis, account: string): Promise<DomainClaim[]> {
   const domains = (await redis.smembers(keys.accountDomains(account))).sort();
-  const rows = await Promise.all(
-    domains.map((domain) => redis.hmget(keys.domain(domain), `claim:${account}`, "account", "owned")),
-  );
-  return rows.flatMap(([handle, holder, owned], at) => {
-    const held = claimOf({ account, domain: domains[at] as string, handle, holder, owned });
-    return held ? [held] : [];
-  });
+  const claims = await Promise.all(domains.map((domain) => domainClaim(redis, account, domain)));
+  return claims.filter((one) => one !== undefined);
 }
 
 /** A domain name in stored form: lower case, ASCII, without the final dot. */
@@ -89,19 +85,6 @@ async function claim({ redis, now }: Store, asked: Claim): Promise<DomainClaim> 
   const became = await scripts.claimDomain(redis, { domain: keys.domain(domain) }, input);
   if (became === "taken") throw new Fail("domain_taken");
   return { domain, account, handle: handle || null, owned: became === "proven" };
-}
-
-type Row = Record<"handle" | "holder" | "owned", string | null | undefined>;
-
-function claimOf({
-  account,
-  domain,
-  handle,
-  holder,
-  owned,
-}: Row & { account: string; domain: string }): DomainClaim | undefined {
-  if (handle === null || handle === undefined || (owned === "1" && holder !== account)) return undefined;
-  return { domain, account, handle: handle || null, owned: owned === "1" };
 }
 
 async function mustHold(redis: Redis, account: string, handle: string | undefined): Promise<void> {
