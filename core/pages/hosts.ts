@@ -27,14 +27,10 @@ export async function visitedUrl(
   return new URL(isServedThere && URL.canParse(visited) ? visited : pageUrl(runtime, handle, pageSlug));
 }
 
-const hosts = new WeakMap<Env, Set<string>>();
-
 /** True for the hosts of the service's own addresses, in any case and with any port. */
-export function isOwnHost(env: Env, host: string): boolean {
-  const { BASE_URL, APP_URL, LOGIN_URL } = env;
-  const known = hosts.get(env) ?? new Set([BASE_URL, APP_URL, LOGIN_URL].map((address) => new URL(address).hostname));
-  hosts.set(env, known);
-  return known.has(portless(host.toLowerCase()));
+export function isOwnHost({ BASE_URL, APP_URL, LOGIN_URL }: Env, host: string): boolean {
+  const name = portless(host.toLowerCase());
+  return [BASE_URL, APP_URL, LOGIN_URL].some((address) => new URL(address).hostname === name);
 }
 
 /** The handle of a custom domain, once its ownership is proven. */
