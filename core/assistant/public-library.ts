@@ -115,7 +115,7 @@ async function readKnowledge(runtime: Runtime, handle: string, text: string): Pr
 
 /** All cached pages and documents, indexed once per state; concurrent questions share one index. */
 function wholeShelf(redis: Redis, handle: string, from: ShelfSources): Promise<Shelf> {
-  const state = `${from.pages.counter} ${from.knowledge.version ?? ""}`;
+  const state = `${from.pages.state} ${from.knowledge.version ?? ""}`;
   return shelvesOf(redis).get(handle, state, () => fill(state, from));
 }
 
@@ -175,7 +175,7 @@ function modeOf(pages: PublicPages, slug: string, knowledge: string | undefined)
   const isRead = pages.visited !== undefined && pages.visited.blocks.length > 0;
   const parts = [
     ...(isRead ? ["page"] : []),
-    ...(pages.others(slug) > 0 ? ["related_pages"] : []),
+    ...([...pages.pages.keys()].some((other) => other !== slug) ? ["related_pages"] : []),
     ...(knowledge ? [knowledge] : []),
   ];
   return parts.length === 0 ? "none" : parts.join("+");

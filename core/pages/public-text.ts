@@ -7,7 +7,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
-import { pipelined } from "../store/redis.ts";
+import { pairsOf, pipelined } from "../store/redis.ts";
 import { VersionedCache } from "../store/versioned-cache.ts";
 import { pageUrl } from "./pages.ts";
 
@@ -25,12 +25,19 @@ export interface PublicPage {
   suggestedQuestions: string[];
 }
 
+/** The published pages of a handle as text, cached until one of them changes. */
 interface Shelf {
   /** The counter of the handle's pages. */
   state: string;
+  /** The newest pages, as many as fit. */
   pages: Map<string, PublicPage>;
-  /** Approximate memory with an index of its words. */
+  /** Approximate memory with an index of their words. */
   bytes: number;
+}
+
+/** The same with the page that the visitor reads. */
+export interface PublicPages extends Readonly<Shelf> {
+  readonly visited: PublicPage | undefined;
 }
 
 /** Most pages of a handle to read for answers, newest first. */
@@ -42,38 +49,6 @@ const MAX_BYTES = 64 * 2 ** 20;
 const BLOCK_BYTES = 400;
 const CHARACTER_BYTES = 16;
 
-/** Published pages of a handle as text, cached until a page changes. */
-export class PublicPages {
-  readonly #shelf: Shelf;
-  /** The page that the visitor reads. */
-  readonly visited: PublicPage | undefined;
-
-  constructor(shelf: Shelf, visited: PublicPage | undefined) {
-    this.#shelf = shelf;
-    this.visited = visited;
-  }
-
-  /** Changes with each change of a page. */
-  get counter(): string {
-    return this.#shelf.state;
-  }
-
-  /** The newest pages, as many as fit. */
-  get pages(): ReadonlyMap<string, PublicPage> {
-    return this.#shelf.pages;
-  }
-
-  /** Approximate memory with an index of their words. */
-  get bytes(): number {
-    return this.#shelf.bytes;
-  }
-
-  /** The number of published pages except one. */
-  others(slug: string): number {
-    return this.#shelf.pages.size - (this.#shelf.pages.has(slug) ? 1 : 0);
-  }
-}
-
 const shelvesOf = perConnection(() => new VersionedCache<Shelf>(MAX_BYTES));
 
 /**
@@ -81,34 +56,28 @@ const shelvesOf = perConnection(() => new VersionedCache<Shelf>(MAX_BYTES));
  * The visited page is included even if it doesn't fit among the others.
  */
 export async function publicPages(runtime: Runtime, handle: string, slug: string): Promise<PublicPages> {
-  const shelf = await shelfOf(runtime, handle);
-  const visited = shelf.pages.get(slug) ?? (await read(runtime, { handle, slug, state: "" }));
-  return new PublicPages(shelf, visited);
-}
-
-async function shelfOf(runtime: Runtime, handle: string): Promise<Shelf> {
   const state = await pagesCounterOf(runtime.redis, handle);
-  return shelvesOf(runtime.redis).get(handle, state, (known) => fill(runtime, handle, { state, known }));
+  const shelf = await shelvesOf(runtime.redis).get(handle, state, (known) => fill(runtime, handle, { state, known }));
+  return { ...shelf, visited: shelf.pages.get(slug) ?? (await read(runtime, { handle, slug, state: "" })) };
 }
 
 async function fill(
   runtime: Runtime,
   handle: string,
-  from: { state: string; known: Shelf | undefined },
+  { state, known }: { state: string; known: Shelf | undefined },
 ): Promise<Shelf> {
-  const listed = await runtime.redis.zrevrange(keys.pages(handle), 0, MAX_PAGES - 1, "WITHSCORES");
-  const slugs = listed.filter((_, at) => at % 2 === 0);
+  const listed = pairsOf(await runtime.redis.zrevrange(keys.pages(handle), 0, MAX_PAGES - 1, "WITHSCORES"));
   const rows = (await pipelined(runtime.redis, (pipeline) => {
-    for (const slug of slugs) pipeline.hmget(keys.page(handle, slug), "version", "status");
+    for (const [slug] of listed) pipeline.hmget(keys.page(handle, slug), "version", "status");
   })) as [string | null, string | null][];
-  const shelf: Shelf = { state: from.state, pages: new Map(), bytes: 1 };
-  for (const [at, slug] of slugs.entries()) {
+  const shelf: Shelf = { state, pages: new Map(), bytes: 1 };
+  for (const [at, [slug, createdAt]] of listed.entries()) {
     if (shelf.bytes > MAX_HANDLE_BYTES) break;
     const [version, status] = rows[at] ?? [];
     if (status !== "PUBLISHED") continue;
-    const kept = from.known?.pages.get(slug);
-    const state = `${listed[at * 2 + 1]} ${version}`;
-    const page = kept?.state === state ? kept : await read(runtime, { handle, slug, state });
+    const cached = known?.pages.get(slug);
+    const now = `${createdAt} ${version}`;
+    const page = cached?.state === now ? cached : await read(runtime, { handle, slug, state: now });
     if (page) shelf.pages.set(slug, page);
     shelf.bytes += page ? bytesOf(page) : 0;
     // Yields between two pages: a large page takes some ms to parse.
