@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
-import type { Caller, Role, Runtime } from "../platform/runtime.ts";
-import { hasRole, type Membership, membership } from "./handles.ts";
+import type { Caller, Role, Runtime, TokenSession } from "../platform/runtime.ts";
+import { hasRole, membership } from "./handles.ts";
 import { holderOf, type TokenHolder, tokenPrefix } from "./tokens.ts";
 
 /** What a route on a handle requires of a token. */
@@ -21,10 +21,10 @@ interface HandleAccess {
  * personal access token without the scope.
  */
 export async function handleSession({ redis, sessions }: Runtime, asked: HandleAccess): Promise<Partial<Caller>> {
-  const readMembership = ({ userId }: { userId: string }) => membership(redis, asked.handle, userId);
-  const [session, { role, pages }]: [Partial<Caller>, Membership] = asked.token.startsWith(tokenPrefix)
-    ? await personal(redis, asked, readMembership)
-    : await sessions.checkWith(asked.token, readMembership, asked.resource);
+  const session: TokenHolder | TokenSession = asked.token.startsWith(tokenPrefix)
+    ? await personal(redis, asked)
+    : await sessions.check(asked.token, asked.resource);
+  const { role, pages } = await membership(redis, asked.handle, session.userId);
   if (role === undefined) throw new Fail("forbidden");
   if (!hasRole(role, asked.role))
     throw new Fail("insufficient_role", { detail: `This operation requires the role ${asked.role}.` });
@@ -38,13 +38,8 @@ export function mustHaveScope({ scopes }: Pick<Caller, "scopes">, needed: readon
     throw new Fail("insufficient_scope", { scope: needed.join(" ") });
 }
 
-async function personal<T>(
-  redis: Redis,
-  { token, scopes }: HandleAccess,
-  read: (holder: TokenHolder) => Promise<T>,
-): Promise<[TokenHolder, T]> {
+function personal(redis: Redis, { token, scopes }: HandleAccess): Promise<TokenHolder> {
   if (scopes === undefined)
     throw new Fail("invalid_token", { detail: "This route does not accept personal access tokens." });
-  const holder = await holderOf(redis, token);
-  return [holder, await read(holder)];
+  return holderOf(redis, token);
 }

@@ -16,7 +16,7 @@ export interface HandleRecord {
 }
 
 /** A user's role on a handle, read live. */
-export interface Membership {
+interface Membership {
   /** Undefined for strangers, and for unknown or inactive handles. */
   role: Role | undefined;
   /** The page counter of the handle at the same moment. */

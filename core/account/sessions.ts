@@ -33,7 +33,7 @@ const REFRESH_AFTER_MS = 600_000;
 const MAX_AGE_MS = 3_600_000;
 /** Ms between two refreshes that an unknown key id may cause, and between two attempts after a failed one. */
 const COOLDOWN_MS = 30_000;
-const retry = 1_000;
+const RETRY_MS = 1_000;
 
 /** What a verifier needs besides the keys. */
 interface SessionChecks {
@@ -75,25 +75,13 @@ export class Sessions implements TokenVerifier {
     return { keys: [this.#own.publicJwk] };
   }
 
-  async check(token: string): Promise<TokenSession> {
-    const [session] = await this.checkWith(token, async () => undefined);
-    return session;
-  }
-
-  async checkWith<T>(
-    token: string,
-    read: (session: TokenSession) => Promise<T>,
-    resource?: string,
-  ): Promise<[TokenSession, T]> {
+  async check(token: string, resource?: string): Promise<TokenSession> {
     const session = await this.#signed(token);
     if (session.resource !== undefined && session.resource !== resource)
       throw new Fail("invalid_token", { detail: "The token was issued for another resource." });
-    const [isLive, result] = await Promise.all([
-      session.sessionId === undefined || this.#isLive(session),
-      read(session),
-    ]);
-    if (!isLive) throw new Fail("invalid_token", { detail: "The session was ended; sign in again." });
-    return [session, result];
+    if (session.sessionId !== undefined && !(await this.#isLive(session)))
+      throw new Fail("invalid_token", { detail: "The session was ended; sign in again." });
+    return session;
   }
 
   /** The session of a signed token. The signature check is cached for a minute; the session's state is not. */
@@ -132,8 +120,8 @@ export class Sessions implements TokenVerifier {
   async #signerOf(token: string): Promise<{ keys: Keys; issuer: string; audience?: string }> {
     const { BASE_URL, AUTH_ISSUER, AUTH_AUDIENCE = BASE_URL } = this.#env;
     const { issuer, kid } = unverifiedHeader(token);
-    const fromOutside = this.#outside !== undefined && issuer === AUTH_ISSUER && kid !== this.#own.kid;
-    if (fromOutside) return { keys: await (this.#outside as KeySet).holding(kid), issuer, audience: AUTH_AUDIENCE };
+    if (this.#outside !== undefined && issuer === AUTH_ISSUER && kid !== this.#own.kid)
+      return { keys: await this.#outside.holding(kid), issuer, audience: AUTH_AUDIENCE };
     if (issuer !== BASE_URL) throw new Fail("invalid_token");
     // Own tokens have the service or one of its resources as audience; `sessionOf` reads which.
     return { keys: this.#ownKeys, issuer };
@@ -189,8 +177,8 @@ class KeySet {
     if (!this.#isTrusted()) await this.#read();
     else if (!this.#knows(kid)) await this.#search();
     else if (this.#age() > REFRESH_AFTER_MS) void this.#read();
-    if (this.#held === undefined || !this.#isTrusted()) throw unreachable(this.#failure);
-    if (!this.#knows(kid) && this.#failure !== undefined) throw unreachable(this.#failure);
+    const isUndecided = !this.#knows(kid) && this.#failure !== undefined;
+    if (this.#held === undefined || !this.#isTrusted() || isUndecided) throw unreachable(this.#failure);
     return this.#held.keys;
   }
 
@@ -214,7 +202,7 @@ class KeySet {
 
   /** One refresh at a time; a failed one is not repeated during the cooldown. Never rejects. */
   async #read(): Promise<void> {
-    if (this.#failure !== undefined && this.#clock() - this.#triedAt < retry) return;
+    if (this.#failure !== undefined && this.#clock() - this.#triedAt < RETRY_MS) return;
     this.#reading ??= this.#load().finally(() => {
       this.#reading = undefined;
     });

@@ -215,19 +215,10 @@ export interface TokenVerifier {
   /** The published key set of this service. */
   readonly jwks: JSONWebKeySet;
   /**
-   * The session of a token. Throws `invalid_token` for every other string and for revoked sessions, `service_unavailable` while the keys
-   * can't be read.
+   * The session of a token. A token that was issued for a resource is valid only for that `resource`. Throws `invalid_token` for every other
+   * string and for revoked sessions, `service_unavailable` while the keys can't be read.
    */
-  check(token: string): Promise<TokenSession>;
-  /**
-   * The same together with the result of `read`, in one round trip to Redis. A token that was issued for a resource is valid only for that
-   * `resource`.
-   */
-  checkWith<T>(
-    token: string,
-    read: (session: TokenSession) => Promise<T>,
-    resource?: string,
-  ): Promise<[TokenSession, T]>;
+  check(token: string, resource?: string): Promise<TokenSession>;
 }
 
 /** A chunk of a knowledge document, as a search finds it. */
