@@ -93,8 +93,7 @@ export interface FormerSecret {
 }
 
 /** A stored endpoint; its secrets are sealed. */
-export interface StoredWebhook extends Omit<Webhook, "webhookId"> {
-  webhookId: string;
+export interface StoredWebhook extends Webhook {
   secret: string;
   /** The former secrets of the last 24 hours, newest first, each with the real ms until which it signs. */
   previous: FormerSecret[] | FormerSecret | null;

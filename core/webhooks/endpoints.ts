@@ -21,7 +21,6 @@ import {
   createRecord,
   listRecords,
   placesOf,
-  readRecord,
   removeRecord,
   requireRecord,
 } from "../store/records.ts";
@@ -142,13 +141,16 @@ export async function resealWebhooks(
 ): Promise<number> {
   let count = 0;
   for (const webhookId of await runtime.redis.zrange(keys.webhooks(handle), 0, "-1")) {
-    const stored = await readRecord<StoredWebhook>(runtime.redis, keys.webhook(handle, webhookId));
-    const place = sealedPlace(handle, webhookId);
-    if (stored === undefined || resealedWebhook(runtime, place, stored) === undefined) continue;
-    await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), {
-      change: (current) => resealedWebhook(runtime, place, current),
+    const place = placeOf(handle, webhookId);
+    let isChanged = false;
+    await changeRecord<StoredWebhook>(runtime, place, {
+      change: (current) => {
+        const next = resealedWebhook(runtime, sealedPlace(handle, webhookId), current);
+        isChanged = next !== undefined;
+        return next;
+      },
     });
-    count++;
+    if (isChanged) count++;
   }
   return count;
 }

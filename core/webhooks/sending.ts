@@ -1,8 +1,9 @@
 /*
- * Over 300 lines, and not on engines/lanes, for a measured reason. With one leased lane for each endpoint (claimed, renewed and released by
- * three more scripts, in a loop that polls) the tests passed, but the code grew by 196 lines. Here a job wakes the sender, and the turn
- * that stores results renews its lease in the same round trip.
+ * Not on engines/lanes, for a measured reason. With one leased lane for each endpoint (claimed, renewed and released by three more scripts,
+ * in a loop that polls) the tests passed, but the code grew by 196 lines. Here a job wakes the sender, and the turn that stores results
+ * renews its lease in the same round trip.
  */
+import { setTimeout } from "node:timers/promises";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { OutboundAnswer } from "../platform/outbound.ts";
@@ -63,14 +64,11 @@ interface Sender {
   id: string;
   place: DeliveryRef;
   endpoint?: Endpoint;
-  /** Number of running deliveries. */
-  busy: number;
+  running: Set<Promise<void>>;
   /** Results that are not stored yet. */
   ended: Ended[];
   /** The newest running delivery of each subject. */
   newest: Map<string, Promise<void>>;
-  /** Ends the sender's wait. */
-  ring: () => void;
 }
 
 /**
@@ -83,15 +81,14 @@ export async function sendDeliveries(
   place: DeliveryRef,
   { signal }: { signal: AbortSignal },
 ): Promise<void> {
-  const sender: Sender = { id: runtime.id(""), place, busy: 0, ended: [], newest: new Map(), ring: () => undefined };
-  while (await takeTurn(runtime, sender, signal)) if (sender.busy > 0) await oneOf(sender);
+  const sender: Sender = { id: runtime.id(""), place, running: new Set(), ended: [], newest: new Map() };
+  while (await takeTurn(runtime, sender, signal)) if (sender.running.size > 0) await oneOf(sender);
 }
 
 /** Stores results and starts due deliveries; false when this sender has finished. */
 async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): Promise<boolean> {
   const { place } = sender;
-  const ended: Ended[] = [];
-  const reply = await turn(runtime, sender, { ended, signal });
+  const { reply, ended } = await turn(runtime, sender, signal);
   const [since, word] = reply;
   await updateStatus(runtime, place, { ended, since: Number(since) }).catch((error: Error) =>
     runtime.log.warn({ error: error.message }, "webhook.status_update_failed"),
@@ -99,30 +96,33 @@ async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): 
   if (reply[1] === "taken") start(runtime, sender, reply);
   if (word === "gone") await forgetQueue(runtime, place);
   if (reply[1] === "asleep") return staysUp(runtime, place, { next: reply[2], signal });
-  if (word === "taken" || (word === "busy" && sender.busy + sender.ended.length > 0)) return true;
+  if (word === "taken" || (word === "busy" && sender.running.size + sender.ended.length > 0)) return true;
   if (word === "busy") await lookAgain(runtime, place, { at: Date.now() + LEASE_MS, why: "lease" });
   return false;
 }
 
-/** One turn in Redis, which stores the results in `ended`. Without Redis a sender keeps its deliveries as long as their leases last. */
+/** One turn in Redis, and the results that it stored. Without Redis a sender keeps its deliveries as long as their leases last. */
 async function turn(
   { redis, log }: Runtime,
   sender: Sender,
-  { ended, signal }: { ended: Ended[]; signal: AbortSignal },
-): Promise<TurnReply> {
+  signal: AbortSignal,
+): Promise<{ reply: TurnReply; ended: Ended[] }> {
   const since = Date.now();
+  const ended: Ended[] = [];
   for (let tries = 1; ; tries++) {
     ended.push(...sender.ended.splice(0));
+    const busy = sender.running.size;
     try {
-      return await scripts.turnWebhookSender(redis, turnKeys(sender.place), {
+      const reply = await scripts.turnWebhookSender(redis, turnKeys(sender.place), {
         ...{ senderId: sender.id, now: Date.now(), leaseMs: LEASE_MS, failureMs: FIRST_FAILURE_TTL_MS },
-        ...{ busy: sender.busy, max: signal.aborted ? 0 : MAX_CONCURRENT_DELIVERIES - sender.busy },
+        ...{ busy, max: signal.aborted ? 0 : MAX_CONCURRENT_DELIVERIES - busy },
         ...{ version: sender.endpoint?.version ?? "", ended: ended.map(endedOf) },
       });
+      return { reply, ended };
     } catch (error) {
       if (!isRedisAway(error) || signal.aborted || Date.now() > since + LEASE_MS) throw error;
       if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
-      await sleep(RETRY_INTERVAL_MS);
+      await setTimeout(RETRY_INTERVAL_MS);
     }
   }
 }
@@ -161,10 +161,14 @@ function start(
 /** Sends a delivery after the earlier one of its subject, so that a receiver gets them in order of creation. */
 function sendInOrder(runtime: Runtime, sender: Sender, sending: Sending): void {
   const { subject = sending.delivery.deliveryId } = sending.delivery;
-  const { newest } = sender;
+  const { newest, running } = sender;
   const sent = sendOne(runtime, sender, { ...sending, earlier: newest.get(subject) });
   newest.set(subject, sent);
-  void sent.then(() => newest.get(subject) === sent && newest.delete(subject));
+  running.add(sent);
+  void sent.then(() => {
+    running.delete(sent);
+    if (newest.get(subject) === sent) newest.delete(subject);
+  });
 }
 
 function endpointOf(
@@ -185,17 +189,14 @@ interface Sending {
   earlier?: Promise<void> | undefined;
 }
 
-/** Makes one attempt; the sender's next turn stores the result. */
+/** Makes one attempt; the sender's next turn stores the result. Never rejects. */
 async function sendOne(runtime: Runtime, sender: Sender, sending: Sending): Promise<void> {
-  sender.busy += 1;
   try {
     if (sending.earlier) await atMost(sending.earlier, EARLIER_WAIT_MS);
     sender.ended.push(await attempted(runtime, sending));
   } catch (error) {
     runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
   }
-  sender.busy -= 1;
-  sender.ring();
 }
 
 async function attempted(runtime: Runtime, sending: Sending): Promise<Ended> {
@@ -218,21 +219,15 @@ async function makeAttempt(
 ): Promise<{ attempt: DeliveryAttempt; wait: number }> {
   const started = Date.now();
   const headers = signedHeaders(signers, { eventId: delivery.eventId, body });
-  const call = {
-    method: "POST",
-    headers,
-    body,
-    timeoutMs: TIMEOUT_MS,
-    limit: MAX_SNIPPET_BYTES,
-    beyond: "drop",
-  } as const;
+  const limits = { timeoutMs: TIMEOUT_MS, limit: MAX_SNIPPET_BYTES, beyond: "drop" } as const;
+  const call = { method: "POST", headers, body, ...limits } as const;
   const answer = await outbound.request(webhook.url, call).catch((error: Error) => error);
   const attempt = { at: new Date(started).toISOString(), durationMs: Date.now() - started, ...seen(answer) };
   return { attempt, wait: answer instanceof Error ? 0 : askedWait(answer.headers["retry-after"], Date.now()) };
 }
 
 function seen(answer: OutboundAnswer | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
-  if (answer instanceof Error) return { status: null, error: faultOf(answer), responseSnippet: "" };
+  if (answer instanceof Error) return { status: null, error: answer.message.slice(0, 200), responseSnippet: "" };
   const { status, body } = answer;
   const error = outcomeOf(status) === "succeeded" ? null : `The endpoint answered ${status}.`;
   return { status, error, responseSnippet: body.toString("utf8") };
@@ -241,10 +236,6 @@ function seen(answer: OutboundAnswer | Error): Pick<DeliveryAttempt, "status" | 
 function outcomeOf(status: number | null): Outcome {
   if (status === 410) return "gone";
   return status !== null && status >= 200 && status < 300 ? "succeeded" : "failed";
-}
-
-function faultOf(error: Error): string {
-  return error.message.slice(0, 200);
 }
 
 /**
@@ -272,7 +263,7 @@ async function staysUp(
   if (next === "") return false;
   const wait = Number(next) - Date.now();
   const isHere = !signal.aborted && wait <= MAX_IDLE_MS;
-  if (isHere) await sleep(Math.max(wait, 1));
+  if (isHere) await setTimeout(Math.max(wait, 1));
   else if (signal.aborted) await runtime.queues.later(wakeJob(runtime, place.handle, place.webhookId));
   else await lookAgain(runtime, place, { at: Number(next), why: "due" });
   return isHere;
@@ -293,31 +284,15 @@ async function lookAgain(
 }
 
 /** Waits for a result, or for the next poll. */
-async function oneOf(sender: Sender): Promise<void> {
-  if (sender.ended.length === 0)
-    await rung(sender, sender.busy < MAX_CONCURRENT_DELIVERIES ? POLL_INTERVAL_MS : HEARTBEAT_INTERVAL_MS);
-  if (sender.busy + sender.ended.length > MAX_CONCURRENT_DELIVERIES / 4) await sleep(GATHER_MS);
-}
-
-function rung(sender: Sender, timeoutMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, timeoutMs);
-    sender.ring = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-  });
+async function oneOf({ running, ended }: Sender): Promise<void> {
+  const pollMs = running.size < MAX_CONCURRENT_DELIVERIES ? POLL_INTERVAL_MS : HEARTBEAT_INTERVAL_MS;
+  if (ended.length === 0) await atMost(Promise.race(running), pollMs);
+  if (running.size + ended.length > MAX_CONCURRENT_DELIVERIES / 4) await setTimeout(GATHER_MS);
 }
 
 async function atMost(work: Promise<void>, ms: number): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
+  const timer = new AbortController();
+  const late = setTimeout(ms, undefined, { signal: timer.signal }).catch(() => undefined);
   await Promise.race([work, late]);
-  clearTimeout(timer);
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+  timer.abort();
 }

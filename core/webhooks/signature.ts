@@ -23,17 +23,11 @@ export function resealedWebhook(
   place: SealedPlace,
   webhook: StoredWebhook,
 ): StoredWebhook | undefined {
-  const resealedSecret = (secret: string) => resealed(env, place, secret);
-  const [secret, previous] = [
-    resealedSecret(webhook.secret),
-    formerSecrets(webhook).map((one) => resealedSecret(one.secret)),
-  ];
-  if ([secret, ...previous].every((one) => one === undefined)) return undefined;
-  return {
-    ...webhook,
-    secret: secret ?? webhook.secret,
-    previous: formerSecrets(webhook).map((one, at) => ({ ...one, secret: previous[at] ?? one.secret })),
-  };
+  const previous = formerSecrets(webhook);
+  const renewed = [webhook, ...previous].map(({ secret }) => resealed(env, place, secret));
+  if (renewed.every((one) => one === undefined)) return undefined;
+  const [secret = webhook.secret, ...others] = renewed;
+  return { ...webhook, secret, previous: previous.map((one, at) => ({ ...one, secret: others[at] ?? one.secret })) };
 }
 
 /** The former secrets that still sign, newest first. Endpoints of earlier versions have one or null. */
