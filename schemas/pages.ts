@@ -38,9 +38,7 @@ export const pagePrice = object({
   currency: string({ pattern: "^[A-Za-z]{3}$" }),
 });
 
-const derived = {
-  ...ignored("url", "version", "createdAt", "updatedAt", "publishedAt"),
-};
+const derived = ignored("url", "version", "createdAt", "updatedAt", "publishedAt");
 
 const body = {
   title: line(200),
@@ -92,19 +90,6 @@ export const pageSharing = object({
   host: optional(string()),
 });
 
-/** A page as it is stored. */
-export type StoredPage = Required<
-  Pick<
-    Infer<typeof newPage>,
-    "pageSlug" | "title" | "description" | "template" | "accessMode" | "status" | "content" | "teaser"
-  >
-> &
-  Pick<Infer<typeof newPage>, "language" | "campaignId" | "verifyLeads" | "assistant" | "price"> & {
-    createdAt: string;
-    updatedAt: string;
-    publishedAt: string | null;
-  };
-
 /** A page as its owner reads it. */
 export const page = object({
   handle,
@@ -116,6 +101,9 @@ export const page = object({
   updatedAt: instant,
   publishedAt: nullable(instant),
 });
+export type Page = Infer<typeof page>;
+/** A page as it is stored. */
+export type StoredPage = Omit<Page, "handle" | "url" | "version">;
 
 /** A browser's access to a page. */
 export const accessAnswer = object({ accessMode: oneOf("PUBLIC", "PAID"), hasAccess: boolean });

@@ -1,4 +1,4 @@
-import type { newPage, pageChange, pageListing, pagePath, StoredPage } from "../../schemas/pages.ts";
+import type { newPage, Page, pageChange, pageListing, pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { pagesCounter } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
@@ -17,9 +17,6 @@ import {
 } from "../store/records.ts";
 import { checkContent } from "./content.ts";
 import { cachedPage } from "./page-cache.ts";
-
-/** A page as its owner sees it: the stored fields, the derived ones and the version. */
-export type Page = StoredPage & { handle: string; url: string; version: number };
 
 /** Creates a page; `page_already_exists`, `invalid_page_content`. */
 export async function createPage(runtime: Runtime, input: Infer<typeof newPage>): Promise<{ page: Page }> {
