@@ -271,6 +271,25 @@ t.test("the same person on the same page within a day is one lead and a trigger 
   await eventually(async () => (await service.runtime.queues.queue("campaigns").getWaitingCount()) === 3);
 });
 
+t.test(
+  "an address in another spelling is the same person, and a campaign in another case is another one",
+  async (t) => {
+    const service = await startService(t, open);
+    const owner = await service.handle("acme");
+    for (const campaignId of ["cmp_spring", "cmp_Spring"])
+      await owner.post("/v2/handles/acme/campaigns").send({ campaignId, name: "Spring", live: false }).expect(201);
+    const capture = async (email: string, campaignId: string): Promise<string> =>
+      (await lead(service, { email, campaignId }).expect(202)).body.lead.leadId;
+    const first = await capture("ada@müller.example", "cmp_spring");
+    const other = await capture("ada@müller.example", "cmp_Spring");
+    t.not(other, first);
+    t.equal(await capture("Ada@xn--mller-kva.example", "cmp_spring"), first);
+    t.equal((await owner.get(`/v2/handles/acme/leads/${first}`).expect(200)).body.lead.campaignId, "cmp_spring");
+    await owner.delete(`/v2/handles/acme/leads/${first}`).expect(204);
+    t.same((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, [], "erased in both spellings");
+  },
+);
+
 t.test("however often a person comes, a lead has the 20 newest of its fields and doesn't grow", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");

@@ -5,6 +5,7 @@ import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
+import { sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
@@ -130,7 +131,7 @@ async function tryCapture(
     recent: capture.identity,
     lead: keys.lead(handle, next.leadId),
     list: keys.leads(handle),
-    person: keys.person(handle, digest(next.email)),
+    person: personKey(handle, next.email),
   };
   const input = {
     recentId: known.leadId ?? undefined,
@@ -178,10 +179,14 @@ export function recentKey(
   handle: string,
   { email, pageSlug, campaignId }: Pick<StoredLead, "email" | "pageSlug" | "campaignId">,
 ): string {
-  return keys.recentLead(handle, digest(`${email.toLowerCase()}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
+  return keys.recentLead(handle, digest(`${sameAddress(email)}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
 }
 
-/** A digest that is equal for one address in any case. */
-export function digest(text: string): string {
-  return sha256(text.toLowerCase()).toString("base64url");
+/** The key of a person's leads: all spellings of an address are one person. */
+export function personKey(handle: string, email: string): string {
+  return keys.person(handle, digest(sameAddress(email)));
+}
+
+function digest(text: string): string {
+  return sha256(text).toString("base64url");
 }

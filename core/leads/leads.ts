@@ -7,7 +7,7 @@ import { job } from "../store/outbox.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { rankAfter, readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf, pipelined } from "../store/redis.ts";
-import { digest, RECENT_MS, recentKey } from "./capture.ts";
+import { personKey, RECENT_MS, recentKey } from "./capture.ts";
 import { presentLead, type StoredLead } from "./merging.ts";
 import { withdrawNotices } from "./notices.ts";
 
@@ -65,7 +65,7 @@ export async function* exportLeads(runtime: Runtime, input: Infer<typeof leadExp
 export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>): Promise<void> {
   const { lead } = await readLead(runtime, input);
   const { redis, queues } = runtime;
-  const person = keys.person(input.handle, digest(lead.email));
+  const person = personKey(input.handle, lead.email);
   // A lead that was captured during an earlier erasure may be missing from its person's.
   const all = [...new Set([input.leadId, ...(await redis.smembers(person))])];
   const records = await readRecords<StoredLead>(redis, all, (id) => keys.lead(input.handle, id));
@@ -118,29 +118,12 @@ async function nextLeads(
   return { leads, last: lastId && `${lastScore} ${lastId}`, done: pairs.length < batch || tooOld };
 }
 
-function fits(
-  lead: Lead,
-  asked: {
-    q?: string | undefined;
-    pageSlug?: string | undefined;
-    campaignId?: string | undefined;
-    since?: string | undefined;
-  },
-): boolean {
+function fits(lead: Lead, asked: Omit<Infer<typeof leadListing>, "limit">): boolean {
   if (asked.pageSlug !== undefined && lead.pageSlug !== asked.pageSlug) return false;
   if (asked.campaignId !== undefined && lead.campaignId !== asked.campaignId) return false;
   if (asked.since !== undefined && Date.parse(lead.captures.last) < Date.parse(asked.since)) return false;
   if (asked.q === undefined) return true;
-  const text = [
-    lead.email,
-    lead.name,
-    lead.firstName,
-    lead.company,
-    lead.phone,
-    lead.service,
-    lead.message,
-    lead.source,
-    ...Object.values(lead.fields),
-  ];
+  const { email, name, firstName, company, phone, service, message, source, fields } = lead;
+  const text = [email, name, firstName, company, phone, service, message, source, ...Object.values(fields)];
   return text.join("\n").toLowerCase().includes(asked.q.toLowerCase());
 }
