@@ -127,13 +127,9 @@ async function redeemCode(runtime: Runtime, input: Infer<typeof tokenRequest>): 
     throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
   const { client: device, redirectUri: _uri, challenge: _challenge, ...grant } = granted;
   const { userId, email, resource, scopes } = grant;
-  const who = { userId, ...(email ? { email } : {}), kind: "mcp" as const, device };
-  const lasts = { seconds: SESSION_SECONDS, tokenSeconds: TOKEN_SECONDS };
-  const { token, sessionId, expiresAt } = await startSession(runtime, {
-    ...who,
-    ...lasts,
-    grant: { resource, scopes },
-  });
+  const lifetimes = { seconds: SESSION_SECONDS, tokenSeconds: TOKEN_SECONDS };
+  const session = { userId, email, kind: "mcp" as const, device, ...lifetimes, grant: { resource, scopes } };
+  const { token, sessionId, expiresAt } = await startSession(runtime, session);
   const refreshToken = await startRefreshing(runtime, { sessionId, expiresAt: Date.parse(expiresAt), grant });
   return issued(grant, token, refreshToken);
 }
@@ -148,9 +144,9 @@ async function refresh(runtime: Runtime, input: Infer<typeof tokenRequest>): Pro
   if (used === undefined)
     throw oauthFailure("invalid_grant", "The refresh token is over, was used before, or belongs to another client.");
   const { grant, sessionId, refreshToken } = used;
-  const claims = { userId: grant.userId, email: grant.email ?? "", sessionId, grant };
-  const ends = Date.now() + TOKEN_SECONDS * 1000;
-  return issued(grant, await issueToken(runtime.signingKey, runtime.env, { ...claims, expiresAt: ends }), refreshToken);
+  const { userId, email = "" } = grant;
+  const claims = { userId, email, sessionId, grant, expiresAt: Date.now() + TOKEN_SECONDS * 1000 };
+  return issued(grant, await issueToken(runtime.signingKey, runtime.env, claims), refreshToken);
 }
 
 function issued({ scopes }: ClientGrant, token: string, refreshToken: string): IssuedToken {
@@ -182,7 +178,7 @@ async function grant(
     resource: request.resource ?? "",
     scopes: scopesOf(request),
     userId: session.userId,
-    ...(session.email ? { email: session.email } : {}),
+    email: session.email,
   };
   await runtime.redis.set(keys.oauthCode(code), JSON.stringify(granted), "EX", CODE_SECONDS);
   return { code };
@@ -198,15 +194,13 @@ function isRedeemer(granted: CodeGrant, input: Infer<typeof tokenRequest>): bool
 /** The OAuth error of a request (RFC 6749, section 4.1.2.1), if it has one. */
 function faultOf(env: Env, request: Fields): { error: string; error_description: string } | undefined {
   const { response_type, code_challenge_method, code_challenge = "", resource } = request;
-  if (response_type !== "code") return fault("unsupported_response_type", "Use the response type code.");
+  if (response_type !== "code")
+    return { error: "unsupported_response_type", error_description: "Use the response type code." };
   if (code_challenge_method !== "S256" || !/^[\w-]{43}$/.test(code_challenge))
-    return fault("invalid_request", "PKCE with S256 is required.");
-  if (handleOf(env, resource) === undefined) return fault("invalid_target", "Name the MCP endpoint as the resource.");
+    return { error: "invalid_request", error_description: "PKCE with S256 is required." };
+  if (handleOf(env, resource) === undefined)
+    return { error: "invalid_target", error_description: "Name the MCP endpoint as the resource." };
   return undefined;
-}
-
-function fault(error: string, error_description: string): { error: string; error_description: string } {
-  return { error, error_description };
 }
 
 /** The handle of a resource identifier; undefined for every other URL. */

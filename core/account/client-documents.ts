@@ -3,6 +3,7 @@ import { LRUCache } from "lru-cache";
 import { AnswerRefused } from "../platform/exchange.ts";
 import { parseJson } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { perConnection } from "../store/connections.ts";
 import { wrongClient } from "./oauth-failure.ts";
 import { isRedirectUri, LOOPBACK } from "./redirect-addresses.ts";
 import { deviceName } from "./session-store.ts";
@@ -28,7 +29,7 @@ interface ClientDocument {
   token_endpoint_auth_method?: unknown;
 }
 
-const caches = new WeakMap<Runtime["outbound"], LRUCache<string, OAuthClient>>();
+const cacheOf = perConnection(() => new LRUCache<string, OAuthClient>({ max: MAX_CACHED, ttl: CACHED_MS }));
 
 /** True for a client id that is a URL and so refers to a document; ids of registered clients never do. */
 export function isDocumentId(clientId: string): boolean {
@@ -40,11 +41,10 @@ export function isDocumentId(clientId: string): boolean {
  * and the redirect addresses, and has no secret. `invalid_request` if it can't be fetched or is invalid.
  */
 export async function documentedClient(
-  { outbound }: Pick<Runtime, "outbound">,
+  { redis, outbound }: Pick<Runtime, "redis" | "outbound">,
   clientId: string,
 ): Promise<OAuthClient> {
-  const cache = caches.get(outbound) ?? new LRUCache<string, OAuthClient>({ max: MAX_CACHED, ttl: CACHED_MS });
-  caches.set(outbound, cache);
+  const cache = cacheOf(redis);
   const known = cache.get(clientId);
   if (known) return known;
   if (!isDocumentAddress(clientId)) throw wrongClient("The client's id is not the address of a client document.");

@@ -1,17 +1,5 @@
 /** Schemes that browsers handle themselves, so that no app can own them (RFC 8252, section 7.1). */
-const BROWSER_SCHEMES = [
-  "javascript",
-  "data",
-  "file",
-  "blob",
-  "about",
-  "vbscript",
-  "filesystem",
-  "view-source",
-  "ws",
-  "wss",
-  "ftp",
-];
+const BROWSER_SCHEMES = /^(javascript|data|file|blob|about|vbscript|filesystem|view-source|wss?|ftp):$/;
 export const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/;
 const LOOPBACK_PORT = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\d{1,5}(?=\/|$)/;
 
@@ -21,7 +9,7 @@ export function isRedirectUri(uri: string): boolean {
   const { protocol, hostname, username, password } = new URL(uri);
   if (username !== "" || password !== "") return false;
   if (protocol === "http:") return LOOPBACK.test(hostname);
-  return protocol === "https:" || !BROWSER_SCHEMES.includes(protocol.slice(0, -1));
+  return !BROWSER_SCHEMES.test(protocol);
 }
 
 /**

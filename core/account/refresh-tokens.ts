@@ -10,7 +10,7 @@ export interface ClientGrant {
   resource: string;
   scopes: string[];
   userId: string;
-  email?: string;
+  email?: string | undefined;
 }
 
 /** The content of a token: its session, and its number within it. */

@@ -24,7 +24,7 @@ interface StoredSession {
 
 interface NewSession {
   userId: string;
-  email?: string;
+  email?: string | undefined;
   kind: SessionView["kind"];
   /** The device name that the user sees. */
   device: string;

@@ -10,7 +10,7 @@ import {
 import { snippets } from "../engines/search/search.ts";
 import { bestPassages, searchKnowledge } from "../knowledge/face.ts";
 import { Fail } from "../platform/errors.ts";
-import type { FoundPassage, Runtime } from "../platform/runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 
 /** Most items of a group in one response. */
@@ -42,12 +42,8 @@ export async function retrieveStrategy(runtime: Runtime, input: Infer<typeof str
   >;
   const status = found.some(({ degraded }) => degraded) ? "partial" : "complete";
   const answer: StrategyAnswer = { contextId: runtime.id("ctx_"), status, query: input.query, ...groups };
-  await runtime.redis.set(
-    keys.strategyContext(input.handle, answer.contextId),
-    JSON.stringify(answer),
-    "EX",
-    CONTEXT_TTL_SECONDS,
-  );
+  const key = keys.strategyContext(input.handle, answer.contextId);
+  await runtime.redis.set(key, JSON.stringify(answer), "EX", CONTEXT_TTL_SECONDS);
   return answer;
 }
 
@@ -69,14 +65,9 @@ async function searchGroup(
   const found = await searchKnowledge(runtime, asked);
   const best = bestPassages(found);
   const snippetOf = snippets(input.query);
-  const items = best.slice(0, Math.min(input.limit, MAX_ITEMS)).map(({ passage, score }) => ({
-    ...titled(passage),
-    summary: snippetOf(passage),
-    score,
-  }));
+  const items = best.slice(0, Math.min(input.limit, MAX_ITEMS)).map(({ passage, score }) => {
+    const { documentId, title } = passage;
+    return { documentId, title, summary: snippetOf(passage), score };
+  });
   return { matches: { matchCount: best.length, items }, degraded: found.degraded };
-}
-
-function titled({ documentId, title }: FoundPassage): { documentId: string; title: string } {
-  return { documentId, title };
 }
