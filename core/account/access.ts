@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Role, Runtime, TokenSession } from "../platform/runtime.ts";
-import { hasRole, membership } from "./handles.ts";
+import { hasRole, roleOf } from "./handles.ts";
 import { holderOf, type TokenHolder, tokenPrefix } from "./tokens.ts";
 
 /** What a route on a handle requires of a token. */
@@ -24,12 +24,12 @@ export async function handleSession({ redis, sessions }: Runtime, asked: HandleA
   const session: TokenHolder | TokenSession = asked.token.startsWith(tokenPrefix)
     ? await personal(redis, asked)
     : await sessions.check(asked.token, asked.resource);
-  const { role, pages } = await membership(redis, asked.handle, session.userId);
+  const role = await roleOf(redis, asked.handle, session.userId);
   if (role === undefined) throw new Fail("forbidden");
   if (!hasRole(role, asked.role))
     throw new Fail("insufficient_role", { detail: `This operation requires the role ${asked.role}.` });
   mustHaveScope(session, asked.scopes ?? []);
-  return { role, handle: asked.handle, pages, ...session };
+  return { role, handle: asked.handle, ...session };
 }
 
 /** Throws for a personal access token without any of the scopes (RFC 6750). A session has all rights of its user. */

@@ -8,7 +8,7 @@ import { sameText } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { isDocumentId } from "./client-documents.ts";
 import { clientAt, mustBeBuiltIn } from "./clients.ts";
-import { hasRole, membership } from "./handles.ts";
+import { hasRole, roleOf } from "./handles.ts";
 import { oauthFailure } from "./oauth-failure.ts";
 import { challengeOf } from "./pairing.ts";
 import { type ClientGrant, startRefreshing, useRefreshToken } from "./refresh-tokens.ts";
@@ -216,7 +216,7 @@ function scopesOf({ scope = "" }: Fields): string[] {
 }
 
 async function mustBelong({ redis }: Runtime, handle: string, { userId }: TokenSession): Promise<void> {
-  const { role } = await membership(redis, handle, userId);
+  const role = await roleOf(redis, handle, userId);
   if (role === undefined || !hasRole(role, "CREATOR"))
     throw new Fail("forbidden", { detail: `Your account has no access to ${handle}.` });
 }

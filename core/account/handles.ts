@@ -15,19 +15,11 @@ export interface HandleRecord {
   active: boolean;
 }
 
-/** A user's role on a handle, read live. */
-interface Membership {
-  /** Undefined for strangers, and for unknown or inactive handles. */
-  role: Role | undefined;
-  /** The page counter of the handle at the same moment. */
-  pages: string;
-}
-
-/** Reads a user's role on a handle together with the counter that tells whether cached pages are current. */
-export function membership(redis: Redis, handle: string, userId: string): Promise<Membership> {
-  return coalesce(redis, `member ${handle} ${userId}`, async () => {
-    const [status, role, pages] = await redis.hmget(keys.handle(handle), "status", `role:${userId}`, pagesCounter);
-    return { role: status === "ACTIVE" ? roles.find((one) => one === role) : undefined, pages: pages ?? "0" };
+/** A user's role on a handle, read live; undefined for strangers, and for unknown or inactive handles. */
+export function roleOf(redis: Redis, handle: string, userId: string): Promise<Role | undefined> {
+  return coalesce(redis, `role ${handle} ${userId}`, async () => {
+    const [status, role] = await redis.hmget(keys.handle(handle), "status", `role:${userId}`);
+    return status === "ACTIVE" ? roles.find((one) => one === role) : undefined;
   });
 }
 

@@ -19,18 +19,17 @@ const pagesOf = perConnection(
 
 /**
  * Caches what `make` returns for a page and a kind of reader, until the handle's counter changes. Every change of its pages, of its state
- * and of its account's entitlements moves the counter, so that one small read checks the cache. A request that has already read the counter
- * passes it on.
+ * and of its account's entitlements moves the counter, so that one small read checks the cache.
  */
 export async function cachedPage<T extends { page: StoredPage }>(
   { redis }: Runtime,
-  asked: { reader: "owner" | "visitor"; counter?: string | undefined },
+  reader: "owner" | "visitor",
   { handle, pageSlug }: Infer<typeof pagePath>,
   make: () => Promise<T>,
 ): Promise<T> {
   const cache = pagesOf(redis);
-  const counter = asked.counter ?? (await pagesCounterOf(redis, handle));
-  const name = `${asked.reader} ${handle}/${pageSlug}`;
+  const counter = await pagesCounterOf(redis, handle);
+  const name = `${reader} ${handle}/${pageSlug}`;
   const cached = cache.get(name);
   if (cached?.counter === counter) return cached.value as T;
   const value = await make();

@@ -4,7 +4,7 @@ import { pagesCounter } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import { canonicalLanguage } from "../platform/language-tags.ts";
 import { cacheJson } from "../platform/outcome.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import {
   changeRecord,
@@ -47,12 +47,8 @@ export async function publishPage(runtime: Runtime, input: Infer<typeof pagePath
 }
 
 /** One page, including drafts. */
-export function readPage(
-  runtime: Runtime,
-  input: Infer<typeof pagePath>,
-  caller?: Pick<Caller, "pages">,
-): Promise<{ page: Page }> {
-  return cachedPage(runtime, { reader: "owner", counter: caller?.pages }, input, async () => {
+export function readPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
+  return cachedPage(runtime, "owner", input, async () => {
     const stored = await readRecord<StoredPage>(runtime.redis, keys.page(input.handle, input.pageSlug));
     if (stored === undefined) throw new Fail("page_not_found");
     return cacheJson({ page: toPage(runtime, input.handle, stored) });

@@ -83,7 +83,7 @@ type VisitContent = Pick<PageVisit, "page" | "language" | "assistant">;
 
 /** A published page with its language and whether it has the assistant. */
 async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<VisitContent> {
-  return cachedPage(runtime, { reader: "visitor" }, path, async () => {
+  return cachedPage(runtime, "visitor", path, async () => {
     const [page, assistant, settings] = await Promise.all([
       publishedPage(runtime, path),
       isAgentEnabled(runtime, path.handle),

@@ -61,8 +61,6 @@ export interface Caller {
   email?: string;
   handle?: string;
   role?: Role;
-  /** The page counter of the handle, read together with the role. */
-  pages?: string;
   /** The caller's session at this service; absent for other tokens. */
   sessionId?: string;
   /** Scopes of a personal access token; absent for a session, which has all rights of its user. */
