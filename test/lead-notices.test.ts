@@ -217,3 +217,21 @@ t.test("a waiting mail about an erased person is withdrawn", async (t) => {
   t.equal((await only()).status, "CANCELLED");
   t.equal(await service.runtime.redis.hexists(keys.message("acme", (await only()).messageId), "content"), 0);
 });
+
+t.test("an erasure that failed half way can be repeated, and withdraws the waiting mail", async (t) => {
+  const { service } = await open(t, { workers: ["campaigns"] });
+  const { owner: requests, root } = await makeSending(service);
+  const leadId = await capture(service, { email: "ada@far.example" });
+  const only = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages[0];
+  await eventually(only);
+  const { redis } = service.runtime;
+  const get = redis.get.bind(redis);
+  redis.get = (async (key: string) => {
+    if (key.startsWith(keys.emailOnce("acme", ""))) throw new Error("away");
+    return get(key);
+  }) as typeof get;
+  await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(500);
+  redis.get = get;
+  await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  t.equal((await only()).status, "CANCELLED");
+});

@@ -69,6 +69,8 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   // A lead that was captured during an earlier erasure may be missing from its person's.
   const all = [...new Set([input.leadId, ...(await redis.smembers(person))])];
   const records = await readRecords<StoredLead>(redis, all, (id) => keys.lead(input.handle, id));
+  // The mails come first: if this fails half way, the lead is still there and can be erased again.
+  await withdrawNotices(runtime, input.handle, all);
   const erasing = job("leads.erase", `leads.erase-${input.leadId}`, {
     handle: input.handle,
     address: addressDigest(lead.email),
@@ -85,7 +87,6 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
         .zrem(keys.leads(input.handle), one.leadId);
     transaction.srem(person, ...all);
   });
-  await withdrawNotices(runtime, input.handle, all);
 }
 
 interface Some {
