@@ -137,6 +137,15 @@ t.test("a cell that is asked for by its row and column is the answer, with both 
   t.match(say(plans("Tarif|Monatlich|Jährlich", priced), "Was kostet Team monatlich?"), "- **Team** Monatlich: $15\n");
 });
 
+t.test("a column without a price answers no question for one, though the question names it", async (t) => {
+  const days = plans("Days|Hours a week|Fee", [
+    ["Two days", "20", "€790"],
+    ["Three days", "30", "€1,090"],
+  ]);
+  const reply = replyTo(openLibrary([pageSource(days)]), readQuestion("how much is it for three days a week", "en"));
+  t.match(reply.markdown, "€1,090");
+});
+
 t.test("a column is found by its name even if the name is a stop word", async (t) => {
   const hours = plans("|Sa|So", [
     ["Büro", "9–12 Uhr", "geschlossen"],

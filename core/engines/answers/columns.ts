@@ -3,6 +3,7 @@ import type { Likeness } from "./matching.ts";
 import { plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import type { Unit } from "./sections.ts";
+import { holdsShape } from "./shapes.ts";
 import { termsIn } from "./words.ts";
 
 /** The least likeness between a word of the question and a word of a name. */
@@ -19,7 +20,8 @@ export interface ColumnQuote {
 
 /**
  * The column that a question names: one cell if it also names the best row, else the column of all `rows`. Undefined if it names no
- * column or several alike, if the cell is empty, if names and cells differ in number, and if a number of the question is in no name.
+ * column or several alike, if the cell is empty or lacks a requested price, if names and cells differ in number, and if a number of the
+ * question is in no name.
  */
 export function columnQuote(
   library: Library,
@@ -32,7 +34,7 @@ export function columnQuote(
   const asked = { words, plain: question.plain };
   // The first column holds the labels.
   const column = 1 + (namedOnce(columns.slice(1), asked, best.section.language) ?? -1);
-  if (column === 0 || cells[column] === "") return undefined;
+  if (column === 0 || cells[column] === "" || lacksPrice(cells[column]!, best, question)) return undefined;
   const own = rows.filter(({ block }) => block.table === table && block.columns?.length === block.cells?.length);
   const row = namedOnce(
     own.map(({ block }) => block.cells![0]!),
@@ -43,6 +45,12 @@ export function columnQuote(
   if (!numbersOf(question).every((number) => names.includes(number))) return undefined;
   const isCell = row !== undefined && own[row]?.at === best.at;
   return { units: (isCell ? [best] : own).map((unit) => narrowed(unit, column)), isCell };
+}
+
+/** A price is not in the column "Hours a week", though "a week" is in the question. */
+function lacksPrice(cell: string, { text, section }: Unit, { asks }: Question): boolean {
+  const isPriced = (part: string) => holdsShape(part, "amount", section.language);
+  return asks.some(({ shape }) => shape === "amount") && isPriced(text) && !isPriced(cell);
 }
 
 /** A number in no name may be within the range of any row: 45 days, if rows begin at 30 and 60. */
