@@ -48,7 +48,7 @@ function offeringOf(given: Case): SlotRequest & { schedule: StoredSchedule } {
     notice: notice * minute,
     windowDays: given.windowDays ?? null,
     perDay: given.perDay ?? null,
-    busy: blocks.map(([from, to]) => ({ from, to })),
+    busy: { from: blocks.map(([from]) => from), to: blocks.map(([, to]) => to) },
     booked: (given.booked ?? []).map((text) => Date.parse(text)),
     now: Date.parse(given.now ?? "2020-01-01T00:00Z"),
   };
@@ -56,9 +56,7 @@ function offeringOf(given: Case): SlotRequest & { schedule: StoredSchedule } {
 
 /** The slots of a case as `YYYY-MM-DDTHH:MMZ`. */
 function starts(given: Case, from: string, to: string): string[] {
-  return availableSlots(offeringOf(given), { from: Date.parse(from), to: Date.parse(to) }).map(({ start }) =>
-    iso(start),
-  );
+  return availableSlots(offeringOf(given), { from: Date.parse(from), to: Date.parse(to) }).at.map(iso);
 }
 
 const times = (list: string[]): string => list.map((text) => text.slice(11, 16)).join(" ");
@@ -175,28 +173,24 @@ t.test("overrides replace the weekly hours of their dates", async (t) => {
     list.map((text) => text.slice(8, 16)),
     ["12T13:00", "12T16:00", "14T09:00", "14T10:00", "17T09:00", "17T10:00"],
   );
-  const found = availableSlots(offeringOf({ ...given, overrides }), {
+  const { open, stretches } = availableSlots(offeringOf({ ...given, overrides }), {
     from: Date.parse("2026-10-12T00:00Z"),
     to: Date.parse("2026-10-15T00:00Z"),
   });
   t.same(
-    found.map(({ kind }) => kind),
+    open.map((at) => stretches[at]?.kind),
     ["override", "override", "weekly", "weekly"],
   );
 });
 
 t.test("without a schedule, Monday to Friday from nine to five in the event's zone", async (t) => {
   const offering = { ...offeringOf({}), timetable: timetableOf(undefined, "America/New_York"), clock: "UTC" };
-  const found = availableSlots(offering, {
+  const { at, open, stretches } = availableSlots(offering, {
     from: Date.parse("2026-10-10T00:00Z"),
     to: Date.parse("2026-10-13T00:00Z"),
   });
-  t.equal(
-    times(found.map(({ start }) => iso(start))),
-    "13:00 14:00 15:00 16:00 17:00 18:00 19:00 20:00",
-    "Monday only, UTC-4",
-  );
-  t.equal(found[0]?.kind, "default");
+  t.equal(times(at.map(iso)), "13:00 14:00 15:00 16:00 17:00 18:00 19:00 20:00", "Monday only, UTC-4");
+  t.equal(stretches[open[0] as number]?.kind, "default");
 });
 
 t.test("notice, window, day limit and the query's ends only filter and never move the grid", async (t) => {
@@ -375,13 +369,13 @@ t.test("the engine finds the same slots as a check of every minute with Temporal
       };
       const asked = offeringOf({ ...given, ...optional, overrides: consistent(overrides) });
       const sorted = [...blocks].sort(([one], [other]) => one - other);
-      const offering = { ...asked, busy: sorted.map(([from, to]) => ({ from, to })), booked };
+      const offering = { ...asked, busy: { from: sorted.map(([at]) => at), to: sorted.map(([, at]) => at) }, booked };
       const window = { from, to: from + length * minute };
-      const found = availableSlots(offering, window);
+      const { at, open, stretches } = availableSlots(offering, window);
       const naive = naiveSlots(offering, window);
       slots += naive.length;
-      const texts = found.map(({ start, kind }) => `${iso(start)} ${kind}`);
-      return texts.join() === naive.join() && found.every(({ start }) => isBookable(offering, start));
+      const found = at.map((start, index) => `${iso(start)} ${stretches[open[index] as number]?.kind}`);
+      return found.join() === naive.join() && at.every((start) => isBookable(offering, start));
     },
   );
   fc.assert(same, { numRuns: 1000 });

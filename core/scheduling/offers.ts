@@ -4,10 +4,12 @@ import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../.
 import type { Infer } from "../../schemas/schema.ts";
 import { throttleTag } from "../account/face.ts";
 import {
+  type AvailableSlots,
   availableSlots,
+  type Busy,
   bookingNonces,
+  joinBusy,
   reachOf,
-  type Slot,
   type SlotRequest,
   slotBytes,
   windowEnd,
@@ -115,12 +117,13 @@ export function slotRequestOf(
 ): SlotRequest {
   const { event, timetable } = bookable;
   const held = bookedTimes(times, now, except);
+  const own: Busy = { from: held.map(({ from }) => from), to: held.map(({ to }) => to) };
   const same = held.filter(({ eventTypeId }) => eventTypeId === event.eventTypeId);
   return {
     ...slotRulesOf(bookable),
     timetable,
     clock,
-    busy: [...held, ...times.busy].sort((one, other) => one.from - other.from),
+    busy: joinBusy(own, times.busy),
     booked: same.map(({ start }) => start),
     now,
   };
@@ -203,21 +206,22 @@ async function writeSlots(
   const { handle, event } = bookable;
   const times = await cachedTimes(redis, handle, { label, ...reachOf(slotRulesOf(bookable), window) });
   const offering = slotRequestOf(bookable, times, { clock, now, except });
-  const slots = availableSlots(offering, window);
-  if (slots.length > MAX_SLOTS)
+  const offered = availableSlots(offering, { ...window, maxStarts: MAX_SLOTS + 1 });
+  if (offered.at.length > MAX_SLOTS)
     throw invalid("/end", `is too far from start: an answer holds at most ${MAX_SLOTS} slots`);
+  const duration = event.durationMinutes * minute;
   const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
-  const nonces = bookingNonces(env, issuer, slots);
-  const body = slotBytes({ slots, nonces, timeZone: clock });
+  const nonces = bookingNonces(env, issuer, offered.at, duration);
+  const body = slotBytes({ offered, duration, timeZone: clock, nonces });
   const ends = times.blocks.filter(({ hold }) => hold > now).map(({ hold }) => hold);
-  return { body, etag: tagOf(bookable, slots, clock), until: Math.min(...ends) };
+  return { body, etag: tagOf(bookable, { offered, clock }), until: Math.min(...ends) };
 }
 
 /** A digest of the answer's parts, which are a twentieth of its bytes. */
-function tagOf({ event }: BookableEvent, slots: Slot[], clock: string): string {
+function tagOf({ event }: BookableEvent, { offered, clock }: { offered: AvailableSlots; clock: string }): string {
   // Each kind applies until the next entry.
-  const changes = slots.filter(({ kind }, at) => kind !== slots[at - 1]?.kind);
-  const kinds = changes.map(({ kind, start }) => `${kind} ${start}`).join(" ");
+  const changes = offered.stretches.filter(({ kind }, at) => kind !== offered.stretches[at - 1]?.kind);
+  const kinds = changes.map(({ kind, from }) => `${kind} ${from}`).join(" ");
   const digest = createHash("sha1").update(`${event.eventTypeId} ${event.version} ${clock} ${kinds}`);
-  return `"${digest.update(new Float64Array(slots.map(({ start }) => start))).digest("base64url")}"`;
+  return `"${digest.update(new Float64Array(offered.at)).digest("base64url")}"`;
 }

@@ -32,7 +32,7 @@ export async function requireAvailable(runtime: Runtime, bookable: BookableEvent
     [clock, moving] as const,
     [clock, undefined] as const,
   ]);
-  const isListed = ways.some(([clock, except]) => availableSlots(requestOn(clock, except), window).length > 0);
+  const isListed = ways.some(([clock, except]) => availableSlots(requestOn(clock, except), window).at.length > 0);
   if (!isListed) throw new Fail("scheduling_slot_unavailable");
 }
 

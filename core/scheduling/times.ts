@@ -25,7 +25,7 @@ interface BookedTime {
 export interface Times {
   blocks: BookedTime[];
   /** Busy time of the selected calendars. */
-  busy: Busy[];
+  busy: Busy;
 }
 
 /** Real ms after which busy times are refreshed before a booking (docs/reference.md, "Slots"). */
@@ -46,7 +46,7 @@ export function blockOf(booking: StoredBooking): { member: string; from: number;
 /** Bytes of times that a process caches, and the approximate bytes of a block and of a busy time. */
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 const BLOCK_BYTES = 250;
-const BUSY_BYTES = 80;
+const BUSY_BYTES = 32;
 const timesOf = perConnection(
   () => new LRUCache<string, Times>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
 );
@@ -81,7 +81,11 @@ export async function readTimes(
     redis.zrange(keys.busy(handle), ...before),
     redis.zrange(keys.busy(handle), ...within),
   ]);
-  return { blocks: [...lastBlock, ...blocks].map(parsed), busy: [...lastBusy, ...busy].map(parsedBusy) };
+  const pairs = [...lastBusy, ...busy].map((member) => member.split(":").map(Number) as [number, number]);
+  return {
+    blocks: [...lastBlock, ...blocks].map(parsed),
+    busy: { from: pairs.map(([at]) => at), to: pairs.map(([, at]) => at) },
+  };
 }
 
 /** The blocks at a moment, without expired holds and without a booking that is being moved. */
@@ -96,7 +100,7 @@ export function bookedTimes(times: Times, now: number, except?: string): BookedT
 export async function replaceBusy(
   { redis, id }: Pick<Runtime, "redis" | "id">,
   handle: string,
-  { blocks, readAt, source = "" }: { blocks: readonly Busy[]; readAt: number; source?: string },
+  { blocks, readAt, source = "" }: { blocks: readonly { from: number; to: number }[]; readAt: number; source?: string },
 ): Promise<void> {
   const merged = mergedBlocks(blocks);
   const draft = keys.busyDraft(handle, id(""));
@@ -149,7 +153,7 @@ export async function refreshOldBusy({ redis, busySource }: Runtime, handle: str
 }
 
 function bytesOf({ blocks, busy }: Times): number {
-  return 500 + blocks.length * BLOCK_BYTES + busy.length * BUSY_BYTES;
+  return 500 + blocks.length * BLOCK_BYTES + busy.from.length * BUSY_BYTES;
 }
 
 function parsed(member: string): BookedTime {
@@ -157,13 +161,8 @@ function parsed(member: string): BookedTime {
   return { from: Number(from), to: Number(to), hold: Number(hold), start: Number(start), eventTypeId, bookingUid };
 }
 
-function parsedBusy(member: string): Busy {
-  const [from, to] = member.split(":");
-  return { from: Number(from), to: Number(to) };
-}
-
-function mergedBlocks(blocks: readonly Busy[]): Busy[] {
-  const merged: Busy[] = [];
+function mergedBlocks(blocks: readonly { from: number; to: number }[]): { from: number; to: number }[] {
+  const merged: { from: number; to: number }[] = [];
   for (const { from, to } of blocks.filter(({ from, to }) => to > from).sort((one, other) => one.from - other.from)) {
     const last = merged.at(-1);
     if (last && from <= last.to) last.to = Math.max(last.to, to);

@@ -1,10 +1,10 @@
 import { day, hour, minute, type Zone, zoneOver } from "../../platform/zones.ts";
-import { type Kind, type OpenInterval, openTimes, type Timetable } from "./availability.ts";
+import { type OpenInterval, openTimes, type Timetable } from "./availability.ts";
 
-/** Busy time in ms since 1970. */
+/** Busy time: the start and end of each block in ms since 1970, sorted by start. */
 export interface Busy {
-  from: number;
-  to: number;
+  from: number[];
+  to: number[];
 }
 
 /** An event type's requirements of a slot, in ms. */
@@ -28,19 +28,17 @@ export interface SlotRequest {
   windowDays: number | null;
   /** Most bookings of this event type on a local date; null for no limit. */
   perDay: number | null;
-  /** Blocks within the reach of the window, see `reachOf`, sorted by start; they may overlap. */
-  busy: Busy[];
+  /** Blocks within the reach of the window, see `reachOf`. */
+  busy: Busy;
   /** Starts of this event type's own bookings within the same reach. */
   booked: number[];
   /** Domain time in ms. */
   now: number;
 }
 
-/** A slot in ms since 1970, and the source of the open hours in which it starts. */
-export interface Slot {
-  start: number;
-  end: number;
-  kind: Kind;
+/** Slots by their starts in ms, and for each the open interval in which it starts. */
+export interface AvailableSlots extends Starts {
+  stretches: OpenInterval[];
 }
 
 /** Longest local date, with two hours for time changes. */
@@ -55,16 +53,27 @@ export function reachOf(
   return { from: window.from - MAX_DATE_MS - rules.before, to: window.to + ahead };
 }
 
-/** Every slot that starts in [from, to) (docs/reference.md, "Slots"). */
-export function availableSlots(offering: SlotRequest, window: { from: number; to: number }): Slot[] {
+/** The time to search, `to` exclusive, and the number of starts after which the search ends. */
+interface SearchWindow {
+  from: number;
+  to: number;
+  maxStarts?: number;
+}
+
+/** Every slot that starts in [from, to) (docs/reference.md, "Slots"), or the first `maxStarts` of them. */
+export function availableSlots(offering: SlotRequest, window: SearchWindow): AvailableSlots {
   const bounds = boundsOf(offering, window);
-  return bounds.from < bounds.to ? findSlots(bookableTimes(offering, bounds), offering, bounds) : [];
+  if (bounds.from >= bounds.to) return { at: [], open: [], stretches: [] };
+  const stretches = bookableTimes(offering, bounds);
+  const clock = zoneOver(offering.clock, bounds.from - 2 * day, bounds.to);
+  const within = { ...bounds, maxStarts: window.maxStarts };
+  return { ...findStarts(stretches, offering.busy, { ...offering.rules, clock }, within), stretches };
 }
 
 /** True if a slot that starts here could be booked, apart from the grid. */
 export function isBookable(offering: SlotRequest, start: number): boolean {
   const bounds = boundsOf(offering, { from: start, to: start + 1 });
-  return bounds.from < bounds.to && isFree(bookableTimes(offering, bounds), offering, start);
+  return bounds.from < bounds.to && isFree(bookableTimes(offering, bounds), offering.busy, offering.rules, start);
 }
 
 /** First and last instant of a local date of the schedule's zone, `to` exclusive, for the day limit. */
@@ -108,46 +117,72 @@ function fullDates({ perDay, booked }: SlotRequest, zone: Zone): Set<number> {
   return new Set([...counts].filter(([, count]) => count >= perDay).map(([date]) => date));
 }
 
-/** Every slot that starts in [within.from, within.to). The grid begins again with each gap, in the local time of `clock`. */
-function findSlots(open: OpenInterval[], offering: SlotRequest, within: { from: number; to: number }): Slot[] {
-  const { duration, interval } = offering.rules;
-  const zone = zoneOver(offering.clock, within.from - 2 * day, within.to);
-  const anchor = anchorOf(interval);
-  const found: Slot[] = [];
-  for (const { from, last, kind } of freeGaps(open, offering)) {
-    const end = Math.min(last, within.to - 1);
-    if (end < within.from) continue;
-    const first = aligned(from, anchor, zone);
-    const skipped = Math.max(0, Math.ceil((within.from - first) / interval));
-    for (let start = first + skipped * interval; start <= end; start += interval)
-      found.push({ start, end: start + duration, kind });
+/** Starts of slots in ms, and for each the index of its open interval. */
+export interface Starts {
+  at: number[];
+  open: number[];
+}
+
+/**
+ * Every start of a slot in [within.from, within.to), in one pass over open intervals and busy blocks (docs/reference.md, "Slots"). The grid
+ * begins again with each interval and after each block, in the local time of `clock`; `within` only filters.
+ */
+function findStarts(
+  open: OpenInterval[],
+  busy: Busy,
+  rules: SlotRules & { clock: Zone },
+  within: { from: number; to: number; maxStarts?: number | undefined },
+): Starts {
+  const found: Starts = { at: [], open: [] };
+  const { maxStarts = Number.POSITIVE_INFINITY } = within;
+  const anchor = anchorOf(rules.interval);
+  let block = 0;
+  for (let index = 0; index < open.length; index++) {
+    const stretch = open[index] as OpenInterval;
+    if (stretch.from >= within.to || found.at.length >= maxStarts) break;
+    if (stretch.to <= within.from) continue;
+    let free = stretch.from;
+    while (free < stretch.to) {
+      while (block < busy.to.length && (busy.to[block] as number) + rules.before <= free) block++;
+      const blocked = block < busy.from.length ? (busy.from[block] as number) - rules.after : Number.POSITIVE_INFINITY;
+      if (blocked > free) {
+        const last = Math.min(stretch.to - 1, Math.min(stretch.latestEnd, blocked) - rules.duration, within.to - 1);
+        if (last >= within.from)
+          step(found, index, {
+            from: aligned(free, anchor, rules.clock),
+            last,
+            earliest: within.from,
+            interval: rules.interval,
+            maxStarts,
+          });
+      }
+      if (blocked >= stretch.to) break;
+      free = (busy.to[block] as number) + rules.before;
+    }
   }
   return found;
 }
 
-/** The parts of the open intervals that no busy block touches, with the first and last instant for a start. */
-function* freeGaps(
-  open: OpenInterval[],
-  { busy, rules }: SlotRequest,
-): Iterable<{ from: number; last: number; kind: Kind }> {
-  const blocks = [...busy, { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY }][Symbol.iterator]();
-  let block = blocks.next().value as Busy;
-  for (const { from, to, latestEnd, kind } of open) {
-    for (let free = from; free < to; free = block.to + rules.before) {
-      while (block.to + rules.before <= free) block = blocks.next().value as Busy;
-      const blocked = block.from - rules.after;
-      if (blocked > free)
-        yield { from: free, last: Math.min(to - 1, Math.min(latestEnd, blocked) - rules.duration), kind };
-    }
-  }
-}
-
 /** True if a slot that starts here is in open time and clear of the busy blocks, apart from the grid. */
-function isFree(open: OpenInterval[], { busy, rules }: SlotRequest, start: number): boolean {
+export function isFree(open: OpenInterval[], busy: Busy, rules: SlotRules, start: number): boolean {
   const stretch = open.find(({ from, to }) => from <= start && start < to);
   if (stretch === undefined || start + rules.duration > stretch.latestEnd) return false;
   const [from, to] = [start - rules.before, start + rules.duration + rules.after];
-  return !busy.some((block) => block.from < to && block.to > from);
+  return !busy.from.some((begins, at) => begins < to && (busy.to[at] as number) > from);
+}
+
+/** Two sorted lists of blocks as one. */
+export function joinBusy(one: Busy, other: Busy): Busy {
+  if (one.from.length === 0 || other.from.length === 0) return one.from.length === 0 ? other : one;
+  const joined: Busy = { from: [], to: [] };
+  for (let first = 0, second = 0; first < one.from.length || second < other.from.length; ) {
+    const takesFirst =
+      (one.from[first] ?? Number.POSITIVE_INFINITY) <= (other.from[second] ?? Number.POSITIVE_INFINITY);
+    const [list, at] = takesFirst ? [one, first++] : [other, second++];
+    joined.from.push(list.from[at] as number);
+    joined.to.push(list.to[at] as number);
+  }
+  return joined;
 }
 
 /** The grid of local times for starts: the first of these minutes that divides the interval (docs/reference.md, "Slots"). */
@@ -157,13 +192,26 @@ function anchorOf(interval: number): number {
 }
 
 /** The first instant from `from` on whose local minute is a multiple of the anchor; the offset may change on the way. */
-function aligned(from: number, anchor: number, zone: Zone): number {
+function aligned(from: number, anchor: number, clock: Zone): number {
   let at = from;
   for (;;) {
-    const offset = zone.offsetAt(at);
+    const offset = clock.offsetAt(at);
     const next = Math.ceil((at + offset) / anchor) * anchor - offset;
-    const change = next === at ? Number.POSITIVE_INFINITY : zone.changeAfter(at);
+    const change = next === at ? Number.POSITIVE_INFINITY : clock.changeAfter(at);
     if (next < change) return next;
     at = change;
+  }
+}
+
+function step(
+  found: Starts,
+  index: number,
+  run: { from: number; last: number; earliest: number; interval: number; maxStarts: number },
+): void {
+  const skipped = Math.max(0, Math.ceil((run.earliest - run.from) / run.interval));
+  for (let at = run.from + skipped * run.interval; at <= run.last; at += run.interval) {
+    if (found.at.length === run.maxStarts) return;
+    found.at.push(at);
+    found.open.push(index);
   }
 }

@@ -1,12 +1,13 @@
 /** What other modules may import from slots. */
 export { endMinutesOf, minutesOf, type Timetable, timetableOf } from "./availability.ts";
 export {
+  type AvailableSlots,
   availableSlots,
   type Busy,
   isBookable,
+  joinBusy,
   localDay,
   reachOf,
-  type Slot,
   type SlotRequest,
   windowEnd,
 } from "./free-slots.ts";
