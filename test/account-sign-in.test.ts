@@ -65,7 +65,10 @@ t.test("a code whose delivery is unsure is mailed again as the same mail", async
   await eventually(() => rude.contents.length === 1);
   rude.rudeness = undefined;
   await eventually(() => rude.contents.length === 2);
-  const [first, second] = rude.contents.map((mail) => [/^Message-ID: .*$/im.exec(mail)?.[0], /^ *(\d{6})\r?$/m.exec(mail)?.[1]]);
+  const [first, second] = rude.contents.map((mail) => [
+    /^Message-ID: .*$/im.exec(mail)?.[0],
+    /^ *(\d{6})\r?$/m.exec(mail)?.[1],
+  ]);
   t.match(first, [/^Message-ID: <[\w-]{32}@service\.test>$/, /^\d{6}$/]);
   t.same(second, first);
 });
