@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
 import {
+  figuresBeyond,
   groundIn,
   type Library,
   type Link,
@@ -252,6 +253,11 @@ t.test("no hostile text of a model leaves markup, an image or an outside link", 
       }
     }
   }
+});
+
+t.test("the figures of an endless hyphenated word are read in one pass", { timeout: 60_000 }, async (t) => {
+  t.same(figuresBeyond("abc-".repeat(100_000), "", "en"), []);
+  t.same(figuresBeyond(`${"abc-".repeat(100)}acme.travel`, "", "en").length, 1);
 });
 
 t.test("endless sentences and floods of marks are cut", async (t) => {
