@@ -33,7 +33,7 @@ export const metrics: Access = { kind: "metrics" };
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
-/** What a row may take from the header of a request; `visitorLanguage` is a supported language (BCP 47). */
+/** The inputs that a row can take from the header of a request; `visitorLanguage` is a supported language (BCP 47). */
 export type HeaderInput = "cookie" | "host" | "lastEventId" | "method" | "origin" | "userAgent" | "visitorLanguage";
 
 /** A presenter's result that is not JSON. The body may be a stream or bytes. */

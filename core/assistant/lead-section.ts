@@ -80,7 +80,7 @@ export function composeLeadSection(material: LeadMaterial): LeadSection {
   };
 }
 
-/** What the parts of a section are made of. */
+/** The material of a section's parts. */
 interface SectionParts {
   intent: Wish;
   phrases: Words["leadSection"];

@@ -49,7 +49,7 @@ interface Mark {
 /** An object by its URL, with its etag; `data` is empty if it must still be fetched. */
 type Listed = Pick<Resource, "href" | "etag" | "data">;
 
-/** What a listing shows: new and changed objects, and the names of removed ones; `isWhole` if all others are removed too. */
+/** A listing: new and changed objects, and the names of removed ones; `isWhole` if all others are removed too. */
 interface Changes {
   mark: Mark;
   isWhole: boolean;
