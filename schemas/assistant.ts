@@ -1,162 +1,161 @@
-import {
-  anything,
-  array,
-  boolean,
-  documented,
-  type Infer,
-  id,
-  nullable,
-  object,
-  oneOf,
-  optional,
-  type Schema,
-  string,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
 /** Most code points of a visitor's question (docs/reference.md, "Questions"). */
 export const MAX_QUESTION_LENGTH = 500;
 /** Most messages of a chat that are read; earlier ones are ignored (docs/reference.md, "Questions"). */
 export const lastMessages = 40;
 
-const path = { handle: string(), pageSlug: string() };
+const path = { handle: s.string(), pageSlug: s.string() };
 
 /** `POST …/agentic-question`. Length is checked in code points by the function, for its own error code. */
-export const question = object({ ...path, question: string() });
+export const question = s.object({ ...path, question: s.string() });
 
 /** A part of a message: only texts are read. */
-export const chatPart = object({ type: string(), text: optional(string()) });
+export const chatPart = s.object({ type: s.string(), text: s.optional(s.string()) });
 /** A message of a chat as the AI SDK's client sends it. */
-export const chatMessage = object({
-  id: optional(string()),
-  role: oneOf("user", "assistant"),
-  parts: array(chatPart),
+export const chatMessage = s.object({
+  id: s.optional(s.string()),
+  role: s.oneOf("user", "assistant"),
+  parts: s.array(chatPart),
 });
 
 /** `POST …/agentic-chat` as the AI SDK's client sends it. Messages are read one by one: the history is untrusted. */
-export const chatRequest = object({
+export const chatRequest = s.object({
   ...path,
-  id: optional(string({ maxLength: 256 })),
-  messages: documented(array(anything), array(chatMessage, { minItems: 1 })),
-  resumable: optional(boolean),
-  trigger: optional(anything),
+  id: s.optional(s.string({ maxLength: 256 })),
+  messages: s.documented(s.array(s.anything), s.array(chatMessage, { minItems: 1 })),
+  resumable: s.optional(s.boolean),
+  trigger: s.optional(s.anything),
 });
 
 /** `GET …/agentic-chat/{chatId}/stream`. */
-export const chatStream = object({ ...path, chatId: string(), lastEventId: optional(string({ maxLength: 20 })) });
+export const chatStream = s.object({
+  ...path,
+  chatId: s.string(),
+  lastEventId: s.optional(s.string({ maxLength: 20 })),
+});
 
 /** `DELETE …/agentic-chat/{chatId}/stream`. */
-export const stoppedChat = object({ ...path, chatId: string() });
+export const stoppedChat = s.object({ ...path, chatId: s.string() });
 
 /** `GET …/lead-sections/{sectionId}/form`. */
-export const leadFormPath = object({ ...path, sectionId: string() });
+export const leadFormPath = s.object({ ...path, sectionId: s.string() });
 
-export const evidenceCard = object({
-  title: string(),
-  snippet: string(),
-  sourceType: oneOf("page", "kb_doc"),
-  sourceUrl: nullable(string()),
+export const evidenceCard = s.object({
+  title: s.string(),
+  snippet: s.string(),
+  sourceType: s.oneOf("page", "kb_doc"),
+  sourceUrl: s.nullable(s.string()),
 });
-export type EvidenceCard = Infer<typeof evidenceCard>;
+export type EvidenceCard = s.Infer<typeof evidenceCard>;
 
-export const ctaCard = object({ label: string(), actionType: oneOf("link"), href: string() });
-export type CtaCard = Infer<typeof ctaCard>;
+export const ctaCard = s.object({ label: s.string(), actionType: s.oneOf("link"), href: s.string() });
+export type CtaCard = s.Infer<typeof ctaCard>;
 
 /** The answer of the JSON route (docs/reference.md, "Answers"). */
-export const questionAnswer = object({
-  answerMarkdown: string(),
-  evidenceCards: array(evidenceCard),
-  ctaCards: array(ctaCard),
-  followUps: array(string()),
-  degraded: boolean,
-  retrievalMode: string(),
-  modelId: string(),
+export const questionAnswer = s.object({
+  answerMarkdown: s.string(),
+  evidenceCards: s.array(evidenceCard),
+  ctaCards: s.array(ctaCard),
+  followUps: s.array(s.string()),
+  degraded: s.boolean,
+  retrievalMode: s.string(),
+  modelId: s.string(),
 });
-export type QuestionAnswer = Infer<typeof questionAnswer>;
+export type QuestionAnswer = s.Infer<typeof questionAnswer>;
 
 /** One step of a lead section. */
-export const step = object({ title: string(), body: string() });
+export const step = s.object({ title: s.string(), body: s.string() });
 
 /** The texts around the form of a lead section. */
-export const dynamicView = object({
-  headline: string(),
-  subhead: string(),
-  recommendedPath: object({ label: string(), body: string() }),
-  momentumSteps: array(step, { minItems: 3, maxItems: 4 }),
-  fitSignals: array(string(), { minItems: 2, maxItems: 4 }),
-  questionChips: array(string(), { maxItems: 4 }),
-  visualAccent: oneOf("signal", "launch", "support", "proof"),
+export const dynamicView = s.object({
+  headline: s.string(),
+  subhead: s.string(),
+  recommendedPath: s.object({ label: s.string(), body: s.string() }),
+  momentumSteps: s.array(step, { minItems: 3, maxItems: 4 }),
+  fitSignals: s.array(s.string(), { minItems: 2, maxItems: 4 }),
+  questionChips: s.array(s.string(), { maxItems: 4 }),
+  visualAccent: s.oneOf("signal", "launch", "support", "proof"),
 });
 
-export const formField = object({
-  key: id,
-  label: string(),
-  type: oneOf("text", "email", "tel", "textarea", "select"),
-  required: boolean,
-  options: optional(array(string())),
+export const formField = s.object({
+  key: s.id,
+  label: s.string(),
+  type: s.oneOf("text", "email", "tel", "textarea", "select"),
+  required: s.boolean,
+  options: s.optional(s.array(s.string())),
 });
-export type FormField = Infer<typeof formField>;
+export type FormField = s.Infer<typeof formField>;
 
 /** The output of the tool `renderLeadQualificationSection`. */
-export const leadSection = object({
-  sectionId: id,
-  collapsedTitle: string(),
-  collapsedBody: string(),
-  html: string(),
-  fields: array(formField, { maxItems: 8 }),
-  submitLabel: string(),
-  contextDisclosure: string(),
+export const leadSection = s.object({
+  sectionId: s.id,
+  collapsedTitle: s.string(),
+  collapsedBody: s.string(),
+  html: s.string(),
+  fields: s.array(formField, { maxItems: 8 }),
+  submitLabel: s.string(),
+  contextDisclosure: s.string(),
   dynamicView,
-  leadContext: object({
-    pageSlug: string(),
-    visitorQuestion: string(),
-    visibleAnswerText: string(),
-    evidenceTitles: array(string()),
-    retrievalMode: string(),
+  leadContext: s.object({
+    pageSlug: s.string(),
+    visitorQuestion: s.string(),
+    visibleAnswerText: s.string(),
+    evidenceTitles: s.array(s.string()),
+    retrievalMode: s.string(),
   }),
 });
-export type LeadSection = Infer<typeof leadSection>;
+export type LeadSection = s.Infer<typeof leadSection>;
 
 /** One card of the tool `renderProductivityLessonCards`. */
-export const lessonCard = object({
-  lessonId: string(),
-  title: string(),
-  category: string(),
-  summary: string(),
-  whenToUse: array(string()),
-  steps: array(string()),
-  tryNow: string(),
-  relatedTactics: array(string()),
-  sourceDisclosure: string(),
+export const lessonCard = s.object({
+  lessonId: s.string(),
+  title: s.string(),
+  category: s.string(),
+  summary: s.string(),
+  whenToUse: s.array(s.string()),
+  steps: s.array(s.string()),
+  tryNow: s.string(),
+  relatedTactics: s.array(s.string()),
+  sourceDisclosure: s.string(),
 });
-export type LessonCard = Infer<typeof lessonCard>;
+export type LessonCard = s.Infer<typeof lessonCard>;
 
-const chunk = (type: string, more: Record<string, Schema<unknown>> = {}): Schema<unknown> =>
-  object({ type: string({ const: type }), ...more });
-const tool = { toolCallId: string(), providerExecuted: optional(boolean) };
-const toolName = oneOf("renderLeadQualificationSection", "renderProductivityLessonCards");
-const source = { sourceId: string(), title: string() };
+const chunk = (type: string, more: Record<string, s.Schema<unknown>> = {}): s.Schema<unknown> =>
+  s.object({ type: s.string({ const: type }), ...more });
+const tool = { toolCallId: s.string(), providerExecuted: s.optional(s.boolean) };
+const toolName = s.oneOf("renderLeadQualificationSection", "renderProductivityLessonCards");
+const source = { sourceId: s.string(), title: s.string() };
 
 /** One `data:` line of the chat stream: a chunk of the AI SDK's UI message stream. */
-export const chatChunk: Schema<unknown> = {
+export const chatChunk: s.Schema<unknown> = {
   anyOf: [
     chunk("start", {
-      messageId: string(),
-      messageMetadata: object({ chatId: string(), modelId: string(), retrievalMode: string(), degraded: boolean }),
+      messageId: s.string(),
+      messageMetadata: s.object({
+        chatId: s.string(),
+        modelId: s.string(),
+        retrievalMode: s.string(),
+        degraded: s.boolean,
+      }),
     }),
     chunk("start-step"),
-    chunk("text-start", { id: string() }),
-    chunk("text-delta", { id: string(), delta: string() }),
-    chunk("text-end", { id: string() }),
-    chunk("source-url", { ...source, url: string({ format: "uri" }) }),
-    chunk("source-document", { ...source, mediaType: string() }),
-    chunk("data-evidence", { data: object({ cards: array(evidenceCard) }) }),
-    chunk("data-cta", { data: object({ cards: array(ctaCard) }) }),
-    chunk("data-follow-ups", { data: object({ questions: array(string()) }) }),
-    chunk("tool-input-available", { ...tool, toolName, input: object({}) }),
-    chunk("tool-output-available", { ...tool, output: { anyOf: [leadSection, object({ cards: array(lessonCard) })] } }),
+    chunk("text-start", { id: s.string() }),
+    chunk("text-delta", { id: s.string(), delta: s.string() }),
+    chunk("text-end", { id: s.string() }),
+    chunk("source-url", { ...source, url: s.string({ format: "uri" }) }),
+    chunk("source-document", { ...source, mediaType: s.string() }),
+    chunk("data-evidence", { data: s.object({ cards: s.array(evidenceCard) }) }),
+    chunk("data-cta", { data: s.object({ cards: s.array(ctaCard) }) }),
+    chunk("data-follow-ups", { data: s.object({ questions: s.array(s.string()) }) }),
+    chunk("tool-input-available", { ...tool, toolName, input: s.object({}) }),
+    chunk("tool-output-available", {
+      ...tool,
+      output: { anyOf: [leadSection, s.object({ cards: s.array(lessonCard) })] },
+    }),
     chunk("finish-step"),
     chunk("finish"),
-    chunk("error", { errorText: string() }),
+    chunk("error", { errorText: s.string() }),
     chunk("abort"),
   ],
 };

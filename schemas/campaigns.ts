@@ -1,27 +1,4 @@
-import {
-  anything,
-  array,
-  boolean,
-  documented,
-  handle,
-  type Infer,
-  id,
-  ignored,
-  instant,
-  integer,
-  listing,
-  map,
-  merge,
-  nullable,
-  number,
-  object,
-  oneOf,
-  optional,
-  partial,
-  string,
-  withCode,
-  withDefault,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
 /** The triggers of rules. */
 export const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
@@ -46,77 +23,80 @@ export const snapshotNames = [
 const scalarFields = ["pageSlug", "campaignId", "status", "createdAt", "updatedAt"] as const;
 
 /** The name of a variable, and the source of its value: a native or custom field of the lead. */
-const variableName = string({ pattern: "^[A-Za-z0-9_.-]{1,64}$" });
-const leadField = string({
+const variableName = s.string({ pattern: "^[A-Za-z0-9_.-]{1,64}$" });
+const leadField = s.string({
   pattern: `^(?:${[...snapshotNames, ...scalarFields].join("|")}|fields\\.[A-Za-z0-9_.-]{1,64})$`,
 });
 
 const body = {
-  trigger: withCode(oneOf(...triggers), "invalid_trigger"),
-  delayMinutes: documented(optional(anything), optional(nullable(integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES)))),
-  templateId: id,
-  senderId: withCode(string({ pattern: "^sender_", maxLength: 128 }), "invalid_sender_id"),
-  variableMappings: withDefault(map(leadField, { propertyNames: variableName, maxProperties: 64 }), {}),
-  enabled: withDefault(boolean, true),
+  trigger: s.withCode(s.oneOf(...triggers), "invalid_trigger"),
+  delayMinutes: s.documented(
+    s.optional(s.anything),
+    s.optional(s.nullable(s.integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES))),
+  ),
+  templateId: s.id,
+  senderId: s.withCode(s.string({ pattern: "^sender_", maxLength: 128 }), "invalid_sender_id"),
+  variableMappings: s.withDefault(s.map(leadField, { propertyNames: variableName, maxProperties: 64 }), {}),
+  enabled: s.withDefault(s.boolean, true),
 };
 
-const derived = ignored("ruleId", "version", "createdAt", "updatedAt", "counts");
-const path = { handle: string(), campaignId: string() };
+const derived = s.ignored("ruleId", "version", "createdAt", "updatedAt", "counts");
+const path = { handle: s.string(), campaignId: s.string() };
 
 /** `POST …/email-rules`. `delayMinutes` is checked by the function, for its own error codes. */
-export const newRule = object({ ...path, ...body, ...derived });
+export const newRule = s.object({ ...path, ...body, ...derived });
 /** `PUT …/email-rules/{ruleId}`. */
-export const ruleChange = merge(
-  object({ ...derived, ...path, ruleId: string(), expectedVersion: optional(integer(0)) }),
-  partial(object(body)),
+export const ruleChange = s.merge(
+  s.object({ ...derived, ...path, ruleId: s.string(), expectedVersion: s.optional(s.integer(0)) }),
+  s.partial(s.object(body)),
 );
 /** The path of one rule. */
-export const rulePath = object({ ...path, ruleId: string() });
+export const rulePath = s.object({ ...path, ruleId: s.string() });
 /** `GET …/email-rules/{ruleId}/preview`. */
-export const rulePreview = object({ ...path, ruleId: string(), leadId: id });
+export const rulePreview = s.object({ ...path, ruleId: s.string(), leadId: s.id });
 /** `GET …/email-rules`. */
-export const ruleListing = object({ ...path, ...listing });
+export const ruleListing = s.object({ ...path, ...s.listing });
 
 /** A campaign email rule (docs/reference.md, "Email rules"). */
-export const rule = object({
-  ruleId: string(),
-  handle,
-  campaignId: string(),
-  trigger: oneOf(...triggers),
-  delayMinutes: nullable(integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES)),
-  templateId: string(),
-  senderId: string(),
-  variableMappings: map(string()),
-  enabled: boolean,
-  version: integer(1),
-  createdAt: instant,
-  updatedAt: instant,
-  counts: optional(object({ waiting: integer(0), sent: integer(0), denied: integer(0) })),
+export const rule = s.object({
+  ruleId: s.string(),
+  handle: s.handle,
+  campaignId: s.string(),
+  trigger: s.oneOf(...triggers),
+  delayMinutes: s.nullable(s.integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES)),
+  templateId: s.string(),
+  senderId: s.string(),
+  variableMappings: s.map(s.string()),
+  enabled: s.boolean,
+  version: s.integer(1),
+  createdAt: s.instant,
+  updatedAt: s.instant,
+  counts: s.optional(s.object({ waiting: s.integer(0), sent: s.integer(0), denied: s.integer(0) })),
 });
-export type Rule = Infer<typeof rule>;
-export const ruleAnswer = object({ rule });
-export const ruleList = object({ rules: array(rule), nextCursor: nullable(string()) });
+export type Rule = s.Infer<typeof rule>;
+export const ruleAnswer = s.object({ rule });
+export const ruleList = s.object({ rules: s.array(rule), nextCursor: s.nullable(s.string()) });
 
 /** `POST …/conversions`. */
-export const newConversion = object({
-  handle,
-  leadId: id,
-  campaignId: id,
-  value: optional(nullable(number())),
-  currency: optional(nullable(string({ pattern: "^[A-Za-z]{3}$" }))),
-  occurredAt: optional(string({ format: "instant" })),
-  ...ignored("conversionId", "createdAt"),
+export const newConversion = s.object({
+  handle: s.handle,
+  leadId: s.id,
+  campaignId: s.id,
+  value: s.optional(s.nullable(s.number())),
+  currency: s.optional(s.nullable(s.string({ pattern: "^[A-Za-z]{3}$" }))),
+  occurredAt: s.optional(s.string({ format: "instant" })),
+  ...s.ignored("conversionId", "createdAt"),
 });
 
 /** A conversion of a lead in a campaign. */
-export const conversion = object({
-  conversionId: string(),
-  leadId: string(),
-  campaignId: string(),
-  value: nullable(number()),
-  currency: nullable(string()),
-  occurredAt: instant,
-  createdAt: instant,
+export const conversion = s.object({
+  conversionId: s.string(),
+  leadId: s.string(),
+  campaignId: s.string(),
+  value: s.nullable(s.number()),
+  currency: s.nullable(s.string()),
+  occurredAt: s.instant,
+  createdAt: s.instant,
 });
-export type Conversion = Infer<typeof conversion>;
-export const conversionAnswer = object({ conversion });
+export type Conversion = s.Infer<typeof conversion>;
+export const conversionAnswer = s.object({ conversion });

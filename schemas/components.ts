@@ -1,131 +1,94 @@
-import { me, pairingRedeemed, session, settings, shownToken, token } from "./account.ts";
-import {
-  chatChunk,
-  chatMessage,
-  chatPart,
-  ctaCard,
-  evidenceCard,
-  formField,
-  leadSection,
-  lessonCard,
-  questionAnswer,
-  step,
-} from "./assistant.ts";
-import { conversion, rule } from "./campaigns.ts";
-import {
-  accountDomain,
-  dnsRecord,
-  feedback,
-  identity,
-  message,
-  mailDelivery as messageDelivery,
-  messageEvent,
-  previewAnswer,
-  sender,
-  suppression,
-  template,
-} from "./email.ts";
-import { errorCode, inputError, problem } from "./errors.ts";
-import { calendar, credential, selectedCalendars } from "./integrations.ts";
-import { document, documentWithContent, queryResult } from "./knowledge.ts";
-import { campaign, lead, leadContext } from "./leads.ts";
-import { page, pageAssistant, pagePrice } from "./pages.ts";
-import { listedPurchase, purchase } from "./payments.ts";
-import {
-  availableSlot,
-  booking,
-  bookingField,
-  bookingPayment,
-  calendarFeed,
-  eventType,
-  location,
-  nextAction,
-  overrideRow,
-  publicEvent,
-  schedule,
-  shownCalendarFeed,
-  weeklyRow,
-} from "./scheduling.ts";
+import * as account from "./account.ts";
+import * as assistant from "./assistant.ts";
+import * as campaigns from "./campaigns.ts";
+import * as email from "./email.ts";
+import * as errors from "./errors.ts";
+import * as integrations from "./integrations.ts";
+import * as knowledge from "./knowledge.ts";
+import * as leads from "./leads.ts";
+import * as pages from "./pages.ts";
+import * as payments from "./payments.ts";
+import * as scheduling from "./scheduling.ts";
 import type { Schema } from "./schema.ts";
-import { group, strategyAnswer } from "./strategy.ts";
-import { attempt, returnedMail, shownWebhook, webhook, webhookDelivery } from "./webhooks.ts";
+import * as strategy from "./strategy.ts";
+import * as webhooks from "./webhooks.ts";
 
 /** The shapes that the OpenAPI document names: each one becomes a type of generated clients. */
 export const components: Record<string, Schema<unknown>> = {
-  Problem: problem,
-  ErrorCode: errorCode,
-  InputError: inputError,
+  Problem: errors.problem,
+  ErrorCode: errors.errorCode,
+  InputError: errors.inputError,
 
-  Account: me,
-  HandleSettings: settings,
-  Session: session,
-  Token: token,
-  NewToken: shownToken,
-  Pairing: pairingRedeemed,
-  Domain: accountDomain,
-  EmailIdentity: identity,
-  DnsRecord: dnsRecord,
+  Account: account.me,
+  HandleSettings: account.settings,
+  Session: account.session,
+  Token: account.token,
+  NewToken: account.shownToken,
+  Pairing: account.pairingRedeemed,
+  Domain: email.accountDomain,
+  EmailIdentity: email.identity,
+  DnsRecord: email.dnsRecord,
 
-  Page: page,
-  PageAssistant: pageAssistant,
-  Price: pagePrice,
-  Document: document,
-  DocumentWithContent: documentWithContent,
-  KnowledgeResult: queryResult,
+  Page: pages.page,
+  PageAssistant: pages.pageAssistant,
+  Price: pages.pagePrice,
+  Document: knowledge.document,
+  DocumentWithContent: knowledge.documentWithContent,
+  KnowledgeResult: knowledge.queryResult,
 
-  ChatMessage: chatMessage,
-  ChatPart: chatPart,
-  ChatChunk: chatChunk,
-  QuestionAnswer: questionAnswer,
-  EvidenceCard: evidenceCard,
-  CtaCard: ctaCard,
-  LeadSection: leadSection,
-  LeadSectionStep: step,
-  FormField: formField,
-  LessonCard: lessonCard,
+  ChatMessage: assistant.chatMessage,
+  ChatPart: assistant.chatPart,
+  ChatChunk: assistant.chatChunk,
+  QuestionAnswer: assistant.questionAnswer,
+  EvidenceCard: assistant.evidenceCard,
+  CtaCard: assistant.ctaCard,
+  LeadSection: assistant.leadSection,
+  LeadSectionStep: assistant.step,
+  FormField: assistant.formField,
+  LessonCard: assistant.lessonCard,
 
-  Lead: lead,
-  LeadContext: leadContext,
-  Campaign: campaign,
-  EmailRule: rule,
-  Conversion: conversion,
+  Lead: leads.lead,
+  LeadContext: leads.leadContext,
+  Campaign: leads.campaign,
+  EmailRule: campaigns.rule,
+  Conversion: campaigns.conversion,
 
-  Sender: sender,
-  Template: template,
-  RenderedMail: previewAnswer,
-  Message: message,
-  MessageDelivery: messageDelivery,
-  MessageEvent: messageEvent,
-  DeliveryReport: feedback,
-  Suppression: suppression,
+  Sender: email.sender,
+  Template: email.template,
+  RenderedMail: email.previewAnswer,
+  Message: email.message,
+  MessageDelivery: email.mailDelivery,
+  MessageEvent: email.messageEvent,
+  DeliveryReport: email.feedback,
+  Suppression: email.suppression,
 
-  Schedule: schedule,
-  WeeklyHours: weeklyRow,
-  ScheduleOverride: overrideRow,
-  EventType: eventType,
-  BookingField: bookingField,
-  Location: location,
-  PublicEventType: publicEvent,
-  Slot: availableSlot,
-  Booking: booking,
-  BookingPayment: bookingPayment,
-  NextAction: nextAction,
+  Schedule: scheduling.schedule,
+  WeeklyHours: scheduling.weeklyRow,
+  ScheduleOverride: scheduling.overrideRow,
+  EventType: scheduling.eventType,
+  BookingField: scheduling.bookingField,
+  Location: scheduling.location,
+  PublicEventType: scheduling.publicEvent,
+  Slot: scheduling.availableSlot,
+  Booking: scheduling.booking,
+  BookingPayment: scheduling.bookingPayment,
+  NextAction: scheduling.nextAction,
 
-  CalendarFeed: calendarFeed,
-  NewCalendarFeed: shownCalendarFeed,
+  CalendarFeed: scheduling.calendarFeed,
+  NewCalendarFeed: scheduling.shownCalendarFeed,
 
-  ConnectedAccount: credential,
-  Calendar: calendar,
-  SelectedCalendars: selectedCalendars,
+  ConnectedAccount: integrations.credential,
+  Calendar: integrations.calendar,
+  SelectedCalendars: integrations.selectedCalendars,
 
-  Webhook: webhook,
-  NewWebhook: shownWebhook,
-  WebhookDelivery: webhookDelivery,
-  WebhookAttempt: attempt,
-  ReturnedMail: returnedMail,
-  Purchase: purchase,
-  ListedPurchase: listedPurchase,
+  Webhook: webhooks.webhook,
+  NewWebhook: webhooks.shownWebhook,
+  WebhookDelivery: webhooks.webhookDelivery,
+  WebhookAttempt: webhooks.attempt,
+  ReturnedMail: webhooks.returnedMail,
+  Purchase: payments.purchase,
+  ListedPurchase: payments.listedPurchase,
 
-  StrategyRetrieval: strategyAnswer,
-  StrategyGroup: group,
+  StrategyRetrieval: strategy.strategyAnswer,
+  StrategyGroup: strategy.group,
 };

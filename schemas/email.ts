@@ -1,32 +1,5 @@
 // Over 300 lines: the shapes of one noun, which share their fields; each is read on its own.
-import {
-  anything,
-  array,
-  boolean,
-  documented,
-  email,
-  handle,
-  type Infer,
-  id,
-  ignored,
-  instant,
-  instantOrDate,
-  integer,
-  line,
-  listing,
-  map,
-  merge,
-  nullable,
-  object,
-  oneOf,
-  optional,
-  partial,
-  type Schema,
-  string,
-  text,
-  withCode,
-  withDefault,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
 /** The purposes of messages; a sender lists those that it may be used for. */
 export const purposes = ["PRODUCT_NOTIFICATION", "LEAD_VERIFICATION", "TRANSACTIONAL_API", "CALENDAR"] as const;
@@ -59,31 +32,31 @@ export const MAX_RECIPIENTS = 50;
 /** Most addresses in a request, including duplicates. */
 const mostNamed = 1000;
 
-const purpose = oneOf(...purposes);
-const status = oneOf(...statuses);
+const purpose = s.oneOf(...purposes);
+const status = s.oneOf(...statuses);
 
 // domains and their identities
 
 /** A domain name of at least two labels, in ASCII; case is folded by the functions. */
-export const domainName = string({
+export const domainName = s.string({
   maxLength: 253,
   pattern:
     "^(?=.*[A-Za-z])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)+[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
 });
 
 /** `GET …/email-identity` and `POST …/reconcile`; any name is accepted, an unknown one is not found. */
-export const domainPath = object({ domain: string() });
+export const domainPath = s.object({ domain: s.string() });
 
 /** `POST /v2/account/domains`. */
-export const newDomain = object({
+export const newDomain = s.object({
   domain: domainName,
-  handle: optional(nullable(handle)),
-  accountId: optional(id),
-  ...ignored("owned", "status", "requiredDnsRecords", "createdAt"),
+  handle: s.optional(s.nullable(s.handle)),
+  accountId: s.optional(s.id),
+  ...s.ignored("owned", "status", "requiredDnsRecords", "createdAt"),
 });
 
 /** `GET /v2/account/domains`. */
-export const domainListing = object({ ...listing });
+export const domainListing = s.object({ ...s.listing });
 
 const recordPurposes = ["OWNERSHIP", "DKIM", "SPF", "MAIL_FROM_MX", "DMARC"] as const;
 export type RecordPurpose = (typeof recordPurposes)[number];
@@ -91,88 +64,91 @@ const recordStatuses = ["FOUND", "MISSING", "MISMATCH", "UNKNOWN"] as const;
 export type RecordStatus = (typeof recordStatuses)[number];
 
 /** A DNS record that the domain's owner publishes. Names are absolute; an MX value is preference and host. */
-export const dnsRecord = object({
-  type: oneOf("TXT", "MX"),
-  name: string(),
-  value: string(),
-  purpose: oneOf(...recordPurposes),
-  required: boolean,
-  status: oneOf(...recordStatuses),
+export const dnsRecord = s.object({
+  type: s.oneOf("TXT", "MX"),
+  name: s.string(),
+  value: s.string(),
+  purpose: s.oneOf(...recordPurposes),
+  required: s.boolean,
+  status: s.oneOf(...recordStatuses),
 });
-export type DnsRecord = Infer<typeof dnsRecord>;
+export type DnsRecord = s.Infer<typeof dnsRecord>;
 
 const identityStatuses = ["PENDING", "READY", "FAILED"] as const;
 export type IdentityStatus = (typeof identityStatuses)[number];
 
 /** The email identity of a domain. */
-export const identity = object({
-  identityKey: string(),
-  region: string(),
-  domain: string(),
-  status: oneOf(...identityStatuses),
-  mailFromDomain: string(),
-  requiredDnsRecords: array(dnsRecord),
-  lastCheckedAt: nullable(instant),
+export const identity = s.object({
+  identityKey: s.string(),
+  region: s.string(),
+  domain: s.string(),
+  status: s.oneOf(...identityStatuses),
+  mailFromDomain: s.string(),
+  requiredDnsRecords: s.array(dnsRecord),
+  lastCheckedAt: s.nullable(s.instant),
 });
-export type Identity = Infer<typeof identity>;
+export type Identity = s.Infer<typeof identity>;
 
 /** A domain of an account. `owned` once its OWNERSHIP record was found; only then it shows pages and excludes other accounts. */
-export const accountDomain = object({
-  domain: string(),
-  accountId: string(),
-  handle: nullable(string()),
-  owned: boolean,
-  status: oneOf(...identityStatuses),
-  requiredDnsRecords: array(dnsRecord),
-  createdAt: instant,
+export const accountDomain = s.object({
+  domain: s.string(),
+  accountId: s.string(),
+  handle: s.nullable(s.string()),
+  owned: s.boolean,
+  status: s.oneOf(...identityStatuses),
+  requiredDnsRecords: s.array(dnsRecord),
+  createdAt: s.instant,
 });
-export type AccountDomain = Infer<typeof accountDomain>;
-export const domainAnswer = object({ domain: accountDomain });
-export const domainList = object({ domains: array(accountDomain), nextCursor: nullable(string()) });
+export type AccountDomain = s.Infer<typeof accountDomain>;
+export const domainAnswer = s.object({ domain: accountDomain });
+export const domainList = s.object({ domains: s.array(accountDomain), nextCursor: s.nullable(s.string()) });
 
 // senders
 
 /** A sender id as clients choose it. */
-export const senderId = withCode(string({ pattern: "^sender_[A-Za-z0-9_.:-]{1,121}$" }), "invalid_sender_id");
+export const senderId = s.withCode(s.string({ pattern: "^sender_[A-Za-z0-9_.:-]{1,121}$" }), "invalid_sender_id");
 
 const senderBody = {
   domain: domainName,
-  localPart: withCode(oneOf(...localParts), "sender_local_part_not_allowed"),
-  displayName: withDefault(text(120, { pattern: "^[^\\u0000-\\u001f\\u007f]*$" }), ""),
-  replyTo: optional(nullable(email)),
-  purposes: array(purpose, { minItems: 1, maxItems: purposes.length, uniqueItems: true }),
-  enabled: withDefault(boolean, true),
+  localPart: s.withCode(s.oneOf(...localParts), "sender_local_part_not_allowed"),
+  displayName: s.withDefault(s.text(120, { pattern: "^[^\\u0000-\\u001f\\u007f]*$" }), ""),
+  replyTo: s.optional(s.nullable(s.email)),
+  purposes: s.array(purpose, { minItems: 1, maxItems: purposes.length, uniqueItems: true }),
+  enabled: s.withDefault(s.boolean, true),
 };
-const senderDerived = ignored("fromEmail", "status", "identityKey", "version", "createdAt", "updatedAt");
+const senderDerived = s.ignored("fromEmail", "status", "identityKey", "version", "createdAt", "updatedAt");
 
 /** `PUT …/senders/{senderId}`: the first one needs domain, localPart and purposes. */
-export const senderChange = merge(object({ handle, senderId, ...senderDerived }), partial(object(senderBody)));
+export const senderChange = s.merge(
+  s.object({ handle: s.handle, senderId, ...senderDerived }),
+  s.partial(s.object(senderBody)),
+);
 
 /** A sender as its owner reads it. */
-export const sender = object({
-  senderId: string(),
-  handle,
-  domain: string(),
-  localPart: oneOf(...localParts),
-  fromEmail: string(),
-  displayName: string(),
-  replyTo: nullable(string()),
-  purposes: array(purpose),
-  enabled: boolean,
-  status: oneOf("PENDING", "READY", "PAUSED"),
-  identityKey: string(),
-  createdAt: instant,
-  updatedAt: instant,
+export const sender = s.object({
+  senderId: s.string(),
+  handle: s.handle,
+  domain: s.string(),
+  localPart: s.oneOf(...localParts),
+  fromEmail: s.string(),
+  displayName: s.string(),
+  replyTo: s.nullable(s.string()),
+  purposes: s.array(purpose),
+  enabled: s.boolean,
+  status: s.oneOf("PENDING", "READY", "PAUSED"),
+  identityKey: s.string(),
+  createdAt: s.instant,
+  updatedAt: s.instant,
 });
-export type Sender = Infer<typeof sender>;
+export type Sender = s.Infer<typeof sender>;
 /** A sender as it is stored. */
 export type StoredSender = Omit<Sender, "handle" | "fromEmail" | "status" | "identityKey">;
-export const senderAnswer = object({ sender });
-export const senderList = object({ senders: array(sender), nextCursor: nullable(string()) });
-export const identityAnswer = object({ identity, senderProfiles: array(sender) });
+export const senderAnswer = s.object({ sender });
+export const senderList = s.object({ senders: s.array(sender), nextCursor: s.nullable(s.string()) });
+export const identityAnswer = s.object({ identity, senderProfiles: s.array(sender) });
 
 /** A list of something of a handle. */
-export const handleListing = object({ handle, ...listing });
+export const handleListing = s.object({ handle: s.handle, ...s.listing });
 
 // templates
 
@@ -181,119 +157,123 @@ const longestSubject = 500;
 const longestBody = 262_144;
 
 const templateBody = {
-  name: line(200),
-  subject: line(longestSubject),
-  html: optional(nullable(text(longestBody))),
-  text: optional(nullable(text(longestBody))),
+  name: s.line(200),
+  subject: s.line(longestSubject),
+  html: s.optional(s.nullable(s.text(longestBody))),
+  text: s.optional(s.nullable(s.text(longestBody))),
 };
-const templateDerived = ignored("activeVersion", "version", "url", "createdAt", "updatedAt");
+const templateDerived = s.ignored("activeVersion", "version", "url", "createdAt", "updatedAt");
 
 /** `POST …/templates`. */
-export const newTemplate = object({
-  handle,
-  templateId: withCode(string({ pattern: "^tmpl_[A-Za-z0-9_.:-]{1,123}$" }), "invalid_template_id"),
+export const newTemplate = s.object({
+  handle: s.handle,
+  templateId: s.withCode(s.string({ pattern: "^tmpl_[A-Za-z0-9_.:-]{1,123}$" }), "invalid_template_id"),
   ...templateBody,
-  ...ignored("status"),
+  ...s.ignored("status"),
   ...templateDerived,
 });
 
 /** `PUT …/templates/{templateId}`: `expectedVersion` is the `activeVersion` that the caller has seen. */
-export const templateChange = merge(
-  object({ handle, templateId: string(), ...templateDerived, expectedVersion: optional(integer(0)) }),
-  partial(object({ ...templateBody, status: oneOf("ACTIVE", "PAUSED") })),
+export const templateChange = s.merge(
+  s.object({ handle: s.handle, templateId: s.string(), ...templateDerived, expectedVersion: s.optional(s.integer(0)) }),
+  s.partial(s.object({ ...templateBody, status: s.oneOf("ACTIVE", "PAUSED") })),
 );
 
-export const templatePath = object({ handle, templateId: string() });
-export const templateVersionPath = object({ handle, templateId: string(), version: string() });
+export const templatePath = s.object({ handle: s.handle, templateId: s.string() });
+export const templateVersionPath = s.object({ handle: s.handle, templateId: s.string(), version: s.string() });
 
-const variables = map(text(20_000), { maxProperties: 200 });
+const variables = s.map(s.text(20_000), { maxProperties: 200 });
 
 /** `POST …/templates/{templateId}/preview`. */
-export const templatePreview = object({ handle, templateId: string(), variables: withDefault(variables, {}) });
+export const templatePreview = s.object({
+  handle: s.handle,
+  templateId: s.string(),
+  variables: s.withDefault(variables, {}),
+});
 
 /** A template as its owner reads it. */
-export const template = object({
-  templateId: string(),
-  handle,
-  name: string(),
-  subject: string(),
-  html: nullable(string()),
-  text: nullable(string()),
-  activeVersion: integer(1),
-  status: oneOf("ACTIVE", "PAUSED"),
-  createdAt: instant,
-  updatedAt: instant,
+export const template = s.object({
+  templateId: s.string(),
+  handle: s.handle,
+  name: s.string(),
+  subject: s.string(),
+  html: s.nullable(s.string()),
+  text: s.nullable(s.string()),
+  activeVersion: s.integer(1),
+  status: s.oneOf("ACTIVE", "PAUSED"),
+  createdAt: s.instant,
+  updatedAt: s.instant,
 });
-export type Template = Infer<typeof template>;
+export type Template = s.Infer<typeof template>;
 /** The content of one version of a template. `text` is derived from `html` where the owner gave none. */
 export type TemplateContent = Pick<Template, "subject" | "html" | "text">;
-export const templateAnswer = object({ template });
-export const templateList = object({ templates: array(template), nextCursor: nullable(string()) });
-export const previewAnswer = object({ subject: string(), html: nullable(string()), text: string() });
+export const templateAnswer = s.object({ template });
+export const templateList = s.object({ templates: s.array(template), nextCursor: s.nullable(s.string()) });
+export const previewAnswer = s.object({ subject: s.string(), html: s.nullable(s.string()), text: s.string() });
 
 // messages
 
 /** `POST …/messages`. The consent is checked after the body, so its value may be anything here. */
-export const newMessage = object({
-  handle,
+export const newMessage = s.object({
+  handle: s.handle,
   senderId,
-  to: array(email, { minItems: 1, maxItems: mostNamed }),
+  to: s.array(s.email, { minItems: 1, maxItems: mostNamed }),
   purpose,
-  templateId: string({ minLength: 1, maxLength: 128 }),
-  variables: withDefault(variables, {}),
-  idempotencyKey: optional(nullable(string({ minLength: 1, maxLength: 255 }))),
-  consentAttestation: documented(optional(anything), { type: "boolean", const: true }),
-  ...ignored("messageId", "status", "recipientCount", "fromEmail", "templateVersion", "deliveries", "createdAt"),
+  templateId: s.string({ minLength: 1, maxLength: 128 }),
+  variables: s.withDefault(variables, {}),
+  idempotencyKey: s.optional(s.nullable(s.string({ minLength: 1, maxLength: 255 }))),
+  consentAttestation: s.documented(s.optional(s.anything), { type: "boolean", const: true }),
+  ...s.ignored("messageId", "status", "recipientCount", "fromEmail", "templateVersion", "deliveries", "createdAt"),
 });
 
-export const messagePath = object({ handle, messageId: string() });
+export const messagePath = s.object({ handle: s.handle, messageId: s.string() });
 
 /** One recipient of a message. */
-export const mailDelivery = object({ recipient: string(), status });
+export const mailDelivery = s.object({ recipient: s.string(), status });
 
 /** A message as its owner reads it. */
-export const message = object({
-  messageId: string(),
-  handle,
+export const message = s.object({
+  messageId: s.string(),
+  handle: s.handle,
   status,
   purpose,
-  senderId: string(),
-  recipientCount: integer(1, MAX_RECIPIENTS),
-  fromEmail: string(),
-  templateId: nullable(string()),
-  templateVersion: nullable(integer(1)),
-  deliveries: array(mailDelivery),
-  createdAt: instant,
+  senderId: s.string(),
+  recipientCount: s.integer(1, MAX_RECIPIENTS),
+  fromEmail: s.string(),
+  templateId: s.nullable(s.string()),
+  templateVersion: s.nullable(s.integer(1)),
+  deliveries: s.array(mailDelivery),
+  createdAt: s.instant,
 });
-export type Message = Infer<typeof message>;
+export type Message = s.Infer<typeof message>;
 
 /** An event of a recipient's delivery. `attempt` is 0 before the first. */
-export const messageEvent = object({
-  eventId: string(),
-  messageId: string(),
-  type: oneOf(...eventTypes),
-  recipient: string(),
+export const messageEvent = s.object({
+  eventId: s.string(),
+  messageId: s.string(),
+  type: s.oneOf(...eventTypes),
+  recipient: s.string(),
   purpose,
-  at: instant,
-  reason: optional(string()),
-  smtpCode: optional(integer()),
-  attempt: integer(0),
+  at: s.instant,
+  reason: s.optional(s.string()),
+  smtpCode: s.optional(s.integer()),
+  attempt: s.integer(0),
 });
-export type MessageEvent = Infer<typeof messageEvent>;
-export const messageAnswer = object({ message });
-export const messageDetail = object({ message, timeline: array(messageEvent) });
-export const messageList = object({ messages: array(message), nextCursor: nullable(string()) });
+export type MessageEvent = s.Infer<typeof messageEvent>;
+export const messageAnswer = s.object({ message });
+export const messageDetail = s.object({ message, timeline: s.array(messageEvent) });
+export const messageList = s.object({ messages: s.array(message), nextCursor: s.nullable(s.string()) });
 
 /** `GET …/events`: at least one of the four filters. */
-export const eventListing = object({
-  handle,
-  messageId: optional(string({ maxLength: 128 })),
-  recipient: optional(email),
-  purpose: optional(purpose),
-  since: optional(instantOrDate),
-  ...listing,
+export const eventListing = s.object({
+  handle: s.handle,
+  messageId: s.optional(s.string({ maxLength: 128 })),
+  recipient: s.optional(s.email),
+  purpose: s.optional(purpose),
+  since: s.optional(s.instantOrDate),
+  ...s.listing,
 });
-export const eventList = object({ events: array(messageEvent), nextCursor: nullable(string()) });
+export const eventList = s.object({ events: s.array(messageEvent), nextCursor: s.nullable(s.string()) });
 
 // suppressions
 
@@ -302,25 +282,25 @@ const suppressionSources = ["HARD_BOUNCE", "COMPLAINT", "UNSUBSCRIBE", "OWNER"] 
 export type SuppressionSource = (typeof suppressionSources)[number];
 
 /** `POST …/suppressions`. */
-export const newSuppression = object({
-  handle,
-  email,
-  reason: optional(nullable(line(200))),
-  ...ignored("source", "messageId", "createdAt"),
+export const newSuppression = s.object({
+  handle: s.handle,
+  email: s.email,
+  reason: s.optional(s.nullable(s.line(200))),
+  ...s.ignored("source", "messageId", "createdAt"),
 });
-export const suppressionPath = object({ handle, email: string() });
+export const suppressionPath = s.object({ handle: s.handle, email: s.string() });
 
 /** A suppressed address. `messageId` is the message that caused it, if any. */
-export const suppression = object({
-  email: string(),
-  reason: string(),
-  source: oneOf(...suppressionSources),
-  messageId: nullable(string()),
-  createdAt: instant,
+export const suppression = s.object({
+  email: s.string(),
+  reason: s.string(),
+  source: s.oneOf(...suppressionSources),
+  messageId: s.nullable(s.string()),
+  createdAt: s.instant,
 });
-export type Suppression = Infer<typeof suppression>;
-export const suppressionAnswer = object({ suppression });
-export const suppressionList = object({ suppressions: array(suppression), nextCursor: nullable(string()) });
+export type Suppression = s.Infer<typeof suppression>;
+export const suppressionAnswer = s.object({ suppression });
+export const suppressionList = s.object({ suppressions: s.array(suppression), nextCursor: s.nullable(s.string()) });
 
 // feedback
 
@@ -328,23 +308,23 @@ export const suppressionList = object({ suppressions: array(suppression), nextCu
 export const reportTypes = ["DELIVERED", "BOUNCED", "COMPLAINED", "UNSUBSCRIBED"] as const;
 
 /** A provider's delivery report, with or without the envelope of Standard Webhooks. */
-export const feedback = object({
-  type: oneOf(...reportTypes),
-  messageId: string({ minLength: 1, maxLength: 128 }),
-  recipient: email,
-  reason: optional(nullable(text(500))),
-  smtpCode: optional(nullable(integer(200, 599))),
+export const feedback = s.object({
+  type: s.oneOf(...reportTypes),
+  messageId: s.string({ minLength: 1, maxLength: 128 }),
+  recipient: s.email,
+  reason: s.optional(s.nullable(s.text(500))),
+  smtpCode: s.optional(s.nullable(s.integer(200, 599))),
   /** The enhanced status code (RFC 3463), for example 5.1.1. */
-  enhancedStatus: optional(nullable(string({ pattern: "^[245]\\.\\d{1,3}\\.\\d{1,3}$" }))),
+  enhancedStatus: s.optional(s.nullable(s.string({ pattern: "^[245]\\.\\d{1,3}\\.\\d{1,3}$" }))),
 });
-export type Feedback = Infer<typeof feedback>;
+export type Feedback = s.Infer<typeof feedback>;
 
 /** A signed request: the signature covers its raw bytes. */
-export const signedRequest = object({ body: optional(anything), headers: anything });
+export const signedRequest = s.object({ body: s.optional(s.anything), headers: s.anything });
 /** How many reports changed something. */
-export const feedbackAnswer = object({ applied: integer(0) });
+export const feedbackAnswer = s.object({ applied: s.integer(0) });
 
 /** A visitor's unsubscribe link. */
-export const unsubscribeLink: Schema<{ token: string }> = object({ token: string() });
+export const unsubscribeLink: s.Schema<{ token: string }> = s.object({ token: s.string() });
 /** The form of that link: mail programs post `List-Unsubscribe=One-Click` (RFC 8058), the page's second button posts `undo`. */
-export const unsubscribeForm = object({ token: string(), undo: optional(text(10)) });
+export const unsubscribeForm = s.object({ token: s.string(), undo: s.optional(s.text(10)) });

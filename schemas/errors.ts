@@ -1,4 +1,4 @@
-import { array, type Infer, integer, object, oneOf, optional, string } from "./schema.ts";
+import * as s from "./schema.ts";
 
 /** Every error code with its HTTP status and its default detail: one sentence for people (docs/reference.md, "Errors"). */
 export const errors = {
@@ -99,19 +99,19 @@ export const errors = {
 export type ErrorCode = keyof typeof errors;
 
 /** The code of a failure. */
-export const errorCode = oneOf(...(Object.keys(errors) as ErrorCode[]));
+export const errorCode = s.oneOf(...(Object.keys(errors) as ErrorCode[]));
 
 /** One invalid input: a JSON pointer into the request (RFC 6901), and what is wrong there. */
-export const inputError = object({ path: string(), message: string() });
-export type InputError = Infer<typeof inputError>;
+export const inputError = s.object({ path: s.string(), message: s.string() });
+export type InputError = s.Infer<typeof inputError>;
 
 /** A failure as clients read it (RFC 9457). */
-export const problem = object({
-  type: string(),
-  title: string(),
-  status: integer(400, 599),
+export const problem = s.object({
+  type: s.string(),
+  title: s.string(),
+  status: s.integer(400, 599),
   code: errorCode,
-  detail: string(),
-  requestId: string(),
-  errors: optional(array(inputError)),
+  detail: s.string(),
+  requestId: s.string(),
+  errors: s.optional(s.array(inputError)),
 });

@@ -1,105 +1,93 @@
-import {
-  array,
-  boolean,
-  handle,
-  type Infer,
-  ignored,
-  instant,
-  object,
-  oneOf,
-  optional,
-  string,
-  webAddress,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
 /** Keys of the providers (docs/reference.md, "Connected accounts"). */
 export const providerKeys = ["google", "microsoft", "caldav", "zoom", "stripe"] as const;
 export type ProviderKey = (typeof providerKeys)[number];
 
-const providerKey = string();
+const providerKey = s.string();
 
 /** The path of a handle's integrations, and of one provider there. */
-export const integrationsPath = object({ handle });
-export const providerPath = object({ handle, providerKey });
+export const integrationsPath = s.object({ handle: s.handle });
+export const providerPath = s.object({ handle: s.handle, providerKey });
 /** `POST …/oauth/callback`. */
-export const oauthCallback = object({
-  handle,
+export const oauthCallback = s.object({
+  handle: s.handle,
   providerKey,
-  code: string({ minLength: 1, maxLength: 4096 }),
-  state: string({ minLength: 1, maxLength: 256 }),
+  code: s.string({ minLength: 1, maxLength: 4096 }),
+  state: s.string({ minLength: 1, maxLength: 256 }),
 });
 /** `GET /oauth/scheduling/{providerKey}/return`: the query with which a provider returns the browser. */
-export const oauthReturn = object({
+export const oauthReturn = s.object({
   providerKey,
-  code: optional(string({ maxLength: 4096 })),
-  state: optional(string({ maxLength: 256 })),
-  error: optional(string({ maxLength: 256 })),
-  cookie: optional(string()),
+  code: s.optional(s.string({ maxLength: 4096 })),
+  state: s.optional(s.string({ maxLength: 256 })),
+  error: s.optional(s.string({ maxLength: 256 })),
+  cookie: s.optional(s.string()),
 });
 /** The consent page for connecting an account, and its form. */
-const consentId = string({ minLength: 1, maxLength: 128 });
-export const consentPage = object({ providerKey, consentId, cookie: optional(string()) });
-export const consentForm = object({
+const consentId = s.string({ minLength: 1, maxLength: 128 });
+export const consentPage = s.object({ providerKey, consentId, cookie: s.optional(s.string()) });
+export const consentForm = s.object({
   providerKey,
   consentId,
-  decision: oneOf("connect", "cancel"),
-  proof: string({ maxLength: 256 }),
-  cookie: optional(string()),
+  decision: s.oneOf("connect", "cancel"),
+  proof: s.string({ maxLength: 256 }),
+  cookie: s.optional(s.string()),
 });
 /** The path of one credential. */
-export const credentialPath = object({ handle, providerKey, credentialId: string() });
+export const credentialPath = s.object({ handle: s.handle, providerKey, credentialId: s.string() });
 
 /** A connected account as its owner reads it. */
-export const credential = object({
-  credentialId: string(),
-  providerKey: oneOf(...providerKeys),
-  account: string(),
-  status: oneOf("OK", "DEGRADED"),
+export const credential = s.object({
+  credentialId: s.string(),
+  providerKey: s.oneOf(...providerKeys),
+  account: s.string(),
+  status: s.oneOf("OK", "DEGRADED"),
   /** Why the account is degraded, in a sentence. */
-  detail: optional(string()),
-  createdAt: instant,
+  detail: s.optional(s.string()),
+  createdAt: s.instant,
 });
-export type Credential = Infer<typeof credential>;
-export const credentialAnswer = object({ credential });
-export const integrationList = object({
-  providers: array(object({ providerKey: oneOf(...providerKeys), configured: boolean })),
-  credentials: array(credential),
+export type Credential = s.Infer<typeof credential>;
+export const credentialAnswer = s.object({ credential });
+export const integrationList = s.object({
+  providers: s.array(s.object({ providerKey: s.oneOf(...providerKeys), configured: s.boolean })),
+  credentials: s.array(credential),
 });
-export const oauthStarted = object({ authorizeUrl: string({ format: "uri" }), state: string() });
+export const oauthStarted = s.object({ authorizeUrl: s.string({ format: "uri" }), state: s.string() });
 
 /** A stored account; `secret` is sealed JSON, null if the provider needs none. */
 export type StoredCredential = Credential & { secret: string | null };
 
 /** `POST …/integrations/caldav/credentials`. */
-export const newCaldavCredential = object({
-  handle,
-  serverUrl: webAddress,
-  username: string({ minLength: 1, maxLength: 320 }),
-  password: string({ minLength: 1, maxLength: 1024 }),
-  ...ignored("credentialId", "providerKey", "account", "status", "detail", "createdAt"),
+export const newCaldavCredential = s.object({
+  handle: s.handle,
+  serverUrl: s.webAddress,
+  username: s.string({ minLength: 1, maxLength: 320 }),
+  password: s.string({ minLength: 1, maxLength: 1024 }),
+  ...s.ignored("credentialId", "providerKey", "account", "status", "detail", "createdAt"),
 });
 
-export const calendar = object({
-  calendarId: string(),
-  credentialId: string(),
-  name: string(),
-  primary: boolean,
-  writable: boolean,
+export const calendar = s.object({
+  calendarId: s.string(),
+  credentialId: s.string(),
+  name: s.string(),
+  primary: s.boolean,
+  writable: s.boolean,
 });
-export type Calendar = Infer<typeof calendar>;
-export const calendarList = object({ calendars: array(calendar) });
+export type Calendar = s.Infer<typeof calendar>;
+export const calendarList = s.object({ calendars: s.array(calendar) });
 
 /** Longest id of a calendar, in characters. */
 export const MAX_CALENDAR_ID_LENGTH = 2048;
-const calendarId = string({ minLength: 1, maxLength: MAX_CALENDAR_ID_LENGTH });
-const calendarIds = array(calendarId, { maxItems: 50, uniqueItems: true });
+const calendarId = s.string({ minLength: 1, maxLength: MAX_CALENDAR_ID_LENGTH });
+const calendarIds = s.array(calendarId, { maxItems: 50, uniqueItems: true });
 const calendarSelection = {
-  credentialId: string({ maxLength: 128 }),
+  credentialId: s.string({ maxLength: 128 }),
   busyCalendarIds: calendarIds,
-  destinationCalendarId: optional(calendarId),
+  destinationCalendarId: s.optional(calendarId),
 };
 /** `POST …/selected-calendars`: replaces the selection of this account. */
-export const selection = object({ handle, ...calendarSelection });
-export const selectedCalendars = object(calendarSelection);
-export type SelectedCalendars = Infer<typeof selectedCalendars>;
-export const selectedCalendarsAnswer = object({ selectedCalendars });
+export const selection = s.object({ handle: s.handle, ...calendarSelection });
+export const selectedCalendars = s.object(calendarSelection);
+export type SelectedCalendars = s.Infer<typeof selectedCalendars>;
+export const selectedCalendarsAnswer = s.object({ selectedCalendars });

@@ -1,97 +1,79 @@
-import {
-  array,
-  boolean,
-  handle,
-  type Infer,
-  id,
-  ignored,
-  instant,
-  integer,
-  line,
-  listing,
-  merge,
-  nullable,
-  number,
-  object,
-  oneOf,
-  optional,
-  partial,
-  string,
-  text,
-  withDefault,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
 /** Most bytes of a document's content (docs/reference.md, "Knowledge"). */
 export const MAX_DOCUMENT_BYTES = 204_800;
 
 /** A tag of a document. */
-export const tag = line(64);
+export const tag = s.line(64);
 
 const body = {
-  title: line(300),
-  topic: withDefault(text(200), ""),
-  source: withDefault(text(500), ""),
-  contentType: withDefault(oneOf("text/plain", "text/markdown"), "text/plain"),
-  containerTags: withDefault(array(tag, { maxItems: 32 }), []),
-  content: string({ minLength: 1, maxLength: MAX_DOCUMENT_BYTES, pattern: "\\S" }),
+  title: s.line(300),
+  topic: s.withDefault(s.text(200), ""),
+  source: s.withDefault(s.text(500), ""),
+  contentType: s.withDefault(s.oneOf("text/plain", "text/markdown"), "text/plain"),
+  containerTags: s.withDefault(s.array(tag, { maxItems: 32 }), []),
+  content: s.string({ minLength: 1, maxLength: MAX_DOCUMENT_BYTES, pattern: "\\S" }),
 };
 
-const derived = ignored("documentId", "status", "chunkCount", "createdAt", "updatedAt");
+const derived = s.ignored("documentId", "status", "chunkCount", "createdAt", "updatedAt");
 
 /** `POST …/knowledge/documents`. */
-export const newDocument = object({ handle, ...body, ...derived });
+export const newDocument = s.object({ handle: s.handle, ...body, ...derived });
 
 /** `PUT …/knowledge/documents/{documentId}`. */
-export const documentChange = merge(object({ handle, ...derived, documentId: string() }), partial(object(body)));
+export const documentChange = s.merge(
+  s.object({ handle: s.handle, ...derived, documentId: s.string() }),
+  s.partial(s.object(body)),
+);
 
 /** The path of one document. */
-export const documentPath = object({ handle: string(), documentId: string() });
+export const documentPath = s.object({ handle: s.string(), documentId: s.string() });
 
 /** `GET …/knowledge/documents`. */
-export const documentListing = object({ handle, ...listing });
+export const documentListing = s.object({ handle: s.handle, ...s.listing });
 
 /** `POST …/knowledge/query`; `limit` is clamped to 50. */
-export const knowledgeQuery = object({
-  handle,
-  query: string({ minLength: 1, maxLength: 2000, pattern: "\\S" }),
-  limit: withDefault(integer(1), 8),
-  containerTags: withDefault(array(tag, { maxItems: 32 }), []),
+export const knowledgeQuery = s.object({
+  handle: s.handle,
+  query: s.string({ minLength: 1, maxLength: 2000, pattern: "\\S" }),
+  limit: s.withDefault(s.integer(1), 8),
+  containerTags: s.withDefault(s.array(tag, { maxItems: 32 }), []),
 });
 
 /** A document as lists show it. */
-export const document = object({
-  documentId: id,
-  title: string(),
-  topic: string(),
-  source: string(),
-  contentType: oneOf("text/plain", "text/markdown"),
-  containerTags: array(string()),
-  status: oneOf("INDEXING", "READY", "FAILED"),
-  chunkCount: integer(0),
-  createdAt: instant,
-  updatedAt: instant,
+export const document = s.object({
+  documentId: s.id,
+  title: s.string(),
+  topic: s.string(),
+  source: s.string(),
+  contentType: s.oneOf("text/plain", "text/markdown"),
+  containerTags: s.array(s.string()),
+  status: s.oneOf("INDEXING", "READY", "FAILED"),
+  chunkCount: s.integer(0),
+  createdAt: s.instant,
+  updatedAt: s.instant,
 });
-export type Document = Infer<typeof document>;
+export type Document = s.Infer<typeof document>;
 
 /** A document with its content. */
-export const documentWithContent = merge(document, object({ content: optional(string()) }));
+export const documentWithContent = s.merge(document, s.object({ content: s.optional(s.string()) }));
 /** `{document}`; reading one adds its content. */
-export const documentAnswer = object({ document: documentWithContent });
-export const documentList = object({ documents: array(document), nextCursor: nullable(string()) });
+export const documentAnswer = s.object({ document: documentWithContent });
+export const documentList = s.object({ documents: s.array(document), nextCursor: s.nullable(s.string()) });
 /** A passage of a document that a query found. */
-export const queryResult = object({
-  documentId: id,
-  title: string(),
-  topic: string(),
-  source: string(),
-  snippet: string(),
-  score: number(),
-  containerTags: array(string()),
+export const queryResult = s.object({
+  documentId: s.id,
+  title: s.string(),
+  topic: s.string(),
+  source: s.string(),
+  snippet: s.string(),
+  score: s.number(),
+  containerTags: s.array(s.string()),
 });
 /** The result of a knowledge query. */
-export const queryAnswer = object({
-  results: array(queryResult),
-  retrievalMode: string(),
-  degraded: boolean,
+export const queryAnswer = s.object({
+  results: s.array(queryResult),
+  retrievalMode: s.string(),
+  degraded: s.boolean,
 });
-export type QueryAnswer = Infer<typeof queryAnswer>;
+export type QueryAnswer = s.Infer<typeof queryAnswer>;

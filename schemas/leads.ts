@@ -1,27 +1,4 @@
-import {
-  anything,
-  array,
-  asText,
-  boolean,
-  decoration,
-  documented,
-  email,
-  handle,
-  type Infer,
-  id,
-  ignored,
-  instant,
-  instantOrDate,
-  integer,
-  listing,
-  map,
-  nullable,
-  object,
-  oneOf,
-  optional,
-  string,
-  text,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
 /** Most custom fields of a lead (docs/reference.md, "Leads"). */
 export const MAX_FIELDS = 20;
@@ -31,114 +8,121 @@ export const fieldName = /^[A-Za-z0-9_.-]{1,64}$/;
 export const MAX_VALUE_LENGTH = 5000;
 
 const own = {
-  name: optional(asText(text(200))),
-  firstName: optional(asText(text(200))),
-  company: optional(asText(text(200))),
-  phone: optional(asText(text(60))),
-  service: optional(asText(text(200))),
-  message: optional(asText(text(5000))),
-  source: optional(decoration(text(200))),
+  name: s.optional(s.asText(s.text(200))),
+  firstName: s.optional(s.asText(s.text(200))),
+  company: s.optional(s.asText(s.text(200))),
+  phone: s.optional(s.asText(s.text(60))),
+  service: s.optional(s.asText(s.text(200))),
+  message: s.optional(s.asText(s.text(5000))),
+  source: s.optional(s.decoration(s.text(200))),
 };
 
 /** The conversation behind a lead, as the visitor disclosed it (docs/reference.md, "Leads"). */
-export const leadContext = object({
-  pageSlug: optional(text(96)),
-  visitorQuestion: optional(text(500)),
-  visibleAnswerText: optional(text(10_000)),
-  evidenceTitles: optional(array(text(300), { maxItems: 20 })),
-  retrievalMode: optional(text(100)),
+export const leadContext = s.object({
+  pageSlug: s.optional(s.text(96)),
+  visitorQuestion: s.optional(s.text(500)),
+  visibleAnswerText: s.optional(s.text(10_000)),
+  evidenceTitles: s.optional(s.array(s.text(300), { maxItems: 20 })),
+  retrievalMode: s.optional(s.text(100)),
 });
 
 /**
  * `POST /v2/public/handles/{handle}/leads`, as JSON or as a form. Other scalar keys become custom fields. A form sends everything as text,
  * so nested parts may be JSON in a string.
  */
-export const newLead = object(
+export const newLead = s.object(
   {
-    handle: string(),
+    handle: s.string(),
     // The function checks it after the honeypot: bots need not send an address.
-    email: documented(optional(anything), email),
+    email: s.documented(s.optional(s.anything), s.email),
     ...own,
-    fields: documented(optional(anything), optional(map(text(MAX_VALUE_LENGTH), { maxProperties: MAX_FIELDS }))),
-    pageSlug: optional(decoration(text(96))),
-    campaignId: optional(asText(text(128))),
-    leadContext: documented(optional(anything), optional(leadContext)),
-    tracking: documented(optional(anything), optional(map(string()))),
-    consent: optional(anything),
-    website: documented(optional(anything), optional(string())),
+    fields: s.documented(
+      s.optional(s.anything),
+      s.optional(s.map(s.text(MAX_VALUE_LENGTH), { maxProperties: MAX_FIELDS })),
+    ),
+    pageSlug: s.optional(s.decoration(s.text(96))),
+    campaignId: s.optional(s.asText(s.text(128))),
+    leadContext: s.documented(s.optional(s.anything), s.optional(leadContext)),
+    tracking: s.documented(s.optional(s.anything), s.optional(s.map(s.string()))),
+    consent: s.optional(s.anything),
+    website: s.documented(s.optional(s.anything), s.optional(s.string())),
     // From the header, never from the body.
-    visitorLanguage: optional(string()),
+    visitorLanguage: s.optional(s.string()),
   },
   { additionalProperties: true },
 );
 
 /** A lead as its owner reads it. */
-export const lead = object({
-  leadId: id,
-  status: oneOf("ACCEPTED", "UNVERIFIED", "VERIFIED"),
-  email: string(),
+export const lead = s.object({
+  leadId: s.id,
+  status: s.oneOf("ACCEPTED", "UNVERIFIED", "VERIFIED"),
+  email: s.string(),
   ...own,
-  fields: map(string()),
-  pageSlug: nullable(string()),
-  campaignId: nullable(string()),
-  leadContext: nullable(leadContext),
-  tracking: nullable(map(anything)),
-  consent: nullable(anything),
-  captures: object({ first: instant, last: instant }),
-  createdAt: instant,
-  updatedAt: instant,
+  fields: s.map(s.string()),
+  pageSlug: s.nullable(s.string()),
+  campaignId: s.nullable(s.string()),
+  leadContext: s.nullable(leadContext),
+  tracking: s.nullable(s.map(s.anything)),
+  consent: s.nullable(s.anything),
+  captures: s.object({ first: s.instant, last: s.instant }),
+  createdAt: s.instant,
+  updatedAt: s.instant,
 });
-export type Lead = Infer<typeof lead>;
+export type Lead = s.Infer<typeof lead>;
 
 /** `{lead: {leadId, status}}`: all that a visitor learns; UNVERIFIED if a code was mailed to verify the address. */
-export const leadAccepted = object({ lead: object({ leadId: id, status: oneOf("ACCEPTED", "UNVERIFIED") }) });
+export const leadAccepted = s.object({ lead: s.object({ leadId: s.id, status: s.oneOf("ACCEPTED", "UNVERIFIED") }) });
 /** `{lead: {leadId, status}}` of a verified address. */
-export const leadVerified = object({ lead: object({ leadId: id, status: oneOf("VERIFIED") }) });
+export const leadVerified = s.object({ lead: s.object({ leadId: s.id, status: s.oneOf("VERIFIED") }) });
 /** `GET …/leads`. */
-export const leadListing = object({
-  handle,
-  q: optional(text(200)),
-  pageSlug: optional(text(96)),
-  campaignId: optional(text(128)),
-  since: optional(instantOrDate),
-  ...listing,
+export const leadListing = s.object({
+  handle: s.handle,
+  q: s.optional(s.text(200)),
+  pageSlug: s.optional(s.text(96)),
+  campaignId: s.optional(s.text(128)),
+  since: s.optional(s.instantOrDate),
+  ...s.listing,
 });
 /** `GET …/leads/export`. */
-export const leadExport = object({
-  handle,
-  pageSlug: optional(text(96)),
-  campaignId: optional(text(128)),
-  since: optional(instantOrDate),
+export const leadExport = s.object({
+  handle: s.handle,
+  pageSlug: s.optional(s.text(96)),
+  campaignId: s.optional(s.text(128)),
+  since: s.optional(s.instantOrDate),
 });
 /** The path of one lead. */
-export const leadPath = object({ handle: string(), leadId: string() });
+export const leadPath = s.object({ handle: s.string(), leadId: s.string() });
 /** `POST …/leads/{leadId}/verify`. */
-export const leadCode = object({ handle: string(), leadId: string(), code: string({ minLength: 1, maxLength: 20 }) });
-export const leadAnswer = object({ lead });
-export const leadList = object({ leads: array(lead), nextCursor: nullable(string()) });
+export const leadCode = s.object({
+  handle: s.string(),
+  leadId: s.string(),
+  code: s.string({ minLength: 1, maxLength: 20 }),
+});
+export const leadAnswer = s.object({ lead });
+export const leadList = s.object({ leads: s.array(lead), nextCursor: s.nullable(s.string()) });
 
 /** `POST …/campaigns`. */
-export const newCampaign = object({
-  handle,
-  campaignId: optional(id),
-  name: text(200, { minLength: 1 }),
-  live: optional(boolean),
-  verifyLeads: optional(boolean),
-  ...ignored("version", "createdAt", "updatedAt"),
+export const newCampaign = s.object({
+  handle: s.handle,
+  campaignId: s.optional(s.id),
+  name: s.text(200, { minLength: 1 }),
+  live: s.optional(s.boolean),
+  verifyLeads: s.optional(s.boolean),
+  ...s.ignored("version", "createdAt", "updatedAt"),
 });
 /** `GET …/campaigns`. */
-export const campaignListing = object({ handle, ...listing });
+export const campaignListing = s.object({ handle: s.handle, ...s.listing });
 
 /** A campaign as its owner reads it. */
-export const campaign = object({
-  handle,
-  campaignId: id,
-  name: string(),
-  live: boolean,
-  verifyLeads: boolean,
-  version: integer(1),
-  createdAt: instant,
-  updatedAt: instant,
+export const campaign = s.object({
+  handle: s.handle,
+  campaignId: s.id,
+  name: s.string(),
+  live: s.boolean,
+  verifyLeads: s.boolean,
+  version: s.integer(1),
+  createdAt: s.instant,
+  updatedAt: s.instant,
 });
-export const campaignAnswer = object({ campaign });
-export const campaignList = object({ campaigns: array(campaign), nextCursor: nullable(string()) });
+export const campaignAnswer = s.object({ campaign });
+export const campaignList = s.object({ campaigns: s.array(campaign), nextCursor: s.nullable(s.string()) });

@@ -1,111 +1,89 @@
-import {
-  array,
-  boolean,
-  handle,
-  type Infer,
-  id,
-  ignored,
-  instant,
-  integer,
-  language,
-  line,
-  listing,
-  merge,
-  nullable,
-  object,
-  oneOf,
-  optional,
-  partial,
-  slug,
-  string,
-  text,
-  withDefault,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
 /** Most bytes of a page's content (docs/reference.md, "Page content"). */
 export const MAX_CONTENT_BYTES = 262_144;
 
 /** The initial contents of a page's assistant. */
-export const pageAssistant = object({
-  title: optional(text(120)),
-  intro: optional(text(500)),
-  suggestedQuestions: optional(array(line(200), { maxItems: 3 })),
+export const pageAssistant = s.object({
+  title: s.optional(s.text(120)),
+  intro: s.optional(s.text(500)),
+  suggestedQuestions: s.optional(s.array(s.line(200), { maxItems: 3 })),
 });
 
 /** The price of a paid page, in minor units of an ISO 4217 currency. */
-export const pagePrice = object({
-  amountMinor: integer(1, 99_999_999),
-  currency: string({ pattern: "^[A-Za-z]{3}$" }),
+export const pagePrice = s.object({
+  amountMinor: s.integer(1, 99_999_999),
+  currency: s.string({ pattern: "^[A-Za-z]{3}$" }),
 });
 
-const derived = ignored("url", "version", "createdAt", "updatedAt", "publishedAt");
+const derived = s.ignored("url", "version", "createdAt", "updatedAt", "publishedAt");
 
 const body = {
-  title: line(200),
-  description: withDefault(text(1000), ""),
-  template: withDefault(oneOf("html_render"), "html_render"),
-  accessMode: withDefault(oneOf("PUBLIC", "PAID"), "PUBLIC"),
-  status: withDefault(oneOf("DRAFT", "PUBLISHED"), "DRAFT"),
-  content: withDefault(string({ maxLength: MAX_CONTENT_BYTES }), ""),
-  teaser: withDefault(string({ maxLength: 65_536 }), ""),
-  language: optional(nullable(language)),
-  campaignId: optional(nullable(id)),
-  verifyLeads: optional(boolean),
-  assistant: optional(nullable(pageAssistant)),
-  price: optional(nullable(pagePrice)),
+  title: s.line(200),
+  description: s.withDefault(s.text(1000), ""),
+  template: s.withDefault(s.oneOf("html_render"), "html_render"),
+  accessMode: s.withDefault(s.oneOf("PUBLIC", "PAID"), "PUBLIC"),
+  status: s.withDefault(s.oneOf("DRAFT", "PUBLISHED"), "DRAFT"),
+  content: s.withDefault(s.string({ maxLength: MAX_CONTENT_BYTES }), ""),
+  teaser: s.withDefault(s.string({ maxLength: 65_536 }), ""),
+  language: s.optional(s.nullable(s.language)),
+  campaignId: s.optional(s.nullable(s.id)),
+  verifyLeads: s.optional(s.boolean),
+  assistant: s.optional(s.nullable(pageAssistant)),
+  price: s.optional(s.nullable(pagePrice)),
 };
 
 /** `POST …/pages`. */
-export const newPage = object({ handle, pageSlug: slug, ...body, ...derived });
+export const newPage = s.object({ handle: s.handle, pageSlug: s.slug, ...body, ...derived });
 
 /** `PUT …/pages/{pageSlug}`: absent fields keep their value. */
-export const pageChange = merge(
-  object({ handle, pageSlug: string(), ...derived, expectedVersion: optional(integer(0)) }),
-  partial(object(body)),
+export const pageChange = s.merge(
+  s.object({ handle: s.handle, pageSlug: s.string(), ...derived, expectedVersion: s.optional(s.integer(0)) }),
+  s.partial(s.object(body)),
 );
 
 /** The path of one page. */
-export const pagePath = object({ handle: string(), pageSlug: string() });
+export const pagePath = s.object({ handle: s.string(), pageSlug: s.string() });
 
 /** A crawler's request for the pages of a host. */
-export const publishedPages = object({ handle: string(), host: optional(string()) });
+export const publishedPages = s.object({ handle: s.string(), host: s.optional(s.string()) });
 
 /** `GET …/pages`. */
-export const pageListing = object({ handle, ...listing });
+export const pageListing = s.object({ handle: s.handle, ...s.listing });
 
 /** A visitor's page request. */
-export const pageVisit = object({
-  handle: string(),
-  pageSlug: string(),
-  cookie: optional(string()),
-  method: optional(string()),
-  access: optional(string({ maxLength: 200 })),
+export const pageVisit = s.object({
+  handle: s.string(),
+  pageSlug: s.string(),
+  cookie: s.optional(s.string()),
+  method: s.optional(s.string()),
+  access: s.optional(s.string({ maxLength: 200 })),
 });
 
 /** A reader's request for a code that opens the page in another browser. */
-export const pageSharing = object({
-  handle: string(),
-  pageSlug: string(),
-  cookie: optional(string()),
-  host: optional(string()),
+export const pageSharing = s.object({
+  handle: s.string(),
+  pageSlug: s.string(),
+  cookie: s.optional(s.string()),
+  host: s.optional(s.string()),
 });
 
 /** A page as its owner reads it. */
-export const page = object({
-  handle,
-  pageSlug: slug,
+export const page = s.object({
+  handle: s.handle,
+  pageSlug: s.slug,
   ...body,
-  url: string({ format: "uri" }),
-  version: integer(1),
-  createdAt: instant,
-  updatedAt: instant,
-  publishedAt: nullable(instant),
+  url: s.string({ format: "uri" }),
+  version: s.integer(1),
+  createdAt: s.instant,
+  updatedAt: s.instant,
+  publishedAt: s.nullable(s.instant),
 });
-export type Page = Infer<typeof page>;
+export type Page = s.Infer<typeof page>;
 /** A page as it is stored. */
 export type StoredPage = Omit<Page, "handle" | "url" | "version">;
 
 /** A browser's access to a page. */
-export const accessAnswer = object({ accessMode: oneOf("PUBLIC", "PAID"), hasAccess: boolean });
-export const pageAnswer = object({ page });
-export const pageList = object({ pages: array(page), nextCursor: nullable(string()) });
+export const accessAnswer = s.object({ accessMode: s.oneOf("PUBLIC", "PAID"), hasAccess: s.boolean });
+export const pageAnswer = s.object({ page });
+export const pageList = s.object({ pages: s.array(page), nextCursor: s.nullable(s.string()) });

@@ -1,58 +1,48 @@
 import { nextAction } from "./scheduling.ts";
-import {
-  anything,
-  array,
-  boolean,
-  handle,
-  type Infer,
-  instant,
-  integer,
-  listing,
-  map,
-  nullable,
-  object,
-  optional,
-  string,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
-const publicPath = { handle: string(), pageSlug: string(), host: optional(string()) };
+const publicPath = { handle: s.string(), pageSlug: s.string(), host: s.optional(s.string()) };
 /** A checkout's id, as the provider makes it. */
-const session = string({ maxLength: 255, pattern: "^[A-Za-z0-9_]+$" });
+const session = s.string({ maxLength: 255, pattern: "^[A-Za-z0-9_]+$" });
 
 /** `POST …/pages/{slug}/checkout` and the way back from there. */
-export const pageCheckout = object(publicPath);
-export const pageCheckoutReturn = object({ ...publicPath, session: optional(session) });
-export const checkoutAnswer = object({ nextAction });
+export const pageCheckout = s.object(publicPath);
+export const pageCheckoutReturn = s.object({ ...publicPath, session: s.optional(session) });
+export const checkoutAnswer = s.object({ nextAction });
 
 /** A buyer's link to the page, and the form that asks for it by mail. */
-export const accessLink = object({ ...publicPath, token: string() });
-export const accessMail = object({ ...publicPath, email: optional(string({ maxLength: 1000 })) });
+export const accessLink = s.object({ ...publicPath, token: s.string() });
+export const accessMail = s.object({ ...publicPath, email: s.optional(s.string({ maxLength: 1000 })) });
 
 /** An event as Stripe sends it; its `data.object` is read as its type says. */
-export const stripeEvent = object({ id: string(), type: string(), data: object({ object: map(anything) }) });
-export const received = object({ received: boolean });
+export const stripeEvent = s.object({
+  id: s.string(),
+  type: s.string(),
+  data: s.object({ object: s.map(s.anything) }),
+});
+export const received = s.object({ received: s.boolean });
 
 const bought = {
-  sessionId: string(),
-  pageSlug: string(),
-  email: nullable(string()),
-  amountMinor: nullable(integer(0)),
-  currency: nullable(string()),
-  purchasedAt: instant,
+  sessionId: s.string(),
+  pageSlug: s.string(),
+  email: s.nullable(s.string()),
+  amountMinor: s.nullable(s.integer(0)),
+  currency: s.nullable(s.string()),
+  purchasedAt: s.instant,
 };
 
 /** A paid page that was bought. */
-export const purchase = object(bought);
+export const purchase = s.object(bought);
 
 /** The same as its owner reads it later. */
-export const listedPurchase = object({ ...bought, refundedAt: nullable(instant) });
-export type ListedPurchase = Infer<typeof listedPurchase>;
+export const listedPurchase = s.object({ ...bought, refundedAt: s.nullable(s.instant) });
+export type ListedPurchase = s.Infer<typeof listedPurchase>;
 
 /** A purchase as it is stored, with the payment by which a refund names it. */
-export type StoredPurchase = Infer<typeof purchase> & { payment: string | null };
+export type StoredPurchase = s.Infer<typeof purchase> & { payment: string | null };
 
 /** `GET …/pages/{pageSlug}/purchases`. */
-export const purchaseListing = object({ handle, pageSlug: string(), ...listing });
-export const purchaseList = object({ purchases: array(listedPurchase), nextCursor: nullable(string()) });
+export const purchaseListing = s.object({ handle: s.handle, pageSlug: s.string(), ...s.listing });
+export const purchaseList = s.object({ purchases: s.array(listedPurchase), nextCursor: s.nullable(s.string()) });
 /** `DELETE …/purchases/{sessionId}/buyer`. */
-export const purchasePath = object({ handle, pageSlug: string(), sessionId: string() });
+export const purchasePath = s.object({ handle: s.handle, pageSlug: s.string(), sessionId: s.string() });

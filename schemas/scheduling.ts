@@ -1,70 +1,37 @@
 // Over 300 lines: the shapes of one noun, which share their fields; each is read on its own.
-import {
-  anything,
-  array,
-  boolean,
-  decoration,
-  either,
-  email,
-  folded,
-  handle,
-  type Infer,
-  id,
-  ignored,
-  instant,
-  integer,
-  language,
-  line,
-  listing,
-  map,
-  merge,
-  needed,
-  nullable,
-  object,
-  oneOf,
-  optional,
-  partial,
-  type Schema,
-  slug,
-  string,
-  text,
-  timeZone,
-  trimmed,
-  withCode,
-  withDefault,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
-const clockTime = string({ pattern: "^(?:[01]\\d|2[0-3]):[0-5]\\d$" });
-const endTime = string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
-const date = string({ format: "date" });
-const stamps = ignored("version", "createdAt", "updatedAt");
+const clockTime = s.string({ pattern: "^(?:[01]\\d|2[0-3]):[0-5]\\d$" });
+const endTime = s.string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
+const date = s.string({ format: "date" });
+const stamps = s.ignored("version", "createdAt", "updatedAt");
 
-export const weeklyRow = object({ day: integer(0, 6), startTime: clockTime, endTime });
+export const weeklyRow = s.object({ day: s.integer(0, 6), startTime: clockTime, endTime });
 /** One of `{date, startTime, endTime}`, `{date, unavailable: true}`, `{from, to, unavailable: true}`. */
-export const overrideRow = object({
-  date: optional(date),
-  from: optional(date),
-  to: optional(date),
-  startTime: optional(clockTime),
-  endTime: optional(endTime),
-  unavailable: optional(boolean),
+export const overrideRow = s.object({
+  date: s.optional(date),
+  from: s.optional(date),
+  to: s.optional(date),
+  startTime: s.optional(clockTime),
+  endTime: s.optional(endTime),
+  unavailable: s.optional(s.boolean),
 });
 
 /** `POST …/scheduling/schedules`: creates the schedule of this id, or replaces it. */
-export const newSchedule = object({
-  handle,
-  scheduleId: optional(id),
-  timeZone,
-  weeklyAvailability: withDefault(array(weeklyRow, { maxItems: 200 }), []),
-  overrides: withDefault(array(overrideRow, { maxItems: 2000 }), []),
-  expectedVersion: optional(integer(0)),
+export const newSchedule = s.object({
+  handle: s.handle,
+  scheduleId: s.optional(s.id),
+  timeZone: s.timeZone,
+  weeklyAvailability: s.withDefault(s.array(weeklyRow, { maxItems: 200 }), []),
+  overrides: s.withDefault(s.array(overrideRow, { maxItems: 2000 }), []),
+  expectedVersion: s.optional(s.integer(0)),
   ...stamps,
 });
 
 /** The path of one schedule. */
-export const schedulePath = object({ handle: string(), scheduleId: string() });
+export const schedulePath = s.object({ handle: s.string(), scheduleId: s.string() });
 /** `GET …/scheduling/schedules` and `…/event-types`. */
-export const schedulingListing = object({ handle, ...listing });
+export const schedulingListing = s.object({ handle: s.handle, ...s.listing });
 
 /** An override of the weekly hours for one date or a range of dates. */
 export type Override =
@@ -73,22 +40,22 @@ export type Override =
   | { from: string; to: string; unavailable: true };
 
 /** A schedule as its owner reads it. */
-export const schedule = object({
-  handle,
-  scheduleId: id,
-  timeZone,
-  weeklyAvailability: array(weeklyRow),
-  overrides: array(overrideRow),
-  version: integer(1),
-  createdAt: instant,
-  updatedAt: instant,
+export const schedule = s.object({
+  handle: s.handle,
+  scheduleId: s.id,
+  timeZone: s.timeZone,
+  weeklyAvailability: s.array(weeklyRow),
+  overrides: s.array(overrideRow),
+  version: s.integer(1),
+  createdAt: s.instant,
+  updatedAt: s.instant,
 });
 /** A schedule as it is stored. */
-export type StoredSchedule = Omit<Infer<typeof schedule>, "handle" | "version" | "overrides"> & {
+export type StoredSchedule = Omit<s.Infer<typeof schedule>, "handle" | "version" | "overrides"> & {
   overrides: Override[];
 };
-export const scheduleAnswer = object({ schedule });
-export const scheduleList = object({ schedules: array(schedule), nextCursor: nullable(string()) });
+export const scheduleAnswer = s.object({ schedule });
+export const scheduleList = s.object({ schedules: s.array(schedule), nextCursor: s.nullable(s.string()) });
 
 /** Types of question of an event type. */
 const fieldTypes = [
@@ -109,82 +76,82 @@ const fieldTypes = [
 /** Types of location with special behaviour; others only show their label. */
 const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
 
-export const bookingField = object({
-  id: string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
-  label: line(200),
-  type: folded(oneOf(...fieldTypes), fieldTypes),
-  required: withDefault(boolean, false),
-  options: optional(array(line(200), { minItems: 1, maxItems: 100, uniqueItems: true })),
+export const bookingField = s.object({
+  id: s.string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
+  label: s.line(200),
+  type: s.folded(s.oneOf(...fieldTypes), fieldTypes),
+  required: s.withDefault(s.boolean, false),
+  options: s.optional(s.array(s.line(200), { minItems: 1, maxItems: 100, uniqueItems: true })),
 });
 /** One question of an event type. */
-export type BookingField = Infer<typeof bookingField>;
+export type BookingField = s.Infer<typeof bookingField>;
 
-export const location = object({
-  type: folded(string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }), locationTypes),
-  label: withDefault(string({ maxLength: 500, format: "line" }), ""),
+export const location = s.object({
+  type: s.folded(s.string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }), locationTypes),
+  label: s.withDefault(s.string({ maxLength: 500, format: "line" }), ""),
 });
-const buffer = integer(0, 1440);
-const currency = string({ pattern: "^[A-Za-z]{3}$" });
-const price = integer(1, 99_999_999);
+const buffer = s.integer(0, 1440);
+const currency = s.string({ pattern: "^[A-Za-z]{3}$" });
+const price = s.integer(1, 99_999_999);
 
 const eventTypeBody = {
-  slug,
-  title: line(200),
-  durationMinutes: integer(1, 1440),
-  description: withDefault(text(5000), ""),
-  timeZone: optional(nullable(timeZone)),
-  scheduleId: optional(nullable(id)),
-  hidden: withDefault(boolean, false),
-  status: withDefault(oneOf("ACTIVE", "PAUSED", "ARCHIVED"), "ACTIVE"),
-  confirmationRequired: withDefault(boolean, false),
-  minimumNoticeMinutes: withDefault(integer(0, 525_600), 0),
-  slotIntervalMinutes: optional(nullable(integer(1, 1440))),
-  bookingWindowDays: optional(nullable(integer(1, 3650))),
-  maxBookingsPerDay: optional(nullable(integer(1, 1440))),
-  reminderMinutes: optional(nullable(integer(1, 43_200))),
-  locations: withDefault(array(location, { maxItems: 20 }), []),
-  bookingFields: withDefault(array(bookingField, { maxItems: 50 }), []),
+  slug: s.slug,
+  title: s.line(200),
+  durationMinutes: s.integer(1, 1440),
+  description: s.withDefault(s.text(5000), ""),
+  timeZone: s.optional(s.nullable(s.timeZone)),
+  scheduleId: s.optional(s.nullable(s.id)),
+  hidden: s.withDefault(s.boolean, false),
+  status: s.withDefault(s.oneOf("ACTIVE", "PAUSED", "ARCHIVED"), "ACTIVE"),
+  confirmationRequired: s.withDefault(s.boolean, false),
+  minimumNoticeMinutes: s.withDefault(s.integer(0, 525_600), 0),
+  slotIntervalMinutes: s.optional(s.nullable(s.integer(1, 1440))),
+  bookingWindowDays: s.optional(s.nullable(s.integer(1, 3650))),
+  maxBookingsPerDay: s.optional(s.nullable(s.integer(1, 1440))),
+  reminderMinutes: s.optional(s.nullable(s.integer(1, 43_200))),
+  locations: s.withDefault(s.array(location, { maxItems: 20 }), []),
+  bookingFields: s.withDefault(s.array(bookingField, { maxItems: 50 }), []),
 };
-const buffers = object({ beforeMinutes: withDefault(buffer, 0), afterMinutes: withDefault(buffer, 0) });
+const buffers = s.object({ beforeMinutes: s.withDefault(buffer, 0), afterMinutes: s.withDefault(buffer, 0) });
 /** Default number of minutes before the start until which a visitor's cancellation is refunded. */
 export const usualRefundMinutes = 1440;
-const payment = object({
-  enabled: withDefault(boolean, false),
-  amountMinor: optional(nullable(price)),
-  currency: optional(nullable(currency)),
-  refundUntilMinutes: optional(integer(0, 525_600)),
+const payment = s.object({
+  enabled: s.withDefault(s.boolean, false),
+  amountMinor: s.optional(s.nullable(price)),
+  currency: s.optional(s.nullable(currency)),
+  refundUntilMinutes: s.optional(s.integer(0, 525_600)),
 });
-const derived = { ...stamps, ...ignored("revision", "url", "bookable", "reason") };
+const derived = { ...stamps, ...s.ignored("revision", "url", "bookable", "reason") };
 
 /** `POST …/scheduling/event-types`. */
-export const newEventType = object({
-  handle,
+export const newEventType = s.object({
+  handle: s.handle,
   ...eventTypeBody,
-  buffers: withDefault(buffers, { beforeMinutes: 0, afterMinutes: 0 }),
-  payment: withDefault(payment, { enabled: false }),
+  buffers: s.withDefault(buffers, { beforeMinutes: 0, afterMinutes: 0 }),
+  payment: s.withDefault(payment, { enabled: false }),
   ...derived,
-  ...ignored("eventTypeId"),
+  ...s.ignored("eventTypeId"),
 });
 
 /** `PUT …/scheduling/event-types/{eventTypeId}`: absent fields keep their value, inside `buffers` and `payment` too. */
-export const eventTypeChange = merge(
-  object({
-    handle,
-    eventTypeId: string(),
-    expectedVersion: optional(integer(0)),
-    buffers: optional(partial(buffers)),
-    payment: optional(partial(payment)),
+export const eventTypeChange = s.merge(
+  s.object({
+    handle: s.handle,
+    eventTypeId: s.string(),
+    expectedVersion: s.optional(s.integer(0)),
+    buffers: s.optional(s.partial(buffers)),
+    payment: s.optional(s.partial(payment)),
     ...derived,
   }),
-  partial(object(eventTypeBody)),
+  s.partial(s.object(eventTypeBody)),
 );
 
 /** The path of one event type. */
-export const eventTypePath = object({ handle: string(), eventTypeId: string() });
+export const eventTypePath = s.object({ handle: s.string(), eventTypeId: s.string() });
 
 /** A stored event type; without its own zone it uses its schedule's. */
 export type StoredEventType = Omit<
-  Infer<typeof newEventType>,
+  s.Infer<typeof newEventType>,
   "handle" | "version" | "createdAt" | "updatedAt" | "revision" | "url" | "bookable" | "reason" | "eventTypeId"
 > & {
   eventTypeId: string;
@@ -193,215 +160,217 @@ export type StoredEventType = Omit<
 };
 
 /** An event type as its owner reads it. */
-export const eventType = object({
-  handle,
-  eventTypeId: id,
+export const eventType = s.object({
+  handle: s.handle,
+  eventTypeId: s.id,
   ...eventTypeBody,
   buffers,
   payment,
-  url: string({ format: "uri" }),
+  url: s.string({ format: "uri" }),
   /** False if its payment can't be taken: every booking is refused then, for the reason. */
-  bookable: boolean,
-  reason: nullable(oneOf("payment_provider_not_connected", "price_missing")),
-  version: integer(1),
-  revision: integer(1),
-  createdAt: instant,
-  updatedAt: instant,
+  bookable: s.boolean,
+  reason: s.nullable(s.oneOf("payment_provider_not_connected", "price_missing")),
+  version: s.integer(1),
+  revision: s.integer(1),
+  createdAt: s.instant,
+  updatedAt: s.instant,
 });
-export const eventTypeAnswer = object({ eventType });
-export const eventTypeList = object({ eventTypes: array(eventType), nextCursor: nullable(string()) });
+export const eventTypeAnswer = s.object({ eventType });
+export const eventTypeList = s.object({ eventTypes: s.array(eventType), nextCursor: s.nullable(s.string()) });
 
-export const publicEvent = object({
-  handle,
-  eventTypeId: id,
-  slug,
-  title: string(),
-  description: string(),
-  duration: integer(1),
-  locations: array(location),
-  timeZone,
-  bookingFields: array(bookingField),
-  paymentRequired: boolean,
-  price: nullable(object({ amountMinor: price, currency })),
-  confirmationRequired: boolean,
-  availableActions: array(oneOf("book", "cancel", "reschedule")),
+export const publicEvent = s.object({
+  handle: s.handle,
+  eventTypeId: s.id,
+  slug: s.slug,
+  title: s.string(),
+  description: s.string(),
+  duration: s.integer(1),
+  locations: s.array(location),
+  timeZone: s.timeZone,
+  bookingFields: s.array(bookingField),
+  paymentRequired: s.boolean,
+  price: s.nullable(s.object({ amountMinor: price, currency })),
+  confirmationRequired: s.boolean,
+  availableActions: s.array(s.oneOf("book", "cancel", "reschedule")),
 });
 /** An event type as visitors see it. */
-export type PublicEvent = Infer<typeof publicEvent>;
-export const publicEventAnswer = object({ event: publicEvent });
-export const publicEventList = object({ events: array(publicEvent) });
+export type PublicEvent = s.Infer<typeof publicEvent>;
+export const publicEventAnswer = s.object({ event: publicEvent });
+export const publicEventList = s.object({ events: s.array(publicEvent) });
 
 /** The path of a public event or list; anything unknown is a 404. */
-export const publicHandle = object({ handle: string() });
-export const publicEventPath = object({ handle: string(), eventSlug: string() });
-export const publicBookingPath = object({ handle: string(), eventSlug: string(), bookingUid: string() });
+export const publicHandle = s.object({ handle: s.string() });
+export const publicEventPath = s.object({ handle: s.string(), eventSlug: s.string() });
+export const publicBookingPath = s.object({ handle: s.string(), eventSlug: s.string(), bookingUid: s.string() });
 
 /** An owner's link to a booking: `token` signs the rest of the path. */
 const ownerLinkFields = {
-  handle: string(),
-  bookingUid: string(),
-  purpose: string(),
-  token: string(),
-  visitorLanguage: optional(string()),
+  handle: s.string(),
+  bookingUid: s.string(),
+  purpose: s.string(),
+  token: s.string(),
+  visitorLanguage: s.optional(s.string()),
 };
 /** `GET /apps/scheduling/{handle}/{bookingUid}/{purpose}/{token}`. */
-export const ownerVisit = object(ownerLinkFields);
+export const ownerVisit = s.object(ownerLinkFields);
 /** The form of that page; the reason is for a declined booking. */
-export const ownerDecision = object({ ...ownerLinkFields, reason: optional(text(1000)) });
+export const ownerDecision = s.object({ ...ownerLinkFields, reason: s.optional(s.text(1000)) });
 
 /** The visitor's page: `booking` is the uid of the booking to manage, `embed=1` allows framing. */
-export const schedulingVisit = object({
-  handle: string(),
-  eventSlug: string(),
-  booking: optional(string({ maxLength: 128 })),
-  embed: optional(string({ maxLength: 8 })),
+export const schedulingVisit = s.object({
+  handle: s.string(),
+  eventSlug: s.string(),
+  booking: s.optional(s.string({ maxLength: 128 })),
+  embed: s.optional(s.string({ maxLength: 8 })),
 });
 
 /** `GET …/slots`; `bookingUid` names a booking that is being moved, whose own time counts as free. */
-export const slotQuery = object({
-  handle: string(),
-  eventSlug: string(),
-  start: instant,
-  end: instant,
-  timeZone: optional(timeZone),
-  bookingUid: optional(string({ maxLength: 128 })),
+export const slotQuery = s.object({
+  handle: s.string(),
+  eventSlug: s.string(),
+  start: s.instant,
+  end: s.instant,
+  timeZone: s.optional(s.timeZone),
+  bookingUid: s.optional(s.string({ maxLength: 128 })),
 });
 /** A start and end that can be booked. */
-export const availableSlot = object({
-  start: instant,
-  end: instant,
-  timeZone,
-  sourceAvailability: object({ kind: oneOf("weekly", "override", "default"), label: string() }),
-  bookingNonce: string(),
+export const availableSlot = s.object({
+  start: s.instant,
+  end: s.instant,
+  timeZone: s.timeZone,
+  sourceAvailability: s.object({ kind: s.oneOf("weekly", "override", "default"), label: s.string() }),
+  bookingNonce: s.string(),
 });
-export const slotList = object({ slots: array(availableSlot), displayTimeZone: timeZone });
+export const slotList = s.object({ slots: s.array(availableSlot), displayTimeZone: s.timeZone });
 
 const missing = "booking_required_fields";
 const filledText = { minLength: 1, pattern: "\\S" };
-const name = string({ ...filledText, maxLength: 200, format: "line" });
-const attendee = object({
-  name: trimmed(needed(name, missing)),
-  email: trimmed(needed({ ...email, ...filledText } as Schema<string>, missing)),
-  timeZone: optional(timeZone),
+const name = s.string({ ...filledText, maxLength: 200, format: "line" });
+const attendee = s.object({
+  name: s.trimmed(s.needed(name, missing)),
+  email: s.trimmed(s.needed({ ...s.email, ...filledText } as s.Schema<string>, missing)),
+  timeZone: s.optional(s.timeZone),
 });
-const slotInstant = optional(needed({ ...instant, ...filledText } as Schema<string>, missing));
-const slot = object({
+const slotInstant = s.optional(s.needed({ ...s.instant, ...filledText } as s.Schema<string>, missing));
+const slot = s.object({
   start: slotInstant,
   end: slotInstant,
-  bookingNonce: optional(nullable(string({ maxLength: 200 }))),
+  bookingNonce: s.optional(s.nullable(s.string({ maxLength: 200 }))),
 });
-const guest = either(
-  trimmed(email),
-  object({ email: trimmed(email), name: optional(string({ maxLength: 200, format: "line" })) }),
+const guest = s.either(
+  s.trimmed(s.email),
+  s.object({ email: s.trimmed(s.email), name: s.optional(s.string({ maxLength: 200, format: "line" })) }),
 );
-const reason = optional(nullable(text(1000)));
-const trackingText = optional(decoration(text(200)));
+const reason = s.optional(s.nullable(s.text(1000)));
+const trackingText = s.optional(s.decoration(s.text(200)));
 
 /** `POST …/bookings`. Start and end may be in `slot` or at the top level. */
-export const newBooking = object({
-  handle: string(),
-  eventSlug: string(),
-  attendee: needed(attendee, missing),
-  slot: optional(needed(slot, missing)),
+export const newBooking = s.object({
+  handle: s.string(),
+  eventSlug: s.string(),
+  attendee: s.needed(attendee, missing),
+  slot: s.optional(s.needed(slot, missing)),
   start: slotInstant,
   end: slotInstant,
-  answers: withDefault(withCode(map(anything), "invalid_booking_answers"), {}),
-  guests: withDefault(array(guest, { maxItems: 20 }), []),
-  location: optional(decoration(object({ type: optional(decoration(string({ maxLength: 32 }))) }))),
-  tracking: optional(decoration(object({ source: trackingText, placement: trackingText }))),
+  answers: s.withDefault(s.withCode(s.map(s.anything), "invalid_booking_answers"), {}),
+  guests: s.withDefault(s.array(guest, { maxItems: 20 }), []),
+  location: s.optional(s.decoration(s.object({ type: s.optional(s.decoration(s.string({ maxLength: 32 }))) }))),
+  tracking: s.optional(s.decoration(s.object({ source: trackingText, placement: trackingText }))),
   // BCP 47: the language of the booking page, else of the header.
-  language: optional(decoration(language)),
-  visitorLanguage: optional(string()),
+  language: s.optional(s.decoration(s.language)),
+  visitorLanguage: s.optional(s.string()),
 });
 
 /** `POST …/reschedule`. */
-export const bookingMove = object({
-  handle: string(),
-  eventSlug: string(),
-  bookingUid: string({ minLength: 1, maxLength: 128 }),
-  slot: optional(needed(slot, missing)),
+export const bookingMove = s.object({
+  handle: s.string(),
+  eventSlug: s.string(),
+  bookingUid: s.string({ minLength: 1, maxLength: 128 }),
+  slot: s.optional(s.needed(slot, missing)),
   start: slotInstant,
   end: slotInstant,
   reschedulingReason: reason,
 });
 
 /** `POST …/bookings/{uid}/cancel` by a visitor. */
-export const publicCancellation = object({
-  handle: string(),
-  eventSlug: string(),
-  bookingUid: string(),
+export const publicCancellation = s.object({
+  handle: s.string(),
+  eventSlug: s.string(),
+  bookingUid: s.string(),
   cancellationReason: reason,
 });
 /** `POST …/scheduling/bookings/{uid}/cancel` by the owner. */
-export const ownerCancellation = object({ handle, bookingUid: string(), cancellationReason: reason });
+export const ownerCancellation = s.object({ handle: s.handle, bookingUid: s.string(), cancellationReason: reason });
 /** `POST …/scheduling/bookings/{uid}/decline`. */
-export const declining = object({ handle, bookingUid: string(), reason });
+export const declining = s.object({ handle: s.handle, bookingUid: s.string(), reason });
 /** The path of a booking as its owner names it. */
-export const bookingPath = object({ handle, bookingUid: string() });
+export const bookingPath = s.object({ handle: s.handle, bookingUid: s.string() });
 
 const bookingStatuses = ["ACCEPTED", "PENDING", "PENDING_PAYMENT", "REJECTED", "CANCELLED"] as const;
 export type BookingStatus = (typeof bookingStatuses)[number];
 
 /** `GET …/scheduling/bookings`: by start, `from` inclusive and `to` exclusive. */
-export const bookingListing = object({
-  handle,
-  status: optional(oneOf(...bookingStatuses)),
-  from: optional(instant),
-  to: optional(instant),
-  order: withDefault(oneOf("asc", "desc"), "desc"),
-  ...listing,
+export const bookingListing = s.object({
+  handle: s.handle,
+  status: s.optional(s.oneOf(...bookingStatuses)),
+  from: s.optional(s.instant),
+  to: s.optional(s.instant),
+  order: s.withDefault(s.oneOf("asc", "desc"), "desc"),
+  ...s.listing,
 });
 
-export const bookingPayment = object({
+export const bookingPayment = s.object({
   amountMinor: price,
   currency,
-  status: oneOf("REQUIRED", "PAID", "REFUND_DUE", "REFUNDED"),
-  checkoutUrl: optional(nullable(string())),
+  status: s.oneOf("REQUIRED", "PAID", "REFUND_DUE", "REFUNDED"),
+  checkoutUrl: s.optional(s.nullable(s.string())),
   /** Until when a visitor's cancellation is refunded, and whether that applies now. */
-  refundUntil: instant,
-  refundable: boolean,
+  refundUntil: s.instant,
+  refundable: s.boolean,
 });
 
 /** A stored payment, with its provider's payment id once it is paid. */
-type StoredPayment = Omit<Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
+type StoredPayment = Omit<s.Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
   refundUntilMinutes?: number;
   paid?: { account: string; intent: string };
 };
 
 /** A booking as owner and visitor read it. */
-export const booking = object({
-  bookingUid: id,
-  handle,
-  eventTypeId: id,
-  eventSlug: slug,
-  title: string(),
-  status: oneOf(...bookingStatuses),
-  start: instant,
-  end: instant,
-  durationMinutes: integer(1),
-  timeZone,
-  attendee: object({ name: string(), email, timeZone }),
-  guests: array(object({ email, name: optional(string()) })),
-  answers: map(string()),
-  tracking: nullable(object({ source: optional(nullable(string())), placement: optional(nullable(string())) })),
-  location: nullable(location),
-  meetingUrl: nullable(string()),
+export const booking = s.object({
+  bookingUid: s.id,
+  handle: s.handle,
+  eventTypeId: s.id,
+  eventSlug: s.slug,
+  title: s.string(),
+  status: s.oneOf(...bookingStatuses),
+  start: s.instant,
+  end: s.instant,
+  durationMinutes: s.integer(1),
+  timeZone: s.timeZone,
+  attendee: s.object({ name: s.string(), email: s.email, timeZone: s.timeZone }),
+  guests: s.array(s.object({ email: s.email, name: s.optional(s.string()) })),
+  answers: s.map(s.string()),
+  tracking: s.nullable(
+    s.object({ source: s.optional(s.nullable(s.string())), placement: s.optional(s.nullable(s.string())) }),
+  ),
+  location: s.nullable(location),
+  meetingUrl: s.nullable(s.string()),
   /** Language (BCP 47) of the mails to its visitor; absent from bookings of an earlier version. */
-  language: optional(nullable(string())),
-  sequence: integer(0),
-  syncStatus: oneOf("OK", "DEGRADED"),
-  payment: nullable(bookingPayment),
-  holdUntil: nullable(instant),
-  cancellationReason: nullable(string()),
-  cancelledBy: nullable(oneOf("visitor", "owner", "service")),
-  reschedulingReason: nullable(string()),
-  rescheduledFrom: nullable(object({ start: instant, end: instant })),
-  confirmedAt: nullable(instant),
-  version: integer(1),
-  createdAt: instant,
-  updatedAt: instant,
+  language: s.optional(s.nullable(s.string())),
+  sequence: s.integer(0),
+  syncStatus: s.oneOf("OK", "DEGRADED"),
+  payment: s.nullable(bookingPayment),
+  holdUntil: s.nullable(s.instant),
+  cancellationReason: s.nullable(s.string()),
+  cancelledBy: s.nullable(s.oneOf("visitor", "owner", "service")),
+  reschedulingReason: s.nullable(s.string()),
+  rescheduledFrom: s.nullable(s.object({ start: s.instant, end: s.instant })),
+  confirmedAt: s.nullable(s.instant),
+  version: s.integer(1),
+  createdAt: s.instant,
+  updatedAt: s.instant,
 });
-export type Booking = Infer<typeof booking>;
+export type Booking = s.Infer<typeof booking>;
 
 /** A stored booking; its buffers are those of its event type when it was made or last moved. */
 export type StoredBooking = Omit<Booking, "handle" | "version" | "payment"> & {
@@ -414,16 +383,16 @@ export type StoredBooking = Omit<Booking, "handle" | "version" | "payment"> & {
   moves?: string[];
 };
 
-export const nextAction = object({ type: oneOf("redirect_to_checkout"), url: string({ format: "uri" }) });
-export const bookingAnswer = object({
-  bookingUid: id,
-  status: oneOf(...bookingStatuses),
+export const nextAction = s.object({ type: s.oneOf("redirect_to_checkout"), url: s.string({ format: "uri" }) });
+export const bookingAnswer = s.object({
+  bookingUid: s.id,
+  status: s.oneOf(...bookingStatuses),
   booking,
-  nextAction: optional(nextAction),
+  nextAction: s.optional(nextAction),
 });
-export type BookingAnswer = Infer<typeof bookingAnswer>;
-export const bookingRead = object({ booking });
-export const bookingList = object({ bookings: array(booking), nextCursor: nullable(string()) });
+export type BookingAnswer = s.Infer<typeof bookingAnswer>;
+export const bookingRead = s.object({ booking });
+export const bookingList = s.object({ bookings: s.array(booking), nextCursor: s.nullable(s.string()) });
 
 /** Kinds of booking mails. */
 export const mailKinds = [
@@ -439,15 +408,15 @@ export const mailKinds = [
 export type MailKind = (typeof mailKinds)[number];
 
 /** `…/scheduling/calendar-feed`. */
-export const calendarFeedPath = object({ handle });
-export const newCalendarFeed = object({ handle, ...ignored("createdAt", "url") });
+export const calendarFeedPath = s.object({ handle: s.handle });
+export const newCalendarFeed = s.object({ handle: s.handle, ...s.ignored("createdAt", "url") });
 /** A calendar feed without its address. */
-export const calendarFeed = object({ createdAt: instant });
-export type CalendarFeed = Infer<typeof calendarFeed>;
+export const calendarFeed = s.object({ createdAt: s.instant });
+export type CalendarFeed = s.Infer<typeof calendarFeed>;
 /** A calendar feed with its address, which is shown only once. */
-export const shownCalendarFeed = object({ createdAt: instant, url: string({ format: "uri" }) });
-export type ShownCalendarFeed = Infer<typeof shownCalendarFeed>;
-export const calendarFeedAnswer = object({ feed: calendarFeed });
-export const shownCalendarFeedAnswer = object({ feed: shownCalendarFeed });
+export const shownCalendarFeed = s.object({ createdAt: s.instant, url: s.string({ format: "uri" }) });
+export type ShownCalendarFeed = s.Infer<typeof shownCalendarFeed>;
+export const calendarFeedAnswer = s.object({ feed: calendarFeed });
+export const shownCalendarFeedAnswer = s.object({ feed: shownCalendarFeed });
 /** The address of a calendar feed: its secret with the extension of a calendar file. */
-export const publicCalendarFeed = object({ handle: string(), file: string() });
+export const publicCalendarFeed = s.object({ handle: s.string(), file: s.string() });

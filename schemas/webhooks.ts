@@ -3,24 +3,7 @@ import { purposes } from "./email.ts";
 import { lead } from "./leads.ts";
 import { purchase } from "./payments.ts";
 import { booking } from "./scheduling.ts";
-import {
-  array,
-  boolean,
-  handle,
-  type Infer,
-  ignored,
-  instant,
-  integer,
-  line,
-  listing,
-  nullable,
-  object,
-  oneOf,
-  optional,
-  type Schema,
-  string,
-  webAddress,
-} from "./schema.ts";
+import * as s from "./schema.ts";
 
 /** Types of scheduling events. */
 export const schedulingEventTypes = [
@@ -47,44 +30,44 @@ export type WebhookEventType = (typeof webhookEventTypes)[number];
 /** The type of a test event: no endpoint can subscribe to it, and each gets its own tests. */
 export const testEventType = "webhook.test";
 
-const derived = ignored("webhookId", "secret", "status", "createdAt");
+const derived = s.ignored("webhookId", "secret", "status", "createdAt");
 
 /** `POST …/scheduling/webhooks`; without `events` the endpoint gets all. */
-export const newWebhook = object({
-  handle,
-  url: webAddress,
-  events: optional(array(oneOf(...webhookEventTypes), { minItems: 1, uniqueItems: true })),
-  description: optional(nullable(line(200))),
+export const newWebhook = s.object({
+  handle: s.handle,
+  url: s.webAddress,
+  events: s.optional(s.array(s.oneOf(...webhookEventTypes), { minItems: 1, uniqueItems: true })),
+  description: s.optional(s.nullable(s.line(200))),
   ...derived,
 });
 
 /** The path of one endpoint. */
-export const webhookPath = object({ handle, webhookId: string() });
+export const webhookPath = s.object({ handle: s.handle, webhookId: s.string() });
 /** `GET …/scheduling/webhooks`. */
-export const webhookListing = object({ handle, ...listing });
+export const webhookListing = s.object({ handle: s.handle, ...s.listing });
 /** `GET …/deliveries`. */
-export const deliveryListing = object({ handle, webhookId: string(), ...listing });
+export const deliveryListing = s.object({ handle: s.handle, webhookId: s.string(), ...s.listing });
 /** The path of one delivery. */
-export const deliveryPath = object({ handle, webhookId: string(), deliveryId: string() });
+export const deliveryPath = s.object({ handle: s.handle, webhookId: s.string(), deliveryId: s.string() });
 
 const webhookFields = {
-  webhookId: string(),
-  url: string({ format: "uri" }),
-  events: array(oneOf(...webhookEventTypes)),
-  description: nullable(string()),
-  status: oneOf("ACTIVE", "DISABLED"),
-  createdAt: instant,
+  webhookId: s.string(),
+  url: s.string({ format: "uri" }),
+  events: s.array(s.oneOf(...webhookEventTypes)),
+  description: s.nullable(s.string()),
+  status: s.oneOf("ACTIVE", "DISABLED"),
+  createdAt: s.instant,
 };
 
 /** An endpoint without its secret. */
-export const webhook = object(webhookFields);
-export type Webhook = Infer<typeof webhook>;
+export const webhook = s.object(webhookFields);
+export type Webhook = s.Infer<typeof webhook>;
 /** An endpoint with its secret, which is shown only once. */
-export const shownWebhook = object({ ...webhookFields, secret: string({ pattern: "^whsec_" }) });
-export type ShownWebhook = Infer<typeof shownWebhook>;
-export const shownWebhookAnswer = object({ webhook: shownWebhook });
-export const webhookAnswer = object({ webhook });
-export const webhookList = object({ webhooks: array(webhook), nextCursor: nullable(string()) });
+export const shownWebhook = s.object({ ...webhookFields, secret: s.string({ pattern: "^whsec_" }) });
+export type ShownWebhook = s.Infer<typeof shownWebhook>;
+export const shownWebhookAnswer = s.object({ webhook: shownWebhook });
+export const webhookAnswer = s.object({ webhook });
+export const webhookList = s.object({ webhooks: s.array(webhook), nextCursor: s.nullable(s.string()) });
 
 /** A former secret. */
 export interface FormerSecret {
@@ -99,31 +82,31 @@ export interface StoredWebhook extends Webhook {
   previous: FormerSecret[] | FormerSecret | null;
 }
 
-export const attempt = object({
-  at: instant,
-  durationMs: integer(0),
+export const attempt = s.object({
+  at: s.instant,
+  durationMs: s.integer(0),
   /** HTTP status; null without a response. */
-  status: nullable(integer(100, 599)),
-  error: nullable(string()),
+  status: s.nullable(s.integer(100, 599)),
+  error: s.nullable(s.string()),
   /** The first bytes of the response. */
-  responseSnippet: string(),
+  responseSnippet: s.string(),
 });
-export type DeliveryAttempt = Infer<typeof attempt>;
+export type DeliveryAttempt = s.Infer<typeof attempt>;
 
 /** One event on its way to one endpoint. */
-export const webhookDelivery = object({
-  deliveryId: string(),
-  webhookId: string(),
-  eventId: string(),
-  type: string(),
-  status: oneOf("PENDING", "SUCCEEDED", "FAILED"),
-  attempts: array(attempt),
-  nextAttemptAt: nullable(instant),
-  createdAt: instant,
+export const webhookDelivery = s.object({
+  deliveryId: s.string(),
+  webhookId: s.string(),
+  eventId: s.string(),
+  type: s.string(),
+  status: s.oneOf("PENDING", "SUCCEEDED", "FAILED"),
+  attempts: s.array(attempt),
+  nextAttemptAt: s.nullable(s.instant),
+  createdAt: s.instant,
 });
-export type Delivery = Infer<typeof webhookDelivery>;
-export const deliveryAnswer = object({ delivery: webhookDelivery });
-export const deliveryList = object({ deliveries: array(webhookDelivery), nextCursor: nullable(string()) });
+export type Delivery = s.Infer<typeof webhookDelivery>;
+export const deliveryAnswer = s.object({ delivery: webhookDelivery });
+export const deliveryList = s.object({ deliveries: s.array(webhookDelivery), nextCursor: s.nullable(s.string()) });
 
 /**
  * A stored delivery. `asked` deliveries were requested by the owner and go to disabled endpoints too. Deliveries of one subject, such as a
@@ -131,51 +114,56 @@ export const deliveryList = object({ deliveries: array(webhookDelivery), nextCur
  */
 export type StoredDelivery = Delivery & { asked: boolean; subject?: string };
 
-const bookingData = object({ handle, booking });
-const span = object({ start: instant, end: instant });
-const leadData = object({ handle, lead });
+const bookingData = s.object({ handle: s.handle, booking });
+const span = s.object({ start: s.instant, end: s.instant });
+const leadData = s.object({ handle: s.handle, lead });
 /** A returned delivery. */
-export const returnedMail = object({
-  messageId: string(),
-  recipient: string(),
-  purpose: oneOf(...purposes),
-  reason: nullable(string()),
+export const returnedMail = s.object({
+  messageId: s.string(),
+  recipient: s.string(),
+  purpose: s.oneOf(...purposes),
+  reason: s.nullable(s.string()),
   /** SMTP reply code; null if the report has none. */
-  smtpCode: nullable(integer()),
+  smtpCode: s.nullable(s.integer()),
   /** True if the address is suppressed because of it. */
-  suppressed: boolean,
+  suppressed: s.boolean,
 });
-export type ReturnedMail = Infer<typeof returnedMail>;
-const emailData = object({ handle, email: returnedMail });
+export type ReturnedMail = s.Infer<typeof returnedMail>;
+const emailData = s.object({ handle: s.handle, email: returnedMail });
 
 /** The `data` of each kind of event. */
-export const webhookData: Record<WebhookEventType | typeof testEventType, { summary: string; data: Schema<unknown> }> =
-  {
-    "scheduling.booking.created": { summary: "A booking was saved, in whatever status", data: bookingData },
-    "scheduling.booking.confirmed": { summary: "A booking became ACCEPTED", data: bookingData },
-    "scheduling.booking.cancelled": { summary: "A booking became CANCELLED or REJECTED", data: bookingData },
-    "scheduling.booking.rescheduled": {
-      summary: "A booking was moved",
-      data: object({ handle, booking, previous: span }),
-    },
-    "scheduling.payment.required": { summary: "A booking waits for its payment", data: bookingData },
-    "scheduling.payment.succeeded": { summary: "A booking was paid", data: bookingData },
-    "scheduling.sync.degraded": {
-      summary: "A provider failed: its calendar can't be read, or a booking's event could not be written",
-      data: object({
-        handle,
-        providerKey: nullable(string()),
-        credentialId: nullable(string()),
-        booking: optional(nullable(booking)),
-        reason: string(),
-        detail: optional(string()),
-      }),
-    },
-    "lead.captured": { summary: "A lead was captured, or captured again, in whatever status", data: leadData },
-    "lead.verified": { summary: "The address of a lead was verified", data: leadData },
-    "conversion.recorded": { summary: "A conversion was recorded", data: object({ handle, conversion }) },
-    "email.bounced": { summary: "A mail came back, or a server refused its recipient for good", data: emailData },
-    "email.complained": { summary: "A recipient reported a mail as unwanted", data: emailData },
-    "page.purchased": { summary: "A paid page was bought", data: object({ handle, purchase }) },
-    [testEventType]: { summary: "A test that the owner asked for", data: object({ handle, webhookId: string() }) },
-  };
+export const webhookData: Record<
+  WebhookEventType | typeof testEventType,
+  { summary: string; data: s.Schema<unknown> }
+> = {
+  "scheduling.booking.created": { summary: "A booking was saved, in whatever status", data: bookingData },
+  "scheduling.booking.confirmed": { summary: "A booking became ACCEPTED", data: bookingData },
+  "scheduling.booking.cancelled": { summary: "A booking became CANCELLED or REJECTED", data: bookingData },
+  "scheduling.booking.rescheduled": {
+    summary: "A booking was moved",
+    data: s.object({ handle: s.handle, booking, previous: span }),
+  },
+  "scheduling.payment.required": { summary: "A booking waits for its payment", data: bookingData },
+  "scheduling.payment.succeeded": { summary: "A booking was paid", data: bookingData },
+  "scheduling.sync.degraded": {
+    summary: "A provider failed: its calendar can't be read, or a booking's event could not be written",
+    data: s.object({
+      handle: s.handle,
+      providerKey: s.nullable(s.string()),
+      credentialId: s.nullable(s.string()),
+      booking: s.optional(s.nullable(booking)),
+      reason: s.string(),
+      detail: s.optional(s.string()),
+    }),
+  },
+  "lead.captured": { summary: "A lead was captured, or captured again, in whatever status", data: leadData },
+  "lead.verified": { summary: "The address of a lead was verified", data: leadData },
+  "conversion.recorded": { summary: "A conversion was recorded", data: s.object({ handle: s.handle, conversion }) },
+  "email.bounced": { summary: "A mail came back, or a server refused its recipient for good", data: emailData },
+  "email.complained": { summary: "A recipient reported a mail as unwanted", data: emailData },
+  "page.purchased": { summary: "A paid page was bought", data: s.object({ handle: s.handle, purchase }) },
+  [testEventType]: {
+    summary: "A test that the owner asked for",
+    data: s.object({ handle: s.handle, webhookId: s.string() }),
+  },
+};
