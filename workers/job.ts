@@ -7,7 +7,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { withSignal } from "../core/platform/signals.ts";
 import { keys } from "../core/store/keys.ts";
 import { mastersOf } from "../core/store/redis.ts";
-import { type JobData, type JobName, jobs, type QueueName } from "../schemas/jobs.ts";
+import { type JobData, type JobName, jobs } from "../schemas/jobs.ts";
 
 /** Lifetime of a job's holder key, in seconds. */
 const HOLDER_TTL_SECONDS = 86_400;
@@ -32,12 +32,6 @@ export interface WorkerRow {
   lane?: ((data: never) => string) | undefined;
 }
 
-/** Continuous work while the process serves a queue; it ends soon after the signal. */
-export interface WorkerLoop {
-  queue: QueueName;
-  run: (runtime: Runtime, signal: AbortSignal) => Promise<void>;
-}
-
 /** A row whose function is typed by the job's data. */
 export function jobRow<N extends JobName>(
   name: N,
@@ -47,10 +41,21 @@ export function jobRow<N extends JobName>(
   return { name, run: run as WorkerRow["run"], lane: lane as WorkerRow["lane"] };
 }
 
-/** Repeats something until the signal, with a pause of some ms after each time. */
-export async function repeat(ms: number, signal: AbortSignal, work: () => Promise<unknown>): Promise<void> {
+/** How a task is repeated: the pause in ms after each time, the signal that ends it, and the log event of a failure. */
+interface Repetition {
+  ms: number;
+  signal: AbortSignal;
+  failure: "worker.task_failed" | "email.identity.check_failed" | "campaign.promotion_failed";
+}
+
+/** Repeats a task until the signal; a failure is logged. */
+export async function repeat(
+  runtime: Runtime,
+  task: (runtime: Runtime) => Promise<unknown>,
+  { ms, signal, failure }: Repetition,
+): Promise<void> {
   while (!signal.aborted) {
-    await work();
+    await task(runtime).catch((error: Error) => runtime.log.warn({ error: error.message }, failure));
     await setTimeout(ms, undefined, { signal }).catch(() => undefined);
   }
 }

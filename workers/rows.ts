@@ -1,24 +1,66 @@
-import { accountJobs } from "./account.ts";
-import { assistantJobs } from "./assistant.ts";
-import { emailJobs, emailLoops } from "./email.ts";
-import type { WorkerLoop, WorkerRow } from "./job.ts";
-import { knowledgeJobs } from "./knowledge.ts";
-import { leadJobs, leadLoops } from "./leads.ts";
-import { paymentJobs } from "./payments.ts";
-import { schedulingJobs } from "./scheduling.ts";
-import { webhookJobs } from "./webhooks.ts";
+import { sendSignInCode } from "../core/account/face.ts";
+import { answerRun } from "../core/assistant/face.ts";
+import { fireRules, promoteDueSends, sendRule } from "../core/campaigns/face.ts";
+import { checkDomain, dispatchMail, erasePerson, startDueChecks, watchBounces } from "../core/email/face.ts";
+import { indexDocument } from "../core/knowledge/face.ts";
+import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
+import { erasePurchases, refundBooking, sendAccessMail, sendPurchaseMail } from "../core/payments/face.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
+import { expireHold, pullCalendars, sendMails, syncBooking } from "../core/scheduling/face.ts";
+import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
+import type { JobData, QueueName } from "../schemas/jobs.ts";
+import { jobRow, repeat, type WorkerRow } from "./job.ts";
 
-/** Every job with its function. */
+/** Every job with its function, and its lane if it calls other people's servers. */
 export const workerRows: WorkerRow[] = [
-  ...accountJobs,
-  ...assistantJobs,
-  ...emailJobs,
-  ...knowledgeJobs,
-  ...leadJobs,
-  ...paymentJobs,
-  ...schedulingJobs,
-  ...webhookJobs,
+  jobRow("account.sign-in-code", sendSignInCode),
+  jobRow("assistant.answer", answerRun),
+  jobRow("campaigns.trigger", fireRules),
+  jobRow("campaigns.send", sendRule),
+  jobRow("email.check", checkDomain, ({ account }) => account),
+  jobRow("knowledge.index", indexDocument),
+  jobRow("leads.notify", sendLeadNotice),
+  jobRow("leads.digest", sendLeadDigest),
+  jobRow("leads.erase", eraseEverywhere),
+  jobRow("leads.send-code", sendLeadCode),
+  jobRow("payments.refund", refundBooking),
+  jobRow("payments.purchase-mail", sendPurchaseMail),
+  jobRow("payments.access-mail", sendAccessMail),
+  jobRow("scheduling.expire", expireHold),
+  jobRow("scheduling.pull", pullCalendars, ({ handle }) => handle),
+  jobRow("scheduling.mail", sendMails),
+  jobRow("scheduling.sync", syncBooking, ({ handle }) => handle),
+  jobRow("webhooks.dispatch", dispatchEvent),
+  jobRow("webhooks.dispatch-all", dispatchEvents),
+  jobRow("webhooks.deliver", sendDeliveries),
 ];
 
-/** Continuous work besides jobs. */
-export const workerLoops: WorkerLoop[] = [...emailLoops, ...leadLoops];
+/** Continuous work while the process serves a queue; it ends soon after the signal. */
+interface WorkerLoop {
+  queue: QueueName;
+  run: (runtime: Runtime, signal: AbortSignal) => Promise<void>;
+}
+
+/** Ms between two polls for domains whose DNS records are due for a check, and for delayed sends that are nearly due. */
+const CHECK_POLL_MS = 20_000;
+const SEND_POLL_MS = 1000;
+
+export const workerLoops: WorkerLoop[] = [
+  { queue: "email", run: dispatchMail },
+  { queue: "email", run: watchBounces },
+  {
+    queue: "email",
+    run: (runtime, signal) =>
+      repeat(runtime, startDueChecks, { ms: CHECK_POLL_MS, signal, failure: "email.identity.check_failed" }),
+  },
+  {
+    queue: "campaigns",
+    run: (runtime, signal) =>
+      repeat(runtime, promoteDueSends, { ms: SEND_POLL_MS, signal, failure: "campaign.promotion_failed" }),
+  },
+];
+
+async function eraseEverywhere(runtime: Runtime, person: JobData<"leads.erase">): Promise<void> {
+  await erasePurchases(runtime, person);
+  await erasePerson(runtime, person);
+}

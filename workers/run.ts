@@ -6,7 +6,6 @@ import { keys } from "../core/store/keys.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
 import { perform, repeat, type WorkerRow } from "./job.ts";
-import { Lanes } from "./lanes.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
 /** Ms between two sweeps of the outboxes and between two heartbeats. */
@@ -22,7 +21,8 @@ const jobRetention = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFai
 /** Ms after which a job of a silent worker is stalled, and between two checks for stalled jobs, which then run again. */
 const STALL_OPTIONS = { lockDuration: 15_000, stalledInterval: 5000, maxStalledCount: 5 };
 
-/** Ms after which a job whose lane is full is tried again. */
+/** Jobs of one lane that a process runs at a time, and ms after which a job whose lane is full is tried again. */
+const MAX_LANE_JOBS = 4;
 const LANE_RETRY_MS = 1000;
 
 /** Workers of a process. `close` lets running jobs finish or gives them back. */
@@ -32,8 +32,8 @@ export interface Workers {
 }
 
 /**
- * Jobs of each queue that a process runs at once; GENERATION_CONCURRENCY sets it for answers. Calls to endpoints, name servers and calendar servers occupy a slot while they wait, and a slow
- * server must not block the others (`Lanes`). Rules wait for Redis more than they compute.
+ * Jobs of each queue that a process runs at once; GENERATION_CONCURRENCY sets it for answers. Calls to endpoints, name servers and calendar
+ * servers occupy a slot while they wait, and a slow server must not block the others (`Lanes`). Rules wait for Redis more than they compute.
  */
 const concurrency = { knowledge: 8, campaigns: 32, email: 64, scheduling: 256, webhooks: 500 };
 
@@ -52,10 +52,11 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
   await heartbeat(runtime, served);
   const loops = workerLoops.filter(({ queue }) => served.includes(queue));
   const { signal } = stopping;
+  const failure = "worker.task_failed";
   const running = [
     ...loops.map(({ run }) => run(runtime, signal)),
-    repeat(HEARTBEAT_INTERVAL_MS, signal, () => logged(runtime, heartbeat(runtime, served))),
-    repeat(SWEEP_INTERVAL_MS, signal, () => logged(runtime, runtime.queues.sweep())),
+    repeat(runtime, () => heartbeat(runtime, served), { ms: HEARTBEAT_INTERVAL_MS, signal, failure }),
+    repeat(runtime, () => runtime.queues.sweep(), { ms: SWEEP_INTERVAL_MS, signal, failure }),
   ];
   return {
     async close(drainMs = 0) {
@@ -125,6 +126,21 @@ function retryPolicy(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
   return { attempts, backoff: { type: "exponential", delay: backoff, jitter: 0.3 } };
 }
 
-function logged({ log }: Runtime, task: Promise<unknown>): Promise<unknown> {
-  return task.catch((error: Error) => log.warn({ error: error.message }, "worker.task_failed"));
+/** The lanes of a queue: slow servers of one handle or account leave room for the jobs of all others. */
+class Lanes {
+  readonly #running = new Map<string, number>();
+
+  /** True if a job of the lane may run now; the job must `leave` afterwards. */
+  enter(lane: string): boolean {
+    const running = this.#running.get(lane) ?? 0;
+    if (running === MAX_LANE_JOBS) return false;
+    this.#running.set(lane, running + 1);
+    return true;
+  }
+
+  leave(lane: string): void {
+    const left = (this.#running.get(lane) ?? 0) - 1;
+    if (left > 0) this.#running.set(lane, left);
+    else this.#running.delete(lane);
+  }
 }
