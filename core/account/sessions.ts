@@ -6,7 +6,6 @@ import {
   errors,
   type JSONWebKeySet,
   type JWTPayload,
-  type JWTVerifyOptions,
   jwtVerify,
 } from "jose";
 import { LRUCache } from "lru-cache";
@@ -67,7 +66,7 @@ export class Sessions implements TokenVerifier {
     this.#isLive = isLive;
     this.#clock = clock;
     this.#ownKeys = createLocalJWKSet(this.jwks);
-    this.#outside = place === undefined ? undefined : new KeySet(place, clock, outbound);
+    this.#outside = place === undefined ? undefined : new KeySet(() => readKeySet(outbound, place), clock);
   }
 
   /** The published key set of this service. */
@@ -98,14 +97,14 @@ export class Sessions implements TokenVerifier {
 
   async #verify(token: string): Promise<{ payload: JWTPayload; isOwn: boolean }> {
     const { keys, ...expected } = await this.#signerOf(token);
-    const options: JWTVerifyOptions = {
-      algorithms,
-      clockTolerance: LEEWAY_SECONDS,
-      requiredClaims: ["sub", "exp"],
-      currentDate: new Date(this.#clock()),
-    };
     try {
-      const { payload } = await jwtVerify(token, keys, { ...options, ...expected });
+      const { payload } = await jwtVerify(token, keys, {
+        algorithms,
+        clockTolerance: LEEWAY_SECONDS,
+        requiredClaims: ["sub", "exp"],
+        currentDate: new Date(this.#clock()),
+        ...expected,
+      });
       if (typeof payload.sub !== "string" || payload.sub === "") throw new Fail("invalid_token");
       return { payload, isOwn: keys === this.#ownKeys };
     } catch (error) {
@@ -153,19 +152,19 @@ function unverifiedHeader(token: string): { issuer: string; kid: string | undefi
  * while the old set still serves; and it reports an unreadable key set (503) and a foreign key (401) by the same kind of error.
  */
 class KeySet {
-  readonly #outbound: Pick<Outbound, "request">;
-  readonly #place: string;
+  readonly #read: () => Promise<JSONWebKeySet>;
   readonly #clock: () => number;
-  #held: { keys: Keys; ids: Set<string | undefined>; readAt: number } | undefined;
-  #triedAt = Number.NEGATIVE_INFINITY;
-  #searchedAt = Number.NEGATIVE_INFINITY;
+  #keys: Keys | undefined;
+  #ids = new Set<string | undefined>();
+  #readAt = Number.NEGATIVE_INFINITY;
+  /** The earliest time of the next refresh. */
+  #nextAt = Number.NEGATIVE_INFINITY;
   /** The error of the last refresh. */
   #failure: unknown;
-  #reading: Promise<void> | undefined;
+  #refreshing: Promise<void> | undefined;
 
-  constructor(place: string, clock: () => number, outbound: Pick<Outbound, "request">) {
-    this.#outbound = outbound;
-    this.#place = place;
+  constructor(read: () => Promise<JSONWebKeySet>, clock: () => number) {
+    this.#read = read;
     this.#clock = clock;
   }
 
@@ -174,53 +173,42 @@ class KeySet {
    * cooldown. `service_unavailable` if only a refresh could decide and it fails.
    */
   async holding(kid: string | undefined): Promise<Keys> {
-    if (!this.#isTrusted()) await this.#read();
-    else if (!this.#knows(kid)) await this.#search();
-    else if (this.#age() > REFRESH_AFTER_MS) void this.#read();
+    if (this.#age() > MAX_AGE_MS) await this.#refresh();
+    else if (!this.#knows(kid)) await this.#refresh(COOLDOWN_MS);
+    else if (this.#age() > REFRESH_AFTER_MS) void this.#refresh();
     const isUndecided = !this.#knows(kid) && this.#failure !== undefined;
-    if (this.#held === undefined || !this.#isTrusted() || isUndecided) throw unreachable(this.#failure);
-    return this.#held.keys;
+    if (this.#keys === undefined || this.#age() > MAX_AGE_MS || isUndecided) throw unreachable(this.#failure);
+    return this.#keys;
   }
 
   #age(): number {
-    return this.#clock() - (this.#held?.readAt ?? Number.NEGATIVE_INFINITY);
-  }
-
-  #isTrusted(): boolean {
-    return this.#age() <= MAX_AGE_MS;
+    return this.#clock() - this.#readAt;
   }
 
   #knows(kid: string | undefined): boolean {
-    return kid === undefined || (this.#held?.ids.has(kid) ?? false);
+    return kid === undefined || this.#ids.has(kid);
   }
 
-  async #search(): Promise<void> {
-    if (this.#clock() - this.#searchedAt < COOLDOWN_MS && this.#failure === undefined) return;
-    this.#searchedAt = this.#clock();
-    await this.#read();
-  }
-
-  /** One refresh at a time; a failed one is not repeated during the cooldown. Never rejects. */
-  async #read(): Promise<void> {
-    if (this.#failure !== undefined && this.#clock() - this.#triedAt < RETRY_MS) return;
-    this.#reading ??= this.#load().finally(() => {
-      this.#reading = undefined;
+  /** One refresh at a time, and none in the pause after a failed one or in the `cooldown` (ms) after this one. Never rejects. */
+  async #refresh(cooldown = 0): Promise<void> {
+    if (this.#refreshing === undefined && this.#clock() < this.#nextAt) return;
+    this.#refreshing ??= this.#load(cooldown).finally(() => {
+      this.#refreshing = undefined;
     });
-    await this.#reading;
+    await this.#refreshing;
   }
 
-  async #load(): Promise<void> {
-    this.#triedAt = this.#clock();
+  async #load(cooldown: number): Promise<void> {
     try {
-      const set = await (this.#place.startsWith("http") ? fetched(this.#outbound, this.#place) : fromFile(this.#place));
-      this.#held = {
-        keys: createLocalJWKSet(set),
-        ids: new Set(set.keys.map(({ kid }) => kid)),
-        readAt: this.#clock(),
-      };
+      const set = await this.#read();
+      this.#keys = createLocalJWKSet(set);
+      this.#ids = new Set(set.keys.map(({ kid }) => kid));
+      this.#readAt = this.#clock();
+      this.#nextAt = this.#readAt + cooldown;
       this.#failure = undefined;
     } catch (error) {
       this.#failure = error;
+      this.#nextAt = this.#clock() + RETRY_MS;
     }
   }
 }
@@ -229,22 +217,16 @@ class KeySet {
 const KEY_SET_LIMITS = { timeoutMs: 3000, limit: 262_144, trusted: true };
 const MAX_KEYS = 100;
 
-async function fetched(outbound: Pick<Outbound, "request">, url: string): Promise<JSONWebKeySet> {
-  const { status, body } = await outbound.request(url, KEY_SET_LIMITS);
+async function readKeySet(outbound: Pick<Outbound, "request">, place: string): Promise<JSONWebKeySet> {
+  if (!place.startsWith("http")) return JSON.parse(await readFile(place, "utf8")) as JSONWebKeySet;
+  const { status, body } = await outbound.request(place, KEY_SET_LIMITS);
   if (status !== 200) throw new Error(`The key set answered ${status}.`);
   const set = parseJson<JSONWebKeySet>(body);
   if (!Array.isArray(set.keys) || set.keys.length > MAX_KEYS) throw new Error("The key set is not valid.");
   return set;
 }
 
-async function fromFile(path: string): Promise<JSONWebKeySet> {
-  return JSON.parse(await readFile(path, "utf8")) as JSONWebKeySet;
-}
-
 function unreachable(cause: unknown): Fail {
-  return new Fail(
-    "service_unavailable",
-    { retryAfter: 5, detail: "The signing keys of the token issuer cannot be loaded." },
-    cause,
-  );
+  const detail = "The signing keys of the token issuer cannot be loaded.";
+  return new Fail("service_unavailable", { retryAfter: 5, detail }, cause);
 }
