@@ -38,7 +38,7 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
   await mustHold(store.redis, account, handle);
   // The account's list comes first: readers skip an entry without a claim.
   await store.redis.sadd(keys.accountDomains(account), domain);
-  const claimed = await claim(store, { domain, account, handle: handle ?? "", proven: ready });
+  const claimed = await claim(store, { domain, account, handle: handle ?? null, owned: ready });
   if (ready) await store.redis.hset(keys.emailIdentity(domain, account), { status: "READY", vouched: "1" });
   return claimed;
 }
@@ -47,7 +47,7 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
 export async function proveDomain(store: Store, input: { account: string; domain: string }): Promise<DomainClaim> {
   const current = await domainClaim(store.redis, input.account, input.domain);
   if (current === undefined) throw new Fail("account_domain_not_found");
-  return claim(store, { ...current, handle: current.handle ?? "", proven: true });
+  return claim(store, { ...current, owned: true });
 }
 
 /** The account's claim on a domain; undefined if it has none, or if another account owns the domain. */
@@ -72,19 +72,12 @@ export function domainOf(name: string): string {
   throw invalid("/domain", "must be a domain name");
 }
 
-interface Claim {
-  domain: string;
-  account: string;
-  handle: string;
-  proven: boolean;
-}
-
-async function claim({ redis, now }: Store, asked: Claim): Promise<DomainClaim> {
-  const { domain, account, handle, proven } = asked;
-  const input = { account, handle, instant: new Date(now()).toISOString(), isProven: proven };
+/** Records a claim, and its proof if it is `owned`. */
+async function claim({ redis, now }: Store, { domain, account, handle, owned }: DomainClaim): Promise<DomainClaim> {
+  const input = { account, handle: handle ?? "", instant: new Date(now()).toISOString(), isProven: owned };
   const became = await scripts.claimDomain(redis, { domain: keys.domain(domain) }, input);
   if (became === "taken") throw new Fail("domain_taken");
-  return { domain, account, handle: handle || null, owned: became === "proven" };
+  return { domain, account, handle, owned: became === "proven" };
 }
 
 async function mustHold(redis: Redis, account: string, handle: string | undefined): Promise<void> {
