@@ -11,10 +11,9 @@ export function pairingView(visit: PairingVisit, request: Request): View {
   const language = request.language();
   const { pairing: words, failures } = wordsOf(language);
   const service = new URL(request.runtime.env.BASE_URL).host;
-  const who = visit.user?.email ?? visit.user?.userId;
   const facts = factList([
     [words.device, escapeHtml(visit.device || words.anyDevice)],
-    ...(who ? [[words.account, escapeHtml(who)] as [string, string]] : []),
+    ...(visit.user ? [[words.account, escapeHtml(visit.user)] as [string, string]] : []),
     [words.duration, escapeHtml(fillPlaceholders(words.days, { count: String(visit.days) }))],
   ]);
   const body = `<p>${sentence(words.intro, { service })}</p>

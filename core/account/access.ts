@@ -1,8 +1,11 @@
 import type { Redis } from "ioredis";
+import type { Me } from "../../schemas/account.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Caller, Role, Runtime, TokenSession } from "../platform/runtime.ts";
-import { hasRole, roleOf } from "./handles.ts";
-import { holderOf, type TokenHolder, tokenPrefix } from "./tokens.ts";
+import type { Caller, Role, Runtime } from "../platform/runtime.ts";
+import { coalesce } from "../store/coalesce.ts";
+import { keys } from "../store/keys.ts";
+import { accountOf, entitlementsOf, handlesOf, hasRole, roleOf } from "./handles.ts";
+import { holderOf, tokenPrefix } from "./tokens.ts";
 
 /** What a route on a handle requires of a token. */
 interface HandleAccess {
@@ -21,15 +24,17 @@ interface HandleAccess {
  * personal access token without the scope.
  */
 export async function handleSession({ redis, sessions }: Runtime, asked: HandleAccess): Promise<Partial<Caller>> {
-  const session: TokenHolder | TokenSession = asked.token.startsWith(tokenPrefix)
-    ? await personal(redis, asked)
-    : await sessions.check(asked.token, asked.resource);
-  const role = await roleOf(redis, asked.handle, session.userId);
+  const { token, handle, scopes } = asked;
+  const isPersonal = token.startsWith(tokenPrefix);
+  if (isPersonal && scopes === undefined)
+    throw new Fail("invalid_token", { detail: "This route does not accept personal access tokens." });
+  const session = isPersonal ? await holderOf(redis, token) : await sessions.check(token, asked.resource);
+  const role = await roleOf(redis, handle, session.userId);
   if (role === undefined) throw new Fail("forbidden");
   if (!hasRole(role, asked.role))
     throw new Fail("insufficient_role", { detail: `This operation requires the role ${asked.role}.` });
-  mustHaveScope(session, asked.scopes ?? []);
-  return { role, handle: asked.handle, ...session };
+  mustHaveScope(session, scopes ?? []);
+  return { role, handle, ...session };
 }
 
 /** Throws for a personal access token without any of the scopes (RFC 6750). A session has all rights of its user. */
@@ -38,8 +43,39 @@ export function mustHaveScope({ scopes }: Pick<Caller, "scopes">, needed: readon
     throw new Fail("insufficient_scope", { scope: needed.join(" ") });
 }
 
-function personal(redis: Redis, { token, scopes }: HandleAccess): Promise<TokenHolder> {
-  if (scopes === undefined)
-    throw new Fail("invalid_token", { detail: "This route does not accept personal access tokens." });
-  return holderOf(redis, token);
+/**
+ * True if the anonymous assistant is enabled for a handle: by the global switch, the list of handles, or the account's entitlement
+ * `marketing_tools`. Always false for an unknown or inactive handle.
+ */
+export async function isAgentEnabled({ redis, env }: Runtime, handle: string): Promise<boolean> {
+  const account = await accountOf(redis, handle);
+  if (account === undefined) return false;
+  const [status, entitled] = await coalesce(redis, `agent ${handle}`, () =>
+    Promise.all([
+      redis.hget(keys.handle(handle), "status"),
+      redis.hexists(keys.account(account), "entitlement:marketing_tools"),
+    ]),
+  );
+  const listed = env.PUBLIC_PAGE_AGENT_ENABLED || env.PUBLIC_PAGE_AGENT_ALLOWED_HANDLES.includes(handle);
+  return status === "ACTIVE" && (listed || entitled === 1);
+}
+
+/**
+ * The session check (docs/reference.md, "Session tokens"): the user, the handles with their roles, and the entitlements of all their
+ * accounts, read live. `invalid_token` if no account has the entitlement `assistant`.
+ */
+export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller): Promise<Me> {
+  const userId = caller.userId as string;
+  const { email, ...more } = await coalesce(redis, `me ${userId}`, () => belongings(redis, userId));
+  if (!more.entitlements.includes("assistant"))
+    throw new Fail("invalid_token", { detail: "None of your accounts has the assistant entitlement." });
+  return { user: { userId, email: caller.email ?? email }, ...more };
+}
+
+async function belongings(redis: Redis, userId: string): Promise<Omit<Me, "user"> & { email: string | null }> {
+  const [email, held] = await Promise.all([redis.hget(keys.user(userId), "email"), handlesOf(redis, userId)]);
+  const accounts = [...new Set(held.map(({ account }) => account))];
+  const names = await Promise.all(accounts.map((account) => entitlementsOf(redis, account)));
+  const entitlements = [...new Set(names.flat())].sort();
+  return { email, handles: held.map(({ handle, role }) => ({ handle, role })), entitlements };
 }

@@ -1,26 +1,17 @@
-import type { authorizationForm, authorizationPage, IssuedToken, tokenRequest } from "../../schemas/account.ts";
-import { scopes as allScopes } from "../../schemas/account.ts";
+import { scopes as allScopes, type authorizationForm, type authorizationPage } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
-import { sameText } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
-import { isDocumentId } from "./client-documents.ts";
-import { clientAt, mustBeBuiltIn } from "./clients.ts";
+import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
+import type { CodeGrant } from "./client-tokens.ts";
+import { clientAt, isDocumentId, mustBeBuiltIn } from "./clients.ts";
 import { hasRole, roleOf } from "./handles.ts";
-import { oauthFailure } from "./oauth-failure.ts";
-import { challengeOf } from "./pairing.ts";
-import { type ClientGrant, startRefreshing, useRefreshToken } from "./refresh-tokens.ts";
-import { startSession } from "./session-store.ts";
 import { displayNameOf } from "./settings.ts";
-import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./sign-in.ts";
-import { issueToken } from "./signing.ts";
 
-/** Lifetime in seconds of a code, of an access token, and of a session that is not refreshed. */
+/** Lifetime of a code in seconds. */
 const CODE_SECONDS = 60;
-const TOKEN_SECONDS = 3600;
-const SESSION_SECONDS = 30 * 86_400;
 
 type Page = Infer<typeof authorizationPage>;
 type Fields = Omit<Page, "cookie">;
@@ -39,13 +30,6 @@ export interface ConsentRequest {
   scopes: string[];
   request: Fields;
   proof: string;
-}
-
-/** The grant behind a code. */
-interface CodeGrant extends ClientGrant {
-  client: string;
-  redirectUri: string;
-  challenge: string;
 }
 
 /** Authorization server metadata (RFC 8414, section 2). */
@@ -77,11 +61,11 @@ export async function askAuthorization(runtime: Runtime, { cookie, ...request }:
   const { env } = runtime;
   mustBeBuiltIn(env);
   const session = await sessionOfCookie(runtime, cookie);
-  const signIn = { step: "onward" as const, location: loginUrl(env, addressOf(env, request)) };
+  const location = loginUrl(env, `${env.BASE_URL}/oauth/authorize?${queryOf(request)}`);
   // Documents are fetched only for signed-in users.
-  if (session === undefined && isDocumentId(request.client_id)) return signIn;
+  if (session === undefined && isDocumentId(request.client_id)) return { step: "onward", location };
   const client = await clientAt(runtime, request.client_id, request.redirect_uri);
-  if (session === undefined) return signIn;
+  if (session === undefined) return { step: "onward", location };
   const fault = faultOf(env, request);
   if (fault) return { step: "onward", location: backTo(env, request, fault) };
   const handle = handleOf(env, request.resource) as string;
@@ -106,54 +90,6 @@ export async function decideAuthorization(
   const client = await clientAt(runtime, request.client_id, request.redirect_uri);
   const answer = decision === "allow" ? await grant(runtime, request, { client: client.name, session }) : denied;
   return { step: "onward", location: backTo(env, request, answer) };
-}
-
-/**
- * Issues an access token for a code or a refresh token; it is valid only for its resource (RFC 8707). `invalid_request` carries the
- * OAuth error name.
- */
-export async function issueAccess(runtime: Runtime, input: Infer<typeof tokenRequest>): Promise<IssuedToken> {
-  mustBeBuiltIn(runtime.env);
-  if (input.grant_type === "authorization_code") return redeemCode(runtime, input);
-  if (input.grant_type === "refresh_token") return refresh(runtime, input);
-  throw oauthFailure("unsupported_grant_type", "Use the grant type authorization_code or refresh_token.");
-}
-
-/** Redeems a code, once: it starts a session with its tokens. */
-async function redeemCode(runtime: Runtime, input: Infer<typeof tokenRequest>): Promise<IssuedToken> {
-  const json = await runtime.redis.getdel(keys.oauthCode(input.code ?? ""));
-  const granted = json === null ? undefined : (JSON.parse(json) as CodeGrant);
-  if (granted === undefined || !isRedeemer(granted, input))
-    throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
-  const { client: device, redirectUri: _uri, challenge: _challenge, ...grant } = granted;
-  const { userId, email, resource, scopes } = grant;
-  const lifetimes = { seconds: SESSION_SECONDS, tokenSeconds: TOKEN_SECONDS };
-  const session = { userId, email, kind: "mcp" as const, device, ...lifetimes, grant: { resource, scopes } };
-  const { token, sessionId, expiresAt } = await startSession(runtime, session);
-  const refreshToken = await startRefreshing(runtime, { sessionId, expiresAt: Date.parse(expiresAt), grant });
-  return issued(grant, token, refreshToken);
-}
-
-/** Continues a session: the refresh token is replaced each time (RFC 6749, section 6; RFC 9700, section 4.14). */
-async function refresh(runtime: Runtime, input: Infer<typeof tokenRequest>): Promise<IssuedToken> {
-  const { client_id, resource, refresh_token = "" } = input;
-  const isFor = (grant: ClientGrant): boolean =>
-    grant.clientId === client_id && (resource === undefined || resource === grant.resource);
-  const expiresAt = Date.now() + SESSION_SECONDS * 1000;
-  const used = await useRefreshToken(runtime, refresh_token, { isFor, expiresAt });
-  if (used === undefined)
-    throw oauthFailure("invalid_grant", "The refresh token is over, was used before, or belongs to another client.");
-  const { grant, sessionId, refreshToken } = used;
-  const { userId, email = "" } = grant;
-  const claims = { userId, email, sessionId, grant, expiresAt: Date.now() + TOKEN_SECONDS * 1000 };
-  return issued(grant, await issueToken(runtime.signingKey, runtime.env, claims), refreshToken);
-}
-
-function issued({ scopes }: ClientGrant, token: string, refreshToken: string): IssuedToken {
-  return {
-    ...{ access_token: token, token_type: "Bearer", expires_in: TOKEN_SECONDS },
-    ...{ refresh_token: refreshToken, scope: scopes.join(" ") },
-  };
 }
 
 /** The resource identifier of a handle's tools. */
@@ -182,13 +118,6 @@ async function grant(
   };
   await runtime.redis.set(keys.oauthCode(code), JSON.stringify(granted), "EX", CODE_SECONDS);
   return { code };
-}
-
-function isRedeemer(granted: CodeGrant, input: Infer<typeof tokenRequest>): boolean {
-  const { clientId, redirectUri, challenge, resource } = granted;
-  const isSame = input.client_id === clientId && input.redirect_uri === redirectUri;
-  const isResource = input.resource === undefined || input.resource === resource;
-  return isSame && isResource && sameText(challengeOf(input.code_verifier ?? ""), challenge);
 }
 
 /** The OAuth error of a request (RFC 6749, section 4.1.2.1), if it has one. */
@@ -224,19 +153,19 @@ async function mustBelong({ redis }: Runtime, handle: string, { userId }: TokenS
 /** The client's redirect address with the response, the state and the issuer (RFC 9207). */
 function backTo({ BASE_URL }: Env, { redirect_uri, state }: Fields, answer: Record<string, string>): string {
   const url = new URL(redirect_uri);
-  for (const [name, value] of Object.entries({ ...answer, ...(state === undefined ? {} : { state }), iss: BASE_URL }))
-    url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries({ ...answer, state, iss: BASE_URL }))
+    if (value !== undefined) url.searchParams.set(name, value);
   return url.href;
 }
 
-function addressOf({ BASE_URL }: Env, request: Fields): string {
-  return `${BASE_URL}/oauth/authorize?${new URLSearchParams(entriesOf(request))}`;
-}
-
+/** Browsers send the fields of the form in another order than the client those of its query. */
 function formOf(request: Fields): { form: string; about: string } {
-  return { form: "mcp authorization form", about: JSON.stringify(entriesOf(request).sort()) };
+  const query = queryOf(request);
+  query.sort();
+  return { form: "mcp authorization form", about: query.toString() };
 }
 
-function entriesOf(request: Fields): [string, string][] {
-  return Object.entries(request).filter((entry): entry is [string, string] => entry[1] !== undefined);
+function queryOf(request: Fields): URLSearchParams {
+  const named = Object.entries(request).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
+  return new URLSearchParams(named);
 }

@@ -1,18 +1,33 @@
 import { Buffer } from "node:buffer";
+import { LRUCache } from "lru-cache";
 import type { clientRegistration, RegisteredClient } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
+import { membersOf, parseJson } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { readSignedValue, signedValue } from "../platform/sealing.ts";
-import { documentedClient, isDocumentId, type OAuthClient } from "./client-documents.ts";
-import { oauthFailure, wrongClient } from "./oauth-failure.ts";
-import { isRedirectUri, isRegistered } from "./redirect-addresses.ts";
+import { perConnection } from "../store/connections.ts";
 import { deviceName } from "./session-store.ts";
+
+/** A client as described by its id. */
+interface OAuthClient {
+  name: string;
+  redirectUris: string[];
+}
 
 /** Largest client registration in bytes; the client id contains it. */
 const MAX_REGISTRATION_BYTES = 1500;
 const PURPOSE = "mcp client";
+/** A document is small, fetched without redirects, and cached for five minutes. */
+const FETCH = { timeoutMs: 3000, limit: 5 * 1024, headers: { accept: "application/json" } };
+const documentsOf = perConnection(() => new LRUCache<string, OAuthClient>({ max: 500, ttl: 300_000 }));
+const MAX_ADDRESS_LENGTH = 500;
+const MAX_REDIRECTS = 10;
+/** Schemes that browsers handle themselves, so that no app can own them (RFC 8252, section 7.1). */
+const BROWSER_SCHEMES = /^(javascript|data|file|blob|about|vbscript|filesystem|view-source|wss?|ftp):$/;
+const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/;
+const LOOPBACK_PORT = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\d{1,5}(?=\/|$)/;
 
 /**
  * Registers a client (RFC 7591). Nothing is stored: the client id contains the registration and a MAC of this service.
@@ -24,14 +39,14 @@ export async function registerClient(
 ): Promise<RegisteredClient> {
   mustBeBuiltIn(env);
   const { redirect_uris: redirectUris, client_name } = input;
-  const wrong = redirectUris.find((uri) => !isRedirectUri(uri));
-  if (wrong !== undefined)
+  if (!redirectUris.every(isRedirectUri))
     throw oauthFailure("invalid_redirect_uri", "Use https, loopback http or an app's own scheme.");
   const client: OAuthClient = { name: deviceName(client_name, "An MCP client"), redirectUris };
-  const issuedAt = Math.floor(Date.now() / 1000);
+  if (Buffer.byteLength(JSON.stringify(client)) > MAX_REGISTRATION_BYTES)
+    throw oauthFailure("invalid_client_metadata", `A registration has at most ${MAX_REGISTRATION_BYTES} bytes.`);
   return {
-    client_id: idOf(env, client),
-    client_id_issued_at: issuedAt,
+    client_id: signedValue(env, PURPOSE, client),
+    client_id_issued_at: Math.floor(Date.now() / 1000),
     client_name: client.name,
     redirect_uris: redirectUris,
     grant_types: ["authorization_code", "refresh_token"],
@@ -47,15 +62,10 @@ export async function registerClient(
 export async function clientAt(runtime: Runtime, clientId: string, redirectUri: string): Promise<OAuthClient> {
   const client = isDocumentId(clientId)
     ? await documentedClient(runtime, clientId)
-    : registeredClient(runtime.env, clientId);
+    : readSignedValue<OAuthClient>(runtime.env, PURPOSE, clientId);
+  if (client === undefined) throw wrongClient("The client is not registered.");
   if (!isRegistered(client.redirectUris, redirectUri))
     throw wrongClient("The client did not register this redirect address.");
-  return client;
-}
-
-function registeredClient(env: Env, clientId: string): OAuthClient {
-  const client = readSignedValue<OAuthClient>(env, PURPOSE, clientId);
-  if (client === undefined) throw wrongClient("The client is not registered.");
   return client;
 }
 
@@ -64,8 +74,85 @@ export function mustBeBuiltIn({ LOGIN_BUILTIN, AUTH_ISSUER }: Env): void {
   if (!LOGIN_BUILTIN || AUTH_ISSUER !== undefined) throw new Fail("not_found");
 }
 
-function idOf(env: Env, client: OAuthClient): string {
-  if (Buffer.byteLength(JSON.stringify(client)) > MAX_REGISTRATION_BYTES)
-    throw oauthFailure("invalid_client_metadata", `A registration has at most ${MAX_REGISTRATION_BYTES} bytes.`);
-  return signedValue(env, PURPOSE, client);
+/** True for a client id that is a URL and so refers to a document; ids of registered clients never do. */
+export function isDocumentId(clientId: string): boolean {
+  return /^https?:/i.test(clientId);
+}
+
+/** OAuth errors of RFC 6749 (section 5.2), RFC 7591 (section 3.2.2) and RFC 8707 (section 2). */
+type OAuthError = "invalid_grant" | "invalid_redirect_uri" | "invalid_client_metadata" | "unsupported_grant_type";
+
+/** A failure that OAuth clients recognise by its error name. */
+export function oauthFailure(error: OAuthError, detail: string): Fail {
+  return new Fail("invalid_request", { detail, more: { error } });
+}
+
+/** A failure that must not be redirected, since the client's redirect address is unknown: the user sees it. */
+function wrongClient(detail: string, cause?: unknown): Fail {
+  return new Fail("invalid_request", { detail }, cause);
+}
+
+/**
+ * The client of a metadata document (draft-ietf-oauth-client-id-metadata-document): the document is at the URL of its id, contains that id
+ * and the redirect addresses, and has no secret. `invalid_request` if it can't be fetched or is invalid.
+ */
+async function documentedClient({ redis, outbound }: Runtime, clientId: string): Promise<OAuthClient> {
+  const cache = documentsOf(redis);
+  const known = cache.get(clientId);
+  if (known) return known;
+  if (!isDocumentAddress(clientId)) throw wrongClient("The client's id is not the address of a client document.");
+  const client = clientOf(clientId, await fetchDocument(outbound, clientId));
+  cache.set(clientId, client);
+  return client;
+}
+
+/** https (http on loopback), with a plain path, without userinfo, query or fragment (section 3). */
+function isDocumentAddress(clientId: string): boolean {
+  if (clientId.length > MAX_ADDRESS_LENGTH || !URL.canParse(clientId)) return false;
+  const { href, protocol, hostname, pathname, username, password } = new URL(clientId);
+  const isSafe = protocol === "https:" || LOOPBACK.test(hostname);
+  return isSafe && href === clientId && pathname !== "/" && !clientId.includes("#") && username + password === "";
+}
+
+/** The document's claims, unverified. */
+async function fetchDocument(outbound: Runtime["outbound"], clientId: string): Promise<Record<string, unknown>> {
+  const answer = await outbound.request(clientId, FETCH).catch((error: unknown) => {
+    throw wrongClient("The client's document can't be fetched.", error);
+  });
+  if (answer.status !== 200) throw wrongClient(`The client's document answered ${answer.status}.`);
+  try {
+    return membersOf(parseJson(answer.body));
+  } catch (error) {
+    throw wrongClient("The client's document is no JSON.", error);
+  }
+}
+
+function clientOf(clientId: string, document: Record<string, unknown>): OAuthClient {
+  const { client_id, client_name, redirect_uris, token_endpoint_auth_method = "none" } = document;
+  if (client_id !== clientId) throw wrongClient("The client's document names another client.");
+  if (token_endpoint_auth_method !== "none" || "client_secret" in document)
+    throw wrongClient("A client with a document of its own has no secret here.");
+  const redirectUris = Array.isArray(redirect_uris) ? redirect_uris.slice(0, MAX_REDIRECTS) : [];
+  if (!redirectUris.every(isRedirectUri))
+    throw wrongClient("The client's document has a redirect address that can't be used.");
+  // The host is verified; the name is only the client's claim.
+  const { host } = new URL(clientId);
+  return { name: deviceName([deviceName(client_name), host].filter(Boolean).join(" – ")), redirectUris };
+}
+
+/** https, http on loopback, or an app's scheme; no fragment (RFC 6749, section 3.1.2) and no credentials. */
+function isRedirectUri(uri: unknown): uri is string {
+  if (typeof uri !== "string" || !URL.canParse(uri) || /[\s"'<>\\#]/.test(uri)) return false;
+  const { protocol, hostname, username, password } = new URL(uri);
+  if (username !== "" || password !== "") return false;
+  if (protocol === "http:") return LOOPBACK.test(hostname);
+  return !BROWSER_SCHEMES.test(protocol);
+}
+
+/**
+ * True for an address among the registered ones. A registered address on loopback without a port allows every port: the app listens on a
+ * free one (RFC 8252, section 7.3).
+ */
+function isRegistered(registered: readonly string[], uri: string): boolean {
+  return registered.includes(uri) || (URL.canParse(uri) && registered.includes(uri.replace(LOOPBACK_PORT, "$1")));
 }

@@ -4,11 +4,14 @@ import type {
   PairingRedeemed,
   PairingStarted,
   pairingDecision,
+  pairingForm,
+  pairingPage,
   pairingRedemption,
   pairingStart,
 } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { sha256 } from "../platform/digest.ts";
+import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
@@ -17,6 +20,7 @@ import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
+import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
 import { handlesOf } from "./handles.ts";
 import { deviceName, startSession } from "./session-store.ts";
 
@@ -32,14 +36,20 @@ const START_LIMIT = { burst: 300, rate: 5 };
 const CODE_CHARACTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const codeLength = 8;
 
-/** A pending attempt as the deciding user sees it. */
-export interface PendingPairing {
+/** The page of a pending attempt, for the user who decides about it. */
+export interface PairingVisit {
   attemptId: string;
   /** `K7QF-M2XP`; the desktop shows the same code. */
   code: string;
   device: string;
   /** Lifetime of the desktop's session in days. */
   days: number;
+  /** Address of the sign-in, which returns here. */
+  loginUrl: string;
+  /** The name of the signed-in user. */
+  user?: string;
+  /** Ties the form to this attempt and session. */
+  proof?: string;
 }
 
 /**
@@ -65,23 +75,39 @@ export async function startPairing(
 }
 
 /** The browser page of an attempt. */
-export function authorizeUrl({ BASE_URL }: { BASE_URL: string }, attemptId: string): string {
+function authorizeUrl({ BASE_URL }: Env, attemptId: string): string {
   return `${BASE_URL}/oauth/assistant/desktop/authorize?attemptId=${encodeURIComponent(attemptId)}`;
 }
 
-/** A pending attempt; `attempt_expired` if it is unknown, `attempt_not_pending` once it is decided. */
-export async function pendingPairing({ redis }: Pick<Runtime, "redis">, attemptId: string): Promise<PendingPairing> {
+/** The page of an attempt; `attempt_expired` if it is unknown, `attempt_not_pending` once it is decided. */
+export async function visitPairing(runtime: Runtime, input: Infer<typeof pairingPage>): Promise<PairingVisit> {
+  const { redis, env } = runtime;
+  const { attemptId = "" } = input;
   const [status, device] = await redis.hmget(keys.pairing(attemptId), "status", "device");
   if (!status) throw new Fail("attempt_expired");
   if (status !== "pending") throw new Fail("attempt_not_pending");
-  return { attemptId, code: pairingCode(attemptId), device: device ?? "", days: SESSION_TTL_SECONDS / 86_400 };
+  const days = SESSION_TTL_SECONDS / 86_400;
+  const login = loginUrl(env, authorizeUrl(env, attemptId));
+  const visit = { attemptId, code: pairingCode(attemptId), device: device ?? "", days, loginUrl: login };
+  const session = await sessionOfCookie(runtime, input.cookie);
+  if (session === undefined) return visit;
+  const { email, userId } = session;
+  return { ...visit, user: email ?? userId, proof: formProof(env, session, formOf(attemptId)) };
 }
+
+/** The decision from the page's own form; `invalid_token` without a session, `forbidden` for a forged form. */
+export async function decideByForm(runtime: Runtime, input: Infer<typeof pairingForm>): Promise<PairingDecided> {
+  const { attemptId, decision } = input;
+  return decidePairing(runtime, { attemptId, decision }, await sessionOfForm(runtime, input, formOf(attemptId)));
+}
+
+const formOf = (about: string) => ({ form: "pairing form", about });
 
 /** Allows or denies an attempt once, as the signed-in user; `attempt_expired`, `attempt_not_pending`. */
 export async function decidePairing(
   { redis }: Runtime,
   input: Infer<typeof pairingDecision>,
-  caller: Caller,
+  caller: Pick<Caller, "userId" | "email">,
 ): Promise<PairingDecided> {
   const status = input.decision === "allow" ? "authorised" : "denied";
   const decision = { status, userId: caller.userId as string, email: caller.email ?? "" } as const;

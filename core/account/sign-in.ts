@@ -1,16 +1,21 @@
 import type { signInForm, signInPage } from "../../schemas/account.ts";
+import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { layOut } from "../engines/mail/mail.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { isSigned, isSixDigits, sign, sixDigits } from "../platform/sealing.ts";
+import { fillPlaceholders } from "../platform/words.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { scripts } from "../store/scripts.ts";
+import { digestTag, takeToken } from "../store/throttle.ts";
+import { sessionCookie, sessionOfCookie } from "./browser-sessions.ts";
 import { userOfEmail } from "./handles.ts";
+import { sendServiceMail } from "./service-mail.ts";
 import { deviceName, startSession } from "./session-store.ts";
-import { admitCodeRequest, loginPage, rememberBrowser } from "./sign-in-limits.ts";
 
 /** Lifetime of a code in ms, and the number of wrong codes that ends a sign-in. */
 const CODE_TTL_MS = 600_000;
@@ -18,6 +23,16 @@ const MAX_WRONG_CODES = 5;
 const codePurpose = "sign-in code";
 /** Lifetime of a browser's session in seconds. */
 const SESSION_TTL_SECONDS = 12 * 3600;
+/** Codes per network: 3 at once and 3 in 15 minutes for one address, 30 for all addresses together. */
+const addressLimit = { burst: 3, rate: 3 / 900 };
+const networkLimit = { burst: 30, rate: 30 / 900 };
+/** Codes per address from all networks: 20 at once, then one per hour; at most 44 mails a day. */
+const mailLimit = { burst: 20, rate: 1 / 3600 };
+/** Seconds for which a browser is recognised after its last sign-in: the longest lifetime of a cookie (RFC 6265bis, section 5.5). */
+const KNOWN_BROWSER_SECONDS = 400 * 86_400;
+const knownBrowserCookie = "known-browser";
+const consentPath = "/oauth";
+const pendingCookie = "pending-sign-in";
 const address = /^[^\s@]{1,64}@[^\s@.]+(?:\.[^\s@.]+)*$/;
 
 /** The current step of a sign-in, for its page. */
@@ -49,63 +64,8 @@ export async function openSignIn(
 export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
   mustBeOn(runtime.env);
   mustBeOwnPage(runtime.env, input);
-  const { signInId, returnTo = "" } = input;
-  return signInId === undefined
-    ? askForCode(runtime, input, caller)
-    : tryCode(runtime, { signInId, code: input.code ?? "", returnTo, device: deviceName(input.userAgent) });
+  return input.signInId === undefined ? askForCode(runtime, input, caller) : tryCode(runtime, input);
 }
-
-/** The valid session of a browser's cookie, if any. */
-export async function sessionOfCookie(
-  { sessions }: Runtime,
-  cookie: string | undefined,
-): Promise<BrowserSession | undefined> {
-  const token = readCookie(cookie, sessionCookie);
-  if (token === undefined) return undefined;
-  try {
-    return { ...(await sessions.check(token)), token };
-  } catch (error) {
-    // An expired or revoked session counts as none; other errors propagate.
-    if (error instanceof Fail && error.code === "invalid_token") return undefined;
-    throw error;
-  }
-}
-
-/** A browser's session, with its token. */
-export type BrowserSession = TokenSession & { token: string };
-
-/** A form of one of our pages: its kind, and what it decides about. */
-interface PageForm {
-  form: string;
-  about: string;
-}
-
-/** Ties a form to the session that it was made for. */
-export function formProof(env: Env, { token }: BrowserSession, { form, about }: PageForm): string {
-  return sign(env, form, `${about} ${token}`);
-}
-
-/** The session of a posted form; `invalid_token` without a session, `forbidden` for a forged form. */
-export async function sessionOfForm(
-  runtime: Runtime,
-  { cookie, proof }: { cookie?: string | undefined; proof: string },
-  { form, about }: PageForm,
-): Promise<BrowserSession> {
-  const session = await sessionOfCookie(runtime, cookie);
-  if (session === undefined) throw new Fail("invalid_token");
-  if (!isSigned(runtime.env, form, `${about} ${session.token}`, proof)) throw new Fail("forbidden");
-  return session;
-}
-
-/** The address of the sign-in that returns to an address of this service. */
-export function loginUrl({ LOGIN_URL }: Env, returnTo: string): string {
-  return `${LOGIN_URL}${LOGIN_URL.includes("?") ? "&" : "?"}returnTo=${encodeURIComponent(returnTo)}`;
-}
-
-/** The session cookie. Browsers send it to consent pages and the sign-in only. */
-const sessionCookie = "session";
-const pendingCookie = "pending-sign-in";
-const cookiePath = "/oauth";
 
 function mustBeOn(env: Env): void {
   if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
@@ -125,12 +85,13 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   const email = (input.email ?? "").trim().toLowerCase();
   if (email.length > 254 || !address.test(email)) return { step: "email", returnTo, problem: "email" };
   if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
-  const pending = await pendingSignIn(runtime, input.cookie, email);
   try {
     await admitCodeRequest(runtime, { email, cookie: input.cookie, network: caller.network ?? "" });
   } catch (error) {
+    const isLimited = error instanceof Fail && error.code === "rate_limited";
+    const pending = readCookie(input.cookie, pendingCookie) ?? "";
     // The code that this browser requested before still works.
-    if (pending && error instanceof Fail && error.code === "rate_limited")
+    if (isLimited && (await redis.hget(keys.signIn(pending), "email")) === email)
       return { step: "code", returnTo, signInId: pending, email };
     throw error;
   }
@@ -144,49 +105,59 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   return { step: "code", returnTo, signInId, email, cookies: [cookie] };
 }
 
-/** This browser's pending sign-in with the address, while its code is valid. */
-async function pendingSignIn(
-  { redis }: Runtime,
-  cookie: string | undefined,
-  email: string,
-): Promise<string | undefined> {
-  const signInId = readCookie(cookie, pendingCookie);
-  if (signInId === undefined) return undefined;
-  return (await redis.hget(keys.signIn(signInId), "email")) === email ? signInId : undefined;
+/**
+ * Counts a request for a code; `rate_limited`. A browser that has signed in with this address before has its own buckets, so that strangers
+ * who request codes can't lock out the owner of an address.
+ */
+async function admitCodeRequest(
+  runtime: Runtime,
+  { email, network, cookie }: { email: string; network: string; cookie: string | undefined },
+): Promise<void> {
+  const { env } = runtime;
+  const [id = "", mac = ""] = readCookie(cookie, knownBrowserCookie)?.split(".") ?? [];
+  const browser = isSigned(env, "known browser", `${id} ${email}`, mac) ? id : undefined;
+  if (browser === undefined)
+    await takeToken(runtime, { name: "sign-in-network", tag: digestTag(env, network), ...networkLimit });
+  const origin = digestTag(env, email, browser ?? network);
+  await takeToken(runtime, { name: "sign-in-address", tag: origin, ...addressLimit });
+  await takeToken(runtime, { name: "sign-in-mail", tag: digestTag(env, email, browser ?? ""), ...mailLimit });
 }
 
-async function tryCode(
-  runtime: Runtime,
-  input: { signInId: string; code: string; returnTo: string; device: string },
-): Promise<SignInStep> {
+/** The cookie that recognises a browser after a sign-in with this address; it is worthless for other addresses. */
+function rememberBrowser({ env, id }: Runtime, email: string): string {
+  const browser = id("brw_");
+  const value = `${browser}.${sign(env, "known browser", `${browser} ${email}`)}`;
+  return writeCookie(knownBrowserCookie, value, { ...loginPage(env), seconds: KNOWN_BROWSER_SECONDS });
+}
+
+/** Scope of the sign-in page's cookies. */
+function loginPage({ LOGIN_URL }: Env): { path: string; secure: boolean } {
+  const { pathname, protocol } = new URL(LOGIN_URL);
+  return { path: pathname, secure: protocol === "https:" };
+}
+
+async function tryCode(runtime: Runtime, input: Infer<typeof signInForm>): Promise<SignInStep> {
   const { env, redis } = runtime;
-  const { signInId, returnTo, device } = input;
-  const isRight = isSixDigits(env, codePurpose, { text: signInId, typed: input.code });
+  const { signInId = "", code = "", returnTo = "" } = input;
+  const isRight = isSixDigits(env, codePurpose, { text: signInId, typed: code });
   const tried = { isRight, maxWrong: MAX_WRONG_CODES };
   const [result, userId = "", email = ""] = await scripts.trySignIn(redis, { signIn: keys.signIn(signInId) }, tried);
-  if (result === "right") return welcome(runtime, { userId, email, returnTo, device });
+  if (result === "right") return welcome(runtime, { userId, email, device: deviceName(input.userAgent) }, returnTo);
   if (result !== "wrong") return { step: "email", returnTo, problem: "ended" };
-  return {
-    step: "code",
-    returnTo,
-    signInId,
-    email: (await redis.hget(keys.signIn(signInId), "email")) ?? "",
-    problem: "wrong",
-  };
+  const typed = (await redis.hget(keys.signIn(signInId), "email")) ?? "";
+  return { step: "code", returnTo, signInId, email: typed, problem: "wrong" };
 }
 
 async function welcome(
   runtime: Runtime,
-  { returnTo, ...who }: { userId: string; email: string; returnTo: string; device: string },
+  who: { userId: string; email: string; device: string },
+  returnTo: string,
 ): Promise<SignInStep> {
-  const { email } = who;
   const { token } = await startSession(runtime, { ...who, kind: "browser", seconds: SESSION_TTL_SECONDS });
   const { secure, path } = loginPage(runtime.env);
-  const [session, atSignIn] = [cookiePath, path].map((at) =>
-    writeCookie(sessionCookie, token, { seconds: SESSION_TTL_SECONDS, path: at, secure }),
-  ) as [string, string];
-  const cookies = [session, rememberBrowser(runtime, email), atSignIn];
-  return { step: "done", email, location: destination(runtime.env, returnTo, token), cookies };
+  const sessionAt = (path: string) => writeCookie(sessionCookie, token, { seconds: SESSION_TTL_SECONDS, path, secure });
+  const cookies = [sessionAt(consentPath), rememberBrowser(runtime, who.email), sessionAt(path)];
+  return { step: "done", email: who.email, location: destination(runtime.env, returnTo, token), cookies };
 }
 
 /**
@@ -198,9 +169,24 @@ function destination({ BASE_URL, APP_URL, LOGIN_URL }: Env, returnTo: string, to
   const url = new URL(returnTo, BASE_URL);
   const [own, app, login] = [BASE_URL, APP_URL, LOGIN_URL].map((one) => new URL(one).origin);
   if (url.origin !== own && url.origin !== app) return undefined;
-  if (url.origin === own && url.pathname.startsWith(`${cookiePath}/`)) return login + url.pathname + url.search;
+  if (url.origin === own && url.pathname.startsWith(`${consentPath}/`)) return login + url.pathname + url.search;
   url.hash = `token=${token}`;
   return url.href;
+}
+
+/** Mails the code of a sign-in in the language of its page, unless the address has no user or the sign-in is over. */
+export async function sendSignInCode({ redis, env }: Runtime, { signInId }: { signInId: string }): Promise<void> {
+  const [user, email, language] = await redis.hmget(keys.signIn(signInId), "user", "email", "language");
+  if (!user || !email) return;
+  const mail = mailOf(spokenLanguage(language), new URL(env.LOGIN_URL).host, signInCode(env.SECRET_KEY, signInId));
+  await sendServiceMail(env, email, { key: `sign-in ${signInId}`, ...mail });
+}
+
+/** The code is in the body only: subjects appear in lists and logs. */
+function mailOf(language: string, site: string, code: string): ReturnType<typeof layOut> {
+  const words = wordsOf(language).mails.signInCode;
+  const [subject, title] = [fillPlaceholders(words.subject, { site }), fillPlaceholders(words.title, { site })];
+  return layOut({ language, sender: site, subject, title, code, paragraphs: [words.text] });
 }
 
 /** Six digits derived from the id under the service's key, so that neither Redis nor a job contains the code. */

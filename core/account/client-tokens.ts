@@ -1,0 +1,119 @@
+import type { IssuedToken, tokenRequest } from "../../schemas/account.ts";
+import type { Infer } from "../../schemas/schema.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { readSignedValue, sameText, signedValue } from "../platform/sealing.ts";
+import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
+import { scripts } from "../store/scripts.ts";
+import { mustBeBuiltIn, oauthFailure } from "./clients.ts";
+import { challengeOf } from "./pairing.ts";
+import { startSession } from "./session-store.ts";
+import { issueToken } from "./signing.ts";
+
+/** Lifetime in seconds of an access token, and of a session that is not refreshed. */
+const TOKEN_SECONDS = 3600;
+const SESSION_SECONDS = 30 * 86_400;
+/** Ms in which a used refresh token is accepted again: the response to its first use may have been lost. */
+const GRACE_MS = 10_000;
+const PURPOSE = "refresh token";
+
+/** The rights of a client's session, as granted. */
+interface ClientGrant {
+  clientId: string;
+  resource: string;
+  scopes: string[];
+  userId: string;
+  email?: string | undefined;
+}
+
+/** The grant behind a code. */
+export interface CodeGrant extends ClientGrant {
+  client: string;
+  redirectUri: string;
+  challenge: string;
+}
+
+/** The content of a refresh token: its session, and its number within it. */
+type RefreshToken = [userId: string, sessionId: string, round: number];
+
+type TokenRequest = Infer<typeof tokenRequest>;
+
+/**
+ * Issues an access token for a code or a refresh token; it is valid only for its resource (RFC 8707). `invalid_request` carries the
+ * OAuth error name.
+ */
+export async function issueAccess(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
+  mustBeBuiltIn(runtime.env);
+  if (input.grant_type === "authorization_code") return redeemCode(runtime, input);
+  if (input.grant_type === "refresh_token") return refresh(runtime, input);
+  throw oauthFailure("unsupported_grant_type", "Use the grant type authorization_code or refresh_token.");
+}
+
+/** Redeems a code, once: it starts a session with its tokens. The first refresh token lives as long as the session. */
+async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
+  const { redis } = runtime;
+  const json = await redis.getdel(keys.oauthCode(input.code ?? ""));
+  const granted = json === null ? undefined : (JSON.parse(json) as CodeGrant);
+  if (granted === undefined || !isRedeemer(granted, input))
+    throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
+  const { client: device, redirectUri: _uri, challenge: _challenge, ...grant } = granted;
+  const { userId, email, resource, scopes } = grant;
+  const lifetimes = { seconds: SESSION_SECONDS, tokenSeconds: TOKEN_SECONDS };
+  const session = { userId, email, kind: "mcp" as const, device, ...lifetimes, grant: { resource, scopes } };
+  const { token, sessionId, expiresAt } = await startSession(runtime, session);
+  const key = keys.oauthRefresh(userId, sessionId);
+  await transact(redis, (transaction) => {
+    transaction.hset(key, { round: 0, at: 0, json: JSON.stringify(grant) }).pexpireat(key, Date.parse(expiresAt));
+  });
+  return issued(runtime, grant, { token, refresh: [userId, sessionId, 0] });
+}
+
+function isRedeemer(granted: CodeGrant, input: TokenRequest): boolean {
+  const { redirectUri, challenge } = granted;
+  const isSame = input.redirect_uri === redirectUri && isFor(granted, input);
+  return isSame && sameText(challengeOf(input.code_verifier ?? ""), challenge);
+}
+
+function isFor({ clientId, resource }: ClientGrant, input: TokenRequest): boolean {
+  return input.client_id === clientId && (input.resource === undefined || input.resource === resource);
+}
+
+/**
+ * Continues a session: the refresh token is replaced each time (RFC 6749, section 6). Reuse of a replaced one ends its session (RFC 9700,
+ * section 4.14.2). Within ten seconds the same token gets the same answer.
+ */
+async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
+  const { redis, env, signingKey } = runtime;
+  const [userId, sessionId, round] = readSignedValue<RefreshToken>(env, PURPOSE, input.refresh_token ?? "") ?? [];
+  if (userId === undefined || sessionId === undefined || round === undefined) throw refused();
+  const key = keys.oauthRefresh(userId, sessionId);
+  const json = await redis.hget(key, "json");
+  const grant = json === null ? undefined : (JSON.parse(json) as ClientGrant);
+  // A request by another client doesn't consume the token.
+  if (grant === undefined || !isFor(grant, input)) throw refused();
+  const now = Date.now();
+  const use = { sessionId, round, now, expiresAt: now + SESSION_SECONDS * 1000, graceMs: GRACE_MS };
+  const [became, next] = await scripts.useRefresh(redis, { grant: key, sessions: keys.sessions(userId) }, use);
+  if (became !== "used") throw refused();
+  const claims = { userId, email: grant.email ?? "", sessionId, grant, expiresAt: now + TOKEN_SECONDS * 1000 };
+  const token = await issueToken(signingKey, env, claims);
+  return issued(runtime, grant, { token, refresh: [userId, sessionId, Number(next)] });
+}
+
+function refused(): Error {
+  return oauthFailure("invalid_grant", "The refresh token is over, was used before, or belongs to another client.");
+}
+
+function issued(
+  { env }: Runtime,
+  { scopes }: ClientGrant,
+  { token, refresh }: { token: string; refresh: RefreshToken },
+): IssuedToken {
+  return {
+    access_token: token,
+    token_type: "Bearer",
+    expires_in: TOKEN_SECONDS,
+    refresh_token: signedValue(env, PURPOSE, refresh),
+    scope: scopes.join(" "),
+  };
+}
