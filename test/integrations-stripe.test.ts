@@ -6,7 +6,7 @@ import request, { type Test as SuperTest } from "supertest";
 import t, { type Test as TapTest } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
 import { eraseHandle } from "../core/operations/erasure.ts";
-import { settlePayment } from "../core/scheduling/settlements.ts";
+import { settlePayment } from "../core/scheduling/booking-payments.ts";
 import { keys } from "../core/store/keys.ts";
 import {
   type StripeNotice,

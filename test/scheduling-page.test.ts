@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import { settlePayment } from "../core/scheduling/settlements.ts";
+import { settlePayment } from "../core/scheduling/booking-payments.ts";
 import {
   bundleAssets,
   longestRun,

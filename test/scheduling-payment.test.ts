@@ -1,6 +1,6 @@
 import t from "tap";
 import type { Order, PaymentProvider } from "../core/platform/runtime.ts";
-import { expireHold, settlePayment } from "../core/scheduling/settlements.ts";
+import { expireHold, settlePayment } from "../core/scheduling/booking-payments.ts";
 import { keys } from "../core/store/keys.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { openStage, PUBLIC_EVENTS_PATH, type Stage } from "../fixtures/scheduling/owner.ts";

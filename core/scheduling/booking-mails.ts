@@ -1,16 +1,14 @@
 import { Buffer } from "node:buffer";
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage } from "../../schemas/languages.ts";
-import type { Booking, MailKind, StoredBooking, StoredEventType } from "../../schemas/scheduling.ts";
+import type { Booking, MailKind, StoredEventType } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { type Attachment, acceptMessage, findSender } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
 import { layOut } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
-import { delayUntil } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
-import { minute } from "../platform/zones.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord } from "../store/records.ts";
@@ -24,25 +22,6 @@ import { ownerLink } from "./owner-links.ts";
 /** How often a mail waits for its meeting link, and for how many ms each time. */
 const MAX_LINK_WAITS = 8;
 const LINK_WAIT_MS = 1500;
-
-/** The job that mails everyone about a change of a booking. Mails about an owner's change don't count as caused by a visitor. */
-export function mailJob(
-  handle: string,
-  { bookingUid, sequence }: StoredBooking,
-  { kind, ...by }: Pick<JobData<"scheduling.mail">, "kind" | "by">,
-): Job {
-  const id = `mail-${bookingUid}-${kind}-${sequence}`;
-  return job("scheduling.mail", id, { handle, bookingUid, kind, sequence, ...by });
-}
-
-/** The reminder job of an accepted booking, if its event type has reminders and there is time left. */
-export function reminderJobs(runtime: Pick<Runtime, "env" | "now">, handle: string, booking: StoredBooking): Job[] {
-  const { reminderMinutes, start, status } = booking;
-  if (reminderMinutes === null || status !== "ACCEPTED") return [];
-  const due = Date.parse(start) - reminderMinutes * minute;
-  if (due <= runtime.now()) return [];
-  return [{ ...mailJob(handle, booking, { kind: "reminder" }), delay: delayUntil(runtime, due) }];
-}
 
 /**
  * Mails attendee, guests and owners once each, in their language, through the handle's CALENDAR sender. Does nothing without a mail server

@@ -1,10 +1,19 @@
-import type { bookingMove, newBooking, StoredBooking } from "../../schemas/scheduling.ts";
+import { type bookingMove, type newBooking, type StoredBooking, usualRefundMinutes } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
-import { type IdempotencyRecord, idempotencyRecordOf } from "./repeats.ts";
-import type { Visitor } from "./visitor-limits.ts";
+import { sameWord } from "../platform/words.ts";
+import { day, minute } from "../platform/zones.ts";
+import { checkAnswers } from "./answers.ts";
+import { HOLD_MINUTES } from "./booking-payments.ts";
+import type { BookableEvent } from "./catalog.ts";
+import { priceOf } from "./event-types.ts";
+import { type BookingRecord, limited, timestamp } from "./ledger.ts";
+import { idempotencyRecordOf } from "./repeats.ts";
+
+/** Moves of one booking by its visitor within 24 hours of domain time. */
+const MAX_MOVES_A_DAY = 5;
 
 /** A requested slot: start and end in ms, and the proof that the slots route listed it. */
 export interface RequestedSlot {
@@ -14,27 +23,20 @@ export interface RequestedSlot {
 }
 
 /** A request for a booking, read once. */
-export type BookingRequest = Omit<Infer<typeof newBooking>, "slot" | "guests"> & {
-  bookingUid: string;
-  slot: RequestedSlot;
-  /** Without repeats and without the attendee. */
-  guests: StoredBooking["guests"];
-  visitor: Visitor;
-  idempotency: IdempotencyRecord | undefined;
-};
-
-/** A request to move a booking, read once. */
-export type MoveRequest = Omit<Infer<typeof bookingMove>, "slot"> & { slot: RequestedSlot; visitor: Visitor };
+export type BookingRequest = ReturnType<typeof readBookingRequest>;
 
 /** Reads a request for a booking (docs/reference.md, "Bookings"); `booking_required_fields` without a slot. */
-export function readBookingRequest({ id }: Runtime, input: Infer<typeof newBooking>, caller: Caller): BookingRequest {
-  const idempotency = idempotencyRecordOf(input, caller);
-  return { ...input, bookingUid: id(""), slot: slotOf(input), guests: guestsOf(input), visitor: caller, idempotency };
+export function readBookingRequest({ id }: Runtime, input: Infer<typeof newBooking>, visitor: Caller) {
+  const idempotency = idempotencyRecordOf(input, visitor);
+  return { ...input, bookingUid: id(""), slot: slotOf(input), guests: guestsOf(input), visitor, idempotency };
 }
 
+/** A request to move a booking, read once. */
+export type MoveRequest = ReturnType<typeof readMoveRequest>;
+
 /** Reads a request to move a booking; `booking_required_fields` without a slot. */
-export function readMoveRequest(input: Infer<typeof bookingMove>, caller: Caller): MoveRequest {
-  return { ...input, slot: slotOf(input), visitor: caller };
+export function readMoveRequest(input: Infer<typeof bookingMove>, visitor: Caller) {
+  return { ...input, slot: slotOf(input), visitor };
 }
 
 /** `slot`, or start and end at the top. */
@@ -52,4 +54,98 @@ function guestsOf(input: Infer<typeof newBooking>): StoredBooking["guests"] {
   const list = input.guests.map((guest) => (typeof guest === "string" ? { email: guest } : guest));
   const seen = new Set([sameAddress(input.attendee.email)]);
   return list.filter(({ email }) => !seen.has(sameAddress(email)) && seen.add(sameAddress(email)));
+}
+
+/** The booking that a request creates; `invalid_booking_answers`, `payment_provider_not_connected`. */
+export async function newBookingOf(
+  runtime: Runtime,
+  bookable: BookableEvent,
+  request: BookingRequest,
+): Promise<StoredBooking> {
+  const answers = checkAnswers(bookable.event.bookingFields, request.answers);
+  const price = await priceOf(runtime, bookable);
+  const { event, timeZone } = bookable;
+  const { name, email } = request.attendee;
+  const at = timestamp(runtime);
+  const location = locationOf(event, request.location?.type);
+  const { refundUntilMinutes = usualRefundMinutes } = event.payment;
+  const isAccepted = !event.confirmationRequired && price === null;
+  return {
+    bookingUid: request.bookingUid,
+    eventTypeId: event.eventTypeId,
+    eventSlug: event.slug,
+    title: event.title,
+    // Payment takes precedence over confirmation (docs/reference.md, "Bookings").
+    status: price ? "PENDING_PAYMENT" : isAccepted ? "ACCEPTED" : "PENDING",
+    ...timesOf(request.slot),
+    durationMinutes: event.durationMinutes,
+    timeZone,
+    attendee: { name, email, timeZone: request.attendee.timeZone ?? timeZone },
+    guests: request.guests,
+    answers,
+    tracking: request.tracking ?? null,
+    location,
+    meetingUrl: linkOf(location),
+    language: request.language ?? request.visitorLanguage ?? null,
+    sequence: 0,
+    syncStatus: "OK",
+    payment: price && { ...price, refundUntilMinutes, status: "REQUIRED", checkoutUrl: null },
+    holdUntil: price && new Date(runtime.now() + HOLD_MINUTES * minute).toISOString(),
+    cancellationReason: null,
+    cancelledBy: null,
+    reschedulingReason: null,
+    rescheduledFrom: null,
+    confirmedAt: isAccepted ? at : null,
+    buffers: event.buffers,
+    reminderMinutes: event.reminderMinutes ?? null,
+    createdAt: at,
+    updatedAt: at,
+  };
+}
+
+/** The booking in the requested slot; `rate_limited` after too many moves. */
+export function movedBooking(
+  runtime: Runtime,
+  { event }: BookableEvent,
+  { request, before }: { request: MoveRequest; before: BookingRecord },
+): StoredBooking {
+  const booking: StoredBooking = {
+    ...before,
+    ...timesOf(request.slot),
+    durationMinutes: event.durationMinutes,
+    buffers: event.buffers,
+    sequence: before.sequence + 1,
+    reschedulingReason: request.reschedulingReason ?? null,
+    rescheduledFrom: { start: before.start, end: before.end },
+    moves: movesWithNext(runtime, before),
+    updatedAt: timestamp(runtime),
+  };
+  if (booking.status !== "ACCEPTED" || !event.confirmationRequired) return booking;
+  // It awaits its owner again; its meeting is removed until then.
+  const meetingUrl = linkOf(booking.location);
+  return { ...booking, status: "PENDING", confirmedAt: null, everConfirmed: true, meetingUrl };
+}
+
+/** The instants of a booking's moves in the last 24 hours, with one more now; `rate_limited` if that is too many. */
+function movesWithNext(runtime: Runtime, { moves = [] }: StoredBooking): string[] {
+  const recent = moves.filter((at) => Date.parse(at) > runtime.now() - day);
+  const [first] = recent;
+  if (first === undefined || recent.length < MAX_MOVES_A_DAY) return [...recent, timestamp(runtime)];
+  const detail = `A booking can be moved ${MAX_MOVES_A_DAY} times a day. Move it tomorrow, or cancel it and book another time.`;
+  throw limited(runtime, { limit: "moves", detail, until: Date.parse(first) + day });
+}
+
+function timesOf({ start, end }: RequestedSlot): { start: string; end: string } {
+  return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
+}
+
+/** The location that a visitor chose, else the first. */
+function locationOf({ locations }: BookableEvent["event"], chosen = ""): StoredBooking["location"] {
+  return locations.find(({ type }) => sameWord(type, chosen)) ?? locations[0] ?? null;
+}
+
+/** The URL in a location's label; a label with several words is none, whatever it begins with. */
+function linkOf(location: StoredBooking["location"]): string | null {
+  if (location?.type !== "link") return null;
+  return /^\S+$/.test(location.label) && URL.canParse(location.label) ? location.label : null;
 }

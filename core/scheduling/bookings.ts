@@ -10,30 +10,28 @@ import type {
   StoredBooking,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import type { CalendarFile } from "../engines/calendars/calendars.ts";
+import { chunksOf } from "../platform/chunks.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
-import { retryOnConflict } from "../store/retry.ts";
-import { mailJob, reminderJobs, visitorFile } from "./booking-mails.ts";
+import { expiryJobs, refundJobs, reminderJobs } from "./booking-jobs.ts";
+import { visitorFile } from "./booking-mails.ts";
 import { readCatalogSnapshot } from "./catalog.ts";
 import {
   ALL_STATUSES,
   type BookingRecord,
-  commitBooking,
+  changeBooking,
   findBooking,
   statusAt,
-  type Transition,
   timestamp,
   toBooking,
   toBookingAnswer,
+  type Visitor,
 } from "./ledger.ts";
-import { endedPayment, presentPayment, refundJobs } from "./refunds.ts";
-import type { Visitor } from "./visitor-limits.ts";
 
 /** A booking for the visitor with its uid; `booking_not_found`, also under another event type's slug. */
 export async function readPublicBooking(
@@ -82,17 +80,12 @@ export async function confirmBooking(
   runtime: Runtime,
   input: Infer<typeof bookingPath> & Seen,
 ): Promise<{ booking: Booking }> {
-  const confirmed = (kept: BookingRecord): Change => {
+  const booking = await changeBooking(runtime, input, (kept) => {
     mustBePending(kept, input, runtime.now());
     const at = timestamp(runtime);
-    const booking: StoredBooking = { ...kept, status: "ACCEPTED", confirmedAt: at, updatedAt: at };
-    const jobs = [
-      mailJob(input.handle, booking, { kind: "confirmed", by: "owner" }),
-      ...reminderJobs(runtime, input.handle, booking),
-    ];
-    return { booking, slot: "hold", events: ["scheduling.booking.confirmed"], jobs };
-  };
-  return { booking: await changeBooking(runtime, input, confirmed) };
+    return { step: "confirmed", booking: { ...kept, status: "ACCEPTED", confirmedAt: at, updatedAt: at } };
+  });
+  return { booking };
 }
 
 /** The owner declines a request: its slot is free again and a payment goes back; `booking_not_pending`. */
@@ -100,21 +93,16 @@ export async function declineBooking(
   runtime: Runtime,
   input: Infer<typeof declining> & Seen,
 ): Promise<{ booking: Booking }> {
-  const declined = (kept: BookingRecord): Change => {
+  const booking = await changeBooking(runtime, input, (kept) => {
     mustBePending(kept, input, runtime.now());
     const why = {
       cancellationReason: input.reason ?? null,
-      cancelledBy: "owner" as const,
+      cancelledBy: "owner",
       updatedAt: timestamp(runtime),
-    };
-    const booking: StoredBooking = { ...kept, ...why, status: "REJECTED", payment: endedPayment(kept, true) };
-    const jobs = [
-      mailJob(input.handle, booking, { kind: "declined", by: "owner" }),
-      ...refundJobs(input.handle, booking),
-    ];
-    return { booking, ...ended, jobs };
-  };
-  return { booking: await changeBooking(runtime, input, declined) };
+    } as const;
+    return { step: "declined", booking: { ...kept, ...why, status: "REJECTED", payment: endedPayment(kept, true) } };
+  });
+  return { booking };
 }
 
 /** A booking as its owner sees it; `booking_not_found`. */
@@ -136,6 +124,31 @@ export async function listBookings(
   return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
 }
 
+/** Bookings that are resumed at once. */
+const RESUME_BATCH_SIZE = 200;
+
+/**
+ * Schedules the jobs of an imported handle's bookings, since jobs are not exported: reminders, ends of unpaid holds, and due refunds.
+ * Idempotent. Returns the number of reminders.
+ */
+export async function resumeBookings(
+  store: Pick<Runtime, "redis" | "queues" | "env" | "now">,
+  handle: string,
+): Promise<number> {
+  const { redis, queues } = store;
+  const uids = await redis.zrange(keys.bookings(handle, ALL_STATUSES), 0, "-1");
+  let count = 0;
+  for (const some of chunksOf(uids, RESUME_BATCH_SIZE)) {
+    const found = await readRecords<StoredBooking>(redis, some, (uid) => keys.booking(handle, uid));
+    const reminders = found.flatMap((booking) => reminderJobs(store, handle, booking));
+    const others = found.flatMap((booking) => [...expiryJobs(store, handle, booking), ...refundJobs(handle, booking)]);
+    // The original handle may exist here too, with jobs of the same names.
+    await queues.later(...[...reminders, ...others].map((one) => ({ ...one, id: `${one.id}-${handle}` })));
+    count += reminders.length;
+  }
+  return count;
+}
+
 /** The booking of a public path; `booking_not_found` for all that is unknown there. */
 async function findPublicBooking(
   runtime: Runtime,
@@ -152,60 +165,27 @@ async function findPublicBooking(
   return kept;
 }
 
-type Change = Pick<Transition, "booking" | "slot" | "events" | "about" | "jobs" | "visitor">;
-
-/** The change of a booking; undefined if it stays as it is. */
-type MakeChange = (kept: BookingRecord) => Change | undefined | Promise<Change | undefined>;
-
-/** What the end of a booking shares: its slot is free, and its endpoints learn of it. */
-export const ended = { slot: "release" as const, events: ["scheduling.booking.cancelled"] as WebhookEventType[] };
-
-/** Commits a change of a booking, and retries on conflict. Returns the booking afterwards; undefined if it is gone. */
-export async function changeIfKept(
-  runtime: Runtime,
-  { handle, bookingUid }: Pick<Booking, "handle" | "bookingUid">,
-  make: MakeChange,
-): Promise<Booking | undefined> {
-  const { booking } = await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
-    const kept = await findBooking(runtime.redis, handle, bookingUid);
-    const made = kept && (await make(kept));
-    if (made === undefined) return { booking: kept && toBooking(handle, kept, runtime.now()) };
-    const written = await commitBooking(runtime, { handle, before: kept, ...made });
-    return written.kind === "written" ? written : undefined;
-  });
-  return booking;
-}
-
-/** The same; `booking_not_found`. */
-async function changeBooking(
-  runtime: Runtime,
-  name: Pick<Booking, "handle" | "bookingUid">,
-  make: MakeChange,
-): Promise<Booking> {
-  const booking = await changeIfKept(runtime, name, make);
-  if (booking === undefined) throw new Fail("booking_not_found");
-  return booking;
-}
-
 function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { visitor?: Visitor }): Promise<Booking> {
-  const { handle, visitor } = input;
-  const by = visitor ? ("visitor" as const) : ("owner" as const);
+  const { visitor } = input;
   return changeBooking(runtime, input, (kept) => {
     if (kept.status === "CANCELLED") return undefined;
     const isOver = statusAt(kept, runtime.now()) === "REJECTED" || Date.parse(kept.start) <= runtime.now();
     if (isOver) throw new Fail("booking_not_cancellable");
     const why = {
       cancellationReason: input.cancellationReason ?? null,
-      cancelledBy: by,
+      cancelledBy: visitor ? ("visitor" as const) : ("owner" as const),
       updatedAt: timestamp(runtime),
     };
-    const isDue = visitor === undefined || presentPayment(kept, runtime.now())?.refundable === true;
+    const isDue = visitor === undefined || toBooking(input.handle, kept, runtime.now()).payment?.refundable === true;
     const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED", payment: endedPayment(kept, isDue) };
-    // Nobody was informed of a booking that awaits payment.
-    const mail = mailJob(handle, booking, { kind: "cancelled", ...(visitor ? {} : { by: "owner" }) });
-    const jobs = kept.status === "PENDING_PAYMENT" ? [] : [mail, ...refundJobs(handle, booking)];
-    return { booking, ...ended, jobs, visitor };
+    const step = visitor ? "cancelledByVisitor" : "cancelledByOwner";
+    return { step: kept.status === "PENDING_PAYMENT" ? "endedUnpaid" : step, booking, visitor };
   });
+}
+
+/** The payment of a booking that ends: a paid one must be refunded if that is due. */
+function endedPayment({ payment }: StoredBooking, isDue: boolean): StoredBooking["payment"] {
+  return payment?.status === "PAID" && isDue ? { ...payment, status: "REFUND_DUE" } : payment;
 }
 
 function mustBePending(kept: BookingRecord, { sequence = kept.sequence }: Seen, now: number): void {

@@ -57,6 +57,12 @@ export async function pullNow(runtime: Runtime, handle: string): Promise<void> {
   await runtime.queues.later(nextPull(handle, Math.max(until, Date.now())));
 }
 
+/** Pulls the selected calendars of an imported handle, which schedules all further pulls. */
+export async function resumePulls({ redis, queues }: Pick<Runtime, "redis" | "queues">, handle: string): Promise<void> {
+  if (await redis.exists(keys.selectedCalendars(handle)))
+    await queues.later(job("scheduling.pull", `pull-${handle}-imported-${Date.now()}`, { handle }));
+}
+
 /** Refreshes busy times before a booking; a process refreshes a handle once at a time. */
 export function openBusySource(runtime: () => Runtime): BusySource {
   const pulling = new Map<string, Promise<void>>();

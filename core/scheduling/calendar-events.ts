@@ -16,10 +16,10 @@ import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
 import { job } from "../store/outbox.ts";
 import { aboutBooking } from "./booking-mails.ts";
-import { changeIfKept, readBooking } from "./bookings.ts";
+import { readBooking } from "./bookings.ts";
 import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { credentialsOf, failureDetails } from "./credentials.ts";
-import { type BookingRecord, findBooking, statusAt, timestamp } from "./ledger.ts";
+import { type BookingRecord, changeIfKept, findBooking, statusAt, timestamp } from "./ledger.ts";
 import { meetingMaker } from "./meetings.ts";
 import { presentableName } from "./names.ts";
 import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
@@ -260,13 +260,8 @@ async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promi
     const isLate = before.meetingUrl !== null || (await wentWithoutLink(runtime, handle, bookingUid));
     const jobs = isLinked ? [linkMail(handle, booking, before.version + 1)] : [];
     if (!isLate) unsent = jobs[0];
-    return {
-      booking,
-      slot: "hold",
-      events: trouble && before.syncStatus === "OK" ? ["scheduling.sync.degraded"] : [],
-      about: trouble ? describeFailure(trouble) : {},
-      jobs: isLate ? jobs : [],
-    };
+    const step = trouble && before.syncStatus === "OK" ? "degraded" : "noted";
+    return { step, booking, about: trouble ? describeFailure(trouble) : {}, jobs: isLate ? jobs : [] };
   });
   // The mail may have been sent between the check and the write.
   if (unsent && (await wentWithoutLink(runtime, handle, bookingUid))) await runtime.queues.later(unsent);

@@ -15,8 +15,7 @@ import { keys } from "../store/keys.ts";
 import { conflict, listRecords, placesOf, requireRecord } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
-import { bookableEventOf, readCatalogSnapshot } from "./catalog.ts";
-import { paymentProblem } from "./prices.ts";
+import { type BookableEvent, bookableEventOf, readCatalogSnapshot } from "./catalog.ts";
 
 /** An event type as its owner sees it, with its effective zone. */
 type EventType = Infer<typeof eventType>;
@@ -93,6 +92,29 @@ export function manageUrl(
   { eventSlug, bookingUid }: { eventSlug: string; bookingUid: string },
 ): string {
   return `${eventUrl(runtime, handle, eventSlug)}?booking=${bookingUid}`;
+}
+
+/** The price of a booking; null if it is free. `payment_provider_not_connected` without price or provider. */
+export async function priceOf(
+  runtime: Runtime,
+  { handle, event }: BookableEvent,
+): Promise<{ amountMinor: number; currency: string } | null> {
+  const { enabled, amountMinor, currency } = event.payment;
+  if (!enabled) return null;
+  const problem = await paymentProblem(runtime, handle, event);
+  if (problem !== null || !amountMinor || !currency) throw new Fail("payment_provider_not_connected");
+  return { amountMinor, currency };
+}
+
+/** Why an event type can't take its payment, so that every booking would be refused; null if it can. */
+async function paymentProblem(
+  { payments }: Runtime,
+  handle: string,
+  { payment }: StoredEventType,
+): Promise<EventType["reason"]> {
+  if (!payment.enabled) return null;
+  if (!(await payments?.isConnected(handle))) return "payment_provider_not_connected";
+  return payment.amountMinor && payment.currency ? null : "price_missing";
 }
 
 /** Checks what the schema can't express. */

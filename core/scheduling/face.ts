@@ -1,6 +1,7 @@
 /** What other modules may import from scheduling. */
 
 export { sendMails } from "./booking-mails.ts";
+export { expireHold, noteRefund, releaseHold, settlePayment } from "./booking-payments.ts";
 export {
   cancelBooking,
   cancelPublicBooking,
@@ -10,14 +11,14 @@ export {
   readBooking,
   readCalendarFile,
   readPublicBooking,
+  resumeBookings,
 } from "./bookings.ts";
-export { openBusySource, pullCalendars } from "./busy-calendars.ts";
+export { openBusySource, pullCalendars, resumePulls } from "./busy-calendars.ts";
 export { resynchronizeBooking, syncBooking } from "./calendar-events.ts";
 export { createCalendarFeed, deleteCalendarFeed, readCalendarFeed, readFeed } from "./calendar-feeds.ts";
 export { connectCaldav, listCalendars, selectCalendars } from "./calendars.ts";
 export { credentialsOf, openCredentials, rebindCredentials, resealCredentials } from "./credentials.ts";
 export { createEventType, deleteEventType, listEventTypes, readEventType, updateEventType } from "./event-types.ts";
-export { resumeBookings, resumePulls } from "./imports.ts";
 export {
   disconnectAccount,
   disconnectAll,
@@ -44,5 +45,4 @@ export {
 } from "./provider-consent.ts";
 export { createBooking, rescheduleBooking } from "./reservations.ts";
 export { deleteSchedule, listSchedules, putSchedule, readSchedule } from "./schedules.ts";
-export { expireHold, noteRefund, releaseHold, settlePayment } from "./settlements.ts";
 export { type EventPage, visitEvent } from "./visits.ts";

@@ -1,78 +1,114 @@
 import type { Redis } from "ioredis";
-import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
-import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
+import {
+  type Booking,
+  type BookingAnswer,
+  type BookingStatus,
+  type StoredBooking,
+  usualRefundMinutes,
+} from "../../schemas/scheduling.ts";
+import { addressDigest } from "../platform/address.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Caller, EventJob, Job, Runtime } from "../platform/runtime.ts";
+import { minute } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord } from "../store/records.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
+import { digestTag, tokenInterval } from "../store/throttle.ts";
 import { eventJob } from "../webhooks/face.ts";
-import { presentPayment } from "./refunds.ts";
-import { type Replay, replayRecord } from "./repeats.ts";
+import { type StepName, stepJobs, steps } from "./booking-jobs.ts";
+import { type IdempotencyRecord, storedAnswer } from "./repeats.ts";
 import { blockOf } from "./times.ts";
-import { attendeeLimited, limitKeys, networkLimited, type Visitor, visitorLimits } from "./visitor-limits.ts";
 
 export type BookingRecord = StoredBooking & { version: number };
 
-/** One change of a booking: the booking afterwards, the fate of its slot, and the resulting events and jobs. */
-export interface Transition {
-  handle: string;
+/** A visitor who changes a booking; a visitor without a network, as in internal calls, is not limited. */
+export type Visitor = Pick<Caller, "network">;
+
+/** A change of a booking: the booking afterwards, and its step, which decides about slot, events and jobs. */
+export interface Change {
   booking: StoredBooking;
+  step: StepName;
+  /** The content of the events besides the handle and the booking. */
+  about?: Record<string, unknown>;
+  /** Jobs besides those of the step. */
+  jobs?: Job[];
+  /** The visitor who makes, moves or cancels it; absent for owners and jobs, which have no limits. */
+  visitor?: Visitor | undefined;
+  /** Where repeats of its request find the answer. */
+  idempotency?: IdempotencyRecord | undefined;
+}
+
+/** A change of a handle's booking, as it is committed. */
+export interface Transition extends Change {
+  handle: string;
   /** The booking as read before; absent for a new one. */
   before?: BookingRecord | undefined;
   /** Version of the catalog by which it was judged; absent if the catalog doesn't matter. */
-  catalogVersion?: string | undefined;
-  /** Claims the slot, which must be free; reclaims it, which succeeds too if the booking still has it; holds it as it is; or releases it. */
-  slot: "claim" | "reclaim" | "hold" | "release";
+  catalogVersion?: string;
   /** The most bookings of its event type that may start in [from, to). */
   dayLimit?: { max: number; from: number; to: number } | undefined;
-  /** Written if the handle has an endpoint for them. */
-  events: WebhookEventType[];
-  /** The content of the events besides the handle and the booking. */
-  about?: Record<string, unknown>;
-  jobs: Job[];
-  /** The visitor who makes, moves or cancels it; absent for owners and jobs, which have no limits. */
-  visitor?: Visitor | undefined;
-  replay?: Replay | undefined;
 }
 
-/** The result of a transition. `repeated` carries the record of the earlier request. */
-export type CommitResult =
-  | { kind: "written"; booking: Booking }
-  | { kind: "changed" | "taken" | "full" }
-  | { kind: "repeated"; record: string };
+/** The result of a transition; `repeated` if its idempotency key was used before. */
+export type CommitResult = { kind: "written"; booking: Booking } | { kind: "changed" | "taken" | "full" | "repeated" };
 
 /** Real ms for which the answers to idempotency keys are stored (docs/reference.md, "Idempotency"). */
 const RECORD_TTL_MS = 86_400_000;
+const SECONDS_AN_HOUR = 3600;
 
 /**
  * Writes a transition with its events and jobs in one atomic step: the only way a booking changes, so that no two bookings of a handle
  * ever overlap, nor a new one with known busy time. `rate_limited` if the visitor has reached a limit.
  */
 export async function commitBooking(runtime: Runtime, transition: Transition): Promise<CommitResult> {
-  const { handle, before } = transition;
+  const { handle, before, idempotency } = transition;
   const booking = toBooking(handle, { ...transition.booking, version: (before?.version ?? 0) + 1 }, runtime.now());
-  const record = transition.replay && replayRecord(transition.replay, toBookingAnswer(booking));
+  const record = idempotency && storedAnswer(idempotency, transition.booking, toBookingAnswer(booking));
   const sync = syncJobs(transition, booking);
-  const all = [...sync, ...transition.jobs, ...eventJobs(runtime, transition, booking)];
-  const names = keysOf(runtime, transition, record?.key);
-  const input = { ...inputOf(runtime, transition), record: record?.value };
-  const [kind, more = ""] = await runtime.queues.step(handle, all, (outbox, entries) => {
+  const others = [...stepJobs(runtime, handle, transition), ...(transition.jobs ?? [])];
+  const all = [...sync, ...others, ...eventJobs(runtime, transition, booking)];
+  const [kind, wait] = await runtime.queues.step(handle, all, (outbox, entries) => {
     const jobs = { syncJobs: entries.slice(0, sync.length), jobs: entries.slice(sync.length) };
-    return scripts.writeBooking(runtime.redis, { ...names, outbox }, { ...input, ...jobs });
+    const input = { ...inputOf(runtime, transition), record, ...jobs };
+    return scripts.writeBooking(runtime.redis, { ...keysOf(runtime, transition), outbox }, input);
   });
   if (kind === "written") return { kind, booking };
-  if (kind === "limited") throw networkLimited(Number(more));
-  if (kind === "crowded") throw attendeeLimited(runtime, Number(more));
-  return kind === "repeated" ? { kind, record: more } : { kind: kind as "changed" | "taken" | "full" };
+  if (kind === "limited") throw networkLimited(Number(wait));
+  if (kind === "crowded") throw attendeeLimited(runtime, Number(wait));
+  return { kind };
 }
 
-/** The events of one change, one ms apart. */
-function eventJobs(runtime: Runtime, { handle, events, about }: Transition, booking: Booking): EventJob[] {
-  const at = runtime.now();
-  return events.map((type, place) =>
-    eventJob(runtime, handle, { type, data: { handle, booking, ...about }, at: at + place }),
-  );
+/**
+ * Commits the change that `make` returns for the current booking, and retries on conflict; undefined leaves the booking as it is. `ifTaken`
+ * replaces a change whose slot is taken. Returns the booking afterwards; undefined if it is gone.
+ */
+export async function changeIfKept(
+  runtime: Runtime,
+  { handle, bookingUid }: Pick<Booking, "handle" | "bookingUid">,
+  make: (kept: BookingRecord) => ChangeOf | Promise<ChangeOf>,
+): Promise<Booking | undefined> {
+  const { booking } = await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
+    const before = await findBooking(runtime.redis, handle, bookingUid);
+    const change = before && (await make(before));
+    if (change === undefined) return { booking: before && toBooking(handle, before, runtime.now()) };
+    const { ifTaken, ...first } = change;
+    let written = await commitBooking(runtime, { handle, before, ...first });
+    if (written.kind === "taken" && ifTaken) written = await commitBooking(runtime, { handle, before, ...ifTaken });
+    return written.kind === "written" ? written : undefined;
+  });
+  return booking;
+}
+
+type ChangeOf = (Change & { ifTaken?: Change }) | undefined;
+
+/** The same; `booking_not_found` if it is gone. */
+export async function changeBooking(...[runtime, name, make]: Parameters<typeof changeIfKept>): Promise<Booking> {
+  const booking = await changeIfKept(runtime, name, make);
+  if (booking === undefined) throw new Fail("booking_not_found");
+  return booking;
 }
 
 /** A stored booking, or undefined. */
@@ -97,6 +133,15 @@ export function toBooking(handle: string, booking: BookingRecord, now: number): 
   return { ...shown, handle, status: statusAt(booking, now), payment: presentPayment(booking, now) };
 }
 
+/** A payment as owner and visitor see it: the end of the visitor's refund period, and whether it still runs. */
+function presentPayment(booking: StoredBooking, now: number): Booking["payment"] {
+  if (booking.payment === null) return null;
+  const { refundUntilMinutes = usualRefundMinutes, paid: _paid, ...payment } = booking.payment;
+  const until = Date.parse(booking.start) - refundUntilMinutes * minute;
+  const refundable = payment.status === "PAID" && now <= until;
+  return { ...payment, refundUntil: new Date(until).toISOString(), refundable };
+}
+
 /** The response to a visitor who has booked, moved or cancelled. */
 export function toBookingAnswer(booking: Booking): BookingAnswer {
   const { bookingUid, status, payment } = booking;
@@ -112,6 +157,14 @@ export function timestamp({ now }: Pick<Runtime, "now">): string {
 /** The list of all bookings; the others are by status. */
 export const ALL_STATUSES = "ALL";
 
+/** The events of one change, one ms apart. */
+function eventJobs(runtime: Runtime, { handle, step, about }: Transition, booking: Booking): EventJob[] {
+  const at = runtime.now();
+  return steps[step].events.map((type, place) =>
+    eventJob(runtime, handle, { type, data: { handle, booking, ...about }, at: at + place }),
+  );
+}
+
 /** The job that tells calendars and meetings of a booking that was accepted, moved, or ended. */
 function syncJobs({ handle, booking, before }: Transition, { version }: Booking): Job[] {
   const { bookingUid, status, sequence } = booking;
@@ -120,11 +173,8 @@ function syncJobs({ handle, booking, before }: Transition, { version }: Booking)
   return [job("scheduling.sync", `sync-${bookingUid}-${version}`, { handle, bookingUid })];
 }
 
-type WriteKeys = Parameters<typeof scripts.writeBooking>[1];
-type WriteInput = Parameters<typeof scripts.writeBooking>[2];
-
-function keysOf(runtime: Runtime, transition: Transition, record: string | undefined): Omit<WriteKeys, "outbox"> {
-  const { handle, booking, before } = transition;
+function keysOf({ env }: Runtime, { handle, booking, before, visitor, idempotency }: Transition) {
+  const { network } = visitor ?? {};
   return {
     booking: keys.booking(handle, booking.bookingUid),
     blocks: keys.blocks(handle),
@@ -134,22 +184,55 @@ function keysOf(runtime: Runtime, transition: Transition, record: string | undef
     after: keys.bookings(handle, booking.status),
     catalog: keys.catalogVersion(handle),
     times: keys.timesVersion(handle),
-    record: record ?? keys.idempotent(handle, "bookings", ""),
+    record: idempotency?.key ?? keys.idempotent(handle, "bookings", ""),
     credentials: keys.credentials(handle),
-    ...limitKeys(runtime, transition),
+    bucket: keys.bookingBucket(handle, network === undefined ? "" : digestTag(env, network)),
+    attendee: keys.attendeeBookings(handle, addressDigest(booking.attendee.email)),
   };
 }
 
-function inputOf(runtime: Runtime, transition: Transition): Omit<WriteInput, "record" | "jobs" | "syncJobs"> {
-  const { booking, before, catalogVersion, slot, dayLimit } = transition;
+function inputOf({ env, now }: Runtime, { booking, before, step, visitor, ...transition }: Transition) {
   const { bookingUid: uid, eventTypeId, status } = booking;
+  const { slot } = steps[step];
   return {
+    ...{ uid, eventTypeId, status, slot, start: Date.parse(booking.start), now: now() },
     version: before?.version ?? 0,
     json: JSON.stringify({ ...booking, version: undefined }),
-    ...{ uid, eventTypeId, status, start: Date.parse(booking.start), now: runtime.now() },
-    ...{ catalogVersion, slot, dayLimit },
+    catalogVersion: transition.catalogVersion,
+    dayLimit: transition.dayLimit,
     block: slot === "claim" || slot === "reclaim" ? blockOf(booking) : undefined,
     recordMs: RECORD_TTL_MS,
-    ...visitorLimits(runtime, transition),
+    networkLimit: networkLimit(env, visitor),
+    maxFuture: visitor ? env.PUBLIC_BOOKINGS_PER_ATTENDEE : 0,
   };
+}
+
+/** Rate and burst of the network's bucket; undefined if it is not limited. */
+function networkLimit(env: Runtime["env"], visitor: Visitor = {}): { interval: number; burst: number } | undefined {
+  const { PUBLIC_BOOKINGS_RATE: rate, PUBLIC_BOOKINGS_BURST: burst } = env;
+  if (visitor.network === undefined || burst <= 0 || rate <= 0) return undefined;
+  return { interval: tokenInterval(rate / SECONDS_AN_HOUR), burst };
+}
+
+/** `rate_limited` for a network whose bucket has no token for `wait` real ms. */
+function networkLimited(wait: number): Fail {
+  const minutes = Math.ceil(wait / 60_000);
+  const detail = `Too many bookings were made or changed from this network. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
+  return new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000), detail, more: { limit: "network" } });
+}
+
+/** `rate_limited` for an attendee whose next booking begins in `wait` ms of domain time. */
+function attendeeLimited(runtime: Runtime, wait: number): Fail {
+  const { PUBLIC_BOOKINGS_PER_ATTENDEE: most } = runtime.env;
+  const detail = `This address already has ${most} future bookings. Cancel one of them, or wait until the next one has begun.`;
+  return limited(runtime, { limit: "attendee", detail, until: runtime.now() + wait });
+}
+
+/** `rate_limited` by a limit of visitors, until an instant of domain time. */
+export function limited(
+  runtime: Runtime,
+  { limit, detail, until }: { limit: "attendee" | "moves"; detail: string; until: number },
+): Fail {
+  const retryAfter = Math.max(1, Math.ceil(delayUntil(runtime, until) / 1000));
+  return new Fail("rate_limited", { retryAfter, detail, more: { limit } });
 }

@@ -1,25 +1,26 @@
 import type { BookingAnswer, bookingMove, newBooking } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { availableSlots, checkNonce, isBookable, localDay, reachOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
+import { minute } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { retryOnConflict } from "../store/retry.ts";
-import { type BookingRequest, type MoveRequest, readBookingRequest, readMoveRequest } from "./booking-request.ts";
-import { openCheckout } from "./checkout.ts";
+import { openCheckout } from "./booking-payments.ts";
 import {
-  type BookingRecord,
-  type CommitResult,
-  commitBooking,
-  findBooking,
-  statusAt,
-  type Transition,
-  toBookingAnswer,
-} from "./ledger.ts";
-import { type Bookable, findBookableEvent } from "./offers.ts";
-import { parseStoredAnswer, readStoredAnswer, replayed } from "./repeats.ts";
-import { requireAvailable } from "./slot-check.ts";
-import { creation, movement, newBookingOf } from "./slot-transitions.ts";
-import { refreshOldBusy } from "./times.ts";
+  type BookingRequest,
+  type MoveRequest,
+  movedBooking,
+  newBookingOf,
+  type RequestedSlot,
+  readBookingRequest,
+  readMoveRequest,
+} from "./booking-request.ts";
+import type { BookableEvent } from "./catalog.ts";
+import { type CommitResult, commitBooking, findBooking, statusAt, type Transition, toBookingAnswer } from "./ledger.ts";
+import { type Bookable, findBookableEvent, slotRequestOf, slotRulesOf } from "./offers.ts";
+import { readStoredAnswer } from "./repeats.ts";
+import { readTimes, refreshOldBusy } from "./times.ts";
 
 /**
  * Books a slot (docs/reference.md, "Bookings"). `event_type_not_found`, `booking_required_fields`, `invalid_booking_answers`,
@@ -60,18 +61,19 @@ export async function rescheduleBooking(
   throw new Fail("scheduling_slot_unavailable");
 }
 
-/** The response of an earlier request with the same key, or one that this request completes for it. */
+/** The response of an earlier request with the same key, or one that this request completes for it; undefined if there is none. */
 async function earlierAnswer(runtime: Runtime, request: BookingRequest): Promise<BookingAnswer | undefined> {
-  if (request.idempotency === undefined) return undefined;
-  const stored = await readStoredAnswer(runtime, request.idempotency);
-  if (stored === undefined) return undefined;
-  const answer = replayed(stored);
-  if (answer || !("bookingUid" in stored)) return answer;
+  const { handle, idempotency } = request;
+  const record = idempotency && (await runtime.redis.get(idempotency.key));
+  if (!record) return undefined;
+  const stored = readStoredAnswer(idempotency, record);
+  if ("answer" in stored) return stored.answer;
   // The first request's process ended before it opened the checkout.
-  const before = await findBooking(runtime.redis, request.handle, stored.bookingUid);
+  const { bookingUid } = stored;
+  const before = await findBooking(runtime.redis, handle, bookingUid);
   const isHeld = before && statusAt(before, runtime.now()) === "PENDING_PAYMENT";
-  if (isHeld) return openCheckout(runtime, { ...request, bookingUid: stored.bookingUid });
-  await runtime.redis.del(request.idempotency.key);
+  if (isHeld) return openCheckout(runtime, { handle, bookingUid, idempotency });
+  await runtime.redis.del(idempotency.key);
   return undefined;
 }
 
@@ -81,7 +83,7 @@ async function book(runtime: Runtime, request: BookingRequest): Promise<BookingA
     return result.booking.status === "PENDING_PAYMENT"
       ? openCheckout(runtime, request)
       : toBookingAnswer(result.booking);
-  const answer = request.idempotency && replayed(parseStoredAnswer(request.idempotency, result.record));
+  const answer = await earlierAnswer(runtime, request);
   if (answer) return answer;
   throw new Fail("idempotency_in_progress", { retryAfter: 1 });
 }
@@ -94,7 +96,7 @@ async function commitChecked(
   runtime: Runtime,
   request: BookingRequest | MoveRequest,
   transitionOf: (found: Bookable) => Promise<Transition>,
-): Promise<Extract<CommitResult, { kind: "written" | "repeated" }>> {
+): Promise<CommitResult> {
   const { handle } = request;
   const refreshing = refreshOldBusy(runtime, handle);
   return retryOnConflict(runtime.redis, keys.booking(handle, request.bookingUid), async () => {
@@ -110,21 +112,60 @@ async function bookingTransition(runtime: Runtime, found: Bookable, request: Boo
   const booking = await newBookingOf(runtime, found.bookable, request);
   const { timeZone } = booking.attendee;
   await requireAvailable(runtime, found.bookable, { slot: request.slot, timeZone });
-  return creation(runtime, found, { request, booking });
+  const step = booking.payment ? "held" : booking.confirmedAt ? "accepted" : "requested";
+  return { ...judgedBy(found, request), booking, step, idempotency: request.idempotency };
 }
 
 async function moveTransition(runtime: Runtime, found: Bookable, request: MoveRequest): Promise<Transition> {
   const { handle, slot, bookingUid } = request;
   const before = await findBooking(runtime.redis, handle, bookingUid);
   if (before?.eventTypeId !== found.bookable.event.eventTypeId) throw new Fail("booking_not_found");
-  requireMovable(before, runtime.now());
-  const transition = movement(runtime, found, { request, before });
+  const status = statusAt(before, runtime.now());
+  if (status === "CANCELLED" || status === "REJECTED" || Date.parse(before.start) <= runtime.now())
+    throw new Fail("booking_not_reschedulable");
+  const booking = movedBooking(runtime, found.bookable, { request, before });
   await requireAvailable(runtime, found.bookable, { slot, timeZone: before.attendee.timeZone, moving: bookingUid });
-  return transition;
+  return { ...judgedBy(found, request), booking, before, step: "moved", about: { previous: booking.rescheduledFrom } };
 }
 
-function requireMovable(before: BookingRecord, now: number): void {
-  const status = statusAt(before, now);
-  if (status === "CANCELLED" || status === "REJECTED" || Date.parse(before.start) <= now)
-    throw new Fail("booking_not_reschedulable");
+/** The catalog and the limits by which a request for a slot is judged. */
+function judgedBy({ bookable, snapshot }: Bookable, { handle, slot, visitor }: BookingRequest | MoveRequest) {
+  const { event, timetable } = bookable;
+  const max = event.maxBookingsPerDay;
+  const dayLimit = max ? { max, ...localDay(timetable.timeZone, slot.start) } : undefined;
+  return { handle, catalogVersion: snapshot.catalog.version, dayLimit, visitor };
+}
+
+/** A slot, and the circumstances that decide whether it can be booked. */
+interface SlotCheck {
+  slot: RequestedSlot;
+  /** The visitor's zone, whose clock may align the slots. */
+  timeZone: string;
+  /** A booking that gives up its time for this one. */
+  moving?: string;
+}
+
+/** `scheduling_slot_unavailable` for a slot that the slots route would not list, unless a nonce proves that it did. */
+async function requireAvailable(runtime: Runtime, bookable: BookableEvent, check: SlotCheck): Promise<void> {
+  const { slot, timeZone, moving } = check;
+  const proof = proofOf(runtime, bookable, slot);
+  const isWhole = slot.end - slot.start === bookable.event.durationMinutes * minute;
+  if (!isWhole || proof === "foreign") throw new Fail("scheduling_slot_unavailable");
+  const window = { from: slot.start, to: slot.start + 1 };
+  const times = await readTimes(runtime.redis, bookable.handle, reachOf(slotRulesOf(bookable), window));
+  const requestOn = (clock: string, except: string | undefined) =>
+    slotRequestOf(bookable, times, { clock, now: runtime.now(), except });
+  if (proof === "offered" && isBookable(requestOn(timeZone, moving), slot.start)) return;
+  // A visitor who moves a booking saw the slots that exclude its own time, or those that ignore it.
+  const ways = [bookable.timeZone, timeZone].flatMap((clock) => [
+    [clock, moving] as const,
+    [clock, undefined] as const,
+  ]);
+  const isListed = ways.some(([clock, except]) => availableSlots(requestOn(clock, except), window).at.length > 0);
+  if (!isListed) throw new Fail("scheduling_slot_unavailable");
+}
+
+function proofOf({ env }: Runtime, { handle, event }: BookableEvent, { start, end, nonce }: RequestedSlot): string {
+  const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
+  return nonce === undefined ? "none" : checkNonce(env, issuer, { start, end, nonce });
 }

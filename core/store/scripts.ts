@@ -317,7 +317,7 @@ export const scripts = {
       networkLimit?: { interval: number; burst: number } | undefined;
       maxFuture: number;
     },
-    ["written" | "changed" | "taken" | "full"] | ["crowded" | "limited", waitMs: string] | ["repeated", record: string]
+    ["written" | "changed" | "taken" | "full" | "repeated"] | ["crowded" | "limited", waitMs: string]
   >(),
 };
 

@@ -10,12 +10,9 @@
 --   (for the connected accounts), networkLimit (optional: interval, µs until a new token, and burst of the bucket), maxFuture (bookings of
 --   the attendee; 0: any number)
 -- Returns {"written"}, {"changed"}, {"taken"}, {"full"}, {"crowded", domain ms until the attendee's next booking begins}, {"limited", ms
---   until the bucket has a token}, or {"repeated", record} if the idempotency key was used before.
+--   until the bucket has a token}, or {"repeated"} if the idempotency key was used before.
 local now, isNew = input.now, input.version == 0
-if isNew and input.record then
-  local record = redis.call('GET', keys.record)
-  if record then return { 'repeated', record } end
-end
+if isNew and input.record and redis.call('EXISTS', keys.record) == 1 then return { 'repeated' } end
 if tonumber(redis.call('HGET', keys.booking, 'version') or 0) ~= input.version then return { 'changed' } end
 if input.catalogVersion and (redis.call('GET', keys.catalog) or '0') ~= input.catalogVersion then return { 'changed' } end
 

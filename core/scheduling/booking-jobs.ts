@@ -1,0 +1,84 @@
+import type { JobData } from "../../schemas/jobs.ts";
+import type { StoredBooking } from "../../schemas/scheduling.ts";
+import type { WebhookEventType } from "../../schemas/webhooks.ts";
+import { delayUntil } from "../platform/clock.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { minute } from "../platform/zones.ts";
+import { job } from "../store/outbox.ts";
+
+/** A step in the life of a booking and its consequences. */
+interface Step {
+  /** Claims the slot, which must be free; reclaims it, which succeeds too if the booking still has it; holds it as it is; or releases it. */
+  slot: "claim" | "reclaim" | "hold" | "release";
+  /** Written if the handle has an endpoint for them. */
+  events: WebhookEventType[];
+  /** Sent to everyone. A mail about an owner's change doesn't count as caused by a visitor. */
+  mail?: Pick<JobData<"scheduling.mail">, "kind" | "by">;
+}
+
+const booked = "scheduling.booking.created";
+const confirmed = "scheduling.booking.confirmed";
+const ended: Pick<Step, "slot" | "events"> = { slot: "release", events: ["scheduling.booking.cancelled"] };
+
+/** All steps. Nobody is informed of a booking before its payment, so an unpaid one ends without a mail. */
+export const steps = {
+  accepted: { slot: "claim", events: [booked, confirmed], mail: { kind: "confirmed" } },
+  requested: { slot: "claim", events: [booked], mail: { kind: "requested" } },
+  held: { slot: "claim", events: [booked, "scheduling.payment.required"] },
+  moved: { slot: "claim", events: ["scheduling.booking.rescheduled"], mail: { kind: "rescheduled" } },
+  confirmed: { slot: "hold", events: [confirmed], mail: { kind: "confirmed", by: "owner" } },
+  paid: { slot: "reclaim", events: ["scheduling.payment.succeeded", confirmed], mail: { kind: "confirmed" } },
+  declined: { ...ended, mail: { kind: "declined", by: "owner" } },
+  cancelledByOwner: { ...ended, mail: { kind: "cancelled", by: "owner" } },
+  cancelledByVisitor: { ...ended, mail: { kind: "cancelled" } },
+  endedUnpaid: ended,
+  /** The payment comes after the end of its booking, or ends a booking whose slot is lost. */
+  paidTooLate: { slot: "hold", events: [], mail: { kind: "refunded" } },
+  paidWithoutSlot: { ...ended, mail: { kind: "refunded" } },
+  degraded: { slot: "hold", events: ["scheduling.sync.degraded"] },
+  noted: { slot: "hold", events: [] },
+} satisfies Record<string, Step>;
+
+export type StepName = keyof typeof steps;
+
+type Clock = Pick<Runtime, "env" | "now">;
+
+/** The jobs of a step, by the booking after it. */
+export function stepJobs(
+  runtime: Clock,
+  handle: string,
+  { step, booking }: { step: StepName; booking: StoredBooking },
+): Job[] {
+  const { mail }: Step = steps[step];
+  if (step === "held") return expiryJobs(runtime, handle, booking);
+  if (mail === undefined || booking.status === "PENDING_PAYMENT") return [];
+  return [mailJob(handle, booking, mail), ...reminderJobs(runtime, handle, booking), ...refundJobs(handle, booking)];
+}
+
+function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, mail: NonNullable<Step["mail"]>): Job {
+  const id = `mail-${bookingUid}-${mail.kind}-${sequence}`;
+  return job("scheduling.mail", id, { handle, bookingUid, sequence, ...mail });
+}
+
+/** The reminder job of an accepted booking, if its event type has reminders and there is time left. */
+export function reminderJobs(runtime: Clock, handle: string, booking: StoredBooking): Job[] {
+  const { reminderMinutes, start, status } = booking;
+  if (reminderMinutes === null || status !== "ACCEPTED") return [];
+  const due = Date.parse(start) - reminderMinutes * minute;
+  if (due <= runtime.now()) return [];
+  return [{ ...mailJob(handle, booking, { kind: "reminder" }), delay: delayUntil(runtime, due) }];
+}
+
+/** The job that ends the hold of an unpaid booking. */
+export function expiryJobs(runtime: Clock, handle: string, booking: StoredBooking): Job[] {
+  const { bookingUid, status, holdUntil } = booking;
+  if (status !== "PENDING_PAYMENT" || holdUntil === null) return [];
+  const delay = delayUntil(runtime, Date.parse(holdUntil));
+  return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
+}
+
+/** The job that refunds a due payment; a booking is paid once, so it has one. */
+export function refundJobs(handle: string, { bookingUid, payment }: StoredBooking): Job[] {
+  const isDue = payment?.status === "REFUND_DUE";
+  return isDue ? [job("payments.refund", `refund-${bookingUid}`, { handle, bookingUid })] : [];
+}

@@ -1,0 +1,137 @@
+import type { Booking, BookingAnswer, StoredBooking } from "../../schemas/scheduling.ts";
+import { Fail } from "../platform/errors.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { expiryJobs } from "./booking-jobs.ts";
+import { manageUrl } from "./event-types.ts";
+import {
+  type BookingRecord,
+  type Change,
+  changeBooking,
+  changeIfKept,
+  statusAt,
+  timestamp,
+  toBooking,
+  toBookingAnswer,
+} from "./ledger.ts";
+import type { IdempotencyRecord } from "./repeats.ts";
+
+/** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Payments"). */
+export const HOLD_MINUTES = 35;
+const CHECKOUT_MINUTES = 31;
+
+type BookingName = Pick<Booking, "handle" | "bookingUid">;
+type Payment = NonNullable<StoredBooking["payment"]>;
+
+/**
+ * The answer to a booking that awaits its payment, with the address of its checkout. If the provider opens none, the slot is released and
+ * a repeated request starts again: `service_unavailable`.
+ */
+export async function openCheckout(
+  runtime: Runtime,
+  { handle, bookingUid, idempotency }: BookingName & { idempotency: IdempotencyRecord | undefined },
+): Promise<BookingAnswer> {
+  let failure: unknown;
+  const booking = await changeIfKept(runtime, { handle, bookingUid }, async (before) => {
+    if (before.payment === null || statusAt(before, runtime.now()) !== "PENDING_PAYMENT") throw holdExpired();
+    try {
+      const checkoutUrl = await checkoutOf(runtime, handle, before);
+      return { step: "noted", booking: { ...before, payment: { ...before.payment, checkoutUrl } }, idempotency };
+    } catch (error) {
+      failure = error;
+      const { step, booking } = endedUnpaid(runtime, before);
+      return { step, booking: { ...booking, holdUntil: null }, idempotency };
+    }
+  });
+  if (booking === undefined) throw holdExpired();
+  if (failure === undefined) return toBookingAnswer(booking);
+  runtime.log.warn({ handle, error: (failure as Error)?.message }, "payment.checkout_failed");
+  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, failure);
+}
+
+function holdExpired(): Fail {
+  return new Fail("scheduling_slot_unavailable", { detail: "The payment hold of this slot has expired." });
+}
+
+async function checkoutOf(runtime: Runtime, handle: string, before: BookingRecord): Promise<string> {
+  if (runtime.payments === undefined) throw new Error("There is no payment provider.");
+  const { amountMinor, currency } = before.payment as Payment;
+  const returnUrl = manageUrl(runtime, handle, before);
+  const booking = toBooking(handle, before, runtime.now());
+  const order = { handle, booking, amountMinor, currency, returnUrl, openMinutes: CHECKOUT_MINUTES };
+  return (await runtime.payments.openCheckout(order)).url;
+}
+
+/** The result of a payment: the booking is accepted, it was accepted before, or the payment must be refunded. */
+type Settlement = "accepted" | "repeated" | "refund";
+
+/**
+ * Settles a paid checkout: the booking becomes ACCEPTED. If its hold has expired, it reclaims the slot; if the slot is taken or the
+ * booking was cancelled, the payment is marked REFUND_DUE and refunded. Idempotent in any order of calls. `booking_not_found`. `paid`
+ * names the payment at its provider.
+ */
+export async function settlePayment(
+  runtime: Runtime,
+  { paid, ...name }: BookingName & { paid?: NonNullable<Payment["paid"]> },
+): Promise<Settlement> {
+  let isFirst = false;
+  const booking = await changeBooking(runtime, name, (before) => {
+    if (before.payment === null) throw new Fail("booking_not_found");
+    isFirst = before.payment.status === "REQUIRED";
+    if (!isFirst) return undefined;
+    const payment = { ...before.payment, ...(paid ? { paid } : {}) };
+    const refund = refundDue(runtime, before, payment);
+    const isLate = before.status === "CANCELLED" || Date.parse(before.start) <= runtime.now();
+    return isLate ? refund : { ...accepted(runtime, before, payment), ifTaken: refund };
+  });
+  if (booking.payment?.status !== "PAID") return "refund";
+  return isFirst ? "accepted" : "repeated";
+}
+
+function accepted(runtime: Runtime, before: BookingRecord, payment: Payment): Change {
+  const at = timestamp(runtime);
+  const booking: StoredBooking = { ...before, payment: { ...payment, status: "PAID" }, status: "ACCEPTED" };
+  return { step: "paid", booking: { ...booking, holdUntil: null, cancelledBy: null, confirmedAt: at, updatedAt: at } };
+}
+
+/** Marks the payment for a refund; a booking that still awaited its payment has lost its slot. */
+function refundDue(runtime: Runtime, before: BookingRecord, payment: Payment): Change {
+  const booking: StoredBooking = { ...before, payment: { ...payment, status: "REFUND_DUE" } };
+  if (before.status === "PENDING_PAYMENT") return { ...endedUnpaid(runtime, booking), step: "paidWithoutSlot" };
+  return { step: "paidTooLate", booking: { ...booking, updatedAt: timestamp(runtime) } };
+}
+
+/** The end of an unpaid booking. */
+function endedUnpaid(runtime: Runtime, before: StoredBooking): Change {
+  const why = { status: "REJECTED", cancelledBy: "service", updatedAt: timestamp(runtime) } as const;
+  return { step: "endedUnpaid", booking: { ...before, ...why } };
+}
+
+/** Records that the provider has refunded a payment; does nothing if the booking is gone. Idempotent. */
+export async function noteRefund(runtime: Runtime, name: BookingName): Promise<void> {
+  await changeIfKept(runtime, name, (before) => {
+    if (before.payment?.status !== "PAID" && before.payment?.status !== "REFUND_DUE") return undefined;
+    const payment = { ...before.payment, status: "REFUNDED" as const };
+    return { step: "noted", booking: { ...before, payment, updatedAt: timestamp(runtime) } };
+  });
+}
+
+/** Ends an expired payment hold: the booking becomes REJECTED and its slot free. Does nothing if it was paid or has ended otherwise. */
+export async function expireHold(runtime: Runtime, name: BookingName): Promise<void> {
+  let early: Job[] = [];
+  await changeIfKept(runtime, name, (before) => {
+    const isOver = statusAt(before, runtime.now()) !== "PENDING_PAYMENT";
+    if (before.status === "PENDING_PAYMENT" && isOver) return endedUnpaid(runtime, before);
+    early = expiryJobs(runtime, name.handle, before);
+    return undefined;
+  });
+  // The id is new each time: a job can't schedule one with its own id.
+  const again = early.map(({ id, delay = 0, ...job }) => ({ ...job, id: `${id}-${runtime.now()}`, delay: delay + 1 }));
+  await runtime.queues.later(...again);
+}
+
+/** Ends a hold whose checkout can no longer be paid, before it expires. Does nothing if it was paid or has ended otherwise. */
+export async function releaseHold(runtime: Runtime, name: BookingName): Promise<void> {
+  await changeIfKept(runtime, name, (before) =>
+    before.status === "PENDING_PAYMENT" ? endedUnpaid(runtime, before) : undefined,
+  );
+}
